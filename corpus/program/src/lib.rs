@@ -1,0 +1,6 @@
+//! Programs: the representation shared by everything, its texts, its canonical form, and how to make and shrink it.
+//!
+//! Pure: no I/O, no clock, no async, no global state.
+
+pub mod ir;
+pub mod limits;

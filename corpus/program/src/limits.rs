@@ -1,0 +1,22 @@
+//! Every bound a program must obey, in one place, with the reason for the number.
+
+/// Source text, bytes. Real kernel dumps are below 400 KiB.
+pub const TEXT_BYTES: usize = 1 << 20;
+/// Threads (columns) of one program.
+pub const THREADS: usize = 256;
+/// Instructions of one thread.
+pub const INSTRUCTIONS: usize = 16_384;
+/// Registers of one thread.
+pub const REGISTERS: usize = 8_192;
+/// Memory objects.
+pub const OBJECTS: usize = 1_024;
+/// Names.
+pub const SYMBOLS: usize = 2_048;
+/// Bytes of one object.
+pub const OBJECT_BYTES: u32 = 1 << 20;
+/// Nodes of one condition.
+pub const EXPRESSION_NODES: usize = 4_096;
+/// Nesting of one condition; the parser recurses this deep.
+pub const EXPRESSION_DEPTH: usize = 64;
+/// Length of one name.
+pub const NAME_BYTES: usize = 128;
