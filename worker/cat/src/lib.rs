@@ -1,1 +1,23 @@
-//! Skeleton.
+//! The model language: cat files parsed, typed, compiled once, evaluated on bit matrices.
+//!
+//! The subset is the one herd (Alglave, Maranget, Tautschnig, TOPLAS 2014, and the herd manual) and Dat3M use for
+//! axiomatic models: sets, relations, `let`, `let rec`, functions, `acyclic`/`irreflexive`/`empty`, `flag`,
+//! `include` and conditionals on variants. A model says *what* a consistent execution is; nothing here knows how
+//! executions are found.
+//!
+//! Pure: no I/O, no clock, no async, no global state.
+
+pub mod bits;
+pub mod builtin;
+mod error;
+pub mod eval;
+mod lex;
+mod load;
+pub mod model;
+mod parse;
+pub mod syntax;
+pub mod vocabulary;
+
+pub use error::LoadError;
+pub use load::{Library, Variants, load};
+pub use model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Switch, Type};

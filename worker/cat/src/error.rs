@@ -1,0 +1,64 @@
+//! One error for everything that can be wrong with a model text: where, what, and what to do.
+
+/// A model that could not be loaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}{}", hint.as_ref().map(|h| format!("; {h}")).unwrap_or_default())]
+#[non_exhaustive]
+pub struct LoadError {
+    /// File the position refers to.
+    pub file: String,
+    /// 1-based.
+    pub line: u32,
+    /// 1-based, in bytes.
+    pub column: u32,
+    /// What is wrong, lower case, no full stop.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl LoadError {
+    pub(crate) fn new(file: &str, at: Position, message: impl Into<String>) -> Self {
+        LoadError { file: file.into(), line: at.line, column: at.column, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A place in a text, 1-based.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Line.
+    pub line: u32,
+    /// Column in bytes.
+    pub column: u32,
+}
+
+/// The known name closest to `word`, if it is close enough to be a typing error.
+pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|k| (distance(word, k), k))
+        .filter(|(d, k)| *d <= 1 + k.len().max(word.len()) / 4)
+        .min()
+        .map(|(_, k)| k)
+}
+
+/// Levenshtein distance of two short names, ASCII case ignored.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

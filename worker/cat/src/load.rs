@@ -1,0 +1,559 @@
+//! From parsed text to a [`Model`]: names resolved, functions expanded, types and growth found, checks classified.
+
+use crate::error::{LoadError, Position, closest};
+use crate::model::{Check, CheckKind, Class, Facts, Model, Node, NodeId, Obligation, Switch, Type};
+use crate::parse::parse;
+use crate::syntax::{Binding, Expr, ExprKind, Property, Statement, StatementKind, VariantTest};
+use crate::vocabulary::{FIRST_DYNAMIC, rel, rels, set, sets};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Operations of one model; ours have about two hundred.
+const NODES: usize = 20_000;
+/// Files read by `include`, counted each time.
+const INCLUDES: usize = 64;
+/// Calls of functions inside functions.
+const CALLS: usize = 64;
+/// Function calls expanded in all.
+const EXPANSIONS: usize = 20_000;
+
+/// Where `include` finds files; the caller decides what may be read.
+pub trait Library {
+    /// The text of a file, or `None`.
+    fn open(&self, name: &str) -> Option<String>;
+}
+
+/// Switch values by switch name, for example `Q6` -> `B`.
+pub type Variants = BTreeMap<String, String>;
+
+/// Loads a model. Every variant must be declared by the text (`(*| switch .. *)`) with that value.
+pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) -> Result<Model, LoadError> {
+    let mut loader = Loader {
+        library,
+        requested: variants,
+        model: Model {
+            name: name.into(),
+            nodes: Vec::new(),
+            facts: Vec::new(),
+            groups: Vec::new(),
+            checks: Vec::new(),
+            switches: Vec::new(),
+            variants: Variants::new(),
+            names: BTreeMap::new(),
+            text: String::new(),
+        },
+        known: BTreeMap::new(),
+        env: Rc::new(BTreeMap::new()),
+        open: Vec::new(),
+        includes: 0,
+        calls: 0,
+        expansions: 0,
+    };
+    loader.file(name, text)?;
+    loader.unknown_variants(name)?;
+    if loader.model.checks.iter().all(|c| c.flag) && loader.model.names.is_empty() && name != "any" {
+        let start = Position { line: 1, column: 1 };
+        return Err(LoadError::new(name, start, "this file defines and checks nothing").hint("is it a cat model?"));
+    }
+    Ok(loader.model)
+}
+
+type Env = Rc<BTreeMap<String, Meaning>>;
+
+#[derive(Clone)]
+enum Meaning {
+    Value(NodeId),
+    Function { params: Rc<Vec<String>>, body: Rc<Expr>, file: Rc<str>, env: Env },
+}
+
+struct Loader<'a> {
+    library: &'a dyn Library,
+    requested: &'a Variants,
+    model: Model,
+    known: BTreeMap<Node, NodeId>,
+    env: Env,
+    open: Vec<String>,
+    includes: usize,
+    calls: usize,
+    expansions: usize,
+}
+
+type Loaded<T> = Result<T, LoadError>;
+
+impl Loader<'_> {
+    fn file(&mut self, name: &str, text: &str) -> Loaded<()> {
+        self.open.push(name.into());
+        self.model.text.push_str(text);
+        for statement in parse(name, text)? {
+            self.statement(name, &statement)?;
+        }
+        self.open.pop();
+        Ok(())
+    }
+
+    fn statement(&mut self, file: &str, statement: &Statement) -> Loaded<()> {
+        match &statement.kind {
+            StatementKind::Switch(text) => self.switch(file, statement.at, text),
+            StatementKind::Include(path) => self.include(file, statement.at, path),
+            StatementKind::Let { recursive: false, bindings } => {
+                let mut env = (*self.env).clone();
+                for b in bindings {
+                    let meaning = self.binding(file, b)?;
+                    if let Meaning::Value(node) = meaning {
+                        self.model.names.insert(b.name.clone(), node);
+                    }
+                    env.insert(b.name.clone(), meaning);
+                }
+                self.env = Rc::new(env);
+                Ok(())
+            }
+            StatementKind::Let { recursive: true, bindings } => self.recursive(file, bindings),
+            StatementKind::Check { flag, negated, property, expr, name } => {
+                self.check(file, *flag, *negated, *property, expr, name.as_deref())
+            }
+        }
+    }
+
+    fn include(&mut self, file: &str, at: Position, path: &str) -> Loaded<()> {
+        let stem = |p: &str| p.strip_suffix(".cat").unwrap_or(p).to_owned();
+        if self.open.iter().any(|o| stem(o) == stem(path)) {
+            let chain = self.open.join("` includes `");
+            return Err(LoadError::new(file, at, format!("`{chain}` includes `{path}` again"))
+                .hint("an include may not lead back to a file that is still open"));
+        }
+        self.includes += 1;
+        if self.includes > INCLUDES {
+            return Err(LoadError::new(file, at, format!("more than {INCLUDES} files included")));
+        }
+        let Some(text) = self.library.open(path) else {
+            return Err(LoadError::new(file, at, format!("cannot open `{path}`"))
+                .hint("shipped files are named as in `moire models list`; others are looked for beside this one"));
+        };
+        self.file(path, &text)
+    }
+
+    /// `switch Q6 = A | B | C default A contests B : one line`
+    fn switch(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
+        let bad = || {
+            LoadError::new(file, at, "this declaration is not understood")
+                .hint("write `(*| switch NAME = A | B default A contests B : what it is *)`")
+        };
+        let (head, doc) = text.split_once(" : ").ok_or_else(bad)?;
+        let rest = head.trim().strip_prefix("switch ").ok_or_else(bad)?;
+        let (name, rest) = rest.split_once('=').ok_or_else(bad)?;
+        let (values, rest) = rest.split_once("default").ok_or_else(bad)?;
+        let (default, contesting) = rest.split_once("contests").unwrap_or((rest, ""));
+        let words = |s: &str| -> Vec<String> {
+            s.split(['|', ' ', '\n']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+        };
+        let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
+        let switch = Switch {
+            name: name.trim().into(),
+            values: words(values),
+            default: default.trim().into(),
+            contesting: words(contesting),
+            doc,
+        };
+        let named = |v: &String| switch.values.contains(v);
+        if !named(&switch.default) || !switch.contesting.iter().all(named) {
+            return Err(bad());
+        }
+        let value = match self.requested.get(&switch.name) {
+            Some(v) if named(v) => v.clone(),
+            Some(v) => {
+                return Err(LoadError::new(file, at, format!("switch {} has no value `{v}`", switch.name))
+                    .hint(format!("its values are {}", switch.values.join(", "))));
+            }
+            None => switch.default.clone(),
+        };
+        self.model.variants.insert(switch.name.clone(), value);
+        self.model.switches.retain(|s| s.name != switch.name);
+        self.model.switches.push(switch);
+        Ok(())
+    }
+
+    fn unknown_variants(&self, file: &str) -> Loaded<()> {
+        let known = || self.model.switches.iter().map(|s| s.name.as_str());
+        for name in self.requested.keys() {
+            if !known().any(|k| k == name) {
+                let start = Position { line: 1, column: 1 };
+                let error = LoadError::new(file, start, format!("this model has no switch `{name}`"));
+                let list = known().collect::<Vec<_>>().join(", ");
+                return Err(match closest(name, known()) {
+                    Some(near) => error.hint(format!("did you mean `{near}`?")),
+                    None if list.is_empty() => error.hint("it has no switches"),
+                    None => error.hint(format!("its switches are {list}")),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn binding(&mut self, file: &str, b: &Binding) -> Loaded<Meaning> {
+        if b.params.is_empty() {
+            return Ok(Meaning::Value(self.expr(file, &b.body)?));
+        }
+        Ok(Meaning::Function {
+            params: Rc::new(b.params.clone()),
+            body: Rc::new(b.body.clone()),
+            file: file.into(),
+            env: Rc::clone(&self.env),
+        })
+    }
+
+    fn recursive(&mut self, file: &str, bindings: &[Binding]) -> Loaded<()> {
+        let group = u32::try_from(self.model.groups.len()).unwrap_or(u32::MAX);
+        self.model.groups.push(Vec::new());
+        let mut env = (*self.env).clone();
+        for (member, b) in bindings.iter().enumerate() {
+            if !b.params.is_empty() {
+                return Err(LoadError::new(file, b.at, "a recursive definition takes no parameters"));
+            }
+            let member = u32::try_from(member).unwrap_or(u32::MAX);
+            let variable = self.node(file, b.at, Node::Variable { group, member })?;
+            env.insert(b.name.clone(), Meaning::Value(variable));
+        }
+        self.env = Rc::new(env);
+        let mut bodies = Vec::new();
+        for b in bindings {
+            let body = self.expr(file, &b.body)?;
+            let facts = self.model.facts(body);
+            if facts.ty != Type::Relation || !facts.monotone {
+                return Err(LoadError::new(file, b.at, format!("`{}` must be a relation that only grows", b.name))
+                    .hint("a recursive definition may not stand to the right of `\\` or under `~`"));
+            }
+            bodies.push(body);
+        }
+        self.model.groups[group as usize] = bodies;
+        let mut env = (*self.env).clone();
+        for (member, b) in bindings.iter().enumerate() {
+            let member = u32::try_from(member).unwrap_or(u32::MAX);
+            let solved = self.node(file, b.at, Node::Fixpoint { group, member })?;
+            self.model.names.insert(b.name.clone(), solved);
+            env.insert(b.name.clone(), Meaning::Value(solved));
+        }
+        self.env = Rc::new(env);
+        Ok(())
+    }
+
+    fn check(
+        &mut self,
+        file: &str,
+        flag: bool,
+        negated: bool,
+        property: Property,
+        expr: &Expr,
+        name: Option<&str>,
+    ) -> Loaded<()> {
+        let node = self.expr(file, expr)?;
+        let facts = self.model.facts(node);
+        if facts.ty == Type::Set && property != Property::Empty {
+            return Err(LoadError::new(file, expr.at, "a set cannot be acyclic or irreflexive")
+                .hint("lift it with `[ ]` or check that it is empty"));
+        }
+        let obligation = if negated || flag || property != Property::Empty { None } else { self.obligation(node) };
+        let operand_grows = |o: Obligation| match o {
+            Obligation::ForceCoherence(a)
+            | Obligation::DemandCoherence(a)
+            | Obligation::ForceFence(a)
+            | Obligation::DemandFence(a) => self.model.facts(a).monotone,
+        };
+        let (kind, class) = match obligation {
+            Some(o) if operand_grows(o) => (CheckKind::Obligation(o), Class::Monotone),
+            _ if facts.monotone && !negated && !flag => (CheckKind::Property(property), Class::Monotone),
+            _ => (CheckKind::Property(property), Class::LeafOnly),
+        };
+        let name = name.map_or_else(|| format!("check-{}", self.model.checks.len() + 1), str::to_owned);
+        self.model.checks.push(Check { name, node, kind, negated, flag, class });
+        Ok(())
+    }
+
+    /// Recognises `A \ co`, `A \ (co | co^-1)`, also with `id`, through `co+` and for `sync_fence`.
+    fn obligation(&self, node: NodeId) -> Option<Obligation> {
+        let Node::Diff(a, b) = self.model.nodes[node.index()] else { return None };
+        let mut parts = Vec::new();
+        self.union_parts(b, &mut parts);
+        let base = |n: NodeId| match self.model.nodes[n.index()] {
+            Node::Plus(inner) => self.model.nodes[inner.index()],
+            other => other,
+        };
+        let (mut forward, mut backward, mut order) = (false, false, None);
+        for part in parts {
+            let (relation, inverse) = match self.model.nodes[part.index()] {
+                Node::Inverse(inner) => (base(inner), true),
+                Node::Relation(rels::ID) => continue,
+                _ => (base(part), false),
+            };
+            let Node::Relation(which @ (rels::CO | rels::SYNC_FENCE)) = relation else { return None };
+            if order.is_some_and(|o| o != which) {
+                return None;
+            }
+            order = Some(which);
+            forward |= !inverse;
+            backward |= inverse;
+        }
+        match (order?, forward, backward) {
+            (rels::CO, true, false) => Some(Obligation::ForceCoherence(a)),
+            (rels::CO, true, true) => Some(Obligation::DemandCoherence(a)),
+            (rels::SYNC_FENCE, true, false) => Some(Obligation::ForceFence(a)),
+            (rels::SYNC_FENCE, true, true) => Some(Obligation::DemandFence(a)),
+            _ => None,
+        }
+    }
+
+    fn union_parts(&self, node: NodeId, out: &mut Vec<NodeId>) {
+        if let Node::Union(a, b) = self.model.nodes[node.index()] {
+            self.union_parts(a, out);
+            self.union_parts(b, out);
+        } else {
+            out.push(node);
+        }
+    }
+
+    fn expr(&mut self, file: &str, e: &Expr) -> Loaded<NodeId> {
+        let at = e.at;
+        match &e.kind {
+            ExprKind::Name(name) => self.name(file, at, name),
+            ExprKind::Zero => self.node(file, at, Node::EmptyRelation),
+            ExprKind::Call(name, arguments) => self.call(file, at, name, arguments),
+            ExprKind::Union(a, b) => self.pair(file, at, a, b, Node::Union),
+            ExprKind::Inter(a, b) => self.pair(file, at, a, b, Node::Inter),
+            ExprKind::Diff(a, b) => self.pair(file, at, a, b, Node::Diff),
+            ExprKind::Seq(a, b) => {
+                let (a, b) = (self.relation(file, a)?, self.relation(file, b)?);
+                self.node(file, at, Node::Seq(a, b))
+            }
+            ExprKind::Cross(a, b) => {
+                let (a, b) = (self.set(file, a)?, self.set(file, b)?);
+                self.node(file, at, Node::Cross(a, b))
+            }
+            ExprKind::Inverse(a) => self.one(file, at, a, Node::Inverse),
+            ExprKind::Plus(a) => self.one(file, at, a, Node::Plus),
+            ExprKind::Star(a) => self.one(file, at, a, Node::Star),
+            ExprKind::Opt(a) => self.one(file, at, a, Node::Opt),
+            ExprKind::Complement(a) => {
+                let a = self.expr(file, a)?;
+                self.node(file, at, Node::Complement(a))
+            }
+            ExprKind::Lift(a) => {
+                let a = self.set(file, a)?;
+                self.node(file, at, Node::Lift(a))
+            }
+            ExprKind::If(test, yes, no) => {
+                let (yes, no) = (self.expr(file, yes)?, self.expr(file, no)?);
+                Ok(if self.test(file, test)? { yes } else { no })
+            }
+        }
+    }
+
+    fn test(&self, file: &str, test: &VariantTest) -> Loaded<bool> {
+        Ok(match test {
+            VariantTest::Not(a) => !self.test(file, a)?,
+            VariantTest::And(a, b) => self.test(file, a)? & self.test(file, b)?,
+            VariantTest::Or(a, b) => self.test(file, a)? | self.test(file, b)?,
+            VariantTest::Is(at, text) => {
+                let (name, value) = text.split_once('=').unwrap_or((text, "on"));
+                let switch = self.model.switches.iter().find(|s| s.name == name);
+                let Some(switch) = switch else {
+                    return Err(LoadError::new(file, *at, format!("switch `{name}` is not declared"))
+                        .hint("declare it before its use with `(*| switch .. *)`"));
+                };
+                if !switch.values.iter().any(|v| v == value) {
+                    return Err(LoadError::new(file, *at, format!("switch {name} has no value `{value}`")));
+                }
+                self.model.variants.get(name).is_some_and(|v| v == value)
+            }
+        })
+    }
+
+    fn name(&mut self, file: &str, at: Position, name: &str) -> Loaded<NodeId> {
+        match self.env.get(name) {
+            Some(Meaning::Value(node)) => return Ok(*node),
+            Some(Meaning::Function { params, .. }) => {
+                let list = params.join(", ");
+                return Err(LoadError::new(file, at, format!("`{name}` is a function")).hint(format!("call {name}({list})")));
+            }
+            None => {}
+        }
+        if let Some(s) = set(name) {
+            return self.node(file, at, Node::Set(s));
+        }
+        if let Some(r) = rel(name) {
+            return self.node(file, at, Node::Relation(r));
+        }
+        let known = self.env.keys().map(String::as_str);
+        let base = sets::ALL.iter().chain(rels::ALL).map(|(n, _)| *n);
+        let error = LoadError::new(file, at, format!("`{name}` is not defined"));
+        Err(match closest(name, known.chain(base)) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        })
+    }
+
+    fn call(&mut self, file: &str, at: Position, name: &str, arguments: &[Expr]) -> Loaded<NodeId> {
+        let mut values = Vec::new();
+        for a in arguments {
+            values.push(self.expr(file, a)?);
+        }
+        if let ("domain" | "range", [one]) = (name, values.as_slice()) {
+            let build = if name == "domain" { Node::Domain } else { Node::Range };
+            self.want(file, at, *one, Type::Relation)?;
+            return self.node(file, at, build(*one));
+        }
+        let Some(Meaning::Function { params, body, file: home, env }) = self.env.get(name).cloned() else {
+            return Err(LoadError::new(file, at, format!("`{name}` is not a function")));
+        };
+        if params.len() != values.len() {
+            let message = format!("`{name}` takes {} arguments, {} given", params.len(), values.len());
+            return Err(LoadError::new(file, at, message));
+        }
+        self.expansions += 1;
+        if self.calls == CALLS || self.expansions > EXPANSIONS {
+            return Err(LoadError::new(file, at, format!("calls nest deeper than {CALLS} or are too many")));
+        }
+        let mut inner = (*env).clone();
+        inner.extend(params.iter().cloned().zip(values.into_iter().map(Meaning::Value)));
+        let outer = std::mem::replace(&mut self.env, Rc::new(inner));
+        self.calls += 1;
+        let result = self.expr(&home, &body);
+        self.calls -= 1;
+        self.env = outer;
+        result
+    }
+
+    fn one(&mut self, file: &str, at: Position, a: &Expr, build: fn(NodeId) -> Node) -> Loaded<NodeId> {
+        let a = self.relation(file, a)?;
+        self.node(file, at, build(a))
+    }
+
+    fn pair(&mut self, file: &str, at: Position, a: &Expr, b: &Expr, build: fn(NodeId, NodeId) -> Node) -> Loaded<NodeId> {
+        let (mut a, mut b) = (self.expr(file, a)?, self.expr(file, b)?);
+        let types = (self.model.facts(a).ty, self.model.facts(b).ty);
+        let zero = |l: &Self, n: NodeId| l.model.nodes[n.index()] == Node::EmptyRelation;
+        if types.0 != types.1 {
+            if zero(self, a) {
+                a = self.node(file, at, Node::EmptySet)?;
+            } else if zero(self, b) {
+                b = self.node(file, at, Node::EmptySet)?;
+            } else {
+                return Err(LoadError::new(file, at, "one side is a set and the other a relation")
+                    .hint("`[S]` turns a set into a relation, `S * T` pairs two sets"));
+            }
+        }
+        self.node(file, at, build(a, b))
+    }
+
+    fn relation(&mut self, file: &str, e: &Expr) -> Loaded<NodeId> {
+        let node = self.expr(file, e)?;
+        self.want(file, e.at, node, Type::Relation)?;
+        Ok(node)
+    }
+
+    fn set(&mut self, file: &str, e: &Expr) -> Loaded<NodeId> {
+        let node = self.expr(file, e)?;
+        if self.model.nodes[node.index()] == Node::EmptyRelation {
+            return self.node(file, e.at, Node::EmptySet);
+        }
+        self.want(file, e.at, node, Type::Set)?;
+        Ok(node)
+    }
+
+    fn want(&self, file: &str, at: Position, node: NodeId, ty: Type) -> Loaded<()> {
+        match (self.model.facts(node).ty, ty) {
+            (Type::Set, Type::Relation) => Err(LoadError::new(file, at, "expected a relation, found a set")
+                .hint("write `[S]` for the identity on a set")),
+            (Type::Relation, Type::Set) => Err(LoadError::new(file, at, "expected a set, found a relation")
+                .hint("`domain(r)` and `range(r)` are sets")),
+            _ => Ok(()),
+        }
+    }
+
+    fn node(&mut self, file: &str, at: Position, node: Node) -> Loaded<NodeId> {
+        if let Some(id) = self.known.get(&node) {
+            return Ok(*id);
+        }
+        if self.model.nodes.len() == NODES {
+            return Err(LoadError::new(file, at, format!("a model may have at most {NODES} operations")));
+        }
+        let facts = self.infer(node);
+        let id = NodeId(u32::try_from(self.model.nodes.len()).unwrap_or(u32::MAX));
+        self.model.nodes.push(node);
+        self.model.facts.push(facts);
+        self.known.insert(node, id);
+        Ok(id)
+    }
+
+    fn infer(&self, node: Node) -> Facts {
+        let of = |n: NodeId| self.model.facts[n.index()];
+        let join = |a: Facts, b: Facts, ty: Type| Facts {
+            ty,
+            fixed: a.fixed && b.fixed,
+            monotone: a.monotone && b.monotone,
+            on_coherence: a.on_coherence || b.on_coherence,
+            on_fence: a.on_fence || b.on_fence,
+        };
+        let fixed = |ty| Facts { ty, fixed: true, monotone: true, on_coherence: false, on_fence: false };
+        match node {
+            Node::Set(_) | Node::EmptySet => fixed(Type::Set),
+            Node::EmptyRelation => fixed(Type::Relation),
+            Node::Relation(r) => Facts {
+                ty: Type::Relation,
+                fixed: r < FIRST_DYNAMIC,
+                monotone: true,
+                on_coherence: matches!(r, rels::CO | rels::FR | rels::TORN),
+                on_fence: r == rels::SYNC_FENCE,
+            },
+            Node::Variable { .. } => {
+                Facts { ty: Type::Relation, fixed: false, monotone: true, on_coherence: false, on_fence: false }
+            }
+            Node::Fixpoint { group, .. } => self.model.groups[group as usize]
+                .iter()
+                .map(|b| Facts { fixed: self.leaves_fixed(*b), ..of(*b) })
+                .reduce(|a, b| join(a, b, Type::Relation))
+                .unwrap_or(fixed(Type::Relation)),
+            Node::Union(a, b) | Node::Inter(a, b) => join(of(a), of(b), of(a).ty),
+            Node::Diff(a, b) => {
+                let joined = join(of(a), of(b), of(a).ty);
+                Facts { monotone: of(a).monotone && of(b).fixed, ..joined }
+            }
+            Node::Complement(a) => Facts { monotone: of(a).fixed, ..of(a) },
+            Node::Seq(a, b) | Node::Cross(a, b) => join(of(a), of(b), Type::Relation),
+            Node::Inverse(a) | Node::Plus(a) | Node::Star(a) | Node::Opt(a) => of(a),
+            Node::Lift(a) => Facts { ty: Type::Relation, ..of(a) },
+            Node::Domain(a) | Node::Range(a) => Facts { ty: Type::Set, ..of(a) },
+        }
+    }
+
+    /// Whether a recursive body uses nothing that changes, its own variables aside.
+    fn leaves_fixed(&self, node: NodeId) -> bool {
+        let mut stack = vec![node];
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(n) = stack.pop() {
+            if !seen.insert(n) {
+                continue;
+            }
+            match self.model.nodes[n.index()] {
+                Node::Relation(r) if r >= FIRST_DYNAMIC => return false,
+                other => stack.extend(operands(other, &self.model.groups)),
+            }
+        }
+        true
+    }
+}
+
+/// Direct operands of a node; for a solved fixpoint the bodies of its group.
+pub(crate) fn operands(node: Node, groups: &[Vec<NodeId>]) -> Vec<NodeId> {
+    match node {
+        Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => vec![a, b],
+        Node::Complement(a)
+        | Node::Inverse(a)
+        | Node::Plus(a)
+        | Node::Star(a)
+        | Node::Opt(a)
+        | Node::Lift(a)
+        | Node::Domain(a)
+        | Node::Range(a) => vec![a],
+        Node::Fixpoint { group, .. } => groups[group as usize].clone(),
+        Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => vec![],
+    }
+}

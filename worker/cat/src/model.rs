@@ -1,0 +1,236 @@
+//! A loaded model: a hash-consed graph of set and relation expressions, and the checks on it.
+//!
+//! Nodes are in evaluation order: operands come before their users, except inside a `let rec` group, whose
+//! variables stand for the least fixpoint of their bodies.
+
+use crate::syntax::Property;
+use std::collections::BTreeMap;
+
+/// Index into [`Model::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    /// Position in [`Model::nodes`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Index into [`Model::checks`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CheckId(pub usize);
+
+/// Set or relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "the two words say it")]
+pub enum Type {
+    Set,
+    Relation,
+}
+
+/// One operation. Operands of mixed type are never formed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "one variant an operator of the language")]
+pub enum Node {
+    /// Base set, by position in [`crate::vocabulary::sets`].
+    Set(usize),
+    /// Base relation, by position in [`crate::vocabulary::rels`].
+    Relation(usize),
+    EmptySet,
+    EmptyRelation,
+    Union(NodeId, NodeId),
+    Inter(NodeId, NodeId),
+    Diff(NodeId, NodeId),
+    Complement(NodeId),
+    Seq(NodeId, NodeId),
+    Cross(NodeId, NodeId),
+    Inverse(NodeId),
+    Plus(NodeId),
+    Star(NodeId),
+    Opt(NodeId),
+    Lift(NodeId),
+    Domain(NodeId),
+    Range(NodeId),
+    /// Member of the `let rec` group being solved.
+    Variable { group: u32, member: u32 },
+    /// Member of a solved `let rec` group.
+    Fixpoint { group: u32, member: u32 },
+}
+
+/// What is known about a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Set or relation.
+    pub ty: Type,
+    /// Depends on no choice of the engine.
+    pub fixed: bool,
+    /// Only grows when the graph grows.
+    pub monotone: bool,
+    /// Depends on `co`, `fr` or `torn`.
+    pub on_coherence: bool,
+    /// Depends on `sync_fence`.
+    pub on_fence: bool,
+}
+
+/// How a check is enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckKind {
+    /// Acyclic, irreflexive or empty.
+    Property(Property),
+    /// `empty A \ co`: the engine puts A into co.
+    Obligation(Obligation),
+}
+
+/// An order the model demands of the engine; the node is the set of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obligation {
+    /// Every pair is in `co`.
+    ForceCoherence(NodeId),
+    /// Every pair is in `co` in one direction.
+    DemandCoherence(NodeId),
+    /// Every pair is in `sync_fence`.
+    ForceFence(NodeId),
+    /// Every pair is in `sync_fence` in one direction.
+    DemandFence(NodeId),
+}
+
+/// Whether a check may prune.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Once violated, violated in every larger graph: used for pruning.
+    Monotone,
+    /// Judged on finished executions only.
+    LeafOnly,
+}
+
+/// One named axiom or flag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// `as name`, or `check-N`.
+    pub name: String,
+    /// What is checked.
+    pub node: NodeId,
+    /// How.
+    pub kind: CheckKind,
+    /// `~`: the property must fail.
+    pub negated: bool,
+    /// Reported at leaves, never filters.
+    pub flag: bool,
+    /// Whether it prunes.
+    pub class: Class,
+}
+
+/// A named choice the model leaves open, declared in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// For example `Q6`.
+    pub name: String,
+    /// All values.
+    pub values: Vec<String>,
+    /// Value when nothing is said.
+    pub default: String,
+    /// Values that contest a verdict when the default is flipped to them.
+    pub contesting: Vec<String>,
+    /// One line.
+    pub doc: String,
+}
+
+/// A loaded, typed model.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub(crate) name: String,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) facts: Vec<Facts>,
+    /// Bodies of each `let rec` group.
+    pub(crate) groups: Vec<Vec<NodeId>>,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) switches: Vec<Switch>,
+    pub(crate) variants: BTreeMap<String, String>,
+    /// Definitions by name, last one wins; for explanations.
+    pub(crate) names: BTreeMap<String, NodeId>,
+    pub(crate) text: String,
+}
+
+impl Model {
+    /// Name it was loaded under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks in the order of the text.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    /// Declared switches.
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
+    /// The value a switch has in this load; `None` when the model does not declare it.
+    pub fn variant(&self, switch: &str) -> Option<&str> {
+        self.variants.get(switch).map(String::as_str)
+    }
+
+    /// All switch values of this load.
+    pub fn variants(&self) -> &BTreeMap<String, String> {
+        &self.variants
+    }
+
+    /// Operations in evaluation order.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Type and growth of a node.
+    pub fn facts(&self, node: NodeId) -> Facts {
+        self.facts[node.index()]
+    }
+
+    /// Bodies of the `let rec` groups.
+    pub fn groups(&self) -> &[Vec<NodeId>] {
+        &self.groups
+    }
+
+    /// The node a definition of the text stands for.
+    pub fn definition(&self, name: &str) -> Option<NodeId> {
+        self.names.get(name).copied()
+    }
+
+    /// Every character that decides the meaning: the texts read, then the switch values. For fingerprints.
+    pub fn canonical_text(&self) -> String {
+        let variants: Vec<String> = self.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        format!("{}\n(* {} *)\n", self.text, variants.join(" "))
+    }
+
+    /// The same model without one check; for asking which axiom forbids an outcome, and for planted bugs.
+    pub fn without(&self, check: CheckId) -> Model {
+        let mut model = self.clone();
+        model.name = format!("{} without {}", self.name, self.checks[check.0].name);
+        model.checks.remove(check.0);
+        model
+    }
+
+    /// One line a check: name, property, whether it prunes.
+    pub fn explain(&self) -> String {
+        let mut out = String::new();
+        for check in &self.checks {
+            let what = match check.kind {
+                CheckKind::Property(p) => format!("{p:?}").to_lowercase(),
+                CheckKind::Obligation(Obligation::ForceCoherence(_)) => "puts its pairs into co".into(),
+                CheckKind::Obligation(Obligation::DemandCoherence(_)) => "has its pairs ordered by co".into(),
+                CheckKind::Obligation(Obligation::ForceFence(_)) => "puts its pairs into sync_fence".into(),
+                CheckKind::Obligation(Obligation::DemandFence(_)) => "has its pairs ordered by sync_fence".into(),
+            };
+            let class = match (check.flag, check.class) {
+                (true, _) => "flag, reported at leaves",
+                (_, Class::Monotone) => "monotone, prunes",
+                (_, Class::LeafOnly) => "leaf-only",
+            };
+            let not = if check.negated { "not " } else { "" };
+            out.push_str(&format!("{:24} {not}{what} ({class})\n", check.name));
+        }
+        out
+    }
+}

@@ -1,0 +1,107 @@
+//! The names a model may use without defining them: what the engines supply.
+//!
+//! Sets and relations follow herd and Dat3M where they have the idea (`W`, `po`, `loc`, `sr`, `syncbar`, ..); the
+//! rest is ours and says what it means. `M` are memory events, `F` all fences, `B` barrier events.
+
+macro_rules! vocabulary {
+    ($(#[$doc:meta])* $module:ident: $($constant:ident = $name:literal, $meaning:literal;)*) => {
+        $(#[$doc])*
+        pub mod $module {
+            #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs, reason = "positions in the table; the table says what each means")]
+            enum Position { $($constant),* }
+            $(#[doc = $meaning] pub const $constant: usize = Position::$constant as usize;)*
+            /// Name and meaning, by position.
+            pub const ALL: &[(&str, &str)] = &[$(($name, $meaning)),*];
+        }
+    };
+}
+
+vocabulary! {
+    /// Sets of events.
+    sets:
+    ANY = "_", "every event";
+    M = "M", "memory accesses";
+    R = "R", "reads";
+    W = "W", "writes";
+    IW = "IW", "initial writes";
+    F = "F", "fences, memory and proxy";
+    MF = "MF", "memory fences";
+    PF = "PF", "proxy fences";
+    B = "B", "barrier events";
+    BAR_ARRIVE = "BAR_ARRIVE", "bar.arrive";
+    BAR_SYNC = "BAR_SYNC", "bar.sync and bar.red";
+    CLUSTER_ARRIVE = "CLUSTER_ARRIVE", "barrier.cluster.arrive, any form";
+    CLUSTER_RELAXED = "CLUSTER_ARRIVE_RLX", "barrier.cluster.arrive.relaxed";
+    CLUSTER_WAIT = "CLUSTER_WAIT", "barrier.cluster.wait";
+    WARP_SYNC = "WARPSYNC", "bar.warp.sync";
+    WEAK = "WEAK", "weak accesses";
+    RLX = "RLX", "relaxed accesses; the read half of a release rmw, the write half of an acquire rmw";
+    ACQ = "ACQ", "acquiring reads and fence.acquire";
+    REL = "REL", "releasing writes and fence.release";
+    ACQ_REL = "ACQ_REL", "fence.acq_rel and fence.sc";
+    SC = "SC", "fence.sc";
+    VOLATILE = "VOLATILE", "volatile accesses";
+    MMIO = "MMIO", "mmio accesses";
+    RED = "RED", "both halves of a red";
+    ATOM = "ATOM", "both halves of an atom";
+    GEN = "GEN", "accesses of the generic proxy, and memory fences";
+    SUR = "SUR", "surface accesses and fences";
+    TEX = "TEX", "texture accesses and fences";
+    CON = "CON", "constant accesses and fences";
+    ASYNC = "ASYNC", "async-proxy accesses and fences";
+    TMAP = "TMAP", "tensormap-proxy accesses and fences";
+    ALIAS = "ALIAS", "fence.proxy.alias";
+    CTA = "CTA", "operations of scope cta";
+    CLUSTER = "CLUSTER", "operations of scope cluster";
+    GPU = "GPU", "operations of scope gpu";
+    SYS = "SYS", "operations of scope sys";
+    HOST = "HOST", "events of host threads";
+}
+
+vocabulary! {
+    /// Relations. From [`FIRST_DYNAMIC`] on they depend on the engine's choices and only grow with the graph.
+    rels:
+    ID = "id", "identity";
+    INT = "int", "same thread";
+    EXT = "ext", "different threads";
+    PO = "po", "program order, transitive";
+    PO_LOC = "po-loc", "po between accesses whose virtual ranges share a byte";
+    LOC = "loc", "accesses that share a byte of memory";
+    VLOC = "vloc", "accesses whose virtual ranges share a byte";
+    COMPLETE = "complete", "accesses with identical virtual ranges";
+    SAME_RANGE = "same-range", "accesses of identical bytes";
+    SR = "sr", "each strong and of a scope that includes the other's thread";
+    SCTA = "scta", "same CTA";
+    SCLUSTER = "scluster", "same cluster";
+    SGPU = "sgpu", "same GPU";
+    RMW = "rmw", "read half to write half";
+    RMW_DEP = "rmw-dep", "rmw whose write needs the value read";
+    ADDR = "addr", "address dependency";
+    DATA = "data", "data dependency";
+    CTRL = "ctrl", "control dependency, to every later event";
+    CTRL_RECONV = "ctrl-reconv", "control dependency, up to the reconvergence point";
+    SYNC_API = "sync_api", "stream order between grids";
+    RF = "rf", "reads from";
+    CO = "co", "coherence, partial, transitive";
+    FR = "fr", "from read, per byte";
+    TORN = "torn", "a read to a write of which it saw only a part";
+    SYNC_FENCE = "sync_fence", "order of fence.sc, some order is enough";
+    SYNCBAR = "syncbar", "barrier arrival to the sync it releases";
+    SYNC_CLUSTER = "sync_cluster", "cluster arrive to wait of one generation";
+    SYNC_WARP = "sync_warp", "bar.warp.sync pairs of one generation";
+    BAR_PHASE = "bar-phase", "events of one barrier, earlier phase to later phase";
+}
+
+/// Position of the first relation that depends on choices.
+pub const FIRST_DYNAMIC: usize = rels::RF;
+
+/// Position of a set by name.
+pub fn set(name: &str) -> Option<usize> {
+    sets::ALL.iter().position(|(n, _)| *n == name)
+}
+
+/// Position of a relation by name; `overlap` is another word for `loc`.
+pub fn rel(name: &str) -> Option<usize> {
+    let name = if name == "overlap" { "loc" } else { name };
+    rels::ALL.iter().position(|(n, _)| *n == name)
+}

@@ -1,0 +1,42 @@
+//! The shipped models load, and say of each check what the engine does with it.
+
+use moire_cat::{Class, Variants, builtin, load};
+
+#[test]
+fn every_shipped_model_loads() {
+    for name in builtin::names() {
+        let model = builtin::load(name, &Variants::new()).unwrap_or_else(|e| panic!("{e}"));
+        assert!(!model.checks().is_empty(), "{name} checks nothing");
+        for check in model.checks().iter().filter(|c| !c.flag) {
+            assert_eq!(check.class, Class::Monotone, "{name}: {} should prune", check.name);
+        }
+    }
+}
+
+#[test]
+fn every_switch_value_loads() {
+    for name in builtin::names() {
+        let model = builtin::load(name, &Variants::new()).expect("loads");
+        for switch in model.switches() {
+            for value in &switch.values {
+                let variants = Variants::from([(switch.name.clone(), value.clone())]);
+                let flipped = builtin::load(name, &variants).unwrap_or_else(|e| panic!("{e}"));
+                assert_eq!(flipped.variant(&switch.name), Some(value.as_str()));
+            }
+        }
+    }
+}
+
+#[test]
+fn errors_have_a_place_and_a_hint() {
+    let text = |t: &str| load("m.cat", t, &builtin::Shipped, &Variants::new()).expect_err("is wrong").to_string();
+    assert_eq!(text("let a = po-lok"), "m.cat:1:9: `po-lok` is not defined; did you mean `po-loc`?");
+    assert!(text("include \"m.cat\"").contains("includes `m.cat` again"));
+    assert!(text("acyclic W").contains("a set cannot be acyclic"));
+    assert!(text("let rec a = po \\ a").contains("only grows"));
+    assert!(text("(* never closed").contains("never closed"));
+    assert!(text(&format!("empty {}po{}", "(".repeat(5000), ")".repeat(5000))).contains("at most"));
+    let wrong = load("m.cat", "empty 0", &builtin::Shipped, &Variants::from([("Q6".into(), "B".into())]));
+    assert!(wrong.expect_err("no switches").to_string().contains("no switch `Q6`"));
+    assert!(builtin::load("ptx", &Variants::from([("Q66".into(), "B".into())])).expect_err("typo").to_string().contains("did you mean"));
+}
