@@ -2,11 +2,11 @@
 //!
 //! The graph an engine offers is a *universe* of events known to happen and the choices made so far (`rf`, some `co`
 //! pairs, barrier phases). Expressions that no choice can change are computed once per universe by [`Evaluator::prepare`];
-//! [`Evaluator::partial`] computes the rest. Checks run as soon as their operands are known, cheapest first.
+//! [`Evaluator::solve`] computes the rest. Checks run as soon as their operands are known, cheapest first.
 //!
 //! Coherence is the least transitive relation that contains the choices and meets every `empty A \ co` of the model.
-//! `sync_fence` is existential: `partial` uses the least order the model forces, which every completion contains, so
-//! rejecting on it is sound for monotone checks; [`Evaluator::leaves`] tries every completion.
+//! `sync_fence` is existential: a `Partial` solve uses the least order the model forces, which every completion contains, so
+//! rejecting on it is sound for monotone checks; [`Evaluator::completions`] tries every completion.
 //! (PTX ISA 9.2, 8.9.3 and 8.9.6; ASPLOS 2019, section 3.)
 
 use crate::bits::{self, Row};
@@ -60,15 +60,51 @@ impl<const W: usize> Default for Inputs<W> {
     }
 }
 
-/// Answer for a graph that is still growing.
+/// How much of the execution is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Partial {
-    /// A monotone check fails, here and in every larger graph.
+pub enum Stage {
+    /// Still growing: only monotone checks count.
+    Partial,
+    /// Finished: every check counts, and some order of the fence.sc must work.
+    Leaf,
+}
+
+/// What the model says of a graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Solution {
+    /// A check fails; when the stage is `Partial`, here and in every larger graph.
     Violated(CheckId),
     /// The model wants these two writes ordered and they are not; branch on the direction.
-    Open(usize, usize),
-    /// Nothing wrong so far.
-    Consistent,
+    Open {
+        /// The lower index.
+        a: usize,
+        /// The higher index.
+        b: usize,
+    },
+    /// Nothing wrong.
+    Consistent {
+        /// At `Leaf`: flags raised.
+        flags: Vec<CheckId>,
+    },
+}
+
+/// One coherence order a finished graph may have.
+#[derive(Debug)]
+pub struct Completion<'a, const W: usize> {
+    /// Least coherence, transitively closed.
+    pub coherence: &'a [Row<W>],
+    /// Flags raised under some order of the fence.sc that leads to this coherence, with the pairs each names
+    /// (for a flag on a set: one row).
+    pub flags: &'a [(CheckId, Vec<Row<W>>)],
+}
+
+/// How [`Evaluator::completions`] ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completions {
+    /// `Consistent` if something was visited; its flags are those of all visits.
+    pub solution: Solution,
+    /// More orders of fence.sc than are tried: something may be missing.
+    pub bounded: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +116,7 @@ enum Step {
 /// The plan of one model and the scratch memory to run it.
 #[derive(Clone, Debug)]
 pub struct Evaluator<const W: usize> {
+    model: std::sync::Arc<Model>,
     fixed: Vec<NodeId>,
     before_coherence: Vec<Step>,
     with_coherence: Vec<Step>,
@@ -107,6 +144,7 @@ impl<const W: usize> Evaluator<W> {
         let stride = 64 * W;
         let zero = || vec![bits::empty(); stride];
         Evaluator {
+            model: std::sync::Arc::new(model.clone()),
             fixed: planner.fixed,
             before_coherence: planner.before,
             with_coherence: planner.with,
@@ -128,7 +166,8 @@ impl<const W: usize> Evaluator<W> {
     }
 
     /// Computes what no choice changes. Call after every change of the universe.
-    pub fn prepare(&mut self, model: &Model, inputs: &Inputs<W>) {
+    pub fn prepare(&mut self, inputs: &Inputs<W>) {
+        let model = &*std::sync::Arc::clone(&self.model);
         self.n = inputs.n;
         assert!(self.n <= self.stride, "an engine must choose a row wide enough for its events");
         for i in 0..self.fixed.len() {
@@ -166,23 +205,61 @@ impl<const W: usize> Evaluator<W> {
         &self.values[at..at + self.n]
     }
 
-    /// Judges a growing graph.
-    pub fn partial(&mut self, model: &Model, inputs: &Inputs<W>) -> Partial {
+    /// Judges a graph. On entry `co` of `inputs` holds the choices and the pairs of initial writes, transitively
+    /// closed; on `Consistent` it holds the least coherence that meets the obligations of the model, and otherwise
+    /// what it held before. At `Leaf` one order of the fence.sc is enough; [`Evaluator::completions`] visits every
+    /// coherence such an order leads to.
+    pub fn solve(&mut self, inputs: &mut Inputs<W>, stage: Stage) -> Solution {
+        if stage == Stage::Leaf {
+            let mut first: Option<(Vec<Row<W>>, Vec<CheckId>)> = None;
+            let all = self.completions(inputs, &mut |c| {
+                first.get_or_insert_with(|| (c.coherence.to_vec(), c.flags.iter().map(|f| f.0).collect()));
+            });
+            let Some((co, flags)) = first else { return all.solution };
+            inputs.rels[rels::CO][..self.n].copy_from_slice(&co);
+            return Solution::Consistent { flags };
+        }
+        let model = &*std::sync::Arc::clone(&self.model);
         for row in &mut self.fence[..self.n] {
             *row = bits::empty();
         }
         if let Err(check) = self.saturate(model, inputs) {
-            return Partial::Violated(check);
+            return Solution::Violated(check);
         }
-        match self.demanded() {
-            Some((a, b)) => Partial::Open(a, b),
-            None => Partial::Consistent,
+        if let Some((a, b)) = self.demanded() {
+            return Solution::Open { a, b };
         }
+        inputs.rels[rels::CO][..self.n].copy_from_slice(&self.co[..self.n]);
+        Solution::Consistent { flags: Vec::new() }
+    }
+
+    /// Judges a finished graph: calls `visit` once for each distinct coherence that some order of the fence.sc leads
+    /// to, in a fixed order. `inputs` is left as it was.
+    pub fn completions(&mut self, inputs: &Inputs<W>, visit: &mut dyn FnMut(&Completion<'_, W>)) -> Completions {
+        let model = &*std::sync::Arc::clone(&self.model);
+        for row in &mut self.fence[..self.n] {
+            *row = bits::empty();
+        }
+        let violated = self.saturate(model, inputs).err();
+        let refused = violated.map(Solution::Violated).or(self.demanded().map(|(a, b)| Solution::Open { a, b }));
+        if let Some(solution) = refused {
+            return Completions { solution, bounded: false };
+        }
+        let mut all = BTreeSet::new();
+        let found = self.leaves(model, inputs, &mut |e, flags| {
+            all.extend(flags.iter().copied());
+            let flags: Vec<_> = flags.iter().map(|f| (*f, e.rows(model.checks[f.0].node).to_vec())).collect();
+            visit(&Completion { coherence: e.coherence(), flags: &flags });
+        });
+        let blame = model.checks.iter().position(|c| !c.flag).map_or(CheckId(0), CheckId);
+        let solution =
+            if found { Solution::Consistent { flags: all.into_iter().collect() } } else { Solution::Violated(blame) };
+        Completions { solution, bounded: false }
     }
 
     /// Judges a finished graph: calls `visit` once for each distinct coherence some completion of `sync_fence`
     /// allows, with the flags raised under any such completion.
-    pub fn leaves(&mut self, model: &Model, inputs: &Inputs<W>, visit: &mut dyn FnMut(&Self, &BTreeSet<CheckId>)) -> bool {
+    fn leaves(&mut self, model: &Model, inputs: &Inputs<W>, visit: &mut dyn FnMut(&Self, &BTreeSet<CheckId>)) -> bool {
         for row in &mut self.fence[..self.n] {
             *row = bits::empty();
         }

@@ -74,6 +74,7 @@ vocabulary! {
     SCTA = "scta", "same CTA";
     SCLUSTER = "scluster", "same cluster";
     SGPU = "sgpu", "same GPU";
+    UNORDERED = "unordered", "elements of one vector, packed or multimem instruction; symmetric";
     RMW = "rmw", "read half to write half";
     RMW_DEP = "rmw-dep", "rmw whose write needs the value read";
     ADDR = "addr", "address dependency";
