@@ -39,6 +39,8 @@ pub struct Inputs<const W: usize> {
     pub rels: Vec<Vec<Row<W>>>,
     /// Memory.
     pub cells: Cells<W>,
+    /// Events placed so far: only pairs of these are wanted ordered by `co`. All by default.
+    pub present: Row<W>,
 }
 
 impl<const W: usize> Inputs<W> {
@@ -50,6 +52,7 @@ impl<const W: usize> Inputs<W> {
             sets: vec![bits::empty(); sets::ALL.len()],
             rels: (0..rels::ALL.len()).map(|_| zero()).collect(),
             cells: Cells::default(),
+            present: [u64::MAX; W],
         }
     }
 }
@@ -93,6 +96,8 @@ pub enum Solution {
 pub struct Completion<'a, const W: usize> {
     /// Least coherence, transitively closed.
     pub coherence: &'a [Row<W>],
+    /// An order of the fence.sc that leads to it.
+    pub fences: &'a [Row<W>],
     /// Flags raised under some order of the fence.sc that leads to this coherence, with the pairs each names
     /// (for a flag on a set: one row).
     pub flags: &'a [(CheckId, Vec<Row<W>>)],
@@ -219,6 +224,15 @@ impl<const W: usize> Evaluator<W> {
             inputs.rels[rels::CO][..self.n].copy_from_slice(&co);
             return Solution::Consistent { flags };
         }
+        let solution = self.partial(inputs);
+        if matches!(solution, Solution::Consistent { .. }) {
+            inputs.rels[rels::CO][..self.n].copy_from_slice(&self.co[..self.n]);
+        }
+        solution
+    }
+
+    /// Judges a growing graph and leaves `inputs` as it was; [`Evaluator::coherence`] has the least coherence.
+    pub fn partial(&mut self, inputs: &Inputs<W>) -> Solution {
         let model = &*std::sync::Arc::clone(&self.model);
         for row in &mut self.fence[..self.n] {
             *row = bits::empty();
@@ -226,11 +240,10 @@ impl<const W: usize> Evaluator<W> {
         if let Err(check) = self.saturate(model, inputs) {
             return Solution::Violated(check);
         }
-        if let Some((a, b)) = self.demanded() {
-            return Solution::Open { a, b };
+        match self.demanded(&inputs.present) {
+            Some((a, b)) => Solution::Open { a, b },
+            None => Solution::Consistent { flags: Vec::new() },
         }
-        inputs.rels[rels::CO][..self.n].copy_from_slice(&self.co[..self.n]);
-        Solution::Consistent { flags: Vec::new() }
     }
 
     /// Judges a finished graph: calls `visit` once for each distinct coherence that some order of the fence.sc leads
@@ -241,7 +254,7 @@ impl<const W: usize> Evaluator<W> {
             *row = bits::empty();
         }
         let violated = self.saturate(model, inputs).err();
-        let refused = violated.map(Solution::Violated).or(self.demanded().map(|(a, b)| Solution::Open { a, b }));
+        let refused = violated.map(Solution::Violated).or(self.demanded(&inputs.present).map(|(a, b)| Solution::Open { a, b }));
         if let Some(solution) = refused {
             return Completions { solution, bounded: false };
         }
@@ -249,7 +262,7 @@ impl<const W: usize> Evaluator<W> {
         let found = self.leaves(model, inputs, &mut |e, flags| {
             all.extend(flags.iter().copied());
             let flags: Vec<_> = flags.iter().map(|f| (*f, e.rows(model.checks[f.0].node).to_vec())).collect();
-            visit(&Completion { coherence: e.coherence(), flags: &flags });
+            visit(&Completion { coherence: e.coherence(), fences: e.fence_order(), flags: &flags });
         });
         let blame = model.checks.iter().position(|c| !c.flag).map_or(CheckId(0), CheckId);
         let solution =
@@ -263,7 +276,7 @@ impl<const W: usize> Evaluator<W> {
         for row in &mut self.fence[..self.n] {
             *row = bits::empty();
         }
-        if self.saturate(model, inputs).is_err() || self.demanded().is_some() {
+        if self.saturate(model, inputs).is_err() || self.demanded(&inputs.present).is_some() {
             return false;
         }
         if !self.fence_matters || self.open_fence_pair().is_none() {
@@ -297,7 +310,7 @@ impl<const W: usize> Evaluator<W> {
             return;
         }
         let before = self.fence[..self.n].to_vec();
-        if self.saturate(model, inputs).is_ok() && self.demanded().is_none() {
+        if self.saturate(model, inputs).is_ok() && self.demanded(&inputs.present).is_none() {
             match self.open_fence_pair() {
                 Some((a, b)) => {
                     let here = self.fence[..self.n].to_vec();
@@ -484,10 +497,11 @@ impl<const W: usize> Evaluator<W> {
     }
 
     /// A pair of writes the model wants ordered and that is not.
-    fn demanded(&self) -> Option<(usize, usize)> {
+    fn demanded(&self, present: &Row<W>) -> Option<(usize, usize)> {
         for node in &self.demand_co {
-            for a in 0..self.n {
+            for a in bits::iter(&bits::and(present, &bits::first(self.n))) {
                 let open = bits::minus(&self.values[node.index() * self.stride + a], &self.co[a]);
+                let open = bits::and(&open, present);
                 let open = bits::iter(&open).find(|b| *b != a && !bits::has(&self.co[*b], a));
                 if let Some(b) = open {
                     return Some((a.min(b), a.max(b)));

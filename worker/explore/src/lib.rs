@@ -1,1 +1,19 @@
-//! Skeleton.
+//! Executions: how a program runs, which of its execution graphs a model admits, and what is true of all of them.
+//!
+//! Two engines answer the same question. The explorer ([`explore`]) builds each admitted graph once; the naive
+//! enumerator shares the program text and the model text with it, and nothing else.
+//!
+//! Pure: no I/O, no clock, no async, no global state.
+
+mod event;
+pub mod explorer;
+mod flow;
+mod hang;
+mod interp;
+pub mod leaf;
+mod memory;
+mod relate;
+mod state;
+
+pub use explorer::{Abstain, Bound, Limits, Summary, Visitor, explore};
+pub use leaf::{EventRef, LeafFacts, LeafKey, LeafKind, Outcome};

@@ -1,0 +1,179 @@
+//! Events as a thread emits them: static labels, footprint, dependencies.
+
+use crate::memory::Access;
+use moire_cat::vocabulary::sets;
+use moire_program::ir::{FenceOrder, LoadOrder, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder};
+
+/// Reads of the same thread an event depends on, by event index.
+pub(crate) type Deps = [u64; 4];
+
+/// Events one thread may emit: the width of [`Deps`].
+pub(crate) const THREAD_EVENTS: usize = 256;
+
+pub(crate) fn dep(index: u16) -> Deps {
+    let mut d = [0; 4];
+    d[index as usize / 64] |= 1 << (index % 64);
+    d
+}
+
+pub(crate) fn join(a: Deps, b: Deps) -> Deps {
+    [a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]]
+}
+
+pub(crate) fn has_dep(d: &Deps, index: u16) -> bool {
+    d[index as usize / 64] >> (index % 64) & 1 == 1
+}
+
+/// What an event is to the explorer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Fence,
+    Barrier(BarrierUse),
+}
+
+/// A barrier event: which object, how many arrivals it wants, what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BarrierUse {
+    pub(crate) object: BarrierObject,
+    /// Explicit count.
+    pub(crate) count: Option<u32>,
+    /// Counts as an arrival.
+    pub(crate) arrives: bool,
+    /// Blocks until its phase is complete.
+    pub(crate) waits: bool,
+    /// The predicate given to `bar.red`.
+    pub(crate) pred: bool,
+}
+
+/// Identity of a barrier; the CTA, cluster or warp is that of the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum BarrierObject {
+    /// CTA barrier: number, and the instance of the Dat3M dialect.
+    Cta { id: i64, instance: Option<u32> },
+    Cluster,
+    Warp,
+}
+
+/// One event of a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Emitted {
+    pub(crate) index: u16,
+    pub(crate) pc: usize,
+    pub(crate) line: u32,
+    pub(crate) kind: Kind,
+    pub(crate) access: Option<Access>,
+    /// Written value, once known.
+    pub(crate) value: Option<u128>,
+    /// Bit per base set of the vocabulary.
+    pub(crate) labels: u64,
+    pub(crate) scope: Option<Scope>,
+    pub(crate) addr: Deps,
+    pub(crate) data: Deps,
+    pub(crate) ctrl: Deps,
+    pub(crate) ctrl_reconv: Deps,
+    /// For the write half of a read-modify-write: its read half.
+    pub(crate) mate: Option<u16>,
+    /// Whether the write half needs the value read.
+    pub(crate) rmw_dep: bool,
+    /// Events of one instruction execution share it.
+    pub(crate) unit: u16,
+}
+
+fn label(set: usize) -> u64 {
+    1 << set
+}
+
+fn scope_label(scope: Scope) -> u64 {
+    label(match scope {
+        Scope::Cta => sets::CTA,
+        Scope::Cluster => sets::CLUSTER,
+        Scope::Gpu => sets::GPU,
+        Scope::Sys => sets::SYS,
+    })
+}
+
+pub(crate) fn proxy_label(proxy: Proxy) -> u64 {
+    label(match proxy {
+        Proxy::Generic => sets::GEN,
+        Proxy::Texture => sets::TEX,
+        Proxy::Surface => sets::SUR,
+        Proxy::Constant => sets::CON,
+        Proxy::Async => sets::ASYNC,
+        Proxy::Tensormap => sets::TMAP,
+    })
+}
+
+const MEMORY: u64 = 1 << sets::ANY | 1 << sets::M;
+
+/// Labels and scope of a read.
+pub(crate) fn load_labels(order: LoadOrder, proxy: Proxy) -> (u64, Option<Scope>) {
+    let (order, scope) = match order {
+        LoadOrder::Weak => (label(sets::WEAK), None),
+        LoadOrder::Relaxed(s) => (label(sets::RLX), Some(s)),
+        LoadOrder::Acquire(s) => (label(sets::ACQ), Some(s)),
+        LoadOrder::Volatile => (label(sets::RLX) | label(sets::VOLATILE), Some(Scope::Sys)),
+        LoadOrder::MmioRelaxed => (label(sets::RLX) | label(sets::MMIO), Some(Scope::Sys)),
+        LoadOrder::MmioAcquire => (label(sets::ACQ) | label(sets::MMIO), Some(Scope::Sys)),
+    };
+    (MEMORY | label(sets::R) | order | proxy_label(proxy) | scope.map_or(0, scope_label), scope)
+}
+
+/// Labels and scope of a write.
+pub(crate) fn store_labels(order: StoreOrder, proxy: Proxy) -> (u64, Option<Scope>) {
+    let (order, scope) = match order {
+        StoreOrder::Weak => (label(sets::WEAK), None),
+        StoreOrder::Relaxed(s) => (label(sets::RLX), Some(s)),
+        StoreOrder::Release(s) => (label(sets::REL), Some(s)),
+        StoreOrder::Volatile => (label(sets::RLX) | label(sets::VOLATILE), Some(Scope::Sys)),
+        StoreOrder::MmioRelaxed => (label(sets::RLX) | label(sets::MMIO), Some(Scope::Sys)),
+        StoreOrder::MmioRelease => (label(sets::REL) | label(sets::MMIO), Some(Scope::Sys)),
+    };
+    (MEMORY | label(sets::W) | order | proxy_label(proxy) | scope.map_or(0, scope_label), scope)
+}
+
+/// Labels of the two halves of a read-modify-write.
+pub(crate) fn rmw_labels(order: RmwOrder, scope: Scope, proxy: Proxy, red: bool) -> (u64, u64) {
+    let (read, write) = match order {
+        RmwOrder::Relaxed => (sets::RLX, sets::RLX),
+        RmwOrder::Acquire => (sets::ACQ, sets::RLX),
+        RmwOrder::Release => (sets::RLX, sets::REL),
+        RmwOrder::AcqRel => (sets::ACQ, sets::REL),
+    };
+    let both = MEMORY | proxy_label(proxy) | scope_label(scope) | label(if red { sets::RED } else { sets::ATOM });
+    (both | label(sets::R) | label(read), both | label(sets::W) | label(write))
+}
+
+/// Labels of a memory fence.
+pub(crate) fn fence_labels(order: FenceOrder, scope: Scope) -> u64 {
+    let order = match order {
+        FenceOrder::Acquire => label(sets::ACQ),
+        FenceOrder::Release => label(sets::REL),
+        FenceOrder::AcqRel => label(sets::ACQ_REL),
+        FenceOrder::Sc => label(sets::ACQ_REL) | label(sets::SC),
+    };
+    label(sets::ANY) | label(sets::F) | label(sets::MF) | label(sets::GEN) | order | scope_label(scope)
+}
+
+/// Labels of a proxy fence.
+pub(crate) fn proxy_fence_labels(kinds: &[ProxyFence]) -> u64 {
+    let named = kinds.iter().map(|k| match k {
+        ProxyFence::Alias => label(sets::ALIAS),
+        ProxyFence::Of(p) => proxy_label(*p),
+    });
+    named.fold(label(sets::ANY) | label(sets::F) | label(sets::PF), |a, b| a | b)
+}
+
+/// Labels of a barrier event.
+pub(crate) fn barrier_labels(barrier: BarrierUse, relaxed: bool) -> u64 {
+    let set = match (barrier.object, barrier.arrives, barrier.waits) {
+        (BarrierObject::Cta { .. }, _, true) => sets::BAR_SYNC,
+        (BarrierObject::Cta { .. }, _, false) => sets::BAR_ARRIVE,
+        (BarrierObject::Cluster, true, _) => sets::CLUSTER_ARRIVE,
+        (BarrierObject::Cluster, false, _) => sets::CLUSTER_WAIT,
+        (BarrierObject::Warp, ..) => sets::WARP_SYNC,
+    };
+    let relaxed = if relaxed { label(sets::CLUSTER_RELAXED) } else { 0 };
+    label(sets::ANY) | label(sets::B) | label(set) | relaxed
+}

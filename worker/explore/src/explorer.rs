@@ -1,0 +1,526 @@
+//! The explorer: every execution of a program under a model, each once.
+//!
+//! # Forward exploration with open reads
+//!
+//! Published stateless model checkers for weak memory (TruSt: Kokologiannakis, Marmanis, Gladstein, Vafeiadis, POPL
+//! 2022; HMC: Kokologiannakis, Vafeiadis, ASPLOS 2020) let a read choose among the writes present and let a later
+//! write *revisit* it, deleting what came between. Where `po | rf` may be cyclic, as in PTX, deciding which revisit to
+//! take needs a completion search, and one wrong side condition silently loses executions. Here nothing is deleted:
+//!
+//! - a read takes a write that is present, or stays *open*;
+//! - a write, when added, becomes the source of any subset of the open reads of its bytes;
+//! - pairs of writes the model wants ordered and are not are branched on as soon as both are present;
+//! - an arrival at a barrier joins any phase that can still take it;
+//! - an agent in front of a spin iteration enters it, or is stuck there for ever;
+//! - a state with nothing left to add is a leaf if no read is open, and a dead end otherwise.
+//!
+//! The scheduler picks the lowest (thread, index) event that can be added; it is a function of the graph alone.
+//! *Complete and without duplicates*: for a given execution every decision above is dictated by it, so exactly one
+//! path leads to it; and the path never gets stuck, because a shipped model implies `acyclic(rf | xdep)` (xdep:
+//! address, data, control, existence), so that some event of the execution can always be added. Pruning uses monotone
+//! checks only, which hold on every part of a consistent execution. Memory is linear in the size of the program.
+//!
+//! The price is dead ends: a read left open that no write can satisfy. They are counted, and kept rare by asking,
+//! whenever a write is placed, whether each open read still has a possible writer.
+
+use crate::event::{BarrierUse, Kind};
+use crate::interp::{FrontEnd, Gate, TraceEnd};
+use crate::leaf::{LeafFacts, LeafKind};
+use crate::state::{Source, State};
+use moire_cat::Model;
+use moire_cat::bits;
+use moire_cat::eval::Solution;
+use moire_program::ir::Program;
+use std::ops::ControlFlow;
+
+/// Bounds on one exploration. Hitting one is reported, never silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Finished executions.
+    pub leaves: u64,
+    /// Consistency checks.
+    pub checks: u64,
+    /// Iterations of a loop that changes state.
+    pub loop_bound: u32,
+    /// Final states of one execution.
+    pub outcomes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { leaves: 10_000_000, checks: 100_000_000, loop_bound: 2, outcomes: 4_096 }
+    }
+}
+
+/// Which limit cut an exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bound {
+    /// A loop ran longer than [`Limits::loop_bound`].
+    Loop,
+    /// [`Limits::leaves`].
+    Leaves,
+    /// [`Limits::checks`].
+    Checks,
+    /// [`Limits::outcomes`].
+    Outcomes,
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Bound::Loop => "a loop that changes state ran past the loop bound",
+            Bound::Leaves => "the limit on executions",
+            Bound::Checks => "the limit on consistency checks",
+            Bound::Outcomes => "the limit on final states of one execution",
+        })
+    }
+}
+
+/// Why an engine gives no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason} is not supported")]
+pub struct Abstain {
+    /// What is not supported.
+    pub reason: String,
+    /// Line of the program; 0 when it is no single line.
+    pub line: u32,
+}
+
+/// Totals of an exploration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Complete executions.
+    pub complete: u64,
+    /// Executions that end blocked.
+    pub blocked: u64,
+    /// States that led to no execution.
+    pub dead_ends: u64,
+    /// Consistency checks.
+    pub checks: u64,
+    /// The first limit hit.
+    pub bounded: Option<Bound>,
+}
+
+/// A finished execution, as long as the visitor looks at it.
+pub trait LeafView {
+    /// Complete or blocked.
+    fn kind(&self) -> LeafKind;
+    /// Final states; none when blocked.
+    fn states(&mut self) -> Vec<crate::leaf::FinalState>;
+    /// Names of the flags the model raises.
+    fn flags(&self) -> &std::collections::BTreeSet<String>;
+    /// Everything two engines compare.
+    fn facts(&mut self) -> LeafFacts;
+    /// The execution in full, for people.
+    fn witness(&mut self) -> crate::leaf::Witness;
+    /// The decisions that lead here; [`explore`] with them visits this leaf again.
+    fn path(&self) -> &[u32];
+}
+
+/// Receives executions one after another.
+pub trait Visitor {
+    /// Called once a leaf; `Break` ends the exploration.
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(&mut dyn LeafView) -> ControlFlow<()>> Visitor for F {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        self(leaf)
+    }
+}
+
+/// Visits every execution of `program` under `model` whose decisions start with `prefix` (empty: all).
+pub fn explore(
+    program: &Program,
+    model: &Model,
+    prefix: &[u32],
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<Summary, Abstain> {
+    let front = FrontEnd {
+        wide_whole: model.variant("Q2") == Some("A"),
+        cas_writes_back: model.variant("Q16") == Some("B"),
+        reconverging: model.variant("Q14") == Some("B"),
+        loop_bound: limits.loop_bound,
+    };
+    match attempt::<1>(program, model, front, prefix, limits, visitor)? {
+        Attempt::Finished(summary) => return Ok(summary),
+        Attempt::TooWide => {}
+    }
+    match attempt::<2>(program, model, front, prefix, limits, visitor)? {
+        Attempt::Finished(summary) => return Ok(summary),
+        Attempt::TooWide => {}
+    }
+    match attempt::<8>(program, model, front, prefix, limits, visitor)? {
+        Attempt::Finished(summary) => Ok(summary),
+        Attempt::TooWide => Err(Abstain { reason: "an execution of more than 512 events".into(), line: 0 }),
+    }
+}
+
+enum Attempt {
+    Finished(Summary),
+    TooWide,
+}
+
+/// Why a search ended early.
+pub(crate) enum Stop {
+    Visitor,
+    Bound,
+    TooWide,
+    Abstain(Abstain),
+}
+
+fn attempt<const W: usize>(
+    program: &Program,
+    model: &Model,
+    front: FrontEnd,
+    prefix: &[u32],
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<Attempt, Abstain> {
+    // A wider attempt must not show leaves again, so a narrow one first finds out whether it can hold every event.
+    if W < 8 && !State::<W>::fits(program, model, front, limits) {
+        return Ok(Attempt::TooWide);
+    }
+    let state = match State::<W>::new(program, model, front) {
+        Ok(state) => state,
+        Err(Stop::Abstain(a)) => return Err(a),
+        Err(_) => return Ok(Attempt::TooWide),
+    };
+    let mut search = Search { state, prefix, path: Vec::new(), limits, summary: Summary::default(), visitor };
+    match search.visit() {
+        Ok(()) | Err(Stop::Visitor | Stop::Bound) => Ok(Attempt::Finished(search.summary)),
+        Err(Stop::TooWide) => Ok(Attempt::TooWide),
+        Err(Stop::Abstain(a)) => Err(a),
+    }
+}
+
+/// What the scheduler picks.
+enum Next {
+    Read(usize),
+    Write(usize),
+    Barrier(usize),
+    Gate(usize),
+    Leaf,
+    Dead,
+}
+
+struct Search<'a, const W: usize> {
+    state: State<'a, W>,
+    prefix: &'a [u32],
+    path: Vec<u32>,
+    limits: &'a Limits,
+    summary: Summary,
+    visitor: &'a mut dyn Visitor,
+}
+
+type Found = Result<(), Stop>;
+
+impl<const W: usize> Search<'_, W> {
+    fn bound(&mut self, bound: Bound) {
+        self.summary.bounded.get_or_insert(bound);
+    }
+
+    /// Whether alternative number `choice` of this decision is to be explored; pushes it if so.
+    fn take(&mut self, choice: u32) -> bool {
+        let wanted = self.prefix.get(self.path.len()).is_none_or(|p| *p == choice);
+        if wanted {
+            self.path.push(choice);
+        }
+        wanted
+    }
+
+    fn visit(&mut self) -> Found {
+        match self.next() {
+            Next::Read(id) => self.place_read(id, 0),
+            Next::Write(id) => self.place_write(id),
+            Next::Barrier(id) => self.place_barrier(id),
+            Next::Gate(thread) => self.place_gate(thread),
+            Next::Leaf => self.leaf(),
+            Next::Dead => {
+                self.summary.dead_ends += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn next(&self) -> Next {
+        let state = &self.state;
+        for thread in 0..state.threads.len() {
+            for id in state.threads[thread].ids.iter().flatten() {
+                let id = *id as usize;
+                if bits::has(&state.present, id) {
+                    continue;
+                }
+                match state.events[id].emitted.kind {
+                    Kind::Fence => {}
+                    Kind::Read => return Next::Read(id),
+                    Kind::Write if state.ready(id) => return Next::Write(id),
+                    Kind::Write => {}
+                    Kind::Barrier(_) => return Next::Barrier(id),
+                }
+            }
+        }
+        if !state.open.is_empty() && !state.threads.iter().any(|t| matches!(t.trace.end, TraceEnd::Gate(_))) {
+            return Next::Dead;
+        }
+        match state.openable_gate() {
+            Some(thread) => Next::Gate(thread),
+            None if state.open.is_empty() => Next::Leaf,
+            None => Next::Dead,
+        }
+    }
+
+    /// Judges the graph, branches on unordered pairs, and goes on.
+    fn judge(&mut self) -> Found {
+        self.summary.checks += 1;
+        if self.summary.checks > self.limits.checks {
+            self.bound(Bound::Checks);
+            return Err(Stop::Bound);
+        }
+        match self.state.partial() {
+            Solution::Violated(_) => Ok(()),
+            Solution::Consistent { .. } => self.visit(),
+            Solution::Open { a, b } => {
+                for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
+                    if !self.take(u32::from(choice == 1)) {
+                        continue;
+                    }
+                    let saved = self.state.order_writes(x, y);
+                    let result = self.judge();
+                    self.state.restore_order(saved);
+                    self.path.pop();
+                    result?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Chooses the sources of a read, cell by cell; the last one resolves its value.
+    fn place_read(&mut self, id: usize, slot: usize) -> Found {
+        if slot == 0 {
+            bits::set(&mut self.state.present, id);
+        }
+        let access = self.state.events[id].emitted.access.expect("a placed read has an address");
+        let cell = access.cell as usize + slot;
+        let writers = self.state.inputs.cells.writers[cell];
+        let mut choice = 0;
+        let mut result = Ok(());
+        for write in bits::iter(&writers) {
+            if result.is_ok() && self.take(choice) {
+                result = self.read_from(id, slot, Source::Write(write));
+                self.path.pop();
+            }
+            choice += 1;
+        }
+        if result.is_ok() && self.state.may_be_written(cell, id, None) && self.take(choice) {
+            result = self.read_from(id, slot, Source::Open);
+            self.path.pop();
+        }
+        if slot == 0 {
+            bits::clear(&mut self.state.present, id);
+        }
+        result
+    }
+
+    fn read_from(&mut self, id: usize, slot: usize, source: Source) -> Found {
+        let access = self.state.events[id].emitted.access.expect("a placed read has an address");
+        let cell = access.cell as usize + slot;
+        let more = slot + 1 < access.cells as usize;
+        self.state.set_source(id, cell, source);
+        let result = if source == Source::Open {
+            if more { self.place_read(id, slot + 1) } else { self.visit() }
+        } else {
+            self.resolved(&[id], |s| {
+                if more {
+                    // The rest of the read is part of the same decision sequence; judging waits for all of it.
+                    s.place_read(id, slot + 1)
+                } else {
+                    s.judge()
+                }
+            })
+        };
+        self.state.unset_source(id, cell, source);
+        result
+    }
+
+    /// Re-interprets the threads of reads whose value just became known, then continues.
+    fn resolved(&mut self, reads: &[usize], then: impl FnOnce(&mut Self) -> Found) -> Found {
+        let mark = self.state.mark();
+        let result = match self.state.refresh(reads) {
+            Ok(()) => then(self),
+            Err(TraceEnd::SpinFail) => Ok(()),
+            Err(TraceEnd::Bound) => {
+                self.bound(Bound::Loop);
+                Ok(())
+            }
+            Err(TraceEnd::Unsupported(reason, line)) => Err(Stop::Abstain(Abstain { reason, line })),
+            Err(_) => Err(Stop::TooWide),
+        };
+        self.state.reset(mark);
+        result
+    }
+
+    /// Adds a write as the source of every subset of the open reads of its cells.
+    fn place_write(&mut self, id: usize) -> Found {
+        let access = self.state.events[id].emitted.access.expect("a placed write has an address");
+        let saved = self.state.add_write(id);
+        let (mut must, mut may) = (Vec::new(), Vec::new());
+        for &(read, cell) in &self.state.open {
+            let own = self.state.is_own_read(id, read as usize);
+            if access.cell_range().contains(&(cell as usize)) {
+                let later = self.state.may_be_written(cell as usize, read as usize, Some(id));
+                match (own, later) {
+                    (true, true) => {}
+                    (true, false) => {
+                        self.state.remove_write(id, saved);
+                        self.summary.dead_ends += 1;
+                        return Ok(());
+                    }
+                    (false, true) => may.push((read, cell)),
+                    (false, false) => must.push((read, cell)),
+                }
+            }
+        }
+        let mut result = Ok(());
+        let subsets = 1u64.checked_shl(u32::try_from(may.len()).unwrap_or(64)).unwrap_or(u64::MAX);
+        for subset in (0..subsets).rev() {
+            let choice = u32::try_from(subset).unwrap_or(u32::MAX);
+            if result.is_err() || !self.take(choice) {
+                continue;
+            }
+            let chosen = may.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1).map(|(_, r)| *r);
+            let claimed: Vec<(u16, u16)> = must.iter().copied().chain(chosen).collect();
+            result = self.claim(id, &claimed);
+            self.path.pop();
+        }
+        self.state.remove_write(id, saved);
+        result
+    }
+
+    fn claim(&mut self, write: usize, claimed: &[(u16, u16)]) -> Found {
+        for &(read, cell) in claimed {
+            self.state.unset_source(read as usize, cell as usize, Source::Open);
+            self.state.set_source(read as usize, cell as usize, Source::Write(write));
+        }
+        let mut reads: Vec<usize> = claimed.iter().map(|c| c.0 as usize).collect();
+        reads.dedup();
+        let result = self.resolved(&reads, Self::judge);
+        for &(read, cell) in claimed.iter().rev() {
+            self.state.unset_source(read as usize, cell as usize, Source::Write(write));
+            self.state.set_source(read as usize, cell as usize, Source::Open);
+        }
+        self.state.sort_open();
+        result
+    }
+
+    /// Lets a barrier event join each phase it can.
+    fn place_barrier(&mut self, id: usize) -> Found {
+        let Kind::Barrier(barrier) = self.state.events[id].emitted.kind else { return Ok(()) };
+        let phases = self.state.phases_for(id, &barrier);
+        for (choice, phase) in phases.into_iter().enumerate() {
+            if !self.take(u32::try_from(choice).unwrap_or(u32::MAX)) {
+                continue;
+            }
+            let result = self.join_phase(id, &barrier, phase);
+            self.path.pop();
+            result?;
+        }
+        Ok(())
+    }
+
+    fn join_phase(&mut self, id: usize, barrier: &BarrierUse, phase: u16) -> Found {
+        self.state.join_phase(id, barrier, phase);
+        let result = self.wake(Self::judge);
+        self.state.leave_phase(id);
+        result
+    }
+
+    /// Re-interprets every thread that waits at a barrier, as long as that moves one; then continues.
+    fn wake(&mut self, then: impl FnOnce(&mut Self) -> Found) -> Found {
+        let mark = self.state.mark();
+        let result = match self.state.refresh_waiting() {
+            Ok(()) => then(self),
+            Err(TraceEnd::SpinFail) => Ok(()),
+            Err(TraceEnd::Bound) => {
+                self.bound(Bound::Loop);
+                Ok(())
+            }
+            Err(TraceEnd::Unsupported(reason, line)) => Err(Stop::Abstain(Abstain { reason, line })),
+            Err(_) => Err(Stop::TooWide),
+        };
+        self.state.reset(mark);
+        result
+    }
+
+    fn place_gate(&mut self, thread: usize) -> Found {
+        let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
+        for (choice, gate) in [Gate::Open, Gate::Stuck].into_iter().enumerate() {
+            if !self.take(u32::try_from(choice).unwrap_or(0)) {
+                continue;
+            }
+            self.state.threads[thread].gates.push((index, gate));
+            let result = self.wake_thread(thread);
+            self.state.threads[thread].gates.pop();
+            self.path.pop();
+            result?;
+        }
+        Ok(())
+    }
+
+    fn wake_thread(&mut self, thread: usize) -> Found {
+        let mark = self.state.mark();
+        let result = match self.state.refresh_thread(thread).and_then(|()| self.state.refresh_waiting()) {
+            Ok(()) => self.visit(),
+            Err(TraceEnd::SpinFail) => Ok(()),
+            Err(TraceEnd::Bound) => {
+                self.bound(Bound::Loop);
+                Ok(())
+            }
+            Err(TraceEnd::Unsupported(reason, line)) => Err(Stop::Abstain(Abstain { reason, line })),
+            Err(_) => Err(Stop::TooWide),
+        };
+        self.state.reset(mark);
+        result
+    }
+
+    fn leaf(&mut self) -> Found {
+        if !self.state.phases_complete() {
+            self.summary.dead_ends += 1;
+            return Ok(());
+        }
+        let kind = self.state.kind();
+        let (limit, model) = (self.limits.outcomes, self.state.model);
+        let mut results = Vec::new();
+        self.summary.checks += 1;
+        self.state.evaluate_leaf(|co, fence, flags| results.push((co.to_vec(), fence.to_vec(), flags.clone())));
+        if results.is_empty() {
+            self.summary.dead_ends += 1;
+        }
+        for (co, fence, flags) in results {
+            if kind == LeafKind::Blocked && !self.state.hang_is_real(&co) {
+                self.summary.dead_ends += 1;
+                continue;
+            }
+            match kind {
+                LeafKind::Complete => self.summary.complete += 1,
+                LeafKind::Blocked => self.summary.blocked += 1,
+            }
+            let flags = flags.iter().map(|c| model.checks()[c.0].name.clone()).collect();
+            let mut view = crate::state::View { state: &self.state, co, fence, flags, kind, limit, path: &self.path, cut: false };
+            let flow = self.visitor.leaf(&mut view);
+            if view.cut {
+                self.summary.bounded.get_or_insert(Bound::Outcomes);
+            }
+            if flow.is_break() {
+                return Err(Stop::Visitor);
+            }
+            if self.summary.complete + self.summary.blocked >= self.limits.leaves {
+                self.bound(Bound::Leaves);
+                return Err(Stop::Bound);
+            }
+        }
+        Ok(())
+    }
+}

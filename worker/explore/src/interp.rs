@@ -1,0 +1,637 @@
+//! Interpreting a thread body: from registers and the values of reads to events with their dependencies.
+//!
+//! A register may be *pending*: it depends on a read whose source is not chosen. Later events that do not need it are
+//! still emitted, with the index they will always have; what needs it waits. A read-modify-write takes two indices
+//! whether or not it writes, so that a pending compare-and-swap hides nothing. Branches on pending values end the
+//! trace, unless both arms only touch registers. Loops that may spin stop at a *gate* in front of each iteration.
+
+use crate::event::*;
+use crate::flow::{Flow, defines, register_only};
+use crate::leaf::{arithmetic, compare, sign_extend, truncate};
+use crate::memory::{Layout, space_admits};
+use moire_program::ir::*;
+
+/// What the graph says about a thread's events, by index.
+pub(crate) trait View {
+    /// Value of a read whose source is chosen.
+    fn read(&self, index: u16) -> Option<Value>;
+    /// Whether the phase of a barrier event is complete; for `bar.red` with the combined value.
+    fn passed(&self, index: u16) -> Option<Value>;
+    /// State of the gate in front of the loop iteration that starts at this event index.
+    fn gate(&self, index: u16) -> Gate;
+}
+
+/// Whether an iteration of a loop that may spin is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    Closed,
+    Open,
+    Stuck,
+}
+
+/// Why a trace stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TraceEnd {
+    Done,
+    /// Needs a value that depends on these reads.
+    Pending(Deps),
+    /// Waits at the barrier event of this index.
+    Barrier(u16),
+    /// Stands at a closed gate.
+    Gate(u16),
+    /// Spins for ever from this index on.
+    Stuck(u16),
+    /// Went around a spin loop for nothing.
+    SpinFail,
+    /// Went around a changing loop more often than allowed.
+    Bound,
+    /// Did something no engine models, with the reason and the line.
+    Unsupported(String, u32),
+}
+
+/// One thread's run under a [`View`].
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    /// By index; `None` where the event is absent or its address is pending.
+    pub(crate) events: Vec<Option<Emitted>>,
+    /// Some event's address is pending.
+    pub(crate) wild: bool,
+    pub(crate) regs: Vec<RegState>,
+    pub(crate) end: TraceEnd,
+    /// Where the trace stopped.
+    pub(crate) pc: usize,
+}
+
+/// A register: its value unless pending, and what it depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RegState {
+    pub(crate) value: Option<Value>,
+    pub(crate) deps: Deps,
+}
+
+/// Switches of the front end, taken from the model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrontEnd {
+    /// Q2=A: a 128-bit load or store is one operation.
+    pub(crate) wide_whole: bool,
+    /// Q16=B: a failed cas writes the old value back.
+    pub(crate) cas_writes_back: bool,
+    /// Q14=B: control dependencies end at reconvergence.
+    pub(crate) reconverging: bool,
+    /// Iterations of a changing loop.
+    pub(crate) loop_bound: u32,
+}
+
+struct Machine<'a, V> {
+    program: &'a Program,
+    layout: &'a Layout,
+    thread: ThreadId,
+    front: FrontEnd,
+    view: &'a V,
+    events: Vec<Option<Emitted>>,
+    wild: bool,
+    regs: Vec<RegState>,
+    control: Vec<(Deps, usize)>,
+    unit: u16,
+}
+
+/// Head, events before the iteration, live registers at its start.
+type Snapshot = (usize, usize, Vec<(Reg, RegState)>);
+
+/// Runs `thread` as far as the view allows.
+pub(crate) fn run<V: View>(
+    program: &Program,
+    layout: &Layout,
+    flow: &Flow,
+    thread: ThreadId,
+    front: FrontEnd,
+    view: &V,
+) -> Trace {
+    let code = &program.threads[thread.index()];
+    let initial = |r: &RegDecl| match r.init {
+        RegInit::Value(v) => v,
+        RegInit::Address(s) => layout.address(program, s, thread),
+    };
+    let regs = code.regs.iter().map(|r| RegState { value: Some(initial(r)), deps: [0; 4] }).collect();
+    let (events, control) = (Vec::new(), Vec::new());
+    let mut m = Machine { program, layout, thread, front, view, events, wild: false, regs, control, unit: 0 };
+    let (end, pc) = m.walk(flow);
+    Trace { events: m.events, wild: m.wild, regs: m.regs, end, pc }
+}
+
+enum Step {
+    Next,
+    Jump(usize),
+    Stop(TraceEnd),
+}
+
+impl<V: View> Machine<'_, V> {
+    fn walk(&mut self, flow: &Flow) -> (TraceEnd, usize) {
+        let body = &self.program.threads[self.thread.index()].body;
+        let mut loops: Vec<Snapshot> = Vec::new();
+        let mut jumps = vec![0u32; body.len()];
+        let mut pc = 0;
+        loop {
+            if pc >= body.len() {
+                return (TraceEnd::Done, body.len());
+            }
+            self.control.retain(|c| !self.front.reconverging || c.1 != pc);
+            if flow.spin_head[pc]
+                && let Some(end) = self.enter_loop(flow, pc, &mut loops)
+            {
+                return (end, pc);
+            }
+            let next = match self.step(flow, &body[pc], pc) {
+                Step::Next => pc + 1,
+                Step::Jump(target) => target,
+                Step::Stop(end) => return (end, pc),
+            };
+            if self.events.len() > THREAD_EVENTS - 8 {
+                let reason = format!("a thread with more than {} events", THREAD_EVENTS - 8);
+                return (TraceEnd::Unsupported(reason, body[pc].line), pc);
+            }
+            if next <= pc {
+                jumps[pc] += 1;
+                if self.spun(next, &loops) {
+                    return (TraceEnd::SpinFail, pc);
+                }
+                if jumps[pc] > self.front.loop_bound {
+                    return (TraceEnd::Bound, pc);
+                }
+            }
+            pc = next;
+        }
+    }
+
+    fn enter_loop(&mut self, flow: &Flow, head: usize, loops: &mut Vec<Snapshot>) -> Option<TraceEnd> {
+        let index = u16::try_from(self.events.len()).unwrap_or(u16::MAX);
+        match self.view.gate(index) {
+            Gate::Closed => return Some(TraceEnd::Gate(index)),
+            Gate::Stuck => return Some(TraceEnd::Stuck(index)),
+            Gate::Open => {}
+        }
+        let live = flow.live[head].iter().map(|r| (*r, self.regs[r.index()])).collect();
+        loops.retain(|l| l.0 != head);
+        loops.push((head, self.events.len(), live));
+        None
+    }
+
+    /// Whether the iteration that ends by jumping to `head` changed nothing.
+    fn spun(&self, head: usize, loops: &[Snapshot]) -> bool {
+        let Some((_, since, live)) = loops.iter().find(|l| l.0 == head) else { return false };
+        let silent = self.events[*since..].iter().flatten().all(|e| matches!(e.kind, Kind::Read | Kind::Fence));
+        let same = |(r, was): &(Reg, RegState)| was.value.is_some() && self.regs[r.index()].value == was.value;
+        silent && live.iter().all(same)
+    }
+
+    fn step(&mut self, flow: &Flow, instr: &Instr, pc: usize) -> Step {
+        if let Some(guard) = instr.guard {
+            let state = self.regs[guard.reg.index()];
+            match state.value {
+                None if register_only(&instr.op) => {
+                    self.blur(&defines(&instr.op), state.deps);
+                    return Step::Next;
+                }
+                None => return self.branch_on_pending(flow, pc, state.deps),
+                Some(v) => {
+                    if state.deps != [0; 4] {
+                        let until = if matches!(instr.op, Op::Bra { .. } | Op::Exit) { flow.reconverge[pc] } else { pc + 1 };
+                        self.control.push((state.deps, until));
+                    }
+                    if (v != 0) == guard.negated {
+                        return Step::Next;
+                    }
+                }
+            }
+        }
+        match &instr.op {
+            Op::Bra { target } => Step::Jump(*target),
+            Op::Exit => Step::Jump(usize::MAX),
+            op if register_only(op) => {
+                self.registers(op);
+                Step::Next
+            }
+            _ => match self.operation(instr, pc) {
+                Ok(()) => Step::Next,
+                Err(end) => Step::Stop(end),
+            },
+        }
+    }
+
+    /// Both arms only touch registers: go on behind them with those registers pending.
+    fn branch_on_pending(&mut self, flow: &Flow, pc: usize, deps: Deps) -> Step {
+        let Some(defined) = &flow.quiet[pc] else {
+            if self.front.reconverging {
+                let line = self.program.threads[self.thread.index()].body[pc].line;
+                let reason = "Q14=B with memory operations under a branch on an undecided value".to_owned();
+                return Step::Stop(TraceEnd::Unsupported(reason, line));
+            }
+            return Step::Stop(TraceEnd::Pending(deps));
+        };
+        self.blur(defined, deps);
+        self.control.push((deps, flow.reconverge[pc]));
+        Step::Jump(flow.reconverge[pc])
+    }
+
+    fn blur(&mut self, regs: &[Reg], deps: Deps) {
+        for r in regs {
+            let old = self.regs[r.index()].deps;
+            self.regs[r.index()] = RegState { value: None, deps: join(old, deps) };
+        }
+    }
+
+    fn operand(&self, operand: Operand) -> RegState {
+        match operand {
+            Operand::Reg(r) => self.regs[r.index()],
+            #[allow(clippy::cast_sign_loss, reason = "an immediate is a bit pattern")]
+            Operand::Imm(v) => RegState { value: Some(v as Value), deps: [0; 4] },
+            Operand::Address(s) => RegState { value: Some(self.layout.address(self.program, s, self.thread)), deps: [0; 4] },
+        }
+    }
+
+    fn registers(&mut self, op: &Op) {
+        let two = |f: &dyn Fn(Value, Value) -> Value, a: RegState, b: RegState| RegState {
+            value: a.value.zip(b.value).map(|(a, b)| f(a, b)),
+            deps: join(a.deps, b.deps),
+        };
+        match op {
+            Op::Mov { ty, dst, src } => {
+                let s = self.operand(*src);
+                self.regs[dst.index()] = RegState { value: s.value.map(|v| truncate(v, ty.bytes() * 8)), deps: s.deps };
+            }
+            Op::Alu { op, ty, dst, a, b } => {
+                let (a, b) = (self.operand(*a), self.operand(*b));
+                self.regs[dst.index()] = two(&|a, b| arithmetic(*op, *ty, a, b), a, b);
+            }
+            Op::Setp { op, ty, dst, a, b } => {
+                let (a, b) = (self.operand(*a), self.operand(*b));
+                let bits = ty.bytes() * 8;
+                let number = |v: Value| match ty {
+                    Ty::S(_) => sign_extend(v, bits),
+                    _ => i128::try_from(truncate(v, bits)).unwrap_or(i128::MAX),
+                };
+                self.regs[dst.index()] = two(&|a, b| Value::from(compare(*op, number(a), number(b))), a, b);
+            }
+            Op::Selp { ty, dst, a, b, p } => {
+                let p = self.regs[p.index()];
+                let (a, b) = (self.operand(*a), self.operand(*b));
+                let chosen = p.value.map(|p| if p != 0 { a } else { b });
+                let value = chosen.and_then(|c| c.value).map(|v| truncate(v, ty.bytes() * 8));
+                let deps = join(p.deps, chosen.map_or(join(a.deps, b.deps), |c| c.deps));
+                self.regs[dst.index()] = RegState { value, deps };
+            }
+            _ => {}
+        }
+    }
+
+    fn control(&self, reconverging: bool, pc: usize) -> Deps {
+        let kept = self.control.iter().filter(|c| !reconverging || c.1 > pc);
+        kept.fold([0; 4], |d, c| join(d, c.0))
+    }
+
+    fn blank(&self, instr: &Instr, pc: usize, kind: Kind, labels: u64, scope: Option<Scope>) -> Emitted {
+        let host = if self.program.threads[self.thread.index()].place.host { 1 << moire_cat::vocabulary::sets::HOST } else { 0 };
+        Emitted {
+            index: u16::try_from(self.events.len()).unwrap_or(u16::MAX),
+            pc,
+            line: instr.line,
+            kind,
+            access: None,
+            value: None,
+            labels: labels | host,
+            scope,
+            addr: [0; 4],
+            data: [0; 4],
+            ctrl: self.control(false, pc),
+            ctrl_reconv: self.control(true, pc),
+            mate: None,
+            rmw_dep: false,
+            unit: self.unit,
+        }
+    }
+
+    fn operation(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+        self.unit += 1;
+        match &instr.op {
+            Op::Fence { order, scope } => {
+                let event = self.blank(instr, pc, Kind::Fence, fence_labels(*order, *scope), Some(*scope));
+                self.events.push(Some(event));
+                Ok(())
+            }
+            Op::ProxyFence(kinds) => {
+                let event = self.blank(instr, pc, Kind::Fence, proxy_fence_labels(kinds), None);
+                self.events.push(Some(event));
+                Ok(())
+            }
+            Op::Load { order, proxy, space, ty, dst, addr } => {
+                let (labels, scope) = load_labels(*order, *proxy);
+                self.load(instr, pc, (labels, scope), *space, *ty, dst, addr)
+            }
+            Op::Store { order, proxy, space, ty, addr, src } => {
+                let (labels, scope) = store_labels(*order, *proxy);
+                self.store(instr, pc, (labels, scope), *space, *ty, src, addr)
+            }
+            Op::Rmw { red, order, scope, proxy, space, op, ty, dst, addr, a, b } => {
+                let labels = rmw_labels(*order, *scope, *proxy, *red);
+                let update = Update { labels, scope: *scope, space: *space, op: *op, ty: *ty, a: *a, b: *b };
+                let base = self.address(addr);
+                self.update(instr, pc, &update, base, *dst)
+            }
+            Op::MultimemLoad { order, op, ty, dst, addr } => self.multimem_load(instr, pc, *order, *op, *ty, *dst, addr),
+            Op::MultimemStore { order, ty, addr, src } => {
+                let (labels, scope) = store_labels(*order, Proxy::Generic);
+                for base in self.multimem(addr, instr)? {
+                    self.element(instr, pc, (labels, scope), Space::Generic, base, 0, ty.bytes(), *src)?;
+                }
+                Ok(())
+            }
+            Op::MultimemRed { order, scope, op, ty, addr, src } => {
+                let labels = rmw_labels(*order, *scope, Proxy::Generic, true);
+                let update = Update { labels, scope: *scope, space: Space::Generic, op: *op, ty: *ty, a: *src, b: None };
+                for base in self.multimem(addr, instr)? {
+                    self.update(instr, pc, &update, base, None)?;
+                }
+                Ok(())
+            }
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => self.barrier(instr, pc),
+            _ => Err(TraceEnd::Unsupported("this instruction".into(), instr.line)),
+        }
+    }
+
+    fn address(&self, addr: &Address) -> RegState {
+        let base = self.operand(addr.base);
+        #[allow(clippy::cast_sign_loss, reason = "offsets wrap like addresses do")]
+        let offset = i128::from(addr.offset) as Value;
+        RegState { value: base.value.map(|v| truncate(v.wrapping_add(offset), 64)), deps: base.deps }
+    }
+
+    /// One address for each location behind a multimem name.
+    fn multimem(&self, addr: &Address, instr: &Instr) -> Result<Vec<RegState>, TraceEnd> {
+        let wrong = || TraceEnd::Unsupported("a multimem address that is not a multimem name".into(), instr.line);
+        let Operand::Address(symbol) = addr.base else { return Err(wrong()) };
+        let named = &self.program.symbols[symbol.index()];
+        let mut out = Vec::new();
+        for object in std::iter::once(named.object).chain(named.multimem.iter().copied()) {
+            let home = self.program.symbols.iter().position(|s| s.object == object).ok_or_else(wrong)?;
+            let home = SymbolId(u16::try_from(home).map_err(|_| wrong())?);
+            let value = self.layout.multimem_address(self.program, symbol, home, self.thread);
+            #[allow(clippy::cast_sign_loss, reason = "offsets wrap like addresses do")]
+            let value = value.map(|v| v.wrapping_add(i128::from(addr.offset) as Value)).ok_or_else(wrong)?;
+            out.push(RegState { value: Some(value), deps: [0; 4] });
+        }
+        Ok(out)
+    }
+
+    /// Resolves `base + offset`; `Ok(None)` while pending.
+    fn access(&mut self, instr: &Instr, space: Space, base: RegState, offset: u32, bytes: u32) -> Result<Option<crate::memory::Access>, TraceEnd> {
+        let Some(value) = base.value else {
+            self.wild = true;
+            return Ok(None);
+        };
+        let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
+        let access = self.layout.resolve(self.program, value.wrapping_add(Value::from(offset)), bytes);
+        let access = access.ok_or_else(|| wild("an address outside every object"))?;
+        let object = self.layout.instances[access.instance as usize].object;
+        if !space_admits(space, self.program.objects[object.index()].space) {
+            return Err(wild("an address outside the state space of the access"));
+        }
+        Ok(Some(access))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn load(&mut self, instr: &Instr, pc: usize, (labels, scope): (u64, Option<Scope>), space: Space, ty: Ty, dst: &[Reg], addr: &Address) -> Result<(), TraceEnd> {
+        let base = self.address(addr);
+        let pieces = self.pieces(ty);
+        let bytes = ty.bytes() / pieces;
+        for (i, r) in dst.iter().enumerate() {
+            let mut state = RegState { value: Some(0), deps: [0; 4] };
+            for piece in 0..pieces {
+                let offset = (u32::try_from(i).unwrap_or(u32::MAX) * pieces + piece) * bytes;
+                let mut event = self.blank(instr, pc, Kind::Read, labels, scope);
+                event.addr = base.deps;
+                event.access = self.access(instr, space, base, offset, bytes)?;
+                let value = event.access.and_then(|_| self.view.read(event.index));
+                state.value = state.value.zip(value).map(|(all, v)| all | v << (8 * bytes * piece));
+                state.deps = join(state.deps, dep(event.index));
+                let known = event.access.is_some();
+                self.events.push(known.then_some(event));
+            }
+            if matches!(ty, Ty::S(_)) {
+                #[allow(clippy::cast_sign_loss, reason = "a bit pattern is stored")]
+                let extend = |v| truncate(sign_extend(v, ty.bytes() * 8) as Value, 64);
+                state.value = state.value.map(extend);
+            }
+            self.regs[r.index()] = state;
+        }
+        Ok(())
+    }
+
+    /// Memory operations one value of a type takes.
+    fn pieces(&self, ty: Ty) -> u32 {
+        let wide = ty.bytes() == 16 && !self.front.wide_whole;
+        if ty.packed() || wide { 2 } else { 1 }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn store(&mut self, instr: &Instr, pc: usize, labels: (u64, Option<Scope>), space: Space, ty: Ty, src: &[Operand], addr: &Address) -> Result<(), TraceEnd> {
+        let base = self.address(addr);
+        let pieces = self.pieces(ty);
+        let bytes = ty.bytes() / pieces;
+        for (i, s) in src.iter().enumerate() {
+            for piece in 0..pieces {
+                let offset = (u32::try_from(i).unwrap_or(u32::MAX) * pieces + piece) * bytes;
+                self.element_of(instr, pc, labels, space, base, offset, bytes, *s, 8 * bytes * piece)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn element(&mut self, instr: &Instr, pc: usize, labels: (u64, Option<Scope>), space: Space, base: RegState, offset: u32, bytes: u32, src: Operand) -> Result<(), TraceEnd> {
+        self.element_of(instr, pc, labels, space, base, offset, bytes, src, 0)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn element_of(&mut self, instr: &Instr, pc: usize, (labels, scope): (u64, Option<Scope>), space: Space, base: RegState, offset: u32, bytes: u32, src: Operand, shift: u32) -> Result<(), TraceEnd> {
+        let source = self.operand(src);
+        let mut event = self.blank(instr, pc, Kind::Write, labels, scope);
+        event.addr = base.deps;
+        event.data = source.deps;
+        event.access = self.access(instr, space, base, offset, bytes)?;
+        event.value = source.value.map(|v| truncate(v >> shift, bytes * 8));
+        let known = event.access.is_some();
+        self.events.push(known.then_some(event));
+        Ok(())
+    }
+
+    fn update(&mut self, instr: &Instr, pc: usize, u: &Update, base: RegState, dst: Option<Reg>) -> Result<(), TraceEnd> {
+        let pieces = if u.ty.packed() { 2 } else { 1 };
+        let bytes = u.ty.bytes() / pieces;
+        let (a, b) = (self.operand(u.a), u.b.map(|b| self.operand(b)));
+        let mut state = RegState { value: Some(0), deps: [0; 4] };
+        for piece in 0..pieces {
+            let shift = 8 * bytes * piece;
+            let part = |s: RegState| RegState { value: s.value.map(|v| truncate(v >> shift, 8 * bytes)), deps: s.deps };
+            let access = self.access(instr, u.space, base, piece * bytes, bytes)?;
+            let mut read = self.blank(instr, pc, Kind::Read, u.labels.0, Some(u.scope));
+            read.addr = base.deps;
+            read.access = access;
+            let old = access.and_then(|_| self.view.read(read.index));
+            state.value = state.value.zip(old).map(|(all, v)| all | v << shift);
+            state.deps = join(state.deps, dep(read.index));
+            let index = read.index;
+            self.events.push(access.is_some().then_some(read));
+            let written = self.written(u, old, part(a), b.map(part), bytes);
+            let mut write = self.blank(instr, pc, Kind::Write, u.labels.1, Some(u.scope));
+            write.access = access;
+            write.addr = base.deps;
+            write.mate = Some(index);
+            write.rmw_dep = u.op != AtomOp::Exch;
+            write.data = join(a.deps, b.map_or([0; 4], |b| b.deps));
+            if write.rmw_dep {
+                write.data = join(write.data, dep(index));
+            }
+            let exists = match written {
+                Written::Nothing => false,
+                Written::Pending => u.op != AtomOp::Cas || self.front.cas_writes_back,
+                Written::Value(v) => {
+                    write.value = Some(v);
+                    true
+                }
+            };
+            let unsure = matches!(written, Written::Pending) && !exists;
+            self.wild |= unsure;
+            self.events.push((access.is_some() && exists).then_some(write));
+        }
+        if let Some(dst) = dst {
+            if matches!(u.ty, Ty::S(_)) {
+                #[allow(clippy::cast_sign_loss, reason = "a bit pattern is stored")]
+                let extend = |v| truncate(sign_extend(v, u.ty.bytes() * 8) as Value, 64);
+                state.value = state.value.map(extend);
+            }
+            self.regs[dst.index()] = state;
+        }
+        Ok(())
+    }
+
+    fn written(&self, u: &Update, old: Option<Value>, a: RegState, b: Option<RegState>, bytes: u32) -> Written {
+        if u.op == AtomOp::Exch {
+            return a.value.map_or(Written::Pending, Written::Value);
+        }
+        let (Some(old), Some(a)) = (old, a.value) else { return Written::Pending };
+        if u.op == AtomOp::Cas {
+            if old != truncate(a, bytes * 8) {
+                return if self.front.cas_writes_back { Written::Value(old) } else { Written::Nothing };
+            }
+            return b.and_then(|b| b.value).map_or(Written::Pending, Written::Value);
+        }
+        Written::Value(modify(u.op, u.ty, bytes * 8, old, a))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn multimem_load(&mut self, instr: &Instr, pc: usize, order: LoadOrder, op: AtomOp, ty: Ty, dst: Reg, addr: &Address) -> Result<(), TraceEnd> {
+        let (labels, scope) = load_labels(order, Proxy::Generic);
+        let mut total: Option<RegState> = None;
+        for base in self.multimem(addr, instr)? {
+            let mut event = self.blank(instr, pc, Kind::Read, labels, scope);
+            event.access = self.access(instr, Space::Generic, base, 0, ty.bytes())?;
+            let one = RegState { value: self.view.read(event.index), deps: dep(event.index) };
+            self.events.push(Some(event));
+            total = Some(match total {
+                None => one,
+                Some(sum) => RegState {
+                    value: sum.value.zip(one.value).map(|(a, b)| modify(op, ty, ty.bytes() * 8, a, b)),
+                    deps: join(sum.deps, one.deps),
+                },
+            });
+        }
+        self.regs[dst.index()] = total.unwrap_or_default();
+        Ok(())
+    }
+
+    fn barrier(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+        let (barrier, deps, relaxed) = self.barrier_use(instr)?;
+        let mut event = self.blank(instr, pc, Kind::Barrier(barrier), barrier_labels(barrier, relaxed), None);
+        event.ctrl = join(event.ctrl, deps);
+        let index = event.index;
+        self.events.push(Some(event));
+        if !barrier.waits {
+            return Ok(());
+        }
+        let Some(value) = self.view.passed(index) else { return Err(TraceEnd::Barrier(index)) };
+        if let Op::Bar { kind: BarKind::Red { dst, .. }, .. } = instr.op {
+            self.regs[dst.index()] = RegState { value: Some(value), deps: [0; 4] };
+        }
+        Ok(())
+    }
+
+    fn barrier_use(&self, instr: &Instr) -> Result<(BarrierUse, Deps, bool), TraceEnd> {
+        let known = |o: Operand| {
+            let state = self.operand(o);
+            state.value.map(|v| (sign_extend(v, 64), state.deps)).ok_or(TraceEnd::Pending(state.deps))
+        };
+        let plain = |object, arrives, waits| BarrierUse { object, count: None, arrives, waits, pred: false };
+        match &instr.op {
+            Op::Bar { kind, id, count, instance } => {
+                let (id, mut deps) = known(*id)?;
+                let object = BarrierObject::Cta { id: i64::try_from(id).unwrap_or(i64::MAX), instance: *instance };
+                let mut barrier = plain(object, true, *kind != BarKind::Arrive);
+                if let Some(count) = count {
+                    let (count, more) = known(*count)?;
+                    barrier.count = Some(u32::try_from(count).unwrap_or(u32::MAX));
+                    deps = join(deps, more);
+                }
+                if let BarKind::Red { pred, .. } = kind {
+                    let (value, more) = known(Operand::Reg(pred.reg))?;
+                    barrier.pred = (value != 0) != pred.negated;
+                    deps = join(deps, more);
+                }
+                Ok((barrier, deps, false))
+            }
+            Op::ClusterArrive { relaxed } => Ok((plain(BarrierObject::Cluster, true, false), [0; 4], *relaxed)),
+            Op::ClusterWait => Ok((plain(BarrierObject::Cluster, false, true), [0; 4], false)),
+            Op::WarpSync { mask } => {
+                let (mask, deps) = known(*mask)?;
+                let mut barrier = plain(BarrierObject::Warp, true, true);
+                barrier.count = u32::try_from(mask & 0xffff_ffff).ok();
+                Ok((barrier, deps, false))
+            }
+            _ => Err(TraceEnd::Unsupported("this barrier".into(), instr.line)),
+        }
+    }
+}
+
+struct Update {
+    labels: (u64, u64),
+    scope: Scope,
+    space: Space,
+    op: AtomOp,
+    ty: Ty,
+    a: Operand,
+    b: Option<Operand>,
+}
+
+enum Written {
+    Nothing,
+    Pending,
+    Value(Value),
+}
+
+/// What `atom` leaves in memory (PTX ISA 9.2, atom); `cas` and `exch` are handled by the caller.
+pub(crate) fn modify(op: AtomOp, ty: Ty, bits: u32, old: Value, a: Value) -> Value {
+    let (old, a) = (truncate(old, bits), truncate(a, bits));
+    let alu = |alu: AluOp| arithmetic(alu, ty, old, a);
+    let result = match op {
+        AtomOp::Add => old.wrapping_add(a),
+        AtomOp::Sub => old.wrapping_sub(a),
+        AtomOp::And => old & a,
+        AtomOp::Or => old | a,
+        AtomOp::Xor => old ^ a,
+        AtomOp::Min => alu(AluOp::Min),
+        AtomOp::Max => alu(AluOp::Max),
+        AtomOp::Inc => if old >= a { 0 } else { old + 1 },
+        AtomOp::Dec => if old == 0 || old > a { a } else { old - 1 },
+        AtomOp::Exch | AtomOp::Cas => a,
+    };
+    truncate(result, bits)
+}

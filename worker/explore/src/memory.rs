@@ -1,0 +1,207 @@
+//! Memory as the explorer sees it: instances cut into cells, and the virtual addresses that reach them.
+//!
+//! A *cell* is a byte range no access splits, so that `rf` can be chosen per cell. When every address is a static
+//! constant the cells follow the accesses; otherwise every instance is cut at the one access size of the program, or
+//! into bytes when sizes are mixed.
+
+use crate::leaf::{Instance, instances};
+use moire_program::ir::{Address, Op, Operand, Program, RegInit, Space, SymbolId, ThreadId, Value};
+use std::collections::BTreeSet;
+
+/// Distance between the bases of two virtual ranges; larger than any object.
+const STRIDE: u64 = 1 << 32;
+
+/// A resolved access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Position in [`Layout::instances`].
+    pub(crate) instance: u16,
+    /// Virtual identity of the address.
+    pub(crate) virt: SymbolId,
+    /// First byte.
+    pub(crate) offset: u32,
+    /// Length.
+    pub(crate) bytes: u32,
+    /// First cell, global numbering.
+    pub(crate) cell: u16,
+    /// Number of cells.
+    pub(crate) cells: u16,
+}
+
+impl Access {
+    pub(crate) fn cell_range(&self) -> std::ops::Range<usize> {
+        self.cell as usize..(self.cell + self.cells) as usize
+    }
+
+    /// Whether the two share a byte of memory.
+    pub(crate) fn overlaps(&self, other: &Access) -> bool {
+        self.instance == other.instance
+            && self.offset < other.offset + other.bytes
+            && other.offset < self.offset + self.bytes
+    }
+
+    /// Whether both are the same bytes of memory.
+    pub(crate) fn same_range(&self, other: &Access) -> bool {
+        (self.instance, self.offset, self.bytes) == (other.instance, other.offset, other.bytes)
+    }
+}
+
+/// A byte range of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) instance: u16,
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+/// The memory of one program.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) cells: Vec<Cell>,
+    /// First cell of each instance, and one past the last.
+    first_cell: Vec<usize>,
+}
+
+impl Layout {
+    /// Cuts the memory of `program`; `None` when there are more cells than 16 bits can number.
+    pub(crate) fn new(program: &Program) -> Option<Layout> {
+        let all = instances(program);
+        let (footprints, dynamic) = footprints(program);
+        let sizes: BTreeSet<u32> = footprints.iter().map(|f| f.2).collect();
+        let mut layout = Layout { instances: all.clone(), cells: Vec::new(), first_cell: vec![0] };
+        for (i, instance) in all.iter().enumerate() {
+            let bytes = program.objects[instance.object.index()].bytes;
+            let mut cuts: BTreeSet<u32> = BTreeSet::from([0, bytes]);
+            if dynamic {
+                let step = if sizes.len() == 1 { *sizes.first().unwrap_or(&1) } else { 1 };
+                cuts.extend((0..bytes).step_by(step.max(1) as usize));
+            }
+            for (object, offset, length) in &footprints {
+                if *object == instance.object && offset.saturating_add(*length) <= bytes {
+                    cuts.extend([*offset, offset + length]);
+                }
+            }
+            let cuts: Vec<u32> = cuts.into_iter().collect();
+            let instance = u16::try_from(i).ok()?;
+            layout.cells.extend(cuts.windows(2).map(|w| Cell { instance, offset: w[0], bytes: w[1] - w[0] }));
+            layout.first_cell.push(layout.cells.len());
+        }
+        u16::try_from(layout.cells.len()).is_ok().then_some(layout)
+    }
+
+    /// The instance of a symbol for a thread: its own CTA's copy of shared objects.
+    pub(crate) fn instance(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Option<usize> {
+        let object = program.symbols[symbol.index()].object;
+        let place = |t: ThreadId| &program.threads[t.index()].place;
+        self.instances
+            .iter()
+            .position(|i| i.object == object && i.owner.is_none_or(|o| place(o).same_cta(place(thread))))
+    }
+
+    /// The number that stands for the address of `symbol` in `thread`.
+    pub(crate) fn address(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Value {
+        let instance = self.instance(program, symbol, thread).unwrap_or(0) as u64;
+        let virt = u64::from(program.symbols[symbol.index()].virt.0);
+        Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE)
+    }
+
+    /// The address of one location behind a multimem name: its virtual identity with the instance of `home`.
+    pub(crate) fn multimem_address(&self, program: &Program, name: SymbolId, home: SymbolId, thread: ThreadId) -> Option<Value> {
+        let instance = self.instance(program, home, thread)? as u64;
+        let virt = u64::from(program.symbols[name.index()].virt.0);
+        Some(Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE))
+    }
+
+    /// What an address means; `None` when it hits no object or straddles cells it may not.
+    pub(crate) fn resolve(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
+        let address = u64::try_from(address).ok()?;
+        let base = (address / STRIDE).checked_sub(1)?;
+        let count = self.instances.len() as u64;
+        let (virt, instance) = (SymbolId(u16::try_from(base / count).ok()?), usize::try_from(base % count).ok()?);
+        let offset = u32::try_from(address % STRIDE).ok()?;
+        let object = self.instances[instance].object;
+        let symbol = program.symbols.get(virt.index())?;
+        let size = program.objects[object.index()].bytes;
+        let named = symbol.object == object || symbol.multimem.contains(&object);
+        if !named || offset.checked_add(bytes)? > size {
+            return None;
+        }
+        let cells = &self.cells[self.first_cell[instance]..self.first_cell[instance + 1]];
+        let first = cells.iter().position(|c| c.offset == offset)?;
+        let last = cells.iter().position(|c| c.offset + c.bytes == offset + bytes)?;
+        Some(Access {
+            instance: u16::try_from(instance).ok()?,
+            virt,
+            offset,
+            bytes,
+            cell: u16::try_from(self.first_cell[instance] + first).ok()?,
+            cells: u16::try_from(last + 1 - first).ok()?,
+        })
+    }
+
+    /// All cells of an instance.
+    pub(crate) fn cells_of(&self, instance: usize) -> std::ops::Range<usize> {
+        self.first_cell[instance]..self.first_cell[instance + 1]
+    }
+}
+
+/// Address, element size and element count of a memory instruction, and whether it may write.
+pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
+    let element = |ty: &moire_program::ir::Ty| if ty.packed() { (ty.bytes() / 2, 2) } else { (ty.bytes(), 1) };
+    match op {
+        Op::Load { ty, dst, addr, .. } => Some((addr, element(ty).0, dst.len() * element(ty).1, false)),
+        Op::Store { ty, src, addr, .. } => Some((addr, element(ty).0, src.len() * element(ty).1, true)),
+        Op::Rmw { ty, addr, .. } => Some((addr, element(ty).0, element(ty).1, true)),
+        Op::MultimemLoad { ty, addr, .. } => Some((addr, ty.bytes(), 1, false)),
+        Op::MultimemStore { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => Some((addr, ty.bytes(), 1, true)),
+        _ => None,
+    }
+}
+
+/// Static footprints (object, offset, bytes), and whether some address is not a static constant.
+fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)>, bool) {
+    let (mut out, mut dynamic) = (Vec::new(), false);
+    for thread in &program.threads {
+        for instr in &thread.body {
+            let Some((address, bytes, count, _)) = memory_operand(&instr.op) else { continue };
+            let bytes = if bytes == 16 && !matches!(instr.op, Op::Rmw { .. }) { 8 } else { bytes };
+            let count = count * if memory_operand(&instr.op).is_some_and(|m| m.1 != bytes) { 2 } else { 1 };
+            let symbol = match address.base {
+                Operand::Address(s) => Some(s),
+                Operand::Reg(r) if !written(thread, r) => match thread.regs[r.index()].init {
+                    RegInit::Address(s) => Some(s),
+                    RegInit::Value(_) => None,
+                },
+                _ => None,
+            };
+            let Some(symbol) = symbol else {
+                dynamic = true;
+                out.push((moire_program::ir::ObjectId(u16::MAX), 0, bytes));
+                continue;
+            };
+            let symbol = &program.symbols[symbol.index()];
+            for element in 0..count {
+                let offset = i64::from(address.offset) + element as i64 * i64::from(bytes);
+                if let Ok(offset) = u32::try_from(offset) {
+                    out.push((symbol.object, offset, bytes));
+                    out.extend(symbol.multimem.iter().map(|o| (*o, offset, bytes)));
+                }
+            }
+        }
+    }
+    (out, dynamic)
+}
+
+fn written(thread: &moire_program::ir::Thread, reg: moire_program::ir::Reg) -> bool {
+    thread.body.iter().any(|i| crate::flow::defines(&i.op).contains(&reg))
+}
+
+/// Whether the state space qualifier allows the object.
+pub(crate) fn space_admits(qualifier: Space, object: Space) -> bool {
+    match qualifier {
+        Space::Generic => true,
+        Space::Global => object != Space::SharedCta,
+        Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
+    }
+}
