@@ -12,6 +12,7 @@ mod hang;
 mod interp;
 pub mod leaf;
 mod memory;
+pub mod naive;
 mod relate;
 mod state;
 

@@ -1,0 +1,290 @@
+//! Barriers of one candidate: which phase every arrival can belong to, and what that means.
+//!
+//! A named barrier is told apart by CTA, number and (Dat3M dialect) instance. A phase is complete when it has as many
+//! arrivals as its count says; without a count, when every thread of the CTA has arrived or exited (native), or when
+//! as many have arrived as the text of the CTA has `bar`s of that number and instance (Dat3M dialect). Complete phases
+//! hold exactly that many arrivals, and every phase but the last is complete. (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3.)
+
+use super::body::{Barrier, Path, Stop};
+use super::space::Memory;
+use moire_program::ir::{BarRed, Op, Operand, Program};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A barrier event: thread and position in its path.
+pub(super) type At = (usize, usize);
+
+/// One way to deal the barrier events of a candidate into phases.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phases {
+    pub(super) phase: BTreeMap<At, u16>,
+    /// Released by a complete phase: arrival to waiting event, by kind of barrier.
+    pub(super) named: BTreeSet<(At, At)>,
+    pub(super) cluster: BTreeSet<(At, At)>,
+    pub(super) warp: BTreeSet<(At, At)>,
+    /// Earlier to later phase of one barrier.
+    pub(super) later: BTreeSet<(At, At)>,
+    /// Waiting event, and what had to happen before it let its thread go on.
+    pub(super) needs: BTreeSet<(At, At)>,
+    /// Waiting event, and a thread that had to have exited before.
+    pub(super) exits: BTreeSet<(At, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Named,
+    Cluster,
+    Warp,
+}
+
+type Object = (Kind, usize, u128, Option<u32>);
+
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    at: At,
+    arrives: bool,
+    waits: bool,
+    /// It is the last event of a path that ends waiting here.
+    stuck: bool,
+    count: Option<u128>,
+    reduces: Option<(BarRed, bool, u128)>,
+}
+
+/// The threads and paths of one candidate.
+pub(super) struct Scene<'a> {
+    pub(super) program: &'a Program,
+    pub(super) memory: &'a Memory<'a>,
+    pub(super) paths: &'a [&'a Path],
+}
+
+impl Scene<'_> {
+    /// Every way to deal out phases that lets each path end as it does.
+    pub(super) fn phases(&self) -> Vec<Phases> {
+        let mut out = vec![Phases::default()];
+        for (object, uses) in self.objects() {
+            let ways = match object.0 {
+                Kind::Named => self.named(object, &uses),
+                Kind::Cluster | Kind::Warp => self.in_turn(object, &uses).into_iter().collect(),
+            };
+            out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
+        }
+        out
+    }
+
+    fn objects(&self) -> BTreeMap<Object, Vec<Use>> {
+        let mut out: BTreeMap<Object, Vec<Use>> = BTreeMap::new();
+        for (t, path) in self.paths.iter().enumerate() {
+            for (i, event) in path.events.iter().enumerate() {
+                let Some(barrier) = &event.barrier else { continue };
+                let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
+                let mut this = Use { at: (t, i), arrives: true, waits: true, stuck, count: None, reduces: None };
+                let object = match barrier {
+                    Barrier::Named { id, instance, count, waits, reduces } => {
+                        (this.waits, this.count, this.reduces) = (*waits, *count, *reduces);
+                        (Kind::Named, self.memory.cta[t], *id, *instance)
+                    }
+                    Barrier::ClusterArrive => {
+                        this.waits = false;
+                        (Kind::Cluster, self.leader(t, true), 0, None)
+                    }
+                    Barrier::ClusterWait => {
+                        this.arrives = false;
+                        (Kind::Cluster, self.leader(t, true), 0, None)
+                    }
+                    Barrier::Warp { mask } => {
+                        this.count = Some(*mask); // for warps: who takes part
+                        (Kind::Warp, self.leader(t, false), 0, None)
+                    }
+                };
+                out.entry(object).or_default().push(this);
+            }
+        }
+        out
+    }
+
+    /// First thread of the cluster, or of the warp.
+    fn leader(&self, t: usize, cluster: bool) -> usize {
+        (0..t).find(|s| if cluster { self.same_cluster(*s, t) } else { self.same_warp(*s, t) }).unwrap_or(t)
+    }
+
+    fn same_cluster(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.program.threads[a].place, &self.program.threads[b].place);
+        let grid = |p: &moire_program::ir::Placement| (p.host, p.gpu, p.stream, p.grid, p.cluster);
+        grid(a) == grid(b)
+    }
+
+    fn same_warp(&self, a: usize, b: usize) -> bool {
+        let (p, q) = (&self.program.threads[a].place, &self.program.threads[b].place);
+        self.memory.cta[a] == self.memory.cta[b] && p.warp == q.warp && (a == b || (p.lane.is_some() && q.lane.is_some()))
+    }
+
+    fn done(&self, t: usize) -> bool {
+        self.paths[t].stop == Stop::Done
+    }
+
+    /// How many `bar`s of the CTA's text name this barrier.
+    fn written(&self, cta: usize, id: u128, instance: Option<u32>) -> usize {
+        let members = (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta);
+        members
+            .flat_map(|t| &self.program.threads[t].body)
+            .filter(|i| match &i.op {
+                Op::Bar { id: Operand::Imm(n), instance: of, .. } => {
+                    *of == instance && super::arith::low(u128::from_ne_bytes(n.to_ne_bytes()), 32) == id
+                }
+                Op::Bar { instance: of, .. } => *of == instance,
+                _ => false,
+            })
+            .count()
+    }
+
+    /// All assignments of the uses of one named barrier.
+    fn named(&self, object: Object, uses: &[Use]) -> Vec<Phases> {
+        let mut assignments: Vec<Vec<u16>> = vec![vec![]];
+        for (i, this) in uses.iter().enumerate() {
+            let previous = (0..i).rev().find(|j| uses[*j].at.0 == this.at.0);
+            let mut longer = Vec::new();
+            for a in &assignments {
+                let least = previous.map_or(0, |j| a[j] + u16::from(uses[j].waits));
+                for phase in least..u16::try_from(uses.len()).unwrap_or(u16::MAX) {
+                    let mut a = a.clone();
+                    a.push(phase);
+                    longer.push(a);
+                }
+            }
+            assignments = longer;
+        }
+        assignments.iter().filter_map(|a| self.check_named(object, uses, a)).collect()
+    }
+
+    fn check_named(&self, (_, cta, id, instance): Object, uses: &[Use], phase: &[u16]) -> Option<Phases> {
+        let last = *phase.iter().max()?;
+        let mut complete = Vec::new();
+        let mut exits: Vec<Vec<usize>> = Vec::new();
+        for p in 0..=last {
+            let here: Vec<usize> = (0..uses.len()).filter(|i| phase[*i] == p).collect();
+            let first = *here.first()?;
+            if here.iter().any(|i| uses[*i].count != uses[first].count) {
+                return None;
+            }
+            let mut gone = Vec::new();
+            let full = match (uses[first].count, instance) {
+                (Some(count), _) => here.len() as u128 == count,
+                (None, Some(_)) => here.len() == self.written(cta, id, instance),
+                (None, None) => (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta).all(|t| {
+                    let arrived = here.iter().any(|i| uses[*i].at.0 == t);
+                    let later = (0..uses.len()).any(|i| uses[i].at.0 == t && phase[i] >= p);
+                    if !arrived {
+                        gone.push(t);
+                    }
+                    arrived || (self.done(t) && !later)
+                }),
+            };
+            let over = match (uses[first].count, instance) {
+                (Some(count), _) => here.len() as u128 > count,
+                (None, Some(_)) => here.len() > self.written(cta, id, instance),
+                (None, None) => false,
+            };
+            if over || (!full && p < last) {
+                return None;
+            }
+            complete.push(full);
+            exits.push(gone);
+        }
+        let fits = (0..uses.len()).all(|i| !uses[i].waits || complete[phase[i] as usize] != uses[i].stuck);
+        (fits && self.reductions_fit(uses, phase)).then(|| self.collect(uses, phase, &complete, &exits))
+    }
+
+    fn reductions_fit(&self, uses: &[Use], phase: &[u16]) -> bool {
+        (0..uses.len()).all(|i| {
+            let Some((op, _, assumed)) = uses[i].reduces else { return true };
+            let votes: Vec<bool> = (0..uses.len())
+                .filter(|j| phase[*j] == phase[i])
+                .map(|j| uses[j].reduces.is_some_and(|(_, vote, _)| vote))
+                .collect();
+            let result = match op {
+                BarRed::Popc => votes.iter().filter(|v| **v).count() as u128,
+                BarRed::And => u128::from(votes.iter().all(|v| *v)),
+                BarRed::Or => u128::from(votes.iter().any(|v| *v)),
+            };
+            uses[i].stuck || result == assumed
+        })
+    }
+
+    fn collect(&self, uses: &[Use], phase: &[u16], complete: &[bool], exits: &[Vec<usize>]) -> Phases {
+        let mut out = Phases::default();
+        for (a, p) in uses.iter().zip(phase) {
+            out.phase.insert(a.at, *p);
+            if complete[*p as usize] && a.waits {
+                out.exits.extend(exits[*p as usize].iter().map(|t| (a.at, *t)));
+            }
+            for (b, q) in uses.iter().zip(phase) {
+                if p < q {
+                    out.later.insert((a.at, b.at));
+                }
+                if p == q && a.at != b.at && b.waits && complete[*p as usize] {
+                    out.named.insert((a.at, b.at));
+                    out.needs.insert((b.at, a.at));
+                }
+            }
+        }
+        out
+    }
+
+    /// Cluster and warp barriers: the k-th use of each thread belongs to generation k.
+    fn in_turn(&self, object: Object, uses: &[Use]) -> Option<Phases> {
+        let number = |i: usize| {
+            let same = |j: &usize| uses[*j].at.0 == uses[i].at.0 && uses[*j].arrives == uses[i].arrives;
+            (0..i).filter(same).count()
+        };
+        let phase: Vec<usize> = (0..uses.len()).map(number).collect();
+        let member = |i: usize, t: usize| match uses[i].count {
+            None => self.same_cluster(t, object.1),
+            Some(mask) => {
+                let place = &self.program.threads[t].place;
+                let named = place.lane.is_none_or(|lane| mask >> lane & 1 == 1);
+                self.same_warp(t, object.1) && named
+            }
+        };
+        let arrived = |t: usize, p: usize| (0..uses.len()).any(|i| uses[i].at.0 == t && uses[i].arrives && phase[i] == p);
+        let complete = |i: usize, p: usize| {
+            (0..self.paths.len()).filter(|t| member(i, *t)).all(|t| arrived(t, p) || self.done(t))
+        };
+        let mut out = Phases::default();
+        for i in 0..uses.len() {
+            let (a, p) = (uses[i], phase[i]);
+            if a.waits && complete(i, p) == a.stuck {
+                return None;
+            }
+            out.phase.insert(a.at, u16::try_from(p).unwrap_or(u16::MAX));
+            if a.waits && complete(i, p) {
+                let gone = (0..self.paths.len()).filter(|t| member(i, *t) && !arrived(*t, p));
+                out.exits.extend(gone.map(|t| (a.at, t)));
+            }
+            for j in 0..uses.len() {
+                let (b, q) = (uses[j], phase[j]);
+                if p < q {
+                    out.later.insert((a.at, b.at));
+                }
+                if p == q && a.at != b.at && a.arrives && b.waits && complete(j, p) {
+                    let pairs = if object.0 == Kind::Cluster { &mut out.cluster } else { &mut out.warp };
+                    pairs.insert((a.at, b.at));
+                    out.needs.insert((b.at, a.at));
+                }
+            }
+        }
+        Some(out)
+    }
+}
+
+impl Phases {
+    fn joined(&self, other: &Phases) -> Phases {
+        let mut out = self.clone();
+        out.phase.extend(&other.phase);
+        out.named.extend(&other.named);
+        out.cluster.extend(&other.cluster);
+        out.warp.extend(&other.warp);
+        out.later.extend(&other.later);
+        out.needs.extend(&other.needs);
+        out.exits.extend(&other.exits);
+        out
+    }
+}

@@ -1,0 +1,427 @@
+//! Evaluates a model's expressions literally on one candidate, and finds its coherence orders by trying.
+//!
+//! For each order of the fence.sc pairs that are morally able to meet (`sync_fence`, existential) and each direction
+//! of every pair of writes the model wants ordered, coherence is the least transitive relation containing the
+//! initial writes, those directions and every pair the model forces; the checks are then read as they stand.
+//! (PTX ISA 9.2, 8.9.3 and 8.9.6.) Expressions that a choice cannot change are computed once for it.
+
+use super::pairs::{Events, Pairs, members, one};
+use moire_cat::vocabulary::{rels, sets};
+use moire_cat::{Check, Model, Node, NodeId, syntax::Property};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What one candidate supplies: sets and relations by position in the vocabulary, and its memory.
+#[derive(Clone, Debug)]
+pub(super) struct Graph {
+    pub(super) n: usize,
+    pub(super) sets: Vec<Events>,
+    /// `co`, `fr`, `torn` and `sync_fence` are filled in here.
+    pub(super) relations: Vec<Pairs>,
+    /// Writers of each cell.
+    pub(super) writers: Vec<Events>,
+    /// (read, cell, source).
+    pub(super) reads: Vec<(usize, usize, usize)>,
+}
+
+/// A consistent choice of orders.
+#[derive(Clone, Debug)]
+pub(super) struct Execution {
+    pub(super) co: Pairs,
+    /// Positions of raised flags in `model.checks()`, with the pairs each names.
+    pub(super) flags: BTreeMap<usize, BTreeSet<(usize, usize)>>,
+}
+
+#[derive(Clone, Debug)]
+enum Value {
+    Set(Events),
+    Relation(Pairs),
+}
+
+/// From what on a value may change: nothing, reads-from, the fence order, coherence.
+type Level = usize;
+const FIXED: Level = 0;
+const READS: Level = 1;
+const FENCES: Level = 2;
+const COHERENCE: Level = 3;
+
+/// A model made ready for reading.
+pub(super) struct Judge<'m> {
+    model: &'m Model,
+    level: Vec<Level>,
+    /// Mentions a variable of a `let rec` that is still being solved.
+    open: Vec<bool>,
+}
+
+/// Values already known, by node.
+type Known = Vec<Option<Value>>;
+
+impl<'m> Judge<'m> {
+    pub(super) fn new(model: &'m Model) -> Self {
+        let nodes = model.nodes();
+        let mut judge = Judge { model, level: vec![FIXED; nodes.len()], open: vec![false; nodes.len()] };
+        for i in 0..nodes.len() {
+            let below: Vec<NodeId> = judge.operands(nodes[i]);
+            let deepest = below.iter().map(|o| judge.level[o.index()]).max().unwrap_or(FIXED);
+            judge.level[i] = match nodes[i] {
+                Node::Relation(rels::CO | rels::FR | rels::TORN) => COHERENCE,
+                Node::Relation(rels::SYNC_FENCE) => FENCES,
+                Node::Relation(r) if r >= moire_cat::vocabulary::FIRST_DYNAMIC => READS,
+                _ => deepest,
+            };
+            judge.open[i] = match nodes[i] {
+                Node::Variable { .. } => true,
+                Node::Fixpoint { .. } => false,
+                _ => below.iter().any(|o| judge.open[o.index()]),
+            };
+        }
+        judge
+    }
+
+    pub(super) fn model(&self) -> &'m Model {
+        self.model
+    }
+
+    fn operands(&self, node: Node) -> Vec<NodeId> {
+        match node {
+            Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => vec![a, b],
+            Node::Complement(a)
+            | Node::Inverse(a)
+            | Node::Plus(a)
+            | Node::Star(a)
+            | Node::Opt(a)
+            | Node::Lift(a)
+            | Node::Domain(a)
+            | Node::Range(a) => vec![a],
+            Node::Fixpoint { group, .. } => self.model.groups()[group as usize].clone(),
+            Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => vec![],
+        }
+    }
+
+    /// Values that hold for every candidate with the same events: pass them to [`Judge::executions`].
+    pub(super) fn fixed(&self, graph: &Graph) -> Constants {
+        let mut known: Known = vec![None; self.level.len()];
+        for i in 0..self.level.len() {
+            if self.level[i] == FIXED && !self.open[i] && !matches!(self.model.nodes()[i], Node::Variable { .. }) {
+                self.value_at(graph, &mut known, i);
+            }
+        }
+        Constants(known)
+    }
+
+    /// Every consistent choice of fence order and coherence, distinct coherences only. `tried` counts them all.
+    pub(super) fn executions(&self, graph: &mut Graph, constants: &Constants, tried: &mut u64) -> Vec<Execution> {
+        let mut found: BTreeMap<Pairs, Execution> = BTreeMap::new();
+        let mut known = constants.0.clone();
+        if !self.hold(graph, &mut known, |level| level <= READS) {
+            *tried += 1;
+            return Vec::new();
+        }
+        for order in self.fence_orders(graph, &mut known) {
+            graph.relations[rels::SYNC_FENCE] = order;
+            let mut known = known.clone();
+            self.forget(&mut known, FENCES);
+            if !self.hold(graph, &mut known, |level| level == FENCES) {
+                *tried += 1;
+                continue;
+            }
+            let mut start = Pairs::none(graph.n);
+            for writers in &graph.writers {
+                for i in members(writers & graph.sets[sets::IW]) {
+                    start.0[i] |= writers & !graph.sets[sets::IW];
+                }
+            }
+            self.orient(graph, &mut known, start, &mut found, tried);
+        }
+        found.into_values().collect()
+    }
+
+    /// All transitive orders of the fence.sc pairs whose scopes include each other.
+    fn fence_orders(&self, graph: &Graph, known: &mut Known) -> Vec<Pairs> {
+        let fences = graph.sets[sets::MF] & graph.sets[sets::SC];
+        let mut wanted = Pairs::such_that(graph.n, |a, b| {
+            fences & one(a) != 0 && fences & one(b) != 0 && graph.relations[rels::SR].has(a, b)
+        });
+        for (check, forced) in self.orders(rels::SYNC_FENCE) {
+            if !forced && self.level[check.index()] <= READS {
+                wanted = wanted.or(&self.relation(graph, known, check));
+            }
+        }
+        let pairs: Vec<(usize, usize)> =
+            wanted.or(&wanted.inverse()).iter().filter(|(a, b)| a < b).collect();
+        let mut orders = vec![Pairs::none(graph.n)];
+        for (a, b) in pairs {
+            let mut longer = Vec::new();
+            for order in &orders {
+                for (x, y) in [(a, b), (b, a)] {
+                    let mut next = order.clone();
+                    next.add(x, y);
+                    let next = next.closed();
+                    if next.irreflexive() {
+                        longer.push(next);
+                    }
+                }
+            }
+            longer.sort();
+            longer.dedup();
+            orders = longer;
+        }
+        orders
+    }
+
+    /// Left sides of checks `empty A \ order` (forced) and `empty A \ (order | order^-1)` (either direction).
+    fn orders(&self, order: usize) -> Vec<(NodeId, bool)> {
+        let mut out = Vec::new();
+        for check in self.model.checks() {
+            let Node::Diff(wanted, allowed) = self.model.nodes()[check.node.index()] else { continue };
+            if check.flag || check.negated || !is_empty_check(check) {
+                continue;
+            }
+            let mut parts = vec![allowed];
+            let (mut forward, mut backward, mut other) = (false, false, false);
+            while let Some(part) = parts.pop() {
+                match self.model.nodes()[part.index()] {
+                    Node::Union(a, b) => parts.extend([a, b]),
+                    Node::Relation(rels::ID) => {}
+                    Node::Inverse(inner) if self.is_order(inner, order) => backward = true,
+                    _ if self.is_order(part, order) => forward = true,
+                    _ => other = true,
+                }
+            }
+            if forward && !other {
+                out.push((wanted, !backward));
+            }
+        }
+        out
+    }
+
+    /// `order` or its closure.
+    fn is_order(&self, node: NodeId, order: usize) -> bool {
+        match self.model.nodes()[node.index()] {
+            Node::Plus(inner) => self.model.nodes()[inner.index()] == Node::Relation(order),
+            other => other == Node::Relation(order),
+        }
+    }
+
+    /// Grows `co` to the least relation the model forces, then tries both directions of an open pair.
+    fn orient(
+        &self,
+        graph: &mut Graph,
+        known: &mut Known,
+        start: Pairs,
+        found: &mut BTreeMap<Pairs, Execution>,
+        tried: &mut u64,
+    ) {
+        let orders = self.orders(rels::CO);
+        let mut co = start.closed();
+        loop {
+            if !co.irreflexive() {
+                *tried += 1;
+                return;
+            }
+            self.set_coherence(graph, known, &co);
+            let mut more = co.clone();
+            for (wanted, _) in orders.iter().filter(|(_, forced)| *forced) {
+                more = more.or(&self.relation(graph, known, *wanted));
+            }
+            let more = more.closed();
+            if more == co {
+                break;
+            }
+            co = more;
+        }
+        for (wanted, _) in orders.iter().filter(|(_, forced)| !*forced) {
+            let wanted = self.relation(graph, known, *wanted);
+            let open = wanted.iter().find(|(a, b)| a != b && !co.has(*a, *b) && !co.has(*b, *a));
+            if let Some((a, b)) = open {
+                for (x, y) in [(a, b), (b, a)] {
+                    let mut next = co.clone();
+                    next.add(x, y);
+                    self.orient(graph, known, next, found, tried);
+                }
+                return;
+            }
+        }
+        *tried += 1;
+        self.set_coherence(graph, known, &co);
+        if self.hold(graph, known, |level| level == COHERENCE) {
+            let flags = self.flags(graph, known);
+            let execution = found.entry(co.clone()).or_insert_with(|| Execution { co, flags: BTreeMap::new() });
+            for (flag, pairs) in flags {
+                execution.flags.entry(flag).or_default().extend(pairs);
+            }
+        }
+    }
+
+    /// `fr`: a read of `w` before every write of that cell after `w`. `torn`: a read that saw `w` in one cell and
+    /// an older write in another cell of `w`.
+    fn set_coherence(&self, graph: &mut Graph, known: &mut Known, co: &Pairs) {
+        self.forget(known, COHERENCE);
+        let (mut fr, mut torn) = (Pairs::none(graph.n), Pairs::none(graph.n));
+        for &(read, cell, source) in &graph.reads {
+            fr.0[read] |= co.0[source] & graph.writers[cell];
+            for &(other, second, older) in &graph.reads {
+                if other == read && older != source && graph.writers[second] & one(source) != 0 && co.has(older, source) {
+                    torn.add(read, source);
+                }
+            }
+        }
+        graph.relations[rels::CO] = co.clone();
+        graph.relations[rels::FR] = fr;
+        graph.relations[rels::TORN] = torn;
+    }
+
+    fn forget(&self, known: &mut Known, level: Level) {
+        for (value, at) in known.iter_mut().zip(&self.level) {
+            if *at >= level {
+                *value = None;
+            }
+        }
+    }
+
+    /// Whether all checks of the chosen levels are satisfied.
+    fn hold(&self, graph: &Graph, known: &mut Known, level: impl Fn(Level) -> bool) -> bool {
+        let mut checks = self.model.checks().iter().filter(|c| !c.flag && level(self.level[c.node.index()]));
+        checks.all(|check| self.property(graph, known, check) != check.negated)
+    }
+
+    fn property(&self, graph: &Graph, known: &mut Known, check: &Check) -> bool {
+        let property = match check.kind {
+            moire_cat::CheckKind::Property(p) => p,
+            moire_cat::CheckKind::Obligation(_) => Property::Empty,
+        };
+        match (self.value(graph, known, check.node), property) {
+            (Value::Set(s), _) => s == 0,
+            (Value::Relation(r), Property::Empty) => r.is_empty(),
+            (Value::Relation(r), Property::Acyclic) => r.acyclic(),
+            (Value::Relation(r), Property::Irreflexive) => r.irreflexive(),
+        }
+    }
+
+    fn flags(&self, graph: &Graph, known: &mut Known) -> BTreeMap<usize, BTreeSet<(usize, usize)>> {
+        let mut out = BTreeMap::new();
+        for (i, check) in self.model.checks().iter().enumerate().filter(|(_, c)| c.flag) {
+            if self.property(graph, known, check) != check.negated {
+                let pairs = match self.value(graph, known, check.node) {
+                    Value::Relation(r) => r.iter().collect(),
+                    Value::Set(s) => members(s).map(|i| (i, i)).collect(),
+                };
+                out.insert(i, pairs);
+            }
+        }
+        out
+    }
+
+    fn relation(&self, graph: &Graph, known: &mut Known, node: NodeId) -> Pairs {
+        match self.value(graph, known, node) {
+            Value::Relation(r) => r,
+            Value::Set(s) => Pairs::identity(graph.n, s),
+        }
+    }
+
+    fn set(&self, graph: &Graph, known: &mut Known, node: NodeId) -> Events {
+        match self.value(graph, known, node) {
+            Value::Set(s) => s,
+            Value::Relation(r) => members(all(graph.n)).filter(|i| r.has(*i, *i)).fold(0, |s, i| s | one(i)),
+        }
+    }
+
+    fn value(&self, graph: &Graph, known: &mut Known, node: NodeId) -> Value {
+        self.value_at(graph, known, node.index())
+    }
+
+    fn value_at(&self, graph: &Graph, known: &mut Known, at: usize) -> Value {
+        if let Some(value) = &known[at] {
+            return value.clone();
+        }
+        let value = self.compute(graph, known, self.model.nodes()[at]);
+        if !matches!(self.model.nodes()[at], Node::Variable { .. }) {
+            known[at] = Some(value.clone());
+        }
+        value
+    }
+
+    fn compute(&self, graph: &Graph, known: &mut Known, node: Node) -> Value {
+        let n = graph.n;
+        match node {
+            Node::Set(s) => Value::Set(graph.sets[s]),
+            Node::EmptySet => Value::Set(0),
+            Node::EmptyRelation | Node::Variable { .. } => Value::Relation(Pairs::none(n)),
+            Node::Relation(rels::ID) => Value::Relation(Pairs::identity(n, all(n))),
+            Node::Relation(r) => Value::Relation(graph.relations[r].clone()),
+            Node::Union(a, b) => self.both(graph, known, a, b, |a, b| a | b),
+            Node::Inter(a, b) => self.both(graph, known, a, b, |a, b| a & b),
+            Node::Diff(a, b) => self.both(graph, known, a, b, |a, b| a & !b),
+            Node::Complement(a) => match self.value(graph, known, a) {
+                Value::Set(s) => Value::Set(all(n) & !s),
+                Value::Relation(r) => Value::Relation(Pairs(r.0.iter().map(|row| all(n) & !row).collect())),
+            },
+            Node::Seq(a, b) => {
+                let a = self.relation(graph, known, a);
+                Value::Relation(a.then(&self.relation(graph, known, b)))
+            }
+            Node::Cross(a, b) => {
+                let (a, b) = (self.set(graph, known, a), self.set(graph, known, b));
+                Value::Relation(Pairs::such_that(n, |x, y| a & one(x) != 0 && b & one(y) != 0))
+            }
+            Node::Inverse(a) => Value::Relation(self.relation(graph, known, a).inverse()),
+            Node::Plus(a) => Value::Relation(self.relation(graph, known, a).closed()),
+            Node::Star(a) => {
+                Value::Relation(self.relation(graph, known, a).closed().or(&Pairs::identity(n, all(n))))
+            }
+            Node::Opt(a) => Value::Relation(self.relation(graph, known, a).or(&Pairs::identity(n, all(n)))),
+            Node::Lift(a) => Value::Relation(Pairs::identity(n, self.set(graph, known, a))),
+            Node::Domain(a) => {
+                let r = self.relation(graph, known, a);
+                Value::Set((0..n).filter(|i| r.0[*i] != 0).fold(0, |s, i| s | one(i)))
+            }
+            Node::Range(a) => Value::Set(self.relation(graph, known, a).0.iter().fold(0, |s, row| s | row)),
+            Node::Fixpoint { group, member } => Value::Relation(self.least(graph, known, group, member)),
+        }
+    }
+
+    fn both(&self, graph: &Graph, known: &mut Known, a: NodeId, b: NodeId, f: fn(Events, Events) -> Events) -> Value {
+        match (self.value(graph, known, a), self.value(graph, known, b)) {
+            (Value::Set(a), Value::Set(b)) => Value::Set(f(a, b)),
+            (Value::Relation(a), Value::Relation(b)) => Value::Relation(a.with(&b, f)),
+            (a, b) => unreachable!("the loader types both sides alike: {a:?} and {b:?}"),
+        }
+    }
+
+    /// Least fixpoint of a `let rec` group: start from nothing, evaluate all bodies until nothing is new.
+    fn least(&self, graph: &Graph, known: &mut Known, group: u32, member: u32) -> Pairs {
+        let bodies = &self.model.groups()[group as usize];
+        let mut current = vec![Pairs::none(graph.n); bodies.len()];
+        loop {
+            let mut scratch = known.clone();
+            for (i, node) in self.model.nodes().iter().enumerate() {
+                match node {
+                    Node::Variable { group: g, member: m } if *g == group => {
+                        scratch[i] = Some(Value::Relation(current[*m as usize].clone()));
+                    }
+                    _ if self.open[i] => scratch[i] = None,
+                    _ => {}
+                }
+            }
+            let next: Vec<Pairs> = bodies.iter().map(|b| self.relation(graph, &mut scratch, *b)).collect();
+            if next == current {
+                return current.swap_remove(member as usize);
+            }
+            current = next;
+        }
+    }
+}
+
+/// Values shared by all candidates with the same events.
+pub(super) struct Constants(Known);
+
+fn is_empty_check(check: &Check) -> bool {
+    matches!(
+        check.kind,
+        moire_cat::CheckKind::Obligation(_) | moire_cat::CheckKind::Property(Property::Empty)
+    )
+}
+
+/// The set of all `n` events.
+pub(super) fn all(n: usize) -> Events {
+    if n == 128 { !0 } else { (1 << n) - 1 }
+}

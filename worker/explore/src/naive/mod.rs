@@ -1,0 +1,530 @@
+//! The naive enumerator: every candidate execution of a program, judged one by one.
+//!
+//! Slow and obvious on purpose, as a witness for the explorer. It shares the program, the model text and the words of
+//! [`crate::leaf`] with it, and nothing else: threads are run on their own over the values memory could hold, every
+//! combination of paths, sources and barrier phases is formed, and each is judged by evaluating the model's
+//! expressions on sets of pairs (`exploration.md` section 2.7: compare sets of leaf keys with brute force).
+//!
+//! An execution must be *constructible*: reads-from, dependencies and passed barriers have no cycle. Every shipped
+//! model implies the part about dependencies.
+
+mod arith;
+mod barriers;
+mod body;
+mod flow;
+mod judge;
+mod pairs;
+mod scene;
+mod space;
+
+use crate::leaf::{End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, initial_bytes, observed_registers};
+use barriers::{Phases, Scene};
+use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
+use judge::{Constants, Execution, Graph, Judge};
+use moire_cat::Model;
+use moire_cat::vocabulary::{rels, sets};
+use moire_program::ir::{Expr, Program, Reg, Term};
+use pairs::{Pairs, members, one};
+use scene::Scenery;
+use space::Memory;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// Bounds on one enumeration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NaiveLimits {
+    /// Candidates (sources of all reads, times barrier phases, times orders of writes).
+    pub candidates: u64,
+    /// Combinations of paths looked at.
+    pub combinations: u64,
+    /// Paths of one thread.
+    pub paths: usize,
+    /// Backward jumps of one instruction, as for the explorer.
+    pub loop_bound: u32,
+    /// Final states of one execution.
+    pub outcomes: usize,
+}
+
+impl Default for NaiveLimits {
+    fn default() -> Self {
+        NaiveLimits { candidates: 20_000, combinations: 400_000, paths: 4_000, loop_bound: 2, outcomes: 4_096 }
+    }
+}
+
+/// Why the enumerator gives no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Skip {
+    /// A limit.
+    #[error("too many {0} for the naive enumerator")]
+    TooMany(&'static str),
+    /// A construct.
+    #[error("{0} is not supported")]
+    Unsupported(String),
+}
+
+/// What an enumeration looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NaiveSummary {
+    /// Candidates judged.
+    pub candidates: u64,
+    /// Consistent executions, complete or blocked.
+    pub leaves: u64,
+    /// Some path was cut at the loop bound.
+    pub cut: bool,
+}
+
+/// Visits every execution of `program` that `model` admits.
+pub fn enumerate(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+    visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
+) -> Result<NaiveSummary, Skip> {
+    let mut search = Search::new(program, model, *limits)?;
+    search.all(visitor)?;
+    Ok(search.summary)
+}
+
+impl From<Refusal> for Skip {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooMany(what) => Skip::TooMany(what),
+            Refusal::Unsupported(what) => Skip::Unsupported(what),
+        }
+    }
+}
+
+/// Paths of one thread that are the same until they spin.
+struct Variant {
+    path: Path,
+    /// For a spin: the paths through one failing iteration.
+    failing: Vec<Path>,
+    /// Number of the shape: equal for paths that differ in values only.
+    shape: usize,
+    needs: BTreeSet<(usize, u128)>,
+    gives: BTreeSet<(usize, u128)>,
+}
+
+struct Search<'a> {
+    program: &'a Program,
+    limits: NaiveLimits,
+    memory: Memory<'a>,
+    judge: Judge<'a>,
+    control_meets: bool,
+    summary: NaiveSummary,
+}
+
+/// Static part of all candidates of one shape.
+type Shapes = BTreeMap<Vec<usize>, (Graph, Constants)>;
+
+impl<'a> Search<'a> {
+    fn new(program: &'a Program, model: &'a Model, limits: NaiveLimits) -> Result<Self, Skip> {
+        Ok(Search {
+            program,
+            limits,
+            memory: Memory::new(program),
+            judge: Judge::new(model),
+            control_meets: model.variant("Q14") == Some("B"),
+            summary: NaiveSummary::default(),
+        })
+    }
+
+    fn all(&mut self, visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>) -> Result<(), Skip> {
+        let variants = self.variants()?;
+        let mut shapes = Shapes::new();
+        let mut combos = Vec::new();
+        let mut looked = 0;
+        self.combine(&variants, &mut Vec::new(), &mut combos, &mut looked)?;
+        for combo in combos {
+            let chosen: Vec<&Variant> = combo.iter().zip(&variants).map(|(i, v)| &v[*i]).collect();
+            if self.candidate(&chosen, &mut shapes, visitor)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// All paths of all threads, over a growing domain of values: a value needs one more step of computation each
+    /// round, and an acyclic execution has no more steps than writes.
+    fn variants(&mut self) -> Result<Vec<Vec<Variant>>, Skip> {
+        let model = self.judge.model();
+        let rules = Rules {
+            wide_whole: model.variant("Q2") == Some("A"),
+            failed_cas_writes: model.variant("Q16") == Some("B"),
+            loop_bound: self.limits.loop_bound,
+            paths: self.limits.paths,
+        };
+        let looked_at = looked_at(self.program);
+        let threads = 0..self.program.threads.len();
+        let flows: Vec<flow::Flow> =
+            threads.clone().map(|t| flow::Flow::new(&self.program.threads[t], &looked_at[t])).collect();
+        let mut domain: Domain = (0..self.memory.cells.len()).map(|c| BTreeSet::from([self.memory.initial(c)])).collect();
+        for round in 0.. {
+            let mut all: Vec<Paths> = Vec::new();
+            for thread in threads.clone() {
+                let (program, memory, flow) = (self.program, &self.memory, &flows[thread]);
+                all.push(Runner { program, memory, thread, flow, domain: &domain, rules }.run()?);
+            }
+            let before = domain.clone();
+            let mut writes = 0;
+            for paths in &all {
+                let written = |p: &Path| p.events.iter().filter(|e| e.is(sets::W)).count();
+                writes += paths.paths.iter().map(written).max().unwrap_or(0);
+                for event in paths.paths.iter().flat_map(|p| &p.events).filter(|e| e.is(sets::W)) {
+                    event.cells.iter().for_each(|(cell, value)| {
+                        domain[*cell].insert(*value);
+                    });
+                }
+            }
+            if domain == before || round > writes {
+                self.summary.cut = all.iter().any(|p| p.cut);
+                return Ok(self.group(all));
+            }
+        }
+        unreachable!("the number of writes bounds the rounds")
+    }
+
+    fn group(&self, all: Vec<Paths>) -> Vec<Vec<Variant>> {
+        all.into_iter().map(|paths| group(paths.paths)).collect()
+    }
+
+    /// Picks one variant a thread, as long as every value read can still be written by somebody.
+    fn combine(
+        &self,
+        variants: &[Vec<Variant>],
+        chosen: &mut Vec<usize>,
+        out: &mut Vec<Vec<usize>>,
+        looked: &mut u64,
+    ) -> Result<(), Skip> {
+        *looked += 1;
+        if *looked > self.limits.combinations {
+            return Err(Skip::TooMany("combinations of paths"));
+        }
+        let t = chosen.len();
+        let initial = |cell: usize, value: u128| self.memory.initial(cell) == value;
+        let supplied = |cell: usize, value: u128| {
+            initial(cell, value)
+                || chosen.iter().zip(variants).any(|(i, v)| v[*i].gives.contains(&(cell, value)))
+                || variants[t..].iter().flatten().any(|v| v.gives.contains(&(cell, value)))
+        };
+        let unmet = chosen.iter().zip(variants).any(|(i, v)| v[*i].needs.iter().any(|(c, x)| !supplied(*c, *x)));
+        if unmet {
+            return Ok(());
+        }
+        if t == variants.len() {
+            out.push(chosen.clone());
+            return Ok(());
+        }
+        for i in 0..variants[t].len() {
+            chosen.push(i);
+            self.combine(variants, chosen, out, looked)?;
+            chosen.pop();
+        }
+        Ok(())
+    }
+
+    /// All executions with these paths.
+    fn candidate(
+        &mut self,
+        chosen: &[&Variant],
+        shapes: &mut Shapes,
+        visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Skip> {
+        let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
+        let scene = Scene { program: self.program, memory: &self.memory, paths: &paths };
+        let all_phases = scene.phases();
+        if all_phases.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let too_many = Skip::TooMany("events of an execution");
+        let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
+        let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
+        for phases in &all_phases {
+            let entry = shapes.entry(shape.clone()).or_insert_with(|| {
+                let graph = scenery.graph(self.memory.cells.len());
+                let constants = self.judge.fixed(&graph);
+                (graph, constants)
+            });
+            let mut graph = entry.0.clone();
+            scenery.set_phases(&mut graph, phases);
+            let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            let reads = slots(&scenery, 0..scenery.nodes.len());
+            let sources = self.sources(&scenery, &graph, &reads);
+            let mut picks = self.assignments(&sources)?;
+            while let Some(pick) = picks.next(&sources) {
+                enter_reads(&mut graph, &reads, &pick);
+                self.summary.candidates += 1;
+                if !graph.relations[rels::RF].or(&needs).acyclic() {
+                    continue;
+                }
+                let mut tried = 0;
+                let executions = self.judge.executions(&mut graph, &entry.1, &mut tried);
+                self.count(tried.saturating_sub(1))?;
+                for execution in executions {
+                    if !self.hangs(chosen, phases, &pick, &execution)? {
+                        continue;
+                    }
+                    let facts = self.facts(&scenery, &paths, phases, &graph, &execution);
+                    self.summary.leaves += 1;
+                    if visitor(facts).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn count(&mut self, more: u64) -> Result<(), Skip> {
+        self.summary.candidates += more;
+        if self.summary.candidates > self.limits.candidates { Err(Skip::TooMany("candidates")) } else { Ok(()) }
+    }
+
+    /// Writes of the value read, for each read and cell.
+    fn sources(&self, scenery: &Scenery<'_>, graph: &Graph, reads: &[(usize, usize, u128)]) -> Vec<Vec<usize>> {
+        let value = |w: usize, cell: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
+        let own = |r: usize, w: usize| graph.relations[rels::RMW].has(r, w);
+        reads
+            .iter()
+            .map(|(r, cell, wanted)| {
+                members(graph.writers[*cell]).filter(|w| value(*w, *cell) == Some(*wanted) && !own(*r, *w)).collect()
+            })
+            .collect()
+    }
+
+    fn assignments(&self, sources: &[Vec<usize>]) -> Result<Assignments, Skip> {
+        let total = sources.iter().try_fold(1u64, |n, s| n.checked_mul(s.len() as u64)).unwrap_or(u64::MAX);
+        if self.summary.candidates.saturating_add(total) > self.limits.candidates {
+            return Err(Skip::TooMany("candidates"));
+        }
+        Ok(Assignments { next: (total > 0).then(|| vec![0; sources.len()]) })
+    }
+
+    /// For a blocked execution: whether all spinning threads can fail once more, reading only what is last in
+    /// coherence. True for executions without spinning threads.
+    fn hangs(&mut self, chosen: &[&Variant], phases: &Phases, pick: &[usize], leaf: &Execution) -> Result<bool, Skip> {
+        if chosen.iter().all(|v| v.failing.is_empty()) {
+            return Ok(true);
+        }
+        let mut combos: Vec<Vec<&Path>> = vec![vec![]];
+        for variant in chosen {
+            let options: Vec<&Path> =
+                if variant.failing.is_empty() { vec![&variant.path] } else { variant.failing.iter().collect() };
+            let longer = combos.iter().flat_map(|c| options.iter().map(move |o| c.iter().copied().chain([*o]).collect()));
+            combos = longer.collect();
+        }
+        for paths in combos {
+            let too_many = Skip::TooMany("events of an execution");
+            let scenery = Scenery::new(self.program, &self.memory, &paths, true).ok_or(too_many)?;
+            let mut graph = scenery.graph(self.memory.cells.len());
+            let constants = self.judge.fixed(&graph);
+            scenery.set_phases(&mut graph, phases);
+            let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            let reads = slots(&scenery, 0..scenery.nodes.len());
+            let (old, new): (Vec<_>, Vec<_>) = reads.iter().copied().partition(|r| r.0 < scenery.base);
+            let writers = graph.writers.clone();
+            let last = |co: &Pairs, cell: usize, w: usize| co.0[w] & writers[cell] == 0;
+            let sources: Vec<Vec<usize>> = self
+                .sources(&scenery, &graph, &new)
+                .into_iter()
+                .zip(&new)
+                .map(|(s, (_, cell, _))| s.into_iter().filter(|w| last(&leaf.co, *cell, *w)).collect())
+                .collect();
+            let mut picks = self.assignments(&sources)?;
+            while let Some(more) = picks.next(&sources) {
+                enter_reads(&mut graph, &old, pick);
+                let mut fresh = graph.clone();
+                add_reads(&mut fresh, &new, &more);
+                self.count(1)?;
+                if !fresh.relations[rels::RF].or(&needs).acyclic() {
+                    continue;
+                }
+                let mut tried = 0;
+                for e in self.judge.executions(&mut fresh, &constants, &mut tried) {
+                    let extends = leaf.co.iter().all(|(a, b)| e.co.has(a, b));
+                    if extends && new.iter().zip(&more).all(|((_, cell, _), w)| last(&e.co, *cell, *w)) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn facts(&self, scenery: &Scenery<'_>, paths: &[&Path], phases: &Phases, graph: &Graph, e: &Execution) -> LeafFacts {
+        let refer = |i: usize| match (scenery.nodes[i].thread, scenery.nodes[i].event) {
+            (Some(t), Some(event)) => EventRef { thread: u16::try_from(t).unwrap_or(u16::MAX), index: event.index },
+            _ => EventRef::init(),
+        };
+        let instance = |cell: usize| u16::try_from(self.memory.cells[cell].instance).unwrap_or(u16::MAX);
+        let mut key = LeafKey { ends: paths.iter().map(|p| end(p)).collect(), ..LeafKey::default() };
+        for (read, cell, source) in &graph.reads {
+            let part = self.memory.cells[*cell];
+            key.rf.push((refer(*read), instance(*cell), part.first, part.bytes, refer(*source)));
+        }
+        for (a, b) in e.co.iter() {
+            if scenery.nodes[a].thread.is_some() && graph.relations[rels::LOC].has(a, b) {
+                key.co.push((refer(a), refer(b)));
+            }
+        }
+        for ((t, local), phase) in &phases.phase {
+            if let Some(i) = scenery.find(*t, *local) {
+                key.phases.push((refer(i), *phase));
+            }
+        }
+        let complete = paths.iter().all(|p| p.stop == Stop::Done);
+        let flags = e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
+        LeafFacts {
+            key: key.normalise(),
+            kind: if complete { LeafKind::Complete } else { LeafKind::Blocked },
+            outcomes: if complete { self.outcomes(scenery, paths, graph, &e.co) } else { BTreeSet::new() },
+            flags,
+        }
+    }
+
+    /// Every combination of coherence-maximal writes, cell by cell.
+    fn outcomes(&self, scenery: &Scenery<'_>, paths: &[&Path], graph: &Graph, co: &Pairs) -> BTreeSet<Outcome> {
+        let observed = observed_registers(self.program);
+        let regs: Vec<Vec<u128>> = paths.iter().map(|p| p.regs.clone()).collect();
+        let start: Vec<Vec<u8>> = self
+            .memory
+            .instances
+            .iter()
+            .map(|i| initial_bytes(&self.program.objects[i.object.index()]))
+            .collect();
+        let mut memories = vec![start];
+        for (cell, part) in self.memory.cells.iter().enumerate() {
+            let last = members(graph.writers[cell]).filter(|w| co.0[*w] & graph.writers[cell] == 0);
+            let value = |w: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
+            let values: BTreeSet<u128> =
+                last.filter(|w| scenery.nodes[*w].event.is_some()).filter_map(value).collect();
+            if values.is_empty() {
+                continue;
+            }
+            let longer = memories.iter().flat_map(|m| {
+                values.iter().map(move |v| {
+                    let mut m = m.clone();
+                    for i in 0..part.bytes.min(16) {
+                        m[part.instance][(part.first + i) as usize] = v.to_le_bytes()[i as usize];
+                    }
+                    m
+                })
+            });
+            memories = longer.take(self.limits.outcomes).collect();
+        }
+        let states = memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory });
+        states.map(|s| s.outcome(&observed)).collect()
+    }
+}
+
+/// How a path ends, in the words of a key.
+fn end(path: &Path) -> End {
+    match path.stop {
+        Stop::Done => End::Done,
+        Stop::AtBarrier => End::Barrier(path.events.last().map_or(0, |e| e.index)),
+        Stop::Spin(_) => End::Spin(path.next),
+    }
+}
+
+/// Reads and their cells, with the value each needs.
+fn slots(scenery: &Scenery<'_>, nodes: std::ops::Range<usize>) -> Vec<(usize, usize, u128)> {
+    let is_read = |i: &usize| scenery.nodes[*i].tags >> sets::R & 1 == 1;
+    nodes.filter(is_read).flat_map(|i| scenery.nodes[i].cells.iter().map(move |(c, v)| (i, *c, *v))).collect()
+}
+
+fn enter_reads(graph: &mut Graph, reads: &[(usize, usize, u128)], pick: &[usize]) {
+    graph.reads.clear();
+    graph.relations[rels::RF] = Pairs::none(graph.n);
+    add_reads(graph, reads, pick);
+}
+
+fn add_reads(graph: &mut Graph, reads: &[(usize, usize, u128)], pick: &[usize]) {
+    for ((read, cell, _), write) in reads.iter().zip(pick) {
+        graph.reads.push((*read, *cell, *write));
+        graph.relations[rels::RF].0[*write] |= one(*read);
+    }
+}
+
+/// Counts through all choices of one source a read.
+struct Assignments {
+    next: Option<Vec<usize>>,
+}
+
+impl Assignments {
+    fn next(&mut self, sources: &[Vec<usize>]) -> Option<Vec<usize>> {
+        let digits = self.next.clone()?;
+        let pick = digits.iter().zip(sources).map(|(d, s)| s[*d]).collect();
+        let mut digits = digits;
+        let carry = digits.iter_mut().zip(sources).all(|(d, s)| {
+            *d += 1;
+            let over = *d == s.len();
+            if over {
+                *d = 0;
+            }
+            over
+        });
+        self.next = (!carry).then_some(digits);
+        Some(pick)
+    }
+}
+
+/// Sorts the paths of a thread: those that spin after the same events become one variant.
+fn group(paths: Vec<Path>) -> Vec<Variant> {
+    type Signature = (Stop, Vec<(usize, u16, Vec<(usize, u128)>, Option<String>)>);
+    let mut shapes: BTreeMap<String, usize> = BTreeMap::new();
+    let mut variants: Vec<Variant> = Vec::new();
+    let mut known: BTreeMap<Signature, usize> = BTreeMap::new();
+    for path in paths {
+        let kept = match path.stop {
+            Stop::Spin(since) => since,
+            Stop::Done | Stop::AtBarrier => path.events.len(),
+        };
+        if let Stop::Spin(_) = path.stop {
+            let events = &path.events[..kept];
+            let spelt = events.iter().map(|e| (e.pc, e.index, e.cells.clone(), e.barrier.as_ref().map(|b| format!("{b:?}"))));
+            let signature = (path.stop, spelt.collect());
+            if let Some(at) = known.get(&signature) {
+                variants[*at].failing.push(path);
+                continue;
+            }
+            known.insert(signature, variants.len());
+        }
+        let events = &path.events[..kept];
+        let shape: Vec<_> = events
+            .iter()
+            .map(|e| (e.pc, e.tags, e.range, e.reads_first, e.piece, e.address, e.data, e.control, e.nearby))
+            .collect();
+        let count = shapes.len();
+        let shape = *shapes.entry(format!("{shape:?}")).or_insert(count);
+        let of = |set: usize| events.iter().filter(|e| e.is(set)).flat_map(|e| e.cells.iter().copied()).collect();
+        let (needs, gives) = (of(sets::R), of(sets::W));
+        let failing = if matches!(path.stop, Stop::Spin(_)) { vec![path.clone()] } else { vec![] };
+        variants.push(Variant { path, failing, shape, needs, gives });
+    }
+    variants
+}
+
+/// Registers somebody looks at after the end, by thread.
+fn looked_at(program: &Program) -> Vec<BTreeSet<Reg>> {
+    let mut out = vec![BTreeSet::new(); program.threads.len()];
+    for (t, r) in observed_registers(program) {
+        out[t.index()].insert(r);
+    }
+    let mut todo: Vec<&Expr> = program.conditions.iter().map(|c| &c.expr).chain(&program.filter).collect();
+    while let Some(e) = todo.pop() {
+        match e {
+            Expr::Bool(_) => {}
+            Expr::Not(e) => todo.push(e),
+            Expr::And(es) | Expr::Or(es) => todo.extend(es),
+            Expr::Cmp(_, a, b) => {
+                for term in [a, b] {
+                    if let Term::Reg(t, r) = term {
+                        out[t.index()].insert(*r);
+                    }
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! Sets of events and sets of pairs of events, spelt out: row `i` holds the partners of event `i` as bits.
+//!
+//! Written apart from the evaluator in `moire-cat`, and for reading rather than speed: the two are compared.
+
+/// A set of events; bit `i` is event `i`.
+pub(super) type Events = u128;
+
+/// Most events a graph may have here.
+pub(super) const EVENTS: usize = 128;
+
+/// The set of the one event `i`.
+pub(super) fn one(i: usize) -> Events {
+    1 << i
+}
+
+/// Members in ascending order.
+pub(super) fn members(mut set: Events) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let i = set.trailing_zeros() as usize;
+        (set != 0).then(|| {
+            set &= set - 1;
+            i
+        })
+    })
+}
+
+/// A relation over events `0..n`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Pairs(pub(super) Vec<Events>);
+
+impl Pairs {
+    /// No pair.
+    pub(super) fn none(n: usize) -> Self {
+        Pairs(vec![0; n])
+    }
+
+    /// The pairs for which `test` holds.
+    pub(super) fn such_that(n: usize, test: impl Fn(usize, usize) -> bool) -> Self {
+        let row = |i| (0..n).filter(|j| test(i, *j)).fold(0, |row, j| row | one(j));
+        Pairs((0..n).map(row).collect())
+    }
+
+    /// Identity on a set.
+    pub(super) fn identity(n: usize, set: Events) -> Self {
+        Pairs((0..n).map(|i| set & one(i)).collect())
+    }
+
+    /// Whether `(a, b)` is a member.
+    pub(super) fn has(&self, a: usize, b: usize) -> bool {
+        self.0[a] & one(b) != 0
+    }
+
+    /// Makes `(a, b)` a member.
+    pub(super) fn add(&mut self, a: usize, b: usize) {
+        self.0[a] |= one(b);
+    }
+
+    /// All pairs in ascending order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.0.iter().enumerate().flat_map(|(i, row)| members(*row).map(move |j| (i, j)))
+    }
+
+    /// Combines two relations row by row.
+    pub(super) fn with(&self, other: &Pairs, f: impl Fn(Events, Events) -> Events) -> Pairs {
+        Pairs(self.0.iter().zip(&other.0).map(|(a, b)| f(*a, *b)).collect())
+    }
+
+    /// Union.
+    pub(super) fn or(&self, other: &Pairs) -> Pairs {
+        self.with(other, |a, b| a | b)
+    }
+
+    /// Composition.
+    pub(super) fn then(&self, other: &Pairs) -> Pairs {
+        Pairs(self.0.iter().map(|row| members(*row).fold(0, |out, j| out | other.0[j])).collect())
+    }
+
+    /// Inverse.
+    pub(super) fn inverse(&self) -> Pairs {
+        let mut out = Pairs::none(self.0.len());
+        for (a, b) in self.iter() {
+            out.add(b, a);
+        }
+        out
+    }
+
+    /// Transitive closure, by adding what two steps reach until nothing is new.
+    pub(super) fn closed(&self) -> Pairs {
+        let mut out = self.clone();
+        loop {
+            let more = out.or(&out.then(&out));
+            if more == out {
+                return out;
+            }
+            out = more;
+        }
+    }
+
+    /// Whether no event is related to itself.
+    pub(super) fn irreflexive(&self) -> bool {
+        self.0.iter().enumerate().all(|(i, row)| row & one(i) == 0)
+    }
+
+    /// Whether there is no cycle.
+    pub(super) fn acyclic(&self) -> bool {
+        self.closed().irreflexive()
+    }
+
+    /// Whether there is no pair.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|row| *row == 0)
+    }
+}

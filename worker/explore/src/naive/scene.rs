@@ -1,0 +1,202 @@
+//! The static relations of one choice of paths, by definition over all pairs.
+
+use super::barriers::Phases;
+use super::body::{Event, Path, Stop};
+use super::judge::Graph;
+use super::pairs::{EVENTS, Events, Pairs, members, one};
+use super::space::{Memory, Range};
+use moire_cat::vocabulary::{rels, sets};
+use moire_program::ir::{Placement, Program, Scope};
+
+/// An event of the graph and where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Node<'a> {
+    /// `None` for initial writes.
+    pub(super) thread: Option<usize>,
+    /// Position in the thread's path.
+    pub(super) local: usize,
+    pub(super) tags: u64,
+    pub(super) range: Option<Range>,
+    /// `None` for initial writes.
+    pub(super) event: Option<&'a Event>,
+    pub(super) cells: Vec<(usize, u128)>,
+}
+
+/// The events of one choice of paths, those of failing iterations last.
+pub(super) struct Scenery<'a> {
+    pub(super) nodes: Vec<Node<'a>>,
+    /// Events before the failing iterations.
+    pub(super) base: usize,
+    program: &'a Program,
+}
+
+impl<'a> Scenery<'a> {
+    /// `None` when there are too many events.
+    pub(super) fn new(program: &'a Program, memory: &Memory<'_>, paths: &[&'a Path], failing: bool) -> Option<Self> {
+        let mut nodes = Vec::new();
+        let from_thread = |t: usize, local: usize| {
+            let event: &'a Event = &paths[t].events[local];
+            let (tags, range, cells) = (event.tags, event.range, event.cells.clone());
+            Node { thread: Some(t), local, tags, range, event: Some(event), cells }
+        };
+        let end = |path: &Path| match path.stop {
+            Stop::Spin(since) => since,
+            Stop::Done | Stop::AtBarrier => path.events.len(),
+        };
+        for (t, path) in paths.iter().enumerate() {
+            nodes.extend((0..end(path)).map(|local| from_thread(t, local)));
+        }
+        for (instance, place) in memory.instances.iter().enumerate() {
+            let object = place.object;
+            let virt = program.symbols.iter().position(|s| s.object == object).map_or(0, |p| p);
+            let virt = moire_program::ir::SymbolId(u16::try_from(virt).unwrap_or(u16::MAX));
+            let bytes = program.objects[object.index()].bytes;
+            let cells = (0..memory.cells.len()).filter(|c| memory.cells[*c].instance == instance);
+            nodes.push(Node {
+                thread: None,
+                local: 0,
+                tags: 1 << sets::ANY | 1 << sets::M | 1 << sets::W | 1 << sets::IW,
+                range: Some(Range { instance, virt, offset: 0, bytes }),
+                event: None,
+                cells: cells.map(|c| (c, memory.initial(c))).collect(),
+            });
+        }
+        let base = nodes.len();
+        if failing {
+            for (t, path) in paths.iter().enumerate() {
+                nodes.extend((end(path)..path.events.len()).map(|local| from_thread(t, local)));
+            }
+        }
+        (nodes.len() <= EVENTS).then_some(Scenery { nodes, base, program })
+    }
+
+    /// Position of an event of a thread.
+    pub(super) fn find(&self, thread: usize, local: usize) -> Option<usize> {
+        self.nodes.iter().position(|n| n.thread == Some(thread) && n.local == local)
+    }
+
+    /// Sets and static relations; reads-from, barriers and coherence are still empty.
+    pub(super) fn graph(&self, cells: usize) -> Graph {
+        let n = self.nodes.len();
+        let in_set = |s: usize| (0..n).filter(|i| self.nodes[*i].tags >> s & 1 == 1).fold(0, |set, i| set | one(i));
+        let mut relations = vec![Pairs::none(n); rels::ALL.len()];
+        let mut define = |relation: usize, holds: &dyn Fn(&Node<'_>, &Node<'_>) -> bool| {
+            relations[relation] = Pairs::such_that(n, |i, j| holds(&self.nodes[i], &self.nodes[j]));
+        };
+        let ranges = |a: &Node<'_>, b: &Node<'_>| a.range.zip(b.range);
+        let loc = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| p.meets(&q));
+        let vloc = |a: &Node<'_>, b: &Node<'_>| {
+            a.thread.is_some() && b.thread.is_some() && ranges(a, b).is_some_and(|(p, q)| p.meets_virtually(&q))
+        };
+        let bytes = |r: Range| (r.instance, r.offset, r.bytes);
+        let same_range = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| bytes(p) == bytes(q));
+        let places = |a: &Node<'_>, b: &Node<'_>| {
+            let place = |t: usize| &self.program.threads[t].place;
+            a.thread.map(place).zip(b.thread.map(place))
+        };
+        let near = |a: &Node<'_>, b: &Node<'_>, f: &dyn Fn(&Placement, &Placement) -> bool| {
+            places(a, b).is_some_and(|(p, q)| f(p, q))
+        };
+        define(rels::INT, &|a, b| a.thread.is_some() && a.thread == b.thread);
+        define(rels::EXT, &|a, b| a.thread != b.thread);
+        define(rels::PO, &before);
+        define(rels::PO_LOC, &|a, b| before(a, b) && vloc(a, b));
+        define(rels::LOC, &loc);
+        define(rels::VLOC, &vloc);
+        define(rels::COMPLETE, &|a, b| vloc(a, b) && same_range(a, b));
+        define(rels::SAME_RANGE, &same_range);
+        define(rels::SCTA, &|a, b| near(a, b, &|p, q| p.same_cta(q)));
+        define(rels::SCLUSTER, &|a, b| near(a, b, &|p, q| p.includes(Scope::Cluster, q)));
+        define(rels::SGPU, &|a, b| near(a, b, &|p, q| p.includes(Scope::Gpu, q)));
+        define(rels::SR, &|a, b| {
+            let scope = |x: &Node<'_>| x.event.and_then(|e| e.scope);
+            let reach = |s: Scope, p: &Placement, q: &Placement| p == q || p.includes(s, q);
+            scope(a).zip(scope(b)).is_some_and(|(s, r)| near(a, b, &|p, q| reach(s, p, q) && reach(r, q, p)))
+        });
+        let halves = |a: &Node<'_>, b: &Node<'_>| {
+            let first = b.event.and_then(|e| e.reads_first);
+            first.filter(|(read, _)| a.thread == b.thread && a.local == *read)
+        };
+        define(rels::RMW, &|a, b| halves(a, b).is_some());
+        define(rels::RMW_DEP, &|a, b| halves(a, b).is_some_and(|(_, needed)| needed));
+        let depends = |a: &Node<'_>, b: &Node<'_>, of: fn(&Event) -> Events| {
+            a.thread == b.thread && a.event.is_some() && b.event.is_some_and(|e| of(e) & one(a.local) != 0)
+        };
+        define(rels::ADDR, &|a, b| depends(a, b, |e| e.address));
+        define(rels::DATA, &|a, b| depends(a, b, |e| e.data));
+        define(rels::CTRL, &|a, b| depends(a, b, |e| e.control));
+        define(rels::CTRL_RECONV, &|a, b| depends(a, b, |e| e.nearby));
+        let stream = |p: &Placement| (p.gpu, p.stream);
+        define(rels::SYNC_API, &|a, b| {
+            near(a, b, &|p, q| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid)
+        });
+        let writers = (0..cells)
+            .map(|c| {
+                let writes = |i: &usize| {
+                    let node = &self.nodes[*i];
+                    node.tags >> sets::W & 1 == 1 && node.cells.iter().any(|(cell, _)| *cell == c)
+                };
+                (0..n).filter(writes).fold(0, |set, i| set | one(i))
+            })
+            .collect();
+        let sets = (0..sets::ALL.len()).map(in_set).collect();
+        Graph { n, sets, relations, writers, reads: Vec::new() }
+    }
+
+    /// Enters one way of dealing out barrier phases.
+    pub(super) fn set_phases(&self, graph: &mut Graph, phases: &Phases) {
+        let pairs = |of: &std::collections::BTreeSet<((usize, usize), (usize, usize))>| {
+            let mut out = Pairs::none(graph.n);
+            for (a, b) in of {
+                if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
+                    out.add(a, b);
+                }
+            }
+            out
+        };
+        graph.relations[rels::SYNCBAR] = pairs(&phases.named);
+        graph.relations[rels::SYNC_CLUSTER] = pairs(&phases.cluster);
+        graph.relations[rels::SYNC_WARP] = pairs(&phases.warp);
+        graph.relations[rels::BAR_PHASE] = pairs(&phases.later);
+    }
+
+    /// What an event's existence or value needs: dependencies, reads-from aside, and everything a passed barrier
+    /// waited for.
+    pub(super) fn needs(&self, graph: &Graph, phases: &Phases, paths: &[&Path], control_meets: bool) -> Pairs {
+        let control = if control_meets { rels::CTRL_RECONV } else { rels::CTRL };
+        let mut out = Pairs::none(graph.n);
+        for relation in [rels::ADDR, rels::DATA, control, rels::RMW_DEP] {
+            out = out.or(&graph.relations[relation]);
+        }
+        let later = |wait: (usize, usize)| {
+            let of = move |n: &Node<'_>| n.thread == Some(wait.0) && n.local > wait.1;
+            (0..graph.n).filter(move |i| of(&self.nodes[*i]))
+        };
+        for (wait, arrival) in &phases.needs {
+            let Some(a) = self.find(arrival.0, arrival.1) else { continue };
+            later(*wait).for_each(|b| out.add(a, b));
+        }
+        for (wait, gone) in &phases.exits {
+            let mut causes: Vec<usize> = members(paths[*gone].control).filter_map(|l| self.find(*gone, l)).collect();
+            for (passed, arrival) in phases.needs.iter().filter(|(passed, _)| passed.0 == *gone) {
+                causes.extend(self.find(arrival.0, arrival.1));
+                causes.extend(self.find(passed.0, passed.1));
+            }
+            for a in causes {
+                later(*wait).for_each(|b| out.add(a, b));
+            }
+        }
+        out
+    }
+}
+
+/// Program order: pieces of one instruction are unordered, the halves of one read-modify-write are not.
+fn before(a: &Node<'_>, b: &Node<'_>) -> bool {
+    if a.thread.is_none() || a.thread != b.thread || a.local >= b.local {
+        return false;
+    }
+    match a.event.and_then(|e| e.piece).zip(b.event.and_then(|e| e.piece)) {
+        Some(((x, i), (y, j))) => x != y || i == j,
+        None => true,
+    }
+}

@@ -1,0 +1,226 @@
+//! Memory as the enumerator sees it: instances of objects, virtual ranges, and cells.
+//!
+//! A `.shared` object exists once for each CTA with a thread, any other object once. A *cell* is a longest run of
+//! bytes of one instance that no access splits; where some address is computed, every byte is a cell of its own.
+//! (PTX ISA 9.2, 8.2 and 8.3.)
+
+use moire_program::ir::{Address, ObjectId, Op, Operand, Program, RegInit, Space, SymbolId, Thread, Ty};
+use std::collections::BTreeSet;
+
+/// One copy of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Instance {
+    pub(super) object: ObjectId,
+    /// For `.shared`: the first thread of the CTA it belongs to.
+    pub(super) cta: Option<usize>,
+}
+
+/// A resolved access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Range {
+    /// Index into [`Memory::instances`].
+    pub(super) instance: usize,
+    /// Virtual identity.
+    pub(super) virt: SymbolId,
+    pub(super) offset: u32,
+    pub(super) bytes: u32,
+}
+
+impl Range {
+    /// Whether the physical bytes meet.
+    pub(super) fn meets(&self, other: &Range) -> bool {
+        self.instance == other.instance
+            && self.offset < other.offset + other.bytes
+            && other.offset < self.offset + self.bytes
+    }
+
+    /// Whether the virtual ranges meet.
+    pub(super) fn meets_virtually(&self, other: &Range) -> bool {
+        self.virt == other.virt && self.meets(other)
+    }
+}
+
+/// A run of bytes of one instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cell {
+    pub(super) instance: usize,
+    pub(super) first: u32,
+    pub(super) bytes: u32,
+}
+
+/// The static picture of a program's memory.
+pub(super) struct Memory<'p> {
+    program: &'p Program,
+    pub(super) instances: Vec<Instance>,
+    pub(super) cells: Vec<Cell>,
+    /// First thread of each thread's CTA.
+    pub(super) cta: Vec<usize>,
+}
+
+impl<'p> Memory<'p> {
+    pub(super) fn new(program: &'p Program) -> Self {
+        let threads = &program.threads;
+        let cta: Vec<usize> = (0..threads.len())
+            .map(|t| (0..t).find(|s| threads[*s].place.same_cta(&threads[t].place)).unwrap_or(t))
+            .collect();
+        let mut instances = Vec::new();
+        for (i, object) in program.objects.iter().enumerate() {
+            let object_id = ObjectId(u16::try_from(i).unwrap_or(u16::MAX));
+            if object.space == Space::SharedCta {
+                let owners: BTreeSet<usize> = cta.iter().copied().collect();
+                instances.extend(owners.into_iter().map(|t| Instance { object: object_id, cta: Some(t) }));
+            } else {
+                instances.push(Instance { object: object_id, cta: None });
+            }
+        }
+        let mut memory = Memory { program, instances, cells: Vec::new(), cta };
+        memory.cells = memory.cut();
+        memory
+    }
+
+    /// Initial content of a cell.
+    pub(super) fn initial(&self, cell: usize) -> u128 {
+        let Cell { instance, first, bytes } = self.cells[cell];
+        let init = &self.program.objects[self.instances[instance].object.index()].init;
+        let byte = |i: u32| u128::from(init.get(i as usize).copied().unwrap_or(0));
+        (0..bytes.min(16)).fold(0, |value, i| value | byte(first + i) << (8 * i))
+    }
+
+    /// The copy of an object that a thread means by name.
+    pub(super) fn instance(&self, object: ObjectId, thread: usize) -> Option<usize> {
+        let of = |i: &Instance| i.object == object && i.cta.is_none_or(|t| t == self.cta[thread]);
+        self.instances.iter().position(of)
+    }
+
+    /// A number for the virtual address of a symbol, the same for every thread that means the same bytes.
+    pub(super) fn base(&self, symbol: SymbolId, thread: usize) -> u128 {
+        let symbol = &self.program.symbols[symbol.index()];
+        let instance = self.instance(symbol.object, thread).unwrap_or(0);
+        self.base_of(symbol.virt, instance)
+    }
+
+    fn base_of(&self, virt: SymbolId, instance: usize) -> u128 {
+        let number = 1 + virt.index() * self.instances.len() + instance;
+        (number as u128) << 32
+    }
+
+    /// The bytes behind a virtual address, if there are any.
+    pub(super) fn resolve(&self, address: u128, bytes: u32) -> Option<Range> {
+        for (i, symbol) in self.program.symbols.iter().enumerate() {
+            if symbol.virt.index() != i {
+                continue;
+            }
+            for (instance, place) in self.instances.iter().enumerate() {
+                let size = self.program.objects[place.object.index()].bytes;
+                let base = self.base_of(symbol.virt, instance);
+                if place.object == symbol.object && address >= base && address + u128::from(bytes) <= base + u128::from(size) {
+                    let offset = u32::try_from(address - base).unwrap_or(u32::MAX);
+                    return Some(Range { instance, virt: symbol.virt, offset, bytes });
+                }
+            }
+        }
+        None
+    }
+
+    /// The bytes a symbol and an offset name in one thread, if they exist.
+    pub(super) fn named(&self, symbol: SymbolId, object: ObjectId, thread: usize, offset: i64, bytes: u32) -> Option<Range> {
+        let instance = self.instance(object, thread)?;
+        let offset = u32::try_from(offset).ok()?;
+        let size = self.program.objects[object.index()].bytes;
+        let virt = self.program.symbols[symbol.index()].virt;
+        (offset.checked_add(bytes)? <= size).then_some(Range { instance, virt, offset, bytes })
+    }
+
+    /// Cells that make up a range exactly; `None` when the range splits one.
+    pub(super) fn cells_of(&self, range: &Range) -> Option<Vec<usize>> {
+        let end = range.offset + range.bytes;
+        let touched = |c: &Cell| c.instance == range.instance && c.first < end && range.offset < c.first + c.bytes;
+        let cells: Vec<usize> = (0..self.cells.len()).filter(|i| touched(&self.cells[*i])).collect();
+        let whole = cells.iter().all(|i| {
+            let cell = &self.cells[*i];
+            range.offset <= cell.first && cell.first + cell.bytes <= end
+        });
+        whole.then_some(cells)
+    }
+
+    /// Cuts at both ends of every access; with a computed address also at every multiple of the one access size, or
+    /// of one byte when sizes differ.
+    fn cut(&self) -> Vec<Cell> {
+        let objects = &self.program.objects;
+        let size = |i: &Instance| objects[i.object.index()].bytes;
+        let mut cuts: Vec<BTreeSet<u32>> = self.instances.iter().map(|i| BTreeSet::from([0, size(i)])).collect();
+        let mut sizes = BTreeSet::new();
+        let mut computed = false;
+        for thread in &self.program.threads {
+            for instr in &thread.body {
+                let Some((address, pieces, bytes)) = footprint(&instr.op) else { continue };
+                sizes.insert(bytes);
+                let Some(s) = constant_base(thread, address) else {
+                    computed = true;
+                    continue;
+                };
+                let symbol = &self.program.symbols[s.index()];
+                let reached: Vec<ObjectId> = std::iter::once(symbol.object).chain(symbol.multimem.iter().copied()).collect();
+                for (i, instance) in self.instances.iter().enumerate().filter(|(_, i)| reached.contains(&i.object)) {
+                    for piece in 0..pieces {
+                        let first = i64::from(address.offset) + i64::from(piece) * i64::from(bytes);
+                        let end = first + i64::from(bytes);
+                        if first >= 0 && end <= i64::from(size(instance)) {
+                            cuts[i].extend([first, end].map(|o| u32::try_from(o).unwrap_or(0)));
+                        }
+                    }
+                }
+            }
+        }
+        let step = match (sizes.len(), sizes.first()) {
+            (1, Some(one)) => *one,
+            _ => 1,
+        };
+        let mut cells = Vec::new();
+        for (instance, mut cuts) in cuts.into_iter().enumerate() {
+            if computed {
+                cuts.extend((0..size(&self.instances[instance])).step_by(step as usize));
+            }
+            let ends: Vec<u32> = cuts.into_iter().collect();
+            cells.extend(ends.windows(2).map(|w| Cell { instance, first: w[0], bytes: w[1] - w[0] }));
+        }
+        cells
+    }
+}
+
+/// The symbol an access always goes through.
+fn constant_base(thread: &Thread, address: Address) -> Option<SymbolId> {
+    match address.base {
+        Operand::Address(s) => Some(s),
+        Operand::Imm(_) => None,
+        Operand::Reg(r) => {
+            let changes = thread.body.iter().any(|i| super::flow::targets(&i.op).contains(&r));
+            match thread.regs[r.index()].init {
+                RegInit::Address(s) if !changes => Some(s),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// Address, number of scalar pieces and bytes of each, of a memory instruction.
+fn footprint(op: &Op) -> Option<(Address, u32, u32)> {
+    let pieces = |ty: Ty, elements: usize, single: bool| {
+        let elements = u32::try_from(elements).unwrap_or(u32::MAX);
+        match ty.bytes() {
+            16 if !single => (2 * elements, 8),
+            bytes if ty.packed() => (2 * elements, bytes / 2),
+            bytes => (elements, bytes),
+        }
+    };
+    let (addr, (count, bytes)) = match op {
+        Op::Load { ty, dst, addr, .. } => (addr, pieces(*ty, dst.len(), false)),
+        Op::Store { ty, src, addr, .. } => (addr, pieces(*ty, src.len(), false)),
+        Op::Rmw { ty, addr, .. } => (addr, pieces(*ty, 1, true)),
+        Op::MultimemLoad { ty, addr, .. }
+        | Op::MultimemStore { ty, addr, .. }
+        | Op::MultimemRed { ty, addr, .. } => (addr, (1, ty.bytes())),
+        _ => return None,
+    };
+    Some((*addr, count, bytes))
+}
