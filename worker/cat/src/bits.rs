@@ -106,8 +106,9 @@ pub fn close<const W: usize>(rows: &mut [Row<W>]) {
             continue;
         }
         for row in rows.iter_mut() {
-            if has(row, k) {
-                or(row, &through);
+            let taken = (row[k / 64] >> (k % 64) & 1).wrapping_neg();
+            for w in 0..W {
+                row[w] |= through[w] & taken;
             }
         }
     }
@@ -156,6 +157,27 @@ pub fn insert_closed<const W: usize>(rows: &mut [Row<W>], a: usize, b: usize) {
     for (i, row) in rows.iter_mut().enumerate() {
         if i == a || has(row, a) {
             or(row, &after);
+        }
+    }
+}
+
+/// `out := a^-1`.
+pub fn transpose<const W: usize>(a: &[Row<W>], out: &mut [Row<W>]) {
+    out.fill(empty());
+    for (i, row) in a.iter().enumerate() {
+        for j in iter(row) {
+            set(&mut out[j], i);
+        }
+    }
+}
+
+/// Inserts every pair of `more` into a transitively closed relation and keeps it closed.
+pub fn extend_closed<const W: usize>(rows: &mut [Row<W>], more: &[Row<W>]) {
+    for (a, extra) in more.iter().enumerate() {
+        let mut left = minus(extra, &rows[a]);
+        while let Some(b) = iter(&left).next() {
+            insert_closed(rows, a, b);
+            left = minus(&left, &rows[a]);
         }
     }
 }

@@ -10,11 +10,12 @@
 //! (PTX ISA 9.2, 8.9.3 and 8.9.6; ASPLOS 2019, section 3.)
 
 use crate::bits::{self, Row};
-use crate::load::operands;
-use crate::model::{CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Type};
-use crate::syntax::Property;
+use crate::machine::{CO, FENCE, FR, Inst, Machine, TORN, ZERO};
+use crate::model::{CheckId, Model, NodeId};
+use crate::plan::Plan;
 use crate::vocabulary::{rels, sets};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Completions of `sync_fence` tried at one leaf at most; six fences have 720.
 const FENCE_ORDERS: usize = 5_040;
@@ -112,310 +113,304 @@ pub struct Completions {
     pub bounded: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Eval(NodeId),
-    Check(CheckId),
-}
-
 /// The plan of one model and the scratch memory to run it.
 #[derive(Clone, Debug)]
 pub struct Evaluator<const W: usize> {
-    model: std::sync::Arc<Model>,
-    fixed: Vec<NodeId>,
-    before_coherence: Vec<Step>,
-    with_coherence: Vec<Step>,
-    leaf_steps: Vec<Step>,
-    force_co: Vec<(NodeId, CheckId)>,
-    demand_co: Vec<NodeId>,
-    force_fence: Vec<(NodeId, CheckId)>,
-    demand_fence: Vec<NodeId>,
-    fence_matters: bool,
-    /// Rows of all nodes, `stride` each; a set is its first row.
-    values: Vec<Row<W>>,
-    stride: usize,
-    n: usize,
-    co: Vec<Row<W>>,
-    fr: Vec<Row<W>>,
-    torn: Vec<Row<W>>,
-    fence: Vec<Row<W>>,
+    model: Arc<Model>,
+    plan: Arc<Plan>,
+    machine: Machine<W>,
+    /// Morally strong fence.sc pairs, both directions.
     fence_domain: Vec<Row<W>>,
+    /// Directions of demanded pairs chosen while completing.
+    chosen: Vec<(usize, usize)>,
+}
+
+/// Distinct coherences found so far, each with its flags.
+type Found<const W: usize> = BTreeMap<Vec<Row<W>>, Raised<W>>;
+
+/// What is known of one coherence.
+#[derive(Debug, Default)]
+struct Raised<const W: usize> {
+    fences: Vec<Row<W>>,
+    flags: Vec<(CheckId, Vec<Row<W>>)>,
+}
+
+struct Search<const W: usize> {
+    found: Found<W>,
+    /// The first success says everything.
+    settled: bool,
+    tried: usize,
+    blame: CheckId,
 }
 
 impl<const W: usize> Evaluator<W> {
     /// Plans the evaluation of `model`.
     pub fn new(model: &Model) -> Self {
-        let planner = Planner::new(model);
-        let stride = 64 * W;
-        let zero = || vec![bits::empty(); stride];
         Evaluator {
-            model: std::sync::Arc::new(model.clone()),
-            fixed: planner.fixed,
-            before_coherence: planner.before,
-            with_coherence: planner.with,
-            leaf_steps: planner.leaf,
-            force_co: planner.force_co,
-            demand_co: planner.demand_co,
-            force_fence: planner.force_fence,
-            demand_fence: planner.demand_fence,
-            fence_matters: planner.fence_matters,
-            values: vec![bits::empty(); stride * model.nodes.len()],
-            stride,
-            n: 0,
-            co: zero(),
-            fr: zero(),
-            torn: zero(),
-            fence: zero(),
-            fence_domain: zero(),
+            model: Arc::new(model.clone()),
+            plan: Arc::new(Plan::new(model)),
+            machine: Machine::new(model),
+            fence_domain: vec![bits::empty(); 64 * W],
+            chosen: Vec::new(),
         }
     }
 
-    /// Computes what no choice changes. Call after every change of the universe.
+    /// Computes what no choice changes. Call after every change of the universe, its sets or its static relations.
     pub fn prepare(&mut self, inputs: &Inputs<W>) {
-        let model = &*std::sync::Arc::clone(&self.model);
-        self.n = inputs.n;
-        assert!(self.n <= self.stride, "an engine must choose a row wide enough for its events");
-        for i in 0..self.fixed.len() {
-            let node = self.fixed[i];
-            self.eval(model, inputs, node);
-        }
-        let everyone = bits::first::<W>(self.n);
+        assert!(inputs.n <= 64 * W, "an engine must choose a row wide enough for its events");
+        let (model, plan) = (Arc::clone(&self.model), Arc::clone(&self.plan));
+        let everyone = bits::first::<W>(inputs.n);
         let sc = bits::and(&bits::and(&inputs.sets[sets::MF], &inputs.sets[sets::SC]), &everyone);
-        for i in 0..self.n {
-            let row = bits::and(&inputs.rels[rels::SR][i], &sc);
-            self.fence_domain[i] = if bits::has(&sc, i) { row } else { bits::empty() };
-            bits::clear(&mut self.fence_domain[i], i);
+        let mut any = false;
+        for (i, row) in self.fence_domain.iter_mut().enumerate().take(inputs.n) {
+            *row = if bits::has(&sc, i) { bits::and(&inputs.rels[rels::SR][i], &sc) } else { bits::empty() };
+            bits::clear(row, i);
+            any |= !bits::is_empty(row);
         }
+        self.machine.uses_fence = any || !plan.demand_fence.is_empty();
+        self.machine.prepare(&model, &plan, inputs);
     }
 
-    /// The coherence found by the last successful call.
-    pub fn coherence(&self) -> &[Row<W>] {
-        &self.co[..self.n]
-    }
-
-    /// The `sync_fence` used by the last call.
-    pub fn fence_order(&self) -> &[Row<W>] {
-        &self.fence[..self.n]
-    }
-
-    /// `fr` of the last call.
-    pub fn from_read(&self) -> &[Row<W>] {
-        &self.fr[..self.n]
-    }
-
-    /// The rows of a definition after the last call that returned [`Partial::Consistent`] or visited a leaf;
-    /// only definitions some check uses have a value.
-    pub fn rows(&self, node: NodeId) -> &[Row<W>] {
-        let at = node.index() * self.stride;
-        &self.values[at..at + self.n]
-    }
-
-    /// Judges a graph. On entry `co` of `inputs` holds the choices and the pairs of initial writes, transitively
-    /// closed; on `Consistent` it holds the least coherence that meets the obligations of the model, and otherwise
-    /// what it held before. At `Leaf` one order of the fence.sc is enough; [`Evaluator::completions`] visits every
+    /// Judges a graph. On entry `co` of `inputs` holds the choices and the pairs of initial writes; on `Consistent`
+    /// it holds the least coherence that meets the obligations of the model, transitively closed, and otherwise what
+    /// it held before. At `Leaf` one order of the fence.sc is enough; [`Evaluator::completions`] visits every
     /// coherence such an order leads to.
     pub fn solve(&mut self, inputs: &mut Inputs<W>, stage: Stage) -> Solution {
+        if let Some(refused) = self.start(inputs) {
+            return refused;
+        }
+        let mut flags = Vec::new();
         if stage == Stage::Leaf {
-            let mut first: Option<(Vec<Row<W>>, Vec<CheckId>)> = None;
-            let all = self.completions(inputs, &mut |c| {
-                first.get_or_insert_with(|| (c.coherence.to_vec(), c.flags.iter().map(|f| f.0).collect()));
-            });
-            let Some((co, flags)) = first else { return all.solution };
-            inputs.rels[rels::CO][..self.n].copy_from_slice(&co);
-            return Solution::Consistent { flags };
+            if self.machine.uses_fence && self.open_fence_pair().is_some() {
+                let search = self.search(inputs, true);
+                let Some((co, raised)) = search.found.into_iter().next() else {
+                    return Solution::Violated(search.blame);
+                };
+                inputs.rels[rels::CO][..self.machine.n].copy_from_slice(&co);
+                return Solution::Consistent { flags: raised.flags.iter().map(|f| f.0).collect() };
+            }
+            if let Some(check) = self.finish() {
+                return Solution::Violated(check);
+            }
+            self.raised(|id, _| flags.push(id));
         }
-        let solution = self.partial(inputs);
-        if matches!(solution, Solution::Consistent { .. }) {
-            inputs.rels[rels::CO][..self.n].copy_from_slice(&self.co[..self.n]);
-        }
-        solution
+        inputs.rels[rels::CO][..self.machine.n].copy_from_slice(self.machine.rows(CO));
+        Solution::Consistent { flags }
     }
 
     /// Judges a growing graph and leaves `inputs` as it was; [`Evaluator::coherence`] has the least coherence.
     pub fn partial(&mut self, inputs: &Inputs<W>) -> Solution {
-        let model = &*std::sync::Arc::clone(&self.model);
-        for row in &mut self.fence[..self.n] {
-            *row = bits::empty();
-        }
-        if let Err(check) = self.saturate(model, inputs) {
-            return Solution::Violated(check);
-        }
-        match self.demanded(&inputs.present) {
-            Some((a, b)) => Solution::Open { a, b },
-            None => Solution::Consistent { flags: Vec::new() },
-        }
+        self.start(inputs).unwrap_or(Solution::Consistent { flags: Vec::new() })
     }
 
     /// Judges a finished graph: calls `visit` once for each distinct coherence that some order of the fence.sc leads
     /// to, in a fixed order. `inputs` is left as it was.
-    pub fn completions(&mut self, inputs: &Inputs<W>, visit: &mut dyn FnMut(&Completion<'_, W>)) -> Completions {
-        let model = &*std::sync::Arc::clone(&self.model);
-        for row in &mut self.fence[..self.n] {
-            *row = bits::empty();
-        }
-        let violated = self.saturate(model, inputs).err();
-        let refused = violated.map(Solution::Violated).or(self.demanded(&inputs.present).map(|(a, b)| Solution::Open { a, b }));
-        if let Some(solution) = refused {
+    pub fn completions(
+        &mut self,
+        inputs: &Inputs<W>,
+        visit: &mut dyn FnMut(&Completion<'_, W>),
+    ) -> Completions {
+        if let Some(solution) = self.start(inputs) {
             return Completions { solution, bounded: false };
         }
-        let mut all = BTreeSet::new();
-        let found = self.leaves(model, inputs, &mut |e, flags| {
-            all.extend(flags.iter().copied());
-            let flags: Vec<_> = flags.iter().map(|f| (*f, e.rows(model.checks[f.0].node).to_vec())).collect();
-            visit(&Completion { coherence: e.coherence(), fences: e.fence_order(), flags: &flags });
-        });
-        let blame = model.checks.iter().position(|c| !c.flag).map_or(CheckId(0), CheckId);
-        let solution =
-            if found { Solution::Consistent { flags: all.into_iter().collect() } } else { Solution::Violated(blame) };
-        Completions { solution, bounded: false }
+        if !self.machine.uses_fence || self.open_fence_pair().is_none() {
+            if let Some(check) = self.finish() {
+                return Completions { solution: Solution::Violated(check), bounded: false };
+            }
+            let mut flags = Vec::new();
+            self.raised(|id, rows| flags.push((id, rows.to_vec())));
+            let (coherence, fences) = (self.machine.rows(CO), self.machine.rows(FENCE));
+            visit(&Completion { coherence, fences, flags: &flags });
+            let flags = flags.iter().map(|f| f.0).collect();
+            return Completions { solution: Solution::Consistent { flags }, bounded: false };
+        }
+        let search = self.search(inputs, false);
+        let mut all: Vec<CheckId> = Vec::new();
+        for (coherence, Raised { fences, flags }) in &search.found {
+            all.extend(flags.iter().map(|f| f.0));
+            visit(&Completion { coherence, fences, flags });
+        }
+        all.sort();
+        all.dedup();
+        let consistent = Solution::Consistent { flags: all };
+        let solution = if search.found.is_empty() { Solution::Violated(search.blame) } else { consistent };
+        Completions { solution, bounded: !search.settled && search.tried >= FENCE_ORDERS }
     }
 
-    /// Judges a finished graph: calls `visit` once for each distinct coherence some completion of `sync_fence`
-    /// allows, with the flags raised under any such completion.
-    fn leaves(&mut self, model: &Model, inputs: &Inputs<W>, visit: &mut dyn FnMut(&Self, &BTreeSet<CheckId>)) -> bool {
-        for row in &mut self.fence[..self.n] {
-            *row = bits::empty();
-        }
-        if self.saturate(model, inputs).is_err() || self.demanded(&inputs.present).is_some() {
-            return false;
-        }
-        if !self.fence_matters || self.open_fence_pair().is_none() {
-            let Some(flags) = self.finish(model, inputs) else { return false };
-            visit(self, &flags);
-            return true;
-        }
-        let settled = self.flags(model, inputs).is_empty() && self.total(inputs);
-        let mut found: BTreeMap<Vec<Row<W>>, (BTreeSet<CheckId>, Vec<Row<W>>)> = BTreeMap::new();
-        let mut tried = 0;
-        self.complete(model, inputs, settled, &mut found, &mut tried);
-        for (co, (flags, fence)) in &found {
-            self.co[..self.n].copy_from_slice(co);
-            self.fence[..self.n].copy_from_slice(fence);
-            self.derive(inputs);
-            visit(self, flags);
-        }
-        !found.is_empty()
+    /// The coherence of the last call.
+    pub fn coherence(&self) -> &[Row<W>] {
+        self.machine.rows(CO)
     }
 
-    /// Tries both directions of every undecided fence pair; stops at the first success if `settled`.
-    fn complete(
-        &mut self,
-        model: &Model,
-        inputs: &Inputs<W>,
-        settled: bool,
-        found: &mut BTreeMap<Vec<Row<W>>, (BTreeSet<CheckId>, Vec<Row<W>>)>,
-        tried: &mut usize,
-    ) {
-        if (settled && !found.is_empty()) || *tried >= FENCE_ORDERS {
+    /// The `sync_fence` used by the last call.
+    pub fn fence_order(&self) -> &[Row<W>] {
+        self.machine.rows(FENCE)
+    }
+
+    /// The rows of a node after the last call that found the graph consistent (a set is the first row); `None` when
+    /// no check needs its value. Use [`Model::definition`] to find the node of a name.
+    pub fn rows(&self, node: NodeId) -> Option<&[Row<W>]> {
+        self.machine.register(node).map(|r| self.machine.rows(r))
+    }
+
+    /// Everything monotone under the least orders; what is wrong or undecided, if anything.
+    fn start(&mut self, inputs: &Inputs<W>) -> Option<Solution> {
+        self.chosen.clear();
+        self.machine.rows_mut(FENCE).fill(bits::empty());
+        self.machine.load(inputs);
+        if let Err(check) = self.saturate(inputs) {
+            return Some(Solution::Violated(check));
+        }
+        self.demanded(&inputs.present).map(|(a, b)| Solution::Open { a, b })
+    }
+
+    fn search(&mut self, inputs: &Inputs<W>, first_only: bool) -> Search<W> {
+        let mut search = Search { found: BTreeMap::new(), settled: first_only, tried: 0, blame: CheckId(0) };
+        if !first_only && self.plan.shrinking_flags && self.finish().is_none() && self.total(inputs) {
+            let mut flagged = false;
+            self.raised(|_, _| flagged = true);
+            search.settled = !flagged;
+        }
+        self.complete(inputs, &mut search);
+        search
+    }
+
+    /// Tries both directions of every undecided pair; stops at the first success if that says everything.
+    fn complete(&mut self, inputs: &Inputs<W>, search: &mut Search<W>) {
+        if (search.settled && !search.found.is_empty()) || (!search.settled && search.tried >= FENCE_ORDERS) {
             return;
         }
-        let before = self.fence[..self.n].to_vec();
-        if self.saturate(model, inputs).is_ok() && self.demanded(&inputs.present).is_none() {
-            match self.open_fence_pair() {
-                Some((a, b)) => {
-                    let here = self.fence[..self.n].to_vec();
-                    for (x, y) in [(a, b), (b, a)] {
-                        self.fence[..self.n].copy_from_slice(&here);
-                        bits::insert_closed(&mut self.fence[..self.n], x, y);
-                        self.complete(model, inputs, settled, found, tried);
-                    }
-                }
-                None => {
-                    *tried += 1;
-                    if let Some(flags) = self.finish(model, inputs) {
-                        let (co, fence) = (self.co[..self.n].to_vec(), self.fence[..self.n].to_vec());
-                        found.entry(co).or_insert((BTreeSet::new(), fence)).0.extend(flags);
-                    }
-                }
+        if let Err(check) = self.saturate(inputs) {
+            search.blame = check;
+            return;
+        }
+        let before = self.machine.rows(FENCE).to_vec();
+        if let Some((a, b)) = self.open_fence_pair() {
+            for (x, y) in [(a, b), (b, a)] {
+                self.machine.rows_mut(FENCE).copy_from_slice(&before);
+                self.machine.insert(FENCE, x, y);
+                self.complete(inputs, search);
+            }
+        } else if let Some((a, b)) = self.demanded(&inputs.present) {
+            for pair in [(a, b), (b, a)] {
+                self.machine.rows_mut(FENCE).copy_from_slice(&before);
+                self.chosen.push(pair);
+                self.complete(inputs, search);
+                self.chosen.pop();
+            }
+        } else {
+            search.tried += 1;
+            match self.unmet_fence().or_else(|| self.finish()) {
+                Some(check) => search.blame = check,
+                None => self.record(search),
             }
         }
-        self.fence[..self.n].copy_from_slice(&before);
     }
 
-    /// Leaf-only checks and flags under the present orders; `None` when a check fails.
-    fn finish(&mut self, model: &Model, inputs: &Inputs<W>) -> Option<BTreeSet<CheckId>> {
-        for i in 0..self.leaf_steps.len() {
-            match self.leaf_steps[i] {
-                Step::Eval(node) => self.eval(model, inputs, node),
-                Step::Check(id) if !model.checks[id.0].flag => {
-                    if !self.holds(model, id) {
-                        return None;
-                    }
-                }
-                Step::Check(_) => {}
-            }
-        }
-        let raised = |e: &Self| {
-            let flags = model.checks.iter().enumerate().filter(|(i, c)| c.flag && e.holds(model, CheckId(*i)));
-            flags.map(|(i, _)| CheckId(i)).collect()
-        };
-        Some(raised(self))
+    fn record(&self, search: &mut Search<W>) {
+        let fences = || Raised { fences: self.machine.rows(FENCE).to_vec(), flags: Vec::new() };
+        let known = search.found.entry(self.machine.rows(CO).to_vec()).or_insert_with(fences);
+        let known = &mut known.flags;
+        self.raised(|id, rows| match known.iter_mut().find(|(k, _)| *k == id) {
+            Some((_, all)) => all.iter_mut().zip(rows).for_each(|(a, b)| bits::or(a, b)),
+            None => known.push((id, rows.to_vec())),
+        });
+        known.sort_by_key(|f| f.0);
     }
 
-    fn flags(&mut self, model: &Model, inputs: &Inputs<W>) -> BTreeSet<CheckId> {
-        for i in 0..self.leaf_steps.len() {
-            if let Step::Eval(node) = self.leaf_steps[i] {
-                self.eval(model, inputs, node);
+    /// Leaf-only checks under the present orders; the one that fails.
+    fn finish(&mut self) -> Option<CheckId> {
+        for i in 0..self.machine.leaf.len() {
+            let inst = self.machine.leaf[i];
+            match inst {
+                Inst::Check { id, .. } if self.model.checks[id.0].flag => {}
+                _ => {
+                    if let Some(check) = self.machine.run(&inst) {
+                        return Some(check);
+                    }
+                }
             }
         }
-        let ids = model.checks.iter().enumerate().filter(|(_, c)| c.flag).map(|(i, _)| CheckId(i));
-        ids.filter(|id| self.holds(model, *id)).collect()
+        None
+    }
+
+    /// The flags raised, with their rows; a flag is raised when its property holds.
+    fn raised(&self, mut each: impl FnMut(CheckId, &[Row<W>])) {
+        for inst in &self.machine.leaf {
+            let Inst::Check { id, property, negated, at, set } = *inst else { continue };
+            if self.model.checks[id.0].flag && self.machine.holds(property, negated, at, set) {
+                each(id, self.machine.rows(at));
+            }
+        }
     }
 
     /// Whether coherence already orders every two writes to a common byte.
     fn total(&self, inputs: &Inputs<W>) -> bool {
-        inputs.cells.writers.iter().all(|writers| {
-            bits::iter(writers).all(|a| {
-                bits::iter(writers).all(|b| a == b || bits::has(&self.co[a], b) || bits::has(&self.co[b], a))
-            })
-        })
+        let co = self.machine.rows(CO);
+        let ordered = |a: usize, b: usize| a == b || bits::has(&co[a], b) || bits::has(&co[b], a);
+        let total =
+            |writers: &Row<W>| bits::iter(writers).all(|a| bits::iter(writers).all(|b| ordered(a, b)));
+        inputs.cells.writers.iter().all(total)
     }
 
     /// Least `sync_fence` above the present one and least `co` above the choices, then every monotone check.
-    fn saturate(&mut self, model: &Model, inputs: &Inputs<W>) -> Result<(), CheckId> {
-        self.fences(model, inputs)?;
-        self.co[..self.n].copy_from_slice(&inputs.rels[rels::CO][..self.n]);
-        let everyone = bits::first::<W>(self.n);
-        for row in &mut self.co[..self.n] {
-            *row = bits::and(row, &everyone);
+    fn saturate(&mut self, inputs: &Inputs<W>) -> Result<(), CheckId> {
+        self.fences()?;
+        let everyone = bits::first::<W>(self.machine.n);
+        let co = self.machine.rows_mut(CO);
+        for (to, from) in co.iter_mut().zip(&inputs.rels[rels::CO]) {
+            *to = bits::and(from, &everyone);
         }
+        bits::close(co);
+        for i in 0..self.chosen.len() {
+            let (a, b) = self.chosen[i];
+            self.machine.insert(CO, a, b);
+        }
+        if !bits::irreflexive(self.machine.rows(CO)) {
+            return Err(self.plan.force_co.first().map_or(CheckId(0), |f| f.1));
+        }
+        let mut first = true;
         loop {
-            let grown = self.force_coherence(model)?;
+            let grown = self.force_coherence(first)?;
+            first = false;
             self.derive(inputs);
-            for i in 0..self.with_coherence.len() {
-                self.step(model, inputs, self.with_coherence[i])?;
+            for i in 0..self.machine.with.len() {
+                let inst = self.machine.with[i];
+                if let Some(check) = self.machine.run(&inst) {
+                    return Err(check);
+                }
             }
-            let circular = self.force_co.iter().any(|(node, _)| model.facts[node.index()].on_coherence);
-            if !circular || !grown {
+            let again = self.plan.force_co.iter().any(|(node, _)| self.model.facts(*node).on_coherence);
+            if !again || !(grown || self.coherence_wanted()) {
                 return Ok(());
             }
         }
     }
 
-    /// Runs the part before coherence until `sync_fence` holds every pair the model forces.
-    fn fences(&mut self, model: &Model, inputs: &Inputs<W>) -> Result<(), CheckId> {
+    /// Runs the part before coherence until `sync_fence` holds every pair the model forces on fences that can meet.
+    fn fences(&mut self) -> Result<(), CheckId> {
         loop {
-            for i in 0..self.before_coherence.len() {
-                self.step(model, inputs, self.before_coherence[i])?;
+            for i in 0..self.machine.before.len() {
+                let inst = self.machine.before[i];
+                if let Some(check) = self.machine.run(&inst) {
+                    return Err(check);
+                }
             }
             let mut grown = false;
-            for f in 0..self.force_fence.len() {
-                let (node, check) = self.force_fence[f];
-                for a in 0..self.n {
-                    let wanted = bits::minus(&self.values[node.index() * self.stride + a], &self.fence[a]);
-                    if bits::is_empty(&wanted) {
-                        continue;
-                    }
-                    if !bits::is_empty(&bits::minus(&wanted, &self.fence_domain[a])) {
-                        return Err(check);
-                    }
+            for f in 0..self.plan.force_fence.len() {
+                let (node, check) = self.plan.force_fence[f];
+                let Some(register) = self.machine.register(node).filter(|r| *r != ZERO) else { continue };
+                for a in 0..self.machine.n {
+                    let wanted = bits::minus(&self.machine.rows(register)[a], &self.machine.rows(FENCE)[a]);
                     for b in bits::iter(&wanted) {
-                        bits::insert_closed(&mut self.fence[..self.n], a, b);
+                        if bits::has(&self.machine.rows(FENCE)[b], a) || a == b {
+                            return Err(check);
+                        }
+                        if bits::has(&self.fence_domain[a], b) {
+                            self.machine.insert(FENCE, a, b);
+                            grown = true;
+                        }
                     }
-                    grown = true;
-                }
-                if !bits::irreflexive(&self.fence[..self.n]) {
-                    return Err(check);
                 }
             }
             if !grown {
@@ -424,86 +419,94 @@ impl<const W: usize> Evaluator<W> {
         }
     }
 
-    /// Adds the pairs the model puts into `co`; whether any was new.
-    fn force_coherence(&mut self, model: &Model) -> Result<bool, CheckId> {
+    /// The check that wants a pair in `sync_fence` that did not get there: its fences cannot meet.
+    fn unmet_fence(&self) -> Option<CheckId> {
+        let unmet = |node: NodeId| {
+            let rows = self.machine.register(node).map(|r| self.machine.rows(r)).unwrap_or_default();
+            rows.iter().zip(self.machine.rows(FENCE)).any(|(a, b)| !bits::is_empty(&bits::minus(a, b)))
+        };
+        self.plan.force_fence.iter().find(|(node, _)| unmet(*node)).map(|f| f.1)
+    }
+
+    /// Adds the pairs the model puts into `co`; whether any was new. Pairs that depend on coherence itself have no
+    /// value before the `first` round.
+    fn force_coherence(&mut self, first: bool) -> Result<bool, CheckId> {
         let mut grown = false;
-        for f in 0..self.force_co.len() {
-            let (node, check) = self.force_co[f];
-            debug_assert!(model.facts[node.index()].ty == Type::Relation, "obligations are relations");
-            for a in 0..self.n {
-                let wanted = bits::minus(&self.values[node.index() * self.stride + a], &self.co[a]);
+        for f in 0..self.plan.force_co.len() {
+            let (node, check) = self.plan.force_co[f];
+            if first && self.model.facts(node).on_coherence {
+                continue;
+            }
+            let Some(register) = self.machine.register(node).filter(|r| *r != ZERO) else { continue };
+            for a in 0..self.machine.n {
+                let wanted = bits::minus(&self.machine.rows(register)[a], &self.machine.rows(CO)[a]);
                 for b in bits::iter(&wanted) {
-                    bits::insert_closed(&mut self.co[..self.n], a, b);
+                    if self.machine.insert(CO, a, b) {
+                        return Err(check);
+                    }
                     grown = true;
                 }
-            }
-            if !bits::irreflexive(&self.co[..self.n]) {
-                return Err(check);
             }
         }
         Ok(grown)
     }
 
+    fn coherence_wanted(&self) -> bool {
+        let co = self.machine.rows(CO);
+        let missing = |node: NodeId| {
+            let rows = self.machine.register(node).map(|r| self.machine.rows(r)).unwrap_or_default();
+            rows.iter().zip(co).any(|(a, b)| !bits::is_empty(&bits::minus(a, b)))
+        };
+        self.plan.force_co.iter().any(|(node, _)| missing(*node))
+    }
+
     /// `fr` and `torn` from `rf` and the present `co`, cell by cell.
     fn derive(&mut self, inputs: &Inputs<W>) {
-        for i in 0..self.n {
-            self.fr[i] = bits::empty();
-            self.torn[i] = bits::empty();
+        if !self.machine.uses_fr && !self.machine.uses_torn {
+            return;
         }
-        for &(read, cell, source) in &inputs.cells.reads {
-            let later = bits::and(&self.co[source as usize], &inputs.cells.writers[cell as usize]);
-            bits::or(&mut self.fr[read as usize], &later);
+        self.machine.rows_mut(FR).fill(bits::empty());
+        let (cells, mut seen, mut several) = (&inputs.cells, bits::empty::<W>(), false);
+        for &(read, cell, source) in &cells.reads {
+            let read = read as usize;
+            let later = bits::and(&self.machine.rows(CO)[source as usize], &cells.writers[cell as usize]);
+            bits::or(&mut self.machine.rows_mut(FR)[read], &later);
+            several |= bits::has(&seen, read);
+            bits::set(&mut seen, read);
         }
-        for (i, &(read, cell, source)) in inputs.cells.reads.iter().enumerate() {
-            for &(other, second, older) in &inputs.cells.reads[i + 1..] {
-                if other != read || older == source {
-                    continue;
-                }
+        if self.machine.uses_torn {
+            self.machine.rows_mut(TORN).fill(bits::empty());
+            if several {
+                self.tear(inputs);
+            }
+        }
+    }
+
+    /// A read and a write of which it saw one cell, while in another cell it saw something older.
+    fn tear(&mut self, inputs: &Inputs<W>) {
+        let cells = &inputs.cells;
+        for &(read, _, source) in &cells.reads {
+            for &(other, second, older) in &cells.reads {
                 let (read, source, older) = (read as usize, source as usize, older as usize);
-                let writers = &inputs.cells.writers;
-                if bits::has(&writers[second as usize], source) && bits::has(&self.co[older], source) {
-                    bits::set(&mut self.torn[read], source);
-                }
-                if bits::has(&writers[cell as usize], older) && bits::has(&self.co[source], older) {
-                    bits::set(&mut self.torn[read], older);
+                let shared = bits::has(&cells.writers[second as usize], source);
+                if other as usize == read && shared && bits::has(&self.machine.rows(CO)[older], source) {
+                    bits::set(&mut self.machine.rows_mut(TORN)[read], source);
                 }
             }
         }
-    }
-
-    fn step(&mut self, model: &Model, inputs: &Inputs<W>, step: Step) -> Result<(), CheckId> {
-        match step {
-            Step::Eval(node) => {
-                self.eval(model, inputs, node);
-                Ok(())
-            }
-            Step::Check(id) if self.holds(model, id) => Ok(()),
-            Step::Check(id) => Err(id),
-        }
-    }
-
-    /// Whether a property check is satisfied; for flags, whether it is raised.
-    fn holds(&self, model: &Model, id: CheckId) -> bool {
-        let check = &model.checks[id.0];
-        let at = check.node.index() * self.stride;
-        let is_set = model.facts[check.node.index()].ty == Type::Set;
-        let rows = &self.values[at..at + if is_set { 1 } else { self.n }];
-        let property = match check.kind {
-            CheckKind::Obligation(_) | CheckKind::Property(Property::Empty) => rows.iter().all(bits::is_empty),
-            CheckKind::Property(Property::Acyclic) => bits::acyclic(rows),
-            CheckKind::Property(Property::Irreflexive) => bits::irreflexive(rows),
-        };
-        property != check.negated
     }
 
     /// A pair of writes the model wants ordered and that is not.
     fn demanded(&self, present: &Row<W>) -> Option<(usize, usize)> {
-        for node in &self.demand_co {
-            for a in bits::iter(&bits::and(present, &bits::first(self.n))) {
-                let open = bits::minus(&self.values[node.index() * self.stride + a], &self.co[a]);
-                let open = bits::and(&open, present);
-                let open = bits::iter(&open).find(|b| *b != a && !bits::has(&self.co[*b], a));
-                if let Some(b) = open {
+        let co = self.machine.rows(CO);
+        for node in &self.plan.demand_co {
+            let rows = self.machine.register(*node).map(|r| self.machine.rows(r)).unwrap_or_default();
+            for (a, wanted) in rows.iter().enumerate() {
+                if !bits::has(present, a) {
+                    continue;
+                }
+                let open = bits::and(&bits::minus(wanted, &co[a]), present);
+                if let Some(b) = bits::iter(&open).find(|b| *b != a && !bits::has(&co[*b], a)) {
                     return Some((a.min(b), a.max(b)));
                 }
             }
@@ -511,322 +514,21 @@ impl<const W: usize> Evaluator<W> {
         None
     }
 
+    /// A pair of fence.sc that can meet, or that the model wants ordered, and that is not.
     fn open_fence_pair(&self) -> Option<(usize, usize)> {
-        for a in 0..self.n {
+        let fence = self.machine.rows(FENCE);
+        for a in 0..self.machine.n {
             let mut wanted = self.fence_domain[a];
-            for node in &self.demand_fence {
-                bits::or(&mut wanted, &self.values[node.index() * self.stride + a]);
+            for node in &self.plan.demand_fence {
+                if let Some(register) = self.machine.register(*node) {
+                    bits::or(&mut wanted, &self.machine.rows(register)[a]);
+                }
             }
-            let open = bits::minus(&wanted, &self.fence[a]);
-            let open = bits::iter(&open).find(|b| *b != a && !bits::has(&self.fence[*b], a));
-            if let Some(b) = open {
+            let open = bits::minus(&wanted, &fence[a]);
+            if let Some(b) = bits::iter(&open).find(|b| *b != a && !bits::has(&fence[*b], a)) {
                 return Some((a, b));
             }
         }
         None
     }
-
-    fn eval(&mut self, model: &Model, inputs: &Inputs<W>, id: NodeId) {
-        let node = model.nodes[id.index()];
-        if let Node::Fixpoint { group, member } = node {
-            if member == 0 {
-                self.solve_group(model, inputs, group);
-            }
-            let body = model.groups[group as usize][member as usize];
-            let (from, to) = (body.index() * self.stride, id.index() * self.stride);
-            self.values.copy_within(from..from + self.n, to);
-            return;
-        }
-        self.eval_plain(model, inputs, id, node);
-    }
-
-    fn solve_group(&mut self, model: &Model, inputs: &Inputs<W>, group: u32) {
-        let bodies = &model.groups[group as usize];
-        let variables: Vec<usize> = (0..bodies.len())
-            .filter_map(|member| {
-                let member = u32::try_from(member).ok()?;
-                model.nodes.iter().position(|n| *n == Node::Variable { group, member })
-            })
-            .collect();
-        for v in &variables {
-            self.values[v * self.stride..v * self.stride + self.n].fill(bits::empty());
-        }
-        let members = group_nodes(model, group);
-        loop {
-            for node in &members {
-                self.eval(model, inputs, *node);
-            }
-            let mut changed = false;
-            for (v, body) in variables.iter().zip(bodies) {
-                for i in 0..self.n {
-                    let new = self.values[body.index() * self.stride + i];
-                    changed |= self.values[v * self.stride + i] != new;
-                    self.values[v * self.stride + i] = new;
-                }
-            }
-            if !changed {
-                return;
-            }
-        }
-    }
-
-    fn eval_plain(&mut self, model: &Model, inputs: &Inputs<W>, id: NodeId, node: Node) {
-        let (n, stride) = (self.n, self.stride);
-        let everyone = bits::first::<W>(n);
-        let is_set = model.facts[id.index()].ty == Type::Set;
-        let height = if is_set { 1 } else { n };
-        let (before, after) = self.values.split_at_mut(id.index() * stride);
-        let out = &mut after[..height];
-        let rows = |a: NodeId| &before[a.index() * stride..a.index() * stride + n];
-        match node {
-            Node::Set(s) => out[0] = bits::and(&inputs.sets[s], &everyone),
-            Node::EmptySet | Node::EmptyRelation => out.fill(bits::empty()),
-            Node::Relation(r) => {
-                let source = match r {
-                    rels::CO => &self.co,
-                    rels::FR => &self.fr,
-                    rels::TORN => &self.torn,
-                    rels::SYNC_FENCE => &self.fence,
-                    _ => &inputs.rels[r],
-                };
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = if r == rels::ID { bits::empty() } else { bits::and(&source[i], &everyone) };
-                    if r == rels::ID {
-                        bits::set(o, i);
-                    }
-                }
-            }
-            Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) => {
-                let (a, b) = (&rows(a)[..height], &rows(b)[..height]);
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = match node {
-                        Node::Union(..) => {
-                            let mut row = a[i];
-                            bits::or(&mut row, &b[i]);
-                            row
-                        }
-                        Node::Inter(..) => bits::and(&a[i], &b[i]),
-                        _ => bits::minus(&a[i], &b[i]),
-                    };
-                }
-            }
-            Node::Complement(a) => {
-                for (o, row) in out.iter_mut().zip(rows(a)) {
-                    *o = bits::minus(&everyone, row);
-                }
-            }
-            Node::Seq(a, b) => sequence(model, (a, b), rows(a), rows(b), out),
-            Node::Cross(a, b) => {
-                let (from, to) = (rows(a)[0], rows(b)[0]);
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = if bits::has(&from, i) { to } else { bits::empty() };
-                }
-            }
-            Node::Inverse(a) => {
-                out.fill(bits::empty());
-                for (i, row) in rows(a).iter().enumerate() {
-                    for j in bits::iter(row) {
-                        bits::set(&mut out[j], i);
-                    }
-                }
-            }
-            Node::Plus(a) | Node::Star(a) | Node::Opt(a) => {
-                out.copy_from_slice(rows(a));
-                if !matches!(node, Node::Opt(_)) {
-                    bits::close(out);
-                }
-                if !matches!(node, Node::Plus(_)) {
-                    for (i, o) in out.iter_mut().enumerate() {
-                        bits::set(o, i);
-                    }
-                }
-            }
-            Node::Lift(a) => {
-                let set = rows(a)[0];
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = bits::empty();
-                    bits::put(o, i, bits::has(&set, i));
-                }
-            }
-            Node::Domain(a) => {
-                out[0] = bits::empty();
-                for (i, row) in rows(a).iter().enumerate() {
-                    bits::put(&mut out[0], i, !bits::is_empty(row));
-                }
-            }
-            Node::Range(a) => {
-                out[0] = bits::empty();
-                for row in rows(a) {
-                    bits::or(&mut out[0], row);
-                }
-            }
-            Node::Variable { .. } | Node::Fixpoint { .. } => {}
-        }
-    }
-}
-
-/// `a ; b`, as a mask where one side is `[S]`.
-fn sequence<const W: usize>(model: &Model, (a, b): (NodeId, NodeId), left: &[Row<W>], right: &[Row<W>], out: &mut [Row<W>]) {
-    let lifted = |n: NodeId| matches!(model.nodes[n.index()], Node::Lift(_));
-    if lifted(a) {
-        for (i, o) in out.iter_mut().enumerate() {
-            *o = if bits::has(&left[i], i) { right[i] } else { bits::empty() };
-        }
-    } else if lifted(b) {
-        let mut mask = bits::empty::<W>();
-        for (i, row) in right.iter().enumerate() {
-            bits::put(&mut mask, i, bits::has(row, i));
-        }
-        for (o, row) in out.iter_mut().zip(left) {
-            *o = bits::and(row, &mask);
-        }
-    } else {
-        bits::compose(left, right, out);
-    }
-}
-
-/// The nodes of a recursive group that depend on its variables, operands first.
-fn group_nodes(model: &Model, group: u32) -> Vec<NodeId> {
-    let mut depends = vec![false; model.nodes.len()];
-    let mut out = Vec::new();
-    let Some(end) = model.nodes.iter().position(|n| *n == Node::Fixpoint { group, member: 0 }) else { return out };
-    for i in 0..end {
-        let node = model.nodes[i];
-        depends[i] = matches!(node, Node::Variable { group: g, .. } if g == group)
-            || (!matches!(node, Node::Fixpoint { .. }) && operands(node, &model.groups).iter().any(|o| depends[o.index()]));
-        if depends[i] && !matches!(node, Node::Variable { .. }) {
-            out.push(NodeId(u32::try_from(i).unwrap_or(u32::MAX)));
-        }
-    }
-    out
-}
-
-/// Splits the needed nodes into phases and attaches each check to the earliest place.
-struct Planner {
-    fixed: Vec<NodeId>,
-    before: Vec<Step>,
-    with: Vec<Step>,
-    leaf: Vec<Step>,
-    force_co: Vec<(NodeId, CheckId)>,
-    demand_co: Vec<NodeId>,
-    force_fence: Vec<(NodeId, CheckId)>,
-    demand_fence: Vec<NodeId>,
-    fence_matters: bool,
-    placed: Vec<bool>,
-}
-
-impl Planner {
-    fn new(model: &Model) -> Planner {
-        let mut p = Planner {
-            fixed: Vec::new(),
-            before: Vec::new(),
-            with: Vec::new(),
-            leaf: Vec::new(),
-            force_co: Vec::new(),
-            demand_co: Vec::new(),
-            force_fence: Vec::new(),
-            demand_fence: Vec::new(),
-            fence_matters: model.facts.iter().any(|f| f.on_fence),
-            placed: vec![false; model.nodes.len()],
-        };
-        let mut order: Vec<usize> = (0..model.checks.len()).collect();
-        order.sort_by_key(|c| (model.checks[*c].class != Class::Monotone, cost(model, model.checks[*c].node)));
-        for c in order {
-            p.check(model, CheckId(c));
-        }
-        p
-    }
-
-    fn check(&mut self, model: &Model, id: CheckId) {
-        let check = &model.checks[id.0];
-        let leaf = check.class == Class::LeafOnly;
-        if let CheckKind::Obligation(obligation) = check.kind {
-            let (Obligation::ForceCoherence(a)
-            | Obligation::DemandCoherence(a)
-            | Obligation::ForceFence(a)
-            | Obligation::DemandFence(a)) = obligation;
-            self.place(model, a, false);
-            match obligation {
-                Obligation::ForceCoherence(a) => self.force_co.push((a, id)),
-                Obligation::DemandCoherence(a) => self.demand_co.push(a),
-                Obligation::ForceFence(a) => self.force_fence.push((a, id)),
-                Obligation::DemandFence(a) => self.demand_fence.push(a),
-            }
-            return;
-        }
-        self.place(model, check.node, leaf);
-        let list = if leaf {
-            &mut self.leaf
-        } else if model.facts[check.node.index()].on_coherence {
-            &mut self.with
-        } else {
-            &mut self.before
-        };
-        list.push(Step::Check(id));
-    }
-
-    fn place(&mut self, model: &Model, node: NodeId, leaf: bool) {
-        if self.placed[node.index()] {
-            return;
-        }
-        self.placed[node.index()] = true;
-        let kind = model.nodes[node.index()];
-        if matches!(kind, Node::Variable { .. }) {
-            return;
-        }
-        if let Node::Fixpoint { group, member } = kind {
-            for inner in outside(model, group) {
-                self.place(model, inner, leaf);
-            }
-            if member > 0 {
-                let first = model.nodes.iter().position(|n| *n == Node::Fixpoint { group, member: 0 });
-                let first = first.expect("a group has a first member");
-                self.place(model, NodeId(u32::try_from(first).unwrap_or(u32::MAX)), leaf);
-            }
-        } else {
-            for operand in operands(kind, &model.groups) {
-                self.place(model, operand, leaf);
-            }
-        }
-        let facts = model.facts[node.index()];
-        match (facts.fixed, leaf, facts.on_coherence) {
-            (true, ..) => self.fixed.push(node),
-            (_, true, _) => self.leaf.push(Step::Eval(node)),
-            (_, _, true) => self.with.push(Step::Eval(node)),
-            _ => self.before.push(Step::Eval(node)),
-        }
-    }
-}
-
-/// What a recursive group uses from outside itself.
-fn outside(model: &Model, group: u32) -> BTreeSet<NodeId> {
-    let inner: BTreeSet<NodeId> = group_nodes(model, group).into_iter().collect();
-    let bodies = model.groups[group as usize].iter().copied();
-    inner
-        .iter()
-        .flat_map(|n| operands(model.nodes[n.index()], &model.groups))
-        .chain(bodies)
-        .filter(|n| !inner.contains(n) && !matches!(model.nodes[n.index()], Node::Variable { .. }))
-        .collect()
-}
-
-/// Rough price of evaluating a node and everything below it that is not fixed.
-fn cost(model: &Model, node: NodeId) -> usize {
-    let mut seen = BTreeSet::new();
-    let mut stack = vec![node];
-    let mut total = 0;
-    while let Some(n) = stack.pop() {
-        if !seen.insert(n) || model.facts[n.index()].fixed {
-            continue;
-        }
-        let kind = model.nodes[n.index()];
-        total += match kind {
-            Node::Plus(_) | Node::Star(_) => 20,
-            Node::Fixpoint { .. } => 60,
-            Node::Seq(..) => 4,
-            _ => 1,
-        };
-        stack.extend(operands(kind, &model.groups));
-    }
-    total
 }

@@ -114,7 +114,11 @@ impl<'a> Cursor<'a> {
                 return Ok(Token::Symbol(symbol));
             }
         }
-        Err(LoadError::new(self.file, self.at, format!("`{}` is not part of the language", first.escape_default())))
+        Err(LoadError::new(
+            self.file,
+            self.at,
+            format!("`{}` is not part of the language", first.escape_default()),
+        ))
     }
 }
 

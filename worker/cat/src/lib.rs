@@ -13,11 +13,14 @@ mod error;
 pub mod eval;
 mod lex;
 mod load;
+mod machine;
 pub mod model;
 mod parse;
+mod plan;
 pub mod syntax;
 pub mod vocabulary;
 
 pub use error::LoadError;
+pub use eval::{Completion, Completions, Evaluator, Inputs, Solution, Stage};
 pub use load::{Library, Variants, load};
 pub use model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Switch, Type};

@@ -53,7 +53,9 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
     loader.unknown_variants(name)?;
     if loader.model.checks.iter().all(|c| c.flag) && loader.model.names.is_empty() && name != "any" {
         let start = Position { line: 1, column: 1 };
-        return Err(LoadError::new(name, start, "this file defines and checks nothing").hint("is it a cat model?"));
+        return Err(
+            LoadError::new(name, start, "this file defines and checks nothing").hint("is it a cat model?")
+        );
     }
     Ok(loader.model)
 }
@@ -126,8 +128,9 @@ impl Loader<'_> {
             return Err(LoadError::new(file, at, format!("more than {INCLUDES} files included")));
         }
         let Some(text) = self.library.open(path) else {
-            return Err(LoadError::new(file, at, format!("cannot open `{path}`"))
-                .hint("shipped files are named as in `moire models list`; others are looked for beside this one"));
+            return Err(LoadError::new(file, at, format!("cannot open `{path}`")).hint(
+                "shipped files are named as in `moire models list`; others are looked for beside this one",
+            ));
         };
         self.file(path, &text)
     }
@@ -219,8 +222,12 @@ impl Loader<'_> {
             let body = self.expr(file, &b.body)?;
             let facts = self.model.facts(body);
             if facts.ty != Type::Relation || !facts.monotone {
-                return Err(LoadError::new(file, b.at, format!("`{}` must be a relation that only grows", b.name))
-                    .hint("a recursive definition may not stand to the right of `\\` or under `~`"));
+                return Err(LoadError::new(
+                    file,
+                    b.at,
+                    format!("`{}` must be a relation that only grows", b.name),
+                )
+                .hint("a recursive definition may not stand to the right of `\\` or under `~`"));
             }
             bodies.push(body);
         }
@@ -251,7 +258,8 @@ impl Loader<'_> {
             return Err(LoadError::new(file, expr.at, "a set cannot be acyclic or irreflexive")
                 .hint("lift it with `[ ]` or check that it is empty"));
         }
-        let obligation = if negated || flag || property != Property::Empty { None } else { self.obligation(node) };
+        let obligation =
+            if negated || flag || property != Property::Empty { None } else { self.obligation(node) };
         let operand_grows = |o: Obligation| match o {
             Obligation::ForceCoherence(a)
             | Obligation::DemandCoherence(a)
@@ -371,7 +379,8 @@ impl Loader<'_> {
             Some(Meaning::Value(node)) => return Ok(*node),
             Some(Meaning::Function { params, .. }) => {
                 let list = params.join(", ");
-                return Err(LoadError::new(file, at, format!("`{name}` is a function")).hint(format!("call {name}({list})")));
+                return Err(LoadError::new(file, at, format!("`{name}` is a function"))
+                    .hint(format!("call {name}({list})")));
             }
             None => {}
         }
@@ -426,7 +435,14 @@ impl Loader<'_> {
         self.node(file, at, build(a))
     }
 
-    fn pair(&mut self, file: &str, at: Position, a: &Expr, b: &Expr, build: fn(NodeId, NodeId) -> Node) -> Loaded<NodeId> {
+    fn pair(
+        &mut self,
+        file: &str,
+        at: Position,
+        a: &Expr,
+        b: &Expr,
+        build: fn(NodeId, NodeId) -> Node,
+    ) -> Loaded<NodeId> {
         let (mut a, mut b) = (self.expr(file, a)?, self.expr(file, b)?);
         let types = (self.model.facts(a).ty, self.model.facts(b).ty);
         let zero = |l: &Self, n: NodeId| l.model.nodes[n.index()] == Node::EmptyRelation;
@@ -503,9 +519,13 @@ impl Loader<'_> {
                 on_coherence: matches!(r, rels::CO | rels::FR | rels::TORN),
                 on_fence: r == rels::SYNC_FENCE,
             },
-            Node::Variable { .. } => {
-                Facts { ty: Type::Relation, fixed: false, monotone: true, on_coherence: false, on_fence: false }
-            }
+            Node::Variable { .. } => Facts {
+                ty: Type::Relation,
+                fixed: false,
+                monotone: true,
+                on_coherence: false,
+                on_fence: false,
+            },
             Node::Fixpoint { group, .. } => self.model.groups[group as usize]
                 .iter()
                 .map(|b| Facts { fixed: self.leaves_fixed(*b), ..of(*b) })
@@ -544,7 +564,9 @@ impl Loader<'_> {
 /// Direct operands of a node; for a solved fixpoint the bodies of its group.
 pub(crate) fn operands(node: Node, groups: &[Vec<NodeId>]) -> Vec<NodeId> {
     match node {
-        Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => vec![a, b],
+        Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => {
+            vec![a, b]
+        }
         Node::Complement(a)
         | Node::Inverse(a)
         | Node::Plus(a)
@@ -554,6 +576,8 @@ pub(crate) fn operands(node: Node, groups: &[Vec<NodeId>]) -> Vec<NodeId> {
         | Node::Domain(a)
         | Node::Range(a) => vec![a],
         Node::Fixpoint { group, .. } => groups[group as usize].clone(),
-        Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => vec![],
+        Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => {
+            vec![]
+        }
     }
 }

@@ -53,9 +53,15 @@ pub enum Node {
     Domain(NodeId),
     Range(NodeId),
     /// Member of the `let rec` group being solved.
-    Variable { group: u32, member: u32 },
+    Variable {
+        group: u32,
+        member: u32,
+    },
     /// Member of a solved `let rec` group.
-    Fixpoint { group: u32, member: u32 },
+    Fixpoint {
+        group: u32,
+        member: u32,
+    },
 }
 
 /// What is known about a node.
@@ -93,6 +99,17 @@ pub enum Obligation {
     ForceFence(NodeId),
     /// Every pair is in `sync_fence` in one direction.
     DemandFence(NodeId),
+}
+
+impl Obligation {
+    /// The pairs it speaks of.
+    pub fn pairs(self) -> NodeId {
+        let (Obligation::ForceCoherence(a)
+        | Obligation::DemandCoherence(a)
+        | Obligation::ForceFence(a)
+        | Obligation::DemandFence(a)) = self;
+        a
+    }
 }
 
 /// Whether a check may prune.
@@ -221,7 +238,9 @@ impl Model {
                 CheckKind::Obligation(Obligation::ForceCoherence(_)) => "puts its pairs into co".into(),
                 CheckKind::Obligation(Obligation::DemandCoherence(_)) => "has its pairs ordered by co".into(),
                 CheckKind::Obligation(Obligation::ForceFence(_)) => "puts its pairs into sync_fence".into(),
-                CheckKind::Obligation(Obligation::DemandFence(_)) => "has its pairs ordered by sync_fence".into(),
+                CheckKind::Obligation(Obligation::DemandFence(_)) => {
+                    "has its pairs ordered by sync_fence".into()
+                }
             };
             let class = match (check.flag, check.class) {
                 (true, _) => "flag, reported at leaves",

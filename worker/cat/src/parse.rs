@@ -10,8 +10,21 @@ const TEXT_BYTES: usize = 1 << 20;
 const DEPTH: usize = 128;
 
 const KEYWORDS: [&str; 15] = [
-    "let", "rec", "and", "in", "include", "acyclic", "irreflexive", "empty", "flag", "as", "if", "then", "else",
-    "show", "unshow",
+    "let",
+    "rec",
+    "and",
+    "in",
+    "include",
+    "acyclic",
+    "irreflexive",
+    "empty",
+    "flag",
+    "as",
+    "if",
+    "then",
+    "else",
+    "show",
+    "unshow",
 ];
 
 /// The statements of a file. A leading model name (`PTX`, `"title"`) is skipped.
@@ -185,7 +198,11 @@ impl Parser<'_> {
 
     fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEPTH {
-            return Err(LoadError::new(self.file, self.at(), format!("an expression may nest at most {DEPTH} deep")));
+            return Err(LoadError::new(
+                self.file,
+                self.at(),
+                format!("an expression may nest at most {DEPTH} deep"),
+            ));
         }
         self.depth += 1;
         let result = f(self);

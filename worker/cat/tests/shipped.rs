@@ -29,7 +29,8 @@ fn every_switch_value_loads() {
 
 #[test]
 fn errors_have_a_place_and_a_hint() {
-    let text = |t: &str| load("m.cat", t, &builtin::Shipped, &Variants::new()).expect_err("is wrong").to_string();
+    let text =
+        |t: &str| load("m.cat", t, &builtin::Shipped, &Variants::new()).expect_err("is wrong").to_string();
     assert_eq!(text("let a = po-lok"), "m.cat:1:9: `po-lok` is not defined; did you mean `po-loc`?");
     assert!(text("include \"m.cat\"").contains("includes `m.cat` again"));
     assert!(text("acyclic W").contains("a set cannot be acyclic"));
@@ -38,5 +39,10 @@ fn errors_have_a_place_and_a_hint() {
     assert!(text(&format!("empty {}po{}", "(".repeat(5000), ")".repeat(5000))).contains("at most"));
     let wrong = load("m.cat", "empty 0", &builtin::Shipped, &Variants::from([("Q6".into(), "B".into())]));
     assert!(wrong.expect_err("no switches").to_string().contains("no switch `Q6`"));
-    assert!(builtin::load("ptx", &Variants::from([("Q66".into(), "B".into())])).expect_err("typo").to_string().contains("did you mean"));
+    assert!(
+        builtin::load("ptx", &Variants::from([("Q66".into(), "B".into())]))
+            .expect_err("typo")
+            .to_string()
+            .contains("did you mean")
+    );
 }
