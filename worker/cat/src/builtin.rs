@@ -8,6 +8,8 @@ pub const FILES: &[(&str, &str)] = &[
     ("ptx-7.5", include_str!("../../models/ptx-7.5.cat")),
     ("ptx", include_str!("../../models/ptx.cat")),
     ("lib-ptx", include_str!("../../models/lib-ptx.cat")),
+    ("lib-ptx-axioms", include_str!("../../models/lib-ptx-axioms.cat")),
+    ("lib-ptx-proxies", include_str!("../../models/lib-ptx-proxies.cat")),
 ];
 
 /// Models a user can name.

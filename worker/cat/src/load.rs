@@ -147,7 +147,7 @@ impl Loader<'_> {
         let (values, rest) = rest.split_once("default").ok_or_else(bad)?;
         let (default, contesting) = rest.split_once("contests").unwrap_or((rest, ""));
         let words = |s: &str| -> Vec<String> {
-            s.split(['|', ' ', '\n']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+            s.split(['|', '/', ' ', '\n', '\r', '\t']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
         };
         let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
         let switch = Switch {
