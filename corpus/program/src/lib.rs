@@ -4,3 +4,4 @@
 
 pub mod ir;
 pub mod limits;
+pub mod text;

@@ -10,6 +10,7 @@ pub mod explorer;
 mod flow;
 mod hang;
 mod interp;
+pub mod judge;
 pub mod leaf;
 mod memory;
 pub mod naive;

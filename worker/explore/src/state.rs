@@ -519,6 +519,11 @@ impl<const W: usize> State<'_, W> {
             let before = own.iter().filter(|o| self.barrier(**o).is_some_and(|b| b.arrives == barrier.arrives));
             return vec![narrow(before.count())];
         };
+        let members = |p: u16| companions.iter().filter(|c| self.phases[**c] == Some(p)).count();
+        if dialect(barrier) {
+            // A minimum without phases: 0 the arrivals that synchronise, 1 those that come later.
+            return if members(0) < count as usize { vec![0, 1] } else { vec![1] };
+        }
         let floor = own.iter().map(|o| {
             let waits = self.barrier(*o).is_some_and(|b| b.waits);
             self.phases[*o].unwrap_or(0) + u16::from(waits)
@@ -526,7 +531,6 @@ impl<const W: usize> State<'_, W> {
         let floor = floor.max().unwrap_or(0);
         let arrivals = self.potential_arrivals(id);
         let last = narrow(arrivals.div_ceil((count as usize).max(1))).saturating_sub(1);
-        let members = |p: u16| companions.iter().filter(|c| self.phases[**c] == Some(p)).count();
         (floor..=last.max(floor)).filter(|p| members(*p) < count as usize).collect()
     }
 
@@ -556,7 +560,14 @@ impl<const W: usize> State<'_, W> {
                 BarrierObject::Cluster => rels::SYNC_CLUSTER,
                 BarrierObject::Warp => rels::SYNC_WARP,
             };
-            if theirs == phase {
+            if dialect(barrier) {
+                if phase == 0 && b.waits {
+                    bits::set(&mut self.inputs.rels[relation][id], other);
+                }
+                if theirs == 0 && barrier.waits {
+                    bits::set(&mut self.inputs.rels[relation][other], id);
+                }
+            } else if theirs == phase {
                 if barrier.arrives && b.waits {
                     bits::set(&mut self.inputs.rels[relation][id], other);
                 }
@@ -598,6 +609,7 @@ impl<const W: usize> State<'_, W> {
         let exited = |t: usize| self.threads[t].trace.end == TraceEnd::Done;
         match (barrier.object, barrier.count) {
             (BarrierObject::Cta { .. }, Some(count)) => {
+                let phase = if dialect(&barrier) { 0 } else { phase };
                 all().filter(|c| self.phases[*c] == Some(phase)).count() >= count as usize
             }
             (BarrierObject::Cta { id: number, instance: Some(instance) }, None) => {
@@ -649,6 +661,9 @@ impl<const W: usize> State<'_, W> {
             }
             let companions = self.companions(id, barrier.object);
             let last = companions.iter().filter_map(|c| self.phases[*c]).max().unwrap_or(0);
+            if dialect(&barrier) {
+                return phase == 0 || self.complete(id);
+            }
             let below = phase == 0 || companions.iter().any(|c| self.phases[*c] == Some(phase - 1));
             below && (phase >= last || self.complete(id))
         })
@@ -670,6 +685,11 @@ impl<const W: usize> State<'_, W> {
             BarRed::Or => Value::from(preds.iter().any(|p| *p)),
         }
     }
+}
+
+/// Whether a count is a minimum without phases, as in the Dat3M dialect (FORMATS: late arrivals pass).
+fn dialect(barrier: &BarrierUse) -> bool {
+    barrier.count.is_some() && matches!(barrier.object, BarrierObject::Cta { instance: Some(_), .. })
 }
 
 /// What the interpreter may ask about one thread.

@@ -1,0 +1,224 @@
+//! Putting a program together while it is read: names to indices, registers on first use, and the shared grammar of
+//! conditions.
+
+use super::ParseError;
+use super::scan::{Parsed, Scan};
+use crate::ir::*;
+use crate::limits::*;
+
+/// A thread under construction.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadBuilder {
+    pub(super) thread: Thread,
+    /// Branch instructions whose label was not yet seen: instruction, label, byte offset of the label.
+    pub(super) jumps: Vec<(usize, String, usize)>,
+    fresh: usize,
+}
+
+impl ThreadBuilder {
+    pub(super) fn new(name: &str, place: Placement) -> Self {
+        let thread = Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
+        ThreadBuilder { thread, jumps: Vec::new(), fresh: 0 }
+    }
+
+    /// The register of that name, declared now if new.
+    pub(super) fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
+        if let Some(at) = self.thread.regs.iter().position(|r| r.name == name) {
+            return Ok(Reg(u16::try_from(at).unwrap_or(u16::MAX)));
+        }
+        if self.thread.regs.len() == REGISTERS {
+            return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
+        }
+        let at = u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX);
+        self.thread.regs.push(RegDecl { name: name.into(), init: RegInit::Value(0) });
+        Ok(Reg(at))
+    }
+
+    /// A register no text names.
+    pub(super) fn fresh(&mut self, scan: &mut Scan<'_>, stem: &str) -> Parsed<Reg> {
+        loop {
+            let name = format!("{stem}{}", self.fresh);
+            self.fresh += 1;
+            if self.thread.regs.iter().all(|r| r.name != name) {
+                return self.reg(scan, &name);
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, scan: &mut Scan<'_>, line: u32, guard: Option<Guard>, op: Op) -> Parsed<()> {
+        if self.thread.body.len() == INSTRUCTIONS {
+            return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} instructions"), None));
+        }
+        self.thread.body.push(Instr { guard, op, line });
+        Ok(())
+    }
+
+    pub(super) fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
+        if self.thread.labels.iter().any(|l| l.name == name) {
+            return Err(scan.error(format!("label `{name}` stands twice in this thread"), None));
+        }
+        self.thread.labels.push(Label { name: name.into(), at: self.thread.body.len() });
+        Ok(())
+    }
+
+    /// Resolves the jumps.
+    pub(super) fn finish(mut self, source: &str) -> Parsed<Thread> {
+        for (instr, label, at) in std::mem::take(&mut self.jumps) {
+            let Some(found) = self.thread.labels.iter().find(|l| l.name == label) else {
+                let known: Vec<&str> = self.thread.labels.iter().map(|l| l.name.as_str()).collect();
+                let hint = match known.as_slice() {
+                    [] => "this thread has no labels".to_owned(),
+                    _ => format!("its labels are {}", known.join(", ")),
+                };
+                return Err(ParseError::at(source, at, format!("label `{label}` is not in this thread"), Some(hint)));
+            };
+            let target = found.at;
+            if let Op::Bra { target: t } = &mut self.thread.body[instr].op {
+                *t = target;
+            }
+        }
+        Ok(self.thread)
+    }
+}
+
+/// A program under construction.
+#[derive(Clone, Debug)]
+pub(super) struct Builder {
+    pub(super) program: Program,
+}
+
+impl Builder {
+    pub(super) fn new(name: &str) -> Self {
+        Builder {
+            program: Program {
+                name: name.into(),
+                objects: vec![],
+                symbols: vec![],
+                threads: vec![],
+                filter: None,
+                conditions: vec![],
+            },
+        }
+    }
+
+    pub(super) fn symbol(&self, name: &str) -> Option<SymbolId> {
+        let at = self.program.symbols.iter().position(|s| s.name == name)?;
+        u16::try_from(at).ok().map(SymbolId)
+    }
+
+    /// A new object and the name that defines it.
+    pub(super) fn object(&mut self, scan: &mut Scan<'_>, name: &str, space: Space, bytes: u32, init: Vec<u8>) -> Parsed<SymbolId> {
+        if self.program.objects.len() == OBJECTS || self.program.symbols.len() == SYMBOLS {
+            return Err(scan.error(format!("a program may have at most {OBJECTS} memory objects"), None));
+        }
+        let mut init = init;
+        init.resize(bytes as usize, 0);
+        let object = ObjectId(u16::try_from(self.program.objects.len()).unwrap_or(u16::MAX));
+        let id = SymbolId(u16::try_from(self.program.symbols.len()).unwrap_or(u16::MAX));
+        self.program.objects.push(Object { name: name.into(), space, bytes, init });
+        let symbol = Symbol { name: name.into(), object, virt: id, proxy: Proxy::Generic, multimem: vec![] };
+        self.program.symbols.push(symbol);
+        Ok(id)
+    }
+
+    /// Another name: a virtual alias, or the same address through another proxy.
+    pub(super) fn alias(&mut self, scan: &mut Scan<'_>, name: &str, of: SymbolId, proxy: Proxy) -> Parsed<SymbolId> {
+        if self.symbol(name).is_some() {
+            return Err(scan.error(format!("`{name}` is declared twice"), None));
+        }
+        if self.program.symbols.len() == SYMBOLS {
+            return Err(scan.error(format!("a program may have at most {SYMBOLS} names"), None));
+        }
+        let id = SymbolId(u16::try_from(self.program.symbols.len()).unwrap_or(u16::MAX));
+        let target = &self.program.symbols[of.index()];
+        let virt = if proxy == Proxy::Generic { id } else { target.virt };
+        let symbol = Symbol { name: name.into(), object: target.object, virt, proxy, multimem: vec![] };
+        self.program.symbols.push(symbol);
+        Ok(id)
+    }
+
+    pub(super) fn set_initial(&mut self, symbol: SymbolId, value: i128) {
+        let object = &mut self.program.objects[self.program.symbols[symbol.index()].object.index()];
+        for (i, byte) in object.init.iter_mut().enumerate().take(16) {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one byte is wanted")]
+            let b = (value >> (8 * i)) as u8;
+            *byte = b;
+        }
+    }
+
+    pub(super) fn check_threads(&self, scan: &mut Scan<'_>) -> Parsed<()> {
+        if self.program.threads.len() > THREADS {
+            return Err(scan.error(format!("a program may have at most {THREADS} threads"), None));
+        }
+        Ok(())
+    }
+}
+
+/// Which words stand for the connectives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connectives {
+    pub(super) and: &'static [&'static str],
+    pub(super) or: &'static [&'static str],
+}
+
+/// Either `/\ \/` or `&& ||`; negation is `not`, `~` or `!`.
+pub(super) const CONNECTIVES: Connectives = Connectives { and: &["/\\", "&&"], or: &["\\/", "||"] };
+
+/// Parses a condition; `term` reads a leaf.
+pub(super) fn expr<'a>(scan: &mut Scan<'a>, term: &mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>) -> Parsed<Expr> {
+    let mut nodes = 0;
+    disjunction(scan, term, 0, &mut nodes)
+}
+
+type TermReader<'r, 'a> = &'r mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>;
+
+fn disjunction<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: &mut usize) -> Parsed<Expr> {
+    let mut members = vec![conjunction(scan, term, depth, nodes)?];
+    while CONNECTIVES.or.iter().any(|o| scan.take(o)) {
+        members.push(conjunction(scan, term, depth, nodes)?);
+    }
+    Ok(if members.len() == 1 { members.remove(0) } else { Expr::Or(members) })
+}
+
+fn conjunction<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: &mut usize) -> Parsed<Expr> {
+    let mut members = vec![atom(scan, term, depth, nodes)?];
+    while CONNECTIVES.and.iter().any(|o| scan.take(o)) {
+        members.push(atom(scan, term, depth, nodes)?);
+    }
+    Ok(if members.len() == 1 { members.remove(0) } else { Expr::And(members) })
+}
+
+fn atom<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: &mut usize) -> Parsed<Expr> {
+    *nodes += 1;
+    if depth > EXPRESSION_DEPTH || *nodes > EXPRESSION_NODES {
+        return Err(scan.error("this condition is nested too deep or too long".into(), None));
+    }
+    if scan.keyword("not") || scan.take("~") || (!scan.peek("!=") && scan.take("!")) {
+        return Ok(Expr::Not(Box::new(atom(scan, term, depth + 1, nodes)?)));
+    }
+    if scan.keyword("true") {
+        return Ok(Expr::Bool(true));
+    }
+    if scan.keyword("false") {
+        return Ok(Expr::Bool(false));
+    }
+    if scan.take("(") {
+        let inner = disjunction(scan, term, depth + 1, nodes)?;
+        scan.expect(")")?;
+        return Ok(inner);
+    }
+    let left = term(scan)?;
+    let operators =
+        [("==", CmpOp::Eq), ("!=", CmpOp::Ne), ("<=", CmpOp::Le), (">=", CmpOp::Ge), ("<", CmpOp::Lt), (">", CmpOp::Gt), ("=", CmpOp::Eq)];
+    let found = operators.iter().find(|(text, _)| scan.take(text));
+    let Some((_, op)) = found else { return Err(scan.expected("a comparison (== != < <= > >=)")) };
+    Ok(Expr::Cmp(*op, left, term(scan)?))
+}
+
+/// A number as a condition's constant.
+pub(super) fn constant(scan: &mut Scan<'_>) -> Parsed<Term> {
+    let value = scan.number()?;
+    #[allow(clippy::cast_possible_truncation, reason = "numbers above i64::MAX wrap to their bit pattern")]
+    let value = value as i64;
+    Ok(Term::Const(value))
+}

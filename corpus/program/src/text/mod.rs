@@ -1,0 +1,66 @@
+//! Texts of programs: native litmus, the Dat3M PTX dialect, the mixedproxy dialect.
+//!
+//! Every reader gives positions and says what was expected; no input panics, and every size has a limit.
+
+mod build;
+pub mod dat3m;
+mod diagnostic;
+mod scan;
+pub mod mixedproxy;
+pub mod native;
+mod print;
+
+pub use diagnostic::{Diagnostic, ParseError, Severity};
+pub use print::{instruction, print};
+
+use crate::ir::Program;
+use crate::limits::TEXT_BYTES;
+
+/// Which grammar a text follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Ours: `moire "name"`.
+    Native,
+    /// `PTX name { .. } P0@cta 0,gpu 0 | ..`
+    Dat3m,
+    /// `.global x; d0.b0.t0 { .. } permit (..) as r;`
+    MixedProxy,
+}
+
+impl Format {
+    /// Guesses from the file name and the first word.
+    pub fn detect(name: &str, source: &str) -> Format {
+        let first = source.trim_start();
+        if name.ends_with(".test") {
+            Format::MixedProxy
+        } else if first.starts_with("moire") || first.starts_with('#') {
+            Format::Native
+        } else if first.get(..3).is_some_and(|w| w.eq_ignore_ascii_case("ptx")) {
+            Format::Dat3m
+        } else if first.starts_with('.') || first.starts_with("//") {
+            Format::MixedProxy
+        } else {
+            Format::Native
+        }
+    }
+}
+
+/// Reads a program.
+pub fn parse(source: &str, format: Format) -> Result<Program, ParseError> {
+    if source.len() > TEXT_BYTES {
+        return Err(ParseError::at(source, 0, format!("a program text may have at most {TEXT_BYTES} bytes"), None));
+    }
+    match format {
+        Format::Native => native::parse(source),
+        Format::Dat3m => dat3m::parse(source),
+        Format::MixedProxy => mixedproxy::parse(source),
+    }
+}
+
+/// Bytes of a file as text, or where they stop being UTF-8.
+pub fn decode(bytes: &[u8]) -> Result<&str, ParseError> {
+    std::str::from_utf8(bytes).map_err(|e| {
+        let good = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
+        ParseError::at(good, good.len(), "this byte is not UTF-8".into(), Some("save the file as UTF-8".into()))
+    })
+}

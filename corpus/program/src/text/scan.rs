@@ -1,0 +1,167 @@
+//! A cursor over a text: blanks, words, numbers, and errors that know where they are.
+
+use super::ParseError;
+use crate::limits::NAME_BYTES;
+
+/// How comments look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comments {
+    /// `// ..`, `/* .. */` and `# ..`.
+    C,
+    /// `(* .. *)`, `<< .. >>` and `// ..`.
+    Litmus,
+}
+
+/// See the module header.
+#[derive(Clone, Debug)]
+pub(super) struct Scan<'a> {
+    pub(super) source: &'a str,
+    pub(super) at: usize,
+    comments: Comments,
+}
+
+pub(super) type Parsed<T> = Result<T, ParseError>;
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(source: &'a str, comments: Comments) -> Self {
+        Scan { source, at: 0, comments }
+    }
+
+    /// The rest of the text after blanks and comments.
+    pub(super) fn rest(&mut self) -> &'a str {
+        loop {
+            let rest = &self.source[self.at..];
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            let (open, close): (&str, &str) = match self.comments {
+                Comments::C if trimmed.starts_with("//") || trimmed.starts_with('#') => ("//", "\n"),
+                Comments::C if trimmed.starts_with("/*") => ("/*", "*/"),
+                Comments::Litmus if trimmed.starts_with("(*") => ("(*", "*)"),
+                Comments::Litmus if trimmed.starts_with("<<") => ("<<", ">>"),
+                Comments::Litmus if trimmed.starts_with("//") => ("//", "\n"),
+                _ => return trimmed,
+            };
+            let skip = open.len().min(trimmed.len());
+            let end = trimmed[skip.min(1)..].find(close).map_or(trimmed.len(), |i| i + skip.min(1) + close.len());
+            self.at += end;
+        }
+    }
+
+    pub(super) fn done(&mut self) -> bool {
+        self.rest().is_empty()
+    }
+
+    pub(super) fn peek(&mut self, what: &str) -> bool {
+        self.rest().starts_with(what)
+    }
+
+    /// Takes `what` if it stands here.
+    pub(super) fn take(&mut self, what: &str) -> bool {
+        let hit = self.peek(what);
+        if hit {
+            self.at += what.len();
+        }
+        hit
+    }
+
+    /// Takes the word `what` if it stands here and ends here.
+    pub(super) fn keyword(&mut self, what: &str) -> bool {
+        let rest = self.rest();
+        let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$');
+        let hit = rest.starts_with(what) && rest[what.len()..].chars().next().is_none_or(ends);
+        if hit {
+            self.at += what.len();
+        }
+        hit
+    }
+
+    pub(super) fn expect(&mut self, what: &str) -> Parsed<()> {
+        if self.take(what) { Ok(()) } else { Err(self.expected(&format!("`{what}`"))) }
+    }
+
+    /// Letters, digits and `_ $ %`; `extra` lists further characters allowed.
+    pub(super) fn word(&mut self, expected: &str, extra: &str) -> Parsed<&'a str> {
+        let rest = self.rest();
+        let inside = |c: char| c.is_ascii_alphanumeric() || "_$%".contains(c) || extra.contains(c);
+        let length = rest.find(|c: char| !inside(c)).unwrap_or(rest.len());
+        if length == 0 {
+            return Err(self.expected(expected));
+        }
+        if length > NAME_BYTES {
+            return Err(self.error(format!("a name may have at most {NAME_BYTES} bytes"), None));
+        }
+        self.at += length;
+        Ok(&rest[..length])
+    }
+
+    /// Decimal or hexadecimal, with sign.
+    pub(super) fn number(&mut self) -> Parsed<i128> {
+        let start = self.at;
+        let negative = self.take("-");
+        let rest = self.rest();
+        let length = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        let digits = rest[..length].trim_end_matches(['U', 'u']);
+        let value = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+            Some(hex) => i128::from_str_radix(hex, 16),
+            None => digits.parse::<i128>(),
+        };
+        match value {
+            Ok(v) if length > 0 && v <= i128::from(u64::MAX) => {
+                self.at += length;
+                Ok(if negative { -v } else { v })
+            }
+            Ok(_) => Err(self.error("this number does not fit 64 bits".into(), None)),
+            Err(_) if length > 0 && digits.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(self.error(format!("`{}` is no number that fits 64 bits", &rest[..length.min(40)]), None))
+            }
+            Err(_) => {
+                self.at = start;
+                Err(self.expected("a number"))
+            }
+        }
+    }
+
+    pub(super) fn error(&mut self, message: String, hint: Option<String>) -> ParseError {
+        self.rest();
+        ParseError::at(self.source, self.at, message, hint)
+    }
+
+    pub(super) fn expected(&mut self, what: &str) -> ParseError {
+        let rest = self.rest();
+        let found: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
+        let found = if found.is_empty() { "the end of the text".to_owned() } else { format!("`{found}`") };
+        self.error(format!("expected {what}, found {found}"), None)
+    }
+
+    /// An error at an earlier place.
+    pub(super) fn error_at(&self, at: usize, message: String, hint: Option<String>) -> ParseError {
+        ParseError::at(self.source, at, message, hint)
+    }
+
+    /// Line of the present place, 1-based.
+    pub(super) fn line(&mut self) -> u32 {
+        self.rest();
+        let lines = self.source[..self.at].matches('\n').count() + 1;
+        u32::try_from(lines).unwrap_or(u32::MAX)
+    }
+}
+
+/// The known word closest to `word`, when close enough to be a typing error.
+pub(super) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let distance = |a: &str, b: &str| {
+        let (a, b) = (a.as_bytes(), b.as_bytes());
+        let mut row: Vec<usize> = (0..=b.len()).collect();
+        for (i, x) in a.iter().enumerate() {
+            let mut diagonal = row[0];
+            row[0] = i + 1;
+            for (j, y) in b.iter().enumerate() {
+                let swap = diagonal + usize::from(x != y);
+                diagonal = row[j + 1];
+                row[j + 1] = swap.min(row[j] + 1).min(diagonal + 1);
+            }
+        }
+        row[b.len()]
+    };
+    let near = known.iter().map(|k| (distance(word, k), *k)).filter(|(d, k)| *d <= 1 + k.len() / 4);
+    near.min().map(|(_, k)| k)
+}

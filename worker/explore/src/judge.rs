@@ -1,0 +1,196 @@
+//! What is true of all executions of a program: the verdicts of one model.
+//!
+//! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
+
+use crate::explorer::{Abstain, LeafView, Limits, Summary, explore};
+use crate::leaf::{End, LeafKind, Witness};
+use moire_cat::Model;
+use moire_program::ir::{Program, Quantifier};
+use std::ops::ControlFlow;
+
+/// A verdict about a program under a model.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Explored completely, nothing wrong, conditions as stated.
+    Clean,
+    /// A stated condition does not hold.
+    Condition(String),
+    /// Conflicting accesses without the order the model wants.
+    Race,
+    /// A blocked end state.
+    Hang,
+    /// The model gives the program no meaning (mixed-size race).
+    Undefined,
+    /// A limit was hit.
+    Bounded(String),
+    /// Something no engine models.
+    Abstained(String),
+}
+
+impl Verdict {
+    /// The word of the vocabulary.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Clean => "clean",
+            Verdict::Condition(_) => "condition",
+            Verdict::Race => "race",
+            Verdict::Hang => "hang",
+            Verdict::Undefined => "undefined",
+            Verdict::Bounded(_) => "bounded",
+            Verdict::Abstained(_) => "abstained",
+        }
+    }
+
+    /// Exit code of a command whose worst verdict this is: 0, 10 or 11.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Verdict::Clean => 0,
+            Verdict::Bounded(_) | Verdict::Abstained(_) => 11,
+            _ => 10,
+        }
+    }
+}
+
+/// How one condition fared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConditionResult {
+    /// Its name in the text, possibly empty.
+    pub name: String,
+    /// Its quantifier.
+    pub quantifier: Quantifier,
+    /// Whether some complete execution satisfies the expression (for `forall`: its negation).
+    pub reachable: bool,
+    /// Whether the condition as stated holds.
+    pub holds: bool,
+    /// The first execution that decides it, if one does.
+    pub witness: Option<Witness>,
+}
+
+/// Everything [`judge`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// Never empty; sorted, without duplicates.
+    pub verdicts: Vec<Verdict>,
+    /// In the order of the text.
+    pub conditions: Vec<ConditionResult>,
+    /// The first blocked execution: how each thread ended, and the execution.
+    pub hang: Option<(Vec<End>, Witness)>,
+    /// The first racy execution: the flag raised, and the execution.
+    pub race: Option<(String, Witness)>,
+    /// Totals.
+    pub summary: Summary,
+}
+
+/// What [`judge`] is to find out; less is faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Questions {
+    /// Keep executions for people.
+    pub witnesses: bool,
+    /// Stop as soon as conditions and hangs are decided, races aside.
+    pub conditions_only: bool,
+}
+
+struct Judge<'a> {
+    program: &'a Program,
+    questions: Questions,
+    conditions: Vec<ConditionResult>,
+    hang: Option<(Vec<End>, Witness)>,
+    race: Option<(String, Witness)>,
+    mixed: bool,
+}
+
+impl Judge<'_> {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        if leaf.kind() == LeafKind::Blocked {
+            if self.hang.is_none() {
+                let ends = leaf.facts().key.ends;
+                self.hang = Some((ends, self.witness(leaf)));
+            }
+        } else if self.conditions.iter().any(|c| !c.reachable) {
+            self.decide(leaf);
+        }
+        if !self.questions.conditions_only {
+            let first = leaf.flags().iter().next().cloned();
+            self.mixed |= leaf.flags().contains("mixed-size-race");
+            if let (Some(flag), None) = (first, &self.race) {
+                self.race = Some((flag, self.witness(leaf)));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn witness(&self, leaf: &mut dyn LeafView) -> Witness {
+        if self.questions.witnesses { leaf.witness() } else { Witness::default() }
+    }
+
+    fn decide(&mut self, leaf: &mut dyn LeafView) {
+        for state in leaf.states() {
+            if self.program.filter.as_ref().is_some_and(|f| !state.satisfies(self.program, f)) {
+                continue;
+            }
+            for i in 0..self.conditions.len() {
+                let condition = &self.program.conditions[i];
+                let wanted = condition.quantifier != Quantifier::ForAll;
+                if !self.conditions[i].reachable && state.satisfies(self.program, &condition.expr) == wanted {
+                    let witness = self.questions.witnesses.then(|| leaf.witness());
+                    let result = &mut self.conditions[i];
+                    result.reachable = true;
+                    result.holds = condition.quantifier == Quantifier::Exists;
+                    result.witness = witness;
+                }
+            }
+        }
+    }
+}
+
+/// Explores `program` under `model` and says what is true of all its executions.
+pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Questions) -> Judgement {
+    let conditions = program
+        .conditions
+        .iter()
+        .map(|c| ConditionResult {
+            name: c.name.clone(),
+            quantifier: c.quantifier,
+            reachable: false,
+            holds: c.quantifier != Quantifier::Exists,
+            witness: None,
+        })
+        .collect();
+    let mut judge = Judge { program, questions, conditions, hang: None, race: None, mixed: false };
+    let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
+    let (summary, abstained) = match explored {
+        Ok(summary) => (summary, None),
+        Err(abstain) => (Summary::default(), Some(abstain)),
+    };
+    let verdicts = verdicts(program, &judge, &summary, abstained.as_ref());
+    Judgement { verdicts, conditions: judge.conditions, hang: judge.hang, race: judge.race, summary }
+}
+
+fn verdicts(program: &Program, judge: &Judge<'_>, summary: &Summary, abstained: Option<&Abstain>) -> Vec<Verdict> {
+    if let Some(abstain) = abstained {
+        return vec![Verdict::Abstained(abstain.to_string())];
+    }
+    let mut out = Vec::new();
+    for (condition, result) in program.conditions.iter().zip(&judge.conditions) {
+        // An answer "none does" is only an answer when everything was explored.
+        if !result.holds && (result.reachable || summary.bounded.is_none()) {
+            out.push(Verdict::Condition(condition.name.clone()));
+        }
+    }
+    if judge.hang.is_some() {
+        out.push(Verdict::Hang);
+    }
+    if judge.mixed {
+        out.push(Verdict::Undefined);
+    } else if judge.race.is_some() {
+        out.push(Verdict::Race);
+    }
+    out.extend(summary.bounded.map(|b| Verdict::Bounded(b.to_string())));
+    if out.is_empty() {
+        out.push(Verdict::Clean);
+    }
+    out.sort();
+    out.dedup();
+    out
+}
