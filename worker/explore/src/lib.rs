@@ -5,6 +5,7 @@
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
+pub mod differential;
 mod event;
 pub mod explorer;
 mod flow;

@@ -67,7 +67,25 @@ impl Scene<'_> {
             };
             out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         }
+        out.retain(|phases| self.passable(phases));
         out
+    }
+
+    /// Whether the waits can be passed one after another: before a wait is passed, every arrival it needs has come
+    /// past the waits in front of it, and every thread it needs gone has passed all of its own.
+    fn passable(&self, phases: &Phases) -> bool {
+        let waits: Vec<At> = phases.needs.iter().map(|n| n.0).chain(phases.exits.iter().map(|e| e.0)).collect();
+        let mut left: BTreeSet<At> = waits.into_iter().collect();
+        loop {
+            let ready = |w: &&At| {
+                let in_front = |a: &At| left.iter().any(|v| v.0 == a.0 && v.1 < a.1);
+                let arrived = phases.needs.iter().filter(|n| n.0 == **w).all(|n| !in_front(&n.1));
+                let gone = phases.exits.iter().filter(|e| e.0 == **w).all(|e| left.iter().all(|v| v.0 != e.1));
+                !in_front(w) && arrived && gone
+            };
+            let Some(next) = left.iter().find(ready).copied() else { return left.is_empty() };
+            left.remove(&next);
+        }
     }
 
     fn objects(&self) -> BTreeMap<Object, Vec<Use>> {

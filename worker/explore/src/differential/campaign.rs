@@ -1,0 +1,240 @@
+//! The self check at scale: many distinct programs, both engines, a histogram of what they exercise.
+//!
+//! A run is a range of seeds, so that it can be stopped and continued: start the next run at [`Totals::next_seed`].
+
+use super::draw::{Style, program};
+use super::{Comparison, Difference, Shape, compare, shrink};
+use crate::explorer::{LeafView, Limits, explore};
+use crate::leaf::Outcome;
+use crate::naive::NaiveLimits;
+use moire_cat::Model;
+use moire_program::ir::Program;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What to run.
+pub struct Campaign<'a> {
+    /// Models every program is compared under; `count` is reached for each separately.
+    pub models: &'a [Model],
+    /// For the share of programs with outcomes beyond sequential consistency: the strong and the weak model.
+    pub yardstick: Option<(&'a Model, &'a Model)>,
+    /// First seed.
+    pub first_seed: u64,
+    /// Programs to compare under each model.
+    pub count: u64,
+    /// Bounds of the enumerator.
+    pub limits: NaiveLimits,
+    /// Threads that work.
+    pub workers: usize,
+    /// Failures after which to stop.
+    pub failures: usize,
+    /// Identity of a program; equal ones are compared once.
+    pub identity: &'a (dyn Fn(&Program) -> Vec<u8> + Sync),
+    /// The program of a seed.
+    pub source: &'a (dyn Fn(u64) -> Option<Program> + Sync),
+}
+
+/// A program on which the engines differ, as found and shrunk.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Seed of the program.
+    pub seed: u64,
+    /// Name of the model.
+    pub model: String,
+    /// What differs, on the shrunk program.
+    pub difference: Difference,
+    /// The shrunk program.
+    pub program: Program,
+}
+
+/// Sums over a run.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Distinct programs that were compared under every model.
+    pub programs: u64,
+    /// Programs seen before.
+    pub repeated: u64,
+    /// Comparisons made.
+    pub comparisons: u64,
+    /// Executions in all comparisons.
+    pub leaves: u64,
+    /// Candidates in all comparisons.
+    pub candidates: u64,
+    /// Programs not compared, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// With six or more memory events.
+    pub six_events: u64,
+    /// With outcomes beyond the strong yardstick.
+    pub beyond: u64,
+    /// With an atomic.
+    pub rmw: u64,
+    /// With a dependency.
+    pub dependency: u64,
+    /// With a load-buffering ring.
+    pub load_buffering: u64,
+    /// With an await.
+    pub awaits: u64,
+    /// Differences.
+    pub failures: Vec<Failure>,
+    /// Where to continue.
+    pub next_seed: u64,
+}
+
+impl Totals {
+    /// Traits demanded of a campaign: name, programs that have it, least share in percent.
+    pub fn shares(&self) -> [(&'static str, u64, u64); 6] {
+        [
+            ("6+ memory events", self.six_events, 60),
+            ("outcomes beyond sc", self.beyond, 40),
+            ("read-modify-write", self.rmw, 25),
+            ("dependency", self.dependency, 25),
+            ("load-buffering cycle", self.load_buffering, 20),
+            ("await", self.awaits, 15),
+        ]
+    }
+
+    /// The histogram, one line a trait.
+    pub fn histogram(&self) -> String {
+        let mut out = String::new();
+        for (name, have, least) in self.shares() {
+            let share = 100 * have / self.programs.max(1);
+            out.push_str(&format!("{name:22} {have:8}  {share:3} % (at least {least} %)\n"));
+        }
+        out
+    }
+}
+
+impl Default for Campaign<'_> {
+    fn default() -> Self {
+        Campaign {
+            models: &[],
+            yardstick: None,
+            first_seed: 0,
+            count: 1_000,
+            limits: NaiveLimits::default(),
+            workers: 2,
+            failures: 5,
+            identity: &|p| format!("{:?}{:?}{:?}", p.objects, p.symbols, p.threads).into_bytes(),
+            source: &|seed| Some(program(seed, if seed % 3 == 0 { Style::Wide } else { Style::Dat3m })),
+        }
+    }
+}
+
+impl Campaign<'_> {
+    /// Runs until `count` programs are compared or `failures` differences found. `progress` is called now and then.
+    pub fn run(&self, progress: &(dyn Fn(&Totals) + Sync)) -> Totals {
+        let totals = Mutex::new(Totals::default());
+        let seen = Mutex::new(BTreeSet::new());
+        let seeds = AtomicU64::new(self.first_seed);
+        std::thread::scope(|scope| {
+            for _ in 0..self.workers.max(1) {
+                scope.spawn(|| {
+                    loop {
+                        let done = |t: &Totals| t.programs >= self.count || t.failures.len() >= self.failures;
+                        if done(&lock(&totals)) {
+                            return;
+                        }
+                        let seed = seeds.fetch_add(1, Ordering::Relaxed);
+                        let Some(program) = (self.source)(seed) else { continue };
+                        if !lock(&seen).insert((self.identity)(&program)) {
+                            lock(&totals).repeated += 1;
+                            continue;
+                        }
+                        let one = self.one(seed, &program);
+                        let mut all = lock(&totals);
+                        merge(&mut all, one);
+                        if all.programs % 1_000 == 0 && all.programs > 0 {
+                            progress(&all);
+                        }
+                    }
+                });
+            }
+        });
+        let mut totals = totals.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        totals.next_seed = seeds.load(Ordering::Relaxed);
+        totals
+    }
+
+    /// One program under every model.
+    fn one(&self, seed: u64, program: &Program) -> Totals {
+        let mut out = Totals::default();
+        for model in self.models {
+            match compare(program, model, &self.limits) {
+                Comparison::Same { leaves, candidates } => {
+                    out.comparisons += 1;
+                    out.leaves += leaves;
+                    out.candidates += candidates;
+                }
+                Comparison::Skipped(reason) => {
+                    out.skipped.insert(reason, 1);
+                    return out;
+                }
+                Comparison::Different(_) => {
+                    let mut last = None;
+                    let small = shrink(program, &mut |p| match compare(p, model, &self.limits) {
+                        Comparison::Different(d) => {
+                            last = Some(d);
+                            true
+                        }
+                        _ => false,
+                    });
+                    let difference = match compare(&small, model, &self.limits) {
+                        Comparison::Different(d) => Some(d),
+                        _ => last,
+                    };
+                    if let Some(difference) = difference {
+                        out.failures.push(Failure { seed, model: model.name().into(), difference, program: small });
+                    }
+                }
+            }
+        }
+        let shape = Shape::of(program);
+        out.programs = 1;
+        out.six_events = u64::from(shape.memory_events >= 6);
+        out.rmw = u64::from(shape.rmw);
+        out.dependency = u64::from(shape.dependency);
+        out.load_buffering = u64::from(shape.load_buffering);
+        out.awaits = u64::from(shape.awaits);
+        if let Some((strong, weak)) = self.yardstick {
+            out.beyond = u64::from(!outcomes(program, weak).is_subset(&outcomes(program, strong)));
+        }
+        out
+    }
+}
+
+/// Final states the explorer finds.
+fn outcomes(program: &Program, model: &Model) -> BTreeSet<Outcome> {
+    let mut out = BTreeSet::new();
+    let limits = Limits { leaves: 100_000, ..Limits::default() };
+    let result = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        out.extend(leaf.facts().outcomes);
+        ControlFlow::Continue(())
+    });
+    if result.is_err() {
+        out.clear();
+    }
+    out
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn merge(all: &mut Totals, one: Totals) {
+    all.programs += one.programs;
+    all.comparisons += one.comparisons;
+    all.leaves += one.leaves;
+    all.candidates += one.candidates;
+    all.six_events += one.six_events;
+    all.beyond += one.beyond;
+    all.rmw += one.rmw;
+    all.dependency += one.dependency;
+    all.load_buffering += one.load_buffering;
+    all.awaits += one.awaits;
+    all.failures.extend(one.failures);
+    for (reason, n) in one.skipped {
+        *all.skipped.entry(reason).or_default() += n;
+    }
+}

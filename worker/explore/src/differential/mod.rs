@@ -1,0 +1,129 @@
+//! Explorer against naive enumerator: sets of leaf keys, final states and flags, and the campaign that compares many
+//! programs.
+//!
+//! Sets, not counts: an explorer that misses executions without repeating any looks healthy by count
+//! (`exploration.md` section 2.7).
+
+pub mod campaign;
+pub mod draw;
+mod shape;
+mod shrink;
+
+pub use shape::Shape;
+pub use shrink::shrink;
+
+use crate::explorer::{Bound, Limits, explore};
+use crate::leaf::{LeafFacts, LeafKey};
+use crate::naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
+use moire_cat::Model;
+use moire_program::ir::Program;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// What the comparison of one program says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Both engines tell the same.
+    Same {
+        /// Executions, complete and blocked.
+        leaves: u64,
+        /// Candidates the enumerator judged.
+        candidates: u64,
+    },
+    /// They do not.
+    Different(Difference),
+    /// Not compared, and why.
+    Skipped(String),
+}
+
+/// The first difference found, in the order of this list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The explorer visited a leaf twice.
+    Duplicate(LeafKey),
+    /// The enumerator has a leaf the explorer lacks.
+    Missing(LeafKey),
+    /// The explorer has a leaf the enumerator lacks.
+    Extra(LeafKey),
+    /// One leaf, other final states or another kind: explorer, enumerator.
+    Outcomes(Box<(LeafFacts, LeafFacts)>),
+    /// One leaf, other flags: explorer, enumerator.
+    Flags(Box<(LeafFacts, LeafFacts)>),
+}
+
+impl Difference {
+    /// One word for the kind of difference.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Difference::Duplicate(_) => "duplicate",
+            Difference::Missing(_) => "missing",
+            Difference::Extra(_) => "extra",
+            Difference::Outcomes(_) => "outcomes",
+            Difference::Flags(_) => "flags",
+        }
+    }
+}
+
+/// Every leaf of the enumerator, by key.
+pub fn naive_leaves(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<(Leaves, NaiveSummary), Skip> {
+    let mut leaves = Leaves::new();
+    let summary = enumerate(program, model, limits, &mut |facts| {
+        leaves.insert(facts.key.clone(), facts);
+        ControlFlow::Continue(())
+    })?;
+    Ok((leaves, summary))
+}
+
+/// Leaves by key.
+pub type Leaves = BTreeMap<LeafKey, LeafFacts>;
+
+/// Runs both engines and compares what they say.
+pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Comparison {
+    let (naive, summary) = match naive_leaves(program, model, limits) {
+        Ok(found) => found,
+        Err(skip) => return Comparison::Skipped(skip.to_string()),
+    };
+    let mut explored = Leaves::new();
+    let mut duplicate = None;
+    let bounds = Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, ..Limits::default() };
+    let result = explore(program, model, &[], &bounds, &mut |leaf: &mut dyn crate::explorer::LeafView| {
+        let facts = leaf.facts();
+        if explored.contains_key(&facts.key) {
+            duplicate = Some(facts.key);
+            return ControlFlow::Break(());
+        }
+        explored.insert(facts.key.clone(), facts);
+        ControlFlow::Continue(())
+    });
+    match result {
+        Err(abstain) => return Comparison::Skipped(format!("explorer: {}", abstain.reason)),
+        Ok(s) => match s.bounded {
+            None | Some(Bound::Loop) => {}
+            Some(bound) => return Comparison::Skipped(format!("explorer: {bound}")),
+        },
+    }
+    if let Some(key) = duplicate {
+        return Comparison::Different(Difference::Duplicate(key));
+    }
+    match difference(&explored, &naive) {
+        Some(d) => Comparison::Different(d),
+        None => Comparison::Same { leaves: summary.leaves, candidates: summary.candidates },
+    }
+}
+
+/// The first difference between two sets of leaves.
+pub fn difference(explored: &Leaves, naive: &Leaves) -> Option<Difference> {
+    if let Some(key) = naive.keys().find(|k| !explored.contains_key(*k)) {
+        return Some(Difference::Missing(key.clone()));
+    }
+    for (key, ours) in explored {
+        let Some(theirs) = naive.get(key) else { return Some(Difference::Extra(key.clone())) };
+        if ours.kind != theirs.kind || ours.outcomes != theirs.outcomes {
+            return Some(Difference::Outcomes(Box::new((ours.clone(), theirs.clone()))));
+        }
+        if ours.flags != theirs.flags {
+            return Some(Difference::Flags(Box::new((ours.clone(), theirs.clone()))));
+        }
+    }
+    None
+}

@@ -1,0 +1,81 @@
+//! Makes a program that fails smaller while it keeps failing: fewer threads, fewer instructions, weaker words.
+
+use moire_program::ir::{LoadOrder, Op, Program, RmwOrder, StoreOrder};
+
+/// The smallest program reached by dropping and weakening one thing at a time, greedily.
+pub fn shrink(program: &Program, fails: &mut dyn FnMut(&Program) -> bool) -> Program {
+    let mut best = program.clone();
+    'again: loop {
+        for candidate in candidates(&best) {
+            if fails(&candidate) {
+                best = candidate;
+                continue 'again;
+            }
+        }
+        return best;
+    }
+}
+
+fn candidates(p: &Program) -> Vec<Program> {
+    let mut out = Vec::new();
+    if p.conditions.is_empty() && p.filter.is_none() {
+        for t in 0..p.threads.len() {
+            let mut q = p.clone();
+            q.threads.remove(t);
+            if !q.threads.is_empty() {
+                out.push(q);
+            }
+        }
+    }
+    for t in 0..p.threads.len() {
+        for at in 0..p.threads[t].body.len() {
+            out.push(without(p, t, at));
+        }
+    }
+    for t in 0..p.threads.len() {
+        for at in 0..p.threads[t].body.len() {
+            let mut q = p.clone();
+            let instr = &mut q.threads[t].body[at];
+            if instr.guard.take().is_some() && !matches!(instr.op, Op::Bra { .. }) {
+                out.push(q);
+                continue;
+            }
+            let mut q = p.clone();
+            let changed = match &mut q.threads[t].body[at].op {
+                Op::Load { order, .. } if *order != LoadOrder::Weak => {
+                    *order = LoadOrder::Weak;
+                    true
+                }
+                Op::Store { order, .. } if *order != StoreOrder::Weak => {
+                    *order = StoreOrder::Weak;
+                    true
+                }
+                Op::Rmw { order, .. } if *order != RmwOrder::Relaxed => {
+                    *order = RmwOrder::Relaxed;
+                    true
+                }
+                _ => false,
+            };
+            if changed {
+                out.push(q);
+            }
+        }
+    }
+    out
+}
+
+/// The program without one instruction; jumps to or past it move up.
+fn without(p: &Program, t: usize, at: usize) -> Program {
+    let mut q = p.clone();
+    let thread = &mut q.threads[t];
+    thread.body.remove(at);
+    for label in &mut thread.labels {
+        label.at -= usize::from(label.at > at);
+    }
+    for instr in &mut thread.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target -= usize::from(*target > at);
+        }
+    }
+    q
+}

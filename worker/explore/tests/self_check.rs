@@ -1,0 +1,90 @@
+//! Explorer against naive enumerator on drawn programs, all shipped models, default and random switch settings.
+//!
+//! `MOIRE_SELF_CHECK=N` compares N programs a model instead of the sample, from seed `MOIRE_SELF_CHECK_SEED`;
+//! `MOIRE_SELF_CHECK_MODELS=a,b` chooses models. Differences are shrunk and printed.
+
+use moire_cat::{Model, Variants, builtin};
+use moire_explore::differential::campaign::{Campaign, Totals};
+use moire_explore::differential::draw::Draw;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn model(name: &str, variants: &Variants) -> Model {
+    builtin::load(name, variants).expect("shipped models load")
+}
+
+/// The current text under random switch values.
+fn random_switches(d: &mut Draw) -> Model {
+    let plain = model("ptx", &Variants::new());
+    let mut variants = Variants::new();
+    for switch in plain.switches() {
+        if d.chance(30) {
+            variants.insert(switch.name.clone(), switch.values[d.below(switch.values.len())].clone());
+        }
+    }
+    model("ptx", &variants)
+}
+
+fn report(what: &str, totals: &Totals) {
+    eprintln!(
+        "{what}: {} programs, {} comparisons, {} executions, {} candidates, next seed {}\n{}skipped {:?}",
+        totals.programs,
+        totals.comparisons,
+        totals.leaves,
+        totals.candidates,
+        totals.next_seed,
+        totals.histogram(),
+        totals.skipped
+    );
+    for f in &totals.failures {
+        eprintln!("seed {} model {}: {}\n{:#?}", f.seed, f.model, f.difference.kind(), f.difference);
+        eprintln!("{}", print(&f.program));
+    }
+}
+
+fn print(p: &moire_program::ir::Program) -> String {
+    let mut out = format!("{:?}\n", p.symbols.iter().map(|s| (&s.name, s.object.0, s.virt.0, s.proxy)).collect::<Vec<_>>());
+    for t in &p.threads {
+        out += &format!("{} {:?}\n", t.name, t.place);
+        for i in &t.body {
+            out += &format!("    {:?} {:?}\n", i.guard, i.op);
+        }
+    }
+    out
+}
+
+#[test]
+fn engines_agree() {
+    let names = std::env::var("MOIRE_SELF_CHECK_MODELS").unwrap_or_else(|_| "any,sc,ptx-6.0,ptx-7.5,ptx".into());
+    let models: Vec<Model> = names.split(',').map(|n| model(n, &Variants::new())).collect();
+    let (sc, ptx) = (model("sc", &Variants::new()), model("ptx", &Variants::new()));
+    let count = number("MOIRE_SELF_CHECK").unwrap_or(250);
+    let first_seed = number("MOIRE_SELF_CHECK_SEED").unwrap_or(1);
+    let campaign = Campaign { models: &models, yardstick: Some((&sc, &ptx)), first_seed, count, ..Campaign::default() };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("self check", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    if count >= 250 {
+        for (name, have, least) in totals.shares() {
+            assert!(100 * have >= least * totals.programs, "only {have} of {} programs: {name}", totals.programs);
+        }
+    }
+}
+
+#[test]
+fn engines_agree_under_switches() {
+    let mut d = Draw::new(number("MOIRE_SELF_CHECK_SEED").unwrap_or(7));
+    let rounds = number("MOIRE_SELF_CHECK").unwrap_or(250).div_ceil(25);
+    for round in 0..rounds {
+        let models = [random_switches(&mut d)];
+        let campaign = Campaign { models: &models, first_seed: 1_000_000 + 1_000 * round, count: 25, ..Campaign::default() };
+        let totals = campaign.run(&|_| {});
+        let setting = models[0].variants().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
+        if !totals.failures.is_empty() {
+            report(&setting, &totals);
+        }
+        assert!(totals.failures.is_empty(), "the engines differ under {setting}");
+    }
+}
