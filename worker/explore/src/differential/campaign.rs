@@ -113,7 +113,8 @@ impl Default for Campaign<'_> {
             yardstick: None,
             first_seed: 0,
             count: 1_000,
-            limits: NaiveLimits::default(),
+            // A candidate costs the enumerator some 20 microseconds; few programs are worth more than this.
+            limits: NaiveLimits { candidates: 4_000, combinations: 60_000, paths: 1_500, ..NaiveLimits::default() },
             workers: 2,
             failures: 5,
             identity: &|p| format!("{:?}{:?}{:?}", p.objects, p.symbols, p.threads).into_bytes(),

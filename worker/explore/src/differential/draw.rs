@@ -64,6 +64,7 @@ struct Knobs {
     barriers: bool,
     awaits: bool,
     buffering: bool,
+    counted: bool,
     mixed: bool,
     scopes: Vec<Scope>,
     ty: Ty,
@@ -81,9 +82,9 @@ pub fn program(seed: u64, style: Style) -> Program {
     let knobs = Knobs {
         style,
         locations: d.pick(&[1, 2, 2, 2, 3]),
-        operations: d.pick(&[6, 6, 7, 7, 8, 9]),
+        operations: d.pick(&[4, 5, 6, 6, 6, 7, 7, 8]),
         weak: d.pick(&[10, 30, 60]),
-        atomics: d.pick(&[0, 0, 0, 15, 30, 60]),
+        atomics: d.pick(&[0, 0, 0, 15, 25, 40]),
         fences: d.pick(&[0, 15, 30]),
         data: d.pick(&[0, 20, 40, 70]),
         branches: d.pick(&[0, 0, 0, 15]),
@@ -91,6 +92,7 @@ pub fn program(seed: u64, style: Style) -> Program {
         barriers: d.chance(12),
         awaits: d.chance(22),
         buffering: d.chance(30),
+        counted: d.chance(40),
         mixed: wide && d.chance(12),
         scopes,
         ty: if wide { d.pick(&[Ty::U(32), Ty::S(64), Ty::B(32), Ty::U(8)]) } else { Ty::S(64) },
@@ -368,7 +370,7 @@ impl Writer<'_> {
                 self.push(Op::ClusterWait);
             }
             3 => {
-                let count = if self.d.chance(50) { Some(Operand::Imm(2)) } else { None };
+                let count = self.knobs.counted.then_some(Operand::Imm(2));
                 let kind = if count.is_some() && self.d.chance(30) { BarKind::Arrive } else { BarKind::Sync };
                 let id = Operand::Imm(0);
                 self.push(Op::Bar { kind, id, count, instance: None });
@@ -380,7 +382,10 @@ impl Writer<'_> {
                 let instance = u32::try_from(used).unwrap_or(0);
                 self.push(Op::Bar { kind, id: Operand::Imm(0), count: None, instance: Some(instance) });
             }
-            _ => self.push(Op::Bar { kind: BarKind::Sync, id: Operand::Imm(0), count: None, instance: None }),
+            _ => {
+                let count = self.knobs.counted.then_some(Operand::Imm(2));
+                self.push(Op::Bar { kind: BarKind::Sync, id: Operand::Imm(0), count, instance: None });
+            }
         }
     }
 

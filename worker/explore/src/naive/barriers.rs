@@ -5,7 +5,7 @@
 //! as many have arrived as the text of the CTA has `bar`s of that number and instance (Dat3M dialect). Complete phases
 //! hold exactly that many arrivals, and every phase but the last is complete. (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3.)
 
-use super::body::{Barrier, Path, Stop};
+use super::body::{Barrier, Path, Refusal, Stop};
 use super::space::Memory;
 use moire_program::ir::{BarRed, Op, Operand, Program};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,9 +58,12 @@ pub(super) struct Scene<'a> {
 
 impl Scene<'_> {
     /// Every way to deal out phases that lets each path end as it does.
-    pub(super) fn phases(&self) -> Vec<Phases> {
+    pub(super) fn phases(&self) -> Result<Vec<Phases>, Refusal> {
         let mut out = vec![Phases::default()];
         for (object, uses) in self.objects() {
+            if object.0 == Kind::Named && uses.iter().any(|u| u.count != uses[0].count) {
+                return Err(Refusal::Unsupported("a barrier whose arrivals name different counts".into()));
+            }
             let ways = match object.0 {
                 Kind::Named => self.named(object, &uses),
                 Kind::Cluster | Kind::Warp => self.in_turn(object, &uses).into_iter().collect(),
@@ -68,7 +71,7 @@ impl Scene<'_> {
             out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         }
         out.retain(|phases| self.passable(phases));
-        out
+        Ok(out)
     }
 
     /// Whether the waits can be passed one after another: before a wait is passed, every arrival it needs has come
@@ -180,9 +183,6 @@ impl Scene<'_> {
         for p in 0..=last {
             let here: Vec<usize> = (0..uses.len()).filter(|i| phase[*i] == p).collect();
             let first = *here.first()?;
-            if here.iter().any(|i| uses[*i].count != uses[first].count) {
-                return None;
-            }
             let mut gone = Vec::new();
             let full = match (uses[first].count, instance) {
                 (Some(count), _) => here.len() as u128 == count,

@@ -233,7 +233,7 @@ impl<'a> Search<'a> {
     ) -> Result<ControlFlow<()>, Skip> {
         let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
         let scene = Scene { program: self.program, memory: &self.memory, paths: &paths };
-        let all_phases = scene.phases();
+        let all_phases = scene.phases()?;
         if all_phases.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
