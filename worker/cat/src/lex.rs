@@ -1,4 +1,4 @@
-//! Tokens of cat. Comments nest; a comment that starts with `(*|` is a declaration and kept.
+//! Tokens of cat. Comments nest; a comment that starts with `(*| switch` is a declaration and kept.
 
 use crate::error::{LoadError, Position};
 
@@ -81,7 +81,9 @@ impl<'a> Cursor<'a> {
                 self.advance(2);
                 if depth == 0 {
                     let whole = &self.text[from + 2..self.offset - 2];
-                    return Ok(whole.strip_prefix('|').map(|p| p.trim().to_owned()));
+                    let declaration =
+                        whole.strip_prefix('|').map(str::trim).filter(|p| p.starts_with("switch "));
+                    return Ok(declaration.map(str::to_owned));
                 }
             } else if let Some(c) = self.rest().chars().next() {
                 self.advance(c.len_utf8());

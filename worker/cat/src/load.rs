@@ -17,6 +17,16 @@ const CALLS: usize = 64;
 /// Function calls expanded in all.
 const EXPANSIONS: usize = 20_000;
 
+/// Expressions resolved in all, functions expanded.
+const WORK: usize = 1_000_000;
+/// Expressions being resolved inside each other, through calls.
+const NESTING: usize = 600;
+/// `let` statements, checks, `let rec` groups and switches.
+const BINDINGS: usize = 2_000;
+const CHECKS: usize = 500;
+const GROUPS: usize = 64;
+const SWITCHES: usize = 64;
+
 /// Where `include` finds files; the caller decides what may be read.
 pub trait Library {
     /// The text of a file, or `None`.
@@ -48,6 +58,9 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
         includes: 0,
         calls: 0,
         expansions: 0,
+        bindings: 0,
+        work: 0,
+        nesting: 0,
     };
     loader.file(name, text)?;
     loader.unknown_variants(name)?;
@@ -78,6 +91,9 @@ struct Loader<'a> {
     includes: usize,
     calls: usize,
     expansions: usize,
+    bindings: usize,
+    work: usize,
+    nesting: usize,
 }
 
 type Loaded<T> = Result<T, LoadError>;
@@ -93,7 +109,19 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// An error once `count` has reached `limit`.
+    fn limit(file: &str, at: Position, count: usize, limit: usize, what: &str) -> Loaded<()> {
+        if count < limit {
+            return Ok(());
+        }
+        Err(LoadError::new(file, at, format!("a model may have at most {limit} {what}")))
+    }
+
     fn statement(&mut self, file: &str, statement: &Statement) -> Loaded<()> {
+        if let StatementKind::Let { bindings, .. } = &statement.kind {
+            self.bindings += bindings.len();
+            Self::limit(file, statement.at, self.bindings, BINDINGS, "definitions")?;
+        }
         match &statement.kind {
             StatementKind::Switch(text) => self.switch(file, statement.at, text),
             StatementKind::Include(path) => self.include(file, statement.at, path),
@@ -137,6 +165,7 @@ impl Loader<'_> {
 
     /// `switch Q6 = A | B | C default A contests B : one line`
     fn switch(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
+        Self::limit(file, at, self.model.switches.len(), SWITCHES, "switches")?;
         let bad = || {
             LoadError::new(file, at, "this declaration is not understood")
                 .hint("write `(*| switch NAME = A | B default A contests B : what it is *)`")
@@ -205,6 +234,7 @@ impl Loader<'_> {
     }
 
     fn recursive(&mut self, file: &str, bindings: &[Binding]) -> Loaded<()> {
+        Self::limit(file, bindings[0].at, self.model.groups.len(), GROUPS, "recursive definitions")?;
         let group = u32::try_from(self.model.groups.len()).unwrap_or(u32::MAX);
         self.model.groups.push(Vec::new());
         let mut env = (*self.env).clone();
@@ -252,6 +282,7 @@ impl Loader<'_> {
         expr: &Expr,
         name: Option<&str>,
     ) -> Loaded<()> {
+        Self::limit(file, expr.at, self.model.checks.len(), CHECKS, "checks")?;
         let node = self.expr(file, expr)?;
         let facts = self.model.facts(node);
         if facts.ty == Type::Set && property != Property::Empty {
@@ -319,6 +350,22 @@ impl Loader<'_> {
     }
 
     fn expr(&mut self, file: &str, e: &Expr) -> Loaded<NodeId> {
+        self.work += 1;
+        Self::limit(file, e.at, self.work, WORK, "operations, its functions expanded")?;
+        Self::limit(
+            file,
+            e.at,
+            self.nesting,
+            NESTING,
+            "operations inside each other, its functions expanded",
+        )?;
+        self.nesting += 1;
+        let result = self.resolve(file, e);
+        self.nesting -= 1;
+        result
+    }
+
+    fn resolve(&mut self, file: &str, e: &Expr) -> Loaded<NodeId> {
         let at = e.at;
         match &e.kind {
             ExprKind::Name(name) => self.name(file, at, name),

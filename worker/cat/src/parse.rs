@@ -2,7 +2,7 @@
 
 use crate::error::{LoadError, Position};
 use crate::lex::{Token, lex};
-use crate::syntax::{Binding, Expr, ExprKind, Property, Statement, StatementKind, VariantTest};
+use crate::syntax::{Binding, Expr, ExprKind, HEIGHT, Property, Statement, StatementKind, VariantTest};
 
 /// Bytes of one file; published models are below 20 KiB.
 const TEXT_BYTES: usize = 1 << 20;
@@ -25,6 +25,20 @@ const KEYWORDS: [&str; 15] = [
     "else",
     "show",
     "unshow",
+];
+
+/// Words of herd's language that are not read here.
+const UNSUPPORTED: [&str; 10] = [
+    "with",
+    "procedure",
+    "call",
+    "forall",
+    "match",
+    "enum",
+    "instructions",
+    "try",
+    "undefined_unless",
+    "assert",
 ];
 
 /// The statements of a file. A leading model name (`PTX`, `"title"`) is skipped.
@@ -109,7 +123,7 @@ impl Parser<'_> {
     fn title(&mut self) {
         let is_title = match self.peek() {
             Token::Text(_) => true,
-            Token::Name(n) => !KEYWORDS.contains(&n.as_str()),
+            Token::Name(n) => !KEYWORDS.contains(&n.as_str()) && !UNSUPPORTED.contains(&n.as_str()),
             _ => false,
         };
         self.next += usize::from(is_title);
@@ -122,10 +136,8 @@ impl Parser<'_> {
             self.next += 1;
             out.push(Statement { at, kind: StatementKind::Switch(text) });
         } else if self.keyword("include") {
-            let Token::Text(path) = self.take() else {
-                self.next -= 1;
-                return self.error("a file name in quotes");
-            };
+            let Token::Text(path) = self.peek().clone() else { return self.error("a file name in quotes") };
+            self.next += 1;
             out.push(Statement { at, kind: StatementKind::Include(path) });
         } else if self.keyword("let") {
             out.push(Statement { at, kind: self.bindings()? });
@@ -188,6 +200,12 @@ impl Parser<'_> {
             Property::Irreflexive
         } else if self.keyword("empty") {
             Property::Empty
+        } else if let Token::Name(n) = self.peek()
+            && UNSUPPORTED.contains(&n.as_str())
+        {
+            let message = format!("`{n}` is not supported");
+            let hint = "orders such as co are chosen by the engine; supported are let, checks, flag, include, if and show";
+            return Err(LoadError::new(self.file, self.at(), message).hint(hint));
         } else {
             return self.error("`let`, `include`, `acyclic`, `irreflexive`, `empty` or `flag`");
         };
@@ -230,12 +248,17 @@ impl Parser<'_> {
             return self.error("`else`");
         }
         let no = self.expr()?;
-        Ok(Expr { at, kind: ExprKind::If(test, Box::new(yes), Box::new(no)) })
+        self.build(at, yes.height.max(no.height), ExprKind::If(test, Box::new(yes), Box::new(no)))
     }
 
     fn variant_or(&mut self) -> Parsed<VariantTest> {
         let mut test = self.variant_and()?;
+        let mut chain = 0usize;
         while self.symbol("||") {
+            chain += 1;
+            if chain > DEPTH {
+                return self.error("a shorter condition");
+            }
             test = VariantTest::Or(Box::new(test), Box::new(self.variant_and()?));
         }
         Ok(test)
@@ -243,7 +266,12 @@ impl Parser<'_> {
 
     fn variant_and(&mut self) -> Parsed<VariantTest> {
         let mut test = self.variant_atom()?;
+        let mut chain = 0usize;
         while self.symbol("&&") {
+            chain += 1;
+            if chain > DEPTH {
+                return self.error("a shorter condition");
+            }
             test = VariantTest::And(Box::new(test), Box::new(self.variant_atom()?));
         }
         Ok(test)
@@ -260,12 +288,12 @@ impl Parser<'_> {
                 p.expect(")")?;
                 return Ok(test);
             }
-            match p.take() {
-                Token::Text(t) => Ok(VariantTest::Is(at, t)),
-                _ => {
-                    p.next -= 1;
-                    p.error("a variant in quotes, such as \"Q6=B\"")
-                }
+            match p.peek() {
+                Token::Text(_) => match p.take() {
+                    Token::Text(t) => Ok(VariantTest::Is(at, t)),
+                    _ => p.error("a variant"),
+                },
+                _ => p.error("a variant in quotes, such as \"Q6=B\""),
             }
         })
     }
@@ -277,15 +305,11 @@ impl Parser<'_> {
             return self.unary();
         }
         let mut left = self.binary(level + 1)?;
-        let mut chain = 0usize;
         while *self.peek() == Token::Symbol(OPERATORS[level]) {
-            chain += 1;
-            if chain > 4 * DEPTH {
-                return self.error("fewer operators in a row; name parts with `let`");
-            }
             let at = self.at();
             self.next += 1;
             let right = self.binary(level + 1)?;
+            let height = left.height.max(right.height);
             let (a, b) = (Box::new(left), Box::new(right));
             let kind = match level {
                 0 => ExprKind::Union(a, b),
@@ -294,7 +318,7 @@ impl Parser<'_> {
                 3 => ExprKind::Inter(a, b),
                 _ => ExprKind::Cross(a, b),
             };
-            left = Expr { at, kind };
+            left = self.build(at, height, kind)?;
         }
         Ok(left)
     }
@@ -302,16 +326,14 @@ impl Parser<'_> {
     fn unary(&mut self) -> Parsed<Expr> {
         let at = self.at();
         if self.symbol("~") {
-            return self.deeper(|p| Ok(Expr { at, kind: ExprKind::Complement(Box::new(p.unary()?)) }));
+            return self.deeper(|p| {
+                let inner = p.unary()?;
+                p.build(at, inner.height, ExprKind::Complement(Box::new(inner)))
+            });
         }
         let mut expr = self.atom()?;
-        let mut chain = 0usize;
         loop {
-            let at = self.at();
-            chain += 1;
-            if chain > DEPTH {
-                return self.error("fewer postfix operators in a row");
-            }
+            let (at, height) = (self.at(), expr.height);
             let boxed = |e: Expr| Box::new(e);
             let kind = if self.symbol("^-1") {
                 ExprKind::Inverse(boxed(expr))
@@ -324,7 +346,7 @@ impl Parser<'_> {
             } else {
                 return Ok(expr);
             };
-            expr = Expr { at, kind };
+            expr = self.build(at, height, kind)?;
         }
     }
 
@@ -354,10 +376,10 @@ impl Parser<'_> {
         if self.symbol("[") {
             let inner = self.expr()?;
             self.expect("]")?;
-            return Ok(Expr { at, kind: ExprKind::Lift(Box::new(inner)) });
+            return self.build(at, inner.height, ExprKind::Lift(Box::new(inner)));
         }
         if self.symbol("0") || (self.symbol("{") && self.symbol("}")) {
-            return Ok(Expr { at, kind: ExprKind::Zero });
+            return self.build(at, 0, ExprKind::Zero);
         }
         let name = self.name().or_else(|_| self.error("an expression"))?;
         if self.symbol("(") {
@@ -366,8 +388,27 @@ impl Parser<'_> {
                 arguments.push(self.expr()?);
             }
             self.expect(")")?;
-            return Ok(Expr { at, kind: ExprKind::Call(name, arguments) });
+            return self.call(at, name, arguments);
         }
-        Ok(Expr { at, kind: ExprKind::Name(name) })
+        if matches!(self.peek(), Token::Name(n) if !KEYWORDS.contains(&n.as_str())) {
+            let (at, argument) = (self.at(), self.name()?);
+            let argument = self.build(at, 0, ExprKind::Name(argument))?;
+            return self.call(at, name, vec![argument]);
+        }
+        self.build(at, 0, ExprKind::Name(name))
+    }
+
+    fn call(&self, at: Position, name: String, arguments: Vec<Expr>) -> Parsed<Expr> {
+        let height = arguments.iter().map(|a| a.height).max().unwrap_or(0);
+        self.build(at, height, ExprKind::Call(name, arguments))
+    }
+
+    /// An expression over operands of a height.
+    fn build(&self, at: Position, operands: u16, kind: ExprKind) -> Parsed<Expr> {
+        if operands == HEIGHT {
+            let message = format!("an expression may have at most {HEIGHT} operators inside each other");
+            return Err(LoadError::new(self.file, at, message).hint("name its parts with `let`"));
+        }
+        Ok(Expr { at, kind, height: operands + 1 })
     }
 }

@@ -69,7 +69,12 @@ pub struct Expr {
     pub at: Position,
     /// What it is.
     pub kind: ExprKind,
+    /// Operators on the longest way down, at most [`HEIGHT`].
+    pub height: u16,
 }
+
+/// Greatest height of an expression: passes over it recurse this deep.
+pub const HEIGHT: u16 = 400;
 
 /// Kinds of expression.
 #[derive(Clone, Debug, PartialEq)]
