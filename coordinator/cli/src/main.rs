@@ -1,2 +1,38 @@
-//! The one binary.
-fn main() {}
+//! The one binary: arguments in, exit code out.
+
+#![allow(clippy::print_stdout, reason = "this crate alone talks to people")]
+
+mod args;
+mod cmd;
+mod exit;
+mod input;
+mod show;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => {
+            let code = if e.use_stderr() { exit::USAGE } else { exit::CLEAN };
+            // A closed pipe is not worth a word.
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let result = match cli.command {
+        args::Command::Check(a) => cmd::check::run(&a),
+        args::Command::Test(a) => cmd::test::run(&a),
+        args::Command::Models(a) => cmd::models::run(&a),
+        args::Command::Doctor => cmd::doctor::run(),
+        args::Command::Completions { shell } => cmd::completions(shell),
+    };
+    ExitCode::from(result.unwrap_or_else(|error| {
+        match error.downcast_ref::<std::io::Error>() {
+            Some(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
+            _ => eprintln!("moire: {error:#}"),
+        }
+        exit::USAGE
+    }))
+}

@@ -1,0 +1,45 @@
+//! `moire models`: what the models are and what they leave open.
+
+use crate::args::Models;
+use crate::exit;
+use crate::input::{load_model, variants};
+use anyhow::Result;
+use moire_cat::vocabulary::{rels, sets};
+use moire_cat::{Variants, builtin};
+
+pub(crate) fn run(args: &Models) -> Result<u8> {
+    match args {
+        Models::List => list(),
+        Models::Show { model } => {
+            let loaded = load_model(&model.model, &variants(&model.variants)?)?;
+            println!("{}", loaded.canonical_text());
+            println!("Checks, and what the explorer does with them:\n{}", loaded.explain());
+            if !loaded.switches().is_empty() {
+                println!("Switches:");
+            }
+            for s in loaded.switches() {
+                let value = loaded.variant(&s.name).unwrap_or_default();
+                let contests = if s.contesting.is_empty() { "baseline".into() } else { format!("contests {}", s.contesting.join("/")) };
+                println!("  {:4} = {value} (default {}, {contests}) {}", s.name, s.default, s.doc);
+            }
+            println!("\nBase sets:");
+            for (name, meaning) in sets::ALL {
+                println!("  {name:20} {meaning}");
+            }
+            println!("\nBase relations:");
+            for (name, meaning) in rels::ALL {
+                println!("  {name:20} {meaning}");
+            }
+            Ok(exit::CLEAN)
+        }
+    }
+}
+
+fn list() -> Result<u8> {
+    for name in builtin::names() {
+        let model = builtin::load(name, &Variants::new())?;
+        let switches: Vec<&str> = model.switches().iter().map(|s| s.name.as_str()).collect();
+        println!("{name:8} {} checks, switches {}", model.checks().len(), switches.join(" "));
+    }
+    Ok(exit::CLEAN)
+}

@@ -1,0 +1,173 @@
+//! `moire test`: every program of a folder that has an expectation.
+//!
+//! Two layouts: an outside suite (`expected.csv` with file, model, property, expected; rows of `debated.csv` never
+//! gate), or our own (`NAME.expected` beside `NAME.litmus`, one line a model: model, executions, blocked, verdicts).
+
+use crate::args::Test;
+use crate::exit;
+use crate::input::{load_model, read_program};
+use anyhow::{Context, Result, bail};
+use moire_cat::{Model, Variants};
+use moire_explore::Limits;
+use moire_explore::judge::{Judgement, Questions, judge};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    models: BTreeMap<String, Model>,
+    judged: BTreeMap<(PathBuf, String), Judgement>,
+}
+
+pub(crate) fn run(args: &Test) -> Result<u8> {
+    let dir = &args.dir;
+    if !dir.is_dir() {
+        bail!("{} is not a folder", dir.display());
+    }
+    let mut tally = Tally::default();
+    if dir.join("expected.csv").is_file() {
+        suite(args, &mut tally)?;
+    } else {
+        own(dir, &mut tally)?;
+    }
+    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
+    if tally.passed + tally.failed == 0 {
+        bail!("{} holds no program with an expectation (expected.csv, or NAME.expected beside NAME.litmus)", dir.display());
+    }
+    Ok(if tally.failed > 0 { exit::FINDING } else { exit::CLEAN })
+}
+
+fn rows(path: &Path) -> Result<Vec<Vec<String>>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().skip(1).filter(|l| !l.trim().is_empty()).map(|l| l.splitn(4, ',').map(|w| w.trim().to_owned()).collect()).collect())
+}
+
+/// The shipped model a suite's own name stands for.
+fn ours(theirs: &str) -> Option<&'static str> {
+    match theirs {
+        "ptx-v6.0" => Some("ptx-6.0"),
+        "ptx-v7.5" | "mixedproxy-alloy(ptx7.5)" => Some("ptx-7.5"),
+        _ => None,
+    }
+}
+
+fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
+    let debated = args.dir.join("debated.csv");
+    let debated: BTreeSet<String> =
+        if debated.is_file() { rows(&debated)?.into_iter().filter_map(|r| r.into_iter().next()).collect() } else { BTreeSet::new() };
+    for row in rows(&args.dir.join("expected.csv"))? {
+        let [file, model, property, expected] = &row[..] else { bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len()) };
+        let disputed = debated.contains(file);
+        let Some(name) = ours(model).filter(|_| !disputed || args.debated) else {
+            tally.skipped += 1;
+            continue;
+        };
+        let newest = name == "ptx-7.5";
+        for name in std::iter::once(name.to_owned()).chain(args.also.iter().filter(|_| newest).cloned()) {
+            let judgement = tally.judge(&args.dir.join(file), &name)?;
+            let got = answer(judgement, property);
+            match (got == *expected, disputed) {
+                (true, _) => tally.passed += 1,
+                (false, true) => {
+                    tally.skipped += 1;
+                    eprintln!("disputed {file} {property} under {name}: published {expected}, here {got}");
+                }
+                (false, false) => {
+                    tally.failed += 1;
+                    println!("FAILED {file} {property} under {name}: expected {expected}, got {got}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Tally {
+    fn model(&mut self, name: &str) -> Result<&Model> {
+        if !self.models.contains_key(name) {
+            self.models.insert(name.to_owned(), load_model(name, &Variants::new())?);
+        }
+        Ok(&self.models[name])
+    }
+
+    fn judge(&mut self, file: &Path, model: &str) -> Result<&Judgement> {
+        let key = (file.to_owned(), model.to_owned());
+        if !self.judged.contains_key(&key) {
+            let source = read_program(file)?;
+            let questions = Questions { witnesses: false, conditions_only: true };
+            let judgement = judge(&source.program, self.model(model)?, &Limits::default(), questions);
+            self.judged.insert(key.clone(), judgement);
+        }
+        Ok(&self.judged[&key])
+    }
+}
+
+/// The answer in the vocabulary of `expected.csv`.
+fn answer(judgement: &Judgement, property: &str) -> String {
+    let abstained = judgement.verdicts.iter().find(|v| matches!(v.exit_code(), 11));
+    if let Some(v) = abstained {
+        return format!("{v:?}");
+    }
+    let kind = property.rsplit(':').next().unwrap_or(property);
+    if kind == "termination" {
+        return if judgement.hang.is_some() { "FAIL" } else { "PASS" }.into();
+    }
+    let holds = judgement.conditions.first().is_some_and(|c| c.holds);
+    match (kind, holds) {
+        ("assert", true) => "VALID",
+        ("assert", false) => "INVALID",
+        ("permit" | "check", true) => "SAT",
+        ("permit" | "check", false) => "UNSAT",
+        (_, true) => "PASS",
+        (_, false) => "FAIL",
+    }
+    .into()
+}
+
+/// All files below `dir`, sorted.
+fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<std::io::Result<_>>()?;
+    entries.sort();
+    for path in entries {
+        if path.is_dir() { walk(&path, out)? } else { out.push(path) }
+    }
+    Ok(())
+}
+
+fn own(dir: &Path, tally: &mut Tally) -> Result<()> {
+    let mut files = Vec::new();
+    walk(dir, &mut files)?;
+    for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "litmus" || e == "test")) {
+        let expected = file.with_extension("expected");
+        if !expected.is_file() {
+            tally.skipped += 1;
+            continue;
+        }
+        let text = std::fs::read_to_string(&expected).with_context(|| format!("cannot read {}", expected.display()))?;
+        let source = read_program(file)?;
+        for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let Some(model) = words.first() else { continue };
+            let questions = Questions { witnesses: false, conditions_only: false };
+            let judgement = judge(&source.program, tally.model(model)?, &Limits::default(), questions);
+            let got = own_line(model, &judgement);
+            if got.split_whitespace().eq(words.iter().copied()) {
+                tally.passed += 1;
+            } else {
+                tally.failed += 1;
+                println!("FAILED {}\n  expected {}\n  got      {got}", file.display(), words.join(" "));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One line of a `NAME.expected` file: model, executions, blocked, verdicts.
+pub(crate) fn own_line(model: &str, judgement: &Judgement) -> String {
+    let verdicts: BTreeSet<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
+    let verdicts: Vec<&str> = verdicts.into_iter().collect();
+    format!("{model} {} {} {}", judgement.summary.complete, judgement.summary.blocked, verdicts.join(","))
+}

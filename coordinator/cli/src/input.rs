@@ -1,0 +1,94 @@
+//! From names on the command line to programs and models.
+
+use anyhow::{Context, Result, anyhow, bail};
+use moire_cat::{Library, Model, Variants, builtin};
+use moire_program::ir::Program;
+use moire_program::text::{Diagnostic, Format, decode, parse};
+use std::path::{Path, PathBuf};
+
+/// A program with the text it came from.
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) program: Program,
+}
+
+/// A text that is no program; printed with the line it is about.
+#[derive(Debug)]
+pub(crate) struct Rejected {
+    pub(crate) file: String,
+    pub(crate) diagnostic: Diagnostic,
+    line: String,
+}
+
+impl std::fmt::Display for Rejected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let d = &self.diagnostic;
+        writeln!(f, "{}:{}:{}: error: {}", self.file, d.line, d.column, d.message)?;
+        if !self.line.is_empty() {
+            let margin = d.line.to_string();
+            writeln!(f, "{margin} | {}", self.line)?;
+            let lead: String =
+                self.line.chars().take((d.column as usize).saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            writeln!(f, "{} | {lead}^", " ".repeat(margin.len()))?;
+        }
+        match &d.hint {
+            Some(hint) => write!(f, "  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// Reads a program file in any of the formats.
+pub(crate) fn read_program(path: &Path) -> Result<Source> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    parse_program(&name, &bytes)
+}
+
+/// Parses the bytes of a program.
+pub(crate) fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
+    let reject = |text: &str, diagnostic: Diagnostic| {
+        let line = text.lines().nth((diagnostic.line as usize).saturating_sub(1)).unwrap_or_default();
+        let line: String = line.chars().take(200).collect();
+        anyhow!(Rejected { file: name.to_owned(), diagnostic, line })
+    };
+    let text = decode(bytes).map_err(|e| reject("", e.0))?;
+    let program = parse(text, Format::detect(name, text)).map_err(|e| reject(text, e.0))?;
+    Ok(Source { name: name.to_owned(), program })
+}
+
+/// Looks for included files among the shipped ones, then beside the file that includes them.
+struct Beside(PathBuf);
+
+impl Library for Beside {
+    fn open(&self, name: &str) -> Option<String> {
+        let plain = Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
+        builtin::Shipped.open(name).or_else(|| plain.then(|| std::fs::read_to_string(self.0.join(name)).ok()).flatten())
+    }
+}
+
+/// Loads `ptx`, `sc`, .. or a file that ends in `.cat`, with its switches set.
+pub(crate) fn load_model(name: &str, variants: &Variants) -> Result<Model> {
+    if !name.ends_with(".cat") {
+        return Ok(builtin::load(name, variants)?);
+    }
+    let path = Path::new(name);
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read the model {name}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name}: a model must be UTF-8 text"))?;
+    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+    Ok(moire_cat::load(name, &text, &Beside(folder), variants)?)
+}
+
+/// `Q6=B` words as switch values.
+pub(crate) fn variants(words: &[String]) -> Result<Variants> {
+    let mut out = Variants::new();
+    for word in words {
+        let Some((name, value)) = word.split_once('=') else {
+            bail!("`{word}` is no switch setting; write NAME=VALUE, for example Q6=B");
+        };
+        out.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(out)
+}
