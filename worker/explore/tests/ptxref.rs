@@ -45,8 +45,11 @@ impl Setting {
         let known = ["Q1", "Q6", "Q7", "Q10", "Q11", "Q12", "Q14", "Q15", "Q16"];
         let mut switches = Vec::new();
         for s in plain.switches().iter().filter(|s| known.contains(&s.name.as_str())) {
-            if d.chance(20) {
-                switches.push((s.name.clone(), s.values[d.below(s.values.len())].clone()));
+            let value = s.values[d.below(s.values.len())].clone();
+            // The script calls SC-per-location as 6.0 has it `W`, its default there.
+            let own_word = theirs == "ptx-6.0" && s.name == "Q12" && value == "A";
+            if d.chance(20) && !own_word {
+                switches.push((s.name.clone(), value));
             }
         }
         Setting { name, theirs, switches }
