@@ -6,7 +6,7 @@
 //! trace, unless both arms only touch registers. Loops that may spin stop at a *gate* in front of each iteration.
 
 use crate::event::*;
-use crate::flow::{Flow, defines, register_only};
+use crate::flow::{Flow, defines, register_only, uses};
 use crate::leaf::{arithmetic, compare, sign_extend, truncate};
 use crate::memory::{Layout, space_admits};
 use moire_program::ir::*;
@@ -188,8 +188,18 @@ impl<V: View> Machine<'_, V> {
         if let Some(guard) = instr.guard {
             let state = self.regs[guard.reg.index()];
             match state.value {
-                None if register_only(&instr.op) => {
-                    self.blur(&defines(&instr.op), state.deps);
+                // A predicated register instruction is a selection: a data dependency, whatever the predicate is.
+                value if register_only(&instr.op) => {
+                    let read = uses(instr).into_iter().chain(defines(&instr.op));
+                    let deps = read.fold(state.deps, |d, r| join(d, self.regs[r.index()].deps));
+                    match value {
+                        None => self.blur(&defines(&instr.op), deps),
+                        Some(v) if (v != 0) != guard.negated => self.registers(&instr.op),
+                        Some(_) => {}
+                    }
+                    for r in defines(&instr.op) {
+                        self.regs[r.index()].deps = deps;
+                    }
                     return Step::Next;
                 }
                 None => return self.branch_on_pending(flow, pc, state.deps),
@@ -277,7 +287,7 @@ impl<V: View> Machine<'_, V> {
                 let (a, b) = (self.operand(*a), self.operand(*b));
                 let chosen = p.value.map(|p| if p != 0 { a } else { b });
                 let value = chosen.and_then(|c| c.value).map(|v| truncate(v, ty.bytes() * 8));
-                let deps = join(p.deps, chosen.map_or(join(a.deps, b.deps), |c| c.deps));
+                let deps = join(p.deps, join(a.deps, b.deps));
                 self.regs[dst.index()] = RegState { value, deps };
             }
             _ => {}

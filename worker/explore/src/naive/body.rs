@@ -203,7 +203,19 @@ impl Runner<'_> {
             if s.events.len() > 100 {
                 return Err(Refusal::TooMany("events of a thread"));
             }
-            if !self.guarded(&mut s, instr) {
+            let more = self.selection(&s, instr);
+            let runs = self.guarded(&mut s, instr);
+            if matches!(instr.op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. }) {
+                if runs {
+                    self.simple(&mut s, instr)?;
+                }
+                for target in super::flow::targets(&instr.op) {
+                    s.regs[target.index()].1 |= more;
+                }
+                s.pc += 1;
+                continue;
+            }
+            if !runs {
                 s.pc += 1;
                 continue;
             }
@@ -230,13 +242,27 @@ impl Runner<'_> {
         }
     }
 
-    /// Evaluates the guard. It is a branch around its instruction: what follows is control dependent on it.
+    /// Evaluates the guard. In front of a register instruction it selects between the old and the new value, a data
+    /// dependency; otherwise it is a branch around its instruction, and what follows is control dependent on it.
     fn guarded(&self, s: &mut State, instr: &Instr) -> bool {
         let Some(Guard { reg, negated }) = instr.guard else { return true };
         let (value, deps) = s.regs[reg.index()];
-        s.control |= deps;
-        s.open.push((deps, self.flow.meets[s.pc]));
+        let selects = matches!(instr.op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. });
+        if !selects {
+            s.control |= deps;
+            s.open.push((deps, self.flow.meets[s.pc]));
+        }
         (value != 0) != negated
+    }
+
+    /// What a register instruction under a guard adds to the dependencies of its target.
+    fn selection(&self, s: &State, instr: &Instr) -> Events {
+        let old = super::flow::targets(&instr.op).iter().fold(0, |d, r| d | s.regs[r.index()].1);
+        instr.guard.map_or(0, |g| old | s.regs[g.reg.index()].1 | self.operands(s, &instr.op))
+    }
+
+    fn operands(&self, s: &State, op: &Op) -> Events {
+        super::flow::read_registers(op).iter().fold(0, |d, r| d | s.regs[r.index()].1)
     }
 
     /// Whether the path ends here: it spins, or has gone round too often.

@@ -90,7 +90,7 @@ pub(super) fn targets(op: &Op) -> Vec<Reg> {
 }
 
 /// Registers an instruction reads, its guard aside.
-fn read_registers(op: &Op) -> Vec<Reg> {
+pub(super) fn read_registers(op: &Op) -> Vec<Reg> {
     let mut operands = Vec::new();
     let mut more = Vec::new();
     match op {
