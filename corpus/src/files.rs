@@ -1,0 +1,145 @@
+//! The directory of a store: lock, format file, ballast, content-addressed files, moving aside.
+//!
+//! `FORMAT` names the version; `LOCK` is held by one process and names its pid; `ballast` is a disk reserve;
+//! `bundles/ab/HASH` are content-addressed files. A damaged `NAME` becomes `NAME.damaged-N`.
+
+use crate::failpoints;
+use crate::record::Hash;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) const LOG: &str = "findings.log";
+pub(crate) const INDEX: &str = "index";
+pub(crate) const MARKER: &str = "index.clean";
+pub(crate) const FORMAT_FILE: &str = "FORMAT";
+pub(crate) const BUNDLES: &str = "bundles";
+const LOCK: &str = "LOCK";
+const BALLAST: &str = "ballast";
+
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Writes a file so that it is either old or new after a crash.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    let temp = PathBuf::from(name);
+    let mut file = File::create(&temp)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temp, path)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// A free name `NAME.damaged-N` beside `path`.
+pub(crate) fn aside_name(path: &Path) -> PathBuf {
+    let base = path.to_string_lossy();
+    (1u64..).map(|n| PathBuf::from(format!("{base}.damaged-{n}"))).find(|p| !p.exists()).unwrap_or_default()
+}
+
+/// Moves a damaged file or folder aside; returns its new name.
+pub(crate) fn move_aside(path: &Path) -> io::Result<PathBuf> {
+    let to = aside_name(path);
+    fs::rename(path, &to)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+    Ok(to)
+}
+
+/// The lock, or the pid that holds it.
+pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, String>> {
+    let path = dir.join(LOCK);
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {
+            failpoints::hit(failpoints::LOCK)?;
+            file.set_len(0)?;
+            // The pid only serves the message; a disk too full for it must not keep the store shut.
+            let _ = writeln!(file, "{}", std::process::id());
+            Ok(Ok(file))
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = Vec::new();
+            file.take(32).read_to_end(&mut pid)?;
+            Ok(Err(String::from_utf8_lossy(&pid).trim().to_owned()))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Creates the ballast if it is absent or short. Written, not sparse: it must own its blocks.
+pub(crate) fn reserve(dir: &Path, bytes: u64) -> io::Result<()> {
+    let path = dir.join(BALLAST);
+    if fs::metadata(&path).is_ok_and(|m| m.len() == bytes) {
+        return Ok(());
+    }
+    let fill = || {
+        let mut file = File::create(&path)?;
+        io::copy(&mut io::repeat(0xb5).take(bytes), &mut file)?;
+        file.sync_all()
+    };
+    fill().inspect_err(|_| {
+        let _ = fs::remove_file(&path);
+    })
+}
+
+/// Gives the ballast's blocks back to the file system.
+pub(crate) fn release(dir: &Path) -> io::Result<()> {
+    fs::remove_file(dir.join(BALLAST))?;
+    sync_dir(dir)
+}
+
+pub(crate) fn bundle_path(dir: &Path, hash: &Hash) -> PathBuf {
+    let hex = hash.to_string();
+    dir.join(BUNDLES).join(&hex[..2]).join(hex)
+}
+
+/// Stores `bytes` under their hash; durable when it returns.
+pub(crate) fn put_bundle(dir: &Path, bytes: &[u8]) -> io::Result<Hash> {
+    let hash = Hash::of(bytes);
+    let path = bundle_path(dir, &hash);
+    if fs::read(&path).is_ok_and(|old| old == bytes) {
+        return Ok(hash);
+    }
+    if path.exists() {
+        move_aside(&path)?;
+    }
+    let folder = path.parent().unwrap_or(dir);
+    fs::create_dir_all(folder)?;
+    sync_dir(&dir.join(BUNDLES))?;
+    sync_dir(dir)?;
+    failpoints::hit(failpoints::BUNDLE_TEMP)?;
+    let temp = path.with_extension("tmp");
+    let mut file = File::create(&temp)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    failpoints::hit(failpoints::BUNDLE_RENAME)?;
+    fs::rename(&temp, &path)?;
+    failpoints::hit(failpoints::BUNDLE_AFTER)?;
+    sync_dir(folder)?;
+    Ok(hash)
+}
+
+/// Every stored bundle file with its name's hash, sorted; temporary and moved files are skipped.
+pub(crate) fn bundles(dir: &Path) -> io::Result<Vec<(Hash, PathBuf)>> {
+    let mut out = Vec::new();
+    let root = dir.join(BUNDLES);
+    if !root.exists() {
+        return Ok(out);
+    }
+    for folder in fs::read_dir(root)? {
+        let folder = folder?.path();
+        if !folder.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(folder)? {
+            let path = file?.path();
+            if let Some(hash) = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.parse().ok()) {
+                out.push((hash, path));
+            }
+        }
+    }
+    out.sort();
+    Ok(out)
+}

@@ -1,0 +1,121 @@
+//! sled as a rebuildable index: the only module that names it.
+//!
+//! sled's flush does not promise a file sync, and version 0.34 may panic on damaged files. So its files are
+//! used again only if a marker, written at a clean close, matches their checksum and the log's generation and
+//! length; otherwise they are rebuilt from the log. Calls are fenced against panics.
+
+use crate::failpoints;
+use crate::files::{INDEX, MARKER, sync_dir, write_atomically};
+use crate::log::Op;
+use crate::record::Hash;
+use std::fs::{self, File};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+pub(crate) struct Index {
+    db: sled::Db,
+}
+
+fn fenced<T>(call: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(|e| e.to_string()),
+        Err(_) => Err("sled stopped with a panic".to_owned()),
+    }
+}
+
+/// What the marker says about the files on disk.
+pub(crate) enum Trust {
+    /// The files are those of a clean close at this log.
+    Clean,
+    /// No marker: the last close was not clean.
+    Stale,
+    /// A marker that does not fit.
+    Mismatch,
+}
+
+fn checksum(dir: &Path) -> io::Result<Hash> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> io::Result<()> {
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            if path.is_dir() { walk(&path, out)? } else { out.push(path) }
+        }
+        Ok(())
+    }
+    let mut paths = Vec::new();
+    walk(dir, &mut paths)?;
+    paths.sort();
+    let mut hasher = blake3::Hasher::new();
+    for path in paths {
+        let name = path.strip_prefix(dir).unwrap_or(&path).to_string_lossy().into_owned();
+        hasher.update(name.as_bytes()).update(&[0]);
+        hasher.update(&fs::metadata(&path)?.len().to_le_bytes());
+        hasher.update_reader(File::open(&path)?)?;
+    }
+    Ok(Hash(*hasher.finalize().as_bytes()))
+}
+
+fn marker(dir: &Path, generation: u64, len: u64) -> io::Result<String> {
+    Ok(format!("moire-index 1 {generation} {len} {}\n", checksum(&dir.join(INDEX))?))
+}
+
+pub(crate) fn trust(dir: &Path, generation: u64, len: u64) -> Trust {
+    if !dir.join(MARKER).exists() {
+        return Trust::Stale;
+    }
+    match (fs::read_to_string(dir.join(MARKER)), marker(dir, generation, len)) {
+        (Ok(found), Ok(expected)) if found == expected => Trust::Clean,
+        _ => Trust::Mismatch,
+    }
+}
+
+/// Declares the index files trustworthy; only after they are closed.
+pub(crate) fn mark_clean(dir: &Path, generation: u64, len: u64) -> io::Result<()> {
+    for entry in fs::read_dir(dir.join(INDEX))? {
+        let path = entry?.path();
+        if path.is_file() {
+            File::open(path)?.sync_all()?;
+        }
+    }
+    sync_dir(&dir.join(INDEX))?;
+    write_atomically(&dir.join(MARKER), marker(dir, generation, len)?.as_bytes())
+}
+
+impl Index {
+    pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, String> {
+        let config = sled::Config::new()
+            .path(dir.join(INDEX))
+            .cache_capacity(cache_bytes)
+            .flush_every_ms(None)
+            .mode(sled::Mode::HighThroughput);
+        Ok(Self { db: fenced(|| config.open())? })
+    }
+    pub(crate) fn apply(&self, ops: impl IntoIterator<Item = Op>) -> Result<(), String> {
+        let mut batch = sled::Batch::default();
+        for (key, value) in ops {
+            match value {
+                Some(value) => batch.insert(key, value),
+                None => batch.remove(key),
+            }
+        }
+        fenced(|| self.db.apply_batch(batch))
+    }
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        Ok(fenced(|| self.db.get(key))?.map(|v| v.to_vec()))
+    }
+    /// All pairs under a prefix, in key order.
+    pub(crate) fn scan(
+        &self,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
+        let mut pairs = self.db.scan_prefix(prefix);
+        std::iter::from_fn(move || fenced(|| pairs.next().transpose()).transpose())
+            .map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())))
+    }
+    /// Writes everything to the files and closes them.
+    pub(crate) fn close(self) -> Result<(), String> {
+        failpoints::hit(failpoints::FLUSH).map_err(|e| e.to_string())?;
+        fenced(|| self.db.flush())?;
+        catch_unwind(AssertUnwindSafe(|| drop(self.db))).map_err(|_| "sled stopped with a panic".to_owned())
+    }
+}

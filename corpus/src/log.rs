@@ -1,0 +1,226 @@
+//! The log: frames of key-value operations, the truth of the store.
+//!
+//! Header (24 bytes): `MOIRELOG`, version u32, generation u64, crc32c u32 of the bytes before it. Frame:
+//! `MoFr`, payload length u32, crc32c u32 (of sequence and payload), sequence u64, payload. Payload: per operation
+//! key length u16, key, value length u32 (`u32::MAX` = removed), value. Little endian. A frame is one commit:
+//! whole or absent. Replay is idempotent: operations state results, not changes.
+
+use crate::files::sync_dir;
+use crate::{BATCH_BYTES_MAX, FORMAT, VALUE_BYTES_MAX, failpoints};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+/// Key, and its new value (`None`: removed).
+pub(crate) type Op = (Vec<u8>, Option<Vec<u8>>);
+
+const MAGIC: &[u8; 8] = b"MOIRELOG";
+const FRAME: &[u8; 4] = b"MoFr";
+pub(crate) const HEADER_BYTES: usize = 24;
+const FRAME_BYTES: usize = 20;
+const KEY_BYTES_MAX: usize = 512;
+
+/// What the first bytes of a log say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    Good { generation: u64 },
+    Version(u32),
+    Damaged,
+}
+
+pub(crate) struct Frame {
+    pub(crate) sequence: u64,
+    pub(crate) payload: Range<usize>,
+}
+
+/// A log image, read without trusting it.
+pub(crate) struct Scan {
+    pub(crate) header: Header,
+    pub(crate) frames: Vec<Frame>,
+    /// Bytes that belong to no intact frame, with intact frames after them.
+    pub(crate) damaged: Vec<Range<usize>>,
+    /// End of the last intact frame: what follows is a torn tail.
+    pub(crate) end: usize,
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn long(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+fn header(bytes: &[u8]) -> Header {
+    let checked = || {
+        let (version, generation, crc) = (word(bytes, 8)?, long(bytes, 12)?, word(bytes, 20)?);
+        (bytes.starts_with(MAGIC) && crc32c::crc32c(&bytes[..20]) == crc).then_some((version, generation))
+    };
+    match checked() {
+        Some((FORMAT, generation)) => Header::Good { generation },
+        Some((version, _)) => Header::Version(version),
+        None => Header::Damaged,
+    }
+}
+
+fn frame(bytes: &[u8], at: usize) -> Option<Frame> {
+    if bytes.get(at..at + 4)? != FRAME {
+        return None;
+    }
+    let (len, crc, sequence) = (word(bytes, at + 4)? as usize, word(bytes, at + 8)?, long(bytes, at + 12)?);
+    let payload = at + FRAME_BYTES..(at + FRAME_BYTES).checked_add(len)?;
+    let good = len <= BATCH_BYTES_MAX && crc32c::crc32c(bytes.get(at + 12..payload.end)?) == crc;
+    good.then_some(Frame { sequence, payload })
+}
+
+/// Reads every intact frame; after damage, goes on at the next intact one.
+pub(crate) fn scan(bytes: &[u8]) -> Scan {
+    let mut scan = Scan { header: header(bytes), frames: Vec::new(), damaged: Vec::new(), end: 0 };
+    let mut at = HEADER_BYTES.min(bytes.len());
+    scan.end = at;
+    let mut sequence = 0;
+    while at < bytes.len() {
+        match frame(bytes, at).filter(|f| f.sequence > sequence) {
+            Some(found) => {
+                if scan.end < at {
+                    scan.damaged.push(scan.end..at);
+                }
+                sequence = found.sequence;
+                at = found.payload.end;
+                scan.end = at;
+                scan.frames.push(found);
+            }
+            None => {
+                let next = bytes[at + 1..].windows(4).position(|w| w == FRAME);
+                at = next.map_or(bytes.len(), |skip| at + 1 + skip);
+            }
+        }
+    }
+    scan
+}
+
+/// The operations of a payload; `None` when it is not one.
+pub(crate) fn decode(payload: &[u8]) -> Option<Vec<Op>> {
+    let mut ops = Vec::new();
+    let mut at = 0;
+    while at < payload.len() {
+        let key_len = usize::from(u16::from_le_bytes(payload.get(at..at + 2)?.try_into().ok()?));
+        let key = payload.get(at + 2..at + 2 + key_len)?.to_vec();
+        at += 2 + key_len;
+        let len = word(payload, at)?;
+        at += 4;
+        let value = if len == u32::MAX {
+            None
+        } else {
+            let value = payload.get(at..at.checked_add(len as usize)?)?;
+            at += value.len();
+            Some(value.to_vec())
+        };
+        if key.len() > KEY_BYTES_MAX || value.as_ref().is_some_and(|v| v.len() > VALUE_BYTES_MAX) {
+            return None;
+        }
+        ops.push((key, value));
+    }
+    Some(ops)
+}
+
+/// Writes operations as a payload. Keys and values are within their limits.
+pub(crate) fn encode(ops: &[Op]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (key, value) in ops {
+        assert!(key.len() <= KEY_BYTES_MAX, "keys are built by the store from bounded names");
+        out.extend_from_slice(&u16::try_from(key.len()).expect("bounded above").to_le_bytes());
+        out.extend_from_slice(key);
+        match value {
+            None => out.extend_from_slice(&u32::MAX.to_le_bytes()),
+            Some(value) => {
+                let len = u32::try_from(value.len()).expect("values are at most VALUE_BYTES_MAX");
+                out.extend_from_slice(&len.to_le_bytes());
+                out.extend_from_slice(value);
+            }
+        }
+    }
+    out
+}
+
+pub(crate) fn header_bytes(generation: u64) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&FORMAT.to_le_bytes());
+    out.extend_from_slice(&generation.to_le_bytes());
+    out.extend_from_slice(&crc32c::crc32c(&out).to_le_bytes());
+    out
+}
+
+pub(crate) fn frame_bytes(sequence: u64, payload: &[u8]) -> Vec<u8> {
+    let mut checked = sequence.to_le_bytes().to_vec();
+    checked.extend_from_slice(payload);
+    let mut out = FRAME.to_vec();
+    out.extend_from_slice(&u32::try_from(payload.len()).expect("at most BATCH_BYTES_MAX").to_le_bytes());
+    out.extend_from_slice(&crc32c::crc32c(&checked).to_le_bytes());
+    out.extend_from_slice(&checked);
+    out
+}
+
+/// The log, open for appending.
+pub(crate) struct Log {
+    file: File,
+    /// Bytes that are synced; the file's length except inside [`Log::append`].
+    pub(crate) len: u64,
+    pub(crate) sequence: u64,
+    pub(crate) generation: u64,
+}
+
+impl Log {
+    pub(crate) fn open(path: &Path, generation: u64, sequence: u64, len: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Self { file, len, sequence, generation })
+    }
+
+    /// Appends one frame and syncs it. After an error the caller must call [`Log::rewind`] or stop writing.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> io::Result<()> {
+        let bytes = frame_bytes(self.sequence + 1, payload);
+        failpoints::hit(failpoints::APPEND_BEFORE)?;
+        self.file.seek(SeekFrom::Start(self.len))?;
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        self.file.write_all(first)?;
+        failpoints::hit(failpoints::APPEND_HALF)?;
+        self.file.write_all(second)?;
+        failpoints::hit(failpoints::APPEND_AFTER)?;
+        self.file.sync_data()?;
+        self.len += bytes.len() as u64;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    /// Cuts off what a failed append left.
+    pub(crate) fn rewind(&mut self) -> io::Result<()> {
+        self.file.set_len(self.len)?;
+        self.file.sync_all()
+    }
+}
+
+/// Writes a whole new log beside `path` and puts it in place: old or new, never a mixture. Returns its length.
+pub(crate) fn replace(
+    path: &Path,
+    generation: u64,
+    payloads: impl Iterator<Item = Vec<u8>>,
+) -> io::Result<(u64, u64)> {
+    failpoints::hit(failpoints::COMPACT_TEMP)?;
+    let temp = path.with_extension("tmp");
+    let mut out = io::BufWriter::new(File::create(&temp)?);
+    let mut len = HEADER_BYTES as u64;
+    let mut sequence = 0;
+    out.write_all(&header_bytes(generation))?;
+    for payload in payloads {
+        sequence += 1;
+        let bytes = frame_bytes(sequence, &payload);
+        out.write_all(&bytes)?;
+        len += bytes.len() as u64;
+    }
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    failpoints::hit(failpoints::COMPACT_RENAME)?;
+    std::fs::rename(&temp, path)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+    Ok((len, sequence))
+}

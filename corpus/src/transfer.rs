@@ -1,0 +1,195 @@
+//! Export, import, backup.
+//!
+//! An export is JSON lines: a header, every record in key order, every bundle by hash, and a last line with the
+//! count and the BLAKE3 of all before it. The same content gives the same bytes. A backup is a copy of the log
+//! and the bundles that opens as a store.
+
+use crate::files::{self, BUNDLES, FORMAT_FILE, LOG};
+use crate::log;
+use crate::record::Hash;
+use crate::store::{Options, Store, StoreError};
+use crate::{BATCH_BYTES_MAX, FORMAT, VALUE_BYTES_MAX, bundle};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+/// Longest line of an export: a bundle of escaped bytes.
+const LINE_BYTES_MAX: u64 = 6 * bundle::BYTES_MAX as u64 + 1024;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Line {
+    MoireExport(u32),
+    Record { key: String, value: Bytes },
+    Bundle(Bytes),
+    End { lines: u64, blake3: Hash },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Bytes {
+    Text(String),
+    Hex(String),
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |b: u8| (b as char).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let pairs = text.as_bytes().chunks_exact(2);
+    let even = pairs.remainder().is_empty();
+    pairs.map(|p| Some(digit(p[0])? << 4 | digit(p[1])?)).collect::<Option<_>>().filter(|_| even)
+}
+
+impl Bytes {
+    fn of(bytes: Vec<u8>) -> Self {
+        String::from_utf8(bytes).map_or_else(|e| Self::Hex(hex(e.as_bytes())), Self::Text)
+    }
+    fn bytes(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Text(text) => Some(text.into_bytes()),
+            Self::Hex(text) => unhex(&text),
+        }
+    }
+}
+
+fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+    move |source| StoreError::Io { what, source }
+}
+
+struct Writer {
+    out: BufWriter<File>,
+    hasher: blake3::Hasher,
+    lines: u64,
+}
+
+impl Writer {
+    fn line(&mut self, line: &Line) -> Result<(), StoreError> {
+        let mut text = serde_json::to_vec(line).map_err(|e| StoreError::Invalid(e.to_string()))?;
+        text.push(b'\n');
+        self.hasher.update(&text);
+        self.lines += 1;
+        self.out.write_all(&text).map_err(io_error("writing the export"))
+    }
+}
+
+impl Store {
+    /// Writes everything to one file; it is complete or absent.
+    pub fn export(&self, out: &Path) -> Result<(), StoreError> {
+        let temp = out.with_extension("tmp");
+        let file = File::create(&temp).map_err(io_error("creating the export"))?;
+        let mut writer = Writer { out: BufWriter::new(file), hasher: blake3::Hasher::new(), lines: 0 };
+        writer.line(&Line::MoireExport(FORMAT))?;
+        for pair in self.pairs() {
+            let (key, value) = pair?;
+            writer.line(&Line::Record { key: hex(&key), value: Bytes::of(value) })?;
+        }
+        for (hash, _) in files::bundles(self.dir()).map_err(io_error("listing bundles"))? {
+            if let Some(bytes) = self.bundle(&hash)? {
+                writer.line(&Line::Bundle(Bytes::of(bytes)))?;
+            }
+        }
+        let blake3 = Hash(*writer.hasher.finalize().as_bytes());
+        writer.line(&Line::End { lines: writer.lines, blake3 })?;
+        let file = writer.out.into_inner().map_err(|e| io_error("writing the export")(e.into_error()))?;
+        file.sync_all().map_err(io_error("syncing the export"))?;
+        fs::rename(&temp, out).map_err(io_error("renaming the export"))
+    }
+
+    /// Copies the store into the new directory `out`, which then opens as a store.
+    pub fn backup(&self, out: &Path) -> Result<(), StoreError> {
+        let what = "writing the backup";
+        if out.join(LOG).exists() || out.join(FORMAT_FILE).exists() {
+            return Err(StoreError::Invalid(format!("{} already holds a store", out.display())));
+        }
+        fs::create_dir_all(out.join(BUNDLES)).map_err(io_error(what))?;
+        for (hash, path) in files::bundles(self.dir()).map_err(io_error("listing bundles"))? {
+            let bytes = fs::read(&path).map_err(io_error("reading a bundle"))?;
+            if Hash::of(&bytes) == hash {
+                files::put_bundle(out, &bytes).map_err(io_error(what))?;
+            }
+        }
+        let bytes = fs::read(self.dir().join(LOG)).map_err(io_error("reading the log"))?;
+        files::write_atomically(&out.join(LOG), &bytes).map_err(io_error(what))?;
+        let format = format!("moire-store {FORMAT}\n");
+        files::write_atomically(&out.join(FORMAT_FILE), format.as_bytes()).map_err(io_error(what))
+    }
+}
+
+fn malformed(number: u64, why: impl std::fmt::Display) -> StoreError {
+    StoreError::Invalid(format!("export line {number}: {why}"))
+}
+
+/// Checks the whole export: header, every line, count and hash at the end.
+fn check(path: &Path, mut each: impl FnMut(u64, Line) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let file = File::open(path).map_err(io_error("opening the export"))?;
+    let mut reader = BufReader::new(file);
+    let mut hasher = blake3::Hasher::new();
+    for number in 1.. {
+        let mut text = Vec::new();
+        let mut line = (&mut reader).take(LINE_BYTES_MAX);
+        line.read_until(b'\n', &mut text).map_err(io_error("reading the export"))?;
+        if text.last() != Some(&b'\n') {
+            return Err(malformed(number, "the file is cut off, or the line is too long"));
+        }
+        let line: Line = serde_json::from_slice(&text).map_err(|e| malformed(number, e))?;
+        match line {
+            Line::MoireExport(FORMAT) if number == 1 => {}
+            Line::MoireExport(found) if number == 1 => {
+                return Err(malformed(1, format!("format {found}, this version knows {FORMAT}")));
+            }
+            _ if number == 1 => return Err(malformed(1, "expected the header of an export")),
+            Line::End { lines, blake3 } => {
+                let good = lines == number - 1 && blake3.0 == *hasher.finalize().as_bytes();
+                return if good { Ok(()) } else { Err(malformed(number, "the checksum does not match")) };
+            }
+            line => each(number, line)?,
+        }
+        hasher.update(&text);
+    }
+    Ok(())
+}
+
+/// Makes a new store in `dir` from an export. The file is checked to its end before anything is written.
+pub fn import(file: &Path, dir: &Path) -> Result<(), StoreError> {
+    if dir.join(LOG).exists() || dir.join(FORMAT_FILE).exists() {
+        return Err(StoreError::Invalid(format!("{} already holds a store", dir.display())));
+    }
+    let record = |number, key: &str, value: Bytes| {
+        let (key, value) = (unhex(key), value.bytes());
+        match (key, value) {
+            (Some(k), Some(v)) if k.len() <= 512 && v.len() <= VALUE_BYTES_MAX => Ok((k, v)),
+            _ => Err(malformed(number, "not a record")),
+        }
+    };
+    check(file, |number, line| match line {
+        Line::Record { key, value } => record(number, &key, value).map(drop),
+        Line::Bundle(_) => Ok(()),
+        _ => Err(malformed(number, "unexpected line")),
+    })?;
+    let (mut store, _) = Store::open(dir, Options::default())
+        .map_err(|e| StoreError::Invalid(format!("cannot create the store: {e}")))?;
+    let mut ops: Vec<log::Op> = Vec::new();
+    let mut bytes = 0;
+    check(file, |number, line| match line {
+        Line::Record { key, value } => {
+            let (key, value) = record(number, &key, value)?;
+            bytes += key.len() + value.len() + 8;
+            ops.push((key, Some(value)));
+            if bytes > BATCH_BYTES_MAX / 4 {
+                bytes = 0;
+                store.commit_ops(std::mem::take(&mut ops))?;
+            }
+            Ok(())
+        }
+        Line::Bundle(content) => {
+            let content = content.bytes().ok_or_else(|| malformed(number, "not a bundle"))?;
+            store.put_bundle(&content).map(drop)
+        }
+        _ => Err(malformed(number, "unexpected line")),
+    })?;
+    store.commit_ops(ops)
+}

@@ -1,0 +1,292 @@
+//! Behaviour of the store without crashes: reopening, duplicates, refusals, export, damage, full disk.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use moire_corpus::*;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+fn options() -> Options {
+    Options { reserve_bytes: 4096, cache_bytes: 1 << 20, ..Options::default() }
+}
+
+fn open(dir: &Path) -> Store {
+    Store::open(dir, options()).unwrap().0
+}
+
+fn campaign(name: &str) -> Write {
+    Write::Campaign(Box::new(Campaign { name: name.into(), seed: 7, ..Campaign::default() }))
+}
+
+fn finding(n: u64) -> Finding {
+    let id = Hash::of(&n.to_le_bytes());
+    Finding { id, campaign: "c".into(), reduced: format!("program {n}"), count: n, ..Finding::default() }
+}
+
+fn done(item: u64) -> ItemDone {
+    let counters = Counters { programs: 1, executions: item, ..Counters::default() };
+    ItemDone { item, epoch: 1, digest: Hash::of(&item.to_le_bytes()), counters }
+}
+
+fn items(list: impl IntoIterator<Item = u64>) -> Write {
+    Write::Items { campaign: "c".into(), items: list.into_iter().map(done).collect() }
+}
+
+#[test]
+fn records_survive_reopening_with_and_without_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    store.commit(vec![campaign("c"), Write::Finding(Box::new(finding(1))), items(0..200)]).unwrap();
+    let digest = store.digest("c").unwrap();
+    drop(store);
+    let (store, recovery) = Store::open(dir.path(), options()).unwrap();
+    assert_eq!(recovery, Recovery { commits: 1, ..Recovery::default() });
+    assert_eq!(store.digest("c").unwrap(), digest);
+    drop(store);
+    fs::remove_file(dir.path().join("index.clean")).unwrap();
+    let (store, recovery) = Store::open(dir.path(), options()).unwrap();
+    assert!(recovery.rebuilt);
+    assert_eq!(store.digest("c").unwrap(), digest);
+    assert_eq!(store.finding(&finding(1).id).unwrap(), Some(finding(1)));
+    assert_eq!(store.progress("c").unwrap().completed, [(0, 200)]);
+}
+
+#[test]
+fn digest_ignores_order_and_repetition() {
+    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (mut a, mut b) = (open(a.path()), open(b.path()));
+    let sight = |n, item| Write::Sighting { campaign: "c".into(), item, finding: finding(n).id };
+    a.commit(vec![campaign("c"), items(0..300), sight(1, 5), sight(2, 9)]).unwrap();
+    b.commit(vec![campaign("c"), sight(2, 9), items(200..300)]).unwrap();
+    let receipt = b.commit(vec![items((0..250).rev()), sight(2, 9), sight(1, 5), sight(1, 5)]).unwrap();
+    assert_eq!((receipt.items, receipt.duplicates, receipt.conflicts.len()), (200, 50, 0));
+    assert_eq!(a.digest("c").unwrap(), b.digest("c").unwrap());
+    assert_eq!(a.progress("c").unwrap(), b.progress("c").unwrap());
+    let other = ItemDone { digest: Hash::of(b"x"), ..done(3) };
+    let conflict = b.commit(vec![Write::Items { campaign: "c".into(), items: vec![other] }]).unwrap();
+    assert_eq!(conflict.conflicts[0].item, 3);
+    assert_eq!(a.digest("c").unwrap(), b.digest("c").unwrap());
+}
+
+#[test]
+fn second_opening_is_refused_with_the_pid() {
+    let dir = tempfile::tempdir().unwrap();
+    let _store = open(dir.path());
+    let error = Store::open(dir.path(), options()).err().unwrap();
+    assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
+    assert!(matches!(fsck(dir.path(), false), Err(OpenError::Locked { .. })));
+}
+
+#[test]
+fn newer_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    fs::write(dir.path().join("FORMAT"), "moire-store 2\n").unwrap();
+    let error = Store::open(dir.path(), options()).err().unwrap();
+    assert!(error.to_string().contains("format 2, this version knows 1"), "{error}");
+}
+
+#[test]
+fn export_import_export_is_the_identity() {
+    let (a, b, out) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut store = open(a.path());
+    store.commit(vec![campaign("c"), Write::Finding(Box::new(finding(1))), items(0..70)]).unwrap();
+    store.put_bundle(b"\xff not text").unwrap();
+    store.save_snapshot(&Snapshot { at_ms: 5, ..Snapshot::default() }).unwrap();
+    store.export(&out.path().join("one")).unwrap();
+    import(&out.path().join("one"), b.path()).unwrap();
+    let copy = open(b.path());
+    copy.export(&out.path().join("two")).unwrap();
+    let (one, two) = (fs::read(out.path().join("one")).unwrap(), fs::read(out.path().join("two")).unwrap());
+    assert_eq!(one, two);
+    assert_eq!(copy.last_snapshot().unwrap().unwrap().at_ms, 5);
+    store.backup(&out.path().join("backup")).unwrap();
+    assert_eq!(open(&out.path().join("backup")).digest("c").unwrap(), store.digest("c").unwrap());
+    for cut in [1, one.len() / 2, one.len() - 1] {
+        fs::write(out.path().join("cut"), &one[..cut]).unwrap();
+        assert!(import(&out.path().join("cut"), &out.path().join("none")).is_err());
+        assert!(!out.path().join("none").exists(), "nothing is written from a damaged export");
+    }
+}
+
+#[test]
+fn full_disk_loses_nothing_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = fail::FailScenario::setup();
+    let mut store = open(dir.path());
+    store.commit(vec![campaign("c"), items(0..10)]).unwrap();
+    fail::cfg(failpoints::APPEND_HALF, "1*return(ENOSPC)").unwrap();
+    assert!(store.commit(vec![items(10..20)]).unwrap().reserve_used, "the reserve carries one commit");
+    assert!(!dir.path().join("ballast").exists());
+    fail::cfg(failpoints::APPEND_HALF, "return(ENOSPC)").unwrap();
+    assert!(matches!(store.commit(vec![items(20..30)]), Err(StoreError::DiskFull)));
+    fail::remove(failpoints::APPEND_HALF);
+    store.commit(vec![items(30..40)]).unwrap();
+    drop(store);
+    scenario.teardown();
+    assert_eq!(open(dir.path()).progress("c").unwrap().completed, [(0, 20), (30, 40)]);
+    assert!(fsck(dir.path(), false).unwrap().problems.is_empty());
+}
+
+#[test]
+fn limits_and_names_are_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    assert!(store.commit(vec![campaign("../x")]).is_err());
+    assert!(store.commit(vec![items(0..1)]).is_err(), "no such campaign");
+    let big = Finding { reduced: "x".repeat(VALUE_BYTES_MAX), ..finding(1) };
+    assert!(matches!(store.commit(vec![Write::Finding(Box::new(big))]), Err(StoreError::TooLarge { .. })));
+    assert_eq!(store.findings().count(), 0);
+}
+
+#[test]
+fn bundles_are_read_with_suspicion() {
+    let bundle = bundle::Bundle { program: "p".into(), ..bundle::Bundle::default() };
+    let bytes = bundle::write(&bundle).unwrap();
+    assert_eq!(bundle::read(&bytes).unwrap(), bundle);
+    let newer = String::from_utf8(bytes.clone()).unwrap().replace("\"version\": 1", "\"version\": 9");
+    assert!(matches!(bundle::read(newer.as_bytes()), Err(bundle::BundleError::Newer(9))));
+    for bad in [&b""[..], b"\xff\xfe", b"{}", &b"[".repeat(100_000), &bytes[..bytes.len() / 2]] {
+        assert!(bundle::read(bad).is_err());
+    }
+    assert!(matches!(
+        bundle::read(&vec![b' '; bundle::BYTES_MAX + 1]),
+        Err(bundle::BundleError::Limit { .. })
+    ));
+}
+
+#[test]
+fn changes_since_the_last_report() {
+    let at = |seen, tested, n| Finding { last_seen_ms: seen, last_tested_ms: tested, ..finding(n) };
+    let findings = [at(9, 9, 1), at(9, 9, 2), at(3, 9, 3), at(3, 3, 4)];
+    let known = findings[1..].iter().map(|f| (f.id, FindingState::Open)).collect();
+    let last = Snapshot { at_ms: 5, findings: known, ..Snapshot::default() };
+    let since = compare(Some(&last), &findings);
+    let expected = [Since::New, Since::Still, Since::Gone, Since::NotRetested];
+    assert_eq!(findings.iter().map(|f| since[&f.id]).collect::<Vec<_>>(), expected);
+}
+
+/// A store with three commits, closed.
+fn three_commits(dir: &Path) {
+    let mut store = open(dir);
+    store.commit(vec![campaign("c")]).unwrap();
+    store.commit(vec![Write::Finding(Box::new(finding(1)))]).unwrap();
+    store.commit(vec![Write::Finding(Box::new(finding(2)))]).unwrap();
+}
+
+#[test]
+fn damage_in_the_log_costs_only_the_damaged_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    three_commits(dir.path());
+    let path = dir.path().join("findings.log");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(9).position(|w| w == b"program 1").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(fsck(dir.path(), false).unwrap().problems.len(), 1);
+    let (store, recovery) = Store::open(dir.path(), options()).unwrap();
+    assert_eq!((recovery.damaged, recovery.commits), (1, 2));
+    assert!(
+        recovery.moved_aside.iter().any(|p| fs::read(p).is_ok_and(|b| b == bytes)),
+        "the damaged log is kept"
+    );
+    assert_eq!(store.findings().map(|f| f.unwrap().count).collect::<Vec<_>>(), [2]);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Finding(u8, u8),
+    Items(u8, u8),
+    Reboot,
+    LoseIndex,
+    Compact,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Step::Finding(a % 16, b)),
+        4 => (any::<u8>(), any::<u8>()).prop_map(|(a, b)| Step::Items(a, b % 20)),
+        1 => Just(Step::Reboot),
+        1 => Just(Step::LoseIndex),
+        1 => Just(Step::Compact),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn behaves_like_a_map(steps in proptest::collection::vec(step(), 1..25)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Some(open(dir.path()));
+        store.as_mut().unwrap().commit(vec![campaign("c")]).unwrap();
+        let (mut findings, mut finished) = (BTreeMap::new(), BTreeSet::new());
+        for step in steps {
+            let live = store.as_mut().unwrap();
+            match step {
+                Step::Finding(n, count) => {
+                    let finding = Finding { count: count.into(), ..finding(n.into()) };
+                    live.commit(vec![Write::Finding(Box::new(finding.clone()))]).unwrap();
+                    findings.insert(finding.id, finding);
+                }
+                Step::Items(from, len) => {
+                    let range = u64::from(from)..u64::from(from) + u64::from(len);
+                    live.commit(vec![items(range.clone())]).unwrap();
+                    finished.extend(range);
+                }
+                Step::Compact => drop(live.compact().unwrap()),
+                Step::Reboot | Step::LoseIndex => {
+                    drop(store.take());
+                    if matches!(step, Step::LoseIndex) {
+                        fs::remove_dir_all(dir.path().join("index")).unwrap();
+                    }
+                    store = Some(open(dir.path()));
+                }
+            }
+            let live = store.as_ref().unwrap();
+            let stored: Vec<_> = live.findings().map(|f| f.unwrap()).collect();
+            prop_assert_eq!(&stored, &findings.values().cloned().collect::<Vec<_>>());
+            let progress = live.progress("c").unwrap();
+            prop_assert_eq!(progress.done(), finished.len() as u64);
+            prop_assert!(finished.iter().all(|i| progress.contains(*i)));
+            prop_assert_eq!(progress.counters.executions, finished.iter().sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic(file in 0usize..6, at in any::<prop::sample::Index>(), flip in 1u8..) {
+        let dir = tempfile::tempdir().unwrap();
+        three_commits(dir.path());
+        let name = ["findings.log", "FORMAT", "index.clean", "index/db", "index/conf", "LOCK"][file];
+        let path = dir.path().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        if !bytes.is_empty() {
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let _ = fsck(dir.path(), false);
+        match Store::open(dir.path(), options()) {
+            Ok((store, recovery)) => {
+                let found = store.findings().filter(Result::is_ok).count();
+                prop_assert!(found + usize::try_from(recovery.damaged).unwrap() + usize::from(recovery.torn_bytes > 0) >= 2);
+            }
+            Err(OpenError::Newer { .. }) => prop_assert_eq!(name, "FORMAT"),
+            Err(other) => prop_assert!(false, "{}", other),
+        }
+    }
+
+    #[test]
+    fn garbage_is_no_log(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("findings.log"), &bytes).unwrap();
+        prop_assert_eq!(scan_log(&bytes), 0);
+        let (store, recovery) = Store::open(dir.path(), options()).unwrap();
+        prop_assert_eq!(store.findings().count(), 0);
+        let kept = recovery.moved_aside.iter().any(|p| fs::read(p).unwrap() == bytes);
+        prop_assert!(kept, "the bytes are kept");
+    }
+}
