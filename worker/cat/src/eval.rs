@@ -268,11 +268,6 @@ impl<const W: usize> Evaluator<W> {
 
     fn search(&mut self, inputs: &Inputs<W>, first_only: bool) -> Search<W> {
         let mut search = Search { found: BTreeMap::new(), settled: first_only, tried: 0, blame: CheckId(0) };
-        if !first_only && self.plan.shrinking_flags && self.finish().is_none() && self.total(inputs) {
-            let mut flagged = false;
-            self.raised(|_, _| flagged = true);
-            search.settled = !flagged;
-        }
         self.complete(inputs, &mut search);
         search
     }
@@ -284,6 +279,16 @@ impl<const W: usize> Evaluator<W> {
         }
         if let Err(check) = self.saturate(inputs) {
             search.blame = check;
+            return;
+        }
+        if !search.settled && self.decided(inputs) {
+            let mut first = Search { found: BTreeMap::new(), settled: true, tried: 0, blame: search.blame };
+            self.complete(inputs, &mut first);
+            search.tried += 1;
+            search.blame = first.blame;
+            for (co, raised) in first.found {
+                search.found.entry(co).or_insert(raised);
+            }
             return;
         }
         let before = self.machine.rows(FENCE).to_vec();
@@ -307,6 +312,16 @@ impl<const W: usize> Evaluator<W> {
                 None => self.record(search),
             }
         }
+    }
+
+    /// Whether every completion of the present orders has the same coherence and raises no flag.
+    fn decided(&mut self, inputs: &Inputs<W>) -> bool {
+        let mut flagged = false;
+        if self.plan.shrinking_flags && self.total(inputs) && self.finish().is_none() {
+            self.raised(|_, _| flagged = true);
+            return !flagged;
+        }
+        false
     }
 
     fn record(&self, search: &mut Search<W>) {

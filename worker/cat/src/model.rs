@@ -245,7 +245,7 @@ impl Model {
             let class = match (check.flag, check.class) {
                 (true, _) => "flag, reported at leaves",
                 (_, Class::Monotone) => "monotone, prunes",
-                (_, Class::LeafOnly) => "leaf-only",
+                (_, Class::LeafOnly) => "leaf-only: it may hold again in a larger graph",
             };
             let not = if check.negated { "not " } else { "" };
             out.push_str(&format!("{:24} {not}{what} ({class})\n", check.name));

@@ -24,6 +24,7 @@ fn graph(text: &str) -> Graph {
     };
     g.n = n + 2;
     g.cells.writers = vec![bits::empty(); 2];
+    #[expect(clippy::needless_range_loop, reason = "initial writes are past the end of the text's events")]
     for e in 0..g.n {
         let kind = if e >= n { "I" } else { events[e][1] };
         let names: &[usize] = match kind {
