@@ -112,7 +112,7 @@ impl Judge<'_> {
         }
         if !self.questions.conditions_only {
             let first = leaf.flags().iter().next().cloned();
-            self.mixed |= leaf.flags().contains("mixed-size-race");
+            self.mixed |= leaf.flags().contains("mixed-race");
             if let (Some(flag), None) = (first, &self.race) {
                 self.race = Some((flag, self.witness(leaf)));
             }

@@ -1,0 +1,120 @@
+//! What one engine says of one program, in a form two engines can be compared by.
+
+use crate::job::EngineReport;
+use moire_cat::Model;
+use moire_explore::differential::{Leaves, naive_leaves};
+use moire_explore::explorer::{Bound, LeafView};
+use moire_explore::leaf::Witness;
+use moire_explore::naive::NaiveLimits;
+use moire_explore::{LeafFacts, LeafKind, Limits, Outcome, explore};
+use moire_program::ir::Program;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// Executions one answer may have; a campaign compares many small programs rather than a few large ones.
+const LEAVES: u64 = 20_000;
+/// Candidates the naive enumerator may judge for one item.
+const CANDIDATES: u64 = 2_000;
+
+/// All leaves, and what follows from them.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) leaves: Leaves,
+    pub(super) outcomes: BTreeSet<Outcome>,
+    /// The model gives the program no meaning: everything is allowed.
+    pub(super) undefined: bool,
+    /// Some executions were cut at the loop bound.
+    pub(super) cut: bool,
+}
+
+impl Answer {
+    fn new(leaves: Leaves, cut: bool) -> Self {
+        let outcomes = leaves.values().flat_map(|l| l.outcomes.iter().cloned()).collect();
+        let undefined = leaves.values().any(|l| l.flags.contains("mixed-race"));
+        Answer { leaves, outcomes, undefined, cut }
+    }
+
+    fn verdict(&self) -> String {
+        let mut words = BTreeSet::new();
+        if self.leaves.values().any(|l| l.kind == LeafKind::Blocked) {
+            words.insert("hang");
+        }
+        if self.undefined {
+            words.insert("undefined");
+        } else if self.leaves.values().any(|l| !l.flags.is_empty()) {
+            words.insert("race");
+        }
+        if self.cut {
+            words.insert("bounded");
+        }
+        if words.is_empty() {
+            words.insert("clean");
+        }
+        words.into_iter().collect::<Vec<_>>().join("+")
+    }
+
+    /// The row of the item's report; hashes are over the canonical order of keys and outcomes.
+    pub(super) fn report(&self, engine: &str) -> EngineReport {
+        let hash = |text: String| *blake3::hash(text.as_bytes()).as_bytes();
+        EngineReport {
+            engine: engine.into(),
+            verdict: self.verdict(),
+            outcomes: hash(format!("{:?}", self.outcomes)),
+            leaves: hash(format!("{:?}", self.leaves.keys().collect::<Vec<_>>())),
+            executions: self.leaves.len() as u64,
+        }
+    }
+}
+
+/// The explorer's answer, or why there is none.
+pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, String> {
+    let limits = Limits { leaves: LEAVES, checks: 200 * LEAVES, ..Limits::default() };
+    let mut leaves = Leaves::new();
+    let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        let facts: LeafFacts = leaf.facts();
+        leaves.insert(facts.key.clone(), facts);
+        ControlFlow::Continue(())
+    });
+    match summary {
+        Err(abstain) => Err(abstain.reason),
+        Ok(s) => match s.bounded {
+            None => Ok(Answer::new(leaves, false)),
+            Some(Bound::Loop) => Ok(Answer::new(leaves, true)),
+            Some(bound) => Err(bound.to_string()),
+        },
+    }
+}
+
+/// The naive enumerator's answer.
+pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, String> {
+    let limits = NaiveLimits { candidates: CANDIDATES, ..NaiveLimits::default() };
+    let (leaves, summary) = naive_leaves(program, model, &limits).map_err(|skip| skip.to_string())?;
+    Ok(Answer::new(leaves, summary.cut))
+}
+
+/// The first execution that ends in `outcome`, as JSON.
+pub(super) fn witness(program: &Program, model: &Model, outcome: &Outcome) -> Option<String> {
+    let limits = Limits { leaves: LEAVES, ..Limits::default() };
+    let mut found = None;
+    let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        if leaf.facts().outcomes.contains(outcome) {
+            found = Some(leaf.witness());
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    found.map(|w| graph(program, &w).to_string())
+}
+
+/// `{"events": [..], "edges": [..]}`
+fn graph(program: &Program, witness: &Witness) -> serde_json::Value {
+    let event = |(i, e): (usize, &moire_explore::leaf::WitnessEvent)| {
+        let thread = program.threads.get(e.event.thread as usize).map_or("init", |t| t.name.as_str());
+        let label = e.location.as_ref().map_or(e.kind.clone(), |l| format!("{} {l}", e.kind));
+        serde_json::json!({"id": i, "thread": thread, "index": e.event.index, "label": label, "value": e.value})
+    };
+    let edge = |(kind, from, to): &(String, usize, usize)| serde_json::json!({"kind": kind, "from": from, "to": to});
+    let events: Vec<_> = witness.events.iter().enumerate().map(event).collect();
+    let edges: Vec<_> = witness.edges.iter().map(edge).collect();
+    serde_json::json!({"events": events, "edges": edges})
+}

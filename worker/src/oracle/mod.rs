@@ -1,0 +1,311 @@
+//! The oracles: rules that say which engines must agree, and what breaks when they do not.
+//!
+//! | oracle | rule | direction |
+//! |---|---|---|
+//! | `self` | explorer = naive enumerator: leaf keys, final states, flags | equal |
+//! | `model-pair` | sc <= ptx-6.0, ptx-7.5, ptx: no outcome lost; between versions: show the difference | subset, difference |
+//! | `metamorphic` | a fence more, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
+//!
+//! An engine that cannot answer abstains, by reason, and is counted. Answers depend on the item alone.
+
+mod answer;
+mod blame;
+mod canary;
+mod metamorphic;
+mod pair;
+
+pub use canary::{CANARIES, Canary};
+
+use crate::job::{Budget, Cancel, Claim, Engine, EngineReport, Item, ItemReport, Plan, Reduced, Side, Source, Verification};
+use answer::Answer;
+use moire_cat::{Model, Variants, builtin};
+use moire_program::canon::canonical;
+use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream};
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse, print};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Names of all oracles.
+pub const ORACLES: [&str; 3] = ["self", "model-pair", "metamorphic"];
+
+/// Models a campaign compares when it names none.
+pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
+
+/// One item in so many also runs a canary: at most a tenth of the work.
+const CANARY_EVERY: u64 = 10;
+
+/// All oracles behind the worker's [`Engine`] seam.
+#[derive(Debug, Default)]
+pub struct Oracles {
+    models: Mutex<BTreeMap<String, Arc<Model>>>,
+}
+
+/// A broken rule before it becomes a claim.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    pub(crate) oracle: &'static str,
+    pub(crate) direction: &'static str,
+    /// Model specifications, in the order the rule names them.
+    pub(crate) models: Vec<String>,
+    /// Side whose outcome is wrong or extra, and which: position in `models`, and the outcome.
+    pub(crate) outcome: Option<(usize, moire_explore::Outcome)>,
+}
+
+impl Oracles {
+    /// No models loaded yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once.
+    pub fn model(&self, spec: &str) -> Result<Arc<Model>, String> {
+        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = models.get(spec) {
+            return Ok(Arc::clone(model));
+        }
+        let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        let mut variants = Variants::new();
+        for word in rest.split(',').filter(|w| !w.is_empty()) {
+            let (k, v) = word.split_once('=').ok_or_else(|| format!("`{word}` in `{spec}` is no NAME=VALUE"))?;
+            variants.insert(k.into(), v.into());
+        }
+        let model = Arc::new(builtin::load(name, &variants).map_err(|e| e.to_string())?);
+        models.insert(spec.to_owned(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    fn program(source: &Source) -> Result<Program, String> {
+        match source {
+            Source::Generated { seed, profile, index } => {
+                let profile: Profile = profile.parse().map_err(|e| format!("{e}"))?;
+                Ok(Stream::new(*seed, profile).item(*index))
+            }
+            Source::Text(text) => parse(text, Format::detect("", text)).map_err(|e| e.to_string()),
+        }
+    }
+
+    /// Every rule of the plan that `program` breaks.
+    fn broken(&self, program: &Program, plan: &Plan, index: u64, report: &mut ItemReport, cancel: &Cancel) -> Vec<Broken> {
+        let specs: Vec<String> = if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() };
+        let mut answers: Vec<(String, Answer)> = Vec::new();
+        for spec in specs {
+            if cancel.is_cancelled() {
+                return Vec::new();
+            }
+            let answer = self.model(&spec).and_then(|m| answer::explored(program, &m));
+            cancel.tick();
+            match answer {
+                Ok(answer) => {
+                    report.engines.push(answer.report(&format!("explorer/{spec}")));
+                    answers.push((spec, answer));
+                }
+                Err(reason) => abstain(report, reason),
+            }
+        }
+        let wants = |name: &str| plan.oracles.is_empty() || plan.oracles.iter().any(|o| o == name);
+        let mut out = Vec::new();
+        if wants("self") && let Some((spec, answer)) = answers.last() {
+            match self.model(spec).and_then(|m| answer::enumerated(program, &m)) {
+                Ok(naive) => {
+                    report.engines.push(naive.report(&format!("naive/{spec}")));
+                    if naive.leaves != answer.leaves {
+                        let (direction, oracle) = ("equal", "self");
+                        out.push(Broken { oracle, direction, models: vec![spec.clone()], outcome: None });
+                    }
+                }
+                Err(reason) => abstain(report, format!("self: {reason}")),
+            }
+            cancel.tick();
+        }
+        if wants("model-pair") {
+            out.extend(pair::broken(&answers));
+        }
+        if wants("metamorphic") && let Some((spec, answer)) = answers.last() {
+            match self.model(spec).and_then(|m| metamorphic::broken(program, spec, &m, answer, index)) {
+                Ok(found) => out.extend(found),
+                Err(reason) => abstain(report, format!("metamorphic: {reason}")),
+            }
+            cancel.tick();
+        }
+        out
+    }
+
+    fn claim(&self, program: &Program, broken: &Broken) -> Claim {
+        let side = |spec: &String| {
+            let model = self.model(spec).ok();
+            let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+            let variants = rest.split(',').filter_map(|w| w.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned()));
+            Side {
+                name: name.to_owned(),
+                variants: variants.collect(),
+                fingerprint: model.map_or([0; 32], |m| *blake3::hash(m.canonical_text().as_bytes()).as_bytes()),
+            }
+        };
+        let witness = broken.outcome.as_ref().and_then(|(side, outcome)| {
+            let model = self.model(broken.models.get(*side)?).ok()?;
+            answer::witness(program, &model, outcome)
+        });
+        Claim {
+            oracle: broken.oracle.into(),
+            direction: broken.direction.into(),
+            models: broken.models.iter().map(side).collect(),
+            verdict: "discrepancy".into(),
+            program: print(program),
+            witness: witness.unwrap_or_default(),
+            axioms: Vec::new(),
+        }
+    }
+
+    /// The plan that runs just the rule of a claim, and the rule found broken again.
+    fn again(&self, claim: &Claim, program: &Program, cancel: &Cancel) -> Result<Option<Broken>, String> {
+        let models: Vec<String> = claim.models.iter().map(spec_of).collect();
+        let plan = Plan { campaign: String::new(), oracles: vec![claim.oracle.clone()], models: models.clone(), canaries: false };
+        let mut report = ItemReport::default();
+        // A metamorphic rule is tried with every change it knows, so that the claim does not depend on its item.
+        let tries = if claim.oracle == "metamorphic" { metamorphic::CHANGES } else { 1 };
+        for index in 0..tries {
+            let found = self.broken(program, &plan, index, &mut report, cancel);
+            if let Some(b) = found.into_iter().find(|b| b.direction == claim.direction && b.models == models) {
+                return Ok(Some(b));
+            }
+        }
+        match report.abstentions.keys().next() {
+            Some(reason) => Err(reason.clone()),
+            None => Ok(None),
+        }
+    }
+}
+
+fn spec_of(side: &Side) -> String {
+    let variants: Vec<String> = side.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    if variants.is_empty() { side.name.clone() } else { format!("{}:{}", side.name, variants.join(",")) }
+}
+
+fn abstain(report: &mut ItemReport, reason: String) {
+    *report.abstentions.entry(reason).or_insert(0) += 1;
+}
+
+impl Engine for Oracles {
+    fn capabilities(&self) -> Vec<String> {
+        vec!["ptx".into()]
+    }
+
+    fn fingerprint(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(GENERATOR_FINGERPRINT.as_bytes());
+        hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
+        for (name, text) in builtin::FILES {
+            hasher.update(name.as_bytes());
+            hasher.update(text.as_bytes());
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
+    fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
+        let mut report = ItemReport::default();
+        let program = match Self::program(&item.source) {
+            Ok(program) => program,
+            Err(reason) => {
+                abstain(&mut report, format!("rejected: {reason}"));
+                return report;
+            }
+        };
+        report.program = canonical(&program).id.0;
+        let broken = self.broken(&program, &item.plan, item.index, &mut report, cancel);
+        report.claims = broken.iter().map(|b| self.claim(&program, b)).collect();
+        if item.plan.canaries && item.index.is_multiple_of(CANARY_EVERY) {
+            let turn = usize::try_from(item.index / CANARY_EVERY).unwrap_or(0);
+            report.canaries.extend(canary::run(&program, &CANARIES[turn % CANARIES.len()]));
+        }
+        report
+    }
+
+    fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification {
+        let program = match parse(&claim.program, Format::Native) {
+            Ok(program) => program,
+            Err(e) => return Verification::Refuted(format!("the program does not parse: {e}")),
+        };
+        match self.again(claim, &program, cancel) {
+            Ok(Some(_)) => Verification::Confirmed,
+            Ok(None) => Verification::Refuted("the rule holds here".into()),
+            Err(reason) => Verification::Abstained(reason),
+        }
+    }
+
+    fn minimise(&self, claim: &Claim, budget: Budget, cancel: &Cancel, progress: &mut dyn FnMut(&Claim)) -> Reduced {
+        let Ok(program) = parse(&claim.program, Format::Native) else {
+            return Reduced { claim: claim.clone(), tried: 0, normal: false };
+        };
+        let mut tried = 0;
+        let mut fails = |candidate: &Program| {
+            tried += 1;
+            cancel.tick();
+            let over = tried > budget.candidates || cancel.is_cancelled();
+            !over && matches!(self.again(claim, candidate, cancel), Ok(Some(_)))
+        };
+        let shrunk = moire_explore::differential::shrink(&program, &mut fails);
+        let best = canonical(&shrunk).program;
+        let best = if fails(&best) { best } else { shrunk };
+        let normal = tried <= budget.candidates && !cancel.is_cancelled();
+        let mut reduced = claim.clone();
+        if let Ok(Some(broken)) = self.again(claim, &best, cancel) {
+            reduced = self.claim(&best, &broken);
+            reduced.axioms = self.blame(&best, &broken);
+        }
+        progress(&reduced);
+        Reduced { claim: reduced, tried, normal }
+    }
+}
+
+impl Oracles {
+    /// Minimal sets of checks of the stricter side whose removal admits the outcome.
+    fn blame(&self, program: &Program, broken: &Broken) -> Vec<Vec<String>> {
+        let Some((side, outcome)) = &broken.outcome else { return Vec::new() };
+        let stricter = broken.models.iter().enumerate().find(|(i, _)| i != side).map(|(_, spec)| spec);
+        let Some(model) = stricter.and_then(|spec| self.model(spec).ok()) else { return Vec::new() };
+        blame::minimal_sets(program, &model, outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(index: u64) -> Item {
+        let plan = Plan { canaries: true, ..Plan::default() };
+        Item { plan: Arc::new(plan), index, source: Source::Generated { seed: 7, profile: "mixed".into(), index } }
+    }
+
+    #[test]
+    fn the_shipped_engines_agree_on_generated_items() {
+        let oracles = Oracles::new();
+        for index in 0..60 {
+            let report = oracles.run(&item(index), &Cancel::new());
+            let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction != "difference").collect();
+            assert!(wrong.is_empty(), "item {index}: {} {:?}\n{}", wrong[0].oracle, wrong[0].models, wrong[0].program);
+        }
+    }
+
+    #[test]
+    fn answers_depend_on_the_item_alone() {
+        let (a, b) = (Oracles::new(), Oracles::new());
+        b.run(&item(3), &Cancel::new());
+        assert_eq!(a.run(&item(5), &Cancel::new()), b.run(&item(5), &Cancel::new()));
+    }
+
+    #[test]
+    fn a_model_difference_is_claimed_verified_and_reduced() {
+        let oracles = Oracles::new();
+        let text = "moire \"t\"\n.global .b32 x; .surface s = x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; fence.proxy.surface; suld.weak.u32 r, [s]; }\n";
+        let plan = Plan { models: vec!["ptx:Q6=D".into(), "ptx".into()], oracles: vec!["model-pair".into()], ..Plan::default() };
+        let item = Item { plan: Arc::new(plan), index: 1, source: Source::Text(text.into()) };
+        let report = oracles.run(&item, &Cancel::new());
+        assert_eq!(report.claims.len(), 1, "{report:?}");
+        assert_eq!(oracles.verify(&report.claims[0], &Cancel::new()), Verification::Confirmed);
+        let reduced = oracles.minimise(&report.claims[0], Budget { candidates: 1000 }, &Cancel::new(), &mut |_| {});
+        assert!(reduced.normal);
+        assert_eq!(reduced.claim.axioms, [["CausalityFR"]]);
+        assert!(reduced.claim.witness.contains("\"edges\""));
+    }
+}
