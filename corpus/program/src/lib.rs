@@ -2,6 +2,8 @@
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
+pub mod canon;
+pub mod generate;
 pub mod ir;
 pub mod limits;
 pub mod text;

@@ -1,0 +1,287 @@
+//! The program that follows from a thread order: everything else is numbered by first use.
+//!
+//! Contract: the result means the same as the source; what no body and no condition mentions is left out.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::{condition, names};
+use crate::generate::registers;
+use crate::ir::{
+    Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Symbol, SymbolId,
+    Thread,
+};
+
+/// `program` with its threads in `order` (a subset of them, for colouring); `values` allows renaming values.
+pub(super) fn arrange(program: &Program, order: &[usize], values: bool) -> Program {
+    let state = RefCell::new(State::new(program, values));
+    let mut threads = Vec::with_capacity(order.len());
+    for (n, &t) in order.iter().enumerate() {
+        let mut thread = body(&program.threads[t], &state);
+        thread.name = format!("P{n}");
+        threads.push(thread);
+    }
+    let mut state = state.into_inner();
+    let complete = order.len() == program.threads.len();
+    let mut rename = condition::Rename::new(program, order, &mut state);
+    let conditions = if complete { rename.conditions() } else { Vec::new() };
+    let filter = if complete { rename.filter() } else { None };
+    for (n, &t) in order.iter().enumerate() {
+        threads[n].regs = state.registers(&program.threads[t], t);
+    }
+    places(program, order, &mut threads);
+    let (objects, symbols) = state.memory();
+    let mut result = Program { name: String::new(), objects, symbols, threads, filter, conditions };
+    state.fix_operands(&mut result);
+    result
+}
+
+/// Numbers given so far. Symbols are numbered by class (object, virtual address, proxy) in order of first use; their
+/// final position in the table is known only at the end.
+pub(super) struct State<'p> {
+    program: &'p Program,
+    values: Option<BTreeMap<i128, i128>>,
+    objects: Vec<ObjectId>,
+    /// First-use order of (virt, proxy, symbol that carries the multimem list).
+    classes: Vec<SymbolId>,
+    regs: BTreeMap<usize, Vec<Reg>>,
+    thread: usize,
+}
+
+impl<'p> State<'p> {
+    fn new(program: &'p Program, values: bool) -> Self {
+        let values = values.then(|| BTreeMap::from([(0, 0)]));
+        State { program, values, objects: Vec::new(), classes: Vec::new(), regs: BTreeMap::new(), thread: 0 }
+    }
+
+    fn object(&mut self, object: ObjectId) {
+        if !self.objects.contains(&object) {
+            self.objects.push(object);
+        }
+    }
+
+    /// The class of a symbol: a number that `fix_operands` turns into the final index.
+    pub(super) fn symbol(&mut self, id: SymbolId) -> SymbolId {
+        let symbol = &self.program.symbols[id.index()];
+        self.object(symbol.object);
+        symbol.multimem.iter().for_each(|o| self.object(*o));
+        let same = |other: &SymbolId| {
+            let o = &self.program.symbols[other.index()];
+            (o.object, o.virt, o.proxy, &o.multimem) == (symbol.object, symbol.virt, symbol.proxy, &symbol.multimem)
+        };
+        let at = self.classes.iter().position(same).unwrap_or_else(|| {
+            self.classes.push(id);
+            self.classes.len() - 1
+        });
+        SymbolId(u16::try_from(at).unwrap_or(u16::MAX))
+    }
+
+    /// The class through which conditions read an object: its first.
+    pub(super) fn content(&mut self, id: SymbolId) -> SymbolId {
+        let symbol = &self.program.symbols[id.index()];
+        let first = self.classes.iter().position(|c| {
+            let c = &self.program.symbols[c.index()];
+            c.object == symbol.object && c.multimem.is_empty()
+        });
+        match first {
+            Some(at) if symbol.multimem.is_empty() => SymbolId(u16::try_from(at).unwrap_or(u16::MAX)),
+            _ => self.symbol(id),
+        }
+    }
+
+    pub(super) fn reg(&mut self, thread: usize, reg: Reg) -> Reg {
+        let regs = self.regs.entry(thread).or_default();
+        let at = regs.iter().position(|r| *r == reg).unwrap_or_else(|| {
+            regs.push(reg);
+            regs.len() - 1
+        });
+        Reg(u16::try_from(at).unwrap_or(u16::MAX))
+    }
+
+    fn use_reg(&mut self, reg: Reg) -> Reg {
+        let thread = self.thread;
+        let known = self.regs.get(&thread).is_some_and(|r| r.contains(&reg));
+        if let (false, RegInit::Address(symbol)) = (known, &self.program.threads[thread].regs[reg.index()].init) {
+            self.symbol(*symbol);
+        }
+        self.reg(thread, reg)
+    }
+
+    pub(super) fn value(&mut self, value: i128) -> i128 {
+        let Some(values) = &mut self.values else { return value };
+        let next = i128::try_from(values.len()).unwrap_or(i128::MAX);
+        *values.entry(value).or_insert(next)
+    }
+
+    fn registers(&mut self, thread: &Thread, index: usize) -> Vec<RegDecl> {
+        let used = self.regs.get(&index).cloned().unwrap_or_default();
+        let mut decls = Vec::with_capacity(used.len());
+        for (n, reg) in used.iter().enumerate() {
+            let init = match &thread.regs[reg.index()].init {
+                RegInit::Value(v) => RegInit::Value(*v),
+                RegInit::Address(s) => RegInit::Address(self.symbol(*s)),
+            };
+            decls.push(RegDecl { name: format!("r{n}"), init });
+        }
+        decls
+    }
+
+    /// Final tables: per object its defining symbol, then the others in order of first use.
+    fn memory(&self) -> (Vec<Object>, Vec<Symbol>) {
+        let mut objects = Vec::new();
+        let mut symbols = Vec::new();
+        for (n, id) in self.objects.iter().enumerate() {
+            objects.push(Object { name: names::location(n), ..self.program.objects[id.index()].clone() });
+            for (_, symbol) in self.table_of(*id) {
+                symbols.push(symbol);
+            }
+        }
+        for symbol in &mut symbols {
+            symbol.object = self.renumber(symbol.object);
+            symbol.multimem = symbol.multimem.iter().map(|o| self.renumber(*o)).collect();
+        }
+        // `virt` still holds the old identity: the first generic symbol with it, in the new table, is the new one.
+        let old: Vec<(SymbolId, Proxy)> = symbols.iter().map(|s| (s.virt, s.proxy)).collect();
+        for symbol in &mut symbols {
+            let at = old.iter().position(|(virt, proxy)| *virt == symbol.virt && *proxy == Proxy::Generic);
+            symbol.virt = SymbolId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX));
+        }
+        let mut counts: BTreeMap<(ObjectId, Proxy), usize> = BTreeMap::new();
+        for (n, symbol) in symbols.iter_mut().enumerate() {
+            let object = &objects[symbol.object.index()].name;
+            let defining = symbol.virt.index() == n && !counts.contains_key(&(symbol.object, Proxy::Generic));
+            let count = counts.entry((symbol.object, symbol.proxy)).or_default();
+            symbol.name = if defining { object.clone() } else { names::symbol(object, symbol.proxy, (*count).max(1)) };
+            *count += 1;
+        }
+        (objects, symbols)
+    }
+
+    /// Symbols of an object in final order, each with the class it stands for (`None`: only there to be referred to).
+    fn table_of(&self, object: ObjectId) -> Vec<(Option<usize>, Symbol)> {
+        let mut table: Vec<(Option<usize>, Symbol)> = Vec::new();
+        let mine = self.classes.iter().enumerate().filter(|(_, c)| self.program.symbols[c.index()].object == object);
+        for (class, id) in mine {
+            let symbol = self.program.symbols[id.index()].clone();
+            let generic = |s: &Symbol| s.virt == symbol.virt && s.proxy == Proxy::Generic && s.multimem.is_empty();
+            if symbol.proxy != Proxy::Generic || !symbol.multimem.is_empty() {
+                if !table.iter().any(|(_, s)| generic(s)) && symbol.multimem.is_empty() {
+                    table.push((None, self.program.symbols[symbol.virt.index()].clone()));
+                }
+                table.push((Some(class), symbol));
+            } else if let Some(at) = table.iter().position(|(_, s)| generic(s)) {
+                table[at].0 = Some(class);
+            } else {
+                table.push((Some(class), symbol));
+            }
+        }
+        if !table.iter().any(|(_, s)| s.proxy == Proxy::Generic && s.multimem.is_empty()) {
+            let defining = self.program.symbols.iter().find(|s| s.object == object && s.proxy == Proxy::Generic);
+            table.extend(defining.map(|s| (None, s.clone())));
+        }
+        table.sort_by_key(|(_, s)| !s.multimem.is_empty());
+        table
+    }
+
+    fn renumber(&self, object: ObjectId) -> ObjectId {
+        let at = self.objects.iter().position(|o| *o == object);
+        ObjectId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX))
+    }
+
+    /// Replaces class numbers by final symbol indices.
+    fn fix_operands(&self, result: &mut Program) {
+        let flat: Vec<Option<usize>> =
+            self.objects.iter().flat_map(|o| self.table_of(*o)).map(|(class, _)| class).collect();
+        let index = |class: SymbolId| {
+            let at = flat.iter().position(|c| *c == Some(class.index()));
+            SymbolId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX))
+        };
+        for thread in &mut result.threads {
+            for instr in &mut thread.body {
+                registers::rewrite(&mut instr.op, &mut |r| r, &mut |operand| match operand {
+                    Operand::Address(class) => Operand::Address(index(class)),
+                    other => other,
+                });
+            }
+            for reg in &mut thread.regs {
+                if let RegInit::Address(class) = &mut reg.init {
+                    *class = index(*class);
+                }
+            }
+        }
+        condition::map_symbols(result, &index);
+    }
+}
+
+fn body(thread: &Thread, state: &RefCell<State<'_>>) -> Thread {
+    let program = state.borrow().program;
+    let index = program.threads.iter().position(|t| std::ptr::eq(t, thread)).unwrap_or(0);
+    state.borrow_mut().thread = index;
+    let mut result = Thread { regs: Vec::new(), ..thread.clone() };
+    for instr in &mut result.body {
+        instr.line = 0;
+        if let Some(guard) = &mut instr.guard {
+            *guard = Guard { reg: state.borrow_mut().use_reg(guard.reg), ..*guard };
+        }
+        let data = !matches!(instr.op, Op::Bar { .. } | Op::WarpSync { .. });
+        let mut reg = |r: Reg| state.borrow_mut().use_reg(r);
+        let mut operand = |o: Operand| match o {
+            Operand::Reg(r) => Operand::Reg(state.borrow_mut().use_reg(r)),
+            Operand::Address(s) => Operand::Address(state.borrow_mut().symbol(s)),
+            Operand::Imm(v) if data => Operand::Imm(state.borrow_mut().value(v)),
+            imm => imm,
+        };
+        registers::rewrite(&mut instr.op, &mut reg, &mut operand);
+    }
+    let mut targets: Vec<usize> = result.body.iter().filter_map(|i| match i.op {
+        Op::Bra { target } => Some(target),
+        _ => None,
+    }).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    result.labels = targets.into_iter().enumerate().map(|(n, at)| Label { name: format!("L{n}"), at }).collect();
+    result
+}
+
+/// Renumbers places level by level in thread order. Grids keep their order within a stream (it is meaningful), lanes
+/// their numbers.
+fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
+    type Key = [u16; 6];
+    fn number(seen: &mut Vec<Key>, key: Key) -> u16 {
+        let at = seen.iter().position(|k| *k == key).unwrap_or_else(|| {
+            seen.push(key);
+            seen.len() - 1
+        });
+        u16::try_from(at).unwrap_or(u16::MAX)
+    }
+    let mut seen: [Vec<Key>; 5] = Default::default();
+    let mut warps: BTreeMap<Key, Vec<u16>> = BTreeMap::new();
+    for (n, &t) in order.iter().enumerate() {
+        let p = program.threads[t].place;
+        if p.host {
+            threads[n].place = Placement { host: true, ..Placement::default() };
+            continue;
+        }
+        let mut grids: Vec<u16> = program.threads.iter().map(|o| o.place)
+            .filter(|o| !o.host && (o.gpu, o.stream) == (p.gpu, p.stream)).map(|o| o.grid).collect();
+        grids.sort_unstable();
+        grids.dedup();
+        let grid = grids.iter().position(|g| *g == p.grid).and_then(|g| u16::try_from(g).ok()).unwrap_or(0);
+        let cta = [p.gpu, p.stream, p.grid, p.cluster, p.cta, 0];
+        let mine = warps.entry(cta).or_default();
+        if !mine.contains(&p.warp) {
+            mine.push(p.warp);
+        }
+        let warp = mine.iter().position(|w| *w == p.warp).and_then(|w| u16::try_from(w).ok()).unwrap_or(0);
+        threads[n].place = Placement {
+            host: false,
+            gpu: number(&mut seen[0], [p.gpu, 0, 0, 0, 0, 0]),
+            stream: number(&mut seen[1], [p.gpu, p.stream, 0, 0, 0, 0]),
+            grid,
+            cluster: number(&mut seen[2], [p.gpu, p.stream, p.grid, p.cluster, 0, 0]),
+            cta: number(&mut seen[3], cta),
+            warp,
+            lane: p.lane,
+        };
+    }
+}

@@ -1,0 +1,324 @@
+//! A program as bytes: the total order behind "least", and a key for sets of programs.
+//!
+//! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
+
+use crate::ir::{
+    Address, BarKind, Condition, Expr, Guard, LoadOrder, Op, Operand, Placement, Program, ProxyFence, RegInit, Scope,
+    StoreOrder, Term, Ty,
+};
+
+/// The encoding of `program` without names.
+pub fn bytes(program: &Program) -> Vec<u8> {
+    let mut w = Writer(Vec::with_capacity(256));
+    w.len(program.threads.len());
+    for thread in &program.threads {
+        w.len(thread.body.len());
+    }
+    for thread in &program.threads {
+        for instr in &thread.body {
+            w.guard(instr.guard);
+            w.op(&instr.op);
+        }
+        for reg in &thread.regs {
+            match &reg.init {
+                RegInit::Value(0) => w.0.push(0),
+                RegInit::Value(v) => w.tagged(1, &v.to_be_bytes()),
+                RegInit::Address(s) => w.tagged(2, &s.0.to_be_bytes()),
+            }
+        }
+        w.place(&thread.place);
+    }
+    for object in &program.objects {
+        w.0.push(object.space as u8);
+        w.0.extend(object.bytes.to_be_bytes());
+        if object.init.iter().any(|&b| b != 0) {
+            w.len(object.init.len());
+            w.0.extend(&object.init);
+        }
+    }
+    for symbol in &program.symbols {
+        w.0.extend(symbol.object.0.to_be_bytes());
+        w.0.extend(symbol.virt.0.to_be_bytes());
+        w.0.push(symbol.proxy as u8);
+        w.len(symbol.multimem.len());
+        symbol.multimem.iter().for_each(|o| w.0.extend(o.0.to_be_bytes()));
+    }
+    w.len(program.conditions.len());
+    program.conditions.iter().for_each(|c| w.condition(c));
+    if let Some(filter) = &program.filter {
+        w.expr(filter);
+    }
+    w.0
+}
+
+/// Bytes of an expression, for sorting.
+pub(super) fn expr_bytes(expr: &Expr) -> Vec<u8> {
+    let mut w = Writer(Vec::new());
+    w.expr(expr);
+    w.0
+}
+
+/// Bytes of a condition, for sorting.
+pub(super) fn condition_bytes(condition: &Condition) -> Vec<u8> {
+    let mut w = Writer(Vec::new());
+    w.condition(condition);
+    w.0
+}
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn len(&mut self, n: usize) {
+        self.0.extend(u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes());
+    }
+
+    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        self.0.push(tag);
+        self.0.extend(bytes);
+    }
+
+    fn guard(&mut self, guard: Option<Guard>) {
+        match guard {
+            None => self.0.push(0),
+            Some(g) => self.tagged(1 + u8::from(g.negated), &g.reg.0.to_be_bytes()),
+        }
+    }
+
+    fn place(&mut self, p: &Placement) {
+        self.0.push(u8::from(p.host));
+        for n in [p.gpu, p.stream, p.grid, p.cluster, p.cta, p.warp] {
+            self.0.extend(n.to_be_bytes());
+        }
+        self.0.extend(p.lane.map_or([0, 0], |l| [1, l]));
+    }
+
+    fn operand(&mut self, operand: &Operand) {
+        match operand {
+            Operand::Imm(n) => self.tagged(0, &n.to_be_bytes()),
+            Operand::Reg(r) => self.tagged(1, &r.0.to_be_bytes()),
+            Operand::Address(s) => self.tagged(2, &s.0.to_be_bytes()),
+        }
+    }
+
+    fn address(&mut self, address: &Address) {
+        self.operand(&address.base);
+        self.0.extend(address.offset.to_be_bytes());
+    }
+
+    fn ty(&mut self, ty: Ty) {
+        let (tag, width) = match ty {
+            Ty::Pred => (0, 1),
+            Ty::B(n) => (1, n),
+            Ty::U(n) => (2, n),
+            Ty::S(n) => (3, n),
+            Ty::F(n) => (4, n),
+            Ty::F16x2 => (5, 32),
+            Ty::Bf16x2 => (6, 32),
+        };
+        self.tagged(tag, &[width]);
+    }
+
+    fn load_order(&mut self, order: LoadOrder) {
+        let (tag, scope) = match order {
+            LoadOrder::Weak => (0, Scope::Cta),
+            LoadOrder::Relaxed(s) => (1, s),
+            LoadOrder::Acquire(s) => (2, s),
+            LoadOrder::Volatile => (3, Scope::Sys),
+            LoadOrder::MmioRelaxed => (4, Scope::Sys),
+            LoadOrder::MmioAcquire => (5, Scope::Sys),
+        };
+        self.tagged(tag, &[scope as u8]);
+    }
+
+    fn store_order(&mut self, order: StoreOrder) {
+        let (tag, scope) = match order {
+            StoreOrder::Weak => (0, Scope::Cta),
+            StoreOrder::Relaxed(s) => (1, s),
+            StoreOrder::Release(s) => (2, s),
+            StoreOrder::Volatile => (3, Scope::Sys),
+            StoreOrder::MmioRelaxed => (4, Scope::Sys),
+            StoreOrder::MmioRelease => (5, Scope::Sys),
+        };
+        self.tagged(tag, &[scope as u8]);
+    }
+
+    fn op(&mut self, op: &Op) {
+        self.header(op);
+        let mut regs = Vec::new();
+        crate::generate::registers::visit(op, &mut |reg, write| {
+            if write {
+                regs.push(reg);
+            }
+        });
+        regs.iter().for_each(|r| self.0.extend(r.0.to_be_bytes()));
+        self.operands(op);
+    }
+
+    /// Mnemonic and modifiers.
+    fn header(&mut self, op: &Op) {
+        match op {
+            Op::Load { order, proxy, space, ty, dst, .. } => {
+                self.tagged(1, &[*proxy as u8, *space as u8]);
+                self.load_order(*order);
+                self.ty(*ty);
+                self.len(dst.len());
+            }
+            Op::Store { order, proxy, space, ty, src, .. } => {
+                self.tagged(2, &[*proxy as u8, *space as u8]);
+                self.store_order(*order);
+                self.ty(*ty);
+                self.len(src.len());
+            }
+            Op::Rmw { red, order, scope, proxy, space, op, ty, dst, b, .. } => {
+                let flags = [u8::from(*red), u8::from(dst.is_some()), u8::from(b.is_some())];
+                self.tagged(3, &flags);
+                self.0.extend([*order as u8, *scope as u8, *proxy as u8, *space as u8, *op as u8]);
+                self.ty(*ty);
+            }
+            Op::Fence { order, scope } => self.tagged(4, &[*order as u8, *scope as u8]),
+            Op::ProxyFence(kinds) => {
+                self.0.push(5);
+                self.len(kinds.len());
+                for kind in kinds {
+                    match kind {
+                        ProxyFence::Alias => self.0.push(0),
+                        ProxyFence::Of(proxy) => self.tagged(1, &[*proxy as u8]),
+                    }
+                }
+            }
+            Op::Mov { ty, .. } => {
+                self.0.push(6);
+                self.ty(*ty);
+            }
+            Op::Alu { op, ty, .. } => {
+                self.tagged(7, &[*op as u8]);
+                self.ty(*ty);
+            }
+            Op::Setp { op, ty, .. } => {
+                self.tagged(8, &[*op as u8]);
+                self.ty(*ty);
+            }
+            Op::Selp { ty, p, .. } => {
+                self.tagged(9, &p.0.to_be_bytes());
+                self.ty(*ty);
+            }
+            Op::Bra { target } => {
+                self.0.push(10);
+                self.len(*target);
+            }
+            _ => self.rare_header(op),
+        }
+    }
+
+    fn rare_header(&mut self, op: &Op) {
+        match op {
+            Op::Bar { kind, count, instance, .. } => {
+                self.tagged(11, &[u8::from(count.is_some())]);
+                match kind {
+                    BarKind::Sync => self.0.push(0),
+                    BarKind::Arrive => self.0.push(1),
+                    BarKind::Red { op, pred, .. } => {
+                        self.tagged(2, &[*op as u8]);
+                        self.guard(Some(*pred));
+                    }
+                }
+                self.0.extend(instance.map_or(0, |n| u64::from(n) + 1).to_be_bytes());
+            }
+            Op::ClusterArrive { relaxed } => self.tagged(12, &[u8::from(*relaxed)]),
+            Op::ClusterWait => self.0.push(13),
+            Op::WarpSync { .. } => self.0.push(14),
+            Op::MultimemLoad { order, op, ty, .. } => {
+                self.tagged(15, &[*op as u8]);
+                self.load_order(*order);
+                self.ty(*ty);
+            }
+            Op::MultimemStore { order, ty, .. } => {
+                self.0.push(16);
+                self.store_order(*order);
+                self.ty(*ty);
+            }
+            Op::MultimemRed { order, scope, op, ty, .. } => {
+                self.tagged(17, &[*order as u8, *scope as u8, *op as u8]);
+                self.ty(*ty);
+            }
+            // `Exit`, the only operation without modifiers or operands.
+            _ => self.0.push(18),
+        }
+    }
+
+    fn operands(&mut self, op: &Op) {
+        match op {
+            Op::Mov { src, .. } => self.operand(src),
+            Op::Alu { a, b, .. } | Op::Setp { a, b, .. } | Op::Selp { a, b, .. } => {
+                self.operand(a);
+                self.operand(b);
+            }
+            Op::Load { addr, .. } | Op::MultimemLoad { addr, .. } => self.address(addr),
+            Op::Store { addr, src, .. } => {
+                self.address(addr);
+                src.iter().for_each(|s| self.operand(s));
+            }
+            Op::Rmw { addr, a, b, .. } => {
+                self.address(addr);
+                self.operand(a);
+                b.iter().for_each(|b| self.operand(b));
+            }
+            Op::Bar { id, count, .. } => {
+                self.operand(id);
+                count.iter().for_each(|c| self.operand(c));
+            }
+            Op::WarpSync { mask } => self.operand(mask),
+            Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
+                self.address(addr);
+                self.operand(src);
+            }
+            _ => {}
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition) {
+        self.0.push(condition.quantifier as u8);
+        self.expr(&condition.expr);
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Bool(b) => self.tagged(0, &[u8::from(*b)]),
+            Expr::Not(inner) => {
+                self.0.push(1);
+                self.expr(inner);
+            }
+            Expr::And(all) | Expr::Or(all) => {
+                self.0.push(if matches!(expr, Expr::And(_)) { 2 } else { 3 });
+                self.len(all.len());
+                all.iter().for_each(|e| self.expr(e));
+            }
+            Expr::Cmp(op, a, b) => {
+                self.tagged(4, &[*op as u8]);
+                self.term(a);
+                self.term(b);
+            }
+        }
+    }
+
+    fn term(&mut self, term: &Term) {
+        match term {
+            Term::Reg(t, r) => {
+                self.tagged(0, &t.0.to_be_bytes());
+                self.0.extend(r.0.to_be_bytes());
+            }
+            Term::Mem { symbol, offset, bytes, thread } => {
+                self.tagged(1, &symbol.0.to_be_bytes());
+                self.0.extend(offset.to_be_bytes());
+                self.0.push(*bytes);
+                self.0.extend(thread.map_or(0, |t| u32::from(t.0) + 1).to_be_bytes());
+            }
+            Term::Const(n) => self.tagged(2, &n.to_be_bytes()),
+        }
+    }
+}
+
+/// A readable text of the program, for the id.
+pub(super) fn text(program: &Program) -> String {
+    format!("{program:#?}")
+}

@@ -1,0 +1,83 @@
+//! Canonical form: one text for all programs that differ only in thread order, names, numbering or idle values.
+//!
+//! Contract: `canonical` is idempotent, never changes the meaning, and with `exact` gives equal texts for programs that
+//! are renamings of each other. Method: everything but the thread order follows from it by first use; threads are
+//! told apart by colour refinement, and the orders that remain are searched for the least encoding (at most
+//! [`ORDERS_MAX`]). Values are renamed only where they are merely copied or compared for equality (`values`).
+
+mod arrange;
+mod condition;
+pub mod encode;
+pub mod names;
+mod order;
+mod values;
+
+use std::fmt;
+
+use crate::ir::Program;
+
+/// Thread orders tried for one program; beyond it the form is not exact and must not be used to merge findings.
+pub const ORDERS_MAX: usize = 100_000;
+
+/// BLAKE3 of the canonical text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProgramId(pub [u8; 32]);
+
+impl ProgramId {
+    /// The first 16 hexadecimal digits: enough to tell programs of one store apart for a reader.
+    pub fn short(&self) -> String {
+        self.to_string().chars().take(16).collect()
+    }
+}
+
+impl fmt::Display for ProgramId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ProgramId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProgramId({self})")
+    }
+}
+
+/// See the module header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canonical {
+    /// The program in canonical form.
+    pub program: Program,
+    /// Its text.
+    pub text: String,
+    /// Hash of the text.
+    pub id: ProgramId,
+    /// False when the search was cut short (`uncanonical`).
+    pub exact: bool,
+}
+
+/// The canonical form of `program`.
+pub fn canonical(program: &Program) -> Canonical {
+    let (program, exact) = normal(program);
+    let text = text(&program);
+    let id = ProgramId(*blake3::hash(text.as_bytes()).as_bytes());
+    Canonical { program, text, id, exact }
+}
+
+/// The canonical program without its text, and whether it is exact: what enumeration and reduction compare.
+pub fn normal(program: &Program) -> (Program, bool) {
+    let free = values::free(program);
+    let (orders, exact) = order::orders(program, free);
+    let mut best: Option<(Vec<u8>, Program)> = None;
+    for order in orders {
+        let candidate = arrange::arrange(program, &order, free);
+        let code = encode::bytes(&candidate);
+        if best.as_ref().is_none_or(|(least, _)| code < *least) {
+            best = Some((code, candidate));
+        }
+    }
+    (best.map_or_else(|| program.clone(), |(_, p)| p), exact)
+}
+
+fn text(program: &Program) -> String {
+    encode::text(program)
+}

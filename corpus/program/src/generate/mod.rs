@@ -1,0 +1,19 @@
+//! Making programs: random ones, critical cycles, all small ones, and the pinned stream campaigns draw from.
+//!
+//! Contract: pure functions of bytes or indices; every program made is valid. Seed, index, profile and
+//! [`GENERATOR_FINGERPRINT`] name a program for ever; a change of the stream changes the fingerprint.
+
+pub mod build;
+pub mod config;
+pub mod exhaustive;
+pub mod features;
+pub(crate) mod random;
+pub mod registers;
+pub mod shapes;
+pub(crate) mod steps;
+pub mod stream;
+
+pub use config::Knobs;
+pub use features::{Features, Histogram, estimate_candidates, features};
+pub use random::program;
+pub use stream::{GENERATOR_FINGERPRINT, Profile, Stream};
