@@ -46,3 +46,24 @@ fn errors_have_a_place_and_a_hint() {
             .contains("did you mean")
     );
 }
+
+#[test]
+fn switches_are_declared_with_the_defaults_of_each_version() {
+    let settings = |name: &str| {
+        let model = builtin::load(name, &Variants::new()).expect("loads");
+        let mut all: Vec<String> =
+            model.switches().iter().map(|s| format!("{}={}", s.name, s.default)).collect();
+        all.sort_by_key(|s| s[1..s.find('=').expect("written above")].parse::<u32>().expect("a number"));
+        assert!(model.switches().iter().all(|s| !s.doc.is_empty() && s.values.len() > 1));
+        let contesting: Vec<&str> =
+            model.switches().iter().filter(|s| !s.contesting.is_empty()).map(|s| s.name.as_str()).collect();
+        format!("{} contesting {}", all.join(" "), contesting.join(" "))
+    };
+    let ptx = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=A Q10=A Q11=A Q12=A Q14=A Q15=A Q16=A contesting Q6 Q1 Q5";
+    assert_eq!(settings("ptx"), ptx);
+    let isca = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A contesting Q6 Q1 Q5";
+    assert_eq!(settings("ptx-7.5"), isca);
+    assert_eq!(settings("ptx-6.0"), "Q1=A Q2=B Q3=A Q5=A Q12=A Q14=A Q15=A Q16=A contesting Q1 Q5");
+    assert_eq!(settings("sc"), "Q2=B Q16=A contesting ");
+    assert_eq!(settings("any"), "Q2=B Q16=A contesting ");
+}
