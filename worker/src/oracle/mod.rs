@@ -16,7 +16,7 @@ mod pair;
 
 pub use canary::{CANARIES, Canary};
 
-use crate::job::{Budget, Cancel, Claim, Engine, EngineReport, Item, ItemReport, Plan, Reduced, Side, Source, Verification};
+use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Reduced, Side, Source, Verification};
 use answer::Answer;
 use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
