@@ -25,6 +25,7 @@
 
 use crate::event::{BarrierUse, Kind};
 use crate::interp::{FrontEnd, Gate, TraceEnd};
+use crate::planted::Planted;
 use crate::leaf::{LeafFacts, LeafKind};
 use crate::state::{Source, State};
 use moire_cat::Model;
@@ -137,7 +138,20 @@ pub fn explore(
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
+    explore_with(program, model, prefix, None, limits, visitor)
+}
+
+/// [`explore`], possibly with a bug planted for tests.
+pub(crate) fn explore_with(
+    program: &Program,
+    model: &Model,
+    prefix: &[u32],
+    planted: Option<Planted>,
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<Summary, Abstain> {
     let front = FrontEnd {
+        planted,
         wide_whole: model.variant("Q2") == Some("A"),
         cas_writes_back: model.variant("Q16") == Some("B"),
         reconverging: model.variant("Q14") == Some("B"),
@@ -221,6 +235,10 @@ impl<const W: usize> Search<'_, W> {
         self.summary.bounded.get_or_insert(bound);
     }
 
+    fn has(&self, bug: Planted) -> bool {
+        self.state.front.planted == Some(bug)
+    }
+
     /// Whether alternative number `choice` of this decision is to be explored; pushes it if so.
     fn take(&mut self, choice: u32) -> bool {
         let wanted = self.prefix.get(self.path.len()).is_none_or(|p| *p == choice);
@@ -283,6 +301,9 @@ impl<const W: usize> Search<'_, W> {
             Solution::Consistent { .. } => self.visit(),
             Solution::Open { a, b } => {
                 for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
+                    if choice == 1 && self.has(Planted::OneDirection) {
+                        continue;
+                    }
                     if !self.take(u32::from(choice == 1)) {
                         continue;
                     }
@@ -308,13 +329,16 @@ impl<const W: usize> Search<'_, W> {
         let mut choice = 0;
         let mut result = Ok(());
         for write in bits::iter(&writers) {
-            if result.is_ok() && self.take(choice) {
+            let initial = self.state.events[write].thread.is_none();
+            let forgotten = initial && bits::count(&writers) > 1 && self.has(Planted::ForgetsInitial);
+            if result.is_ok() && !forgotten && self.take(choice) {
                 result = self.read_from(id, slot, Source::Write(write));
                 self.path.pop();
             }
             choice += 1;
         }
-        if result.is_ok() && self.state.may_be_written(cell, id, None) && self.take(choice) {
+        let never = self.has(Planted::NeverOpen);
+        if result.is_ok() && !never && self.state.may_be_written(cell, id, None) && self.take(choice) {
             result = self.read_from(id, slot, Source::Open);
             self.path.pop();
         }
@@ -386,6 +410,10 @@ impl<const W: usize> Search<'_, W> {
         let mut result = Ok(());
         let subsets = 1u64.checked_shl(u32::try_from(may.len()).unwrap_or(64)).unwrap_or(u64::MAX);
         for subset in (0..subsets).rev() {
+            let (all, some) = (subset + 1 == subsets, subset != 0);
+            if (self.has(Planted::AllOrNothing) && some && !all) || (self.has(Planted::ClaimsAll) && !all) {
+                continue;
+            }
             let choice = u32::try_from(subset).unwrap_or(u32::MAX);
             if result.is_err() || !self.take(choice) {
                 continue;
@@ -420,6 +448,9 @@ impl<const W: usize> Search<'_, W> {
         let Kind::Barrier(barrier) = self.state.events[id].emitted.kind else { return Ok(()) };
         let phases = self.state.phases_for(id, &barrier);
         for (choice, phase) in phases.into_iter().enumerate() {
+            if choice > 0 && self.has(Planted::FirstPhase) {
+                continue;
+            }
             if !self.take(u32::try_from(choice).unwrap_or(u32::MAX)) {
                 continue;
             }
@@ -457,6 +488,9 @@ impl<const W: usize> Search<'_, W> {
     fn place_gate(&mut self, thread: usize) -> Found {
         let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
         for (choice, gate) in [Gate::Open, Gate::Stuck].into_iter().enumerate() {
+            if gate == Gate::Stuck && self.has(Planted::NeverStuck) {
+                continue;
+            }
             if !self.take(u32::try_from(choice).unwrap_or(0)) {
                 continue;
             }
@@ -499,7 +533,7 @@ impl<const W: usize> Search<'_, W> {
             self.summary.dead_ends += 1;
         }
         for (co, fence, flags) in results {
-            if kind == LeafKind::Blocked && !self.state.hang_is_real(&co) {
+            if kind == LeafKind::Blocked && !self.has(Planted::AlwaysHangs) && !self.state.hang_is_real(&co) {
                 self.summary.dead_ends += 1;
                 continue;
             }

@@ -72,6 +72,8 @@ pub(crate) struct RegState {
 /// Switches of the front end, taken from the model.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrontEnd {
+    /// A bug planted for tests.
+    pub(crate) planted: Option<crate::planted::Planted>,
     /// Q2=A: a 128-bit load or store is one operation.
     pub(crate) wide_whole: bool,
     /// Q16=B: a failed cas writes the old value back.

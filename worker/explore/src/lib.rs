@@ -15,6 +15,7 @@ pub mod judge;
 pub mod leaf;
 mod memory;
 pub mod naive;
+pub mod planted;
 mod relate;
 mod state;
 

@@ -5,7 +5,11 @@
 
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals};
-use moire_explore::differential::draw::Draw;
+use moire_explore::differential::draw::{Draw, Style, program};
+use moire_explore::differential::{Comparison, compare_planted};
+use moire_explore::naive::NaiveLimits;
+use moire_explore::planted::Planted;
+use std::collections::BTreeSet;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -87,4 +91,30 @@ fn engines_agree_under_switches() {
         }
         assert!(totals.failures.is_empty(), "the engines differ under {setting}");
     }
+}
+
+/// Every planted bug is noticed within a few hundred programs.
+#[test]
+fn planted_bugs_are_noticed() {
+    let models = [model("ptx", &Variants::new()), model("any", &Variants::new())];
+    let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
+    let mut left: BTreeSet<Planted> = Planted::ALL.into_iter().collect();
+    for seed in 0..3_000 {
+        let style = if seed % 2 == 0 { Style::Wide } else { Style::Dat3m };
+        let program = program(500_000 + seed, style);
+        left.retain(|bug| {
+            let noticed = |m: &Model| {
+                matches!(compare_planted(&program, m, &limits, Some(*bug)), Comparison::Different(_))
+            };
+            let found = models.iter().any(noticed);
+            if found {
+                eprintln!("{bug:?} noticed after {} programs", seed + 1);
+            }
+            !found
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
+    panic!("not noticed: {left:?}");
 }

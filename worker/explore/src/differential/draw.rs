@@ -147,7 +147,8 @@ fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {
 }
 
 fn placement(d: &mut Draw, knobs: &Knobs, threads: usize) -> Vec<Placement> {
-    let style = d.below(5);
+    // Barriers need company in a CTA.
+    let style = if knobs.barriers && d.chance(70) { 0 } else { d.below(5) };
     (0..threads)
         .map(|t| {
             let n = u16::try_from(t).unwrap_or(0);
@@ -191,7 +192,7 @@ impl Writer<'_> {
             if self.d.chance(self.knobs.fences) {
                 self.fence();
             }
-            if self.knobs.barriers && self.d.chance(35) {
+            if self.knobs.barriers && self.d.chance(45) {
                 self.barrier(i);
             }
             let skip = self.d.chance(self.knobs.branches) && !self.read.is_empty();

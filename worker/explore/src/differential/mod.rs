@@ -12,7 +12,8 @@ mod shrink;
 pub use shape::Shape;
 pub use shrink::shrink;
 
-use crate::explorer::{Bound, Limits, explore};
+use crate::explorer::{Bound, Limits};
+use crate::planted::{Planted, explore_planted};
 use crate::leaf::{LeafFacts, LeafKey};
 use crate::naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
 use moire_cat::Model;
@@ -79,6 +80,11 @@ pub type Leaves = BTreeMap<LeafKey, LeafFacts>;
 
 /// Runs both engines and compares what they say.
 pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Comparison {
+    compare_planted(program, model, limits, None)
+}
+
+/// [`compare`] with a bug planted in the explorer, which it should notice.
+pub fn compare_planted(program: &Program, model: &Model, limits: &NaiveLimits, planted: Option<Planted>) -> Comparison {
     let (naive, summary) = match naive_leaves(program, model, limits) {
         Ok(found) => found,
         Err(skip) => return Comparison::Skipped(skip.to_string()),
@@ -86,7 +92,7 @@ pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Compar
     let mut explored = Leaves::new();
     let mut duplicate = None;
     let bounds = Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, ..Limits::default() };
-    let result = explore(program, model, &[], &bounds, &mut |leaf: &mut dyn crate::explorer::LeafView| {
+    let result = explore_planted(program, model, planted, &bounds, &mut |leaf: &mut dyn crate::explorer::LeafView| {
         let facts = leaf.facts();
         if explored.contains_key(&facts.key) {
             duplicate = Some(facts.key);

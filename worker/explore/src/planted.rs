@@ -1,0 +1,53 @@
+//! Planted bugs: the explorer with one of its side conditions left out, for tests of the tests.
+//!
+//! A comparison that passes says something only if it fails on these (`exploration.md` section 2.7, item 8).
+
+use crate::explorer::{Abstain, Limits, Summary, Visitor};
+use moire_cat::Model;
+use moire_program::ir::Program;
+
+/// What is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Planted {
+    /// A read never stays open: no load buffering.
+    NeverOpen,
+    /// A write becomes the source of all open reads of its bytes or of none.
+    AllOrNothing,
+    /// A write leaves no read open.
+    ClaimsAll,
+    /// A pair of writes the model wants ordered is ordered one way only.
+    OneDirection,
+    /// A read never takes its value from the initial write once there is another.
+    ForgetsInitial,
+    /// A thread in front of a loop always enters it.
+    NeverStuck,
+    /// A barrier arrival joins the first phase it can.
+    FirstPhase,
+    /// Every spin is a hang, whatever it could still read.
+    AlwaysHangs,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Planted; 8] = [
+        Planted::NeverOpen,
+        Planted::AllOrNothing,
+        Planted::ClaimsAll,
+        Planted::OneDirection,
+        Planted::ForgetsInitial,
+        Planted::NeverStuck,
+        Planted::FirstPhase,
+        Planted::AlwaysHangs,
+    ];
+}
+
+/// [`crate::explore`] with a planted bug.
+pub fn explore_planted(
+    program: &Program,
+    model: &Model,
+    planted: Option<Planted>,
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<Summary, Abstain> {
+    crate::explorer::explore_with(program, model, &[], planted, limits, visitor)
+}
