@@ -1,4 +1,4 @@
-//! Behaviour of the store without crashes: reopening, duplicates, refusals, export, damage, full disk.
+//! Behaviour of the store without crashes: reopening, duplicates, refusals, export, damage.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -110,25 +110,6 @@ fn export_import_export_is_the_identity() {
         assert!(import(&out.path().join("cut"), &out.path().join("none")).is_err());
         assert!(!out.path().join("none").exists(), "nothing is written from a damaged export");
     }
-}
-
-#[test]
-fn full_disk_loses_nothing_and_says_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let scenario = fail::FailScenario::setup();
-    let mut store = open(dir.path());
-    store.commit(vec![campaign("c"), items(0..10)]).unwrap();
-    fail::cfg(failpoints::APPEND_HALF, "1*return(ENOSPC)").unwrap();
-    assert!(store.commit(vec![items(10..20)]).unwrap().reserve_used, "the reserve carries one commit");
-    assert!(!dir.path().join("ballast").exists());
-    fail::cfg(failpoints::APPEND_HALF, "return(ENOSPC)").unwrap();
-    assert!(matches!(store.commit(vec![items(20..30)]), Err(StoreError::DiskFull)));
-    fail::remove(failpoints::APPEND_HALF);
-    store.commit(vec![items(30..40)]).unwrap();
-    drop(store);
-    scenario.teardown();
-    assert_eq!(open(dir.path()).progress("c").unwrap().completed, [(0, 20), (30, 40)]);
-    assert!(fsck(dir.path(), false).unwrap().problems.is_empty());
 }
 
 #[test]
