@@ -1,1 +1,16 @@
-//! Skeleton.
+//! The wire contract: messages and services of `moire/v1/*.proto`, bindings checked in.
+//!
+//! Contract: programs travel as litmus text, never as a serialised representation; both services convert
+//! once, in their own `wire.rs`. A test regenerates the bindings and compares. Source: design section 9.
+
+/// Version of the contract, sent in `Hello`.
+pub const PROTOCOL: u32 = 1;
+/// Largest message decoded, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Messages, clients and servers of package `moire.v1`.
+#[expect(missing_docs, clippy::all, clippy::pedantic, unreachable_pub, reason = "generated")]
+#[allow(clippy::allow_attributes_without_reason, reason = "generated")]
+#[rustfmt::skip]
+#[path = "gen/moire.v1.rs"]
+pub mod v1;

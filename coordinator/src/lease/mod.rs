@@ -1,0 +1,318 @@
+//! Who works on what: a pure state machine for leases, without I/O and without a clock (time is passed in).
+//!
+//! Contract: an item is in at most one live lease; a result is taken once, and only from the live lease with the
+//! right epoch; whatever a worker does, every item is in the end either taken or quarantined; turns go by kind
+//! (minimise, verify, replay, then generated items), then by fair share of the campaign. Three clocks per lease:
+//! liveness of the worker, progress of the lease, acknowledgement of a kill. Source: design section 9.
+
+mod types;
+pub use types::*;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The state machine. See the module header.
+#[derive(Debug, Default)]
+pub struct Scheduler {
+    config: Config,
+    /// The last identity given out.
+    last: u64,
+    campaigns: BTreeMap<String, Campaign>,
+    jobs: BTreeMap<JobId, Job>,
+    /// Jobs in no lease.
+    queue: BTreeSet<(Kind, JobId)>,
+    workers: BTreeMap<WorkerId, Worker>,
+    leases: BTreeMap<LeaseId, Lease>,
+    actions: Vec<Action>,
+    counts: Counts,
+}
+
+impl Scheduler {
+    /// An empty fleet.
+    pub fn new(config: Config) -> Self {
+        Self { config, ..Self::default() }
+    }
+    /// Counts of what went wrong so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+    /// Workers connected.
+    pub fn workers(&self) -> usize {
+        self.workers.len()
+    }
+    /// Live leases.
+    pub fn leases(&self) -> usize {
+        self.leases.len()
+    }
+    /// Jobs waiting for a worker.
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Makes a campaign known, or replaces what is still to be leased of it.
+    pub fn campaign(&mut self, name: &str, spec: CampaignSpec) {
+        let pending = spec.missing.iter().filter(|r| r.0 < r.1).copied().collect();
+        let served = self.campaigns.values().filter(|c| c.running).map(|c| c.served).min().unwrap_or(0);
+        let new = Campaign { spec, pending, served, running: true, attempts: BTreeMap::new() };
+        self.campaigns.insert(name.to_owned(), new);
+    }
+    /// Starts or stops giving out leases of a campaign.
+    pub fn run_campaign(&mut self, name: &str, running: bool) {
+        if let Some(campaign) = self.campaigns.get_mut(name) {
+            campaign.running = running;
+        }
+    }
+    /// Forgets a campaign and its waiting jobs, and cancels its leases.
+    pub fn drop_campaign(&mut self, name: &str, now: u64) {
+        self.campaigns.remove(name);
+        self.jobs.retain(|_, job| job.campaign != name);
+        self.queue.retain(|(_, id)| self.jobs.contains_key(id));
+        let doomed: Vec<_> = self.leases.iter().filter(|(_, l)| l.campaign == name).map(|(id, _)| *id).collect();
+        doomed.into_iter().for_each(|id| self.kill(id, now, "the campaign has ended"));
+    }
+    /// Adds a job that carries text. `avoid`: not this worker, as long as there is another.
+    pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
+        let id = self.fresh();
+        self.jobs.insert(id, Job { campaign: campaign.to_owned(), kind, avoid, attempts: 0 });
+        self.queue.insert((kind, id));
+        id
+    }
+
+    /// A worker arrives. Its identity is new on every connection.
+    ///
+    /// # Errors
+    /// The fleet is full.
+    pub fn hello(&mut self, capabilities: BTreeSet<String>, fingerprint: &str, now: u64) -> Result<WorkerId, Full> {
+        if self.workers.len() >= self.config.workers_max {
+            return Err(Full(self.config.workers_max));
+        }
+        let (id, fingerprint) = (self.fresh(), fingerprint.to_owned());
+        let leases = BTreeSet::new();
+        self.workers.insert(id, Worker { capabilities, fingerprint, credit: 0, heard: now, leases, draining: false });
+        Ok(id)
+    }
+    /// The worker can take more leases; beyond the cap credit is ignored.
+    pub fn credit(&mut self, worker: WorkerId, leases: u32, now: u64) {
+        let cap = self.config.credit_max;
+        if let Some(w) = self.workers.get_mut(&worker) {
+            w.heard = now;
+            w.credit = w.credit.saturating_add(leases).min(cap);
+        }
+    }
+    /// The worker lives, and its leases are this far.
+    pub fn heartbeat(&mut self, worker: WorkerId, ticks: &[(LeaseId, u64)], now: u64) {
+        let Some(w) = self.workers.get_mut(&worker) else { return };
+        w.heard = now;
+        for (id, ticks) in ticks {
+            if let Some(lease) = self.leases.get_mut(id).filter(|l| l.worker == worker && l.ticks < *ticks) {
+                lease.ticks = *ticks;
+                lease.progressed = now;
+            }
+        }
+    }
+    /// The worker takes nothing more.
+    pub fn drain(&mut self, worker: WorkerId) {
+        if let Some(w) = self.workers.get_mut(&worker) {
+            w.draining = true;
+        }
+    }
+    /// The worker is gone. Only a sudden end is held against what it was working on.
+    pub fn disconnect(&mut self, worker: WorkerId) {
+        let Some(w) = self.workers.remove(&worker) else { return };
+        w.leases.into_iter().for_each(|id| self.lose(id, !w.draining));
+    }
+
+    /// Whether a result may be taken: the lease is live, the worker's, and of this epoch.
+    pub fn check(&mut self, worker: WorkerId, lease: LeaseId, epoch: u32, now: u64) -> Option<Grant> {
+        if let Some(w) = self.workers.get_mut(&worker) {
+            w.heard = now;
+        }
+        let own = |l: &&mut Lease| l.worker == worker && l.epoch == epoch && l.killed.is_none();
+        let Some(live) = self.leases.get_mut(&lease).filter(own) else {
+            self.counts.stale_reports += 1;
+            return None;
+        };
+        live.progressed = now;
+        Some(Grant { campaign: live.campaign.clone(), work: live.work })
+    }
+    /// Takes the result of one item of a range. False: not of this lease, or already taken.
+    pub fn take_item(&mut self, lease: LeaseId, item: u64) -> bool {
+        let Some(l) = self.leases.get_mut(&lease) else { return false };
+        let Work::Range { from, to } = l.work else { return false };
+        let taken = (from..to).contains(&item) && l.taken.insert(item);
+        if !taken {
+            self.counts.duplicate_items += 1;
+        } else if let Some(campaign) = self.campaigns.get_mut(&l.campaign) {
+            campaign.attempts.remove(&item);
+        }
+        taken
+    }
+    /// The lease is over. Items not taken are leased again and their loss is held against the first.
+    pub fn done(&mut self, lease: LeaseId) {
+        let Some(l) = self.leases.get(&lease) else { return };
+        match l.work {
+            Work::Range { from, to } if l.taken.len() as u64 == to - from => self.release(lease),
+            Work::Range { .. } => self.lose(lease, true),
+            Work::Job(id) => {
+                self.jobs.remove(&id);
+                self.release(lease);
+            }
+        }
+    }
+    /// A cancelled lease has stopped.
+    pub fn kill_ack(&mut self, worker: WorkerId, lease: LeaseId, now: u64) {
+        if let Some(w) = self.workers.get_mut(&worker) {
+            w.heard = now;
+        }
+        if self.leases.get(&lease).is_some_and(|l| l.worker == worker && l.killed.is_some()) {
+            self.lose(lease, true);
+        }
+    }
+
+    /// Runs the clocks, gives out leases, and returns what is to be done, in order.
+    pub fn poll(&mut self, now: u64) -> Vec<Action> {
+        self.expire(now);
+        let ready = self.workers.iter().filter(|(_, w)| w.credit > 0 && !w.draining).map(|(id, _)| *id);
+        for id in ready.collect::<Vec<_>>() {
+            while self.grant(id, now) {}
+        }
+        std::mem::take(&mut self.actions)
+    }
+
+    fn expire(&mut self, now: u64) {
+        let config = self.config;
+        let late = |since: u64, limit: u64| now.saturating_sub(since) > limit;
+        let silent = self.workers.iter().filter(|(_, w)| late(w.heard, config.liveness_ms));
+        let deaf = self.leases.values().filter(|l| l.killed.is_some_and(|at| late(at, config.kill_ms)));
+        let deaf = deaf.map(|l| (l.worker, "kill acknowledgement"));
+        let gone: BTreeMap<_, _> = silent.map(|(id, _)| (*id, "liveness")).chain(deaf).collect();
+        for (worker, clock) in gone {
+            self.counts.expired += 1;
+            self.actions.push(Action::Disconnect { worker, clock });
+            self.disconnect(worker);
+        }
+        let stuck = self.leases.iter().filter(|(_, l)| l.killed.is_none() && late(l.progressed, config.progress_ms));
+        for id in stuck.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.counts.expired += 1;
+            self.kill(id, now, "no progress");
+        }
+    }
+
+    fn kill(&mut self, id: LeaseId, now: u64, reason: &'static str) {
+        let Some(lease) = self.leases.get_mut(&id).filter(|l| l.killed.is_none()) else { return };
+        lease.killed = Some(now);
+        self.actions.push(Action::Cancel { worker: lease.worker, lease: id, reason });
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Gives `worker` one lease, if it may have one.
+    fn grant(&mut self, worker: WorkerId, now: u64) -> bool {
+        let Some(w) = self.workers.get(&worker).filter(|w| w.credit > 0) else { return false };
+        let picked = self.pick_job(worker, w).or_else(|| self.pick_range(w));
+        let Some((campaign, work)) = picked else { return false };
+        let epoch = self.campaigns.get(&campaign).map_or(0, |c| c.spec.epoch);
+        match work {
+            Work::Job(id) => self.queue.retain(|(_, queued)| *queued != id),
+            Work::Range { from, to } => self.carve(&campaign, from, to),
+        }
+        let id = self.fresh();
+        let grant = Grant { campaign: campaign.clone(), work };
+        self.actions.push(Action::Grant { worker, lease: id, epoch, grant });
+        let taken = BTreeSet::new();
+        let lease = Lease { worker, campaign, epoch, work, taken, ticks: 0, progressed: now, killed: None };
+        self.leases.insert(id, lease);
+        self.counts.leases += 1;
+        if let Some(w) = self.workers.get_mut(&worker) {
+            w.credit -= 1;
+            w.leases.insert(id);
+        }
+        true
+    }
+
+    fn pick_job(&self, worker: WorkerId, w: &Worker) -> Option<(String, Work)> {
+        let fits = |(_, id): &&(Kind, JobId)| {
+            let job = &self.jobs[id];
+            let campaign = self.campaigns.get(&job.campaign);
+            let able = |w: &Worker| campaign.is_none_or(|c| c.suits(w));
+            let other = || self.workers.iter().any(|(id, o)| *id != worker && !o.draining && able(o));
+            campaign.is_none_or(|c| c.running) && able(w) && (job.avoid != Some(worker) || !other())
+        };
+        // Within a kind: the campaign served least, then the oldest.
+        let share = |id: &JobId| self.campaigns.get(&self.jobs[id].campaign).map_or(0, |c| c.served);
+        let (_, id) = self.queue.iter().filter(fits).min_by_key(|(kind, id)| (*kind, share(id), *id))?;
+        Some((self.jobs[id].campaign.clone(), Work::Job(*id)))
+    }
+
+    fn pick_range(&self, w: &Worker) -> Option<(String, Work)> {
+        let open = self.campaigns.iter().filter(|(_, c)| c.running && !c.pending.is_empty() && c.suits(w));
+        let (name, campaign) = open.min_by_key(|(_, c)| c.served)?;
+        let (&from, &to) = campaign.pending.first_key_value()?;
+        let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
+        Some((name.clone(), Work::Range { from, to }))
+    }
+
+    fn carve(&mut self, name: &str, from: u64, to: u64) {
+        let campaign = self.campaigns.get_mut(name).expect("the range was picked from this campaign");
+        let end = campaign.pending.remove(&from).expect("the range was picked from the pending ones");
+        if to < end {
+            campaign.pending.insert(to, end);
+        }
+        let weight = u64::from(campaign.spec.weight.max(1));
+        campaign.served = campaign.served.saturating_add((to - from).saturating_mul(SHARE_UNIT) / weight);
+    }
+
+    /// Removes a lease from its worker.
+    fn release(&mut self, id: LeaseId) {
+        if let Some(lease) = self.leases.remove(&id)
+            && let Some(w) = self.workers.get_mut(&lease.worker)
+        {
+            w.leases.remove(&id);
+        }
+    }
+
+    /// Removes a lease and puts back what it has not delivered.
+    fn lose(&mut self, id: LeaseId, blame: bool) {
+        let Some(lease) = self.leases.get_mut(&id) else { return };
+        let (work, name, taken) = (lease.work, lease.campaign.clone(), std::mem::take(&mut lease.taken));
+        self.release(id);
+        self.counts.lost += 1;
+        match work {
+            Work::Job(job) => self.requeue(job, blame),
+            Work::Range { from, to } => {
+                let left: Vec<u64> = (from..to).filter(|i| !taken.contains(i)).collect();
+                self.put_back(&name, &left, blame);
+            }
+        }
+    }
+
+    fn requeue(&mut self, job: JobId, blame: bool) {
+        let Some(entry) = self.jobs.get_mut(&job) else { return };
+        entry.attempts += u32::from(blame);
+        if entry.attempts < self.config.attempts_max {
+            self.queue.insert((entry.kind, job));
+        } else {
+            self.jobs.remove(&job);
+            self.actions.push(Action::JobFailed { job });
+        }
+    }
+
+    fn put_back(&mut self, name: &str, left: &[u64], blame: bool) {
+        let Some(campaign) = self.campaigns.get_mut(name) else { return };
+        let Some((&suspect, rest)) = left.split_first() else { return };
+        let attempts = campaign.attempts.remove(&suspect).unwrap_or(0) + u32::from(blame);
+        if attempts < self.config.attempts_max {
+            // The suspect gets a lease of its own, so that it cannot take others with it again.
+            campaign.attempts.insert(suspect, attempts);
+            campaign.pending.insert(suspect, suspect + 1);
+        } else {
+            self.counts.quarantined += 1;
+            self.actions.push(Action::Quarantine { campaign: name.to_owned(), item: suspect });
+        }
+        for run in rest.chunk_by(|a, b| a + 1 == *b) {
+            campaign.pending.insert(run[0], run[0] + run.len() as u64);
+        }
+    }
+}

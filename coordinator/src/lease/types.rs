@@ -1,0 +1,212 @@
+//! Words of the lease state machine.
+//!
+//! Times are milliseconds of any monotonic clock. Source: design section 9.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A connection of a worker.
+pub type WorkerId = u64;
+/// A lease; never used twice by one coordinator process.
+pub type LeaseId = u64;
+/// A job that carries text.
+pub type JobId = u64;
+
+/// One unit of fair share, large enough that weights divide it well.
+pub(super) const SHARE_UNIT: u64 = 1 << 10;
+
+/// Limits and clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Longest silence of a worker.
+    pub liveness_ms: u64,
+    /// Longest time a lease may show no progress.
+    pub progress_ms: u64,
+    /// Longest time between a cancellation and its acknowledgement.
+    pub kill_ms: u64,
+    /// Losses after which an item or a job is given up.
+    pub attempts_max: u32,
+    /// Workers at one time.
+    pub workers_max: usize,
+    /// Leases a worker may ask for ahead.
+    pub credit_max: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            liveness_ms: 15_000,
+            progress_ms: 60_000,
+            kill_ms: 10_000,
+            attempts_max: 5,
+            workers_max: 16_384,
+            credit_max: 256,
+        }
+    }
+}
+
+/// Kinds of work, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Shrink a claim.
+    Minimise,
+    /// Run a claim again.
+    Verify,
+    /// Run a program.
+    Replay,
+}
+
+/// What a lease covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Generated items, half-open.
+    Range {
+        /// First.
+        from: u64,
+        /// One past the last.
+        to: u64,
+    },
+    /// A job that carries text.
+    Job(JobId),
+}
+
+/// A lease, as given out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The campaign; empty for jobs of no campaign.
+    pub campaign: String,
+    /// What it covers.
+    pub work: Work,
+}
+
+/// Something the caller has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a lease.
+    Grant {
+        /// To whom.
+        worker: WorkerId,
+        /// Its identity.
+        lease: LeaseId,
+        /// Its fencing epoch.
+        epoch: u32,
+        /// What it covers.
+        grant: Grant,
+    },
+    /// Tell a worker to stop a lease.
+    Cancel {
+        /// Whom.
+        worker: WorkerId,
+        /// Which.
+        lease: LeaseId,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Close a worker's stream.
+    Disconnect {
+        /// Whose.
+        worker: WorkerId,
+        /// The clock that ran out.
+        clock: &'static str,
+    },
+    /// An item was lost too often: record it as quarantined.
+    Quarantine {
+        /// Its campaign.
+        campaign: String,
+        /// The item.
+        item: u64,
+    },
+    /// A job was lost too often: go on without its answer.
+    JobFailed {
+        /// The job.
+        job: JobId,
+    },
+}
+
+/// What a campaign is to the scheduler.
+#[derive(Clone, Debug, Default)]
+pub struct CampaignSpec {
+    /// Fencing epoch of its leases.
+    pub epoch: u32,
+    /// Share among campaigns; 0 counts as 1.
+    pub weight: u32,
+    /// Capabilities a worker needs.
+    pub needs: BTreeSet<String>,
+    /// Fingerprint a worker needs; empty: any.
+    pub fingerprint: String,
+    /// Items still to be leased: half-open, disjoint.
+    pub missing: Vec<(u64, u64)>,
+    /// Items of one lease.
+    pub batch: u64,
+}
+
+/// Counts since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Leases given out.
+    pub leases: u64,
+    /// Leases that ended without all their results.
+    pub lost: u64,
+    /// Reports for an unknown, foreign or cancelled lease, or of another epoch.
+    pub stale_reports: u64,
+    /// Items reported twice within a lease, or outside its range.
+    pub duplicate_items: u64,
+    /// Clocks that ran out.
+    pub expired: u64,
+    /// Items given up.
+    pub quarantined: u64,
+}
+
+/// The fleet has its largest size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} workers are connected, which is the limit")]
+pub struct Full(pub usize);
+
+#[derive(Debug)]
+pub(super) struct Campaign {
+    pub(super) spec: CampaignSpec,
+    /// Ranges in no lease, by start; neighbours are not merged, so that suspects stay alone.
+    pub(super) pending: BTreeMap<u64, u64>,
+    /// Virtual time of fair share: items given out, divided by weight.
+    pub(super) served: u64,
+    pub(super) running: bool,
+    /// Losses of items not yet taken.
+    pub(super) attempts: BTreeMap<u64, u32>,
+}
+
+impl Campaign {
+    pub(super) fn suits(&self, w: &Worker) -> bool {
+        let spec = &self.spec;
+        (spec.fingerprint.is_empty() || spec.fingerprint == w.fingerprint) && spec.needs.is_subset(&w.capabilities)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) campaign: String,
+    pub(super) kind: Kind,
+    pub(super) avoid: Option<WorkerId>,
+    pub(super) attempts: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) capabilities: BTreeSet<String>,
+    pub(super) fingerprint: String,
+    pub(super) credit: u32,
+    pub(super) heard: u64,
+    pub(super) leases: BTreeSet<LeaseId>,
+    pub(super) draining: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) worker: WorkerId,
+    pub(super) campaign: String,
+    pub(super) epoch: u32,
+    pub(super) work: Work,
+    pub(super) taken: BTreeSet<u64>,
+    pub(super) ticks: u64,
+    pub(super) progressed: u64,
+    /// When its cancellation was sent.
+    pub(super) killed: Option<u64>,
+}
