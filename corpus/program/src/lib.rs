@@ -6,4 +6,5 @@ pub mod canon;
 pub mod generate;
 pub mod ir;
 pub mod limits;
+pub mod reduce;
 pub mod text;

@@ -317,8 +317,3 @@ impl Writer {
         }
     }
 }
-
-/// A readable text of the program, for the id.
-pub(super) fn text(program: &Program) -> String {
-    format!("{program:#?}")
-}

@@ -58,7 +58,7 @@ pub struct Canonical {
 /// The canonical form of `program`.
 pub fn canonical(program: &Program) -> Canonical {
     let (program, exact) = normal(program);
-    let text = text(&program);
+    let text = crate::text::print(&program);
     let id = ProgramId(*blake3::hash(text.as_bytes()).as_bytes());
     Canonical { program, text, id, exact }
 }
@@ -76,8 +76,4 @@ pub fn normal(program: &Program) -> (Program, bool) {
         }
     }
     (best.map_or_else(|| program.clone(), |(_, p)| p), exact)
-}
-
-fn text(program: &Program) -> String {
-    encode::text(program)
 }

@@ -1,0 +1,106 @@
+//! Making a program smaller while a predicate holds: small named passes, one size, one normal form.
+//!
+//! Contract: every candidate is a valid program; a candidate is accepted only if it is smaller in the order (threads,
+//! memory events, instructions, places, weight, canonical encoding) and the predicate holds. The result is 1-minimal: no candidate
+//! of any pass passes. It is in canonical form, so that one bug has one text.
+
+mod passes;
+mod weaken;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::canon;
+use crate::generate::features;
+use crate::ir::Program;
+
+/// One idea for making programs smaller.
+#[derive(Clone, Copy)]
+pub struct Pass {
+    /// What it does.
+    pub name: &'static str,
+    /// Programs one application away; the large cuts first.
+    pub candidates: fn(&Program) -> Box<dyn Iterator<Item = Program> + '_>,
+}
+
+/// All passes, the large cuts first.
+pub fn passes() -> &'static [Pass] {
+    passes::ALL
+}
+
+/// Bounds of a reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most calls of the predicate: each runs engines.
+    pub tried_max: usize,
+}
+
+impl Default for Limits {
+    /// Programs of the generator need a few hundred.
+    fn default() -> Self {
+        Limits { tried_max: 20_000 }
+    }
+}
+
+/// What a reduction found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reduced {
+    /// The least program reached, in canonical form.
+    pub program: Program,
+    /// Calls of the predicate.
+    pub tried: usize,
+    /// Accepted candidates by pass.
+    pub accepted: BTreeMap<&'static str, usize>,
+    /// False when `tried_max` stopped it.
+    pub complete: bool,
+}
+
+/// The size order: threads, memory events, instructions, spread of places, weight of modifiers, encoding.
+pub type Size = (usize, usize, usize, usize, usize, Vec<u8>);
+
+/// The size of a program that is in canonical form.
+pub fn size(program: &Program) -> Size {
+    let f = features(program);
+    let places = program.threads.iter().map(|t| {
+        let p = &t.place;
+        usize::from(p.host) + usize::from(p.gpu) + usize::from(p.cluster) + usize::from(p.cta) + usize::from(p.warp)
+    });
+    (f.threads, f.memory_events, f.instructions, places.sum(), weaken::weight(program), canon::encode::bytes(program))
+}
+
+/// Reduces `program` while `predicate` holds; a program for which it does not hold is returned in canonical form.
+pub fn minimise(program: &Program, mut predicate: impl FnMut(&Program) -> bool, limits: Limits) -> Reduced {
+    let (start, _) = canon::normal(program);
+    let mut state = Reduced { program: start, tried: 0, accepted: BTreeMap::new(), complete: true };
+    let mut refused: BTreeSet<Vec<u8>> = BTreeSet::new();
+    // The normal form is a renaming of the program; if a predicate can tell them apart there is nothing to reduce.
+    state.tried += 1;
+    if !predicate(&state.program) {
+        return state;
+    }
+    let mut least = size(&state.program);
+    'again: loop {
+        for pass in passes() {
+            let current = state.program.clone();
+            for candidate in (pass.candidates)(&current) {
+                let (candidate, _) = canon::normal(&candidate);
+                let measure = size(&candidate);
+                if measure >= least || refused.contains(&measure.5) {
+                    continue;
+                }
+                if state.tried >= limits.tried_max {
+                    state.complete = false;
+                    return state;
+                }
+                state.tried += 1;
+                if predicate(&candidate) {
+                    state.program = candidate;
+                    least = measure;
+                    *state.accepted.entry(pass.name).or_default() += 1;
+                    continue 'again;
+                }
+                refused.insert(measure.5);
+            }
+        }
+        return state;
+    }
+}

@@ -1,0 +1,245 @@
+//! The passes that cut: threads, instructions, conjuncts, locations, dependencies, loops; and the table of all passes.
+
+use super::{Pass, weaken};
+use crate::generate::registers;
+use crate::ir::{
+    AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder, StoreOrder, SymbolId, Term,
+    ThreadId,
+};
+
+type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
+
+pub(super) const ALL: &[Pass] = &[
+    Pass { name: "drop-thread", candidates: drop_thread },
+    Pass { name: "drop-instructions", candidates: drop_instructions },
+    Pass { name: "drop-instruction", candidates: drop_instruction },
+    Pass { name: "drop-conjunct", candidates: drop_conjunct },
+    Pass { name: "drop-condition", candidates: drop_condition },
+    Pass { name: "merge-locations", candidates: merge_locations },
+    Pass { name: "drop-guard", candidates: drop_guard },
+    Pass { name: "drop-dependency", candidates: drop_dependency },
+    Pass { name: "split-rmw", candidates: split_rmw },
+    Pass { name: "drop-alias", candidates: drop_alias },
+    Pass { name: "simplify-places", candidates: weaken::simplify_places },
+    Pass { name: "weaken-order", candidates: weaken::weaken_order },
+    Pass { name: "move-scope", candidates: weaken::move_scope },
+    Pass { name: "shrink-vector", candidates: weaken::shrink_vector },
+    Pass { name: "shrink-type", candidates: weaken::shrink_type },
+    Pass { name: "plain-constants", candidates: weaken::plain_constants },
+];
+
+fn drop_thread(program: &Program) -> Candidates<'_> {
+    Box::new((0..program.threads.len()).filter(|_| program.threads.len() > 1).map(|t| without_thread(program, t)))
+}
+
+fn without_thread(program: &Program, t: usize) -> Program {
+    let mut next = program.clone();
+    next.threads.remove(t);
+    let keep = |id: ThreadId| match id.index().cmp(&t) {
+        std::cmp::Ordering::Less => Some(id),
+        std::cmp::Ordering::Equal => None,
+        std::cmp::Ordering::Greater => Some(ThreadId(id.0 - 1)),
+    };
+    retain_terms(&mut next, &|term| match term {
+        Term::Reg(id, reg) => keep(id).map(|id| Term::Reg(id, reg)),
+        Term::Mem { symbol, offset, bytes, thread: Some(id) } => {
+            keep(id).map(|id| Term::Mem { symbol, offset, bytes, thread: Some(id) })
+        }
+        other => Some(other),
+    });
+    next
+}
+
+/// Keeps the comparisons whose terms survive `map`; the others become true.
+fn retain_terms(program: &mut Program, map: &dyn Fn(Term) -> Option<Term>) {
+    fn go(expr: &Expr, map: &dyn Fn(Term) -> Option<Term>) -> Option<Expr> {
+        let list = |all: &[Expr]| all.iter().filter_map(|e| go(e, map)).collect::<Vec<_>>();
+        Some(match expr {
+            Expr::Bool(b) => Expr::Bool(*b),
+            Expr::Not(inner) => Expr::Not(Box::new(go(inner, map)?)),
+            Expr::And(all) => Some(list(all)).filter(|l| !l.is_empty()).map(Expr::And)?,
+            Expr::Or(all) => Some(list(all)).filter(|l| !l.is_empty()).map(Expr::Or)?,
+            Expr::Cmp(op, a, b) => Expr::Cmp(*op, map(*a)?, map(*b)?),
+        })
+    }
+    for condition in &mut program.conditions {
+        condition.expr = go(&condition.expr, map).unwrap_or(Expr::Bool(true));
+    }
+    program.filter = program.filter.as_ref().and_then(|f| go(f, map));
+}
+
+fn drop_instruction(program: &Program) -> Candidates<'_> {
+    Box::new(places(program).map(|(t, at)| without(program, t, at, at + 1)))
+}
+
+/// Runs of two to eight instructions, the long ones first: a loop or a dependency goes as a whole.
+fn drop_instructions(program: &Program) -> Candidates<'_> {
+    Box::new((2..=8usize).rev().flat_map(move |n| {
+        places(program)
+            .filter(move |&(t, at)| at + n <= program.threads[t].body.len())
+            .map(move |(t, at)| without(program, t, at, at + n))
+    }))
+}
+
+/// (thread, index) of every instruction.
+pub(super) fn places(program: &Program) -> impl Iterator<Item = (usize, usize)> + '_ {
+    program.threads.iter().enumerate().flat_map(|(t, thread)| (0..thread.body.len()).map(move |at| (t, at)))
+}
+
+fn without(program: &Program, t: usize, from: usize, to: usize) -> Program {
+    let mut next = program.clone();
+    let thread = &mut next.threads[t];
+    thread.body.drain(from..to);
+    let shift = |at: usize| if at >= to { at - (to - from) } else { at.min(from) };
+    for instr in &mut thread.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target = shift(*target);
+        }
+    }
+    thread.labels.iter_mut().for_each(|l| l.at = shift(l.at));
+    next
+}
+
+fn drop_condition(program: &Program) -> Candidates<'_> {
+    let each = (0..program.conditions.len()).map(|c| {
+        let mut next = program.clone();
+        next.conditions.remove(c);
+        next
+    });
+    let filter = program.filter.iter().map(|_| Program { filter: None, ..program.clone() });
+    Box::new(each.chain(filter))
+}
+
+fn drop_conjunct(program: &Program) -> Candidates<'_> {
+    Box::new(program.conditions.iter().enumerate().flat_map(move |(c, condition)| {
+        let count = match &condition.expr {
+            Expr::And(all) | Expr::Or(all) if all.len() > 1 => all.len(),
+            _ => 0,
+        };
+        (0..count).map(move |k| {
+            let mut next = program.clone();
+            let Condition { expr: Expr::And(all) | Expr::Or(all), .. } = &mut next.conditions[c] else { return next };
+            all.remove(k);
+            next
+        })
+    }))
+}
+
+/// All uses of one location's names go to another location of the same space and size.
+fn merge_locations(program: &Program) -> Candidates<'_> {
+    let pairs = (0..program.symbols.len()).flat_map(move |a| (0..a).map(move |b| (a, b)));
+    Box::new(pairs.filter_map(move |(a, b)| {
+        let (x, y) = (&program.symbols[a], &program.symbols[b]);
+        let (ox, oy) = (&program.objects[x.object.index()], &program.objects[y.object.index()]);
+        let alike = x.object != y.object && (ox.space, ox.bytes) == (oy.space, oy.bytes) && x.proxy == y.proxy;
+        alike.then(|| redirect(program, a, b))
+    }))
+}
+
+fn drop_alias(program: &Program) -> Candidates<'_> {
+    let pairs = (0..program.symbols.len()).flat_map(move |a| (0..program.symbols.len()).map(move |b| (a, b)));
+    Box::new(pairs.filter_map(move |(a, b)| {
+        let (x, y) = (&program.symbols[a], &program.symbols[b]);
+        let alike = a != b && x.object == y.object && x.proxy == y.proxy && x.multimem == y.multimem;
+        alike.then(|| redirect(program, a, b))
+    }))
+}
+
+fn redirect(program: &Program, from: usize, to: usize) -> Program {
+    let mut next = program.clone();
+    let Ok(target) = u16::try_from(to).map(SymbolId) else { return next };
+    let map = |s: SymbolId| if s.index() == from { target } else { s };
+    for thread in &mut next.threads {
+        for instr in &mut thread.body {
+            registers::rewrite(&mut instr.op, &mut |r| r, &mut |o| match o {
+                Operand::Address(s) => Operand::Address(map(s)),
+                other => other,
+            });
+        }
+        for reg in &mut thread.regs {
+            if let crate::ir::RegInit::Address(s) = &mut reg.init {
+                *s = map(*s);
+            }
+        }
+    }
+    retain_terms(&mut next, &|term| {
+        Some(match term {
+            Term::Mem { symbol, offset, bytes, thread } => Term::Mem { symbol: map(symbol), offset, bytes, thread },
+            other => other,
+        })
+    });
+    next
+}
+
+fn drop_guard(program: &Program) -> Candidates<'_> {
+    Box::new(places(program).filter(|&(t, at)| {
+        let instr = &program.threads[t].body[at];
+        // An unguarded backward branch never ends.
+        instr.guard.is_some() && !matches!(instr.op, Op::Bra { target } if target <= at)
+    }).map(|(t, at)| {
+        let mut next = program.clone();
+        next.threads[t].body[at].guard = None::<Guard>;
+        next
+    }))
+}
+
+/// Addresses and stored values that come from registers become the symbol and the constant 1.
+fn drop_dependency(program: &Program) -> Candidates<'_> {
+    Box::new(places(program).flat_map(move |(t, at)| {
+        let thread = &program.threads[t];
+        let mut found = Vec::new();
+        let base_symbol = |reg: Reg| {
+            thread.body[..at].iter().rev().find_map(|i| match &i.op {
+                Op::Mov { dst, src: Operand::Address(s), .. } if *dst == reg => Some(*s),
+                _ => None,
+            })
+        };
+        match &thread.body[at].op {
+            Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } => {
+                if let Operand::Reg(reg) = addr.base {
+                    found.extend(base_symbol(reg).map(|s| (reg, Operand::Address(s))));
+                }
+            }
+            Op::Alu { op: AluOp::Add, a: Operand::Reg(r), .. } => found.push((*r, Operand::Imm(0))),
+            _ => {}
+        }
+        if let Op::Store { src, .. } = &thread.body[at].op {
+            found.extend(src.iter().filter_map(|s| if let Operand::Reg(r) = s { Some((*r, Operand::Imm(1))) } else { None }));
+        }
+        if let Op::Rmw { a: Operand::Reg(r), .. } | Op::Rmw { b: Some(Operand::Reg(r)), .. } = &thread.body[at].op {
+            found.push((*r, Operand::Imm(1)));
+        }
+        found.into_iter().map(move |(reg, by)| {
+            let mut next = program.clone();
+            registers::rewrite(&mut next.threads[t].body[at].op, &mut |r| r, &mut |o| if o == Operand::Reg(reg) { by } else { o });
+            next
+        })
+    }))
+}
+
+/// An RMW becomes a load or a store, a `red` an ordinary store.
+fn split_rmw(program: &Program) -> Candidates<'_> {
+    Box::new(places(program).flat_map(move |(t, at)| {
+        let mut halves = Vec::new();
+        if let Op::Rmw { order, scope, proxy, space, op, ty, dst, addr, a, b, .. } = &program.threads[t].body[at].op {
+            let (acquires, releases) = match order {
+                RmwOrder::Relaxed => (false, false),
+                RmwOrder::Acquire => (true, false),
+                RmwOrder::Release => (false, true),
+                RmwOrder::AcqRel => (true, true),
+            };
+            if let Some(dst) = dst {
+                let order = if acquires { LoadOrder::Acquire(*scope) } else { LoadOrder::Relaxed(*scope) };
+                halves.push(Op::Load { order, proxy: *proxy, space: *space, ty: *ty, dst: vec![*dst], addr: *addr });
+            }
+            let order = if releases { StoreOrder::Release(*scope) } else { StoreOrder::Relaxed(*scope) };
+            let src = vec![if *op == AtomOp::Cas { b.unwrap_or(*a) } else { *a }];
+            halves.push(Op::Store { order, proxy: *proxy, space: *space, ty: *ty, addr: *addr, src });
+        }
+        halves.into_iter().map(move |op| {
+            let mut next = program.clone();
+            next.threads[t].body[at].op = op;
+            next
+        })
+    }))
+}

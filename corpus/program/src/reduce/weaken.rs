@@ -1,0 +1,261 @@
+//! The passes that simplify what stays: orders, scopes, places, vectors, types and constants; and their weight.
+//!
+//! Contract: weight counts how far an instruction is from the plainest of its kind, so that each of these steps
+//! makes a program smaller. The plainest strong scope is `.gpu` (PTX's default); others are narrower or wider.
+
+use super::passes::places;
+use crate::ir::{
+    FenceOrder, LoadOrder, Op, Operand, Placement, Program, Proxy, RmwOrder, Scope, Space, StoreOrder, Ty,
+};
+
+type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
+
+/// How much there is to simplify.
+pub(super) fn weight(program: &Program) -> usize {
+    let ops = program.threads.iter().flat_map(|t| &t.body).map(|i| op_weight(&i.op));
+    ops.sum::<usize>() + program.symbols.len() + program.conditions.len()
+}
+
+fn scope_weight(scope: Scope) -> usize {
+    match scope {
+        Scope::Gpu => 0,
+        Scope::Sys => 1,
+        Scope::Cta => 2,
+        Scope::Cluster => 3,
+    }
+}
+
+fn ty_weight(ty: Ty) -> usize {
+    match ty {
+        Ty::U(32) | Ty::B(32) => 0,
+        Ty::U(64) | Ty::B(64) => 1,
+        _ => 2,
+    }
+}
+
+fn op_weight(op: &Op) -> usize {
+    let proxy_weight = |p: Proxy| if p == Proxy::Generic { 0 } else { 100 };
+    let space_weight = |s: Space| usize::from(s != Space::Global);
+    match op {
+        Op::Load { order, proxy, space, ty, dst, .. } => {
+            let order = match order {
+                LoadOrder::Weak => 0,
+                LoadOrder::Relaxed(s) => 10 + scope_weight(*s),
+                LoadOrder::Acquire(s) => 20 + scope_weight(*s),
+                LoadOrder::Volatile => 30,
+                LoadOrder::MmioRelaxed => 40,
+                LoadOrder::MmioAcquire => 50,
+            };
+            order + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty) + 10 * dst.len()
+        }
+        Op::Store { order, proxy, space, ty, src, .. } => {
+            let order = match order {
+                StoreOrder::Weak => 0,
+                StoreOrder::Relaxed(s) => 10 + scope_weight(*s),
+                StoreOrder::Release(s) => 20 + scope_weight(*s),
+                StoreOrder::Volatile => 30,
+                StoreOrder::MmioRelaxed => 40,
+                StoreOrder::MmioRelease => 50,
+            };
+            order + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty) + 10 * src.len()
+        }
+        Op::Rmw { order, scope, proxy, space, ty, .. } => {
+            let order = match order {
+                RmwOrder::Relaxed => 10,
+                RmwOrder::Acquire | RmwOrder::Release => 20,
+                RmwOrder::AcqRel => 30,
+            };
+            order + scope_weight(*scope) + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty)
+        }
+        Op::Fence { order, scope } => {
+            let order = match order {
+                FenceOrder::Acquire | FenceOrder::Release => 10,
+                FenceOrder::AcqRel => 20,
+                FenceOrder::Sc => 30,
+            };
+            order + scope_weight(*scope)
+        }
+        Op::ProxyFence(kinds) => 10 * kinds.len(),
+        _ => 0,
+    }
+}
+
+/// Programs with the operation at each place replaced by each of `by(op)`.
+fn replace<'p>(program: &'p Program, by: fn(&Op) -> Vec<Op>) -> Candidates<'p> {
+    Box::new(places(program).flat_map(move |(t, at)| {
+        by(&program.threads[t].body[at].op).into_iter().map(move |op| {
+            let mut next = program.clone();
+            next.threads[t].body[at].op = op;
+            next
+        })
+    }))
+}
+
+pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
+    replace(program, |op| {
+        let mut all = Vec::new();
+        let mut with = |change: &dyn Fn(&mut Op)| {
+            let mut next = op.clone();
+            change(&mut next);
+            all.push(next);
+        };
+        match op {
+            Op::Load { order, .. } => {
+                let scope = match order {
+                    LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) => *s,
+                    _ => Scope::Sys,
+                };
+                for weaker in [LoadOrder::Weak, LoadOrder::Relaxed(scope), LoadOrder::Acquire(scope)] {
+                    with(&|op| if let Op::Load { order, .. } = op { *order = weaker });
+                }
+            }
+            Op::Store { order, .. } => {
+                let scope = match order {
+                    StoreOrder::Relaxed(s) | StoreOrder::Release(s) => *s,
+                    _ => Scope::Sys,
+                };
+                for weaker in [StoreOrder::Weak, StoreOrder::Relaxed(scope), StoreOrder::Release(scope)] {
+                    with(&|op| if let Op::Store { order, .. } = op { *order = weaker });
+                }
+            }
+            Op::Rmw { .. } => {
+                for weaker in [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release] {
+                    with(&|op| if let Op::Rmw { order, .. } = op { *order = weaker });
+                }
+            }
+            Op::Fence { .. } => {
+                for weaker in [FenceOrder::Acquire, FenceOrder::Release, FenceOrder::AcqRel] {
+                    with(&|op| if let Op::Fence { order, .. } = op { *order = weaker });
+                }
+            }
+            _ => {}
+        }
+        all
+    })
+}
+
+fn scope_mut(op: &mut Op) -> Option<&mut Scope> {
+    match op {
+        Op::Load { order: LoadOrder::Relaxed(s) | LoadOrder::Acquire(s), .. }
+        | Op::Store { order: StoreOrder::Relaxed(s) | StoreOrder::Release(s), .. }
+        | Op::Rmw { scope: s, .. }
+        | Op::Fence { scope: s, .. } => Some(s),
+        _ => None,
+    }
+}
+
+/// Each scope to a plainer one; also all scopes of the program at once, because one alone often changes the bug.
+pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
+    let all = [Scope::Gpu, Scope::Sys, Scope::Cta].into_iter().map(|scope| {
+        let mut next = program.clone();
+        next.threads.iter_mut().flat_map(|t| &mut t.body).filter_map(|i| scope_mut(&mut i.op)).for_each(|s| *s = scope);
+        next
+    });
+    let each = replace(program, |op| {
+        [Scope::Gpu, Scope::Sys, Scope::Cta].into_iter().filter_map(|scope| {
+            let mut next = op.clone();
+            *scope_mut(&mut next)? = scope;
+            Some(next)
+        }).collect()
+    });
+    Box::new(all.chain(each))
+}
+
+/// All threads, then each thread, nearer to the first: one CTA, one cluster, one GPU.
+pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
+    let near = |n: usize, level: usize| {
+        let n = u16::try_from(n).unwrap_or(u16::MAX);
+        let zero = Placement::default();
+        match level {
+            0 => Placement { warp: n, ..zero },
+            1 => Placement { cta: n, ..zero },
+            _ => Placement { cluster: n, cta: n, ..zero },
+        }
+    };
+    let all = (0..3usize).map(move |level| {
+        let mut next = program.clone();
+        next.threads.iter_mut().enumerate().for_each(|(n, t)| t.place = near(n, level));
+        next
+    });
+    let pairs = (0..program.threads.len()).flat_map(move |a| (0..program.threads.len()).map(move |b| (a, b)));
+    let joined = pairs.filter(|(a, b)| a != b).flat_map(move |(a, b)| {
+        let (from, to) = (program.threads[a].place, program.threads[b].place);
+        // Levels taken over from the other thread, outermost last.
+        [to, Placement { cta: from.cta, ..to }, Placement { cta: from.cta, cluster: from.cluster, ..to }].map(|place| {
+            let mut next = program.clone();
+            next.threads[a].place = Placement { warp: place.warp.saturating_add(1), lane: None, ..place };
+            next
+        })
+    });
+    Box::new(all.chain(joined))
+}
+
+pub(super) fn shrink_vector(program: &Program) -> Candidates<'_> {
+    replace(program, |op| {
+        let mut next = op.clone();
+        match &mut next {
+            Op::Load { dst, .. } if dst.len() > 1 => dst.truncate(dst.len() / 2),
+            Op::Store { src, .. } if src.len() > 1 => src.truncate(src.len() / 2),
+            Op::ProxyFence(kinds) if kinds.len() > 1 => kinds.truncate(1),
+            _ => return Vec::new(),
+        }
+        vec![next]
+    })
+}
+
+/// The whole program to 32-bit words (one access alone would only make a mixed-size program of it).
+pub(super) fn shrink_type(program: &Program) -> Candidates<'_> {
+    let addresses = program.threads.iter().flat_map(|t| &t.body).any(|i| matches!(i.op, Op::Mov { src: Operand::Address(_), .. }));
+    let mut next = program.clone();
+    for instr in next.threads.iter_mut().flat_map(|t| &mut t.body) {
+        if let Op::Load { ty, .. } | Op::Store { ty, .. } | Op::Rmw { ty, .. } | Op::Alu { ty, .. } | Op::Setp { ty, .. } = &mut instr.op {
+            *ty = match *ty {
+                Ty::U(_) => Ty::U(32),
+                Ty::S(_) => Ty::S(32),
+                Ty::B(_) => Ty::B(32),
+                other => other,
+            };
+        }
+    }
+    for condition in &mut next.conditions {
+        shrink_terms(&mut condition.expr);
+    }
+    // Addresses need 64 bits; objects must still hold every access.
+    let fits = next.objects.iter().all(|o| o.bytes >= 4);
+    Box::new((!addresses && fits && next != *program).then_some(next).into_iter())
+}
+
+fn shrink_terms(expr: &mut crate::ir::Expr) {
+    use crate::ir::{Expr, Term};
+    match expr {
+        Expr::Bool(_) => {}
+        Expr::Not(inner) => shrink_terms(inner),
+        Expr::And(all) | Expr::Or(all) => all.iter_mut().for_each(shrink_terms),
+        Expr::Cmp(_, a, b) => {
+            for term in [a, b] {
+                if let Term::Mem { bytes, .. } = term {
+                    *bytes = (*bytes).min(4);
+                }
+            }
+        }
+    }
+}
+
+/// Stored constants become 1, then 0.
+pub(super) fn plain_constants(program: &Program) -> Candidates<'_> {
+    replace(program, |op| {
+        let mut all = Vec::new();
+        for value in [0i128, 1] {
+            let mut next = op.clone();
+            if let Op::Store { src, .. } = &mut next {
+                src.iter_mut().filter(|s| matches!(s, Operand::Imm(_))).for_each(|s| *s = Operand::Imm(value));
+            } else if let Op::Rmw { a: Operand::Imm(a), .. } = &mut next {
+                *a = value;
+            }
+            if next != *op {
+                all.push(next);
+            }
+        }
+        all
+    })
+}
