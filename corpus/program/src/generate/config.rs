@@ -100,8 +100,8 @@ impl<'a> Arbitrary<'a> for Knobs {
             locations_max: *u.choose(&[1, 2, 2, 2, 3, 3])?,
             spread: *u.choose(&[
                 Spread::SameCta,
+                Spread::SameCta,
                 Spread::SameCluster,
-                Spread::SameGpu,
                 Spread::SameGpu,
                 Spread::OtherGpu,
                 Spread::Any,
@@ -117,7 +117,7 @@ impl<'a> Arbitrary<'a> for Knobs {
             dependency_percent: *u.choose(&[0, 0, 30, 60])?,
             await_percent: *u.choose(&[0, 0, 10, 25])?,
             proxy_percent: *u.choose(&[0, 0, 0, 0, 30])?,
-            barrier_percent: *u.choose(&[0, 0, 0, 60])?,
+            barrier_percent: *u.choose(&[0, 0, 60, 90])?,
             mixed_sizes: u.ratio(1u8, 16u8)?,
             vectors: u.ratio(1u8, 24u8)?,
             wide: u.arbitrary()?,

@@ -19,7 +19,7 @@ pub fn program(u: &mut Unstructured<'_>, knobs: &Knobs) -> Result<Program> {
     for round in 0..knobs.steps_max.max(2) {
         for thread in 0..draft.threads.len() {
             if round < 2 || u.ratio(3u8, 4u8)? {
-                draft.step(u, thread)?;
+                draft.step(u, thread, round)?;
             }
         }
     }
@@ -82,12 +82,17 @@ impl<'k> Draft<'k> {
     }
 
     /// One step of one thread: an access with what it needs, a fence, or an await.
-    fn step(&mut self, u: &mut Unstructured<'_>, thread: usize) -> Result<()> {
+    fn step(&mut self, u: &mut Unstructured<'_>, thread: usize, round: u8) -> Result<()> {
         if !self.threads[thread].barriers.is_empty() && u.ratio(1u8, 3u8)? {
             let op = self.threads[thread].barriers.remove(0);
             self.build.push(self.threads[thread].id, op);
         }
-        let step = Step::draw(u, self.knobs)?;
+        // Threads that read first and write then make load-buffering cycles.
+        let step = match round {
+            0 if u.ratio(1u8, 3u8)? => Step::Load,
+            1 if u.ratio(1u8, 3u8)? => Step::Store,
+            _ => Step::draw(u, self.knobs)?,
+        };
         self.emit(u, thread, step)
     }
 

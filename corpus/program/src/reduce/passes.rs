@@ -26,6 +26,9 @@ pub(super) const ALL: &[Pass] = &[
     Pass { name: "shrink-vector", candidates: weaken::shrink_vector },
     Pass { name: "shrink-type", candidates: weaken::shrink_type },
     Pass { name: "plain-constants", candidates: weaken::plain_constants },
+    Pass { name: "plain-space", candidates: weaken::plain_space },
+    Pass { name: "shrink-object", candidates: weaken::shrink_object },
+    Pass { name: "swap-instructions", candidates: swap_instructions },
 ];
 
 fn drop_thread(program: &Program) -> Candidates<'_> {
@@ -241,5 +244,21 @@ fn split_rmw(program: &Program) -> Candidates<'_> {
             next.threads[t].body[at].op = op;
             next
         })
+    }))
+}
+
+/// Neighbours change places, so that independent instructions end up in one order.
+fn swap_instructions(program: &Program) -> Candidates<'_> {
+    Box::new(places(program).filter_map(move |(t, at)| {
+        let thread = &program.threads[t];
+        let second = thread.body.get(at + 1)?;
+        let jumps = |op: &Op| matches!(op, Op::Bra { .. } | Op::Exit);
+        let target = thread.body.iter().any(|i| matches!(i.op, Op::Bra { target } if target == at + 1));
+        if target || jumps(&thread.body[at].op) || jumps(&second.op) {
+            return None;
+        }
+        let mut next = program.clone();
+        next.threads[t].body.swap(at, at + 1);
+        Some(next)
     }))
 }

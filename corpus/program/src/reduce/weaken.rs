@@ -259,3 +259,46 @@ pub(super) fn plain_constants(program: &Program) -> Candidates<'_> {
         all
     })
 }
+
+/// Generic addressing of a global object becomes `.global`.
+pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
+    let global = program.objects.iter().all(|o| o.space == Space::Global);
+    let all = replace(program, |op| {
+        let mut next = op.clone();
+        match &mut next {
+            Op::Load { space, proxy: Proxy::Generic, .. }
+            | Op::Store { space, proxy: Proxy::Generic, .. }
+            | Op::Rmw { space, proxy: Proxy::Generic, .. }
+                if *space == Space::Generic =>
+            {
+                *space = Space::Global;
+            }
+            _ => return Vec::new(),
+        }
+        vec![next]
+    });
+    Box::new(all.filter(move |_| global))
+}
+
+/// Half of an object goes when no access and no condition reaches it; only where all addresses are plain.
+pub(super) fn shrink_object(program: &Program) -> Candidates<'_> {
+    let accesses = crate::generate::features::accesses(program);
+    let plain = accesses.iter().all(|a| a.symbol.is_some()) && program.symbols.iter().all(|s| s.multimem.is_empty());
+    // Conditions are at most 8 bytes wide and start at 0 in what the generator makes; leave the others alone.
+    let judged = !program.conditions.is_empty() || program.filter.is_some();
+    Box::new((0..program.objects.len()).filter_map(move |o| {
+        let object = &program.objects[o];
+        let reach = accesses.iter().filter(|a| {
+            a.symbol.and_then(|s| program.symbols.get(s.index())).is_some_and(|s| s.object.index() == o)
+        });
+        let end = reach.map(|a| a.range.1).max().unwrap_or(1);
+        let half = object.bytes / 2;
+        if !plain || half == 0 || end > i64::from(half) || (judged && half < 8) {
+            return None;
+        }
+        let mut next = program.clone();
+        next.objects[o].bytes = half;
+        next.objects[o].init.truncate(half as usize);
+        Some(next)
+    }))
+}
