@@ -8,6 +8,8 @@ use crate::explorer::{LeafView, Limits, explore};
 use crate::leaf::Outcome;
 use crate::naive::NaiveLimits;
 use moire_cat::Model;
+use moire_program::canon::canonical;
+use moire_program::generate::{Profile, Stream};
 use moire_program::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -117,9 +119,18 @@ impl Default for Campaign<'_> {
             limits: NaiveLimits { candidates: 4_000, combinations: 60_000, paths: 1_500, ..NaiveLimits::default() },
             workers: 2,
             failures: 5,
-            identity: &|p| format!("{:?}{:?}{:?}", p.objects, p.symbols, p.threads).into_bytes(),
-            source: &|seed| Some(program(seed, if seed % 3 == 0 { Style::Wide } else { Style::Dat3m })),
+            identity: &|p| canonical(p).id.0.to_vec(),
+            source: &|seed| Some(mixed(seed)),
         }
+    }
+}
+
+/// By turns from the generator of `moire-program` and drawn here.
+pub fn mixed(seed: u64) -> Program {
+    match seed % 4 {
+        0 => program(seed, Style::Wide),
+        1 => program(seed, Style::Dat3m),
+        _ => Stream::new(seed, Profile::Mixed).item(0),
     }
 }
 

@@ -91,7 +91,7 @@ pub fn program(seed: u64, style: Style) -> Program {
         proxies: d.chance(20),
         barriers: d.chance(12),
         awaits: d.chance(22),
-        buffering: d.chance(30),
+        buffering: d.chance(50),
         counted: d.chance(40),
         mixed: wide && d.chance(12),
         scopes,
