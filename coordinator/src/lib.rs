@@ -1,5 +1,49 @@
 //! The coordinator: gives out leases, judges reports, keeps findings.
 //!
+//! Contract: never the explorer; workers are other processes or threads behind the same gRPC stream.
 //! Source: design sections 7 and 9.
 
+mod core;
 pub mod lease;
+mod local;
+mod service;
+mod triage;
+
+pub use local::Local;
+pub use moire_proto::v1;
+
+use std::net::SocketAddr;
+
+/// Items of one range lease.
+pub const LEASE_ITEMS: u64 = 64;
+/// Claims of one class that are reduced, per campaign; the others are counted.
+pub const CLASS_MAX: u64 = 4;
+/// Candidates of one minimisation.
+pub const MINIMISE_CANDIDATES: u64 = 20_000;
+
+/// Why the coordinator failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store did not open.
+    #[error(transparent)]
+    Open(#[from] moire_corpus::OpenError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] moire_corpus::StoreError),
+    /// The network failed.
+    #[error("network: {0}")]
+    Io(#[from] std::io::Error),
+    /// The server failed.
+    #[error("server: {0}")]
+    Transport(#[from] tonic::transport::Error),
+    /// Not on this machine.
+    #[error("{0} is not on this machine: only loopback addresses are served without TLS")]
+    NotLoopback(SocketAddr),
+    /// A request that cannot be met.
+    #[error("{}", .0.message())]
+    Status(#[from] tonic::Status),
+    /// The core's thread is gone.
+    #[error("the coordinator has stopped")]
+    Stopped,
+}

@@ -2,5 +2,9 @@
 //!
 //! Source: design sections 7 and 9.
 
+mod client;
 pub mod job;
 pub mod oracle;
+pub mod wire;
+
+pub use client::{Options, WorkError, work};

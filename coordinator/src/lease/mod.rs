@@ -61,6 +61,12 @@ impl Scheduler {
             campaign.running = running;
         }
     }
+    /// Binds a campaign to workers of this fingerprint.
+    pub fn bind(&mut self, name: &str, fingerprint: &str) {
+        if let Some(campaign) = self.campaigns.get_mut(name) {
+            fingerprint.clone_into(&mut campaign.spec.fingerprint);
+        }
+    }
     /// Forgets a campaign and its waiting jobs, and cancels its leases.
     pub fn drop_campaign(&mut self, name: &str, now: u64) {
         self.campaigns.remove(name);

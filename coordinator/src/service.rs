@@ -1,0 +1,343 @@
+//! The two gRPC services in front of the core.
+//!
+//! Contract: a message that makes no sense ends in a `Status` or is counted; never a panic. Source: design
+//! section 9.
+
+use crate::core::{Core, Event};
+use crate::lease::Kind;
+use crate::triage::{CLASS_PREFIX, Job, JobKind};
+use crate::{Error, v1};
+use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, FindingState, ModelRef, Verified, Write};
+use std::pin::Pin;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tonic::{Request, Response, Status, Streaming};
+
+/// Messages that wait for a worker that does not read.
+const OUTBOX_MAX: usize = 1024;
+
+/// The control service, and the way to the core.
+#[derive(Clone)]
+pub(crate) struct Control {
+    events: mpsc::Sender<Event>,
+}
+
+impl Control {
+    pub(crate) fn new(events: mpsc::Sender<Event>) -> Self {
+        Self { events }
+    }
+    /// Runs `f` on the core's thread.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        let call = Event::Call(Box::new(move |core| _ = reply.send(f(core))));
+        self.events.send(call).await.map_err(|_| Error::Stopped)?;
+        answer.await.map_err(|_| Error::Stopped)
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Status(status) => status,
+            Error::Stopped => Status::unavailable(error.to_string()),
+            other => Status::internal(other.to_string()),
+        }
+    }
+}
+
+/// The worker service.
+pub(crate) struct Workers(Control);
+
+impl Workers {
+    pub(crate) fn new(control: Control) -> Self {
+        Self(control)
+    }
+}
+
+type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl v1::worker_service_server::WorkerService for Workers {
+    type WorkStream = Out<v1::ToWorker>;
+
+    async fn work(&self, request: Request<Streaming<v1::FromWorker>>) -> Result<Response<Self::WorkStream>, Status> {
+        let mut incoming = request.into_inner();
+        let first = incoming.next().await.ok_or_else(|| Status::invalid_argument("the first message is hello"))??;
+        let Some(v1::from_worker::Message::Hello(hello)) = first.message else {
+            return Err(Status::invalid_argument("the first message is hello"));
+        };
+        let (outbox, outgoing) = mpsc::channel(OUTBOX_MAX);
+        let id = self.0.call(move |core| core.hello(hello, outbox)).await??;
+        let control = self.0.clone();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = incoming.next().await {
+                // One at a time: a flood waits in the stream's own window.
+                if control.call(move |core| core.message(id, message)).await.is_err() {
+                    return;
+                }
+            }
+            let _ = control.call(move |core| core.gone(id)).await;
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(outgoing))))
+    }
+}
+
+fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
+    let json = serde_json::to_string(finding).map_err(|e| Status::internal(e.to_string()))?;
+    Ok(v1::FindingRecord { id: finding.id.to_string(), json })
+}
+
+impl Core {
+    /// Creates a campaign; `resume`: an existing one of the same seed and profile goes on.
+    pub(crate) fn create(&mut self, spec: v1::CampaignSpec, resume: bool) -> Result<v1::CampaignStatus, Error> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if spec.name.is_empty() || spec.name.len() > 100 || !spec.name.chars().all(legal) {
+            let text = "a campaign's name has 1 to 100 letters, digits, '.', '_' or '-'";
+            return Err(Status::invalid_argument(text).into());
+        }
+        let programs = (spec.programs > 0).then_some(spec.programs);
+        if let Some(run) = self.runs.get_mut(&spec.name) {
+            let same = run.campaign.seed == spec.seed && run.campaign.profile == spec.profile;
+            if !resume || !same {
+                return Err(Status::already_exists(format!("there is a campaign {}", spec.name)).into());
+            }
+            let mut campaign = run.campaign.clone();
+            if campaign.state == CampaignState::Running && campaign.limits.programs == programs {
+                return Ok(self.status(&spec.name)?);
+            }
+            campaign.limits.programs = programs;
+            campaign.state = CampaignState::Running;
+            campaign.epoch += 1;
+            return self.admit_campaign(campaign, spec.needs);
+        }
+        let model = |name: &String| ModelRef { name: name.clone(), ..ModelRef::default() };
+        let campaign = Campaign {
+            name: spec.name,
+            seed: spec.seed,
+            generator: spec.fingerprint,
+            profile: spec.profile,
+            models: spec.models.iter().map(model).collect(),
+            oracles: spec.oracles,
+            limits: CampaignLimits { programs, findings: None },
+            priority: spec.priority,
+            epoch: 1,
+            created_ms: Self::unix_ms(),
+            ..Campaign::default()
+        };
+        self.admit_campaign(campaign, spec.needs)
+    }
+
+    fn admit_campaign(&mut self, campaign: Campaign, needs: Vec<String>) -> Result<v1::CampaignStatus, Error> {
+        let name = campaign.name.clone();
+        self.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
+        self.adopt(campaign, needs.into_iter().collect())?;
+        Ok(self.status(&name)?)
+    }
+
+    pub(crate) fn status(&self, name: &str) -> Result<v1::CampaignStatus, Status> {
+        let run = self.runs.get(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
+        let (campaign, counters) = (&run.campaign, &run.progress.counters);
+        let reasons = counters.abstentions.iter().filter(|(k, _)| !k.starts_with(CLASS_PREFIX));
+        let abstentions: std::collections::BTreeMap<_, _> = reasons.map(|(k, v)| (k.clone(), *v)).collect();
+        let seen = self.store.sightings(name).map_err(Error::from)?;
+        let findings = seen.chunk_by(|a, b| a.0 == b.0).count() as u64;
+        let phase = match campaign.state {
+            CampaignState::Running => v1::CampaignPhase::Running,
+            CampaignState::Paused => v1::CampaignPhase::Paused,
+            CampaignState::Cancelled => v1::CampaignPhase::Cancelled,
+            CampaignState::Done => v1::CampaignPhase::Done,
+        };
+        let spec = v1::CampaignSpec {
+            name: campaign.name.clone(),
+            seed: campaign.seed,
+            profile: campaign.profile.clone(),
+            oracles: campaign.oracles.clone(),
+            models: campaign.models.iter().map(|m| m.name.clone()).collect(),
+            programs: campaign.limits.programs.unwrap_or(0),
+            priority: campaign.priority,
+            canaries: true,
+            needs: run.needs.iter().cloned().collect(),
+            fingerprint: campaign.generator.clone(),
+        };
+        let ended = !run.open();
+        let digest = if ended { Some(self.store.digest(name).map_err(Error::from)?) } else { None };
+        Ok(v1::CampaignStatus {
+            spec: Some(spec),
+            phase: phase.into(),
+            programs: run.progress.done(),
+            executions: counters.executions,
+            discrepancies: counters.discrepancies,
+            findings,
+            quarantined: abstentions.get("quarantined").copied().unwrap_or(0),
+            refuted: abstentions.get("refuted").copied().unwrap_or(0),
+            abstentions,
+            canaries_planted: counters.canaries_planted,
+            canaries_caught: counters.canaries_caught,
+            digest: digest.map(|d| d.to_string()).unwrap_or_default(),
+            canaries: std::collections::BTreeMap::new(),
+        })
+    }
+
+    fn set_state(&mut self, name: &str, phase: v1::CampaignPhase) -> Result<v1::CampaignStatus, Error> {
+        let now = self.now();
+        let run = self.runs.get_mut(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
+        if !run.open() {
+            return Err(Status::failed_precondition(format!("campaign {name} has ended")).into());
+        }
+        run.campaign.state = match phase {
+            v1::CampaignPhase::Running => CampaignState::Running,
+            v1::CampaignPhase::Paused => CampaignState::Paused,
+            v1::CampaignPhase::Cancelled => CampaignState::Cancelled,
+            _ => return Err(Status::invalid_argument("a campaign is set to running, paused or cancelled").into()),
+        };
+        let campaign = run.campaign.clone();
+        self.store.commit(vec![Write::Campaign(Box::new(campaign))])?;
+        match phase {
+            v1::CampaignPhase::Cancelled => self.fleet.drop_campaign(name, now),
+            _ => self.fleet.run_campaign(name, phase == v1::CampaignPhase::Running),
+        }
+        Ok(self.status(name)?)
+    }
+
+    fn find(&self, id: &str) -> Result<Finding, Error> {
+        if id.len() < 8 {
+            return Err(Status::invalid_argument("a finding is named by at least 8 hex digits").into());
+        }
+        let all = self.store.findings().collect::<Result<Vec<_>, _>>()?;
+        let mut hits = all.into_iter().filter(|f| f.id.to_string().starts_with(id));
+        match (hits.next(), hits.next()) {
+            (Some(finding), None) => Ok(finding),
+            (None, _) => Err(Status::not_found(format!("no finding {id}")).into()),
+            _ => Err(Status::invalid_argument(format!("{id} names several findings")).into()),
+        }
+    }
+
+    fn mark(&mut self, request: &v1::MarkFindingRequest) -> Result<v1::FindingRecord, Error> {
+        let mut finding = self.find(&request.id)?;
+        let to = match request.state.split_once(':') {
+            Some(("duplicate", of)) => FindingState::Duplicate(self.find(of)?.id),
+            None if request.state == "open" => FindingState::Open,
+            None if request.state == "invalid" => FindingState::Invalid,
+            None if request.state == "fixed" => FindingState::Fixed,
+            _ => return Err(Status::invalid_argument("states are open, invalid, fixed, duplicate:ID").into()),
+        };
+        finding.change(Self::unix_ms(), to, &request.who, &request.why);
+        self.store.commit(vec![Write::Finding(Box::new(finding.clone()))])?;
+        Ok(record(&finding)?)
+    }
+
+    fn submit(
+        &mut self,
+        request: v1::SubmitJobRequest,
+        reply: oneshot::Sender<Option<crate::triage::Answer>>,
+    ) -> Result<(), Status> {
+        use v1::submit_job_request::Job as Asked;
+        let (kind, turn, claim) = match request.job {
+            Some(Asked::Verify(claim)) => (JobKind::Verify, Kind::Verify, claim),
+            Some(Asked::Minimise(m)) => (JobKind::Minimise, Kind::Minimise, m.claim.unwrap_or_default()),
+            Some(Asked::Replay(r)) => {
+                (JobKind::Replay, Kind::Replay, v1::Claim { program: r.program, ..v1::Claim::default() })
+            }
+            None => return Err(Status::invalid_argument("a job is verify, minimise or replay")),
+        };
+        let id = self.fleet.job("", turn, None);
+        let (plan, verified) = (Some(request.plan.unwrap_or_default()), Verified::Unverified);
+        self.jobs.insert(id, Job { kind, claim, origin: None, plan, verified, reply: Some(reply) });
+        Ok(())
+    }
+}
+
+#[tonic::async_trait]
+impl v1::control_service_server::ControlService for Control {
+    type WatchCampaignStream = Out<v1::CampaignStatus>;
+
+    async fn create_campaign(&self, r: Request<v1::CampaignSpec>) -> Result<Response<v1::CampaignStatus>, Status> {
+        let spec = r.into_inner();
+        Ok(Response::new(self.call(move |core| core.create(spec, false)).await??))
+    }
+    async fn list_campaigns(
+        &self,
+        _: Request<v1::ListCampaignsRequest>,
+    ) -> Result<Response<v1::ListCampaignsResponse>, Status> {
+        let all = |core: &mut Core| core.runs.keys().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>();
+        Ok(Response::new(v1::ListCampaignsResponse { campaigns: self.call(all).await?? }))
+    }
+    async fn get_campaign(&self, r: Request<v1::CampaignName>) -> Result<Response<v1::CampaignStatus>, Status> {
+        let name = r.into_inner().name;
+        Ok(Response::new(self.call(move |core| core.status(&name)).await??))
+    }
+    async fn set_campaign_state(
+        &self,
+        r: Request<v1::SetCampaignStateRequest>,
+    ) -> Result<Response<v1::CampaignStatus>, Status> {
+        let r = r.into_inner();
+        Ok(Response::new(self.call(move |core| core.set_state(&r.name, r.phase())).await??))
+    }
+    async fn watch_campaign(&self, r: Request<v1::CampaignName>) -> Result<Response<Out<v1::CampaignStatus>>, Status> {
+        let (name, control) = (r.into_inner().name, self.clone());
+        let (sender, stream) = mpsc::channel(4);
+        tokio::spawn(async move {
+            let mut last = None;
+            loop {
+                let asked = name.clone();
+                let status = control.call(move |core| core.status(&asked)).await.map_err(Status::from).flatten();
+                let over = status.as_ref().map_or(true, |s| s.phase >= i32::from(v1::CampaignPhase::Cancelled));
+                if last.as_ref() != status.as_ref().ok() || over {
+                    last = status.as_ref().ok().cloned();
+                    if sender.send(status).await.is_err() {
+                        return;
+                    }
+                }
+                if over {
+                    return;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+    async fn list_findings(
+        &self,
+        r: Request<v1::ListFindingsRequest>,
+    ) -> Result<Response<v1::ListFindingsResponse>, Status> {
+        let campaign = r.into_inner().campaign;
+        let all = self.call(|core| core.store.findings().collect::<Result<Vec<_>, _>>().map_err(Error::from)).await??;
+        let wanted = all.iter().filter(|f| campaign.is_empty() || f.campaign == campaign);
+        let findings = wanted.map(record).collect::<Result<_, _>>()?;
+        Ok(Response::new(v1::ListFindingsResponse { findings }))
+    }
+    async fn get_finding(&self, r: Request<v1::FindingName>) -> Result<Response<v1::FindingRecord>, Status> {
+        let id = r.into_inner().id;
+        Ok(Response::new(record(&self.call(move |core| core.find(&id)).await??)?))
+    }
+    async fn mark_finding(&self, r: Request<v1::MarkFindingRequest>) -> Result<Response<v1::FindingRecord>, Status> {
+        let r = r.into_inner();
+        Ok(Response::new(self.call(move |core| core.mark(&r)).await??))
+    }
+    async fn submit_job(&self, r: Request<v1::SubmitJobRequest>) -> Result<Response<v1::SubmitJobResponse>, Status> {
+        use v1::submit_job_response::Result as Found;
+        let (reply, answer) = oneshot::channel();
+        let r = r.into_inner();
+        self.call(move |core| core.submit(r, reply)).await??;
+        let answer = answer.await.ok().flatten();
+        let (verify, minimise, replay) = answer.ok_or_else(|| Status::aborted("the job was lost too often"))?;
+        let result = verify.map(Found::Verify).or(minimise.map(Found::Minimise)).or(replay.map(Found::Replay));
+        Ok(Response::new(v1::SubmitJobResponse { result }))
+    }
+    async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::Status>, Status> {
+        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let read = move |core: &mut Core| v1::Status {
+            workers: small(core.fleet.workers()),
+            leases: small(core.fleet.leases()),
+            queued: small(core.fleet.queued()),
+            stale_reports: core.fleet.counts().stale_reports,
+            bad_messages: core.bad_messages,
+            refused: core.refused,
+        };
+        Ok(Response::new(self.call(read).await?))
+    }
+}

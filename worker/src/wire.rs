@@ -1,0 +1,82 @@
+//! Messages of the worker service to jobs and back, once.
+//!
+//! A message that makes no sense is a [`WireError`], never a panic. Source: design section 9.
+
+use crate::job::{Claim, ItemReport, Plan, Side, Verification};
+use moire_proto::v1;
+
+/// What a message lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed message: {0}")]
+pub struct WireError(pub &'static str);
+
+fn hash(bytes: &[u8]) -> Result<[u8; 32], WireError> {
+    bytes.try_into().map_err(|_| WireError("a hash has 32 bytes"))
+}
+
+impl From<v1::Plan> for Plan {
+    fn from(p: v1::Plan) -> Self {
+        Self { campaign: p.campaign, oracles: p.oracles, models: p.models, canaries: p.canaries }
+    }
+}
+
+impl TryFrom<v1::Claim> for Claim {
+    type Error = WireError;
+    fn try_from(c: v1::Claim) -> Result<Self, WireError> {
+        let side = |s: v1::Side| Ok(Side { name: s.name, variants: s.variants, fingerprint: hash(&s.fingerprint)? });
+        Ok(Self {
+            oracle: c.oracle,
+            direction: c.direction,
+            models: c.models.into_iter().map(side).collect::<Result<_, WireError>>()?,
+            verdict: c.verdict,
+            program: c.program,
+            witness: c.witness,
+            axioms: c.axioms.into_iter().map(|a| a.names).collect(),
+        })
+    }
+}
+
+impl From<Claim> for v1::Claim {
+    fn from(c: Claim) -> Self {
+        let side = |s: Side| v1::Side { name: s.name, variants: s.variants, fingerprint: s.fingerprint.to_vec() };
+        Self {
+            oracle: c.oracle,
+            direction: c.direction,
+            models: c.models.into_iter().map(side).collect(),
+            verdict: c.verdict,
+            program: c.program,
+            witness: c.witness,
+            axioms: c.axioms.into_iter().map(|names| v1::Checks { names }).collect(),
+        }
+    }
+}
+
+/// The message of one item's answer.
+pub fn item_result(item: u64, report: ItemReport) -> v1::ItemResult {
+    let engine = |e: crate::job::EngineReport| v1::EngineResult {
+        engine: e.engine,
+        verdict: e.verdict,
+        outcomes: e.outcomes.to_vec(),
+        leaves: e.leaves.to_vec(),
+        executions: e.executions,
+    };
+    v1::ItemResult {
+        item,
+        program: report.program.to_vec(),
+        engines: report.engines.into_iter().map(engine).collect(),
+        abstentions: report.abstentions,
+        claims: report.claims.into_iter().map(Into::into).collect(),
+        canaries: report.canaries.into_iter().map(|c| v1::Canary { name: c.name, caught: c.caught }).collect(),
+    }
+}
+
+/// The message of a verification.
+pub fn verify_result(answer: Verification) -> v1::VerifyResult {
+    use v1::verify_result::Answer;
+    let (answer, reason) = match answer {
+        Verification::Confirmed => (Answer::Confirmed, String::new()),
+        Verification::Refuted(why) => (Answer::Refuted, why),
+        Verification::Abstained(why) => (Answer::Abstained, why),
+    };
+    v1::VerifyResult { answer: answer.into(), reason }
+}
