@@ -9,7 +9,7 @@ pub const PROTOCOL: u32 = 1;
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Messages, clients and servers of package `moire.v1`.
-#[allow(missing_docs, clippy::all, clippy::pedantic, unreachable_pub, reason = "generated")]
+#[allow(missing_docs, clippy::all, clippy::pedantic, clippy::allow_attributes_without_reason, unreachable_pub, reason = "generated")]
 #[rustfmt::skip]
 #[path = "gen/moire.v1.rs"]
 pub mod v1;

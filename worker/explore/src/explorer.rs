@@ -64,6 +64,8 @@ pub enum Bound {
     Checks,
     /// [`Limits::outcomes`].
     Outcomes,
+    /// More orders of `fence.sc` than are tried at one leaf.
+    FenceOrders,
 }
 
 impl std::fmt::Display for Bound {
@@ -73,6 +75,7 @@ impl std::fmt::Display for Bound {
             Bound::Leaves => "the limit on executions",
             Bound::Checks => "the limit on consistency checks",
             Bound::Outcomes => "the limit on final states of one execution",
+            Bound::FenceOrders => "the limit on orders of fence.sc at one execution",
         })
     }
 }
@@ -528,7 +531,10 @@ impl<const W: usize> Search<'_, W> {
         let (limit, model) = (self.limits.outcomes, self.state.model);
         let mut results = Vec::new();
         self.summary.checks += 1;
-        self.state.evaluate_leaf(|co, fence, flags| results.push((co.to_vec(), fence.to_vec(), flags.clone())));
+        let untried = self.state.evaluate_leaf(|co, fence, flags| results.push((co.to_vec(), fence.to_vec(), flags.clone())));
+        if untried {
+            self.bound(Bound::FenceOrders);
+        }
         if results.is_empty() {
             self.summary.dead_ends += 1;
         }

@@ -77,6 +77,8 @@ fn relate<const W: usize>(
     put(rels::SGPU, near(|p, q| p.includes(moire_program::ir::Scope::Gpu, q)));
     let included = |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
     put(rels::SR, place(a).zip(place(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
+    let apart = same_thread && x.index != y.index && x.unit == y.unit && memory.is_some();
+    put(rels::UNORDERED, apart && x.mate.is_none() && y.mate.is_none() && unordered(x, y));
     put(rels::RMW, same_thread && y.mate == Some(x.index));
     put(rels::RMW_DEP, same_thread && y.mate == Some(x.index) && y.rmw_dep);
     let depends = |d: &crate::event::Deps| same_thread && x.kind == Kind::Read && has_dep(d, x.index);

@@ -410,6 +410,7 @@ impl<'a, const W: usize> State<'a, W> {
         self.evaluator.partial(&self.inputs)
     }
 
+    /// Visits every coherence the finished graph can have; whether some order of the fence.sc was left untried.
     pub(crate) fn evaluate_leaf(&mut self, mut visit: impl FnMut(&[Row<W>], &[Row<W>], &BTreeSet<CheckId>)) -> bool {
         self.prepare();
         self.inputs.present = self.present;
@@ -417,7 +418,7 @@ impl<'a, const W: usize> State<'a, W> {
             let flags = c.flags.iter().map(|f| f.0).collect();
             visit(c.coherence, c.fences, &flags);
         });
-        matches!(found.solution, Solution::Consistent { .. })
+        found.bounded
     }
 
     /// Value of the bytes of a cell as a placed write left them.

@@ -22,6 +22,7 @@ use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
 use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream};
 use moire_program::ir::Program;
+use moire_program::reduce::{Limits, minimise};
 use moire_program::text::{Format, parse, print};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -237,17 +238,17 @@ impl Engine for Oracles {
         let Ok(program) = parse(&claim.program, Format::Native) else {
             return Reduced { claim: claim.clone(), tried: 0, normal: false };
         };
-        let mut tried = 0;
-        let mut fails = |candidate: &Program| {
-            tried += 1;
-            cancel.tick();
-            let over = tried > budget.candidates || cancel.is_cancelled();
-            !over && matches!(self.again(claim, candidate, cancel), Ok(Some(_)))
-        };
-        let shrunk = moire_explore::differential::shrink(&program, &mut fails);
-        let best = canonical(&shrunk).program;
-        let best = if fails(&best) { best } else { shrunk };
-        let normal = tried <= budget.candidates && !cancel.is_cancelled();
+        let limits = Limits { tried_max: usize::try_from(budget.candidates).unwrap_or(usize::MAX) };
+        let shrunk = minimise(
+            &program,
+            |candidate| {
+                cancel.tick();
+                !cancel.is_cancelled() && matches!(self.again(claim, candidate, cancel), Ok(Some(_)))
+            },
+            limits,
+        );
+        let (best, tried) = (shrunk.program, shrunk.tried as u64);
+        let normal = shrunk.complete && !cancel.is_cancelled();
         let mut reduced = claim.clone();
         if let Ok(Some(broken)) = self.again(claim, &best, cancel) {
             reduced = self.claim(&best, &broken);

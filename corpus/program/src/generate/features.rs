@@ -234,11 +234,10 @@ fn has_load_buffering(program: &Program, accesses: &[Access]) -> bool {
     let mut pairs: Vec<BTreeSet<(u16, u16)>> = vec![BTreeSet::new(); program.threads.len()];
     for read in accesses.iter().filter(|a| a.reads > 0) {
         for write in accesses.iter().filter(|w| w.writes > 0 && w.thread == read.thread && w.at > read.at) {
-            if let (Some(r), Some(w)) = (object(read), object(write)) {
-                if r != w {
+            if let (Some(r), Some(w)) = (object(read), object(write))
+                && r != w {
                     pairs[read.thread].insert((r, w));
                 }
-            }
         }
     }
     (0..pairs.len()).any(|t| pairs[t].iter().any(|&(r, w)| closes(&pairs, r, w, &mut vec![t])))
