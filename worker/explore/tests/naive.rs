@@ -81,7 +81,8 @@ fn shapes_that_are_easily_lost() {
 #[test]
 fn chapter_eight() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let Some(folder) = here.ancestors().map(|a| a.join("shared/ptx-lab/chapter8")).find(|p| p.is_dir()) else {
+    let Some(folder) = here.ancestors().map(|a| a.join("shared/ptx-lab/chapter8")).find(|p| p.is_dir())
+    else {
         eprintln!("skipped: shared/ptx-lab/chapter8 is not beside the checkout");
         return;
     };
@@ -99,7 +100,9 @@ fn chapter_eight() {
 #[test]
 fn sizes_and_vectors() {
     let memory = ".global .b64 x;\n.global .b64 y;\n";
-    let pair = |a: &str, b: &str| native(&format!("{memory}P0 (gpu 0, cta 0) {{ {a} }}\nP1 (gpu 0, cta 1) {{ {b} }}"));
+    let pair = |a: &str, b: &str| {
+        native(&format!("{memory}P0 (gpu 0, cta 0) {{ {a} }}\nP1 (gpu 0, cta 1) {{ {b} }}"))
+    };
     agree(&pair(
         "st.relaxed.gpu.v2.u32 [x], {1, 2};",
         "ld.relaxed.gpu.u64 a, [x]; st.relaxed.gpu.u16 [x+2], 7; ld.relaxed.gpu.u32 b, [x];",
@@ -108,7 +111,10 @@ fn sizes_and_vectors() {
         "st.weak.u64 [x], 4294967297; atom.relaxed.gpu.add.u32 a, [x+4], 1;",
         "ld.acquire.gpu.v2.u32 {b, c}, [x]; st.weak.u8 [x+4], 9;",
     ));
-    agree(&pair("atom.relaxed.gpu.exch.b64 a, [x], 5; ld.weak.u32 b, [x];", "st.weak.u32 [x+4], 1; st.weak.u32 [x], 2;"));
+    agree(&pair(
+        "atom.relaxed.gpu.exch.b64 a, [x], 5; ld.weak.u32 b, [x];",
+        "st.weak.u32 [x+4], 1; st.weak.u32 [x], 2;",
+    ));
 }
 
 #[test]
@@ -124,10 +130,13 @@ fn addresses_in_registers() {
 fn barriers() {
     let shared = ".shared .b32 s;\n.global .b32 x;\n";
     let cta = |n: usize, body: &dyn Fn(usize) -> String| {
-        let threads: String = (0..n).map(|i| format!("P{i} (gpu 0, cta 0, warp {i}) {{ {} }}\n", body(i))).collect();
+        let threads: String =
+            (0..n).map(|i| format!("P{i} (gpu 0, cta 0, warp {i}) {{ {} }}\n", body(i))).collect();
         native(&format!("{shared}{threads}"))
     };
-    agree(&cta(2, &|i| format!("st.weak.u32 [x], {}; bar.sync 0; ld.weak.u32 a, [x]; bar.sync 0; st.weak.u32 [x], 9;", i + 1)));
+    agree(&cta(2, &|i| {
+        format!("st.weak.u32 [x], {}; bar.sync 0; ld.weak.u32 a, [x]; bar.sync 0; st.weak.u32 [x], 9;", i + 1)
+    }));
     agree(&cta(3, &|i| match i {
         0 => "st.shared.u32 [s], 1; bar.arrive 1, 2;".into(),
         1 => "bar.sync 1, 2; ld.shared.u32 a, [s];".into(),
@@ -136,18 +145,32 @@ fn barriers() {
     agree(&cta(2, &|i| {
         format!("ld.weak.u32 a, [x]; setp.eq.u32 p, a, {i}; bar.red.popc.u32 c, 0, p; st.weak.u32 [x], c;")
     }));
-    agree(&cta(2, &|i| format!("mov.u32 i, 0; L: bar.sync 0; st.weak.u32 [x], {i}; add.u32 i, i, 1; setp.lt.u32 p, i, 2; @p bra L;")));
-    agree(&cta(2, &|i| if i == 0 { "ld.weak.u32 a, [x]; setp.eq.u32 p, a, 0; @p exit; bar.sync 0;".into() } else { "bar.sync 0; st.weak.u32 [x], 1;".into() }));
+    agree(&cta(2, &|i| {
+        format!(
+            "mov.u32 i, 0; L: bar.sync 0; st.weak.u32 [x], {i}; add.u32 i, i, 1; setp.lt.u32 p, i, 2; @p bra L;"
+        )
+    }));
+    agree(&cta(2, &|i| {
+        if i == 0 {
+            "ld.weak.u32 a, [x]; setp.eq.u32 p, a, 0; @p exit; bar.sync 0;".into()
+        } else {
+            "bar.sync 0; st.weak.u32 [x], 1;".into()
+        }
+    }));
 }
 
 #[test]
 fn cluster_and_warp_barriers() {
     let body = |i: usize, relaxed: &str| {
-        format!("st.weak.u32 [x], {}; barrier.cluster.arrive{relaxed}; barrier.cluster.wait; ld.weak.u32 a, [x];", i + 1)
+        format!(
+            "st.weak.u32 [x], {}; barrier.cluster.arrive{relaxed}; barrier.cluster.wait; ld.weak.u32 a, [x];",
+            i + 1
+        )
     };
     for relaxed in ["", ".relaxed"] {
-        let threads: String =
-            (0..2).map(|i| format!("P{i} (gpu 0, cluster 0, cta {i}) {{ {} }}\n", body(i, relaxed))).collect();
+        let threads: String = (0..2)
+            .map(|i| format!("P{i} (gpu 0, cluster 0, cta {i}) {{ {} }}\n", body(i, relaxed)))
+            .collect();
         agree(&native(&format!(".global .b32 x;\n{threads}")));
     }
     agree(&native(
@@ -169,7 +192,11 @@ fn awaits() {
     assert_eq!(count(&spread(&[ping, pong]), "ptx"), (0, 1));
     let two = "L: ld.relaxed.gpu.u32 a, [x]; ld.relaxed.gpu.u32 b, [y]; setp.ne.u32 p, a, b; @p bra L;";
     agree(&spread(&[two, "st.relaxed.gpu.u32 [x], 1; st.relaxed.gpu.u32 [y], 1;"]));
-    agree(&spread(&["L: ld.relaxed.gpu.u32 a, [x]; setp.eq.u32 p, a, 0; @p bra L;", "st.weak.u32 [x], 1;", "st.weak.u32 [x], 0;"]));
+    agree(&spread(&[
+        "L: ld.relaxed.gpu.u32 a, [x]; setp.eq.u32 p, a, 0; @p bra L;",
+        "st.weak.u32 [x], 1;",
+        "st.weak.u32 [x], 0;",
+    ]));
 }
 
 #[test]

@@ -40,7 +40,8 @@ struct Setting {
 
 impl Setting {
     fn draw(d: &mut Draw) -> Setting {
-        let (name, theirs) = d.pick(&[("ptx-6.0", "ptx-6.0"), ("ptx-7.5", "ptx-7.5"), ("ptx", "current"), ("ptx", "current")]);
+        let (name, theirs) =
+            d.pick(&[("ptx-6.0", "ptx-6.0"), ("ptx-7.5", "ptx-7.5"), ("ptx", "current"), ("ptx", "current")]);
         let plain = builtin::load(name, &Variants::new()).expect("shipped models load");
         let known = ["Q1", "Q6", "Q7", "Q10", "Q11", "Q12", "Q14", "Q15", "Q16"];
         let mut switches = Vec::new();
@@ -99,7 +100,12 @@ fn explorer(p: &Program, model: &Model) -> Option<Answer> {
 }
 
 fn enumerator(p: &Program, model: &Model) -> Option<Answer> {
-    let (leaves, summary) = naive_leaves(p, model, &NaiveLimits { candidates: 800, combinations: 5_000, ..NaiveLimits::default() }).ok()?;
+    let (leaves, summary) = naive_leaves(
+        p,
+        model,
+        &NaiveLimits { candidates: 800, combinations: 5_000, ..NaiveLimits::default() },
+    )
+    .ok()?;
     let stuck = leaves.values().any(|f| f.kind == LeafKind::Blocked);
     let outcomes = leaves.into_values().flat_map(|f| f.outcomes).collect();
     (!summary.cut).then_some(Answer { outcomes, stuck })
@@ -138,7 +144,10 @@ struct Case {
 fn ask(script: &Path, folder: &Path, setting: &Setting, cases: &[Case]) -> BTreeMap<String, (bool, bool)> {
     let mut command = Command::new("python3");
     let switches: Vec<String> = setting.switches.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    command.args(["-c", include_str!("ptxref/driver.py")]).arg(script).args([setting.theirs, &switches.join(" ")]);
+    command
+        .args(["-c", include_str!("ptxref/driver.py")])
+        .arg(script)
+        .args([setting.theirs, &switches.join(" ")]);
     for case in cases {
         let path = folder.join(format!("{}.litmus", case.program.name));
         std::fs::write(&path, &case.text).expect("a temporary folder is writable");
@@ -210,10 +219,14 @@ fn ptxref_agrees() {
             }
         }
         if count > 1_000 && compared % 400 < BATCH {
-            eprintln!("{compared} compared, {explored} with the explorer, {reachable} reachable, {stuck} stuck, seed {seed}");
+            eprintln!(
+                "{compared} compared, {explored} with the explorer, {reachable} reachable, {stuck} stuck, seed {seed}"
+            );
         }
     }
-    eprintln!("{compared} programs compared, {explored} with the explorer, {reachable} reachable, {stuck} stuck");
+    eprintln!(
+        "{compared} programs compared, {explored} with the explorer, {reachable} reachable, {stuck} stuck"
+    );
     for w in &wrong {
         eprintln!("{w}");
     }

@@ -49,7 +49,10 @@ fn report(what: &str, totals: &Totals) {
 }
 
 fn print(p: &moire_program::ir::Program) -> String {
-    let mut out = format!("{:?}\n", p.symbols.iter().map(|s| (&s.name, s.object.0, s.virt.0, s.proxy)).collect::<Vec<_>>());
+    let mut out = format!(
+        "{:?}\n",
+        p.symbols.iter().map(|s| (&s.name, s.object.0, s.virt.0, s.proxy)).collect::<Vec<_>>()
+    );
     for t in &p.threads {
         out += &format!("{} {:?}\n", t.name, t.place);
         for i in &t.body {
@@ -61,18 +64,24 @@ fn print(p: &moire_program::ir::Program) -> String {
 
 #[test]
 fn engines_agree() {
-    let names = std::env::var("MOIRE_SELF_CHECK_MODELS").unwrap_or_else(|_| "any,sc,ptx-6.0,ptx-7.5,ptx".into());
+    let names =
+        std::env::var("MOIRE_SELF_CHECK_MODELS").unwrap_or_else(|_| "any,sc,ptx-6.0,ptx-7.5,ptx".into());
     let models: Vec<Model> = names.split(',').map(|n| model(n, &Variants::new())).collect();
     let (sc, ptx) = (model("sc", &Variants::new()), model("ptx", &Variants::new()));
     let count = number("MOIRE_SELF_CHECK").unwrap_or(250);
     let first_seed = number("MOIRE_SELF_CHECK_SEED").unwrap_or(1);
-    let campaign = Campaign { models: &models, yardstick: Some((&sc, &ptx)), first_seed, count, ..Campaign::default() };
+    let campaign =
+        Campaign { models: &models, yardstick: Some((&sc, &ptx)), first_seed, count, ..Campaign::default() };
     let totals = campaign.run(&|t| report("so far", t));
     report("self check", &totals);
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     if count >= 250 {
         for (name, have, least) in totals.shares() {
-            assert!(100 * have >= least * totals.programs, "only {have} of {} programs: {name}", totals.programs);
+            assert!(
+                100 * have >= least * totals.programs,
+                "only {have} of {} programs: {name}",
+                totals.programs
+            );
         }
     }
 }
@@ -83,7 +92,12 @@ fn engines_agree_under_switches() {
     let rounds = number("MOIRE_SELF_CHECK").unwrap_or(250).div_ceil(25);
     for round in 0..rounds {
         let models = [random_switches(&mut d)];
-        let campaign = Campaign { models: &models, first_seed: 1_000_000 + 1_000 * round, count: 25, ..Campaign::default() };
+        let campaign = Campaign {
+            models: &models,
+            first_seed: 1_000_000 + 1_000 * round,
+            count: 25,
+            ..Campaign::default()
+        };
         let totals = campaign.run(&|_| {});
         let setting = models[0].variants().iter().map(|(k, v)| format!("{k}={v} ")).collect::<String>();
         if !totals.failures.is_empty() {

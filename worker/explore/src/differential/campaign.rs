@@ -116,7 +116,12 @@ impl Default for Campaign<'_> {
             first_seed: 0,
             count: 1_000,
             // A candidate costs the enumerator some 20 microseconds; few programs are worth more than this.
-            limits: NaiveLimits { candidates: 4_000, combinations: 60_000, paths: 1_500, ..NaiveLimits::default() },
+            limits: NaiveLimits {
+                candidates: 4_000,
+                combinations: 60_000,
+                paths: 1_500,
+                ..NaiveLimits::default()
+            },
             workers: 2,
             failures: 5,
             identity: &|p| canonical(p).id.0.to_vec(),
@@ -197,7 +202,12 @@ impl Campaign<'_> {
                         _ => last,
                     };
                     if let Some(difference) = difference {
-                        out.failures.push(Failure { seed, model: model.name().into(), difference, program: small });
+                        out.failures.push(Failure {
+                            seed,
+                            model: model.name().into(),
+                            difference,
+                            program: small,
+                        });
                     }
                 }
             }

@@ -109,7 +109,17 @@ pub fn program(seed: u64, style: Style) -> Program {
     let places = placement(d, &knobs, threads);
     let per = knobs.operations.div_ceil(threads).max(2);
     for (t, place) in places.iter().enumerate() {
-        let mut writer = Writer { d, knobs: &knobs, symbols: &p.symbols, t, regs: vec![], labels: vec![], body: vec![], read: vec![], guard: None };
+        let mut writer = Writer {
+            d,
+            knobs: &knobs,
+            symbols: &p.symbols,
+            t,
+            regs: vec![],
+            labels: vec![],
+            body: vec![],
+            read: vec![],
+            guard: None,
+        };
         writer.thread(per);
         let Writer { regs, labels, body, .. } = writer;
         p.threads.push(Thread { name: format!("P{t}"), place: *place, regs, labels, body });
@@ -130,7 +140,13 @@ fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {
         p.objects.push(Object { name: (*name).into(), space, bytes, init });
         let symbol = SymbolId(id(p.symbols.len()));
         let object = ObjectId(id(i));
-        p.symbols.push(Symbol { name: (*name).into(), object, virt: symbol, proxy: Proxy::Generic, multimem: vec![] });
+        p.symbols.push(Symbol {
+            name: (*name).into(),
+            object,
+            virt: symbol,
+            proxy: Proxy::Generic,
+            multimem: vec![],
+        });
         if knobs.proxies {
             if d.chance(60) {
                 let alias = SymbolId(id(p.symbols.len()));
@@ -232,7 +248,8 @@ impl Writer<'_> {
         } else {
             self.d.below(locations)
         };
-        let names: Vec<usize> = (0..self.symbols.len()).filter(|s| self.symbols[*s].object.index() == object).collect();
+        let names: Vec<usize> =
+            (0..self.symbols.len()).filter(|s| self.symbols[*s].object.index() == object).collect();
         let s = if self.d.chance(50) { names[0] } else { self.d.pick(&names) };
         (SymbolId(u16::try_from(s).unwrap_or(0)), self.symbols[s].proxy)
     }
@@ -323,7 +340,13 @@ impl Writer<'_> {
 
     fn atomic(&mut self, addr: Address, ty: Ty, proxy: Proxy) {
         let (scope, a) = (self.scope(), self.value());
-        let order = self.d.pick(&[RmwOrder::Relaxed, RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release, RmwOrder::AcqRel]);
+        let order = self.d.pick(&[
+            RmwOrder::Relaxed,
+            RmwOrder::Relaxed,
+            RmwOrder::Acquire,
+            RmwOrder::Release,
+            RmwOrder::AcqRel,
+        ]);
         let red = self.d.chance(20);
         let wide = self.knobs.style == Style::Wide;
         let order = if red && order == RmwOrder::Acquire { RmwOrder::Release } else { order };
@@ -336,7 +359,8 @@ impl Writer<'_> {
             (_, 6) => AtomOp::Inc,
             _ => AtomOp::Xor,
         };
-        let (a, b) = if op == AtomOp::Cas { (Operand::Imm(self.d.pick(&[0, 0, 1])), Some(a)) } else { (a, None) };
+        let (a, b) =
+            if op == AtomOp::Cas { (Operand::Imm(self.d.pick(&[0, 0, 1])), Some(a)) } else { (a, None) };
         let dst = if red { None } else { Some(self.register()) };
         self.push(Op::Rmw { red, order, scope, proxy, space: Space::Generic, op, ty, dst, addr, a, b });
         self.read.extend(dst);
@@ -400,7 +424,11 @@ impl Writer<'_> {
     fn jump(&mut self, op: CmpOp, a: Operand, k: i128, target: usize) -> usize {
         let p = self.register();
         self.push(Op::Setp { op, ty: self.knobs.ty, dst: p, a, b: Operand::Imm(k) });
-        self.body.push(Instr { guard: Some(Guard { reg: p, negated: false }), op: Op::Bra { target }, line: 0 });
+        self.body.push(Instr {
+            guard: Some(Guard { reg: p, negated: false }),
+            op: Op::Bra { target },
+            line: 0,
+        });
         self.body.len() - 1
     }
 
@@ -420,7 +448,12 @@ impl Writer<'_> {
             let (proxy, space) = (Proxy::Generic, Space::Generic);
             self.push(Op::Rmw { red: false, order, scope, proxy, space, op, ty, dst: Some(dst), addr, a, b });
         } else {
-            let order = self.d.pick(&[LoadOrder::Weak, LoadOrder::Relaxed(scope), LoadOrder::Acquire(scope), LoadOrder::Acquire(scope)]);
+            let order = self.d.pick(&[
+                LoadOrder::Weak,
+                LoadOrder::Relaxed(scope),
+                LoadOrder::Acquire(scope),
+                LoadOrder::Acquire(scope),
+            ]);
             let (proxy, space) = (Proxy::Generic, Space::Generic);
             self.push(Op::Load { order, proxy, space, ty, dst: vec![dst], addr });
         }

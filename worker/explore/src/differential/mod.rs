@@ -13,9 +13,9 @@ pub use shape::Shape;
 pub use shrink::shrink;
 
 use crate::explorer::{Bound, Limits};
-use crate::planted::{Planted, explore_planted};
 use crate::leaf::{LeafFacts, LeafKey};
 use crate::naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
+use crate::planted::{Planted, explore_planted};
 use moire_cat::Model;
 use moire_program::ir::Program;
 use std::collections::BTreeMap;
@@ -66,7 +66,11 @@ impl Difference {
 }
 
 /// Every leaf of the enumerator, by key.
-pub fn naive_leaves(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<(Leaves, NaiveSummary), Skip> {
+pub fn naive_leaves(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+) -> Result<(Leaves, NaiveSummary), Skip> {
     let mut leaves = Leaves::new();
     let summary = enumerate(program, model, limits, &mut |facts| {
         leaves.insert(facts.key.clone(), facts);
@@ -84,7 +88,12 @@ pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Compar
 }
 
 /// [`compare`] with a bug planted in the explorer, which it should notice.
-pub fn compare_planted(program: &Program, model: &Model, limits: &NaiveLimits, planted: Option<Planted>) -> Comparison {
+pub fn compare_planted(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+    planted: Option<Planted>,
+) -> Comparison {
     let (naive, summary) = match naive_leaves(program, model, limits) {
         Ok(found) => found,
         Err(skip) => return Comparison::Skipped(skip.to_string()),
@@ -92,15 +101,16 @@ pub fn compare_planted(program: &Program, model: &Model, limits: &NaiveLimits, p
     let mut explored = Leaves::new();
     let mut duplicate = None;
     let bounds = Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, ..Limits::default() };
-    let result = explore_planted(program, model, planted, &bounds, &mut |leaf: &mut dyn crate::explorer::LeafView| {
-        let facts = leaf.facts();
-        if explored.contains_key(&facts.key) {
-            duplicate = Some(facts.key);
-            return ControlFlow::Break(());
-        }
-        explored.insert(facts.key.clone(), facts);
-        ControlFlow::Continue(())
-    });
+    let result =
+        explore_planted(program, model, planted, &bounds, &mut |leaf: &mut dyn crate::explorer::LeafView| {
+            let facts = leaf.facts();
+            if explored.contains_key(&facts.key) {
+                duplicate = Some(facts.key);
+                return ControlFlow::Break(());
+            }
+            explored.insert(facts.key.clone(), facts);
+            ControlFlow::Continue(())
+        });
     match result {
         Err(abstain) => return Comparison::Skipped(format!("explorer: {}", abstain.reason)),
         Ok(s) => match s.bounded {

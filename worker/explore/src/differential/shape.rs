@@ -43,14 +43,14 @@ impl Shape {
                         shape.dependency |= guard || [addr.base, *a].iter().chain(b).any(from_read);
                         tainted.extend(dst);
                     }
-                    Op::Mov { dst, src, .. }
-                        if (guard || from_read(src)) => {
-                            tainted.insert(*dst);
-                        }
+                    Op::Mov { dst, src, .. } if guard || from_read(src) => {
+                        tainted.insert(*dst);
+                    }
                     Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } | Op::Selp { dst, a, b, .. }
-                        if (guard || from_read(a) || from_read(b)) => {
-                            tainted.insert(*dst);
-                        }
+                        if guard || from_read(a) || from_read(b) =>
+                    {
+                        tainted.insert(*dst);
+                    }
                     Op::Bra { target } => {
                         shape.dependency |= guard;
                         shape.awaits |= *target <= pc;

@@ -45,7 +45,13 @@ pub(super) fn alu(op: AluOp, ty: Ty, a: u128, b: u128) -> u128 {
         AluOp::Xor => x ^ y,
         AluOp::Shl if far => 0,
         AluOp::Shl => x << y,
-        AluOp::Shr if far => if x < 0 { -1 } else { 0 },
+        AluOp::Shr if far => {
+            if x < 0 {
+                -1
+            } else {
+                0
+            }
+        }
         AluOp::Shr => x >> y,
         AluOp::Min => x.min(y),
         AluOp::Max => x.max(y),
@@ -77,8 +83,20 @@ pub(super) fn atomic(op: AtomOp, ty: Ty, old: u128, b: u128) -> Option<u128> {
         AtomOp::Xor => x ^ y,
         AtomOp::Min => alu(AluOp::Min, ty, x, y),
         AtomOp::Max => alu(AluOp::Max, ty, x, y),
-        AtomOp::Inc => if x >= y { 0 } else { x + 1 },
-        AtomOp::Dec => if x == 0 || x > y { y } else { x - 1 },
+        AtomOp::Inc => {
+            if x >= y {
+                0
+            } else {
+                x + 1
+            }
+        }
+        AtomOp::Dec => {
+            if x == 0 || x > y {
+                y
+            } else {
+                x - 1
+            }
+        }
         AtomOp::Exch => y,
         AtomOp::Cas => return None,
     })

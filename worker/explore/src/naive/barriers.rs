@@ -77,13 +77,15 @@ impl Scene<'_> {
     /// Whether the waits can be passed one after another: before a wait is passed, every arrival it needs has come
     /// past the waits in front of it, and every thread it needs gone has passed all of its own.
     fn passable(&self, phases: &Phases) -> bool {
-        let waits: Vec<At> = phases.needs.iter().map(|n| n.0).chain(phases.exits.iter().map(|e| e.0)).collect();
+        let waits: Vec<At> =
+            phases.needs.iter().map(|n| n.0).chain(phases.exits.iter().map(|e| e.0)).collect();
         let mut left: BTreeSet<At> = waits.into_iter().collect();
         loop {
             let ready = |w: &&At| {
                 let in_front = |a: &At| left.iter().any(|v| v.0 == a.0 && v.1 < a.1);
                 let arrived = phases.needs.iter().filter(|n| n.0 == **w).all(|n| !in_front(&n.1));
-                let gone = phases.exits.iter().filter(|e| e.0 == **w).all(|e| left.iter().all(|v| v.0 != e.1));
+                let gone =
+                    phases.exits.iter().filter(|e| e.0 == **w).all(|e| left.iter().all(|v| v.0 != e.1));
                 !in_front(w) && arrived && gone
             };
             let Some(next) = left.iter().find(ready).copied() else { return left.is_empty() };
@@ -97,7 +99,8 @@ impl Scene<'_> {
             for (i, event) in path.events.iter().enumerate() {
                 let Some(barrier) = &event.barrier else { continue };
                 let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
-                let mut this = Use { at: (t, i), arrives: true, waits: true, stuck, count: None, reduces: None };
+                let mut this =
+                    Use { at: (t, i), arrives: true, waits: true, stuck, count: None, reduces: None };
                 let object = match barrier {
                     Barrier::Named { id, instance, count, waits, reduces } => {
                         (this.waits, this.count, this.reduces) = (*waits, *count, *reduces);
@@ -135,7 +138,9 @@ impl Scene<'_> {
 
     fn same_warp(&self, a: usize, b: usize) -> bool {
         let (p, q) = (&self.program.threads[a].place, &self.program.threads[b].place);
-        self.memory.cta[a] == self.memory.cta[b] && p.warp == q.warp && (a == b || (p.lane.is_some() && q.lane.is_some()))
+        self.memory.cta[a] == self.memory.cta[b]
+            && p.warp == q.warp
+            && (a == b || (p.lane.is_some() && q.lane.is_some()))
     }
 
     fn done(&self, t: usize) -> bool {
@@ -262,7 +267,9 @@ impl Scene<'_> {
                 self.same_warp(t, object.1) && named
             }
         };
-        let arrived = |t: usize, p: usize| (0..uses.len()).any(|i| uses[i].at.0 == t && uses[i].arrives && phase[i] == p);
+        let arrived = |t: usize, p: usize| {
+            (0..uses.len()).any(|i| uses[i].at.0 == t && uses[i].arrives && phase[i] == p)
+        };
         let complete = |i: usize, p: usize| {
             (0..self.paths.len()).filter(|t| member(i, *t)).all(|t| arrived(t, p) || self.done(t))
         };

@@ -5,14 +5,14 @@
 //! *spin*: the path ends there, and paths that leave the loop hold only its last iteration.
 //! (PTX ISA 9.2, 8.2 to 8.9 for events; 9.7 for instructions.)
 
-use super::arith::{alu, atomic, bits, compare, low};
+use super::arith::{alu, bits, compare, low};
 use super::flow::Flow;
-use super::pairs::{Events, one};
+use super::pairs::Events;
 use super::space::{Memory, Range};
+use super::tags::{bit, proxy_tag, store_tags};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
-    Address, AtomOp, BarKind, BarRed, FenceOrder, Guard, Instr, LoadOrder, ObjectId, Op, Operand, Program, Proxy, ProxyFence, Reg,
-    RegInit, RmwOrder, Scope, StoreOrder, Ty,
+    BarRed, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,9 @@ pub(super) enum Barrier {
     },
     ClusterArrive,
     ClusterWait,
-    Warp { mask: u128 },
+    Warp {
+        mask: u128,
+    },
 }
 
 /// One event of a path.
@@ -119,25 +121,23 @@ pub(super) struct Paths {
     pub(super) cut: bool,
 }
 
-#[derive(Clone)]
-struct State {
-    pc: usize,
-    regs: Vec<(u128, Events)>,
-    events: Vec<Event>,
-    next: u16,
-    control: Events,
-    /// Branches still open: reads they depend on, where they meet.
-    open: Vec<(Events, usize)>,
-    /// By loop head: events then, their next number, live registers then.
-    seen: BTreeMap<usize, (usize, u16, Vec<(Reg, u128)>)>,
-    jumps: BTreeMap<usize, u32>,
-    instructions: usize,
-}
+/// At a loop head: events so far, the next number, live registers.
+type Visit = (usize, u16, Vec<(Reg, u128)>);
 
-/// A scalar piece of an access: its range, cells, and number.
-struct Piece {
-    range: Range,
-    cells: Vec<usize>,
+/// A path that is not at its end yet.
+#[derive(Clone)]
+pub(super) struct State {
+    pub(super) pc: usize,
+    pub(super) regs: Vec<(u128, Events)>,
+    pub(super) events: Vec<Event>,
+    pub(super) next: u16,
+    pub(super) control: Events,
+    /// Branches still open: reads they depend on, where they meet.
+    pub(super) open: Vec<(Events, usize)>,
+    /// By loop head: the latest visit.
+    pub(super) seen: BTreeMap<usize, Visit>,
+    pub(super) jumps: BTreeMap<usize, u32>,
+    pub(super) instructions: usize,
 }
 
 /// Runs one thread.
@@ -207,7 +207,7 @@ impl Runner<'_> {
             let runs = self.guarded(&mut s, instr);
             if matches!(instr.op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. }) {
                 if runs {
-                    self.simple(&mut s, instr)?;
+                    self.registers(&mut s, instr);
                 }
                 for target in super::flow::targets(&instr.op) {
                     s.regs[target.index()].1 |= more;
@@ -235,7 +235,7 @@ impl Runner<'_> {
                     return self.barrier(s, instr, todo, out);
                 }
                 _ => {
-                    self.simple(&mut s, instr)?;
+                    self.effect(&mut s, instr)?;
                     s.pc += 1;
                 }
             }
@@ -284,20 +284,20 @@ impl Runner<'_> {
         false
     }
 
-    fn end(&self, s: State, stop: Stop, out: &mut Paths) {
+    pub(super) fn end(&self, s: State, stop: Stop, out: &mut Paths) {
         let regs = s.regs.into_iter().map(|r| r.0).collect();
         out.paths.push(Path { events: s.events, control: s.control, regs, stop, next: s.next });
     }
 
     /// Appends an event; returns its position in the path.
-    fn push(s: &mut State, mut e: Event) -> usize {
+    pub(super) fn push(s: &mut State, mut e: Event) -> usize {
         e.index = s.next;
         s.next += 1;
         s.events.push(e);
         s.events.len() - 1
     }
 
-    fn operand(&self, s: &State, o: Operand) -> (u128, Events) {
+    pub(super) fn operand(&self, s: &State, o: Operand) -> (u128, Events) {
         match o {
             Operand::Reg(r) => s.regs[r.index()],
             Operand::Imm(v) => (u128::from_ne_bytes(v.to_ne_bytes()), 0),
@@ -305,8 +305,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Register instructions, stores and fences.
-    fn simple(&self, s: &mut State, instr: &Instr) -> Result<(), Refusal> {
+    /// Register instructions.
+    fn registers(&self, s: &mut State, instr: &Instr) {
         match &instr.op {
             Op::Mov { ty, dst, src } => {
                 let (v, d) = self.operand(s, *src);
@@ -326,6 +326,13 @@ impl Runner<'_> {
                 let value = low(if p != 0 { a } else { b }, bits(*ty));
                 s.regs[dst.index()] = (value, da | db | dp);
             }
+            _ => {}
+        }
+    }
+
+    /// Stores and fences.
+    fn effect(&self, s: &mut State, instr: &Instr) -> Result<(), Refusal> {
+        match &instr.op {
             Op::Store { order, proxy, ty, addr, src, .. } => {
                 let (tags, scope) = store_tags(*order);
                 let mut values = Vec::new();
@@ -379,7 +386,7 @@ impl Runner<'_> {
     }
 
     /// An event at this point of the path.
-    fn event(&self, s: &State, tags: u64, scope: Option<Scope>) -> Event {
+    pub(super) fn event(&self, s: &State, tags: u64, scope: Option<Scope>) -> Event {
         let scope_tag = scope.map_or(0, |scope| {
             bit(match scope {
                 Scope::Cta => sets::CTA,
@@ -404,336 +411,5 @@ impl Runner<'_> {
             nearby: s.open.iter().fold(0, |all, (deps, _)| all | deps),
             barrier: None,
         }
-    }
-
-    fn place(&self, e: &mut Event, piece: &Piece, value: u128) {
-        e.range = Some(piece.range);
-        for cell in &piece.cells {
-            let part = self.memory.cells[*cell];
-            let shift = 8 * (part.first - piece.range.offset);
-            e.cells.push((*cell, low(value >> shift, 8 * part.bytes)));
-        }
-    }
-
-    /// The scalar values of one element.
-    fn split(&self, ty: Ty, rmw: bool, value: u128) -> Vec<u128> {
-        let width = bits(ty);
-        if ty.packed() || (width == 128 && !rmw && !self.rules.wide_whole) {
-            vec![low(value, width / 2), low(value >> (width / 2), width / 2)]
-        } else {
-            vec![low(value, width)]
-        }
-    }
-
-    /// The scalar accesses of an instruction in order, and what their address depends on.
-    fn pieces(
-        &self,
-        s: &State,
-        ty: Ty,
-        elements: usize,
-        addr: Address,
-        rmw: bool,
-        multimem: bool,
-    ) -> Result<(Vec<Piece>, Events), Refusal> {
-        let per_element = self.split(ty, rmw, 0).len();
-        let bytes = ty.bytes() / u32::try_from(per_element).unwrap_or(1);
-        let wild = || Refusal::Unsupported(format!("address of {addr:?} in thread {}", self.thread));
-        let mut out = Vec::new();
-        let deps = match addr.base {
-            Operand::Reg(r) => s.regs[r.index()].1,
-            Operand::Imm(_) | Operand::Address(_) => 0,
-        };
-        let offset = i128::from(addr.offset);
-        let offset = u128::from_ne_bytes(offset.to_ne_bytes());
-        for i in 0..elements * per_element {
-            let step = u32::try_from(i).unwrap_or(0) * bytes;
-            let virtual_address = self.operand(s, addr.base).0.wrapping_add(offset);
-            let virtual_address = low(virtual_address, 64) + u128::from(step);
-            let range = self.memory.resolve(virtual_address, bytes).ok_or_else(wild)?;
-            let mut ranges = vec![range];
-            if multimem {
-                let symbol = self.program.symbols.iter().enumerate().find(|(k, _)| *k == range.virt.index());
-                let more: Vec<ObjectId> = symbol.map(|(_, s)| s.multimem.clone()).unwrap_or_default();
-                for object in more {
-                    let twin = self.memory.named(range.virt, object, self.thread, i64::from(range.offset), bytes);
-                    ranges.push(twin.ok_or_else(wild)?);
-                }
-            }
-            for range in ranges {
-                let cells = self.memory.cells_of(&range).ok_or_else(wild)?;
-                out.push(Piece { range, cells });
-            }
-        }
-        Ok((out, deps))
-    }
-
-    /// Values a piece may have when read.
-    fn candidates(&self, piece: &Piece) -> Vec<u128> {
-        let mut values = vec![0];
-        for cell in &piece.cells {
-            let part = self.memory.cells[*cell];
-            let shift = 8 * (part.first - piece.range.offset);
-            let longer = values.iter().flat_map(|v| self.domain[*cell].iter().map(move |d| v | d << shift));
-            values = longer.collect();
-        }
-        values.sort_unstable();
-        values.dedup();
-        values
-    }
-
-    /// Loads and atomics: one continuation for each combination of values read.
-    fn read(&self, s: State, instr: &Instr, todo: &mut Vec<State>) -> Result<(), Refusal> {
-        let (ty, elements, addr, rmw, multimem) = match &instr.op {
-            Op::Load { ty, dst, addr, .. } => (*ty, dst.len(), *addr, false, false),
-            Op::Rmw { ty, addr, .. } => (*ty, 1, *addr, true, false),
-            Op::MultimemLoad { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => (*ty, 1, *addr, true, true),
-            _ => return Ok(()),
-        };
-        let (pieces, address) = self.pieces(&s, ty, elements, addr, rmw, multimem)?;
-        let mut choices: Vec<Vec<u128>> = vec![vec![]];
-        for piece in &pieces {
-            let values = self.candidates(piece);
-            let longer = choices.iter().flat_map(|c| {
-                values.iter().map(move |v| {
-                    let mut c = c.clone();
-                    c.push(*v);
-                    c
-                })
-            });
-            choices = longer.collect();
-            if choices.len() > self.rules.paths {
-                return Err(Refusal::TooMany("values of a read"));
-            }
-        }
-        for values in choices {
-            let mut next = s.clone();
-            self.perform(&mut next, instr, &pieces, address, &values)?;
-            next.pc += 1;
-            todo.push(next);
-        }
-        Ok(())
-    }
-
-    fn perform(&self, s: &mut State, instr: &Instr, pieces: &[Piece], address: Events, values: &[u128]) -> Result<(), Refusal> {
-        let mut reads = Vec::new();
-        for (i, (piece, value)) in pieces.iter().zip(values).enumerate() {
-            let (tags, scope) = read_tags(&instr.op);
-            let mut e = self.event(s, tags | bit(sets::R) | bit(sets::M), scope);
-            (e.address, e.piece) = (address, Some((s.instructions, i)));
-            self.place(&mut e, piece, *value);
-            let read = Self::push(s, e);
-            reads.push(read);
-            self.store_back(s, instr, piece, (read, i, *value), address)?;
-        }
-        let all = reads.iter().fold(0, |deps, r| deps | one(*r));
-        match &instr.op {
-            Op::Load { ty, dst, .. } => {
-                let per = pieces.len() / dst.len();
-                for (i, reg) in dst.iter().enumerate() {
-                    let value = widen(*ty, join(*ty, &values[i * per..(i + 1) * per]));
-                    let deps = reads[i * per..(i + 1) * per].iter().fold(0, |d, r| d | one(*r));
-                    s.regs[reg.index()] = (value, deps);
-                }
-            }
-            Op::Rmw { ty, dst: Some(dst), .. } => s.regs[dst.index()] = (widen(*ty, join(*ty, values)), all),
-            Op::MultimemLoad { op, ty, dst, .. } => {
-                let mut value = values[0];
-                for v in &values[1..] {
-                    value = atomic(*op, *ty, value, *v).ok_or_else(|| Refusal::Unsupported(format!("{op:?}")))?;
-                }
-                s.regs[dst.index()] = (value, all);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// The write half of an atomic, if there is one.
-    fn store_back(
-        &self,
-        s: &mut State,
-        instr: &Instr,
-        piece: &Piece,
-        (read, i, old): (usize, usize, u128),
-        address: Events,
-    ) -> Result<(), Refusal> {
-        let (op, ty, order, scope, a, b, red, proxy) = match &instr.op {
-            Op::Rmw { op, ty, order, scope, a, b, red, proxy, .. } => (*op, *ty, *order, *scope, *a, *b, *red, *proxy),
-            Op::MultimemRed { op, ty, order, scope, src, .. } => {
-                (*op, *ty, *order, *scope, *src, None, true, Proxy::Generic)
-            }
-            _ => return Ok(()),
-        };
-        let part = if ty.packed() { Ty::U(16) } else { ty };
-        let (a, mut data) = self.operand(s, a);
-        let a = self.split(ty, true, a).get(i % 2).copied().unwrap_or(a);
-        let new = if op == AtomOp::Cas {
-            let (b, deps) = b.map_or((0, 0), |b| self.operand(s, b));
-            data |= deps;
-            let matches = low(old, bits(part)) == low(a, bits(part));
-            match (matches, self.rules.failed_cas_writes) {
-                (true, _) => Some(low(b, bits(part))),
-                (false, true) => Some(old),
-                (false, false) => None,
-            }
-        } else {
-            atomic(op, part, old, a)
-        };
-        let Some(new) = new else {
-            s.next += 1;
-            return Ok(());
-        };
-        let order = match order {
-            RmwOrder::Release | RmwOrder::AcqRel => bit(sets::REL),
-            RmwOrder::Relaxed | RmwOrder::Acquire => bit(sets::RLX),
-        };
-        let kind = bit(if red { sets::RED } else { sets::ATOM });
-        let tags = order | kind | proxy_tag(proxy) | bit(sets::W) | bit(sets::M);
-        let mut e = self.event(s, tags, Some(scope));
-        (e.address, e.data, e.piece) = (address, data, Some((s.instructions, i)));
-        e.reads_first = Some((read, op != AtomOp::Exch));
-        self.place(&mut e, piece, new);
-        Self::push(s, e);
-        Ok(())
-    }
-
-    /// Barriers: passed, or (where they wait) never passed.
-    fn barrier(&self, mut s: State, instr: &Instr, todo: &mut Vec<State>, out: &mut Paths) -> Result<(), Refusal> {
-        let (tag, barrier, data, waits) = match &instr.op {
-            Op::Bar { kind, id, count, instance } => return self.named(s, (*kind, *id, *count, *instance), todo, out),
-            Op::ClusterArrive { relaxed } => {
-                let relaxed = if *relaxed { bit(sets::CLUSTER_RELAXED) } else { 0 };
-                (bit(sets::CLUSTER_ARRIVE) | relaxed, Barrier::ClusterArrive, 0, false)
-            }
-            Op::ClusterWait => (bit(sets::CLUSTER_WAIT), Barrier::ClusterWait, 0, true),
-            Op::WarpSync { mask } => {
-                let (mask, data) = self.operand(&s, *mask);
-                (bit(sets::WARP_SYNC), Barrier::Warp { mask: low(mask, 32) }, data, true)
-            }
-            _ => return Ok(()),
-        };
-        let mut e = self.event(&s, bit(sets::B) | tag, None);
-        (e.barrier, e.data) = (Some(barrier), data);
-        Self::push(&mut s, e);
-        if waits {
-            self.end(s.clone(), Stop::AtBarrier, out);
-        }
-        s.pc += 1;
-        todo.push(s);
-        Ok(())
-    }
-
-    fn named(
-        &self,
-        s: State,
-        (kind, id, count, instance): (BarKind, Operand, Option<Operand>, Option<u32>),
-        todo: &mut Vec<State>,
-        out: &mut Paths,
-    ) -> Result<(), Refusal> {
-        let (id, mut data) = self.operand(&s, id);
-        let count = count.map(|c| self.operand(&s, c));
-        data |= count.map_or(0, |c| c.1);
-        let count = count.map(|c| low(c.0, 32));
-        let waits = !matches!(kind, BarKind::Arrive);
-        let results: Vec<Option<(BarRed, bool, u128)>> = match kind {
-            BarKind::Red { op, pred, .. } => {
-                let (value, deps) = s.regs[pred.reg.index()];
-                data |= deps;
-                let mine = (value != 0) != pred.negated;
-                let most = if op == BarRed::Popc { self.program.threads.len() } else { 1 };
-                (0..=most).map(|v| Some((op, mine, v as u128))).collect()
-            }
-            BarKind::Sync | BarKind::Arrive => vec![None],
-        };
-        for (i, reduces) in results.into_iter().enumerate() {
-            let mut next = s.clone();
-            let tag = if waits { sets::BAR_SYNC } else { sets::BAR_ARRIVE };
-            let mut e = self.event(&next, bit(sets::B) | bit(tag), None);
-            e.data = data;
-            e.barrier = Some(Barrier::Named { id: low(id, 32), instance, count, waits, reduces });
-            Self::push(&mut next, e);
-            if waits && i == 0 {
-                self.end(next.clone(), Stop::AtBarrier, out);
-            }
-            if let (BarKind::Red { dst, .. }, Some((_, _, value))) = (kind, reduces) {
-                next.regs[dst.index()] = (value, data);
-            }
-            next.pc += 1;
-            todo.push(next);
-        }
-        Ok(())
-    }
-}
-
-fn join(ty: Ty, parts: &[u128]) -> u128 {
-    let width = bits(ty) / u32::try_from(parts.len()).unwrap_or(1);
-    parts.iter().rev().fold(0, |value, part| if width >= 128 { *part } else { value << width | part })
-}
-
-/// Signed values fill 64-bit registers (9.7.9: `ld` sign-extends to the destination).
-fn widen(ty: Ty, value: u128) -> u128 {
-    let width = bits(ty);
-    let negative = matches!(ty, Ty::S(_)) && width < 64 && value >> (width - 1) & 1 == 1;
-    if negative { low(value | (u128::MAX << width), 64) } else { value }
-}
-
-fn bit(set: usize) -> u64 {
-    1 << set
-}
-
-fn proxy_tag(proxy: Proxy) -> u64 {
-    bit(match proxy {
-        Proxy::Generic => sets::GEN,
-        Proxy::Texture => sets::TEX,
-        Proxy::Surface => sets::SUR,
-        Proxy::Constant => sets::CON,
-        Proxy::Async => sets::ASYNC,
-        Proxy::Tensormap => sets::TMAP,
-    })
-}
-
-fn load_tags(order: LoadOrder) -> (u64, Option<Scope>) {
-    match order {
-        LoadOrder::Weak => (bit(sets::WEAK), None),
-        LoadOrder::Relaxed(scope) => (bit(sets::RLX), Some(scope)),
-        LoadOrder::Acquire(scope) => (bit(sets::ACQ), Some(scope)),
-        LoadOrder::Volatile => (bit(sets::RLX) | bit(sets::VOLATILE), Some(Scope::Sys)),
-        LoadOrder::MmioRelaxed => (bit(sets::RLX) | bit(sets::MMIO), Some(Scope::Sys)),
-        LoadOrder::MmioAcquire => (bit(sets::ACQ) | bit(sets::MMIO), Some(Scope::Sys)),
-    }
-}
-
-fn store_tags(order: StoreOrder) -> (u64, Option<Scope>) {
-    match order {
-        StoreOrder::Weak => (bit(sets::WEAK), None),
-        StoreOrder::Relaxed(scope) => (bit(sets::RLX), Some(scope)),
-        StoreOrder::Release(scope) => (bit(sets::REL), Some(scope)),
-        StoreOrder::Volatile => (bit(sets::RLX) | bit(sets::VOLATILE), Some(Scope::Sys)),
-        StoreOrder::MmioRelaxed => (bit(sets::RLX) | bit(sets::MMIO), Some(Scope::Sys)),
-        StoreOrder::MmioRelease => (bit(sets::REL) | bit(sets::MMIO), Some(Scope::Sys)),
-    }
-}
-
-/// Tags and scope of the read an instruction makes.
-fn read_tags(op: &Op) -> (u64, Option<Scope>) {
-    let half = |order: RmwOrder| match order {
-        RmwOrder::Acquire | RmwOrder::AcqRel => bit(sets::ACQ),
-        RmwOrder::Relaxed | RmwOrder::Release => bit(sets::RLX),
-    };
-    match op {
-        Op::Load { order, proxy, .. } => {
-            let (tags, scope) = load_tags(*order);
-            (tags | proxy_tag(*proxy), scope)
-        }
-        Op::MultimemLoad { order, .. } => {
-            let (tags, scope) = load_tags(*order);
-            (tags | bit(sets::GEN), scope)
-        }
-        Op::Rmw { red, order, scope, proxy, .. } => {
-            let kind = bit(if *red { sets::RED } else { sets::ATOM });
-            (half(*order) | kind | proxy_tag(*proxy), Some(*scope))
-        }
-        Op::MultimemRed { order, scope, .. } => (half(*order) | bit(sets::RED) | bit(sets::GEN), Some(*scope)),
-        _ => (0, None),
     }
 }

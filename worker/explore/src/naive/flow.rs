@@ -109,7 +109,9 @@ pub(super) fn read_registers(op: &Op) -> Vec<Reg> {
             operands.extend([addr.base, *a]);
             operands.extend(b);
         }
-        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => operands.extend([addr.base, *src]),
+        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
+            operands.extend([addr.base, *src])
+        }
         Op::Bar { kind, id, count, .. } => {
             operands.push(*id);
             operands.extend(count);

@@ -8,6 +8,8 @@
 //! An execution must be *constructible*: reads-from, dependencies and passed barriers have no cycle. Every shipped
 //! model implies the part about dependencies.
 
+mod access;
+mod answer;
 mod arith;
 mod barriers;
 mod body;
@@ -16,8 +18,10 @@ mod judge;
 mod pairs;
 mod scene;
 mod space;
+mod tags;
+mod waits;
 
-use crate::leaf::{End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, initial_bytes, observed_registers};
+use crate::leaf::{LeafFacts, observed_registers};
 use barriers::{Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
 use judge::{Constants, Execution, Graph, Judge};
@@ -47,7 +51,13 @@ pub struct NaiveLimits {
 
 impl Default for NaiveLimits {
     fn default() -> Self {
-        NaiveLimits { candidates: 20_000, combinations: 400_000, paths: 4_000, loop_bound: 2, outcomes: 4_096 }
+        NaiveLimits {
+            candidates: 20_000,
+            combinations: 400_000,
+            paths: 4_000,
+            loop_bound: 2,
+            outcomes: 4_096,
+        }
     }
 }
 
@@ -159,7 +169,8 @@ impl<'a> Search<'a> {
         let threads = 0..self.program.threads.len();
         let flows: Vec<flow::Flow> =
             threads.clone().map(|t| flow::Flow::new(&self.program.threads[t], &looked_at[t])).collect();
-        let mut domain: Domain = (0..self.memory.cells.len()).map(|c| BTreeSet::from([self.memory.initial(c)])).collect();
+        let mut domain: Domain =
+            (0..self.memory.cells.len()).map(|c| BTreeSet::from([self.memory.initial(c)])).collect();
         for round in 0.. {
             let mut all: Vec<Paths> = Vec::new();
             for thread in threads.clone() {
@@ -208,7 +219,8 @@ impl<'a> Search<'a> {
                 || chosen.iter().zip(variants).any(|(i, v)| v[*i].gives.contains(&(cell, value)))
                 || variants[t..].iter().flatten().any(|v| v.gives.contains(&(cell, value)))
         };
-        let unmet = chosen.iter().zip(variants).any(|(i, v)| v[*i].needs.iter().any(|(c, x)| !supplied(*c, *x)));
+        let unmet =
+            chosen.iter().zip(variants).any(|(i, v)| v[*i].needs.iter().any(|(c, x)| !supplied(*c, *x)));
         if unmet {
             return Ok(());
         }
@@ -278,17 +290,29 @@ impl<'a> Search<'a> {
 
     fn count(&mut self, more: u64) -> Result<(), Skip> {
         self.summary.candidates += more;
-        if self.summary.candidates > self.limits.candidates { Err(Skip::TooMany("candidates")) } else { Ok(()) }
+        if self.summary.candidates > self.limits.candidates {
+            Err(Skip::TooMany("candidates"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes of the value read, for each read and cell.
-    fn sources(&self, scenery: &Scenery<'_>, graph: &Graph, reads: &[(usize, usize, u128)]) -> Vec<Vec<usize>> {
-        let value = |w: usize, cell: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
+    fn sources(
+        &self,
+        scenery: &Scenery<'_>,
+        graph: &Graph,
+        reads: &[(usize, usize, u128)],
+    ) -> Vec<Vec<usize>> {
+        let value =
+            |w: usize, cell: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
         let own = |r: usize, w: usize| graph.relations[rels::RMW].has(r, w);
         reads
             .iter()
             .map(|(r, cell, wanted)| {
-                members(graph.writers[*cell]).filter(|w| value(*w, *cell) == Some(*wanted) && !own(*r, *w)).collect()
+                members(graph.writers[*cell])
+                    .filter(|w| value(*w, *cell) == Some(*wanted) && !own(*r, *w))
+                    .collect()
             })
             .collect()
     }
@@ -303,15 +327,26 @@ impl<'a> Search<'a> {
 
     /// For a blocked execution: whether all spinning threads can fail once more, reading only what is last in
     /// coherence. True for executions without spinning threads.
-    fn hangs(&mut self, chosen: &[&Variant], phases: &Phases, pick: &[usize], leaf: &Execution) -> Result<bool, Skip> {
+    fn hangs(
+        &mut self,
+        chosen: &[&Variant],
+        phases: &Phases,
+        pick: &[usize],
+        leaf: &Execution,
+    ) -> Result<bool, Skip> {
         if chosen.iter().all(|v| v.failing.is_empty()) {
             return Ok(true);
         }
         let mut combos: Vec<Vec<&Path>> = vec![vec![]];
         for variant in chosen {
-            let options: Vec<&Path> =
-                if variant.failing.is_empty() { vec![&variant.path] } else { variant.failing.iter().collect() };
-            let longer = combos.iter().flat_map(|c| options.iter().map(move |o| c.iter().copied().chain([*o]).collect()));
+            let options: Vec<&Path> = if variant.failing.is_empty() {
+                vec![&variant.path]
+            } else {
+                variant.failing.iter().collect()
+            };
+            let longer = combos
+                .iter()
+                .flat_map(|c| options.iter().map(move |o| c.iter().copied().chain([*o]).collect()));
             combos = longer.collect();
         }
         for paths in combos {
@@ -350,80 +385,6 @@ impl<'a> Search<'a> {
             }
         }
         Ok(false)
-    }
-
-    fn facts(&self, scenery: &Scenery<'_>, paths: &[&Path], phases: &Phases, graph: &Graph, e: &Execution) -> LeafFacts {
-        let refer = |i: usize| match (scenery.nodes[i].thread, scenery.nodes[i].event) {
-            (Some(t), Some(event)) => EventRef { thread: u16::try_from(t).unwrap_or(u16::MAX), index: event.index },
-            _ => EventRef::init(),
-        };
-        let instance = |cell: usize| u16::try_from(self.memory.cells[cell].instance).unwrap_or(u16::MAX);
-        let mut key = LeafKey { ends: paths.iter().map(|p| end(p)).collect(), ..LeafKey::default() };
-        for (read, cell, source) in &graph.reads {
-            let part = self.memory.cells[*cell];
-            key.rf.push((refer(*read), instance(*cell), part.first, part.bytes, refer(*source)));
-        }
-        for (a, b) in e.co.iter() {
-            if scenery.nodes[a].thread.is_some() && graph.relations[rels::LOC].has(a, b) {
-                key.co.push((refer(a), refer(b)));
-            }
-        }
-        for ((t, local), phase) in &phases.phase {
-            if let Some(i) = scenery.find(*t, *local) {
-                key.phases.push((refer(i), *phase));
-            }
-        }
-        let complete = paths.iter().all(|p| p.stop == Stop::Done);
-        let flags = e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
-        LeafFacts {
-            key: key.normalise(),
-            kind: if complete { LeafKind::Complete } else { LeafKind::Blocked },
-            outcomes: if complete { self.outcomes(scenery, paths, graph, &e.co) } else { BTreeSet::new() },
-            flags,
-        }
-    }
-
-    /// Every combination of coherence-maximal writes, cell by cell.
-    fn outcomes(&self, scenery: &Scenery<'_>, paths: &[&Path], graph: &Graph, co: &Pairs) -> BTreeSet<Outcome> {
-        let observed = observed_registers(self.program);
-        let regs: Vec<Vec<u128>> = paths.iter().map(|p| p.regs.clone()).collect();
-        let start: Vec<Vec<u8>> = self
-            .memory
-            .instances
-            .iter()
-            .map(|i| initial_bytes(&self.program.objects[i.object.index()]))
-            .collect();
-        let mut memories = vec![start];
-        for (cell, part) in self.memory.cells.iter().enumerate() {
-            let last = members(graph.writers[cell]).filter(|w| co.0[*w] & graph.writers[cell] == 0);
-            let value = |w: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
-            let values: BTreeSet<u128> =
-                last.filter(|w| scenery.nodes[*w].event.is_some()).filter_map(value).collect();
-            if values.is_empty() {
-                continue;
-            }
-            let longer = memories.iter().flat_map(|m| {
-                values.iter().map(move |v| {
-                    let mut m = m.clone();
-                    for i in 0..part.bytes.min(16) {
-                        m[part.instance][(part.first + i) as usize] = v.to_le_bytes()[i as usize];
-                    }
-                    m
-                })
-            });
-            memories = longer.take(self.limits.outcomes).collect();
-        }
-        let states = memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory });
-        states.map(|s| s.outcome(&observed)).collect()
-    }
-}
-
-/// How a path ends, in the words of a key.
-fn end(path: &Path) -> End {
-    match path.stop {
-        Stop::Done => End::Done,
-        Stop::AtBarrier => End::Barrier(path.events.last().map_or(0, |e| e.index)),
-        Stop::Spin(_) => End::Spin(path.next),
     }
 }
 
@@ -482,7 +443,9 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
         };
         if let Stop::Spin(_) = path.stop {
             let events = &path.events[..kept];
-            let spelt = events.iter().map(|e| (e.pc, e.index, e.cells.clone(), e.barrier.as_ref().map(|b| format!("{b:?}"))));
+            let spelt = events
+                .iter()
+                .map(|e| (e.pc, e.index, e.cells.clone(), e.barrier.as_ref().map(|b| format!("{b:?}"))));
             let signature = (path.stop, spelt.collect());
             if let Some(at) = known.get(&signature) {
                 variants[*at].failing.push(path);
@@ -497,7 +460,8 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
             .collect();
         let count = shapes.len();
         let shape = *shapes.entry(format!("{shape:?}")).or_insert(count);
-        let of = |set: usize| events.iter().filter(|e| e.is(set)).flat_map(|e| e.cells.iter().copied()).collect();
+        let of =
+            |set: usize| events.iter().filter(|e| e.is(set)).flat_map(|e| e.cells.iter().copied()).collect();
         let (needs, gives) = (of(sets::R), of(sets::W));
         let failing = if matches!(path.stop, Stop::Spin(_)) { vec![path.clone()] } else { vec![] };
         variants.push(Variant { path, failing, shape, needs, gives });

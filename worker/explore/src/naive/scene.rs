@@ -1,12 +1,13 @@
 //! The static relations of one choice of paths, by definition over all pairs.
 
-use super::barriers::Phases;
+use super::barriers::{At, Phases};
 use super::body::{Event, Path, Stop};
 use super::judge::Graph;
 use super::pairs::{EVENTS, Events, Pairs, members, one};
 use super::space::{Memory, Range};
 use moire_cat::vocabulary::{rels, sets};
 use moire_program::ir::{Placement, Program, Scope};
+use std::collections::BTreeSet;
 
 /// An event of the graph and where it comes from.
 #[derive(Clone, Debug)]
@@ -32,7 +33,12 @@ pub(super) struct Scenery<'a> {
 
 impl<'a> Scenery<'a> {
     /// `None` when there are too many events.
-    pub(super) fn new(program: &'a Program, memory: &Memory<'_>, paths: &[&'a Path], failing: bool) -> Option<Self> {
+    pub(super) fn new(
+        program: &'a Program,
+        memory: &Memory<'_>,
+        paths: &[&'a Path],
+        failing: bool,
+    ) -> Option<Self> {
         let mut nodes = Vec::new();
         let from_thread = |t: usize, local: usize| {
             let event: &'a Event = &paths[t].events[local];
@@ -78,7 +84,8 @@ impl<'a> Scenery<'a> {
     /// Sets and static relations; reads-from, barriers and coherence are still empty.
     pub(super) fn graph(&self, cells: usize) -> Graph {
         let n = self.nodes.len();
-        let in_set = |s: usize| (0..n).filter(|i| self.nodes[*i].tags >> s & 1 == 1).fold(0, |set, i| set | one(i));
+        let in_set =
+            |s: usize| (0..n).filter(|i| self.nodes[*i].tags >> s & 1 == 1).fold(0, |set, i| set | one(i));
         let mut relations = vec![Pairs::none(n); rels::ALL.len()];
         let mut define = |relation: usize, holds: &dyn Fn(&Node<'_>, &Node<'_>) -> bool| {
             relations[relation] = Pairs::such_that(n, |i, j| holds(&self.nodes[i], &self.nodes[j]));
@@ -86,7 +93,9 @@ impl<'a> Scenery<'a> {
         let ranges = |a: &Node<'_>, b: &Node<'_>| a.range.zip(b.range);
         let loc = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| p.meets(&q));
         let vloc = |a: &Node<'_>, b: &Node<'_>| {
-            a.thread.is_some() && b.thread.is_some() && ranges(a, b).is_some_and(|(p, q)| p.meets_virtually(&q))
+            a.thread.is_some()
+                && b.thread.is_some()
+                && ranges(a, b).is_some_and(|(p, q)| p.meets_virtually(&q))
         };
         let bytes = |r: Range| (r.instance, r.offset, r.bytes);
         let same_range = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| bytes(p) == bytes(q));
@@ -145,7 +154,7 @@ impl<'a> Scenery<'a> {
 
     /// Enters one way of dealing out barrier phases.
     pub(super) fn set_phases(&self, graph: &mut Graph, phases: &Phases) {
-        let pairs = |of: &std::collections::BTreeSet<((usize, usize), (usize, usize))>| {
+        let pairs = |of: &BTreeSet<(At, At)>| {
             let mut out = Pairs::none(graph.n);
             for (a, b) in of {
                 if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
@@ -162,7 +171,13 @@ impl<'a> Scenery<'a> {
 
     /// What an event's existence or value needs: dependencies, reads-from aside, and everything a passed barrier
     /// waited for.
-    pub(super) fn needs(&self, graph: &Graph, phases: &Phases, paths: &[&Path], control_meets: bool) -> Pairs {
+    pub(super) fn needs(
+        &self,
+        graph: &Graph,
+        phases: &Phases,
+        paths: &[&Path],
+        control_meets: bool,
+    ) -> Pairs {
         let control = if control_meets { rels::CTRL_RECONV } else { rels::CTRL };
         let mut out = Pairs::none(graph.n);
         for relation in [rels::ADDR, rels::DATA, control, rels::RMW_DEP] {
@@ -177,7 +192,8 @@ impl<'a> Scenery<'a> {
             later(*wait).for_each(|b| out.add(a, b));
         }
         for (wait, gone) in &phases.exits {
-            let mut causes: Vec<usize> = members(paths[*gone].control).filter_map(|l| self.find(*gone, l)).collect();
+            let mut causes: Vec<usize> =
+                members(paths[*gone].control).filter_map(|l| self.find(*gone, l)).collect();
             for (passed, arrival) in phases.needs.iter().filter(|(passed, _)| passed.0 == *gone) {
                 causes.extend(self.find(arrival.0, arrival.1));
                 causes.extend(self.find(passed.0, passed.1));

@@ -113,7 +113,10 @@ impl<'p> Memory<'p> {
             for (instance, place) in self.instances.iter().enumerate() {
                 let size = self.program.objects[place.object.index()].bytes;
                 let base = self.base_of(symbol.virt, instance);
-                if place.object == symbol.object && address >= base && address + u128::from(bytes) <= base + u128::from(size) {
+                if place.object == symbol.object
+                    && address >= base
+                    && address + u128::from(bytes) <= base + u128::from(size)
+                {
                     let offset = u32::try_from(address - base).unwrap_or(u32::MAX);
                     return Some(Range { instance, virt: symbol.virt, offset, bytes });
                 }
@@ -123,7 +126,14 @@ impl<'p> Memory<'p> {
     }
 
     /// The bytes a symbol and an offset name in one thread, if they exist.
-    pub(super) fn named(&self, symbol: SymbolId, object: ObjectId, thread: usize, offset: i64, bytes: u32) -> Option<Range> {
+    pub(super) fn named(
+        &self,
+        symbol: SymbolId,
+        object: ObjectId,
+        thread: usize,
+        offset: i64,
+        bytes: u32,
+    ) -> Option<Range> {
         let instance = self.instance(object, thread)?;
         let offset = u32::try_from(offset).ok()?;
         let size = self.program.objects[object.index()].bytes;
@@ -134,7 +144,8 @@ impl<'p> Memory<'p> {
     /// Cells that make up a range exactly; `None` when the range splits one.
     pub(super) fn cells_of(&self, range: &Range) -> Option<Vec<usize>> {
         let end = range.offset + range.bytes;
-        let touched = |c: &Cell| c.instance == range.instance && c.first < end && range.offset < c.first + c.bytes;
+        let touched =
+            |c: &Cell| c.instance == range.instance && c.first < end && range.offset < c.first + c.bytes;
         let cells: Vec<usize> = (0..self.cells.len()).filter(|i| touched(&self.cells[*i])).collect();
         let whole = cells.iter().all(|i| {
             let cell = &self.cells[*i];
@@ -148,7 +159,8 @@ impl<'p> Memory<'p> {
     fn cut(&self) -> Vec<Cell> {
         let objects = &self.program.objects;
         let size = |i: &Instance| objects[i.object.index()].bytes;
-        let mut cuts: Vec<BTreeSet<u32>> = self.instances.iter().map(|i| BTreeSet::from([0, size(i)])).collect();
+        let mut cuts: Vec<BTreeSet<u32>> =
+            self.instances.iter().map(|i| BTreeSet::from([0, size(i)])).collect();
         let mut sizes = BTreeSet::new();
         let mut computed = false;
         for thread in &self.program.threads {
@@ -160,8 +172,11 @@ impl<'p> Memory<'p> {
                     continue;
                 };
                 let symbol = &self.program.symbols[s.index()];
-                let reached: Vec<ObjectId> = std::iter::once(symbol.object).chain(symbol.multimem.iter().copied()).collect();
-                for (i, instance) in self.instances.iter().enumerate().filter(|(_, i)| reached.contains(&i.object)) {
+                let reached: Vec<ObjectId> =
+                    std::iter::once(symbol.object).chain(symbol.multimem.iter().copied()).collect();
+                for (i, instance) in
+                    self.instances.iter().enumerate().filter(|(_, i)| reached.contains(&i.object))
+                {
                     for piece in 0..pieces {
                         let first = i64::from(address.offset) + i64::from(piece) * i64::from(bytes);
                         let end = first + i64::from(bytes);

@@ -28,7 +28,8 @@ pub(crate) fn print(p: &Program, wanted: &[Wanted]) -> String {
     }
     out += "}\n";
     let columns: Vec<Vec<String>> = p.threads.iter().map(|t| column(p, t)).collect();
-    let heads: Vec<String> = p.threads.iter().map(|t| format!("{}@cta {},gpu {}", t.name, t.place.cta, t.place.gpu)).collect();
+    let heads: Vec<String> =
+        p.threads.iter().map(|t| format!("{}@cta {},gpu {}", t.name, t.place.cta, t.place.gpu)).collect();
     out += &format!("{} ;\n", heads.join(" | "));
     for row in 0..columns.iter().map(Vec::len).max().unwrap_or(0) {
         let cells: Vec<&str> = columns.iter().map(|c| c.get(row).map_or("", String::as_str)).collect();

@@ -1,0 +1,236 @@
+//! Memory instructions of one thread: scalar pieces, the values a read may return, the write half of an atomic.
+//!
+//! Elements of vectors and the halves of packed values are scalar operations in unspecified order (PTX ISA 9.2, 8.2.4
+//! and 8.2.5); so are the locations behind a multimem address (8.2.3).
+
+use super::arith::{atomic, bits, low};
+use super::body::{Event, Refusal, Runner, State};
+use super::pairs::{Events, one};
+use super::space::Range;
+use super::tags::{bit, proxy_tag, read_tags};
+use moire_cat::vocabulary::sets;
+use moire_program::ir::{Address, AtomOp, Instr, ObjectId, Op, Operand, Proxy, RmwOrder, Ty};
+
+/// A scalar piece of an access: its range, cells, and number.
+pub(super) struct Piece {
+    pub(super) range: Range,
+    cells: Vec<usize>,
+}
+
+impl Runner<'_> {
+    pub(super) fn place(&self, e: &mut Event, piece: &Piece, value: u128) {
+        e.range = Some(piece.range);
+        for cell in &piece.cells {
+            let part = self.memory.cells[*cell];
+            let shift = 8 * (part.first - piece.range.offset);
+            e.cells.push((*cell, low(value >> shift, 8 * part.bytes)));
+        }
+    }
+
+    /// The scalar values of one element.
+    pub(super) fn split(&self, ty: Ty, rmw: bool, value: u128) -> Vec<u128> {
+        let width = bits(ty);
+        if ty.packed() || (width == 128 && !rmw && !self.rules.wide_whole) {
+            vec![low(value, width / 2), low(value >> (width / 2), width / 2)]
+        } else {
+            vec![low(value, width)]
+        }
+    }
+
+    /// The scalar accesses of an instruction in order, and what their address depends on.
+    pub(super) fn pieces(
+        &self,
+        s: &State,
+        ty: Ty,
+        elements: usize,
+        addr: Address,
+        rmw: bool,
+        multimem: bool,
+    ) -> Result<(Vec<Piece>, Events), Refusal> {
+        let per_element = self.split(ty, rmw, 0).len();
+        let bytes = ty.bytes() / u32::try_from(per_element).unwrap_or(1);
+        let wild = || Refusal::Unsupported(format!("address of {addr:?} in thread {}", self.thread));
+        let mut out = Vec::new();
+        let deps = match addr.base {
+            Operand::Reg(r) => s.regs[r.index()].1,
+            Operand::Imm(_) | Operand::Address(_) => 0,
+        };
+        let offset = i128::from(addr.offset);
+        let offset = u128::from_ne_bytes(offset.to_ne_bytes());
+        for i in 0..elements * per_element {
+            let step = u32::try_from(i).unwrap_or(0) * bytes;
+            let virtual_address = self.operand(s, addr.base).0.wrapping_add(offset);
+            let virtual_address = low(virtual_address, 64) + u128::from(step);
+            let range = self.memory.resolve(virtual_address, bytes).ok_or_else(wild)?;
+            let mut ranges = vec![range];
+            if multimem {
+                let symbol = self.program.symbols.iter().enumerate().find(|(k, _)| *k == range.virt.index());
+                let more: Vec<ObjectId> = symbol.map(|(_, s)| s.multimem.clone()).unwrap_or_default();
+                for object in more {
+                    let twin =
+                        self.memory.named(range.virt, object, self.thread, i64::from(range.offset), bytes);
+                    ranges.push(twin.ok_or_else(wild)?);
+                }
+            }
+            for range in ranges {
+                let cells = self.memory.cells_of(&range).ok_or_else(wild)?;
+                out.push(Piece { range, cells });
+            }
+        }
+        Ok((out, deps))
+    }
+
+    /// Values a piece may have when read.
+    pub(super) fn candidates(&self, piece: &Piece) -> Vec<u128> {
+        let mut values = vec![0];
+        for cell in &piece.cells {
+            let part = self.memory.cells[*cell];
+            let shift = 8 * (part.first - piece.range.offset);
+            let longer = values.iter().flat_map(|v| self.domain[*cell].iter().map(move |d| v | d << shift));
+            values = longer.collect();
+        }
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
+    /// Loads and atomics: one continuation for each combination of values read.
+    pub(super) fn read(&self, s: State, instr: &Instr, todo: &mut Vec<State>) -> Result<(), Refusal> {
+        let (ty, elements, addr, rmw, multimem) = match &instr.op {
+            Op::Load { ty, dst, addr, .. } => (*ty, dst.len(), *addr, false, false),
+            Op::Rmw { ty, addr, .. } => (*ty, 1, *addr, true, false),
+            Op::MultimemLoad { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => {
+                (*ty, 1, *addr, true, true)
+            }
+            _ => return Ok(()),
+        };
+        let (pieces, address) = self.pieces(&s, ty, elements, addr, rmw, multimem)?;
+        let mut choices: Vec<Vec<u128>> = vec![vec![]];
+        for piece in &pieces {
+            let values = self.candidates(piece);
+            let longer = choices.iter().flat_map(|c| {
+                values.iter().map(move |v| {
+                    let mut c = c.clone();
+                    c.push(*v);
+                    c
+                })
+            });
+            choices = longer.collect();
+            if choices.len() > self.rules.paths {
+                return Err(Refusal::TooMany("values of a read"));
+            }
+        }
+        for values in choices {
+            let mut next = s.clone();
+            self.perform(&mut next, instr, &pieces, address, &values)?;
+            next.pc += 1;
+            todo.push(next);
+        }
+        Ok(())
+    }
+
+    pub(super) fn perform(
+        &self,
+        s: &mut State,
+        instr: &Instr,
+        pieces: &[Piece],
+        address: Events,
+        values: &[u128],
+    ) -> Result<(), Refusal> {
+        let mut reads = Vec::new();
+        for (i, (piece, value)) in pieces.iter().zip(values).enumerate() {
+            let (tags, scope) = read_tags(&instr.op);
+            let mut e = self.event(s, tags | bit(sets::R) | bit(sets::M), scope);
+            (e.address, e.piece) = (address, Some((s.instructions, i)));
+            self.place(&mut e, piece, *value);
+            let read = Self::push(s, e);
+            reads.push(read);
+            self.store_back(s, instr, piece, (read, i, *value), address)?;
+        }
+        let all = reads.iter().fold(0, |deps, r| deps | one(*r));
+        match &instr.op {
+            Op::Load { ty, dst, .. } => {
+                let per = pieces.len() / dst.len();
+                for (i, reg) in dst.iter().enumerate() {
+                    let value = widen(*ty, join(*ty, &values[i * per..(i + 1) * per]));
+                    let deps = reads[i * per..(i + 1) * per].iter().fold(0, |d, r| d | one(*r));
+                    s.regs[reg.index()] = (value, deps);
+                }
+            }
+            Op::Rmw { ty, dst: Some(dst), .. } => s.regs[dst.index()] = (widen(*ty, join(*ty, values)), all),
+            Op::MultimemLoad { op, ty, dst, .. } => {
+                let mut value = values[0];
+                for v in &values[1..] {
+                    value =
+                        atomic(*op, *ty, value, *v).ok_or_else(|| Refusal::Unsupported(format!("{op:?}")))?;
+                }
+                s.regs[dst.index()] = (value, all);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The write half of an atomic, if there is one.
+    pub(super) fn store_back(
+        &self,
+        s: &mut State,
+        instr: &Instr,
+        piece: &Piece,
+        (read, i, old): (usize, usize, u128),
+        address: Events,
+    ) -> Result<(), Refusal> {
+        let (op, ty, order, scope, a, b, red, proxy) = match &instr.op {
+            Op::Rmw { op, ty, order, scope, a, b, red, proxy, .. } => {
+                (*op, *ty, *order, *scope, *a, *b, *red, *proxy)
+            }
+            Op::MultimemRed { op, ty, order, scope, src, .. } => {
+                (*op, *ty, *order, *scope, *src, None, true, Proxy::Generic)
+            }
+            _ => return Ok(()),
+        };
+        let part = if ty.packed() { Ty::U(16) } else { ty };
+        let (a, mut data) = self.operand(s, a);
+        let a = self.split(ty, true, a).get(i % 2).copied().unwrap_or(a);
+        let new = if op == AtomOp::Cas {
+            let (b, deps) = b.map_or((0, 0), |b| self.operand(s, b));
+            data |= deps;
+            let matches = low(old, bits(part)) == low(a, bits(part));
+            match (matches, self.rules.failed_cas_writes) {
+                (true, _) => Some(low(b, bits(part))),
+                (false, true) => Some(old),
+                (false, false) => None,
+            }
+        } else {
+            atomic(op, part, old, a)
+        };
+        let Some(new) = new else {
+            s.next += 1;
+            return Ok(());
+        };
+        let order = match order {
+            RmwOrder::Release | RmwOrder::AcqRel => bit(sets::REL),
+            RmwOrder::Relaxed | RmwOrder::Acquire => bit(sets::RLX),
+        };
+        let kind = bit(if red { sets::RED } else { sets::ATOM });
+        let tags = order | kind | proxy_tag(proxy) | bit(sets::W) | bit(sets::M);
+        let mut e = self.event(s, tags, Some(scope));
+        (e.address, e.data, e.piece) = (address, data, Some((s.instructions, i)));
+        e.reads_first = Some((read, op != AtomOp::Exch));
+        self.place(&mut e, piece, new);
+        Self::push(s, e);
+        Ok(())
+    }
+}
+
+fn join(ty: Ty, parts: &[u128]) -> u128 {
+    let width = bits(ty) / u32::try_from(parts.len()).unwrap_or(1);
+    parts.iter().rev().fold(0, |value, part| if width >= 128 { *part } else { value << width | part })
+}
+
+/// Signed values fill 64-bit registers (9.7.9: `ld` sign-extends to the destination).
+fn widen(ty: Ty, value: u128) -> u128 {
+    let width = bits(ty);
+    let negative = matches!(ty, Ty::S(_)) && width < 64 && value >> (width - 1) & 1 == 1;
+    if negative { low(value | (u128::MAX << width), 64) } else { value }
+}

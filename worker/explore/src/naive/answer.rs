@@ -1,0 +1,104 @@
+//! What is said of one execution: its key, how it ended, its final states and flags.
+
+use super::Search;
+use super::barriers::Phases;
+use super::body::{Path, Stop};
+use super::judge::{Execution, Graph};
+use super::pairs::{Pairs, members};
+use super::scene::Scenery;
+use crate::leaf::{
+    End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, initial_bytes, observed_registers,
+};
+use moire_cat::vocabulary::rels;
+use std::collections::BTreeSet;
+
+impl Search<'_> {
+    pub(super) fn facts(
+        &self,
+        scenery: &Scenery<'_>,
+        paths: &[&Path],
+        phases: &Phases,
+        graph: &Graph,
+        e: &Execution,
+    ) -> LeafFacts {
+        let refer = |i: usize| match (scenery.nodes[i].thread, scenery.nodes[i].event) {
+            (Some(t), Some(event)) => {
+                EventRef { thread: u16::try_from(t).unwrap_or(u16::MAX), index: event.index }
+            }
+            _ => EventRef::init(),
+        };
+        let instance = |cell: usize| u16::try_from(self.memory.cells[cell].instance).unwrap_or(u16::MAX);
+        let mut key = LeafKey { ends: paths.iter().map(|p| end(p)).collect(), ..LeafKey::default() };
+        for (read, cell, source) in &graph.reads {
+            let part = self.memory.cells[*cell];
+            key.rf.push((refer(*read), instance(*cell), part.first, part.bytes, refer(*source)));
+        }
+        for (a, b) in e.co.iter() {
+            if scenery.nodes[a].thread.is_some() && graph.relations[rels::LOC].has(a, b) {
+                key.co.push((refer(a), refer(b)));
+            }
+        }
+        for ((t, local), phase) in &phases.phase {
+            if let Some(i) = scenery.find(*t, *local) {
+                key.phases.push((refer(i), *phase));
+            }
+        }
+        let complete = paths.iter().all(|p| p.stop == Stop::Done);
+        let flags = e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
+        LeafFacts {
+            key: key.normalise(),
+            kind: if complete { LeafKind::Complete } else { LeafKind::Blocked },
+            outcomes: if complete { self.outcomes(scenery, paths, graph, &e.co) } else { BTreeSet::new() },
+            flags,
+        }
+    }
+
+    /// Every combination of coherence-maximal writes, cell by cell.
+    fn outcomes(
+        &self,
+        scenery: &Scenery<'_>,
+        paths: &[&Path],
+        graph: &Graph,
+        co: &Pairs,
+    ) -> BTreeSet<Outcome> {
+        let observed = observed_registers(self.program);
+        let regs: Vec<Vec<u128>> = paths.iter().map(|p| p.regs.clone()).collect();
+        let start: Vec<Vec<u8>> = self
+            .memory
+            .instances
+            .iter()
+            .map(|i| initial_bytes(&self.program.objects[i.object.index()]))
+            .collect();
+        let mut memories = vec![start];
+        for (cell, part) in self.memory.cells.iter().enumerate() {
+            let last = members(graph.writers[cell]).filter(|w| co.0[*w] & graph.writers[cell] == 0);
+            let value = |w: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
+            let values: BTreeSet<u128> =
+                last.filter(|w| scenery.nodes[*w].event.is_some()).filter_map(value).collect();
+            if values.is_empty() {
+                continue;
+            }
+            let longer = memories.iter().flat_map(|m| {
+                values.iter().map(move |v| {
+                    let mut m = m.clone();
+                    for i in 0..part.bytes.min(16) {
+                        m[part.instance][(part.first + i) as usize] = v.to_le_bytes()[i as usize];
+                    }
+                    m
+                })
+            });
+            memories = longer.take(self.limits.outcomes).collect();
+        }
+        let states = memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory });
+        states.map(|s| s.outcome(&observed)).collect()
+    }
+}
+
+/// How a path ends, in the words of a key.
+fn end(path: &Path) -> End {
+    match path.stop {
+        Stop::Done => End::Done,
+        Stop::AtBarrier => End::Barrier(path.events.last().map_or(0, |e| e.index)),
+        Stop::Spin(_) => End::Spin(path.next),
+    }
+}

@@ -1,0 +1,68 @@
+//! Which base sets of the model language an instruction's events belong to (PTX ISA 9.2, 8.4 to 8.6).
+
+use moire_cat::vocabulary::sets;
+use moire_program::ir::{LoadOrder, Op, Proxy, RmwOrder, Scope, StoreOrder};
+
+/// The tag of one set.
+pub(super) fn bit(set: usize) -> u64 {
+    1 << set
+}
+
+pub(super) fn proxy_tag(proxy: Proxy) -> u64 {
+    bit(match proxy {
+        Proxy::Generic => sets::GEN,
+        Proxy::Texture => sets::TEX,
+        Proxy::Surface => sets::SUR,
+        Proxy::Constant => sets::CON,
+        Proxy::Async => sets::ASYNC,
+        Proxy::Tensormap => sets::TMAP,
+    })
+}
+
+pub(super) fn load_tags(order: LoadOrder) -> (u64, Option<Scope>) {
+    match order {
+        LoadOrder::Weak => (bit(sets::WEAK), None),
+        LoadOrder::Relaxed(scope) => (bit(sets::RLX), Some(scope)),
+        LoadOrder::Acquire(scope) => (bit(sets::ACQ), Some(scope)),
+        LoadOrder::Volatile => (bit(sets::RLX) | bit(sets::VOLATILE), Some(Scope::Sys)),
+        LoadOrder::MmioRelaxed => (bit(sets::RLX) | bit(sets::MMIO), Some(Scope::Sys)),
+        LoadOrder::MmioAcquire => (bit(sets::ACQ) | bit(sets::MMIO), Some(Scope::Sys)),
+    }
+}
+
+pub(super) fn store_tags(order: StoreOrder) -> (u64, Option<Scope>) {
+    match order {
+        StoreOrder::Weak => (bit(sets::WEAK), None),
+        StoreOrder::Relaxed(scope) => (bit(sets::RLX), Some(scope)),
+        StoreOrder::Release(scope) => (bit(sets::REL), Some(scope)),
+        StoreOrder::Volatile => (bit(sets::RLX) | bit(sets::VOLATILE), Some(Scope::Sys)),
+        StoreOrder::MmioRelaxed => (bit(sets::RLX) | bit(sets::MMIO), Some(Scope::Sys)),
+        StoreOrder::MmioRelease => (bit(sets::REL) | bit(sets::MMIO), Some(Scope::Sys)),
+    }
+}
+
+/// Tags and scope of the read an instruction makes.
+pub(super) fn read_tags(op: &Op) -> (u64, Option<Scope>) {
+    let half = |order: RmwOrder| match order {
+        RmwOrder::Acquire | RmwOrder::AcqRel => bit(sets::ACQ),
+        RmwOrder::Relaxed | RmwOrder::Release => bit(sets::RLX),
+    };
+    match op {
+        Op::Load { order, proxy, .. } => {
+            let (tags, scope) = load_tags(*order);
+            (tags | proxy_tag(*proxy), scope)
+        }
+        Op::MultimemLoad { order, .. } => {
+            let (tags, scope) = load_tags(*order);
+            (tags | bit(sets::GEN), scope)
+        }
+        Op::Rmw { red, order, scope, proxy, .. } => {
+            let kind = bit(if *red { sets::RED } else { sets::ATOM });
+            (half(*order) | kind | proxy_tag(*proxy), Some(*scope))
+        }
+        Op::MultimemRed { order, scope, .. } => {
+            (half(*order) | bit(sets::RED) | bit(sets::GEN), Some(*scope))
+        }
+        _ => (0, None),
+    }
+}
