@@ -5,7 +5,7 @@
 
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
 use crate::triage::{Job, Run};
-use crate::{Error, MINIMISE_CANDIDATES};
+use crate::{Error, MINIMISE_CANDIDATES, failpoints};
 use moire_corpus::{Campaign, CampaignState, Finding, Store, Write};
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,8 +205,10 @@ impl Core {
         let names: Vec<String> = self.runs.keys().cloned().collect();
         names.iter().for_each(|name| self.advance(name));
         if !self.writes.is_empty() {
+            failpoints::hit(failpoints::COMMIT_BEFORE);
             let _receipt = self.store.commit(std::mem::take(&mut self.writes))?;
             self.fresh.clear();
+            failpoints::hit(failpoints::COMMIT_AFTER);
         }
         for name in &names {
             self.finish(name)?;
@@ -224,6 +226,7 @@ impl Core {
     fn act(&mut self, action: Action) {
         match action {
             Action::Grant { worker, lease, epoch, grant } => {
+                failpoints::hit(failpoints::GRANT);
                 let Some(work) = self.describe(&grant) else {
                     return self.fleet.done(lease);
                 };

@@ -4,8 +4,10 @@
 //! Source: design sections 7 and 9.
 
 mod core;
+pub mod failpoints;
 pub mod lease;
 mod local;
+pub mod report;
 mod service;
 mod triage;
 

@@ -8,7 +8,7 @@
 
 use crate::core::Core;
 use crate::lease::{CampaignSpec, JobId, Kind, WorkerId};
-use crate::{CLASS_MAX, LEASE_ITEMS};
+use crate::{CLASS_MAX, LEASE_ITEMS, failpoints};
 use moire_corpus::{
     Campaign, CampaignState, Counters, EngineResult, Finding, FindingState, Hash, ItemDone, ModelRef, Progress,
     Provenance, Verified, Write, item_digest,
@@ -223,6 +223,7 @@ impl Core {
     pub(crate) fn advance(&mut self, name: &str) {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return };
         for (item, worker, claim) in run.admit() {
+            failpoints::hit(failpoints::VERIFY);
             let id = self.fleet.job(name, Kind::Verify, Some(worker));
             let origin = Some((name.to_owned(), item));
             let verified = Verified::Unverified;
@@ -250,6 +251,7 @@ impl Core {
         let below = run.reported.iter().take_while(|i| run.progress.contains(**i)).copied().collect::<Vec<_>>();
         below.iter().for_each(|i| _ = run.reported.remove(i));
         if run.idle() {
+            failpoints::hit(failpoints::CAMPAIGN_DONE);
             run.campaign.state = CampaignState::Done;
             self.store.commit(vec![Write::Campaign(Box::new(run.campaign.clone()))])?;
             run.digest = Some(self.store.digest(name)?);
@@ -280,6 +282,7 @@ impl Core {
             (JobKind::Verify, _) => self.minimise(job, Verified::Unverified),
             (_, answer) => {
                 let reduced = answer.and_then(|a| a.1).and_then(|m| m.claim).unwrap_or_else(|| job.claim.clone());
+                failpoints::hit(failpoints::MINIMISED);
                 let now = Self::unix_ms();
                 let Some(run) = self.runs.get_mut(&name) else { return };
                 let found = finding(&run.campaign, item, &job.claim, &reduced, job.verified, now);

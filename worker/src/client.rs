@@ -4,7 +4,7 @@
 //! reporting and is acknowledged once its thread is free. Source: design section 9.
 
 use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
-use crate::wire;
+use crate::{failpoints, wire};
 use moire_proto::v1::{self, from_worker::Message as Up, lease::Work, to_worker::Message as Down};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -122,11 +122,14 @@ async fn send(up: &mpsc::Sender<v1::FromWorker>, message: Up) -> Result<(), Work
 
 /// Runs one lease on this thread and reports it.
 fn run(engine: &dyn Engine, lease: v1::Lease, cancel: &Cancel, up: &mpsc::Sender<v1::FromWorker>) {
+    failpoints::hit(failpoints::LEASE);
     let blank = v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() };
     let deliver = |report: v1::Report| {
         if !cancel.is_cancelled() {
+            failpoints::hit(failpoints::REPORT_BEFORE);
             // Fails only when the stream is gone; the lease is then lost as a whole.
             let _ = up.blocking_send(v1::FromWorker { message: Some(Up::Report(report)) });
+            failpoints::hit(failpoints::REPORT_AFTER);
         }
     };
     let plan = Arc::new(Plan::from(lease.plan.unwrap_or_default()));
