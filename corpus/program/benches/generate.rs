@@ -12,10 +12,14 @@ fn generate(c: &mut Criterion) {
     group.throughput(Throughput::Elements(BATCH));
     for profile in Profile::ALL {
         let stream = Stream::new(1, profile);
-        group.bench_function(profile.name(), |b| b.iter(|| (0..BATCH).map(|i| stream.item(i)).collect::<Vec<_>>()));
+        group.bench_function(profile.name(), |b| {
+            b.iter(|| (0..BATCH).map(|i| stream.item(i)).collect::<Vec<_>>())
+        });
     }
     let programs: Vec<_> = (0..BATCH).map(|i| Stream::new(1, Profile::Mixed).item(i)).collect();
-    group.bench_function("canonical", |b| b.iter(|| programs.iter().map(|p| canonical(p).id).collect::<Vec<_>>()));
+    group.bench_function("canonical", |b| {
+        b.iter(|| programs.iter().map(|p| canonical(p).id).collect::<Vec<_>>())
+    });
     group.finish();
 }
 

@@ -2,7 +2,9 @@
 
 use moire_program::canon::canonical;
 use moire_program::generate::{Profile, Stream, registers};
-use moire_program::ir::{Expr, FenceOrder, ObjectId, Op, Operand, Program, Reg, RegInit, SymbolId, Term, ThreadId};
+use moire_program::ir::{
+    Expr, FenceOrder, ObjectId, Op, Operand, Program, Reg, RegInit, SymbolId, Term, ThreadId,
+};
 use proptest::prelude::*;
 
 /// Permutes threads, objects, symbols and registers.
@@ -14,7 +16,8 @@ fn shuffle(program: &Program, seed: usize) -> Program {
     let object = |o: ObjectId| ObjectId(((o.index() + seed) % objects) as u16);
     let symbols = program.symbols.len();
     let symbol = |s: SymbolId| SymbolId(((s.index() + seed * 3) % symbols) as u16);
-    let thread = |t: ThreadId| ThreadId(order.iter().position(|&o| o == t.index()).expect("a permutation") as u16);
+    let thread =
+        |t: ThreadId| ThreadId(order.iter().position(|&o| o == t.index()).expect("a permutation") as u16);
     let reg = |t: usize, r: Reg| {
         let n = program.threads[t].regs.len();
         Reg(((r.index() + seed) % n) as u16)
@@ -29,29 +32,32 @@ fn shuffle(program: &Program, seed: usize) -> Program {
         s.virt = symbol(s.virt);
         result.symbols[symbol(SymbolId(i as u16)).index()] = s;
     }
-    result.threads = order.iter().map(|&t| {
-        let mut column = program.threads[t].clone();
-        for (r, decl) in program.threads[t].regs.iter().enumerate() {
-            let mut decl = decl.clone();
-            if let RegInit::Address(s) = &mut decl.init {
-                *s = symbol(*s);
+    result.threads = order
+        .iter()
+        .map(|&t| {
+            let mut column = program.threads[t].clone();
+            for (r, decl) in program.threads[t].regs.iter().enumerate() {
+                let mut decl = decl.clone();
+                if let RegInit::Address(s) = &mut decl.init {
+                    *s = symbol(*s);
+                }
+                column.regs[reg(t, Reg(r as u16)).index()] = decl;
             }
-            column.regs[reg(t, Reg(r as u16)).index()] = decl;
-        }
-        column.place.gpu = (column.place.gpu + 5) * u16::from(!column.place.host);
-        column.place.cta = (column.place.cta + 3) * u16::from(!column.place.host);
-        for instr in &mut column.body {
-            if let Some(g) = &mut instr.guard {
-                g.reg = reg(t, g.reg);
+            column.place.gpu = (column.place.gpu + 5) * u16::from(!column.place.host);
+            column.place.cta = (column.place.cta + 3) * u16::from(!column.place.host);
+            for instr in &mut column.body {
+                if let Some(g) = &mut instr.guard {
+                    g.reg = reg(t, g.reg);
+                }
+                registers::rewrite(&mut instr.op, &mut |r| reg(t, r), &mut |o| match o {
+                    Operand::Reg(r) => Operand::Reg(reg(t, r)),
+                    Operand::Address(s) => Operand::Address(symbol(s)),
+                    imm => imm,
+                });
             }
-            registers::rewrite(&mut instr.op, &mut |r| reg(t, r), &mut |o| match o {
-                Operand::Reg(r) => Operand::Reg(reg(t, r)),
-                Operand::Address(s) => Operand::Address(symbol(s)),
-                imm => imm,
-            });
-        }
-        column
-    }).collect();
+            column
+        })
+        .collect();
     for condition in &mut result.conditions {
         if let Expr::And(all) = &mut condition.expr {
             let turn = seed % all.len().max(1);
@@ -60,8 +66,9 @@ fn shuffle(program: &Program, seed: usize) -> Program {
                 if let Expr::Cmp(_, a, _) = e {
                     *a = match *a {
                         Term::Reg(t, r) => Term::Reg(thread(t), reg(t.index(), r)),
-                        Term::Mem { symbol: s, offset, bytes, thread: t } =>
-                            Term::Mem { symbol: symbol(s), offset, bytes, thread: t.map(thread) },
+                        Term::Mem { symbol: s, offset, bytes, thread: t } => {
+                            Term::Mem { symbol: symbol(s), offset, bytes, thread: t.map(thread) }
+                        }
                         constant => constant,
                     };
                 }

@@ -73,7 +73,8 @@ fn no_bytes_are_enough_for_a_program() {
 fn skeletons_are_the_known_families() {
     // Two threads, two locations: MP, SB, LB, S, R, 2+2W; two threads, one location: the coherence shapes.
     let two = skeletons(2);
-    let moves = two.iter().filter(|s| !format!("{s:?}").contains("true") && !format!("{s:?}").contains("One"));
+    let moves =
+        two.iter().filter(|s| !format!("{s:?}").contains("true") && !format!("{s:?}").contains("One"));
     assert_eq!(moves.count(), 6, "{two:?}");
     assert!(skeletons(3).len() > two.len() * 5);
 }

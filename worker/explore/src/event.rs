@@ -51,7 +51,10 @@ pub(crate) struct BarrierUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum BarrierObject {
     /// CTA barrier: number, and the instance of the Dat3M dialect.
-    Cta { id: i64, instance: Option<u32> },
+    Cta {
+        id: i64,
+        instance: Option<u32>,
+    },
     Cluster,
     Warp,
 }
@@ -141,7 +144,8 @@ pub(crate) fn rmw_labels(order: RmwOrder, scope: Scope, proxy: Proxy, red: bool)
         RmwOrder::Release => (sets::RLX, sets::REL),
         RmwOrder::AcqRel => (sets::ACQ, sets::REL),
     };
-    let both = MEMORY | proxy_label(proxy) | scope_label(scope) | label(if red { sets::RED } else { sets::ATOM });
+    let both =
+        MEMORY | proxy_label(proxy) | scope_label(scope) | label(if red { sets::RED } else { sets::ATOM });
     (both | label(sets::R) | label(read), both | label(sets::W) | label(write))
 }
 

@@ -25,8 +25,8 @@
 
 use crate::event::{BarrierUse, Kind};
 use crate::interp::{FrontEnd, Gate, TraceEnd};
-use crate::planted::Planted;
 use crate::leaf::{LeafFacts, LeafKind};
+use crate::planted::Planted;
 use crate::state::{Source, State};
 use moire_cat::Model;
 use moire_cat::bits;
@@ -531,7 +531,9 @@ impl<const W: usize> Search<'_, W> {
         let (limit, model) = (self.limits.outcomes, self.state.model);
         let mut results = Vec::new();
         self.summary.checks += 1;
-        let untried = self.state.evaluate_leaf(|co, fence, flags| results.push((co.to_vec(), fence.to_vec(), flags.clone())));
+        let untried = self
+            .state
+            .evaluate_leaf(|co, fence, flags| results.push((co.to_vec(), fence.to_vec(), flags.clone())));
         if untried {
             self.bound(Bound::FenceOrders);
         }
@@ -548,7 +550,16 @@ impl<const W: usize> Search<'_, W> {
                 LeafKind::Blocked => self.summary.blocked += 1,
             }
             let flags = flags.iter().map(|c| model.checks()[c.0].name.clone()).collect();
-            let mut view = crate::state::View { state: &self.state, co, fence, flags, kind, limit, path: &self.path, cut: false };
+            let mut view = crate::view::View {
+                state: &self.state,
+                co,
+                fence,
+                flags,
+                kind,
+                limit,
+                path: &self.path,
+                cut: false,
+            };
             let flow = self.visitor.leaf(&mut view);
             if view.cut {
                 self.summary.bounded.get_or_insert(Bound::Outcomes);

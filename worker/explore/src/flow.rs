@@ -58,7 +58,9 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
             operands.extend([addr.base, *a]);
             operands.extend(b);
         }
-        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => operands.extend([addr.base, *src]),
+        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
+            operands.extend([addr.base, *src])
+        }
         Op::Bar { kind, id, count, .. } => {
             operands.push(*id);
             operands.extend(count);
@@ -103,8 +105,11 @@ impl Flow {
         let reconverge = reconvergence(&succ);
         let spin_head = (0..body.len()).map(|head| may_spin(body, &succ, head)).collect();
         let quiet = (0..body.len()).map(|pc| quiet_region(body, &succ, pc, reconverge[pc])).collect();
-        let loaded: BTreeSet<Reg> = body.iter().filter(|i| !register_only(&i.op)).flat_map(|i| defines(&i.op)).collect();
-        let uses_loads = body.iter().any(|i| uses(i).iter().any(|r| loaded.contains(r)) || is_cas(&i.op) || self_modifying(&i.op));
+        let loaded: BTreeSet<Reg> =
+            body.iter().filter(|i| !register_only(&i.op)).flat_map(|i| defines(&i.op)).collect();
+        let uses_loads = body
+            .iter()
+            .any(|i| uses(i).iter().any(|r| loaded.contains(r)) || is_cas(&i.op) || self_modifying(&i.op));
         Flow { live, reconverge, spin_head, quiet, uses_loads }
     }
 }
@@ -210,7 +215,9 @@ fn quiet_region(body: &[Instr], succ: &[Vec<usize>], pc: usize, end: usize) -> O
             continue;
         }
         let inside = at > pc && at < end && at < body.len();
-        if !inside || !(register_only(&body[at].op) || matches!(body[at].op, Op::Bra { target } if target > at)) {
+        if !inside
+            || !(register_only(&body[at].op) || matches!(body[at].op, Op::Bra { target } if target > at))
+        {
             return None;
         }
         defined.extend(defines(&body[at].op));

@@ -87,7 +87,8 @@ impl<const W: usize> State<'_, W> {
         let vain: Vec<(u16, u16, u16)> = reads.into_iter().filter(|r| spinning(self, r.0)).collect();
         let mut found = false;
         self.evaluate_leaf(|co, _, _| {
-            let last = |r: &(u16, u16, u16)| bits::is_empty(&bits::and(&co[r.2 as usize], &writers[r.1 as usize]));
+            let last =
+                |r: &(u16, u16, u16)| bits::is_empty(&bits::and(&co[r.2 as usize], &writers[r.1 as usize]));
             found |= vain.iter().all(last);
         });
         found

@@ -181,8 +181,10 @@ impl<V: View> Machine<'_, V> {
     /// Whether the iteration that ends by jumping to `head` changed nothing.
     fn spun(&self, head: usize, loops: &[Snapshot]) -> bool {
         let Some((_, since, live)) = loops.iter().find(|l| l.0 == head) else { return false };
-        let silent = self.events[*since..].iter().flatten().all(|e| matches!(e.kind, Kind::Read | Kind::Fence));
-        let same = |(r, was): &(Reg, RegState)| was.value.is_some() && self.regs[r.index()].value == was.value;
+        let silent =
+            self.events[*since..].iter().flatten().all(|e| matches!(e.kind, Kind::Read | Kind::Fence));
+        let same =
+            |(r, was): &(Reg, RegState)| was.value.is_some() && self.regs[r.index()].value == was.value;
         silent && live.iter().all(same)
     }
 
@@ -207,7 +209,11 @@ impl<V: View> Machine<'_, V> {
                 None => return self.branch_on_pending(flow, pc, state.deps),
                 Some(v) => {
                     if state.deps != [0; 4] {
-                        let until = if matches!(instr.op, Op::Bra { .. } | Op::Exit) { flow.reconverge[pc] } else { pc + 1 };
+                        let until = if matches!(instr.op, Op::Bra { .. } | Op::Exit) {
+                            flow.reconverge[pc]
+                        } else {
+                            pc + 1
+                        };
                         self.control.push((state.deps, until));
                     }
                     if (v != 0) == guard.negated {
@@ -257,7 +263,9 @@ impl<V: View> Machine<'_, V> {
             Operand::Reg(r) => self.regs[r.index()],
             #[allow(clippy::cast_sign_loss, reason = "an immediate is a bit pattern")]
             Operand::Imm(v) => RegState { value: Some(v as Value), deps: [0; 4] },
-            Operand::Address(s) => RegState { value: Some(self.layout.address(self.program, s, self.thread)), deps: [0; 4] },
+            Operand::Address(s) => {
+                RegState { value: Some(self.layout.address(self.program, s, self.thread)), deps: [0; 4] }
+            }
         }
     }
 
@@ -269,7 +277,8 @@ impl<V: View> Machine<'_, V> {
         match op {
             Op::Mov { ty, dst, src } => {
                 let s = self.operand(*src);
-                self.regs[dst.index()] = RegState { value: s.value.map(|v| truncate(v, ty.bytes() * 8)), deps: s.deps };
+                self.regs[dst.index()] =
+                    RegState { value: s.value.map(|v| truncate(v, ty.bytes() * 8)), deps: s.deps };
             }
             Op::Alu { op, ty, dst, a, b } => {
                 let (a, b) = (self.operand(*a), self.operand(*b));
@@ -302,7 +311,11 @@ impl<V: View> Machine<'_, V> {
     }
 
     fn blank(&self, instr: &Instr, pc: usize, kind: Kind, labels: u64, scope: Option<Scope>) -> Emitted {
-        let host = if self.program.threads[self.thread.index()].place.host { 1 << moire_cat::vocabulary::sets::HOST } else { 0 };
+        let host = if self.program.threads[self.thread.index()].place.host {
+            1 << moire_cat::vocabulary::sets::HOST
+        } else {
+            0
+        };
         Emitted {
             index: u16::try_from(self.events.len()).unwrap_or(u16::MAX),
             pc,
@@ -349,7 +362,9 @@ impl<V: View> Machine<'_, V> {
                 let base = self.address(addr);
                 self.update(instr, pc, &update, base, *dst)
             }
-            Op::MultimemLoad { order, op, ty, dst, addr } => self.multimem_load(instr, pc, *order, *op, *ty, *dst, addr),
+            Op::MultimemLoad { order, op, ty, dst, addr } => {
+                self.multimem_load(instr, pc, *order, *op, *ty, *dst, addr)
+            }
             Op::MultimemStore { order, ty, addr, src } => {
                 let (labels, scope) = store_labels(*order, Proxy::Generic);
                 for base in self.multimem(addr, instr)? {
@@ -359,13 +374,23 @@ impl<V: View> Machine<'_, V> {
             }
             Op::MultimemRed { order, scope, op, ty, addr, src } => {
                 let labels = rmw_labels(*order, *scope, Proxy::Generic, true);
-                let update = Update { labels, scope: *scope, space: Space::Generic, op: *op, ty: *ty, a: *src, b: None };
+                let update = Update {
+                    labels,
+                    scope: *scope,
+                    space: Space::Generic,
+                    op: *op,
+                    ty: *ty,
+                    a: *src,
+                    b: None,
+                };
                 for base in self.multimem(addr, instr)? {
                     self.update(instr, pc, &update, base, None)?;
                 }
                 Ok(())
             }
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => self.barrier(instr, pc),
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
+                self.barrier(instr, pc)
+            }
             _ => Err(TraceEnd::Unsupported("this instruction".into(), instr.line)),
         }
     }
@@ -379,7 +404,8 @@ impl<V: View> Machine<'_, V> {
 
     /// One address for each location behind a multimem name.
     fn multimem(&self, addr: &Address, instr: &Instr) -> Result<Vec<RegState>, TraceEnd> {
-        let wrong = || TraceEnd::Unsupported("a multimem address that is not a multimem name".into(), instr.line);
+        let wrong =
+            || TraceEnd::Unsupported("a multimem address that is not a multimem name".into(), instr.line);
         let Operand::Address(symbol) = addr.base else { return Err(wrong()) };
         let named = &self.program.symbols[symbol.index()];
         let mut out = Vec::new();
@@ -395,7 +421,14 @@ impl<V: View> Machine<'_, V> {
     }
 
     /// Resolves `base + offset`; `Ok(None)` while pending.
-    fn access(&mut self, instr: &Instr, space: Space, base: RegState, offset: u32, bytes: u32) -> Result<Option<crate::memory::Access>, TraceEnd> {
+    fn access(
+        &mut self,
+        instr: &Instr,
+        space: Space,
+        base: RegState,
+        offset: u32,
+        bytes: u32,
+    ) -> Result<Option<crate::memory::Access>, TraceEnd> {
         let Some(value) = base.value else {
             self.wild = true;
             return Ok(None);
@@ -411,7 +444,16 @@ impl<V: View> Machine<'_, V> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn load(&mut self, instr: &Instr, pc: usize, (labels, scope): (u64, Option<Scope>), space: Space, ty: Ty, dst: &[Reg], addr: &Address) -> Result<(), TraceEnd> {
+    fn load(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        (labels, scope): (u64, Option<Scope>),
+        space: Space,
+        ty: Ty,
+        dst: &[Reg],
+        addr: &Address,
+    ) -> Result<(), TraceEnd> {
         let base = self.address(addr);
         let pieces = self.pieces(ty);
         let bytes = ty.bytes() / pieces;
@@ -445,7 +487,16 @@ impl<V: View> Machine<'_, V> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn store(&mut self, instr: &Instr, pc: usize, labels: (u64, Option<Scope>), space: Space, ty: Ty, src: &[Operand], addr: &Address) -> Result<(), TraceEnd> {
+    fn store(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        labels: (u64, Option<Scope>),
+        space: Space,
+        ty: Ty,
+        src: &[Operand],
+        addr: &Address,
+    ) -> Result<(), TraceEnd> {
         let base = self.address(addr);
         let pieces = self.pieces(ty);
         let bytes = ty.bytes() / pieces;
@@ -459,12 +510,33 @@ impl<V: View> Machine<'_, V> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn element(&mut self, instr: &Instr, pc: usize, labels: (u64, Option<Scope>), space: Space, base: RegState, offset: u32, bytes: u32, src: Operand) -> Result<(), TraceEnd> {
+    fn element(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        labels: (u64, Option<Scope>),
+        space: Space,
+        base: RegState,
+        offset: u32,
+        bytes: u32,
+        src: Operand,
+    ) -> Result<(), TraceEnd> {
         self.element_of(instr, pc, labels, space, base, offset, bytes, src, 0)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn element_of(&mut self, instr: &Instr, pc: usize, (labels, scope): (u64, Option<Scope>), space: Space, base: RegState, offset: u32, bytes: u32, src: Operand, shift: u32) -> Result<(), TraceEnd> {
+    fn element_of(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        (labels, scope): (u64, Option<Scope>),
+        space: Space,
+        base: RegState,
+        offset: u32,
+        bytes: u32,
+        src: Operand,
+        shift: u32,
+    ) -> Result<(), TraceEnd> {
         let source = self.operand(src);
         let mut event = self.blank(instr, pc, Kind::Write, labels, scope);
         event.addr = base.deps;
@@ -476,14 +548,24 @@ impl<V: View> Machine<'_, V> {
         Ok(())
     }
 
-    fn update(&mut self, instr: &Instr, pc: usize, u: &Update, base: RegState, dst: Option<Reg>) -> Result<(), TraceEnd> {
+    fn update(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        u: &Update,
+        base: RegState,
+        dst: Option<Reg>,
+    ) -> Result<(), TraceEnd> {
         let pieces = if u.ty.packed() { 2 } else { 1 };
         let bytes = u.ty.bytes() / pieces;
         let (a, b) = (self.operand(u.a), u.b.map(|b| self.operand(b)));
         let mut state = RegState { value: Some(0), deps: [0; 4] };
         for piece in 0..pieces {
             let shift = 8 * bytes * piece;
-            let part = |s: RegState| RegState { value: s.value.map(|v| truncate(v >> shift, 8 * bytes)), deps: s.deps };
+            let part = |s: RegState| RegState {
+                value: s.value.map(|v| truncate(v >> shift, 8 * bytes)),
+                deps: s.deps,
+            };
             let access = self.access(instr, u.space, base, piece * bytes, bytes)?;
             let mut read = self.blank(instr, pc, Kind::Read, u.labels.0, Some(u.scope));
             read.addr = base.deps;
@@ -526,7 +608,14 @@ impl<V: View> Machine<'_, V> {
         Ok(())
     }
 
-    fn written(&self, u: &Update, old: Option<Value>, a: RegState, b: Option<RegState>, bytes: u32) -> Written {
+    fn written(
+        &self,
+        u: &Update,
+        old: Option<Value>,
+        a: RegState,
+        b: Option<RegState>,
+        bytes: u32,
+    ) -> Written {
         if u.op == AtomOp::Exch {
             return a.value.map_or(Written::Pending, Written::Value);
         }
@@ -541,7 +630,16 @@ impl<V: View> Machine<'_, V> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn multimem_load(&mut self, instr: &Instr, pc: usize, order: LoadOrder, op: AtomOp, ty: Ty, dst: Reg, addr: &Address) -> Result<(), TraceEnd> {
+    fn multimem_load(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        order: LoadOrder,
+        op: AtomOp,
+        ty: Ty,
+        dst: Reg,
+        addr: &Address,
+    ) -> Result<(), TraceEnd> {
         let (labels, scope) = load_labels(order, Proxy::Generic);
         let mut total: Option<RegState> = None;
         for base in self.multimem(addr, instr)? {
@@ -586,7 +684,8 @@ impl<V: View> Machine<'_, V> {
         match &instr.op {
             Op::Bar { kind, id, count, instance } => {
                 let (id, mut deps) = known(*id)?;
-                let object = BarrierObject::Cta { id: i64::try_from(id).unwrap_or(i64::MAX), instance: *instance };
+                let object =
+                    BarrierObject::Cta { id: i64::try_from(id).unwrap_or(i64::MAX), instance: *instance };
                 let mut barrier = plain(object, true, *kind != BarKind::Arrive);
                 if let Some(count) = count {
                     let (count, more) = known(*count)?;
@@ -600,7 +699,9 @@ impl<V: View> Machine<'_, V> {
                 }
                 Ok((barrier, deps, false))
             }
-            Op::ClusterArrive { relaxed } => Ok((plain(BarrierObject::Cluster, true, false), [0; 4], *relaxed)),
+            Op::ClusterArrive { relaxed } => {
+                Ok((plain(BarrierObject::Cluster, true, false), [0; 4], *relaxed))
+            }
             Op::ClusterWait => Ok((plain(BarrierObject::Cluster, false, true), [0; 4], false)),
             Op::WarpSync { mask } => {
                 let (mask, deps) = known(*mask)?;
@@ -641,8 +742,20 @@ pub(crate) fn modify(op: AtomOp, ty: Ty, bits: u32, old: Value, a: Value) -> Val
         AtomOp::Xor => old ^ a,
         AtomOp::Min => alu(AluOp::Min),
         AtomOp::Max => alu(AluOp::Max),
-        AtomOp::Inc => if old >= a { 0 } else { old + 1 },
-        AtomOp::Dec => if old == 0 || old > a { a } else { old - 1 },
+        AtomOp::Inc => {
+            if old >= a {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old == 0 || old > a {
+                a
+            } else {
+                old - 1
+            }
+        }
         AtomOp::Exch | AtomOp::Cas => a,
     };
     truncate(result, bits)

@@ -167,7 +167,12 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
     Judgement { verdicts, conditions: judge.conditions, hang: judge.hang, race: judge.race, summary }
 }
 
-fn verdicts(program: &Program, judge: &Judge<'_>, summary: &Summary, abstained: Option<&Abstain>) -> Vec<Verdict> {
+fn verdicts(
+    program: &Program,
+    judge: &Judge<'_>,
+    summary: &Summary,
+    abstained: Option<&Abstain>,
+) -> Vec<Verdict> {
     if let Some(abstain) = abstained {
         return vec![Verdict::Abstained(abstain.to_string())];
     }

@@ -4,7 +4,9 @@
 //! coherence between overlapping non-initial writes; and the phase of every barrier event. `sync_fence` is not part
 //! of it: it is existential (see `moire_cat::eval`). Spin iterations that fail are not events and so not part of it.
 
-use moire_program::ir::{AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, Ty, Value};
+use moire_program::ir::{
+    AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, Ty, Value,
+};
 use std::collections::BTreeSet;
 
 /// Identity of an event that does not depend on the engine: thread and position in the path the thread executed.
@@ -59,7 +61,11 @@ impl LeafKey {
         let mut runs: Vec<RfRun> = Vec::with_capacity(self.rf.len());
         for run in self.rf {
             match runs.last_mut() {
-                Some(last) if (last.0, last.1, last.4) == (run.0, run.1, run.4) && last.2 + last.3 == run.2 => last.3 += run.3,
+                Some(last)
+                    if (last.0, last.1, last.4) == (run.0, run.1, run.4) && last.2 + last.3 == run.2 =>
+                {
+                    last.3 += run.3
+                }
                 _ => runs.push(run),
             }
         }
@@ -245,7 +251,9 @@ pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
     let mut widest = 0;
     for instr in &program.threads[thread.index()].body {
         let ty = match &instr.op {
-            Op::Mov { dst, ty, .. } | Op::Alu { dst, ty, .. } | Op::Selp { dst, ty, .. } if *dst == reg => Some(*ty),
+            Op::Mov { dst, ty, .. } | Op::Alu { dst, ty, .. } | Op::Selp { dst, ty, .. } if *dst == reg => {
+                Some(*ty)
+            }
             Op::Setp { dst, .. } if *dst == reg => Some(Ty::Pred),
             Op::Load { dst, ty, .. } if dst.contains(&reg) => Some(*ty),
             Op::Rmw { dst: Some(dst), ty, .. } | Op::MultimemLoad { dst, ty, .. } if *dst == reg => Some(*ty),

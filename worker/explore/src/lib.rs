@@ -5,6 +5,7 @@
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
+mod barriers;
 pub mod differential;
 mod event;
 pub mod explorer;
@@ -18,6 +19,7 @@ pub mod naive;
 pub mod planted;
 mod relate;
 mod state;
+mod view;
 
 pub use explorer::{Abstain, Bound, Limits, Summary, Visitor, explore};
 pub use leaf::{EventRef, LeafFacts, LeafKey, LeafKind, Outcome};

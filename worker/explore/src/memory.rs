@@ -107,7 +107,13 @@ impl Layout {
     }
 
     /// The address of one location behind a multimem name: its virtual identity with the instance of `home`.
-    pub(crate) fn multimem_address(&self, program: &Program, name: SymbolId, home: SymbolId, thread: ThreadId) -> Option<Value> {
+    pub(crate) fn multimem_address(
+        &self,
+        program: &Program,
+        name: SymbolId,
+        home: SymbolId,
+        thread: ThreadId,
+    ) -> Option<Value> {
         let instance = self.instance(program, home, thread)? as u64;
         let virt = u64::from(program.symbols[name.index()].virt.0);
         Some(Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE))
@@ -118,7 +124,8 @@ impl Layout {
         let address = u64::try_from(address).ok()?;
         let base = (address / STRIDE).checked_sub(1)?;
         let count = self.instances.len() as u64;
-        let (virt, instance) = (SymbolId(u16::try_from(base / count).ok()?), usize::try_from(base % count).ok()?);
+        let (virt, instance) =
+            (SymbolId(u16::try_from(base / count).ok()?), usize::try_from(base % count).ok()?);
         let offset = u32::try_from(address % STRIDE).ok()?;
         let object = self.instances[instance].object;
         let symbol = program.symbols.get(virt.index())?;
@@ -148,13 +155,16 @@ impl Layout {
 
 /// Address, element size and element count of a memory instruction, and whether it may write.
 pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
-    let element = |ty: &moire_program::ir::Ty| if ty.packed() { (ty.bytes() / 2, 2) } else { (ty.bytes(), 1) };
+    let element =
+        |ty: &moire_program::ir::Ty| if ty.packed() { (ty.bytes() / 2, 2) } else { (ty.bytes(), 1) };
     match op {
         Op::Load { ty, dst, addr, .. } => Some((addr, element(ty).0, dst.len() * element(ty).1, false)),
         Op::Store { ty, src, addr, .. } => Some((addr, element(ty).0, src.len() * element(ty).1, true)),
         Op::Rmw { ty, addr, .. } => Some((addr, element(ty).0, element(ty).1, true)),
         Op::MultimemLoad { ty, addr, .. } => Some((addr, ty.bytes(), 1, false)),
-        Op::MultimemStore { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => Some((addr, ty.bytes(), 1, true)),
+        Op::MultimemStore { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => {
+            Some((addr, ty.bytes(), 1, true))
+        }
         _ => None,
     }
 }

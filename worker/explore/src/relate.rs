@@ -19,7 +19,6 @@ impl Event {
         self.emitted.kind == Kind::Write
     }
 
-
     pub(crate) fn is_barrier(&self) -> bool {
         matches!(self.emitted.kind, Kind::Barrier(_))
     }
@@ -55,7 +54,9 @@ fn relate<const W: usize>(
 ) {
     let (x, y) = (&a.emitted, &b.emitted);
     let same_thread = a.thread.is_some() && a.thread == b.thread;
-    let after = same_thread && x.index < y.index && !(x.unit == y.unit && x.mate.is_none() && y.mate.is_none() && unordered(x, y));
+    let after = same_thread
+        && x.index < y.index
+        && !(x.unit == y.unit && x.mate.is_none() && y.mate.is_none() && unordered(x, y));
     let memory = x.access.zip(y.access);
     let loc = memory.is_some_and(|(p, q)| p.overlaps(&q));
     let threads = a.thread.is_some() && b.thread.is_some();
@@ -75,7 +76,8 @@ fn relate<const W: usize>(
     put(rels::SCTA, near(Placement::same_cta));
     put(rels::SCLUSTER, near(|p, q| p.includes(moire_program::ir::Scope::Cluster, q)));
     put(rels::SGPU, near(|p, q| p.includes(moire_program::ir::Scope::Gpu, q)));
-    let included = |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
+    let included =
+        |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
     put(rels::SR, place(a).zip(place(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
     let apart = same_thread && x.index != y.index && x.unit == y.unit && memory.is_some();
     put(rels::UNORDERED, apart && x.mate.is_none() && y.mate.is_none() && unordered(x, y));
@@ -86,10 +88,13 @@ fn relate<const W: usize>(
     put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
     put(rels::CTRL, depends(&y.ctrl));
     put(rels::CTRL_RECONV, depends(&y.ctrl_reconv));
-    put(rels::SYNC_API, place(a).zip(place(b)).is_some_and(|(p, q)| {
-        let stream = |p: &Placement| (p.host, p.gpu, p.stream);
-        !p.host && stream(p) == stream(q) && p.grid < q.grid
-    }));
+    put(
+        rels::SYNC_API,
+        place(a).zip(place(b)).is_some_and(|(p, q)| {
+            let stream = |p: &Placement| (p.host, p.gpu, p.stream);
+            !p.host && stream(p) == stream(q) && p.grid < q.grid
+        }),
+    );
 }
 
 /// Elements of one vector, packed or multimem access; the halves of one read-modify-write are ordered.

@@ -3,13 +3,14 @@
 //! Invariants: `events[..]` are known to happen in every execution below this state; `present` holds the placed ones;
 //! every choice is undone in the reverse order it was made, so that a state costs no copy.
 
-use crate::event::{BarrierObject, BarrierUse, Emitted, Kind, has_dep};
-use crate::explorer::{Abstain, LeafView, Limits, Stop};
+use crate::event::{BarrierUse, Emitted, Kind, has_dep};
+use crate::explorer::{Abstain, Limits, Stop};
 use crate::flow::{Flow, successors};
-use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as Reads, run};
+use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};
 use crate::leaf::*;
 use crate::memory::{Access, Layout, memory_operand};
 use crate::relate::{Event, enter};
+use crate::view::{ThreadView, Trial};
 use moire_cat::bits::{self, Row};
 use moire_cat::eval::{Evaluator, Inputs, Solution};
 use moire_cat::vocabulary::{rels, sets};
@@ -60,7 +61,7 @@ pub(crate) struct State<'a, const W: usize> {
     versions: u64,
     prepared: u64,
     log: Vec<(usize, Rc<Trace>)>,
-    initial: Vec<Rc<Vec<u8>>>,
+    pub(crate) initial: Vec<Rc<Vec<u8>>>,
 }
 
 /// A point to return to.
@@ -75,13 +76,27 @@ impl<'a, const W: usize> State<'a, W> {
     pub(crate) fn fits(program: &Program, _model: &Model, _front: FrontEnd, limits: &Limits) -> bool {
         let mut total = instances(program).len();
         for thread in &program.threads {
-            let loops = (0..thread.body.len()).any(|pc| successors(&thread.body, pc).iter().any(|s| *s <= pc));
+            let loops =
+                (0..thread.body.len()).any(|pc| successors(&thread.body, pc).iter().any(|s| *s <= pc));
             let per = |i: &Instr| match &i.op {
                 Op::Load { dst, .. } => 2 * dst.len(),
                 Op::Store { src, .. } => 2 * src.len(),
-                Op::Rmw { ty, .. } => if ty.packed() { 4 } else { 2 },
-                Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => 2 * program.objects.len(),
-                Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => 0,
+                Op::Rmw { ty, .. } => {
+                    if ty.packed() {
+                        4
+                    } else {
+                        2
+                    }
+                }
+                Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+                    2 * program.objects.len()
+                }
+                Op::Mov { .. }
+                | Op::Alu { .. }
+                | Op::Setp { .. }
+                | Op::Selp { .. }
+                | Op::Bra { .. }
+                | Op::Exit => 0,
                 _ => 1,
             };
             let once: usize = thread.body.iter().map(per).sum();
@@ -95,7 +110,11 @@ impl<'a, const W: usize> State<'a, W> {
         let layout = Layout::new(program).ok_or_else(too_big)?;
         let mut inputs = Inputs::new();
         inputs.cells.writers = vec![bits::empty(); layout.cells.len()];
-        let initial = layout.instances.iter().map(|i| Rc::new(initial_bytes(&program.objects[i.object.index()]))).collect();
+        let initial = layout
+            .instances
+            .iter()
+            .map(|i| Rc::new(initial_bytes(&program.objects[i.object.index()])))
+            .collect();
         let empty = Trace { events: vec![], wild: false, regs: vec![], end: TraceEnd::Done, pc: 0 };
         let threads = program
             .threads
@@ -132,9 +151,14 @@ impl<'a, const W: usize> State<'a, W> {
         for thread in 0..state.threads.len() {
             match state.refresh_thread(thread) {
                 Ok(()) => {}
-                Err(TraceEnd::Unsupported(reason, line)) => return Err(Stop::Abstain(Abstain { reason, line })),
+                Err(TraceEnd::Unsupported(reason, line)) => {
+                    return Err(Stop::Abstain(Abstain { reason, line }));
+                }
                 Err(TraceEnd::Bound | TraceEnd::SpinFail) => {
-                    return Err(Stop::Abstain(Abstain { reason: "an endless loop without memory operations".into(), line: 0 }));
+                    return Err(Stop::Abstain(Abstain {
+                        reason: "an endless loop without memory operations".into(),
+                        line: 0,
+                    }));
                 }
                 Err(_) => return Err(Stop::TooWide),
             }
@@ -189,7 +213,8 @@ impl<'a, const W: usize> State<'a, W> {
         if id == 64 * W {
             return None;
         }
-        let slots = event.emitted.access.filter(|_| event.emitted.kind == Kind::Read).map_or(0, |a| a.cells as usize);
+        let slots =
+            event.emitted.access.filter(|_| event.emitted.kind == Kind::Read).map_or(0, |a| a.cells as usize);
         self.events.push(event);
         self.sources.push(vec![None; slots]);
         self.phases.push(None);
@@ -226,7 +251,8 @@ impl<'a, const W: usize> State<'a, W> {
         let mut done = BTreeSet::new();
         for read in reads {
             let thread = self.events[*read].thread.expect("reads belong to threads") as usize;
-            let idle = !self.threads[thread].flow.uses_loads && self.threads[thread].trace.end == TraceEnd::Done;
+            let idle =
+                !self.threads[thread].flow.uses_loads && self.threads[thread].trace.end == TraceEnd::Done;
             if !idle && done.insert(thread) {
                 self.refresh_thread(thread)?;
             }
@@ -258,7 +284,8 @@ impl<'a, const W: usize> State<'a, W> {
     pub(crate) fn refresh_thread(&mut self, thread: usize) -> Result<(), TraceEnd> {
         let flow = Rc::clone(&self.threads[thread].flow);
         let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-        let trace = run(self.program, &self.layout, &flow, id, self.front, &ThreadView { state: self, thread });
+        let trace =
+            run(self.program, &self.layout, &flow, id, self.front, &ThreadView { state: self, thread });
         let trace = Rc::new(trace);
         let old = std::mem::replace(&mut self.threads[thread].trace, Rc::clone(&trace));
         self.log.push((thread, old));
@@ -277,7 +304,7 @@ impl<'a, const W: usize> State<'a, W> {
         }
     }
 
-    fn current(&self, id: usize) -> Option<&Emitted> {
+    pub(crate) fn current(&self, id: usize) -> Option<&Emitted> {
         let event = &self.events[id];
         let trace = &self.threads[event.thread? as usize].trace;
         trace.events[event.emitted.index as usize].as_ref()
@@ -411,7 +438,10 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     /// Visits every coherence the finished graph can have; whether some order of the fence.sc was left untried.
-    pub(crate) fn evaluate_leaf(&mut self, mut visit: impl FnMut(&[Row<W>], &[Row<W>], &BTreeSet<CheckId>)) -> bool {
+    pub(crate) fn evaluate_leaf(
+        &mut self,
+        mut visit: impl FnMut(&[Row<W>], &[Row<W>], &BTreeSet<CheckId>),
+    ) -> bool {
         self.prepare();
         self.inputs.present = self.present;
         let found = self.evaluator.completions(&self.inputs, &mut |c| {
@@ -422,7 +452,7 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     /// Value of the bytes of a cell as a placed write left them.
-    fn cell_value(&self, write: usize, cell: usize) -> Value {
+    pub(crate) fn cell_value(&self, write: usize, cell: usize) -> Value {
         let cell = self.layout.cells[cell];
         let (from, to) = (cell.offset as usize, (cell.offset + cell.bytes) as usize);
         if self.events[write].thread.is_none() {
@@ -469,284 +499,9 @@ impl<'a, const W: usize> State<'a, W> {
         if done { LeafKind::Complete } else { LeafKind::Blocked }
     }
 
-    fn reference(&self, id: usize) -> EventRef {
+    pub(crate) fn reference(&self, id: usize) -> EventRef {
         let event = &self.events[id];
         event.thread.map_or(EventRef::init(), |thread| EventRef { thread, index: event.emitted.index })
-    }
-}
-
-/// Barriers.
-impl<const W: usize> State<'_, W> {
-    fn barrier(&self, id: usize) -> Option<BarrierUse> {
-        match self.events[id].emitted.kind {
-            Kind::Barrier(b) => Some(b),
-            _ => None,
-        }
-    }
-
-    fn place(&self, thread: usize) -> &Placement {
-        &self.program.threads[thread].place
-    }
-
-    /// Whether two threads share barriers of this kind.
-    fn meet(&self, object: &BarrierObject, a: usize, b: usize) -> bool {
-        let (p, q) = (self.place(a), self.place(b));
-        match object {
-            BarrierObject::Cta { .. } => p.same_cta(q),
-            BarrierObject::Cluster => p.includes(Scope::Cluster, q),
-            BarrierObject::Warp => a == b || (p.same_cta(q) && p.warp == q.warp && p.lane.is_some() && q.lane.is_some()),
-        }
-    }
-
-    /// Placed events of the same barrier as `id`, itself excluded.
-    fn companions(&self, id: usize, object: BarrierObject) -> Vec<usize> {
-        let thread = self.events[id].thread.unwrap_or(0) as usize;
-        let same = |other: &usize| {
-            *other != id
-                && self.phases[*other].is_some()
-                && self.barrier(*other).is_some_and(|b| b.object == object)
-                && self.meet(&object, thread, self.events[*other].thread.unwrap_or(0) as usize)
-        };
-        (0..self.events.len()).filter(same).collect()
-    }
-
-    /// Phases the event can join.
-    pub(crate) fn phases_for(&self, id: usize, barrier: &BarrierUse) -> Vec<u16> {
-        let companions = self.companions(id, barrier.object);
-        let thread = self.events[id].thread;
-        let own: Vec<usize> = companions.iter().copied().filter(|c| self.events[*c].thread == thread).collect();
-        let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        let (Some(count), BarrierObject::Cta { .. }) = (barrier.count, barrier.object) else {
-            let before = own.iter().filter(|o| self.barrier(**o).is_some_and(|b| b.arrives == barrier.arrives));
-            return vec![narrow(before.count())];
-        };
-        let members = |p: u16| companions.iter().filter(|c| self.phases[**c] == Some(p)).count();
-        if dialect(barrier) {
-            // A minimum without phases: 0 the arrivals that synchronise, 1 those that come later.
-            return if members(0) < count as usize { vec![0, 1] } else { vec![1] };
-        }
-        let floor = own.iter().map(|o| {
-            let waits = self.barrier(*o).is_some_and(|b| b.waits);
-            self.phases[*o].unwrap_or(0) + u16::from(waits)
-        });
-        let floor = floor.max().unwrap_or(0);
-        let arrivals = self.potential_arrivals(id);
-        let last = narrow(arrivals.div_ceil((count as usize).max(1))).saturating_sub(1);
-        (floor..=last.max(floor)).filter(|p| members(*p) < count as usize).collect()
-    }
-
-    /// Barrier instructions of the CTA, times the iterations a loop may take.
-    fn potential_arrivals(&self, id: usize) -> usize {
-        let thread = self.events[id].thread.unwrap_or(0) as usize;
-        let mut total = 0;
-        for (t, code) in self.program.threads.iter().enumerate() {
-            if !self.place(t).same_cta(self.place(thread)) {
-                continue;
-            }
-            let loops = (0..code.body.len()).any(|pc| successors(&code.body, pc).iter().any(|s| *s <= pc));
-            let bars = code.body.iter().filter(|i| matches!(i.op, Op::Bar { .. })).count();
-            total += bars * if loops { self.front.loop_bound as usize + 1 } else { 1 };
-        }
-        total
-    }
-
-    pub(crate) fn join_phase(&mut self, id: usize, barrier: &BarrierUse, phase: u16) {
-        bits::set(&mut self.present, id);
-        let companions = self.companions(id, barrier.object);
-        self.phases[id] = Some(phase);
-        for other in companions {
-            let (theirs, b) = (self.phases[other].unwrap_or(0), self.barrier(other).unwrap_or(*barrier));
-            let relation = match barrier.object {
-                BarrierObject::Cta { .. } => rels::SYNCBAR,
-                BarrierObject::Cluster => rels::SYNC_CLUSTER,
-                BarrierObject::Warp => rels::SYNC_WARP,
-            };
-            if dialect(barrier) {
-                if phase == 0 && b.waits {
-                    bits::set(&mut self.inputs.rels[relation][id], other);
-                }
-                if theirs == 0 && barrier.waits {
-                    bits::set(&mut self.inputs.rels[relation][other], id);
-                }
-            } else if theirs == phase {
-                if barrier.arrives && b.waits {
-                    bits::set(&mut self.inputs.rels[relation][id], other);
-                }
-                if b.arrives && barrier.waits {
-                    bits::set(&mut self.inputs.rels[relation][other], id);
-                }
-            } else if theirs < phase {
-                bits::set(&mut self.inputs.rels[rels::BAR_PHASE][other], id);
-            } else {
-                bits::set(&mut self.inputs.rels[rels::BAR_PHASE][id], other);
-            }
-        }
-    }
-
-    pub(crate) fn leave_phase(&mut self, id: usize) {
-        bits::clear(&mut self.present, id);
-        self.phases[id] = None;
-        for relation in [rels::SYNCBAR, rels::SYNC_CLUSTER, rels::SYNC_WARP, rels::BAR_PHASE] {
-            self.inputs.rels[relation][id] = bits::empty();
-            for row in &mut self.inputs.rels[relation][..self.inputs.n] {
-                bits::clear(row, id);
-            }
-        }
-    }
-
-    /// Whether the phase this placed event joined has all it waits for.
-    fn complete(&self, id: usize) -> bool {
-        let (Some(barrier), Some(phase)) = (self.barrier(id), self.phases[id]) else { return false };
-        let thread = self.events[id].thread.unwrap_or(0) as usize;
-        let companions = self.companions(id, barrier.object);
-        let all = || companions.iter().copied().chain([id]);
-        let arrived = |t: usize| {
-            all().any(|c| {
-                self.events[c].thread == u16::try_from(t).ok()
-                    && self.phases[c] == Some(phase)
-                    && self.barrier(c).is_some_and(|b| b.arrives)
-            })
-        };
-        let exited = |t: usize| self.threads[t].trace.end == TraceEnd::Done;
-        match (barrier.object, barrier.count) {
-            (BarrierObject::Cta { .. }, Some(count)) => {
-                let phase = if dialect(&barrier) { 0 } else { phase };
-                all().filter(|c| self.phases[*c] == Some(phase)).count() >= count as usize
-            }
-            (BarrierObject::Cta { id: number, instance: Some(instance) }, None) => {
-                self.static_bars(thread, number, instance).into_iter().all(|(t, pc)| self.reached(t, pc))
-            }
-            (object, mask) => (0..self.threads.len()).all(|t| {
-                let lane = self.place(t).lane.unwrap_or(0);
-                let named = object != BarrierObject::Warp || mask.is_none_or(|m| m >> lane & 1 == 1);
-                !self.meet(&object, thread, t) || !named || arrived(t) || exited(t)
-            }),
-        }
-    }
-
-    /// Dat3M dialect: the bars of the CTA that may be the same barrier.
-    fn static_bars(&self, thread: usize, number: i64, wanted: u32) -> Vec<(usize, usize)> {
-        let mut out = Vec::new();
-        for (t, code) in self.program.threads.iter().enumerate() {
-            if !self.place(t).same_cta(self.place(thread)) {
-                continue;
-            }
-            for (pc, instr) in code.body.iter().enumerate() {
-                if let Op::Bar { id, instance: Some(i), .. } = &instr.op {
-                    let same = match id {
-                        Operand::Imm(v) => *v == i128::from(number),
-                        _ => number >= 0,
-                    };
-                    if *i == wanted && same {
-                        out.push((t, pc));
-                    }
-                }
-            }
-        }
-        out
-    }
-
-    fn reached(&self, thread: usize, pc: usize) -> bool {
-        self.threads[thread].ids.iter().flatten().any(|id| {
-            let id = *id as usize;
-            self.events[id].emitted.pc == pc && self.events[id].is_barrier() && self.phases[id].is_some()
-        })
-    }
-
-    /// Every phase before the last of its barrier is complete.
-    pub(crate) fn phases_complete(&self) -> bool {
-        (0..self.events.len()).all(|id| {
-            let (Some(barrier), Some(phase)) = (self.barrier(id), self.phases[id]) else { return true };
-            if barrier.count.is_none() || barrier.object == BarrierObject::Warp {
-                return true;
-            }
-            let companions = self.companions(id, barrier.object);
-            let last = companions.iter().filter_map(|c| self.phases[*c]).max().unwrap_or(0);
-            if dialect(&barrier) {
-                return phase == 0 || self.complete(id);
-            }
-            let below = phase == 0 || companions.iter().any(|c| self.phases[*c] == Some(phase - 1));
-            below && (phase >= last || self.complete(id))
-        })
-    }
-
-    /// What `bar.red` hands to its thread.
-    fn reduction(&self, id: usize) -> Value {
-        let event = &self.events[id];
-        let Some(thread) = event.thread else { return 0 };
-        let Op::Bar { kind: BarKind::Red { op, .. }, .. } = self.program.threads[thread as usize].body[event.emitted.pc].op else {
-            return 0;
-        };
-        let (Some(barrier), phase) = (self.barrier(id), self.phases[id]) else { return 0 };
-        let others = self.companions(id, barrier.object).into_iter().filter(|c| self.phases[*c] == phase);
-        let preds: Vec<bool> = others.chain([id]).filter_map(|c| self.barrier(c)).map(|b| b.pred).collect();
-        match op {
-            BarRed::Popc => preds.iter().filter(|p| **p).count() as Value,
-            BarRed::And => Value::from(preds.iter().all(|p| *p)),
-            BarRed::Or => Value::from(preds.iter().any(|p| *p)),
-        }
-    }
-}
-
-/// Whether a count is a minimum without phases, as in the Dat3M dialect (FORMATS: late arrivals pass).
-fn dialect(barrier: &BarrierUse) -> bool {
-    barrier.count.is_some() && matches!(barrier.object, BarrierObject::Cta { instance: Some(_), .. })
-}
-
-/// What the interpreter may ask about one thread.
-pub(crate) struct ThreadView<'s, 'a, const W: usize> {
-    pub(crate) state: &'s State<'a, W>,
-    pub(crate) thread: usize,
-}
-
-impl<const W: usize> ThreadView<'_, '_, W> {
-    fn id(&self, index: u16) -> Option<usize> {
-        self.state.threads[self.thread].ids.get(index as usize).copied().flatten().map(usize::from)
-    }
-}
-
-impl<const W: usize> Reads for ThreadView<'_, '_, W> {
-    fn read(&self, index: u16) -> Option<Value> {
-        let id = self.id(index)?;
-        let access = self.state.events[id].emitted.access?;
-        let mut value = 0;
-        for (slot, source) in self.state.sources[id].iter().enumerate() {
-            let cell = access.cell as usize + slot;
-            let shift = 8 * (self.state.layout.cells[cell].offset - access.offset);
-            value |= self.state.cell_value((*source)? as usize, cell) << shift;
-        }
-        Some(value)
-    }
-
-    fn passed(&self, index: u16) -> Option<Value> {
-        let id = self.id(index)?;
-        (self.state.phases[id].is_some() && self.state.complete(id)).then(|| self.state.reduction(id))
-    }
-
-    fn gate(&self, index: u16) -> Gate {
-        let known = self.state.threads[self.thread].gates.iter().find(|g| g.0 == index);
-        known.map_or(Gate::Closed, |g| g.1)
-    }
-}
-
-/// A view with one gate opened and one read answered, to see where that leads.
-struct Trial<'s, 'a, const W: usize> {
-    inner: ThreadView<'s, 'a, W>,
-    gate: u16,
-    given: Option<(u16, Value)>,
-}
-
-impl<const W: usize> Reads for Trial<'_, '_, W> {
-    fn read(&self, index: u16) -> Option<Value> {
-        self.given.filter(|g| g.0 == index).map(|g| g.1).or_else(|| self.inner.read(index))
-    }
-
-    fn passed(&self, index: u16) -> Option<Value> {
-        self.inner.passed(index)
-    }
-
-    fn gate(&self, index: u16) -> Gate {
-        if index == self.gate { Gate::Open } else { self.inner.gate(index) }
     }
 }
 
@@ -789,153 +544,5 @@ fn written_after(program: &Program, layout: &Layout, thread: usize) -> Vec<Optio
         if !changed {
             return after;
         }
-    }
-}
-
-/// A finished execution as shown to a visitor.
-pub(crate) struct View<'s, 'a, 'p, const W: usize> {
-    pub(crate) state: &'s State<'a, W>,
-    pub(crate) co: Vec<Row<W>>,
-    pub(crate) fence: Vec<Row<W>>,
-    pub(crate) flags: BTreeSet<String>,
-    pub(crate) kind: LeafKind,
-    pub(crate) limit: usize,
-    pub(crate) path: &'p [u32],
-    /// Set when `limit` cut the final states.
-    pub(crate) cut: bool,
-}
-
-impl<const W: usize> View<'_, '_, '_, W> {
-    fn key(&self) -> LeafKey {
-        let s = self.state;
-        let end = |t: &ThreadState| match t.trace.end {
-            TraceEnd::Barrier(i) => End::Barrier(i),
-            TraceEnd::Gate(i) | TraceEnd::Stuck(i) => End::Spin(i),
-            _ => End::Done,
-        };
-        let mut key = LeafKey { ends: s.threads.iter().map(end).collect(), ..LeafKey::default() };
-        for &(read, cell, write) in &s.inputs.cells.reads {
-            let c = s.layout.cells[cell as usize];
-            key.rf.push((s.reference(read as usize), c.instance, c.offset, c.bytes, s.reference(write as usize)));
-        }
-        let writes = || (0..s.events.len()).filter(|e| s.events[*e].is_write() && s.events[*e].thread.is_some());
-        for a in writes() {
-            for b in writes().filter(|b| bits::has(&self.co[a], *b)) {
-                let overlap = s.events[a].emitted.access.zip(s.events[b].emitted.access).is_some_and(|(x, y)| x.overlaps(&y));
-                if overlap {
-                    key.co.push((s.reference(a), s.reference(b)));
-                }
-            }
-        }
-        key.phases = (0..s.events.len()).filter_map(|e| s.phases[e].map(|p| (s.reference(e), p))).collect();
-        key.normalise()
-    }
-
-    fn final_states(&mut self) -> Vec<FinalState> {
-        let s = self.state;
-        let regs: Vec<Vec<Value>> = (0..s.threads.len())
-            .map(|thread| {
-                let flow = &s.threads[thread].flow;
-                let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-                let trace = run(s.program, &s.layout, flow, id, s.front, &ThreadView { state: s, thread });
-                trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect()
-            })
-            .collect();
-        let mut memories: Vec<Vec<Vec<u8>>> = vec![s.initial.iter().map(|b| b.to_vec()).collect()];
-        for (c, cell) in s.layout.cells.iter().enumerate() {
-            let writers = s.inputs.cells.writers[c];
-            let last: Vec<usize> = bits::iter(&writers).filter(|w| bits::is_empty(&bits::and(&self.co[*w], &writers))).collect();
-            if last.len() == 1 && s.events[last[0]].thread.is_none() {
-                continue;
-            }
-            let values: BTreeSet<Value> = last.iter().map(|w| s.cell_value(*w, c)).collect();
-            if memories.len() * values.len() > self.limit {
-                self.cut = true;
-                continue;
-            }
-            let write = |memory: &Vec<Vec<u8>>, value: Value| {
-                let mut memory = memory.clone();
-                let at = cell.offset as usize;
-                for i in 0..cell.bytes as usize {
-                    #[allow(clippy::cast_possible_truncation, reason = "one byte is wanted")]
-                    let byte = (value >> (8 * i)) as u8;
-                    memory[cell.instance as usize][at + i] = byte;
-                }
-                memory
-            };
-            memories = memories.iter().flat_map(|m| values.iter().map(|v| write(m, *v)).collect::<Vec<_>>()).collect();
-        }
-        memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory }).collect()
-    }
-}
-
-impl<const W: usize> LeafView for View<'_, '_, '_, W> {
-    fn kind(&self) -> LeafKind {
-        self.kind
-    }
-
-    fn states(&mut self) -> Vec<FinalState> {
-        if self.kind == LeafKind::Blocked { Vec::new() } else { self.final_states() }
-    }
-
-    fn flags(&self) -> &BTreeSet<String> {
-        &self.flags
-    }
-
-    fn facts(&mut self) -> LeafFacts {
-        let observed = observed_registers(self.state.program);
-        let outcomes = self.states().iter().map(|f| f.outcome(&observed)).collect();
-        LeafFacts { key: self.key(), kind: self.kind, outcomes, flags: self.flags.clone() }
-    }
-
-    fn witness(&mut self) -> Witness {
-        let s = self.state;
-        let mut out = Witness::default();
-        let value = |e: usize| match s.events[e].emitted.kind {
-            Kind::Read => {
-                let thread = s.events[e].thread.unwrap_or(0) as usize;
-                ThreadView { state: s, thread }.read(s.events[e].emitted.index)
-            }
-            Kind::Write => s.current(e).and_then(|c| c.value),
-            _ => None,
-        };
-        for (e, event) in s.events.iter().enumerate() {
-            let object = event.emitted.access.map(|a| s.layout.instances[a.instance as usize].object);
-            out.events.push(WitnessEvent {
-                event: s.reference(e),
-                line: event.emitted.line,
-                kind: match event.emitted.kind {
-                    Kind::Read => "R",
-                    Kind::Write if event.thread.is_none() => "init",
-                    Kind::Write => "W",
-                    Kind::Fence => "F",
-                    Kind::Barrier(_) => "B",
-                }
-                .into(),
-                location: object.map(|o| {
-                    let offset = event.emitted.access.map_or(0, |a| a.offset);
-                    let name = &s.program.objects[o.index()].name;
-                    if offset == 0 { name.clone() } else { format!("{name}+{offset}") }
-                }),
-                value: value(e).map(|v| u64::try_from(v).unwrap_or(u64::MAX)),
-            });
-        }
-        let n = s.events.len();
-        let mut edges = |name: &str, rows: &[Row<W>]| {
-            for (i, row) in rows.iter().enumerate().take(n) {
-                out.edges.extend(bits::iter(row).filter(|j| *j < n).map(|j| (name.to_owned(), i, j)));
-            }
-        };
-        edges("rf", &s.inputs.rels[rels::RF]);
-        let co: Vec<Row<W>> = (0..n).map(|i| if s.events[i].thread.is_some() { self.co[i] } else { bits::empty() }).collect();
-        edges("co", &co);
-        edges("rmw", &s.inputs.rels[rels::RMW]);
-        edges("syncbar", &s.inputs.rels[rels::SYNCBAR]);
-        edges("sync_fence", &self.fence);
-        out
-    }
-
-    fn path(&self) -> &[u32] {
-        self.path
     }
 }

@@ -63,7 +63,8 @@ fn load_buffering_ring() {
 fn writers_and_one_reader() {
     let factorial = |n: u64| (1..=n).product::<u64>();
     for n in 1..=5 {
-        let mut threads: Vec<String> = (0..n).map(|i| format!("st.relaxed.gpu.u32 [x], {};", i + 1)).collect();
+        let mut threads: Vec<String> =
+            (0..n).map(|i| format!("st.relaxed.gpu.u32 [x], {};", i + 1)).collect();
         threads.push("ld.relaxed.gpu.u32 r, [x];".into());
         assert_eq!(count(&family("nw1r", &threads), "ptx").complete, factorial(n) * (n + 1));
     }
@@ -91,7 +92,8 @@ fn barrier_is_one_execution() {
     let body = |i: usize| {
         format!("st.weak.u32 [{}], 1; bar.sync 0; ld.weak.u32 r, [{}];", NAMES[i], NAMES[(i + 1) % 4])
     };
-    let text: String = (0..4).fold(String::from("moire \"barrier\"\n"), |t, i| t + &format!(".global .b32 {};\n", NAMES[i]));
+    let text: String =
+        (0..4).fold(String::from("moire \"barrier\"\n"), |t, i| t + &format!(".global .b32 {};\n", NAMES[i]));
     let text = (0..4).fold(text, |t, i| t + &format!("P{i} (gpu 0, cta 0, warp {i}) {{ {} }}\n", body(i)));
     let summary = count(&parse(&text, Format::Native).expect("parses"), "ptx");
     assert_eq!((summary.complete, summary.blocked), (1, 0));

@@ -20,7 +20,11 @@ fn shared(folder: &str) -> Option<PathBuf> {
 
 fn rows(path: &Path) -> Vec<Vec<String>> {
     let text = std::fs::read_to_string(path).expect("readable");
-    text.lines().skip(1).filter(|l| !l.is_empty()).map(|l| l.splitn(4, ',').map(str::to_owned).collect()).collect()
+    text.lines()
+        .skip(1)
+        .filter(|l| !l.is_empty())
+        .map(|l| l.splitn(4, ',').map(str::to_owned).collect())
+        .collect()
 }
 
 fn answer(judgement: &Judgement, property: &str) -> &'static str {
@@ -40,11 +44,14 @@ fn answer(judgement: &Judgement, property: &str) -> &'static str {
 }
 
 fn suite(folder: &Path, models: &[(&str, &str)]) -> (usize, Vec<String>) {
-    let debated: BTreeSet<String> = rows(&folder.join("debated.csv")).into_iter().map(|r| r[0].clone()).collect();
+    let debated: BTreeSet<String> =
+        rows(&folder.join("debated.csv")).into_iter().map(|r| r[0].clone()).collect();
     let mut judged: BTreeMap<(String, String), Judgement> = BTreeMap::new();
     let (mut count, mut wrong) = (0, Vec::new());
-    let loaded: BTreeMap<&str, _> =
-        models.iter().map(|(_, ours)| (*ours, builtin::load(ours, &Variants::new()).expect("loads"))).collect();
+    let loaded: BTreeMap<&str, _> = models
+        .iter()
+        .map(|(_, ours)| (*ours, builtin::load(ours, &Variants::new()).expect("loads")))
+        .collect();
     for row in rows(&folder.join("expected.csv")) {
         let [file, model, property, expected] = &row[..] else { panic!("four columns: {row:?}") };
         if debated.contains(file) {
@@ -54,15 +61,25 @@ fn suite(folder: &Path, models: &[(&str, &str)]) -> (usize, Vec<String>) {
             let _ = theirs;
             let judgement = judged.entry((file.clone(), (*ours).to_owned())).or_insert_with(|| {
                 let text = std::fs::read_to_string(folder.join(file)).expect("readable");
-                let program = parse(&text, Format::detect(file, &text)).unwrap_or_else(|e| panic!("{file}: {e}"));
-                let again = parse(&print(&program), Format::Native).unwrap_or_else(|e| panic!("{file}: {e}\n{}", print(&program)));
+                let program =
+                    parse(&text, Format::detect(file, &text)).unwrap_or_else(|e| panic!("{file}: {e}"));
+                let again = parse(&print(&program), Format::Native)
+                    .unwrap_or_else(|e| panic!("{file}: {e}\n{}", print(&program)));
                 assert_eq!(again, program, "{file}: print, then parse");
-                judge(&program, &loaded[ours], &Limits::default(), Questions { witnesses: false, conditions_only: true })
+                judge(
+                    &program,
+                    &loaded[ours],
+                    &Limits::default(),
+                    Questions { witnesses: false, conditions_only: true },
+                )
             });
             count += 1;
             let got = answer(judgement, property);
             if got != expected {
-                wrong.push(format!("{ours} {file} {property}: expected {expected}, got {got} ({:?})", judgement.verdicts));
+                wrong.push(format!(
+                    "{ours} {file} {property}: expected {expected}, got {got} ({:?})",
+                    judgement.verdicts
+                ));
             }
         }
     }
@@ -100,7 +117,12 @@ fn chapter_8_examples() {
             }
             let text = std::fs::read_to_string(&path).expect("readable");
             let program = parse(&text, Format::Dat3m).unwrap_or_else(|e| panic!("{name}: {e}"));
-            let judgement = judge(&program, &loaded, &Limits::default(), Questions { witnesses: false, conditions_only: true });
+            let judgement = judge(
+                &program,
+                &loaded,
+                &Limits::default(),
+                Questions { witnesses: false, conditions_only: true },
+            );
             assert!(judgement.conditions[0].holds, "{model} {name}: {:?}", judgement.verdicts);
         }
     }

@@ -113,7 +113,8 @@ fn graph(program: &Program, witness: &Witness) -> serde_json::Value {
         let label = e.location.as_ref().map_or(e.kind.clone(), |l| format!("{} {l}", e.kind));
         serde_json::json!({"id": i, "thread": thread, "index": e.event.index, "label": label, "value": e.value})
     };
-    let edge = |(kind, from, to): &(String, usize, usize)| serde_json::json!({"kind": kind, "from": from, "to": to});
+    let edge =
+        |(kind, from, to): &(String, usize, usize)| serde_json::json!({"kind": kind, "from": from, "to": to});
     let events: Vec<_> = witness.events.iter().enumerate().map(event).collect();
     let edges: Vec<_> = witness.edges.iter().map(edge).collect();
     serde_json::json!({"events": events, "edges": edges})

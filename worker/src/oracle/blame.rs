@@ -21,7 +21,8 @@ pub(super) fn minimal_sets(program: &Program, model: &Model, outcome: &Outcome) 
     };
     let mut found: Vec<Vec<usize>> = checks.iter().filter(|c| admits(&[**c])).map(|c| vec![*c]).collect();
     if found.is_empty() && SET > 1 {
-        let pairs = checks.iter().flat_map(|a| checks.iter().filter(move |b| *b > a).map(move |b| vec![*a, *b]));
+        let pairs =
+            checks.iter().flat_map(|a| checks.iter().filter(move |b| *b > a).map(move |b| vec![*a, *b]));
         found = pairs.filter(|p| admits(p)).collect();
     }
     let names = |set: &Vec<usize>| set.iter().map(|c| model.checks()[*c].name.clone()).collect();

@@ -30,13 +30,38 @@ pub const CANARIES: [Canary; 12] = [
     canary("acquire-load-dropped", "lib-ptx", "    [strong-read & ACQ]\n", "    0\n"),
     canary("rmw-chain-dropped", "lib-ptx", "observed; (rmw; observed)*", "observed"),
     canary("red-heads-acquire", "lib-ptx", "let strong-read = (R \\ RED) &", "let strong-read = R &"),
-    canary("scopes-ignored", "lib-ptx", "((po | po^-1) | sr)", "((po | po^-1) | sr | ([strong]; (_ * _); [strong]))"),
+    canary(
+        "scopes-ignored",
+        "lib-ptx",
+        "((po | po^-1) | sr)",
+        "((po | po^-1) | sr | ([strong]; (_ * _); [strong]))",
+    ),
     canary("barrier-without-order", "lib-ptx", "sync_fence | syncbar |", "sync_fence |"),
-    canary("atomicity-dropped", "lib-ptx", "empty rmw & ((morally-strong & fr); (morally-strong & co)) as Atomicity-2", ""),
-    canary("thin-air-allowed", "lib-ptx", "acyclic rf | dependency as NoThinAir", "acyclic rf | rmw-dependency as NoThinAir"),
-    canary("coherence-dropped", "lib-ptx-axioms", "empty (cause & overlapping-writes) \\ co as Coherence", ""),
+    canary(
+        "atomicity-dropped",
+        "lib-ptx",
+        "empty rmw & ((morally-strong & fr); (morally-strong & co)) as Atomicity-2",
+        "",
+    ),
+    canary(
+        "thin-air-allowed",
+        "lib-ptx",
+        "acyclic rf | dependency as NoThinAir",
+        "acyclic rf | rmw-dependency as NoThinAir",
+    ),
+    canary(
+        "coherence-dropped",
+        "lib-ptx-axioms",
+        "empty (cause & overlapping-writes) \\ co as Coherence",
+        "",
+    ),
     canary("read-before-write-dropped", "lib-ptx-axioms", "irreflexive fr; cause as CausalityFR", ""),
-    canary("sc-fence-as-acq-rel", "lib-ptx", "let sync = sync-pattern | sync_fence |", "let sync = sync-pattern |"),
+    canary(
+        "sc-fence-as-acq-rel",
+        "lib-ptx",
+        "let sync = sync-pattern | sync_fence |",
+        "let sync = sync-pattern |",
+    ),
 ];
 
 impl Canary {
@@ -51,7 +76,8 @@ impl Canary {
             }
         }
         let text = builtin::FILES.iter().find(|(n, _)| *n == "ptx").map_or("", |(_, t)| *t);
-        moire_cat::load("ptx", text, &Mutant(self), &Variants::new()).map_err(|e| format!("{}: {e}", self.name))
+        moire_cat::load("ptx", text, &Mutant(self), &Variants::new())
+            .map_err(|e| format!("{}: {e}", self.name))
     }
 
     fn plant(&self, text: &str) -> String {

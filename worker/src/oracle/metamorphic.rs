@@ -12,7 +12,13 @@ use moire_program::ir::*;
 pub(super) const CHANGES: u64 = 24;
 
 /// The rules one change of `program` breaks under `model`.
-pub(super) fn broken(program: &Program, spec: &str, model: &Model, answer: &Answer, index: u64) -> Result<Vec<Broken>, String> {
+pub(super) fn broken(
+    program: &Program,
+    spec: &str,
+    model: &Model,
+    answer: &Answer,
+    index: u64,
+) -> Result<Vec<Broken>, String> {
     if answer.undefined || answer.cut {
         return Ok(Vec::new());
     }
@@ -24,8 +30,13 @@ pub(super) fn broken(program: &Program, spec: &str, model: &Model, answer: &Answ
         other.conditions.clear();
         other.filter = None;
         let permuted = explored(&other, model)?;
-        let same = permuted.leaves.len() == answer.leaves.len() && permuted.outcomes.len() == answer.outcomes.len();
-        return Ok(if same { Vec::new() } else { vec![Broken { oracle: "metamorphic", direction: "equal", models, outcome: None }] });
+        let same =
+            permuted.leaves.len() == answer.leaves.len() && permuted.outcomes.len() == answer.outcomes.len();
+        return Ok(if same {
+            Vec::new()
+        } else {
+            vec![Broken { oracle: "metamorphic", direction: "equal", models, outcome: None }]
+        });
     }
     let Some(stronger) = strengthen(program, turn) else { return Ok(Vec::new()) };
     let after = explored(&stronger, model)?;
@@ -33,7 +44,10 @@ pub(super) fn broken(program: &Program, spec: &str, model: &Model, answer: &Answ
         return Ok(Vec::new());
     }
     let added: Option<&Outcome> = after.outcomes.difference(&answer.outcomes).next();
-    Ok(added.map(|_| Broken { oracle: "metamorphic", direction: "subset", models, outcome: None }).into_iter().collect())
+    Ok(added
+        .map(|_| Broken { oracle: "metamorphic", direction: "subset", models, outcome: None })
+        .into_iter()
+        .collect())
 }
 
 /// The program with one thing made stronger; which one depends on `turn`.

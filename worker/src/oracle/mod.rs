@@ -16,7 +16,9 @@ mod pair;
 
 pub use canary::{CANARIES, Canary};
 
-use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Reduced, Side, Source, Verification};
+use crate::job::{
+    Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Reduced, Side, Source, Verification,
+};
 use answer::Answer;
 use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
@@ -68,7 +70,8 @@ impl Oracles {
         let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
         let mut variants = Variants::new();
         for word in rest.split(',').filter(|w| !w.is_empty()) {
-            let (k, v) = word.split_once('=').ok_or_else(|| format!("`{word}` in `{spec}` is no NAME=VALUE"))?;
+            let (k, v) =
+                word.split_once('=').ok_or_else(|| format!("`{word}` in `{spec}` is no NAME=VALUE"))?;
             variants.insert(k.into(), v.into());
         }
         let model = Arc::new(builtin::load(name, &variants).map_err(|e| e.to_string())?);
@@ -87,8 +90,16 @@ impl Oracles {
     }
 
     /// Every rule of the plan that `program` breaks.
-    fn broken(&self, program: &Program, plan: &Plan, index: u64, report: &mut ItemReport, cancel: &Cancel) -> Vec<Broken> {
-        let specs: Vec<String> = if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() };
+    fn broken(
+        &self,
+        program: &Program,
+        plan: &Plan,
+        index: u64,
+        report: &mut ItemReport,
+        cancel: &Cancel,
+    ) -> Vec<Broken> {
+        let specs: Vec<String> =
+            if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() };
         let mut answers: Vec<(String, Answer)> = Vec::new();
         for spec in specs {
             if cancel.is_cancelled() {
@@ -106,7 +117,9 @@ impl Oracles {
         }
         let wants = |name: &str| plan.oracles.is_empty() || plan.oracles.iter().any(|o| o == name);
         let mut out = Vec::new();
-        if wants("self") && let Some((spec, answer)) = answers.last() {
+        if wants("self")
+            && let Some((spec, answer)) = answers.last()
+        {
             match self.model(spec).and_then(|m| answer::enumerated(program, &m)) {
                 Ok(naive) => {
                     report.engines.push(naive.report(&format!("naive/{spec}")));
@@ -122,7 +135,9 @@ impl Oracles {
         if wants("model-pair") {
             out.extend(pair::broken(&answers));
         }
-        if wants("metamorphic") && let Some((spec, answer)) = answers.last() {
+        if wants("metamorphic")
+            && let Some((spec, answer)) = answers.last()
+        {
             match self.model(spec).and_then(|m| metamorphic::broken(program, spec, &m, answer, index)) {
                 Ok(found) => out.extend(found),
                 Err(reason) => abstain(report, format!("metamorphic: {reason}")),
@@ -136,11 +151,13 @@ impl Oracles {
         let side = |spec: &String| {
             let model = self.model(spec).ok();
             let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
-            let variants = rest.split(',').filter_map(|w| w.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned()));
+            let variants =
+                rest.split(',').filter_map(|w| w.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned()));
             Side {
                 name: name.to_owned(),
                 variants: variants.collect(),
-                fingerprint: model.map_or([0; 32], |m| *blake3::hash(m.canonical_text().as_bytes()).as_bytes()),
+                fingerprint: model
+                    .map_or([0; 32], |m| *blake3::hash(m.canonical_text().as_bytes()).as_bytes()),
             }
         };
         let witness = broken.outcome.as_ref().and_then(|(side, outcome)| {
@@ -161,13 +178,19 @@ impl Oracles {
     /// The plan that runs just the rule of a claim, and the rule found broken again.
     fn again(&self, claim: &Claim, program: &Program, cancel: &Cancel) -> Result<Option<Broken>, String> {
         let models: Vec<String> = claim.models.iter().map(spec_of).collect();
-        let plan = Plan { campaign: String::new(), oracles: vec![claim.oracle.clone()], models: models.clone(), canaries: false };
+        let plan = Plan {
+            campaign: String::new(),
+            oracles: vec![claim.oracle.clone()],
+            models: models.clone(),
+            canaries: false,
+        };
         let mut report = ItemReport::default();
         // A metamorphic rule is tried with every change it knows, so that the claim does not depend on its item.
         let tries = if claim.oracle == "metamorphic" { metamorphic::CHANGES } else { 1 };
         for index in 0..tries {
             let found = self.broken(program, &plan, index, &mut report, cancel);
-            if let Some(b) = found.into_iter().find(|b| b.direction == claim.direction && b.models == models) {
+            if let Some(b) = found.into_iter().find(|b| b.direction == claim.direction && b.models == models)
+            {
                 return Ok(Some(b));
             }
         }
@@ -234,7 +257,13 @@ impl Engine for Oracles {
         }
     }
 
-    fn minimise(&self, claim: &Claim, budget: Budget, cancel: &Cancel, progress: &mut dyn FnMut(&Claim)) -> Reduced {
+    fn minimise(
+        &self,
+        claim: &Claim,
+        budget: Budget,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Claim),
+    ) -> Reduced {
         let Ok(program) = parse(&claim.program, Format::Native) else {
             return Reduced { claim: claim.clone(), tried: 0, normal: false };
         };
@@ -275,7 +304,11 @@ mod tests {
 
     fn item(index: u64) -> Item {
         let plan = Plan { canaries: true, ..Plan::default() };
-        Item { plan: Arc::new(plan), index, source: Source::Generated { seed: 7, profile: "mixed".into(), index } }
+        Item {
+            plan: Arc::new(plan),
+            index,
+            source: Source::Generated { seed: 7, profile: "mixed".into(), index },
+        }
     }
 
     #[test]
@@ -284,7 +317,13 @@ mod tests {
         for index in 0..60 {
             let report = oracles.run(&item(index), &Cancel::new());
             let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction != "difference").collect();
-            assert!(wrong.is_empty(), "item {index}: {} {:?}\n{}", wrong[0].oracle, wrong[0].models, wrong[0].program);
+            assert!(
+                wrong.is_empty(),
+                "item {index}: {} {:?}\n{}",
+                wrong[0].oracle,
+                wrong[0].models,
+                wrong[0].program
+            );
         }
     }
 
@@ -299,12 +338,17 @@ mod tests {
     fn a_model_difference_is_claimed_verified_and_reduced() {
         let oracles = Oracles::new();
         let text = "moire \"t\"\n.global .b32 x; .surface s = x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; fence.proxy.surface; suld.weak.u32 r, [s]; }\n";
-        let plan = Plan { models: vec!["ptx:Q6=D".into(), "ptx".into()], oracles: vec!["model-pair".into()], ..Plan::default() };
+        let plan = Plan {
+            models: vec!["ptx:Q6=D".into(), "ptx".into()],
+            oracles: vec!["model-pair".into()],
+            ..Plan::default()
+        };
         let item = Item { plan: Arc::new(plan), index: 1, source: Source::Text(text.into()) };
         let report = oracles.run(&item, &Cancel::new());
         assert_eq!(report.claims.len(), 1, "{report:?}");
         assert_eq!(oracles.verify(&report.claims[0], &Cancel::new()), Verification::Confirmed);
-        let reduced = oracles.minimise(&report.claims[0], Budget { candidates: 1000 }, &Cancel::new(), &mut |_| {});
+        let reduced =
+            oracles.minimise(&report.claims[0], Budget { candidates: 1000 }, &Cancel::new(), &mut |_| {});
         assert!(reduced.normal);
         assert_eq!(reduced.claim.axioms, [["CausalityFR"]]);
         assert!(reduced.claim.witness.contains("\"edges\""));

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::{condition, names};
 use crate::generate::registers;
 use crate::ir::{
-    Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Symbol, SymbolId,
-    Thread,
+    Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Symbol,
+    SymbolId, Thread,
 };
 
 /// `program` with its threads in `order` (a subset of them, for colouring); `values` allows renaming values.
@@ -67,7 +67,8 @@ impl<'p> State<'p> {
         symbol.multimem.iter().for_each(|o| self.object(*o));
         let same = |other: &SymbolId| {
             let o = &self.program.symbols[other.index()];
-            (o.object, o.virt, o.proxy, &o.multimem) == (symbol.object, symbol.virt, symbol.proxy, &symbol.multimem)
+            (o.object, o.virt, o.proxy, &o.multimem)
+                == (symbol.object, symbol.virt, symbol.proxy, &symbol.multimem)
         };
         let at = self.classes.iter().position(same).unwrap_or_else(|| {
             self.classes.push(id);
@@ -101,7 +102,9 @@ impl<'p> State<'p> {
     fn use_reg(&mut self, reg: Reg) -> Reg {
         let thread = self.thread;
         let known = self.regs.get(&thread).is_some_and(|r| r.contains(&reg));
-        if let (false, RegInit::Address(symbol)) = (known, &self.program.threads[thread].regs[reg.index()].init) {
+        if let (false, RegInit::Address(symbol)) =
+            (known, &self.program.threads[thread].regs[reg.index()].init)
+        {
             self.symbol(*symbol);
         }
         self.reg(thread, reg)
@@ -151,7 +154,8 @@ impl<'p> State<'p> {
             let object = &objects[symbol.object.index()].name;
             let defining = symbol.virt.index() == n && !counts.contains_key(&(symbol.object, Proxy::Generic));
             let count = counts.entry((symbol.object, symbol.proxy)).or_default();
-            symbol.name = if defining { object.clone() } else { names::symbol(object, symbol.proxy, (*count).max(1)) };
+            symbol.name =
+                if defining { object.clone() } else { names::symbol(object, symbol.proxy, (*count).max(1)) };
             *count += 1;
         }
         (objects, symbols)
@@ -160,10 +164,12 @@ impl<'p> State<'p> {
     /// Symbols of an object in final order, each with the class it stands for (`None`: only there to be referred to).
     fn table_of(&self, object: ObjectId) -> Vec<(Option<usize>, Symbol)> {
         let mut table: Vec<(Option<usize>, Symbol)> = Vec::new();
-        let mine = self.classes.iter().enumerate().filter(|(_, c)| self.program.symbols[c.index()].object == object);
+        let mine =
+            self.classes.iter().enumerate().filter(|(_, c)| self.program.symbols[c.index()].object == object);
         for (class, id) in mine {
             let symbol = self.program.symbols[id.index()].clone();
-            let generic = |s: &Symbol| s.virt == symbol.virt && s.proxy == Proxy::Generic && s.multimem.is_empty();
+            let generic =
+                |s: &Symbol| s.virt == symbol.virt && s.proxy == Proxy::Generic && s.multimem.is_empty();
             if symbol.proxy != Proxy::Generic || !symbol.multimem.is_empty() {
                 if !table.iter().any(|(_, s)| generic(s)) && symbol.multimem.is_empty() {
                     table.push((None, self.program.symbols[symbol.virt.index()].clone()));
@@ -176,7 +182,8 @@ impl<'p> State<'p> {
             }
         }
         if !table.iter().any(|(_, s)| s.proxy == Proxy::Generic && s.multimem.is_empty()) {
-            let defining = self.program.symbols.iter().find(|s| s.object == object && s.proxy == Proxy::Generic);
+            let defining =
+                self.program.symbols.iter().find(|s| s.object == object && s.proxy == Proxy::Generic);
             table.extend(defining.map(|s| (None, s.clone())));
         }
         table.sort_by_key(|(_, s)| !s.multimem.is_empty());
@@ -233,13 +240,18 @@ fn body(thread: &Thread, state: &RefCell<State<'_>>) -> Thread {
         };
         registers::rewrite(&mut instr.op, &mut reg, &mut operand);
     }
-    let mut targets: Vec<usize> = result.body.iter().filter_map(|i| match i.op {
-        Op::Bra { target } => Some(target),
-        _ => None,
-    }).collect();
+    let mut targets: Vec<usize> = result
+        .body
+        .iter()
+        .filter_map(|i| match i.op {
+            Op::Bra { target } => Some(target),
+            _ => None,
+        })
+        .collect();
     targets.sort_unstable();
     targets.dedup();
-    result.labels = targets.into_iter().enumerate().map(|(n, at)| Label { name: format!("L{n}"), at }).collect();
+    result.labels =
+        targets.into_iter().enumerate().map(|(n, at)| Label { name: format!("L{n}"), at }).collect();
     result
 }
 
@@ -262,8 +274,13 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
             threads[n].place = Placement { host: true, ..Placement::default() };
             continue;
         }
-        let mut grids: Vec<u16> = program.threads.iter().map(|o| o.place)
-            .filter(|o| !o.host && (o.gpu, o.stream) == (p.gpu, p.stream)).map(|o| o.grid).collect();
+        let mut grids: Vec<u16> = program
+            .threads
+            .iter()
+            .map(|o| o.place)
+            .filter(|o| !o.host && (o.gpu, o.stream) == (p.gpu, p.stream))
+            .map(|o| o.grid)
+            .collect();
         grids.sort_unstable();
         grids.dedup();
         let grid = grids.iter().position(|g| *g == p.grid).and_then(|g| u16::try_from(g).ok()).unwrap_or(0);

@@ -3,8 +3,8 @@
 //! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
 
 use crate::ir::{
-    Address, BarKind, Condition, Expr, Guard, LoadOrder, Op, Operand, Placement, Program, ProxyFence, RegInit, Scope,
-    StoreOrder, Term, Ty,
+    Address, BarKind, Condition, Expr, Guard, LoadOrder, Op, Operand, Placement, Program, ProxyFence,
+    RegInit, Scope, StoreOrder, Term, Ty,
 };
 
 /// The encoding of `program` without names.

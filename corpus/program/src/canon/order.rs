@@ -66,8 +66,10 @@ fn colours(program: &Program, values: bool) -> Vec<usize> {
         let signatures: Vec<_> = (0..n)
             .map(|t| {
                 let mine = &program.threads[t].place;
-                let mut others: Vec<(usize, u8)> =
-                    (0..n).filter(|&o| o != t).map(|o| (colours[o], relation(mine, &program.threads[o].place))).collect();
+                let mut others: Vec<(usize, u8)> = (0..n)
+                    .filter(|&o| o != t)
+                    .map(|o| (colours[o], relation(mine, &program.threads[o].place)))
+                    .collect();
                 others.sort_unstable();
                 let mut shared: Vec<(usize, &Vec<(usize, usize)>)> = Vec::new();
                 for (object, users) in uses.iter().enumerate() {

@@ -9,7 +9,11 @@ use crate::ir::{AluOp, AtomOp, CmpOp, Expr, Op, Operand, Program, Reg, RegInit, 
 /// Whether every bijection of the constants that keeps 0 gives an equivalent program.
 pub(super) fn free(program: &Program) -> bool {
     let start = program.objects.iter().all(|o| o.init.iter().all(|&b| b == 0))
-        && program.threads.iter().flat_map(|t| &t.regs).all(|r| !matches!(r.init, RegInit::Value(v) if v != 0));
+        && program
+            .threads
+            .iter()
+            .flat_map(|t| &t.regs)
+            .all(|r| !matches!(r.init, RegInit::Value(v) if v != 0));
     let mut sizes = BTreeSet::new();
     start
         && program.threads.iter().all(|t| thread_is_free(t, &mut sizes))
@@ -53,7 +57,10 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         }
         Op::Store { ty, addr, src, .. } => {
             sizes.insert(ty.bytes());
-            !ty.packed() && ty.bytes() <= 8 && aligned(addr, ty.bytes()) && src.iter().all(|s| small(s, ty.bytes()))
+            !ty.packed()
+                && ty.bytes() <= 8
+                && aligned(addr, ty.bytes())
+                && src.iter().all(|s| small(s, ty.bytes()))
         }
         Op::Rmw { op, ty, addr, a, b, .. } => {
             sizes.insert(ty.bytes());
@@ -71,7 +78,12 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         }
         Op::WarpSync { mask } => matches!(mask, Operand::Imm(_)),
         Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait | Op::Bra { .. } | Op::Exit => true,
+        Op::Fence { .. }
+        | Op::ProxyFence(_)
+        | Op::ClusterArrive { .. }
+        | Op::ClusterWait
+        | Op::Bra { .. }
+        | Op::Exit => true,
     }
 }
 

@@ -4,8 +4,8 @@
 
 use crate::canon::names;
 use crate::ir::{
-    Address, Guard, Instr, Label, LoadOrder, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl,
-    RegInit, Space, StoreOrder, Symbol, SymbolId, Thread, ThreadId, Ty,
+    Address, Guard, Instr, Label, LoadOrder, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg,
+    RegDecl, RegInit, Space, StoreOrder, Symbol, SymbolId, Thread, ThreadId, Ty,
 };
 
 /// A program under construction.
@@ -35,7 +35,13 @@ impl Builder {
         let symbol = SymbolId(small(self.program.symbols.len()));
         let name = names::location(self.program.objects.len());
         self.program.objects.push(Object { name: name.clone(), space, bytes, init: vec![0; bytes as usize] });
-        self.program.symbols.push(Symbol { name, object, virt: symbol, proxy: Proxy::Generic, multimem: Vec::new() });
+        self.program.symbols.push(Symbol {
+            name,
+            object,
+            virt: symbol,
+            proxy: Proxy::Generic,
+            multimem: Vec::new(),
+        });
         symbol
     }
 
@@ -46,7 +52,9 @@ impl Builder {
         let base = self.program.symbols[of.index()].clone();
         let virt = if proxy == Proxy::Generic { id } else { base.virt };
         let known = self.program.symbols.iter().position(|s| {
-            s.object == base.object && s.proxy == proxy && (proxy != Proxy::Generic || s.virt != base.virt)
+            s.object == base.object
+                && s.proxy == proxy
+                && (proxy != Proxy::Generic || s.virt != base.virt)
                 && (proxy == Proxy::Generic || s.virt == virt)
         });
         if let Some(at) = known {

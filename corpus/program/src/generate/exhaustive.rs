@@ -12,8 +12,8 @@ use super::build::{Builder, at};
 use super::features::features;
 use crate::canon::{encode, normal};
 use crate::ir::{
-    AluOp, AtomOp, BarKind, CmpOp, FenceOrder, Guard, LoadOrder, Op, Operand, Placement, Program, Proxy, ProxyFence,
-    Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Ty,
+    AluOp, AtomOp, BarKind, CmpOp, FenceOrder, Guard, LoadOrder, Op, Operand, Placement, Program, Proxy,
+    ProxyFence, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Ty,
 };
 
 /// How far to go.
@@ -84,7 +84,8 @@ pub fn programs(bound: &Bound) -> impl Iterator<Item = Program> + use<> {
     let columns = Rc::new(columns(bound));
     let bound = Rc::new(bound.clone());
     let (e, i) = (bound.memory_events, bound.instructions);
-    let sizes = (1..=bound.threads).flat_map(move |t| (t..=e).flat_map(move |e| (1..=i).map(move |i| (t, e, i))));
+    let sizes =
+        (1..=bound.threads).flat_map(move |t| (t..=e).flat_map(move |e| (1..=i).map(move |i| (t, e, i))));
     sizes.flat_map(move |(t, e, i)| {
         let (columns, bound) = (Rc::clone(&columns), Rc::clone(&bound));
         let mut seen: BTreeSet<[u8; 16]> = BTreeSet::new();
@@ -93,15 +94,16 @@ pub fn programs(bound: &Bound) -> impl Iterator<Item = Program> + use<> {
         let places = places(&bound.alphabet.places, t);
         let inner = Rc::clone(&columns);
         let choices = splits.into_iter().flat_map(move |split| Odometer::new(Rc::clone(&inner), split));
-        choices.filter(|c| communicates(c)).flat_map(move |c| places.clone().into_iter().map(move |p| (c.clone(), p))).filter_map(
-            move |(columns, places)| {
+        choices
+            .filter(|c| communicates(c))
+            .flat_map(move |c| places.clone().into_iter().map(move |p| (c.clone(), p)))
+            .filter_map(move |(columns, places)| {
                 let (program, _) = normal(&build(&columns, &places, &bound));
                 let hash = blake3::hash(&encode::bytes(&program));
                 let mut key = [0u8; 16];
                 key.copy_from_slice(&hash.as_bytes()[..16]);
                 seen.insert(key).then_some(program)
-            },
-        )
+            })
     })
 }
 
@@ -164,8 +166,11 @@ type Columns = BTreeMap<(usize, usize), Vec<Column>>;
 fn tokens(bound: &Bound) -> Vec<Token> {
     let a = &bound.alphabet;
     let flag = |on: bool, d: Dep| on.then_some(d);
-    let on_any: Vec<Dep> = [Some(Dep::None), flag(a.addr, Dep::Addr), flag(a.ctrl, Dep::Ctrl), flag(a.branches, Dep::Branch)]
-        .into_iter().flatten().collect();
+    let on_any: Vec<Dep> =
+        [Some(Dep::None), flag(a.addr, Dep::Addr), flag(a.ctrl, Dep::Ctrl), flag(a.branches, Dep::Branch)]
+            .into_iter()
+            .flatten()
+            .collect();
     let on_store: Vec<Dep> = on_any.iter().copied().chain(flag(a.data, Dep::Data)).collect();
     let mut all = Vec::new();
     for l in 0..bound.locations {
@@ -217,7 +222,13 @@ fn columns(bound: &Bound) -> Columns {
 }
 
 /// Ways to split a size over `t` columns, in non-increasing order.
-fn split(columns: &Columns, t: usize, rest: (usize, usize), path: &mut Vec<(usize, usize)>, out: &mut Vec<Vec<(usize, usize)>>) {
+fn split(
+    columns: &Columns,
+    t: usize,
+    rest: (usize, usize),
+    path: &mut Vec<(usize, usize)>,
+    out: &mut Vec<Vec<(usize, usize)>>,
+) {
     if t == 0 {
         if rest == (0, 0) {
             out.push(path.clone());
@@ -262,7 +273,8 @@ impl Iterator for Odometer {
                 break;
             }
             k -= 1;
-            let cap = if k > 0 && self.split[k] == self.split[k - 1] { digits[k - 1] + 1 } else { lists[k].len() };
+            let cap =
+                if k > 0 && self.split[k] == self.split[k - 1] { digits[k - 1] + 1 } else { lists[k].len() };
             if digits[k] + 1 < cap {
                 digits[k] += 1;
                 break;
@@ -282,7 +294,9 @@ fn communicates(columns: &[Column]) -> bool {
             *entry = (entry.0 + 1, entry.1 || write, entry.2 | 1 << t);
         }
     }
-    if uses.keys().next_back().is_some_and(|last| last + 1 != uses.len()) || uses.values().any(|u| u.0 < 2 || !u.1) {
+    if uses.keys().next_back().is_some_and(|last| last + 1 != uses.len())
+        || uses.values().any(|u| u.0 < 2 || !u.1)
+    {
         return false;
     }
     let mut reached = 1usize;
@@ -321,7 +335,8 @@ fn places(near: &[Near], threads: usize) -> Vec<Vec<Placement>> {
 
 fn build(columns: &[Column], places: &[Placement], bound: &Bound) -> Program {
     let mut b = Builder::new("small");
-    let used = columns.iter().flat_map(|c| c.iter()).filter_map(|t| t.access()).map(|a| a.0 + 1).max().unwrap_or(0);
+    let used =
+        columns.iter().flat_map(|c| c.iter()).filter_map(|t| t.access()).map(|a| a.0 + 1).max().unwrap_or(0);
     let word = if bound.alphabet.addr { 64 } else { 32 };
     let symbols: Vec<SymbolId> = (0..used).map(|_| b.object(Space::Global, u32::from(word) / 8)).collect();
     let mut values = vec![0i128; used];
@@ -335,7 +350,15 @@ fn build(columns: &[Column], places: &[Placement], bound: &Bound) -> Program {
     b.finish()
 }
 
-fn emit(b: &mut Builder, id: crate::ir::ThreadId, token: Token, symbols: &[SymbolId], values: &mut [i128], read: &mut Option<Reg>, word: u8) {
+fn emit(
+    b: &mut Builder,
+    id: crate::ir::ThreadId,
+    token: Token,
+    symbols: &[SymbolId],
+    values: &mut [i128],
+    read: &mut Option<Reg>,
+    word: u8,
+) {
     let ty = Ty::U(word);
     let mut fresh = |l: usize| {
         values[l] += 1;
@@ -344,12 +367,29 @@ fn emit(b: &mut Builder, id: crate::ir::ThreadId, token: Token, symbols: &[Symbo
     match token {
         Token::Fence(order, scope) => drop(b.push(id, Op::Fence { order, scope })),
         Token::ProxyFence(kind) => drop(b.push(id, Op::ProxyFence(vec![kind]))),
-        Token::Bar => drop(b.push(id, Op::Bar { kind: BarKind::Sync, id: Operand::Imm(0), count: None, instance: None })),
+        Token::Bar => drop(
+            b.push(id, Op::Bar { kind: BarKind::Sync, id: Operand::Imm(0), count: None, instance: None }),
+        ),
         Token::Rmw(op, order, scope, red, l) => {
             let dst = (!red).then(|| b.reg(id));
-            let (a, other) = if op == AtomOp::Cas { (Operand::Imm(0), Some(fresh(l))) } else { (fresh(l), None) };
-            b.push(id, Op::Rmw { red, order, scope, proxy: Proxy::Generic, space: Space::Global, op,
-                ty: super::steps::rmw_type(op, word), dst, addr: at(symbols[l], 0), a, b: other });
+            let (a, other) =
+                if op == AtomOp::Cas { (Operand::Imm(0), Some(fresh(l))) } else { (fresh(l), None) };
+            b.push(
+                id,
+                Op::Rmw {
+                    red,
+                    order,
+                    scope,
+                    proxy: Proxy::Generic,
+                    space: Space::Global,
+                    op,
+                    ty: super::steps::rmw_type(op, word),
+                    dst,
+                    addr: at(symbols[l], 0),
+                    a,
+                    b: other,
+                },
+            );
             *read = dst.or(*read);
         }
         Token::Load(_, proxy, other, l, dep) | Token::Store(_, proxy, other, l, dep) => {
@@ -377,7 +417,14 @@ fn emit(b: &mut Builder, id: crate::ir::ThreadId, token: Token, symbols: &[Symbo
 }
 
 /// Guard, address base and branch of an access that depends on the latest read.
-fn depend(b: &mut Builder, id: crate::ir::ThreadId, dep: Dep, read: Option<Reg>, symbol: SymbolId, ty: Ty) -> (Option<Guard>, Operand, Option<usize>) {
+fn depend(
+    b: &mut Builder,
+    id: crate::ir::ThreadId,
+    dep: Dep,
+    read: Option<Reg>,
+    symbol: SymbolId,
+    ty: Ty,
+) -> (Option<Guard>, Operand, Option<usize>) {
     let plain = Operand::Address(symbol);
     let Some(read) = read else { return (None, plain, None) };
     match dep {
@@ -387,7 +434,16 @@ fn depend(b: &mut Builder, id: crate::ir::ThreadId, dep: Dep, read: Option<Reg>,
             let a = Operand::Reg(read);
             b.push(id, Op::Alu { op: AluOp::Xor, ty: Ty::B(64), dst: zero, a, b: a });
             b.push(id, Op::Mov { ty: Ty::U(64), dst: base, src: plain });
-            b.push(id, Op::Alu { op: AluOp::Add, ty: Ty::U(64), dst: base, a: Operand::Reg(base), b: Operand::Reg(zero) });
+            b.push(
+                id,
+                Op::Alu {
+                    op: AluOp::Add,
+                    ty: Ty::U(64),
+                    dst: base,
+                    a: Operand::Reg(base),
+                    b: Operand::Reg(zero),
+                },
+            );
             (None, Operand::Reg(base), None)
         }
         Dep::Ctrl | Dep::Branch => {

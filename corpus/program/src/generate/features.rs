@@ -17,7 +17,10 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn plus(self, other: Load) -> Load {
-        Load { reads: self.reads.saturating_add(other.reads), writes: self.writes.saturating_add(other.writes) }
+        Load {
+            reads: self.reads.saturating_add(other.reads),
+            writes: self.writes.saturating_add(other.writes),
+        }
     }
 
     /// Sources of each read times orders of the writes.
@@ -199,11 +202,15 @@ pub fn features(program: &Program) -> Features {
         dependency: program.threads.iter().any(has_dependency),
         load_buffering: has_load_buffering(program, &accesses),
         awaits: program.threads.iter().any(|t| {
-            loops(t).any(|(head, back)| t.body[head..=back].iter().any(|i| footprint(&i.op).is_some_and(|f| f.2 > 0)))
+            loops(t).any(|(head, back)| {
+                t.body[head..=back].iter().any(|i| footprint(&i.op).is_some_and(|f| f.2 > 0))
+            })
         }),
         fence: ops().any(|op| matches!(op, Op::Fence { .. })),
-        proxy: ops().any(|op| matches!(op, Op::ProxyFence(_))) || program.symbols.len() > program.objects.len(),
-        barrier: ops().any(|op| matches!(op, Op::Bar { .. } | Op::ClusterArrive { .. } | Op::WarpSync { .. })),
+        proxy: ops().any(|op| matches!(op, Op::ProxyFence(_)))
+            || program.symbols.len() > program.objects.len(),
+        barrier: ops()
+            .any(|op| matches!(op, Op::Bar { .. } | Op::ClusterArrive { .. } | Op::WarpSync { .. })),
         mixed_size: sizes.values().any(|s| s.len() > 1),
     }
 }
@@ -235,9 +242,10 @@ fn has_load_buffering(program: &Program, accesses: &[Access]) -> bool {
     for read in accesses.iter().filter(|a| a.reads > 0) {
         for write in accesses.iter().filter(|w| w.writes > 0 && w.thread == read.thread && w.at > read.at) {
             if let (Some(r), Some(w)) = (object(read), object(write))
-                && r != w {
-                    pairs[read.thread].insert((r, w));
-                }
+                && r != w
+            {
+                pairs[read.thread].insert((r, w));
+            }
         }
     }
     (0..pairs.len()).any(|t| pairs[t].iter().any(|&(r, w)| closes(&pairs, r, w, &mut vec![t])))

@@ -60,14 +60,16 @@ pub(super) struct Draft<'k> {
 impl<'k> Draft<'k> {
     fn new(u: &mut Unstructured<'_>, knobs: &'k Knobs) -> Result<Self> {
         let mut build = Builder::new("random");
-        let count = u.int_in_range(knobs.threads.0.max(1)..=knobs.threads.1.clamp(knobs.threads.0.max(1), 8))?;
+        let count =
+            u.int_in_range(knobs.threads.0.max(1)..=knobs.threads.1.clamp(knobs.threads.0.max(1), 8))?;
         let mut threads = Vec::new();
         for n in 0..u16::from(count) {
             let place = place(u, knobs, n)?;
             let id = build.thread(place);
             threads.push(Column { id, place, loaded: Vec::new(), last: None, barriers: Vec::new() });
         }
-        let shares = threads.iter().enumerate().any(|(i, a)| threads[..i].iter().any(|b| a.place.same_cta(&b.place)));
+        let shares =
+            threads.iter().enumerate().any(|(i, a)| threads[..i].iter().any(|b| a.place.same_cta(&b.place)));
         let most = knobs.locations_max.max(1);
         let wanted = u.int_in_range(most.min(2)..=most)?;
         let mut locations = Vec::new();
@@ -107,7 +109,12 @@ impl<'k> Draft<'k> {
     }
 
     /// A location for the next access of `thread` that stays within the budget, if there is one.
-    pub(super) fn location(&mut self, u: &mut Unstructured<'_>, thread: usize, extra: Load) -> Result<Option<usize>> {
+    pub(super) fn location(
+        &mut self,
+        u: &mut Unstructured<'_>,
+        thread: usize,
+        extra: Load,
+    ) -> Result<Option<usize>> {
         let host = self.threads[thread].place.host;
         let mut open: Vec<usize> = (0..self.locations.len())
             .filter(|&l| !(host && self.locations[l].space == Space::SharedCta))
@@ -129,7 +136,8 @@ impl<'k> Draft<'k> {
 
     fn estimate_with(&self, location: usize, extra: Load) -> u128 {
         let each = self.load.iter().enumerate();
-        let terms = each.map(|(l, load)| if l == location { load.plus(extra).candidates() } else { load.candidates() });
+        let terms = each
+            .map(|(l, load)| if l == location { load.plus(extra).candidates() } else { load.candidates() });
         terms.fold(1, u128::saturating_mul)
     }
 

@@ -67,7 +67,12 @@ pub fn visit(op: &Op, see: &mut dyn FnMut(Reg, bool)) {
             address(addr, see);
             operand(src, see);
         }
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait | Op::Bra { .. } | Op::Exit => {}
+        Op::Fence { .. }
+        | Op::ProxyFence(_)
+        | Op::ClusterArrive { .. }
+        | Op::ClusterWait
+        | Op::Bra { .. }
+        | Op::Exit => {}
     }
 }
 
@@ -120,6 +125,11 @@ pub fn rewrite(op: &mut Op, reg: &mut dyn FnMut(Reg) -> Reg, operand: &mut dyn F
             addr.base = operand(addr.base);
             *src = operand(*src);
         }
-        Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait | Op::Bra { .. } | Op::Exit => {}
+        Op::Fence { .. }
+        | Op::ProxyFence(_)
+        | Op::ClusterArrive { .. }
+        | Op::ClusterWait
+        | Op::Bra { .. }
+        | Op::Exit => {}
     }
 }

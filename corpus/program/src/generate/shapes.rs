@@ -11,8 +11,9 @@ use arbitrary::{Result, Unstructured};
 use super::build::{Builder, at};
 use super::steps::rmw_type;
 use crate::ir::{
-    Address, AluOp, AtomOp, CmpOp, Condition, Expr, FenceOrder, Guard, LoadOrder, Op, Operand, Placement, Program,
-    Proxy, ProxyFence, Quantifier, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Term, ThreadId, Ty,
+    Address, AluOp, AtomOp, CmpOp, Condition, Expr, FenceOrder, Guard, LoadOrder, Op, Operand, Placement,
+    Program, Proxy, ProxyFence, Quantifier, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Term,
+    ThreadId, Ty,
 };
 
 /// Direction of an access.
@@ -361,7 +362,8 @@ pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
         }
     }
     for (location, symbol) in symbols.iter().enumerate() {
-        let writes: Vec<i64> = points.iter().filter(|p| p.location == location && p.dir == Dir::W).map(|p| p.value).collect();
+        let writes: Vec<i64> =
+            points.iter().filter(|p| p.location == location && p.dir == Dir::W).map(|p| p.value).collect();
         if let (true, Some(&last)) = (writes.len() > 1, writes.iter().max()) {
             let term = Term::Mem { symbol: *symbol, offset: 0, bytes: 8, thread: None };
             observed.push(Expr::Cmp(CmpOp::Eq, term, Term::Const(last)));
@@ -448,8 +450,12 @@ impl Weaver<'_> {
     /// Emits what stands between; dependencies need a first access that reads and, for data, a second that writes.
     fn gap(&mut self, gap: Between, read: Option<Reg>, next: &Point) -> Link {
         match (gap, read) {
-            (Between::Fence(order, scope), _) => drop(self.b.push(self.thread, Op::Fence { order, scope })),
-            (Between::ProxyAlias, _) => drop(self.b.push(self.thread, Op::ProxyFence(vec![ProxyFence::Alias]))),
+            (Between::Fence(order, scope), _) => {
+                self.b.push(self.thread, Op::Fence { order, scope });
+            }
+            (Between::ProxyAlias, _) => {
+                self.b.push(self.thread, Op::ProxyFence(vec![ProxyFence::Alias]));
+            }
             (Between::Data, Some(r)) if next.dir == Dir::W => {
                 let zero = self.zero(r);
                 let sum = self.b.reg(self.thread);
@@ -481,7 +487,8 @@ impl Weaver<'_> {
         let symbol = if mark == Mark::Alias { self.b.name_through(symbol, Proxy::Generic) } else { symbol };
         let addr = self.address(symbol, &link);
         let guard = if let Link::Ctrl(guard) = link { Some(guard) } else { None };
-        let src = if let Link::Data(r) = link { Operand::Reg(r) } else { Operand::Imm(i128::from(point.value)) };
+        let src =
+            if let Link::Data(r) = link { Operand::Reg(r) } else { Operand::Imm(i128::from(point.value)) };
         if point.dir == Dir::W {
             let op = write(mark, addr, src, || self.b.reg(self.thread));
             self.b.push_guarded(self.thread, guard, op);
@@ -533,5 +540,17 @@ fn read(mark: Mark, addr: Address, dst: Reg) -> Op {
 
 fn rmw(order: RmwOrder, scope: Scope, op: AtomOp, dst: Reg, addr: Address, a: Operand) -> Op {
     let ty = rmw_type(op, 64);
-    Op::Rmw { red: false, order, scope, proxy: Proxy::Generic, space: Space::Global, op, ty, dst: Some(dst), addr, a, b: None }
+    Op::Rmw {
+        red: false,
+        order,
+        scope,
+        proxy: Proxy::Generic,
+        space: Space::Global,
+        op,
+        ty,
+        dst: Some(dst),
+        addr,
+        a,
+        b: None,
+    }
 }

@@ -9,8 +9,8 @@ use super::config::Knobs;
 use super::features::Load;
 use super::random::{Draft, percent};
 use crate::ir::{
-    Address, AluOp, AtomOp, BarKind, CmpOp, FenceOrder, Guard, LoadOrder, Op, Operand, Proxy, ProxyFence, Reg,
-    RmwOrder, Scope, Space, StoreOrder, Ty,
+    Address, AluOp, AtomOp, BarKind, CmpOp, FenceOrder, Guard, LoadOrder, Op, Operand, Proxy, ProxyFence,
+    Reg, RmwOrder, Scope, Space, StoreOrder, Ty,
 };
 
 /// What a thread does next.
@@ -61,7 +61,13 @@ impl Draft<'_> {
             Step::Store => self.emit_store(u, thread),
             Step::Rmw => self.emit_rmw(u, thread),
             Step::Fence => {
-                let order = *u.choose(&[FenceOrder::Acquire, FenceOrder::Release, FenceOrder::AcqRel, FenceOrder::AcqRel, FenceOrder::Sc])?;
+                let order = *u.choose(&[
+                    FenceOrder::Acquire,
+                    FenceOrder::Release,
+                    FenceOrder::AcqRel,
+                    FenceOrder::AcqRel,
+                    FenceOrder::Sc,
+                ])?;
                 let scope = scope(u)?;
                 self.build.push(self.threads[thread].id, Op::Fence { order, scope });
                 Ok(())
@@ -83,7 +89,11 @@ impl Draft<'_> {
         let dst: Vec<Reg> = (0..extra.reads).map(|_| self.build.reg(id)).collect();
         let order = if vector { LoadOrder::Weak } else { load_order(u, self.knobs)? };
         let space = self.space(u, location)?;
-        self.build.push_guarded(id, how.guard, Op::Load { order, proxy: Proxy::Generic, space, ty, dst: dst.clone(), addr });
+        self.build.push_guarded(
+            id,
+            how.guard,
+            Op::Load { order, proxy: Proxy::Generic, space, ty, dst: dst.clone(), addr },
+        );
         self.threads[thread].loaded.extend(dst);
         self.close(thread, &how);
         Ok(())
@@ -106,7 +116,11 @@ impl Draft<'_> {
         }
         let order = if vector { StoreOrder::Weak } else { store_order(u, self.knobs)? };
         let space = self.space(u, location)?;
-        self.build.push_guarded(id, how.guard, Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src });
+        self.build.push_guarded(
+            id,
+            how.guard,
+            Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src },
+        );
         self.close(thread, &how);
         Ok(())
     }
@@ -119,8 +133,21 @@ impl Draft<'_> {
         let offset = self.word_offset(u)?;
         let addr = based(self.address(location, offset), how.base);
         let bits = self.bits();
-        let all = [AtomOp::Add, AtomOp::Add, AtomOp::Exch, AtomOp::Exch, AtomOp::Cas, AtomOp::Cas, AtomOp::And, AtomOp::Or,
-            AtomOp::Xor, AtomOp::Min, AtomOp::Max, AtomOp::Inc, AtomOp::Dec];
+        let all = [
+            AtomOp::Add,
+            AtomOp::Add,
+            AtomOp::Exch,
+            AtomOp::Exch,
+            AtomOp::Cas,
+            AtomOp::Cas,
+            AtomOp::And,
+            AtomOp::Or,
+            AtomOp::Xor,
+            AtomOp::Min,
+            AtomOp::Max,
+            AtomOp::Inc,
+            AtomOp::Dec,
+        ];
         let known = if bits == 64 { &all[..11] } else { &all[..] };
         let op = *u.choose(known)?;
         let red = !matches!(op, AtomOp::Exch | AtomOp::Cas) && u.ratio(1u8, 3u8)?;
@@ -130,11 +157,19 @@ impl Draft<'_> {
             Some(reg) => Operand::Reg(reg),
             None => self.fresh(location),
         };
-        let (a, b) = if op == AtomOp::Cas { (Operand::Imm(i128::from(u.int_in_range(0..=1u8)?)), Some(operand)) } else { (operand, None) };
+        let (a, b) = if op == AtomOp::Cas {
+            (Operand::Imm(i128::from(u.int_in_range(0..=1u8)?)), Some(operand))
+        } else {
+            (operand, None)
+        };
         let dst = if red { None } else { Some(self.build.reg(id)) };
         let space = self.space(u, location)?;
         let ty = rmw_type(op, bits);
-        self.build.push_guarded(id, how.guard, Op::Rmw { red, order, scope, proxy: Proxy::Generic, space, op, ty, dst, addr, a, b });
+        self.build.push_guarded(
+            id,
+            how.guard,
+            Op::Rmw { red, order, scope, proxy: Proxy::Generic, space, op, ty, dst, addr, a, b },
+        );
         self.threads[thread].loaded.extend(dst);
         self.close(thread, &how);
         Ok(())
@@ -143,7 +178,14 @@ impl Draft<'_> {
     /// An access through another name of the location, or a proxy fence.
     fn emit_proxy(&mut self, u: &mut Unstructured<'_>, thread: usize) -> Result<()> {
         let id = self.threads[thread].id;
-        let proxy = *u.choose(&[Proxy::Generic, Proxy::Generic, Proxy::Texture, Proxy::Surface, Proxy::Surface, Proxy::Constant])?;
+        let proxy = *u.choose(&[
+            Proxy::Generic,
+            Proxy::Generic,
+            Proxy::Texture,
+            Proxy::Surface,
+            Proxy::Surface,
+            Proxy::Constant,
+        ])?;
         if u.ratio(1u8, 3u8)? {
             let kind = if proxy == Proxy::Generic { ProxyFence::Alias } else { ProxyFence::Of(proxy) };
             self.build.push(id, Op::ProxyFence(vec![kind]));
@@ -201,9 +243,24 @@ impl Draft<'_> {
         let bits = self.bits();
         let addr = self.address(location, 0);
         let b = Some(self.fresh(location));
-        self.build.push(id, Op::Rmw { red: false, order, scope, proxy: Proxy::Generic, space, op: AtomOp::Cas,
-            ty: Ty::B(bits), dst: Some(dst), addr, a: Operand::Imm(0), b });
-        let test = Op::Setp { op: CmpOp::Ne, ty: Ty::U(bits), dst: p, a: Operand::Reg(dst), b: Operand::Imm(0) };
+        self.build.push(
+            id,
+            Op::Rmw {
+                red: false,
+                order,
+                scope,
+                proxy: Proxy::Generic,
+                space,
+                op: AtomOp::Cas,
+                ty: Ty::B(bits),
+                dst: Some(dst),
+                addr,
+                a: Operand::Imm(0),
+                b,
+            },
+        );
+        let test =
+            Op::Setp { op: CmpOp::Ne, ty: Ty::U(bits), dst: p, a: Operand::Reg(dst), b: Operand::Imm(0) };
         self.spin(thread, head, test, p);
         self.threads[thread].loaded.push(dst);
         Ok(())
@@ -217,7 +274,13 @@ impl Draft<'_> {
     }
 
     /// Emits what makes the next access depend on an earlier read of the thread.
-    fn dependence(&mut self, u: &mut Unstructured<'_>, thread: usize, location: usize, writes: bool) -> Result<Dependence> {
+    fn dependence(
+        &mut self,
+        u: &mut Unstructured<'_>,
+        thread: usize,
+        location: usize,
+        writes: bool,
+    ) -> Result<Dependence> {
         let mut how = Dependence { guard: None, skip: None, base: None, data: None };
         if self.threads[thread].loaded.is_empty() || !percent(u, self.knobs.dependency_percent)? {
             return Ok(how);
@@ -238,16 +301,37 @@ impl Draft<'_> {
             4 => {
                 let p = self.build.reg(id);
                 let b = Operand::Imm(i128::from(u.int_in_range(0..=1u8)?));
-                self.build.push(id, Op::Setp { op: CmpOp::Eq, ty: Ty::U(bits), dst: p, a: Operand::Reg(from), b });
+                self.build
+                    .push(id, Op::Setp { op: CmpOp::Eq, ty: Ty::U(bits), dst: p, a: Operand::Reg(from), b });
                 let target = self.build.here(id) + 1;
-                how.skip = Some(self.build.push_guarded(id, Some(Guard { reg: p, negated: u.arbitrary()? }), Op::Bra { target }));
+                how.skip = Some(self.build.push_guarded(
+                    id,
+                    Some(Guard { reg: p, negated: u.arbitrary()? }),
+                    Op::Bra { target },
+                ));
             }
             _ => {
                 let (zero, base) = (self.build.reg(id), self.build.reg(id));
                 let a = Operand::Reg(from);
                 self.build.push(id, Op::Alu { op: AluOp::Xor, ty: Ty::B(64), dst: zero, a, b: a });
-                self.build.push(id, Op::Mov { ty: Ty::U(64), dst: base, src: Operand::Address(self.locations[location].symbol) });
-                self.build.push(id, Op::Alu { op: AluOp::Add, ty: Ty::U(64), dst: base, a: Operand::Reg(base), b: Operand::Reg(zero) });
+                self.build.push(
+                    id,
+                    Op::Mov {
+                        ty: Ty::U(64),
+                        dst: base,
+                        src: Operand::Address(self.locations[location].symbol),
+                    },
+                );
+                self.build.push(
+                    id,
+                    Op::Alu {
+                        op: AluOp::Add,
+                        ty: Ty::U(64),
+                        dst: base,
+                        a: Operand::Reg(base),
+                        b: Operand::Reg(zero),
+                    },
+                );
                 how.base = Some(base);
             }
         }
@@ -264,7 +348,10 @@ impl Draft<'_> {
             self.build.push(id, Op::Alu { op: AluOp::Add, ty: Ty::U(bits), dst, a, b: Operand::Imm(1) });
         } else {
             self.build.push(id, Op::Alu { op: AluOp::Xor, ty: Ty::B(bits), dst, a, b: a });
-            self.build.push(id, Op::Alu { op: AluOp::Add, ty: Ty::U(bits), dst, a: Operand::Reg(dst), b: Operand::Imm(1) });
+            self.build.push(
+                id,
+                Op::Alu { op: AluOp::Add, ty: Ty::U(bits), dst, a: Operand::Reg(dst), b: Operand::Imm(1) },
+            );
         }
         Ok(dst)
     }
@@ -285,7 +372,8 @@ impl Draft<'_> {
         let lead = self.threads[0].place;
         let cluster = u.ratio(1u8, 4u8)?;
         let scope = if cluster { Scope::Cluster } else { Scope::Cta };
-        let group: Vec<usize> = (0..self.threads.len()).filter(|&t| lead.includes(scope, &self.threads[t].place)).collect();
+        let group: Vec<usize> =
+            (0..self.threads.len()).filter(|&t| lead.includes(scope, &self.threads[t].place)).collect();
         if group.len() < 2 {
             return Ok(());
         }

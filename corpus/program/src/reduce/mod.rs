@@ -62,9 +62,20 @@ pub fn size(program: &Program) -> Size {
     let f = features(program);
     let places = program.threads.iter().map(|t| {
         let p = &t.place;
-        usize::from(p.host) + usize::from(p.gpu) + usize::from(p.cluster) + usize::from(p.cta) + usize::from(p.warp)
+        usize::from(p.host)
+            + usize::from(p.gpu)
+            + usize::from(p.cluster)
+            + usize::from(p.cta)
+            + usize::from(p.warp)
     });
-    (f.threads, f.memory_events, f.instructions, places.sum(), weaken::weight(program), canon::encode::bytes(program))
+    (
+        f.threads,
+        f.memory_events,
+        f.instructions,
+        places.sum(),
+        weaken::weight(program),
+        canon::encode::bytes(program),
+    )
 }
 
 /// Reduces `program` while `predicate` holds; a program for which it does not hold is returned in canonical form.

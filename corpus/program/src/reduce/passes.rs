@@ -3,8 +3,8 @@
 use super::{Pass, weaken};
 use crate::generate::registers;
 use crate::ir::{
-    AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder, StoreOrder, SymbolId, Term,
-    ThreadId,
+    AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder, StoreOrder,
+    SymbolId, Term, ThreadId,
 };
 
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
@@ -32,7 +32,9 @@ pub(super) const ALL: &[Pass] = &[
 ];
 
 fn drop_thread(program: &Program) -> Candidates<'_> {
-    Box::new((0..program.threads.len()).filter(|_| program.threads.len() > 1).map(|t| without_thread(program, t)))
+    Box::new(
+        (0..program.threads.len()).filter(|_| program.threads.len() > 1).map(|t| without_thread(program, t)),
+    )
 }
 
 fn without_thread(program: &Program, t: usize) -> Program {
@@ -121,7 +123,9 @@ fn drop_conjunct(program: &Program) -> Candidates<'_> {
         };
         (0..count).map(move |k| {
             let mut next = program.clone();
-            let Condition { expr: Expr::And(all) | Expr::Or(all), .. } = &mut next.conditions[c] else { return next };
+            let Condition { expr: Expr::And(all) | Expr::Or(all), .. } = &mut next.conditions[c] else {
+                return next;
+            };
             all.remove(k);
             next
         })
@@ -134,7 +138,8 @@ fn merge_locations(program: &Program) -> Candidates<'_> {
     Box::new(pairs.filter_map(move |(a, b)| {
         let (x, y) = (&program.symbols[a], &program.symbols[b]);
         let (ox, oy) = (&program.objects[x.object.index()], &program.objects[y.object.index()]);
-        let alike = x.object != y.object && (ox.space, ox.bytes) == (oy.space, oy.bytes) && x.proxy == y.proxy;
+        let alike =
+            x.object != y.object && (ox.space, ox.bytes) == (oy.space, oy.bytes) && x.proxy == y.proxy;
         alike.then(|| redirect(program, a, b))
     }))
 }
@@ -167,7 +172,9 @@ fn redirect(program: &Program, from: usize, to: usize) -> Program {
     }
     retain_terms(&mut next, &|term| {
         Some(match term {
-            Term::Mem { symbol, offset, bytes, thread } => Term::Mem { symbol: map(symbol), offset, bytes, thread },
+            Term::Mem { symbol, offset, bytes, thread } => {
+                Term::Mem { symbol: map(symbol), offset, bytes, thread }
+            }
             other => other,
         })
     });
@@ -175,15 +182,19 @@ fn redirect(program: &Program, from: usize, to: usize) -> Program {
 }
 
 fn drop_guard(program: &Program) -> Candidates<'_> {
-    Box::new(places(program).filter(|&(t, at)| {
-        let instr = &program.threads[t].body[at];
-        // An unguarded backward branch never ends.
-        instr.guard.is_some() && !matches!(instr.op, Op::Bra { target } if target <= at)
-    }).map(|(t, at)| {
-        let mut next = program.clone();
-        next.threads[t].body[at].guard = None::<Guard>;
-        next
-    }))
+    Box::new(
+        places(program)
+            .filter(|&(t, at)| {
+                let instr = &program.threads[t].body[at];
+                // An unguarded backward branch never ends.
+                instr.guard.is_some() && !matches!(instr.op, Op::Bra { target } if target <= at)
+            })
+            .map(|(t, at)| {
+                let mut next = program.clone();
+                next.threads[t].body[at].guard = None::<Guard>;
+                next
+            }),
+    )
 }
 
 /// Addresses and stored values that come from registers become the symbol and the constant 1.
@@ -207,14 +218,21 @@ fn drop_dependency(program: &Program) -> Candidates<'_> {
             _ => {}
         }
         if let Op::Store { src, .. } = &thread.body[at].op {
-            found.extend(src.iter().filter_map(|s| if let Operand::Reg(r) = s { Some((*r, Operand::Imm(1))) } else { None }));
+            found
+                .extend(src.iter().filter_map(|s| {
+                    if let Operand::Reg(r) = s { Some((*r, Operand::Imm(1))) } else { None }
+                }));
         }
-        if let Op::Rmw { a: Operand::Reg(r), .. } | Op::Rmw { b: Some(Operand::Reg(r)), .. } = &thread.body[at].op {
+        if let Op::Rmw { a: Operand::Reg(r), .. } | Op::Rmw { b: Some(Operand::Reg(r)), .. } =
+            &thread.body[at].op
+        {
             found.push((*r, Operand::Imm(1)));
         }
         found.into_iter().map(move |(reg, by)| {
             let mut next = program.clone();
-            registers::rewrite(&mut next.threads[t].body[at].op, &mut |r| r, &mut |o| if o == Operand::Reg(reg) { by } else { o });
+            registers::rewrite(&mut next.threads[t].body[at].op, &mut |r| r, &mut |o| {
+                if o == Operand::Reg(reg) { by } else { o }
+            });
             next
         })
     }))
@@ -224,7 +242,9 @@ fn drop_dependency(program: &Program) -> Candidates<'_> {
 fn split_rmw(program: &Program) -> Candidates<'_> {
     Box::new(places(program).flat_map(move |(t, at)| {
         let mut halves = Vec::new();
-        if let Op::Rmw { order, scope, proxy, space, op, ty, dst, addr, a, b, .. } = &program.threads[t].body[at].op {
+        if let Op::Rmw { order, scope, proxy, space, op, ty, dst, addr, a, b, .. } =
+            &program.threads[t].body[at].op
+        {
             let (acquires, releases) = match order {
                 RmwOrder::Relaxed => (false, false),
                 RmwOrder::Acquire => (true, false),
@@ -233,7 +253,14 @@ fn split_rmw(program: &Program) -> Candidates<'_> {
             };
             if let Some(dst) = dst {
                 let order = if acquires { LoadOrder::Acquire(*scope) } else { LoadOrder::Relaxed(*scope) };
-                halves.push(Op::Load { order, proxy: *proxy, space: *space, ty: *ty, dst: vec![*dst], addr: *addr });
+                halves.push(Op::Load {
+                    order,
+                    proxy: *proxy,
+                    space: *space,
+                    ty: *ty,
+                    dst: vec![*dst],
+                    addr: *addr,
+                });
             }
             let order = if releases { StoreOrder::Release(*scope) } else { StoreOrder::Relaxed(*scope) };
             let src = vec![if *op == AtomOp::Cas { b.unwrap_or(*a) } else { *a }];

@@ -106,7 +106,11 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
                     _ => Scope::Sys,
                 };
                 for weaker in [LoadOrder::Weak, LoadOrder::Relaxed(scope), LoadOrder::Acquire(scope)] {
-                    with(&|op| if let Op::Load { order, .. } = op { *order = weaker });
+                    with(&|op| {
+                        if let Op::Load { order, .. } = op {
+                            *order = weaker
+                        }
+                    });
                 }
             }
             Op::Store { order, .. } => {
@@ -115,17 +119,29 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
                     _ => Scope::Sys,
                 };
                 for weaker in [StoreOrder::Weak, StoreOrder::Relaxed(scope), StoreOrder::Release(scope)] {
-                    with(&|op| if let Op::Store { order, .. } = op { *order = weaker });
+                    with(&|op| {
+                        if let Op::Store { order, .. } = op {
+                            *order = weaker
+                        }
+                    });
                 }
             }
             Op::Rmw { .. } => {
                 for weaker in [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release] {
-                    with(&|op| if let Op::Rmw { order, .. } = op { *order = weaker });
+                    with(&|op| {
+                        if let Op::Rmw { order, .. } = op {
+                            *order = weaker
+                        }
+                    });
                 }
             }
             Op::Fence { .. } => {
                 for weaker in [FenceOrder::Acquire, FenceOrder::Release, FenceOrder::AcqRel] {
-                    with(&|op| if let Op::Fence { order, .. } = op { *order = weaker });
+                    with(&|op| {
+                        if let Op::Fence { order, .. } = op {
+                            *order = weaker
+                        }
+                    });
                 }
             }
             _ => {}
@@ -148,15 +164,22 @@ fn scope_mut(op: &mut Op) -> Option<&mut Scope> {
 pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
     let all = [Scope::Gpu, Scope::Sys, Scope::Cta].into_iter().map(|scope| {
         let mut next = program.clone();
-        next.threads.iter_mut().flat_map(|t| &mut t.body).filter_map(|i| scope_mut(&mut i.op)).for_each(|s| *s = scope);
+        next.threads
+            .iter_mut()
+            .flat_map(|t| &mut t.body)
+            .filter_map(|i| scope_mut(&mut i.op))
+            .for_each(|s| *s = scope);
         next
     });
     let each = replace(program, |op| {
-        [Scope::Gpu, Scope::Sys, Scope::Cta].into_iter().filter_map(|scope| {
-            let mut next = op.clone();
-            *scope_mut(&mut next)? = scope;
-            Some(next)
-        }).collect()
+        [Scope::Gpu, Scope::Sys, Scope::Cta]
+            .into_iter()
+            .filter_map(|scope| {
+                let mut next = op.clone();
+                *scope_mut(&mut next)? = scope;
+                Some(next)
+            })
+            .collect()
     });
     Box::new(all.chain(each))
 }
@@ -181,11 +204,13 @@ pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
     let joined = pairs.filter(|(a, b)| a != b).flat_map(move |(a, b)| {
         let (from, to) = (program.threads[a].place, program.threads[b].place);
         // Levels taken over from the other thread, outermost last.
-        [to, Placement { cta: from.cta, ..to }, Placement { cta: from.cta, cluster: from.cluster, ..to }].map(|place| {
-            let mut next = program.clone();
-            next.threads[a].place = Placement { warp: place.warp.saturating_add(1), lane: None, ..place };
-            next
-        })
+        [to, Placement { cta: from.cta, ..to }, Placement { cta: from.cta, cluster: from.cluster, ..to }].map(
+            |place| {
+                let mut next = program.clone();
+                next.threads[a].place = Placement { warp: place.warp.saturating_add(1), lane: None, ..place };
+                next
+            },
+        )
     });
     Box::new(all.chain(joined))
 }
@@ -205,10 +230,19 @@ pub(super) fn shrink_vector(program: &Program) -> Candidates<'_> {
 
 /// The whole program to 32-bit words (one access alone would only make a mixed-size program of it).
 pub(super) fn shrink_type(program: &Program) -> Candidates<'_> {
-    let addresses = program.threads.iter().flat_map(|t| &t.body).any(|i| matches!(i.op, Op::Mov { src: Operand::Address(_), .. }));
+    let addresses = program
+        .threads
+        .iter()
+        .flat_map(|t| &t.body)
+        .any(|i| matches!(i.op, Op::Mov { src: Operand::Address(_), .. }));
     let mut next = program.clone();
     for instr in next.threads.iter_mut().flat_map(|t| &mut t.body) {
-        if let Op::Load { ty, .. } | Op::Store { ty, .. } | Op::Rmw { ty, .. } | Op::Alu { ty, .. } | Op::Setp { ty, .. } = &mut instr.op {
+        if let Op::Load { ty, .. }
+        | Op::Store { ty, .. }
+        | Op::Rmw { ty, .. }
+        | Op::Alu { ty, .. }
+        | Op::Setp { ty, .. } = &mut instr.op
+        {
             *ty = match *ty {
                 Ty::U(_) => Ty::U(32),
                 Ty::S(_) => Ty::S(32),
@@ -248,7 +282,9 @@ pub(super) fn plain_constants(program: &Program) -> Candidates<'_> {
         for value in [0i128, 1] {
             let mut next = op.clone();
             if let Op::Store { src, .. } = &mut next {
-                src.iter_mut().filter(|s| matches!(s, Operand::Imm(_))).for_each(|s| *s = Operand::Imm(value));
+                src.iter_mut()
+                    .filter(|s| matches!(s, Operand::Imm(_)))
+                    .for_each(|s| *s = Operand::Imm(value));
             } else if let Op::Rmw { a: Operand::Imm(a), .. } = &mut next {
                 *a = value;
             }
@@ -283,7 +319,8 @@ pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
 /// Half of an object goes when no access and no condition reaches it; only where all addresses are plain.
 pub(super) fn shrink_object(program: &Program) -> Candidates<'_> {
     let accesses = crate::generate::features::accesses(program);
-    let plain = accesses.iter().all(|a| a.symbol.is_some()) && program.symbols.iter().all(|s| s.multimem.is_empty());
+    let plain =
+        accesses.iter().all(|a| a.symbol.is_some()) && program.symbols.iter().all(|s| s.multimem.is_empty());
     // Conditions are at most 8 bytes wide and start at 0 in what the generator makes; leave the others alone.
     let judged = !program.conditions.is_empty() || program.filter.is_some();
     Box::new((0..program.objects.len()).filter_map(move |o| {

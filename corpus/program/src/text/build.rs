@@ -17,7 +17,8 @@ pub(super) struct ThreadBuilder {
 
 impl ThreadBuilder {
     pub(super) fn new(name: &str, place: Placement) -> Self {
-        let thread = Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
+        let thread =
+            Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
         ThreadBuilder { thread, jumps: Vec::new(), fresh: 0 }
     }
 
@@ -45,7 +46,13 @@ impl ThreadBuilder {
         }
     }
 
-    pub(super) fn push(&mut self, scan: &mut Scan<'_>, line: u32, guard: Option<Guard>, op: Op) -> Parsed<()> {
+    pub(super) fn push(
+        &mut self,
+        scan: &mut Scan<'_>,
+        line: u32,
+        guard: Option<Guard>,
+        op: Op,
+    ) -> Parsed<()> {
         if self.thread.body.len() == INSTRUCTIONS {
             return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} instructions"), None));
         }
@@ -70,7 +77,12 @@ impl ThreadBuilder {
                     [] => "this thread has no labels".to_owned(),
                     _ => format!("its labels are {}", known.join(", ")),
                 };
-                return Err(ParseError::at(source, at, format!("label `{label}` is not in this thread"), Some(hint)));
+                return Err(ParseError::at(
+                    source,
+                    at,
+                    format!("label `{label}` is not in this thread"),
+                    Some(hint),
+                ));
             };
             let target = found.at;
             if let Op::Bra { target: t } = &mut self.thread.body[instr].op {
@@ -107,7 +119,14 @@ impl Builder {
     }
 
     /// A new object and the name that defines it.
-    pub(super) fn object(&mut self, scan: &mut Scan<'_>, name: &str, space: Space, bytes: u32, init: Vec<u8>) -> Parsed<SymbolId> {
+    pub(super) fn object(
+        &mut self,
+        scan: &mut Scan<'_>,
+        name: &str,
+        space: Space,
+        bytes: u32,
+        init: Vec<u8>,
+    ) -> Parsed<SymbolId> {
         if self.program.objects.len() == OBJECTS || self.program.symbols.len() == SYMBOLS {
             return Err(scan.error(format!("a program may have at most {OBJECTS} memory objects"), None));
         }
@@ -122,7 +141,13 @@ impl Builder {
     }
 
     /// Another name: a virtual alias, or the same address through another proxy.
-    pub(super) fn alias(&mut self, scan: &mut Scan<'_>, name: &str, of: SymbolId, proxy: Proxy) -> Parsed<SymbolId> {
+    pub(super) fn alias(
+        &mut self,
+        scan: &mut Scan<'_>,
+        name: &str,
+        of: SymbolId,
+        proxy: Proxy,
+    ) -> Parsed<SymbolId> {
         if self.symbol(name).is_some() {
             return Err(scan.error(format!("`{name}` is declared twice"), None));
         }
@@ -165,14 +190,22 @@ pub(super) struct Connectives {
 pub(super) const CONNECTIVES: Connectives = Connectives { and: &["/\\", "&&"], or: &["\\/", "||"] };
 
 /// Parses a condition; `term` reads a leaf.
-pub(super) fn expr<'a>(scan: &mut Scan<'a>, term: &mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>) -> Parsed<Expr> {
+pub(super) fn expr<'a>(
+    scan: &mut Scan<'a>,
+    term: &mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>,
+) -> Parsed<Expr> {
     let mut nodes = 0;
     disjunction(scan, term, 0, &mut nodes)
 }
 
 type TermReader<'r, 'a> = &'r mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>;
 
-fn disjunction<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: &mut usize) -> Parsed<Expr> {
+fn disjunction<'a>(
+    scan: &mut Scan<'a>,
+    term: TermReader<'_, 'a>,
+    depth: usize,
+    nodes: &mut usize,
+) -> Parsed<Expr> {
     let mut members = vec![conjunction(scan, term, depth, nodes)?];
     while CONNECTIVES.or.iter().any(|o| scan.take(o)) {
         members.push(conjunction(scan, term, depth, nodes)?);
@@ -180,7 +213,12 @@ fn disjunction<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, 
     Ok(if members.len() == 1 { members.remove(0) } else { Expr::Or(members) })
 }
 
-fn conjunction<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: &mut usize) -> Parsed<Expr> {
+fn conjunction<'a>(
+    scan: &mut Scan<'a>,
+    term: TermReader<'_, 'a>,
+    depth: usize,
+    nodes: &mut usize,
+) -> Parsed<Expr> {
     let mut members = vec![atom(scan, term, depth, nodes)?];
     while CONNECTIVES.and.iter().any(|o| scan.take(o)) {
         members.push(atom(scan, term, depth, nodes)?);
@@ -208,8 +246,15 @@ fn atom<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: 
         return Ok(inner);
     }
     let left = term(scan)?;
-    let operators =
-        [("==", CmpOp::Eq), ("!=", CmpOp::Ne), ("<=", CmpOp::Le), (">=", CmpOp::Ge), ("<", CmpOp::Lt), (">", CmpOp::Gt), ("=", CmpOp::Eq)];
+    let operators = [
+        ("==", CmpOp::Eq),
+        ("!=", CmpOp::Ne),
+        ("<=", CmpOp::Le),
+        (">=", CmpOp::Ge),
+        ("<", CmpOp::Lt),
+        (">", CmpOp::Gt),
+        ("=", CmpOp::Eq),
+    ];
     let found = operators.iter().find(|(text, _)| scan.take(text));
     let Some((_, op)) = found else { return Err(scan.expected("a comparison (== != < <= > >=)")) };
     Ok(Expr::Cmp(*op, left, term(scan)?))

@@ -4,9 +4,9 @@
 //! static instance, its second the barrier number (absent: -1 here), its third a count. A branch on two values
 //! becomes `setp` and `@p bra` over a register of its own.
 
+use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
 use super::scan::{Comments, Parsed, Scan, closest};
-use super::ParseError;
 use crate::ir::*;
 
 const TY: Ty = Ty::S(64);
@@ -18,8 +18,9 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
     if !(scan.keyword("PTX") || scan.keyword("ptx")) {
         return Err(scan.expected("`PTX` and a title"));
     }
-    let open = find_brace(source, scan.at)
-        .ok_or_else(|| ParseError::at(source, start, "there is no `{ .. }` with the initial state".into(), None))?;
+    let open = find_brace(source, scan.at).ok_or_else(|| {
+        ParseError::at(source, start, "there is no `{ .. }` with the initial state".into(), None)
+    })?;
     let title = source[scan.at..open].split('"').next().unwrap_or_default();
     let mut builder = Builder::new(title.split_whitespace().next().unwrap_or("litmus"));
     scan.at = open + 1;
@@ -90,7 +91,13 @@ fn init(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Vec<InitialRegiste
             if scan.take("=") {
                 match initial_value(scan, builder)? {
                     Ok(v) => builder.set_initial(symbol, v),
-                    Err(_) => return Err(scan.error_at(at, "memory that holds an address is not supported".into(), None)),
+                    Err(_) => {
+                        return Err(scan.error_at(
+                            at,
+                            "memory that holds an address is not supported".into(),
+                            None,
+                        ));
+                    }
                 }
             }
         }
@@ -259,13 +266,20 @@ fn scope_word(scan: &Scan<'_>, at: usize, word: &str) -> Parsed<Scope> {
         "sys" => Ok(Scope::Sys),
         "cluster" => Ok(Scope::Cluster),
         _ => {
-            let hint = closest(word, &["cta", "cluster", "gpu", "sys"]).map(|w| format!("did you mean `{w}`?"));
+            let hint =
+                closest(word, &["cta", "cluster", "gpu", "sys"]).map(|w| format!("did you mean `{w}`?"));
             Err(scan.error_at(at, format!("`{word}` is not a scope; expected one of cta, gpu, sys"), hint))
         }
     }
 }
 
-fn fence(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, at: usize, parts: &[&str]) -> Parsed<()> {
+fn fence(
+    scan: &mut Scan<'_>,
+    thread: &mut ThreadBuilder,
+    line: u32,
+    at: usize,
+    parts: &[&str],
+) -> Parsed<()> {
     let op = match parts {
         ["fence", "proxy", "alias"] => Op::ProxyFence(vec![ProxyFence::Alias]),
         ["fence", "proxy", name] => {
@@ -281,29 +295,55 @@ fn fence(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, at: usize, 
                 // One-sided fences are newer than the dialect; reading them costs nothing.
                 "acquire" => FenceOrder::Acquire,
                 "release" => FenceOrder::Release,
-                _ => return Err(scan.error_at(at, format!("`{order}` is not a fence; expected acq_rel or sc"), None)),
+                _ => {
+                    return Err(scan.error_at(
+                        at,
+                        format!("`{order}` is not a fence; expected acq_rel or sc"),
+                        None,
+                    ));
+                }
             };
             Op::Fence { order, scope: scope_word(scan, at, scope)? }
         }
-        _ => return Err(scan.error_at(at, "expected `fence.sc.SCOPE`, `fence.acq_rel.SCOPE` or `fence.proxy.NAME`".into(), None)),
+        _ => {
+            return Err(scan.error_at(
+                at,
+                "expected `fence.sc.SCOPE`, `fence.acq_rel.SCOPE` or `fence.proxy.NAME`".into(),
+                None,
+            ));
+        }
     };
     thread.push(scan, line, None, op)
 }
 
-fn barrier(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, at: usize, parts: &[&str]) -> Parsed<()> {
+fn barrier(
+    scan: &mut Scan<'_>,
+    thread: &mut ThreadBuilder,
+    line: u32,
+    at: usize,
+    parts: &[&str],
+) -> Parsed<()> {
     let kind = match parts {
         ["bar", "cta", "sync"] => BarKind::Sync,
         ["bar", "cta", "arrive"] => BarKind::Arrive,
         _ => return Err(scan.error_at(at, "expected `bar.cta.sync` or `bar.cta.arrive`".into(), None)),
     };
     let number = scan.number()?;
-    let instance = u32::try_from(number).map_err(|_| scan.error("a barrier instance is a small number".into(), None))?;
+    let instance =
+        u32::try_from(number).map_err(|_| scan.error("a barrier instance is a small number".into(), None))?;
     let id = if scan.take(",") { value(scan, thread)? } else { Operand::Imm(-1) };
     let count = if scan.take(",") { Some(value(scan, thread)?) } else { None };
     thread.push(scan, line, None, Op::Bar { kind, id, count, instance: Some(instance) })
 }
 
-fn memory(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBuilder, line: u32, at: usize, parts: &[&str]) -> Parsed<()> {
+fn memory(
+    scan: &mut Scan<'_>,
+    builder: &mut Builder,
+    thread: &mut ThreadBuilder,
+    line: u32,
+    at: usize,
+    parts: &[&str],
+) -> Parsed<()> {
     let (stem, proxy) = match parts[0] {
         "ld" | "st" | "atom" | "red" => (parts[0], Proxy::Generic),
         "tld" => ("ld", Proxy::Texture),
@@ -313,7 +353,10 @@ fn memory(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBuilder
         "suatom" => ("atom", Proxy::Surface),
         "sured" => ("red", Proxy::Surface),
         other => {
-            let known = ["ld", "st", "atom", "red", "fence", "bar", "add", "sub", "goto", "beq", "bne", "tld", "suld", "sust"];
+            let known = [
+                "ld", "st", "atom", "red", "fence", "bar", "add", "sub", "goto", "beq", "bne", "tld", "suld",
+                "sust",
+            ];
             let hint = closest(other, &known).map(|w| format!("did you mean `{w}`?"));
             return Err(scan.error_at(at, format!("`{other}` is not an instruction of this dialect"), hint));
         }
@@ -340,7 +383,12 @@ fn memory(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBuilder
             let addr = address(scan, builder)?;
             scan.expect(",")?;
             let src = vec![value(scan, thread)?];
-            thread.push(scan, line, None, Op::Store { order, proxy, space: Space::Generic, ty: TY, addr, src })
+            thread.push(
+                scan,
+                line,
+                None,
+                Op::Store { order, proxy, space: Space::Generic, ty: TY, addr, src },
+            )
         }
         _ => update(scan, builder, thread, line, at, stem == "red", proxy, quals),
     }
@@ -358,7 +406,11 @@ fn update(
     quals: &[&str],
 ) -> Parsed<()> {
     let &[order, scope, op] = quals else {
-        return Err(scan.error_at(at, "expected an order, a scope and an operation, as in `atom.relaxed.gpu.add`".into(), None));
+        return Err(scan.error_at(
+            at,
+            "expected an order, a scope and an operation, as in `atom.relaxed.gpu.add`".into(),
+            None,
+        ));
     };
     let order = match order {
         "relaxed" => RmwOrder::Relaxed,
@@ -502,4 +554,3 @@ pub(super) fn pattern(value: i128) -> Value {
     let bits = value as Value;
     bits & Value::from(u64::MAX)
 }
-

@@ -27,8 +27,13 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
         return Err(scan.expected("a thread such as `d0.b0.t0 { .. }`"));
     }
     if !wanted.is_empty() {
-        let exprs: Vec<Expr> = wanted.into_iter().map(|(t, r, v)| Expr::Cmp(CmpOp::Eq, Term::Reg(t, r), v)).collect();
-        builder.program.filter = Some(if exprs.len() == 1 { exprs.into_iter().next().unwrap_or(Expr::Bool(true)) } else { Expr::And(exprs) });
+        let exprs: Vec<Expr> =
+            wanted.into_iter().map(|(t, r, v)| Expr::Cmp(CmpOp::Eq, Term::Reg(t, r), v)).collect();
+        builder.program.filter = Some(if exprs.len() == 1 {
+            exprs.into_iter().next().unwrap_or(Expr::Bool(true))
+        } else {
+            Expr::And(exprs)
+        });
     }
     while !scan.done() {
         command(&mut scan, &mut builder)?;
@@ -44,7 +49,12 @@ fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
         "texref" => Proxy::Texture,
         "surfref" => Proxy::Surface,
         "constref" => Proxy::Constant,
-        _ => return Err(scan.error(format!("`.{kind}` declares nothing known"), Some("use .global, .shared, .texref or .surfref".into()))),
+        _ => {
+            return Err(scan.error(
+                format!("`.{kind}` declares nothing known"),
+                Some("use .global, .shared, .texref or .surfref".into()),
+            ));
+        }
     };
     let name = scan.word("a name", "")?.to_owned();
     if scan.keyword("physically") || scan.keyword("virtually") {
@@ -70,13 +80,17 @@ type Wanted = (ThreadId, Reg, Term);
 
 fn thread(scan: &mut Scan<'_>, builder: &mut Builder, wanted: &mut Vec<Wanted>) -> Parsed<Thread> {
     let name = scan.word("a thread such as `d0.b0.t0`", ".")?.to_owned();
-    let numbers: Vec<Option<u16>> =
-        name.split('.').zip(["d", "b", "t"]).map(|(part, letter)| part.strip_prefix(letter)?.parse().ok()).collect();
+    let numbers: Vec<Option<u16>> = name
+        .split('.')
+        .zip(["d", "b", "t"])
+        .map(|(part, letter)| part.strip_prefix(letter)?.parse().ok())
+        .collect();
     let [Some(gpu), Some(cta), Some(_)] = numbers[..] else {
         return Err(scan.error(format!("`{name}` does not read `dN.bN.tN`"), None));
     };
     let id = ThreadId(u16::try_from(builder.program.threads.len()).unwrap_or(u16::MAX));
-    let mut thread = ThreadBuilder::new(&name.replace('.', "_"), Placement { gpu, cta, ..Placement::default() });
+    let mut thread =
+        ThreadBuilder::new(&name.replace('.', "_"), Placement { gpu, cta, ..Placement::default() });
     scan.expect("{")?;
     while !scan.take("}") {
         instruction(scan, builder, &mut thread, id, wanted)?;
@@ -94,7 +108,13 @@ fn scope(word: &str) -> Option<Scope> {
     })
 }
 
-fn instruction(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBuilder, id: ThreadId, wanted: &mut Vec<Wanted>) -> Parsed<()> {
+fn instruction(
+    scan: &mut Scan<'_>,
+    builder: &mut Builder,
+    thread: &mut ThreadBuilder,
+    id: ThreadId,
+    wanted: &mut Vec<Wanted>,
+) -> Parsed<()> {
     let line = scan.line();
     let at = scan.at;
     let word = scan.word("an instruction", ".")?;
@@ -117,7 +137,8 @@ fn instruction(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBu
     };
     let at_scope = parts.iter().find_map(|p| scope(p));
     let sem = parts[1..].iter().copied().find(|p| scope(p).is_none() && *p != "add").unwrap_or("weak");
-    let need = |scan: &Scan<'_>| at_scope.ok_or_else(|| bad(scan, "this order needs a scope: cta, gpu or sys"));
+    let need =
+        |scan: &Scan<'_>| at_scope.ok_or_else(|| bad(scan, "this order needs a scope: cta, gpu or sys"));
     let op = match stem {
         "ld" => {
             let order = match sem {
@@ -168,7 +189,19 @@ fn instruction(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBu
                 want(scan, id, dst, wanted)?;
             }
             let (red, scope) = (stem == "red", need(scan)?);
-            Op::Rmw { red, order, scope, proxy, space: Space::Generic, op: AtomOp::Add, ty: TY, dst, addr, a, b: None }
+            Op::Rmw {
+                red,
+                order,
+                scope,
+                proxy,
+                space: Space::Generic,
+                op: AtomOp::Add,
+                ty: TY,
+                dst,
+                addr,
+                a,
+                b: None,
+            }
         }
     };
     thread.push(scan, line, None, op)?;
@@ -233,7 +266,11 @@ fn command(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     let quantifier = match scan.word("permit, check or assert", "")? {
         "permit" | "check" => Quantifier::Exists,
         "assert" => Quantifier::ForAll,
-        other => return Err(scan.error(format!("`{other}` is not a command; expected permit, check or assert"), None)),
+        other => {
+            return Err(
+                scan.error(format!("`{other}` is not a command; expected permit, check or assert"), None)
+            );
+        }
     };
     let asked = expr(scan, &mut |scan: &mut Scan<'_>| term(scan, builder))?;
     if !scan.keyword("as") {

@@ -5,10 +5,10 @@
 mod build;
 pub mod dat3m;
 mod diagnostic;
-mod scan;
 pub mod mixedproxy;
 pub mod native;
 mod print;
+mod scan;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};
 pub use print::{instruction, print};
@@ -48,7 +48,12 @@ impl Format {
 /// Reads a program.
 pub fn parse(source: &str, format: Format) -> Result<Program, ParseError> {
     if source.len() > TEXT_BYTES {
-        return Err(ParseError::at(source, 0, format!("a program text may have at most {TEXT_BYTES} bytes"), None));
+        return Err(ParseError::at(
+            source,
+            0,
+            format!("a program text may have at most {TEXT_BYTES} bytes"),
+            None,
+        ));
     }
     match format {
         Format::Native => native::parse(source),
@@ -61,6 +66,11 @@ pub fn parse(source: &str, format: Format) -> Result<Program, ParseError> {
 pub fn decode(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|e| {
         let good = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
-        ParseError::at(good, good.len(), "this byte is not UTF-8".into(), Some("save the file as UTF-8".into()))
+        ParseError::at(
+            good,
+            good.len(),
+            "this byte is not UTF-8".into(),
+            Some("save the file as UTF-8".into()),
+        )
     })
 }

@@ -70,7 +70,10 @@ fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
         "multimem" => multimem(scan, builder)?,
         other => {
             let known = ["global", "shared", "alias", "texture", "surface", "constant", "multimem"];
-            let hint = closest(other, &known).map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `.{k}`?"));
+            let hint = closest(other, &known).map_or_else(
+                || format!("known are {}", known.join(", ")),
+                |k| format!("did you mean `.{k}`?"),
+            );
             return Err(scan.error_at(at, format!("`.{other}` declares nothing known"), Some(hint)));
         }
     }
@@ -81,7 +84,13 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
     let at = scan.at;
     scan.expect(".")?;
     let word = scan.word("a type such as b32", "")?;
-    let element = parse_type(word).filter(|t| t.bytes() <= 8).ok_or_else(|| scan.error_at(at, format!("`.{word}` is not a type of memory"), Some("use .b8, .b16, .b32 or .b64".into())))?;
+    let element = parse_type(word).filter(|t| t.bytes() <= 8).ok_or_else(|| {
+        scan.error_at(
+            at,
+            format!("`.{word}` is not a type of memory"),
+            Some("use .b8, .b16, .b32 or .b64".into()),
+        )
+    })?;
     let name = scan.word("a name", "")?.to_owned();
     if builder.symbol(&name).is_some() {
         return Err(scan.error(format!("`{name}` is declared twice"), None));
@@ -94,7 +103,9 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
         Some(1)
     };
     let bytes = count.and_then(|c| c.checked_mul(element.bytes())).filter(|b| *b <= OBJECT_BYTES);
-    let bytes = bytes.ok_or_else(|| scan.error_at(at, format!("an object has between 1 and {OBJECT_BYTES} bytes"), None))?;
+    let bytes = bytes.ok_or_else(|| {
+        scan.error_at(at, format!("an object has between 1 and {OBJECT_BYTES} bytes"), None)
+    })?;
     let mut init = Vec::new();
     if scan.take("=") {
         let mut values = Vec::new();
@@ -183,7 +194,8 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
                 "warp" => &mut place.warp,
                 "lane" => {
                     let lane = u8::try_from(n).ok().filter(|l| *l < 32);
-                    place.lane = Some(lane.ok_or_else(|| scan.error_at(at, "a lane is 0 to 31".into(), None))?);
+                    place.lane =
+                        Some(lane.ok_or_else(|| scan.error_at(at, "a lane is 0 to 31".into(), None))?);
                     scan.take(",");
                     continue;
                 }
@@ -193,7 +205,8 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
                     return Err(scan.error_at(at, format!("`{other}` is no part of a placement"), hint));
                 }
             };
-            *field = u16::try_from(n).map_err(|_| scan.error_at(at, format!("{word} {n} is out of range"), None))?;
+            *field = u16::try_from(n)
+                .map_err(|_| scan.error_at(at, format!("{word} {n} is out of range"), None))?;
         }
         scan.take(",");
     }
@@ -340,9 +353,13 @@ impl Reader<'_, '_> {
     }
 
     fn unknown(&self, word: &str) -> Parsed<()> {
-        let mut known = vec!["ld", "st", "atom", "red", "fence", "membar", "bar", "barrier", "bra", "exit", "mov", "setp", "selp", "multimem", "tld", "suld", "sust", "ldc"];
+        let mut known = vec![
+            "ld", "st", "atom", "red", "fence", "membar", "bar", "barrier", "bra", "exit", "mov", "setp",
+            "selp", "multimem", "tld", "suld", "sust", "ldc",
+        ];
         known.extend(ALU_OPS.iter().map(|(w, _)| *w));
-        let hint = closest(word, &known).map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `{k}`?"));
+        let hint = closest(word, &known)
+            .map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `{k}`?"));
         self.fail(format!("`{word}` is not an instruction this reader knows"), Some(hint))
     }
 
@@ -351,7 +368,11 @@ impl Reader<'_, '_> {
         let at = self.scan.at;
         let name = self.scan.word("a register", "")?.to_owned();
         if self.builder.symbol(&name).is_some() {
-            return Err(self.scan.error_at(at, format!("`{name}` is memory, a register is wanted here"), None));
+            return Err(self.scan.error_at(
+                at,
+                format!("`{name}` is memory, a register is wanted here"),
+                None,
+            ));
         }
         self.thread.reg(self.scan, &name)
     }
@@ -401,7 +422,8 @@ impl Reader<'_, '_> {
                 "shared::cluster" => Some(Space::SharedCluster),
                 _ => None,
             };
-            let vector = word.strip_prefix('v').and_then(|n| n.parse().ok()).filter(|n| [2, 4, 8].contains(n));
+            let vector =
+                word.strip_prefix('v').and_then(|n| n.parse().ok()).filter(|n| [2, 4, 8].contains(n));
             if ORDERS.contains(word) {
                 q.order = Some(word);
             } else if *word == "mmio" {
@@ -417,7 +439,20 @@ impl Reader<'_, '_> {
             } else if let Some((_, op)) = ATOM_OPS.iter().find(|(w, _)| w == word) {
                 q.op = Some(*op);
             } else if !matches!(*word, "lo" | "aligned" | "uni" | "noftz" | "nc") || *word == "nc" {
-                let mut known = vec!["cta", "cluster", "gpu", "sys", "global", "shared::cta", "shared::cluster", "mmio", "b32", "u32", "s32", "b64"];
+                let mut known = vec![
+                    "cta",
+                    "cluster",
+                    "gpu",
+                    "sys",
+                    "global",
+                    "shared::cta",
+                    "shared::cluster",
+                    "mmio",
+                    "b32",
+                    "u32",
+                    "s32",
+                    "b64",
+                ];
                 known.extend(ORDERS);
                 let hint = closest(word, &known).map(|k| format!("did you mean `.{k}`?"));
                 return self.fail(format!("`.{word}` is not a qualifier of this instruction"), hint);
@@ -436,7 +471,9 @@ impl Reader<'_, '_> {
     fn scope(&self, q: &Qualifiers<'_>) -> Parsed<Scope> {
         match q.scope {
             Some(scope) => Ok(scope),
-            None => self.fail("this order needs a scope".into(), Some("add .cta, .cluster, .gpu or .sys".into())),
+            None => {
+                self.fail("this order needs a scope".into(), Some("add .cta, .cluster, .gpu or .sys".into()))
+            }
         }
     }
 
@@ -449,8 +486,15 @@ impl Reader<'_, '_> {
             (Some("acquire"), false) => LoadOrder::Acquire(self.scope(q)?),
             (Some("volatile"), false) if no_scope => LoadOrder::Volatile,
             (None | Some("weak"), false) if no_scope => LoadOrder::Weak,
-            (None | Some("weak" | "volatile"), false) => return self.fail("a weak or volatile access takes no scope".into(), None),
-            _ => return self.fail("this is not an order of a load".into(), Some("use .weak, .relaxed, .acquire or .volatile".into())),
+            (None | Some("weak" | "volatile"), false) => {
+                return self.fail("a weak or volatile access takes no scope".into(), None);
+            }
+            _ => {
+                return self.fail(
+                    "this is not an order of a load".into(),
+                    Some("use .weak, .relaxed, .acquire or .volatile".into()),
+                );
+            }
         })
     }
 
@@ -463,8 +507,15 @@ impl Reader<'_, '_> {
             (Some("release"), false) => StoreOrder::Release(self.scope(q)?),
             (Some("volatile"), false) if no_scope => StoreOrder::Volatile,
             (None | Some("weak"), false) if no_scope => StoreOrder::Weak,
-            (None | Some("weak" | "volatile"), false) => return self.fail("a weak or volatile access takes no scope".into(), None),
-            _ => return self.fail("this is not an order of a store".into(), Some("use .weak, .relaxed, .release or .volatile".into())),
+            (None | Some("weak" | "volatile"), false) => {
+                return self.fail("a weak or volatile access takes no scope".into(), None);
+            }
+            _ => {
+                return self.fail(
+                    "this is not an order of a store".into(),
+                    Some("use .weak, .relaxed, .release or .volatile".into()),
+                );
+            }
         })
     }
 
@@ -474,7 +525,9 @@ impl Reader<'_, '_> {
             Some("release") => RmwOrder::Release,
             Some("acquire") if !red => RmwOrder::Acquire,
             Some("acq_rel") if !red => RmwOrder::AcqRel,
-            _ if red => return self.fail("red is relaxed or release".into(), Some("use atom for an acquire".into())),
+            _ if red => {
+                return self.fail("red is relaxed or release".into(), Some("use atom for an acquire".into()));
+            }
             _ => return self.fail("this is not an order of atom".into(), None),
         })
     }
@@ -508,8 +561,14 @@ impl Reader<'_, '_> {
 
     fn update(&mut self, proxy: Proxy, red: bool, words: &[&str]) -> Parsed<()> {
         let q = self.qualifiers(words)?;
-        let (order, ty, space) = (self.rmw_order(&q, red && q.order != Some("acquire") && q.order != Some("acq_rel"))?, self.ty(&q)?, q.space.unwrap_or(Space::Generic));
-        let Some(op) = q.op else { return self.fail("this instruction needs an operation such as `.add`".into(), None) };
+        let (order, ty, space) = (
+            self.rmw_order(&q, red && q.order != Some("acquire") && q.order != Some("acq_rel"))?,
+            self.ty(&q)?,
+            q.space.unwrap_or(Space::Generic),
+        );
+        let Some(op) = q.op else {
+            return self.fail("this instruction needs an operation such as `.add`".into(), None);
+        };
         let dst = if red {
             None
         } else {
@@ -539,7 +598,9 @@ impl Reader<'_, '_> {
         match *kind {
             "ld_reduce" => {
                 let order = self.load_order(&q)?;
-                let Some(op) = q.op else { return self.fail("ld_reduce needs an operation such as `.add`".into(), None) };
+                let Some(op) = q.op else {
+                    return self.fail("ld_reduce needs an operation such as `.add`".into(), None);
+                };
                 let dst = self.reg()?;
                 self.scan.expect(",")?;
                 let addr = self.address()?;
@@ -554,7 +615,9 @@ impl Reader<'_, '_> {
             }
             "red" => {
                 let order = self.rmw_order(&q, true)?;
-                let Some(op) = q.op else { return self.fail("red needs an operation such as `.add`".into(), None) };
+                let Some(op) = q.op else {
+                    return self.fail("red needs an operation such as `.add`".into(), None);
+                };
                 let scope = q.scope.unwrap_or(Scope::Gpu);
                 let addr = self.address()?;
                 self.scan.expect(",")?;
@@ -576,11 +639,19 @@ impl Reader<'_, '_> {
                     "constant" => ProxyFence::Of(Proxy::Constant),
                     "async" => ProxyFence::Of(Proxy::Async),
                     "tensormap" => ProxyFence::Of(Proxy::Tensormap),
-                    other => return self.fail(format!("`fence.proxy.{other}` is not known"), Some("known are alias, texture, surface, constant, async".into())),
+                    other => {
+                        return self.fail(
+                            format!("`fence.proxy.{other}` is not known"),
+                            Some("known are alias, texture, surface, constant, async".into()),
+                        );
+                    }
                 });
             }
             if out.is_empty() {
-                return self.fail("fence.proxy needs a proxy".into(), Some("for example `fence.proxy.alias`".into()));
+                return self.fail(
+                    "fence.proxy needs a proxy".into(),
+                    Some("for example `fence.proxy.alias`".into()),
+                );
             }
             return self.push(Op::ProxyFence(out));
         }
@@ -593,7 +664,8 @@ impl Reader<'_, '_> {
                 ("acquire", _) => order = FenceOrder::Acquire,
                 ("release", _) => order = FenceOrder::Release,
                 (other, _) => {
-                    let known = ["sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy"];
+                    let known =
+                        ["sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy"];
                     let hint = closest(other, &known).map(|k| format!("did you mean `.{k}`?"));
                     return self.fail(format!("`.{other}` is not a qualifier of fence"), hint);
                 }
@@ -601,7 +673,9 @@ impl Reader<'_, '_> {
         }
         match scope {
             Some(scope) => self.push(Op::Fence { order, scope }),
-            None => self.fail("a fence needs a scope".into(), Some("add .cta, .cluster, .gpu or .sys".into())),
+            None => {
+                self.fail("a fence needs a scope".into(), Some("add .cta, .cluster, .gpu or .sys".into()))
+            }
         }
     }
 
@@ -659,7 +733,9 @@ impl Reader<'_, '_> {
             negated = self.scan.take("!");
             second = self.operand()?;
         }
-        let Operand::Reg(reg) = second else { return self.fail("the last operand of bar.red is a predicate".into(), None) };
+        let Operand::Reg(reg) = second else {
+            return self.fail("the last operand of bar.red is a predicate".into(), None);
+        };
         let kind = BarKind::Red { op, dst, pred: Guard { reg, negated } };
         self.push(Op::Bar { kind, id, count, instance })
     }
@@ -689,7 +765,9 @@ impl Reader<'_, '_> {
 
     fn setp(&mut self, words: &[&str]) -> Parsed<()> {
         let op = words.first().and_then(|w| CMP_OPS.iter().find(|(name, _)| name == w));
-        let Some((_, op)) = op else { return self.fail("setp needs a comparison".into(), Some("one of eq, ne, lt, le, gt, ge".into())) };
+        let Some((_, op)) = op else {
+            return self.fail("setp needs a comparison".into(), Some("one of eq, ne, lt, le, gt, ge".into()));
+        };
         let ty = self.only_type(&words[1..])?;
         let dst = self.reg()?;
         self.scan.expect(",")?;
@@ -755,7 +833,9 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
     let mut owner = None;
     if scan.take(":") {
         let found = builder.program.threads.iter().position(|t| t.name == name);
-        let Some(t) = found else { return Err(scan.error_at(at, format!("there is no thread `{name}`"), None)) };
+        let Some(t) = found else {
+            return Err(scan.error_at(at, format!("there is no thread `{name}`"), None));
+        };
         owner = Some(ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
         name = scan.word("a register or a name", "")?;
         if !bracket {
@@ -765,14 +845,22 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
                 let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
                 return Err(scan.error_at(at, format!("this thread has no register `{name}`"), hint));
             };
-            return Ok(Term::Reg(ThreadId(u16::try_from(t).unwrap_or(u16::MAX)), Reg(u16::try_from(r).unwrap_or(u16::MAX))));
+            return Ok(Term::Reg(
+                ThreadId(u16::try_from(t).unwrap_or(u16::MAX)),
+                Reg(u16::try_from(r).unwrap_or(u16::MAX)),
+            ));
         }
     }
     let Some(symbol) = builder.symbol(name) else {
-        return Err(scan.error_at(at, format!("`{name}` is not declared"), Some("registers are written `P0:r1`".into())));
+        return Err(scan.error_at(
+            at,
+            format!("`{name}` is not declared"),
+            Some("registers are written `P0:r1`".into()),
+        ));
     };
     let object = &builder.program.objects[builder.program.symbols[symbol.index()].object.index()];
-    let offset = if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
+    let offset =
+        if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
     let mut bytes = u8::try_from(object.bytes.min(8)).unwrap_or(8);
     if bracket {
         scan.expect("]")?;
@@ -782,7 +870,11 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
                 16 => 2,
                 32 => 4,
                 64 => 8,
-                n => return Err(scan.error(format!("memory is compared in 8, 16, 32 or 64 bits, not {n}"), None)),
+                n => {
+                    return Err(
+                        scan.error(format!("memory is compared in 8, 16, 32 or 64 bits, not {n}"), None)
+                    );
+                }
             };
         }
     }

@@ -32,7 +32,11 @@ pub fn print(program: &Program) -> String {
 fn declaration(out: &mut String, program: &Program, i: usize, symbol: &Symbol) {
     let object = &program.objects[symbol.object.index()];
     let base = |virt: SymbolId| &program.symbols[virt.index()].name;
-    if symbol.name == object.name && symbol.proxy == Proxy::Generic && symbol.virt.index() == i && symbol.multimem.is_empty() {
+    if symbol.name == object.name
+        && symbol.proxy == Proxy::Generic
+        && symbol.virt.index() == i
+        && symbol.multimem.is_empty()
+    {
         let space = if object.space == Space::SharedCta { ".shared" } else { ".global" };
         let zero = object.init.iter().all(|b| *b == 0);
         if matches!(object.bytes, 1 | 2 | 4 | 8) {
@@ -46,7 +50,10 @@ fn declaration(out: &mut String, program: &Program, i: usize, symbol: &Symbol) {
             let _ = writeln!(out, "{space} .b8 {}[{}]{init};", symbol.name, object.bytes);
         }
     } else if !symbol.multimem.is_empty() {
-        let names: Vec<&str> = std::iter::once(&symbol.object).chain(&symbol.multimem).map(|o| program.objects[o.index()].name.as_str()).collect();
+        let names: Vec<&str> = std::iter::once(&symbol.object)
+            .chain(&symbol.multimem)
+            .map(|o| program.objects[o.index()].name.as_str())
+            .collect();
         let _ = writeln!(out, ".multimem {} = {};", symbol.name, names.join(", "));
     } else {
         let (word, of) = match symbol.proxy {
@@ -102,7 +109,9 @@ fn placement(place: &Placement) -> String {
 /// One instruction as PTX.
 pub fn instruction(program: &Program, thread: &Thread, instr: &Instr) -> String {
     let p = Printer { program, thread };
-    let guard = instr.guard.map_or(String::new(), |g| format!("@{}{} ", if g.negated { "!" } else { "" }, p.reg(g.reg)));
+    let guard = instr
+        .guard
+        .map_or(String::new(), |g| format!("@{}{} ", if g.negated { "!" } else { "" }, p.reg(g.reg)));
     format!("{guard}{}", p.op(&instr.op))
 }
 
@@ -201,8 +210,14 @@ pub(super) const ALU_OPS: [(&str, AluOp); 12] = [
     ("max", AluOp::Max),
 ];
 
-pub(super) const CMP_OPS: [(&str, CmpOp); 6] =
-    [("eq", CmpOp::Eq), ("ne", CmpOp::Ne), ("lt", CmpOp::Lt), ("le", CmpOp::Le), ("gt", CmpOp::Gt), ("ge", CmpOp::Ge)];
+pub(super) const CMP_OPS: [(&str, CmpOp); 6] = [
+    ("eq", CmpOp::Eq),
+    ("ne", CmpOp::Ne),
+    ("lt", CmpOp::Lt),
+    ("le", CmpOp::Le),
+    ("gt", CmpOp::Gt),
+    ("ge", CmpOp::Ge),
+];
 
 fn word<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
     table.iter().find(|(_, v)| v == value).map_or("", |(w, _)| w)
@@ -241,22 +256,42 @@ impl Printer<'_> {
 
     fn vector<T: Copy>(&self, items: &[T], show: impl Fn(T) -> String) -> (String, String) {
         let all: Vec<String> = items.iter().map(|i| show(*i)).collect();
-        if all.len() == 1 { (String::new(), all[0].clone()) } else { (format!(".v{}", all.len()), format!("{{{}}}", all.join(", "))) }
+        if all.len() == 1 {
+            (String::new(), all[0].clone())
+        } else {
+            (format!(".v{}", all.len()), format!("{{{}}}", all.join(", ")))
+        }
     }
 
     fn op(&self, op: &Op) -> String {
         match op {
-            Op::Mov { ty: t, dst, src } => format!("mov{} {}, {}", ty(*t), self.reg(*dst), self.operand(*src)),
+            Op::Mov { ty: t, dst, src } => {
+                format!("mov{} {}, {}", ty(*t), self.reg(*dst), self.operand(*src))
+            }
             Op::Alu { op, ty: t, dst, a, b } => {
                 let lo = if *op == AluOp::Mul { ".lo" } else { "" };
                 let name = word(&ALU_OPS, op);
                 format!("{name}{lo}{} {}, {}, {}", ty(*t), self.reg(*dst), self.operand(*a), self.operand(*b))
             }
             Op::Setp { op, ty: t, dst, a, b } => {
-                format!("setp.{}{} {}, {}, {}", word(&CMP_OPS, op), ty(*t), self.reg(*dst), self.operand(*a), self.operand(*b))
+                format!(
+                    "setp.{}{} {}, {}, {}",
+                    word(&CMP_OPS, op),
+                    ty(*t),
+                    self.reg(*dst),
+                    self.operand(*a),
+                    self.operand(*b)
+                )
             }
             Op::Selp { ty: t, dst, a, b, p } => {
-                format!("selp{} {}, {}, {}, {}", ty(*t), self.reg(*dst), self.operand(*a), self.operand(*b), self.reg(*p))
+                format!(
+                    "selp{} {}, {}, {}, {}",
+                    ty(*t),
+                    self.reg(*dst),
+                    self.operand(*a),
+                    self.operand(*b),
+                    self.reg(*p)
+                )
             }
             Op::Bra { target } => {
                 let label = self.thread.labels.iter().find(|l| l.at == *target);
@@ -284,7 +319,9 @@ impl Printer<'_> {
                 };
                 format!("fence.proxy{}", kinds.iter().map(name).collect::<String>())
             }
-            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => self.barrier(op),
+            Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
+                self.barrier(op)
+            }
             _ => self.memory(op),
         }
     }
@@ -305,11 +342,17 @@ impl Printer<'_> {
                             BarRed::Or => ("or", "pred"),
                         };
                         let not = if pred.negated { "!" } else { "" };
-                        format!("bar{instance}.red.{op}.{ty} {}, {id}{count}, {not}{}", self.reg(*dst), self.reg(pred.reg))
+                        format!(
+                            "bar{instance}.red.{op}.{ty} {}, {id}{count}, {not}{}",
+                            self.reg(*dst),
+                            self.reg(pred.reg)
+                        )
                     }
                 }
             }
-            Op::ClusterArrive { relaxed } => format!("barrier.cluster.arrive{}", if *relaxed { ".relaxed" } else { "" }),
+            Op::ClusterArrive { relaxed } => {
+                format!("barrier.cluster.arrive{}", if *relaxed { ".relaxed" } else { "" })
+            }
             Op::ClusterWait => "barrier.cluster.wait".into(),
             Op::WarpSync { mask } => format!("bar.warp.sync {}", self.operand(*mask)),
             _ => String::new(),
@@ -320,25 +363,57 @@ impl Printer<'_> {
         match op {
             Op::Load { order, proxy, space: s, ty: t, dst, addr } => {
                 let (v, dst) = self.vector(dst, |r| self.reg(r).to_owned());
-                format!("{}{}{}{v}{} {dst}, {}", stem(*proxy, "ld"), load_order(*order), space(*s), ty(*t), self.address(addr))
+                format!(
+                    "{}{}{}{v}{} {dst}, {}",
+                    stem(*proxy, "ld"),
+                    load_order(*order),
+                    space(*s),
+                    ty(*t),
+                    self.address(addr)
+                )
             }
             Op::Store { order, proxy, space: s, ty: t, addr, src } => {
                 let (v, src) = self.vector(src, |o| self.operand(o));
-                format!("{}{}{}{v}{} {}, {src}", stem(*proxy, "st"), store_order(*order), space(*s), ty(*t), self.address(addr))
+                format!(
+                    "{}{}{}{v}{} {}, {src}",
+                    stem(*proxy, "st"),
+                    store_order(*order),
+                    space(*s),
+                    ty(*t),
+                    self.address(addr)
+                )
             }
             Op::Rmw { red, order, scope: sc, proxy, space: s, op, ty: t, dst, addr, a, b } => {
                 let name = stem(*proxy, if *red { "red" } else { "atom" });
                 let dst = dst.map_or(String::new(), |d| format!("{}, ", self.reg(d)));
                 let dst = if !red && dst.is_empty() { "_, ".to_owned() } else { dst };
                 let b = b.map_or(String::new(), |b| format!(", {}", self.operand(b)));
-                let (order, scope, space, op, t) = (rmw_order(*order), scope(*sc), space(*s), word(&ATOM_OPS, op), ty(*t));
-                format!("{name}{order}.{scope}{space}.{op}{t} {dst}{}, {}{b}", self.address(addr), self.operand(*a))
+                let (order, scope, space, op, t) =
+                    (rmw_order(*order), scope(*sc), space(*s), word(&ATOM_OPS, op), ty(*t));
+                format!(
+                    "{name}{order}.{scope}{space}.{op}{t} {dst}{}, {}{b}",
+                    self.address(addr),
+                    self.operand(*a)
+                )
             }
             Op::MultimemLoad { order, op, ty: t, dst, addr } => {
-                format!("multimem.ld_reduce{}.{}{} {}, {}", load_order(*order), word(&ATOM_OPS, op), ty(*t), self.reg(*dst), self.address(addr))
+                format!(
+                    "multimem.ld_reduce{}.{}{} {}, {}",
+                    load_order(*order),
+                    word(&ATOM_OPS, op),
+                    ty(*t),
+                    self.reg(*dst),
+                    self.address(addr)
+                )
             }
             Op::MultimemStore { order, ty: t, addr, src } => {
-                format!("multimem.st{}{} {}, {}", store_order(*order), ty(*t), self.address(addr), self.operand(*src))
+                format!(
+                    "multimem.st{}{} {}, {}",
+                    store_order(*order),
+                    ty(*t),
+                    self.address(addr),
+                    self.operand(*src)
+                )
             }
             Op::MultimemRed { order, scope: sc, op, ty: t, addr, src } => {
                 let (order, scope, op, t) = (rmw_order(*order), scope(*sc), word(&ATOM_OPS, op), ty(*t));

@@ -42,7 +42,8 @@ impl<'a> Scan<'a> {
                 _ => return trimmed,
             };
             let skip = open.len().min(trimmed.len());
-            let end = trimmed[skip.min(1)..].find(close).map_or(trimmed.len(), |i| i + skip.min(1) + close.len());
+            let end =
+                trimmed[skip.min(1)..].find(close).map_or(trimmed.len(), |i| i + skip.min(1) + close.len());
             self.at += end;
         }
     }

@@ -59,16 +59,16 @@ impl<'m> Judge<'m> {
     pub(super) fn new(model: &'m Model) -> Self {
         let nodes = model.nodes();
         let mut judge = Judge { model, level: vec![FIXED; nodes.len()], open: vec![false; nodes.len()] };
-        for i in 0..nodes.len() {
-            let below: Vec<NodeId> = judge.operands(nodes[i]);
+        for (i, node) in nodes.iter().enumerate() {
+            let below: Vec<NodeId> = judge.operands(*node);
             let deepest = below.iter().map(|o| judge.level[o.index()]).max().unwrap_or(FIXED);
-            judge.level[i] = match nodes[i] {
+            judge.level[i] = match *node {
                 Node::Relation(rels::CO | rels::FR | rels::TORN) => COHERENCE,
                 Node::Relation(rels::SYNC_FENCE) => FENCES,
                 Node::Relation(r) if r >= moire_cat::vocabulary::FIRST_DYNAMIC => READS,
                 _ => deepest,
             };
-            judge.open[i] = match nodes[i] {
+            judge.open[i] = match *node {
                 Node::Variable { .. } => true,
                 Node::Fixpoint { .. } => false,
                 _ => below.iter().any(|o| judge.open[o.index()]),
@@ -83,7 +83,11 @@ impl<'m> Judge<'m> {
 
     fn operands(&self, node: Node) -> Vec<NodeId> {
         match node {
-            Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => vec![a, b],
+            Node::Union(a, b)
+            | Node::Inter(a, b)
+            | Node::Diff(a, b)
+            | Node::Seq(a, b)
+            | Node::Cross(a, b) => vec![a, b],
             Node::Complement(a)
             | Node::Inverse(a)
             | Node::Plus(a)
@@ -93,7 +97,11 @@ impl<'m> Judge<'m> {
             | Node::Domain(a)
             | Node::Range(a) => vec![a],
             Node::Fixpoint { group, .. } => self.model.groups()[group as usize].clone(),
-            Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => vec![],
+            Node::Set(_)
+            | Node::Relation(_)
+            | Node::EmptySet
+            | Node::EmptyRelation
+            | Node::Variable { .. } => vec![],
         }
     }
 
@@ -101,7 +109,10 @@ impl<'m> Judge<'m> {
     pub(super) fn fixed(&self, graph: &Graph) -> Constants {
         let mut known: Known = vec![None; self.level.len()];
         for i in 0..self.level.len() {
-            if self.level[i] == FIXED && !self.open[i] && !matches!(self.model.nodes()[i], Node::Variable { .. }) {
+            if self.level[i] == FIXED
+                && !self.open[i]
+                && !matches!(self.model.nodes()[i], Node::Variable { .. })
+            {
                 self.value_at(graph, &mut known, i);
             }
         }
@@ -109,7 +120,12 @@ impl<'m> Judge<'m> {
     }
 
     /// Every consistent choice of fence order and coherence, distinct coherences only. `tried` counts them all.
-    pub(super) fn executions(&self, graph: &mut Graph, constants: &Constants, tried: &mut u64) -> Vec<Execution> {
+    pub(super) fn executions(
+        &self,
+        graph: &mut Graph,
+        constants: &Constants,
+        tried: &mut u64,
+    ) -> Vec<Execution> {
         let mut found: BTreeMap<Pairs, Execution> = BTreeMap::new();
         let mut known = constants.0.clone();
         if !self.hold(graph, &mut known, |level| level <= READS) {
@@ -146,8 +162,7 @@ impl<'m> Judge<'m> {
                 wanted = wanted.or(&self.relation(graph, known, check));
             }
         }
-        let pairs: Vec<(usize, usize)> =
-            wanted.or(&wanted.inverse()).iter().filter(|(a, b)| a < b).collect();
+        let pairs: Vec<(usize, usize)> = wanted.or(&wanted.inverse()).iter().filter(|(a, b)| a < b).collect();
         let mut orders = vec![Pairs::none(graph.n)];
         for (a, b) in pairs {
             let mut longer = Vec::new();
@@ -245,7 +260,8 @@ impl<'m> Judge<'m> {
         self.set_coherence(graph, known, &co);
         if self.hold(graph, known, |level| level == COHERENCE) {
             let flags = self.flags(graph, known);
-            let execution = found.entry(co.clone()).or_insert_with(|| Execution { co, flags: BTreeMap::new() });
+            let execution =
+                found.entry(co.clone()).or_insert_with(|| Execution { co, flags: BTreeMap::new() });
             for (flag, pairs) in flags {
                 execution.flags.entry(flag).or_default().extend(pairs);
             }
@@ -260,7 +276,11 @@ impl<'m> Judge<'m> {
         for &(read, cell, source) in &graph.reads {
             fr.0[read] |= co.0[source] & graph.writers[cell];
             for &(other, second, older) in &graph.reads {
-                if other == read && older != source && graph.writers[second] & one(source) != 0 && co.has(older, source) {
+                if other == read
+                    && older != source
+                    && graph.writers[second] & one(source) != 0
+                    && co.has(older, source)
+                {
                     torn.add(read, source);
                 }
             }
@@ -379,7 +399,14 @@ impl<'m> Judge<'m> {
         }
     }
 
-    fn both(&self, graph: &Graph, known: &mut Known, a: NodeId, b: NodeId, f: fn(Events, Events) -> Events) -> Value {
+    fn both(
+        &self,
+        graph: &Graph,
+        known: &mut Known,
+        a: NodeId,
+        b: NodeId,
+        f: fn(Events, Events) -> Events,
+    ) -> Value {
         match (self.value(graph, known, a), self.value(graph, known, b)) {
             (Value::Set(a), Value::Set(b)) => Value::Set(f(a, b)),
             (Value::Relation(a), Value::Relation(b)) => Value::Relation(a.with(&b, f)),

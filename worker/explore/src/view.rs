@@ -1,0 +1,232 @@
+//! What a visitor sees of a finished execution, and what the interpreter sees of a thread.
+
+use crate::event::Kind;
+use crate::explorer::LeafView;
+use crate::interp::{Gate, TraceEnd, View as Reads, run};
+use crate::leaf::*;
+use crate::state::{State, ThreadState};
+use moire_cat::bits::{self, Row};
+use moire_cat::vocabulary::rels;
+use moire_program::ir::*;
+use std::collections::BTreeSet;
+
+/// What the interpreter may ask about one thread.
+pub(crate) struct ThreadView<'s, 'a, const W: usize> {
+    pub(crate) state: &'s State<'a, W>,
+    pub(crate) thread: usize,
+}
+
+impl<const W: usize> ThreadView<'_, '_, W> {
+    fn id(&self, index: u16) -> Option<usize> {
+        self.state.threads[self.thread].ids.get(index as usize).copied().flatten().map(usize::from)
+    }
+}
+
+impl<const W: usize> Reads for ThreadView<'_, '_, W> {
+    fn read(&self, index: u16) -> Option<Value> {
+        let id = self.id(index)?;
+        let access = self.state.events[id].emitted.access?;
+        let mut value = 0;
+        for (slot, source) in self.state.sources[id].iter().enumerate() {
+            let cell = access.cell as usize + slot;
+            let shift = 8 * (self.state.layout.cells[cell].offset - access.offset);
+            value |= self.state.cell_value((*source)? as usize, cell) << shift;
+        }
+        Some(value)
+    }
+
+    fn passed(&self, index: u16) -> Option<Value> {
+        let id = self.id(index)?;
+        (self.state.phases[id].is_some() && self.state.complete(id)).then(|| self.state.reduction(id))
+    }
+
+    fn gate(&self, index: u16) -> Gate {
+        let known = self.state.threads[self.thread].gates.iter().find(|g| g.0 == index);
+        known.map_or(Gate::Closed, |g| g.1)
+    }
+}
+
+/// A view with one gate opened and one read answered, to see where that leads.
+pub(crate) struct Trial<'s, 'a, const W: usize> {
+    pub(crate) inner: ThreadView<'s, 'a, W>,
+    pub(crate) gate: u16,
+    pub(crate) given: Option<(u16, Value)>,
+}
+
+impl<const W: usize> Reads for Trial<'_, '_, W> {
+    fn read(&self, index: u16) -> Option<Value> {
+        self.given.filter(|g| g.0 == index).map(|g| g.1).or_else(|| self.inner.read(index))
+    }
+
+    fn passed(&self, index: u16) -> Option<Value> {
+        self.inner.passed(index)
+    }
+
+    fn gate(&self, index: u16) -> Gate {
+        if index == self.gate { Gate::Open } else { self.inner.gate(index) }
+    }
+}
+
+/// A finished execution as shown to a visitor.
+pub(crate) struct View<'s, 'a, 'p, const W: usize> {
+    pub(crate) state: &'s State<'a, W>,
+    pub(crate) co: Vec<Row<W>>,
+    pub(crate) fence: Vec<Row<W>>,
+    pub(crate) flags: BTreeSet<String>,
+    pub(crate) kind: LeafKind,
+    pub(crate) limit: usize,
+    pub(crate) path: &'p [u32],
+    /// Set when `limit` cut the final states.
+    pub(crate) cut: bool,
+}
+
+impl<const W: usize> View<'_, '_, '_, W> {
+    fn key(&self) -> LeafKey {
+        let s = self.state;
+        let end = |t: &ThreadState| match t.trace.end {
+            TraceEnd::Barrier(i) => End::Barrier(i),
+            TraceEnd::Gate(i) | TraceEnd::Stuck(i) => End::Spin(i),
+            _ => End::Done,
+        };
+        let mut key = LeafKey { ends: s.threads.iter().map(end).collect(), ..LeafKey::default() };
+        for &(read, cell, write) in &s.inputs.cells.reads {
+            let c = s.layout.cells[cell as usize];
+            key.rf.push((
+                s.reference(read as usize),
+                c.instance,
+                c.offset,
+                c.bytes,
+                s.reference(write as usize),
+            ));
+        }
+        let writes =
+            || (0..s.events.len()).filter(|e| s.events[*e].is_write() && s.events[*e].thread.is_some());
+        for a in writes() {
+            for b in writes().filter(|b| bits::has(&self.co[a], *b)) {
+                let overlap = s.events[a]
+                    .emitted
+                    .access
+                    .zip(s.events[b].emitted.access)
+                    .is_some_and(|(x, y)| x.overlaps(&y));
+                if overlap {
+                    key.co.push((s.reference(a), s.reference(b)));
+                }
+            }
+        }
+        key.phases = (0..s.events.len()).filter_map(|e| s.phases[e].map(|p| (s.reference(e), p))).collect();
+        key.normalise()
+    }
+
+    fn final_states(&mut self) -> Vec<FinalState> {
+        let s = self.state;
+        let regs: Vec<Vec<Value>> = (0..s.threads.len())
+            .map(|thread| {
+                let flow = &s.threads[thread].flow;
+                let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
+                let trace = run(s.program, &s.layout, flow, id, s.front, &ThreadView { state: s, thread });
+                trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect()
+            })
+            .collect();
+        let mut memories: Vec<Vec<Vec<u8>>> = vec![s.initial.iter().map(|b| b.to_vec()).collect()];
+        for (c, cell) in s.layout.cells.iter().enumerate() {
+            let writers = s.inputs.cells.writers[c];
+            let last: Vec<usize> =
+                bits::iter(&writers).filter(|w| bits::is_empty(&bits::and(&self.co[*w], &writers))).collect();
+            if last.len() == 1 && s.events[last[0]].thread.is_none() {
+                continue;
+            }
+            let values: BTreeSet<Value> = last.iter().map(|w| s.cell_value(*w, c)).collect();
+            if memories.len() * values.len() > self.limit {
+                self.cut = true;
+                continue;
+            }
+            let write = |memory: &Vec<Vec<u8>>, value: Value| {
+                let mut memory = memory.clone();
+                let at = cell.offset as usize;
+                for i in 0..cell.bytes as usize {
+                    #[allow(clippy::cast_possible_truncation, reason = "one byte is wanted")]
+                    let byte = (value >> (8 * i)) as u8;
+                    memory[cell.instance as usize][at + i] = byte;
+                }
+                memory
+            };
+            memories = memories
+                .iter()
+                .flat_map(|m| values.iter().map(|v| write(m, *v)).collect::<Vec<_>>())
+                .collect();
+        }
+        memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory }).collect()
+    }
+}
+
+impl<const W: usize> LeafView for View<'_, '_, '_, W> {
+    fn kind(&self) -> LeafKind {
+        self.kind
+    }
+
+    fn states(&mut self) -> Vec<FinalState> {
+        if self.kind == LeafKind::Blocked { Vec::new() } else { self.final_states() }
+    }
+
+    fn flags(&self) -> &BTreeSet<String> {
+        &self.flags
+    }
+
+    fn facts(&mut self) -> LeafFacts {
+        let observed = observed_registers(self.state.program);
+        let outcomes = self.states().iter().map(|f| f.outcome(&observed)).collect();
+        LeafFacts { key: self.key(), kind: self.kind, outcomes, flags: self.flags.clone() }
+    }
+
+    fn witness(&mut self) -> Witness {
+        let s = self.state;
+        let mut out = Witness::default();
+        let value = |e: usize| match s.events[e].emitted.kind {
+            Kind::Read => {
+                let thread = s.events[e].thread.unwrap_or(0) as usize;
+                ThreadView { state: s, thread }.read(s.events[e].emitted.index)
+            }
+            Kind::Write => s.current(e).and_then(|c| c.value),
+            _ => None,
+        };
+        for (e, event) in s.events.iter().enumerate() {
+            let object = event.emitted.access.map(|a| s.layout.instances[a.instance as usize].object);
+            out.events.push(WitnessEvent {
+                event: s.reference(e),
+                line: event.emitted.line,
+                kind: match event.emitted.kind {
+                    Kind::Read => "R",
+                    Kind::Write if event.thread.is_none() => "init",
+                    Kind::Write => "W",
+                    Kind::Fence => "F",
+                    Kind::Barrier(_) => "B",
+                }
+                .into(),
+                location: object.map(|o| {
+                    let offset = event.emitted.access.map_or(0, |a| a.offset);
+                    let name = &s.program.objects[o.index()].name;
+                    if offset == 0 { name.clone() } else { format!("{name}+{offset}") }
+                }),
+                value: value(e).map(|v| u64::try_from(v).unwrap_or(u64::MAX)),
+            });
+        }
+        let n = s.events.len();
+        let mut edges = |name: &str, rows: &[Row<W>]| {
+            for (i, row) in rows.iter().enumerate().take(n) {
+                out.edges.extend(bits::iter(row).filter(|j| *j < n).map(|j| (name.to_owned(), i, j)));
+            }
+        };
+        edges("rf", &s.inputs.rels[rels::RF]);
+        let co: Vec<Row<W>> =
+            (0..n).map(|i| if s.events[i].thread.is_some() { self.co[i] } else { bits::empty() }).collect();
+        edges("co", &co);
+        edges("rmw", &s.inputs.rels[rels::RMW]);
+        edges("syncbar", &s.inputs.rels[rels::SYNCBAR]);
+        edges("sync_fence", &self.fence);
+        out
+    }
+
+    fn path(&self) -> &[u32] {
+        self.path
+    }
+}
