@@ -17,6 +17,23 @@ pub(crate) enum Command {
     Check(Check),
     /// Run every program of a folder that has an expectation
     Test(Test),
+    /// Run a campaign in this process: make programs, ask every oracle, store what disagrees
+    Fuzz(Fuzz),
+    /// Show a finding again: from a program, an id, a bundle or a printed line
+    Replay(Replay),
+    /// Make a program or finding smaller while the same rule stays broken
+    Minimize(Minimize),
+    /// Print programs of the stream
+    Generate(Generate),
+    /// What was found
+    #[command(subcommand)]
+    Findings(Findings),
+    /// Campaigns of a store
+    #[command(subcommand)]
+    Campaign(Campaigns),
+    /// Check, copy and compact a store
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Show and compare the models
     #[command(subcommand)]
     Models(Models),
@@ -96,5 +113,181 @@ pub(crate) enum Models {
     Show {
         #[command(flatten)]
         model: ModelArgs,
+    },
+}
+
+/// Where findings are kept.
+const STORE: &str = ".moire/store";
+
+#[derive(Debug, Args)]
+pub(crate) struct Fuzz {
+    /// Stop after this time: 90s, 10m, 2h [default: 60s without --programs]
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// Stop when this many programs of the stream are done
+    #[arg(long, value_name = "N")]
+    pub(crate) programs: Option<u64>,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What the stream is made of: random, shapes, mixed
+    #[arg(long, default_value = "mixed")]
+    pub(crate) profile: String,
+    /// Only these oracles: self, model-pair, metamorphic (repeatable)
+    #[arg(long)]
+    pub(crate) oracle: Vec<String>,
+    /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
+    #[arg(long = "model")]
+    pub(crate) models: Vec<String>,
+    /// Threads that work [default: all processors]
+    #[arg(long)]
+    pub(crate) workers: Option<usize>,
+    /// Where findings are kept
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Program, bundle, id of a finding, or printed line
+    pub(crate) what: String,
+    /// Where an id is looked up
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Minimize {
+    /// Program, bundle, id of a finding, or printed line
+    pub(crate) what: String,
+    /// Candidates tried at most
+    #[arg(long, default_value_t = crate::cmd::replay::CANDIDATES)]
+    pub(crate) limit: u64,
+    /// Where an id is looked up
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// How many
+    #[arg(long, default_value_t = 10)]
+    pub(crate) count: u64,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Position of the first program in the stream
+    #[arg(long, default_value_t = 0)]
+    pub(crate) first: u64,
+    /// What the stream is made of: random, shapes, mixed
+    #[arg(long, default_value = "mixed")]
+    pub(crate) profile: String,
+    /// Count what the programs exercise instead of printing them
+    #[arg(long)]
+    pub(crate) histogram: bool,
+    /// Write one file a program into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Findings {
+    /// One line a finding
+    List {
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// One finding in full
+    Show {
+        /// Id, or its first eight digits or more
+        id: String,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Write a finding as one self-contained file
+    Export {
+        /// Id, or its first eight digits or more
+        id: String,
+        /// The file
+        out: PathBuf,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Change the life cycle of a finding
+    Mark {
+        /// Id, or its first eight digits or more
+        id: String,
+        /// open, invalid, fixed or duplicate:ID
+        state: String,
+        /// The reason
+        #[arg(long, default_value = "")]
+        why: String,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Campaigns {
+    /// One line a campaign
+    List {
+        /// Where campaigns are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// One campaign, with its digest
+    Show {
+        /// Its name
+        name: String,
+        /// Where campaigns are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Check a store; with --repair also repair it (nothing is deleted, damaged parts are moved aside)
+    Fsck {
+        /// Repair too
+        #[arg(long)]
+        repair: bool,
+        /// The store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Write the whole store as one text file
+    Export {
+        /// The file
+        out: PathBuf,
+        /// The store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Make a store from an exported file
+    Import {
+        /// The file
+        file: PathBuf,
+        /// The new store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Copy the store into a new folder
+    Backup {
+        /// The folder
+        out: PathBuf,
+        /// The store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Rewrite the log without what is superseded
+    Compact {
+        /// The store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
     },
 }

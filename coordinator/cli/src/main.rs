@@ -6,6 +6,8 @@ mod args;
 mod cmd;
 mod exit;
 mod input;
+mod line;
+mod local;
 mod show;
 
 use clap::Parser;
@@ -24,6 +26,13 @@ fn main() -> ExitCode {
     let result = match cli.command {
         args::Command::Check(a) => cmd::check::run(&a),
         args::Command::Test(a) => cmd::test::run(&a),
+        args::Command::Fuzz(a) => cmd::fuzz::run(&a),
+        args::Command::Replay(a) => cmd::replay::replay(&a),
+        args::Command::Minimize(a) => cmd::replay::minimize(&a),
+        args::Command::Generate(a) => cmd::generate::run(&a),
+        args::Command::Findings(a) => cmd::store::findings(&a),
+        args::Command::Campaign(a) => cmd::store::campaigns(&a),
+        args::Command::Store(a) => cmd::store::run(&a),
         args::Command::Models(a) => cmd::models::run(&a),
         args::Command::Doctor => cmd::doctor::run(),
         args::Command::Completions { shell } => cmd::completions(shell),

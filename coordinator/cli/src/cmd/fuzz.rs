@@ -1,0 +1,189 @@
+//! `moire fuzz`: a whole campaign in one process, with a summary a person can read.
+
+use crate::args::Fuzz;
+use crate::exit;
+use crate::local::{self, Settings, Totals};
+use anyhow::{Result, anyhow, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use moire_program::generate::Profile;
+use moire_worker::job::Cancel;
+use moire_worker::oracle::{CANARIES, ORACLES};
+use std::fmt::Write;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Run of `moire fuzz` without limits, in seconds.
+const DEFAULT_SECONDS: u64 = 60;
+/// Items after which every canary should have been caught: measured, with room.
+pub(crate) const CANARY_ITEMS: u64 = 10_000;
+/// Findings shown in full.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(args: &Fuzz) -> Result<u8> {
+    let settings = settings(args)?;
+    let stop = Cancel::new();
+    super::on_interrupt(stop.clone());
+    let mut shown = Instant::now();
+    let bar = std::io::stderr().is_terminal().then(|| bar(&settings));
+    let totals = local::run(&settings, &stop, &mut |totals| match &bar {
+        Some(bar) => {
+            bar.set_position(if settings.programs.is_some() { totals.counters.programs + totals.already } else { totals.seconds as u64 });
+            bar.set_message(line(totals));
+        }
+        None if shown.elapsed() >= Duration::from_secs(10) => {
+            shown = Instant::now();
+            eprintln!("{}", line(totals));
+        }
+        None => {}
+    })?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    print!("{}", summary(&totals, &settings));
+    Ok(code(&totals, &settings))
+}
+
+fn settings(args: &Fuzz) -> Result<Settings> {
+    let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
+    for oracle in &args.oracle {
+        if !ORACLES.contains(&oracle.as_str()) {
+            bail!("there is no oracle `{oracle}`; there are {}", ORACLES.join(", "));
+        }
+    }
+    let engine = moire_worker::oracle::Oracles::new();
+    for spec in &args.models {
+        engine.model(spec).map_err(|e| anyhow!("{e}"))?;
+    }
+    let time = match (&args.time, args.programs) {
+        (Some(text), _) => Some(duration(text)?),
+        (None, Some(_)) => None,
+        (None, None) => Some(Duration::from_secs(DEFAULT_SECONDS)),
+    };
+    Ok(Settings {
+        seed: args.seed,
+        profile: profile.name().to_owned(),
+        oracles: args.oracle.clone(),
+        models: args.models.clone(),
+        programs: args.programs,
+        time,
+        workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+        store: args.store.clone(),
+    })
+}
+
+/// `90`, `90s`, `10m`, `2h`.
+pub(crate) fn duration(text: &str) -> Result<Duration> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        unit => bail!("`{unit}` is no unit of time; write 90s, 10m or 2h"),
+    };
+    let n: u64 = digits.parse().map_err(|_| anyhow!("`{text}` is no time; write 90s, 10m or 2h"))?;
+    n.checked_mul(factor).map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
+}
+
+fn bar(settings: &Settings) -> ProgressBar {
+    let length = settings.programs.or(settings.time.map(|t| t.as_secs()));
+    let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    bar.set_style(ProgressStyle::with_template("{wide_bar} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+fn line(totals: &Totals) -> String {
+    let c = &totals.counters;
+    let per_second = |n: u64| n as f64 / totals.seconds.max(0.001);
+    format!(
+        "{} programs, {:.0}/s, {:.0} executions/s, {} findings, {} broken rules",
+        c.programs,
+        per_second(c.programs),
+        per_second(c.executions),
+        totals.findings.len(),
+        c.discrepancies
+    )
+}
+
+/// Missed canaries when there were enough items to say so.
+fn missed(totals: &Totals) -> Vec<&'static str> {
+    let caught = |name: &str| totals.canaries.get(name).is_some_and(|c| c.1 > 0);
+    CANARIES.iter().map(|c| c.name).filter(|name| !caught(name)).collect()
+}
+
+/// Canaries are judged on whole campaigns over all oracles.
+fn enough(totals: &Totals) -> bool {
+    totals.already == 0 && totals.counters.programs >= CANARY_ITEMS
+}
+
+fn summary(totals: &Totals, settings: &Settings) -> String {
+    let c = &totals.counters;
+    let mut out = format!("campaign {} in {}: {:.1} s, {} workers", totals.campaign, settings.store.display(), totals.seconds, settings.workers);
+    if totals.interrupted {
+        out.push_str(", interrupted (run it again to continue)");
+    }
+    let _ = write!(out, "\n  {}\n", line(totals));
+    if totals.already > 0 {
+        let _ = writeln!(out, "  {} programs were already recorded by an earlier run", totals.already);
+    }
+    let _ = writeln!(out, "abstentions: {}", if c.abstentions.is_empty() { "none" } else { "" });
+    for (reason, n) in &c.abstentions {
+        let _ = writeln!(out, "  {n:8}  {reason}");
+    }
+    let missed = missed(totals);
+    let _ = writeln!(out, "canaries: {} of {} caught, {} planted in all", CANARIES.len() - missed.len(), CANARIES.len(), c.canaries_planted);
+    match (missed.is_empty(), enough(totals)) {
+        (true, _) => {}
+        (false, true) => drop(writeln!(out, "  RED: missed {}", missed.join(", "))),
+        (false, false) => {
+            let _ = writeln!(out, "  inconclusive below {CANARY_ITEMS} programs in one run; not yet {}", missed.join(", "));
+        }
+    }
+    let _ = writeln!(out, "claims: {}", if totals.claims.is_empty() { "none" } else { "" });
+    for (kind, n) in &totals.claims {
+        let _ = writeln!(out, "  {n:8}  {kind}");
+    }
+    if totals.refuted > 0 {
+        let _ = writeln!(out, "  {:8}  not confirmed when run again", totals.refuted);
+    }
+    out.push_str(&findings(totals));
+    let _ = writeln!(out, "digest {}", totals.digest);
+    out
+}
+
+fn findings(totals: &Totals) -> String {
+    let mut all: Vec<_> = totals.findings.values().collect();
+    all.sort_by_key(|f| (f.rule == "difference", f.reduced.len(), f.id));
+    let mut out = format!("findings: {}\n", all.len());
+    for f in all.iter().take(SHOWN) {
+        out.push_str(&super::store::show_finding(f));
+    }
+    if all.len() > SHOWN {
+        let _ = writeln!(out, "  and {} more: moire findings list", all.len() - SHOWN);
+    }
+    out
+}
+
+/// A difference between two versions of a model is worth showing, but nothing that should agree disagrees.
+fn code(totals: &Totals, settings: &Settings) -> u8 {
+    let broken = totals.findings.values().any(|f| f.rule != "difference");
+    let red = enough(totals) && settings.models.is_empty() && !missed(totals).is_empty();
+    match (broken || red, totals.interrupted) {
+        (true, _) => exit::FINDING,
+        (false, true) => exit::INCOMPLETE,
+        (false, false) => exit::CLEAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
+        assert_eq!(duration("2m").unwrap().as_secs(), 120);
+        for bad in ["", "x", "5d", "99999999999999999999s", "9999999999999999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `moire generate`: programs of the pinned stream, or the histogram of what it makes.
+
+use crate::args::Generate;
+use crate::exit;
+use anyhow::{Context, Result, anyhow};
+use moire_program::generate::{Histogram, Profile, Stream, features};
+use moire_program::text::print;
+
+pub(crate) fn run(args: &Generate) -> Result<u8> {
+    let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
+    let stream = Stream::new(args.seed, profile);
+    let mut histogram = Histogram::default();
+    if let Some(dir) = &args.out {
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    }
+    for index in args.first..args.first.saturating_add(args.count) {
+        let program = stream.item(index);
+        if args.histogram {
+            histogram.add(&features(&program));
+        } else if let Some(dir) = &args.out {
+            let path = dir.join(format!("{}.litmus", program.name));
+            std::fs::write(&path, print(&program)).with_context(|| format!("cannot write {}", path.display()))?;
+        } else {
+            println!("{}", print(&program));
+        }
+    }
+    if args.histogram {
+        print!("{histogram}");
+    }
+    Ok(exit::CLEAN)
+}

@@ -1,0 +1,163 @@
+//! `moire store`, `moire findings`, `moire campaign`: what a store on this machine holds.
+
+use crate::args::{Campaigns, Findings, StoreCommand};
+use crate::{exit, local};
+use anyhow::{Context, Result, anyhow, bail};
+use moire_corpus::{Finding, FindingState, Options, Store, Write, fsck, import};
+use std::path::Path;
+
+/// Opens an existing store.
+pub(crate) fn open(dir: &Path) -> Result<Store> {
+    if !dir.is_dir() {
+        bail!("there is no store at {}; `moire fuzz` makes one, --store names another", dir.display());
+    }
+    Ok(Store::open(dir, Options { create: false, ..Options::default() })?.0)
+}
+
+/// The finding of an id or of a prefix of at least eight digits.
+pub(crate) fn find(store: &Store, id: &str) -> Result<Finding> {
+    if id.len() < 8 || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+        bail!("`{id}` is no id of a finding: at least eight hexadecimal digits");
+    }
+    let all = store.findings().collect::<Result<Vec<_>, _>>()?;
+    let mut matching = all.into_iter().filter(|f| f.id.to_string().starts_with(&id.to_ascii_lowercase()));
+    match (matching.next(), matching.next()) {
+        (Some(f), None) => Ok(f),
+        (Some(_), Some(_)) => bail!("several findings start with {id}; give more digits"),
+        (None, _) => bail!("no finding starts with {id}; `moire findings list` shows them"),
+    }
+}
+
+/// A finding for people: what disagrees, the axioms, the program, the line that replays it.
+pub(crate) fn show_finding(f: &Finding) -> String {
+    let side = |m: &moire_corpus::ModelRef| {
+        let variants: Vec<String> = m.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        if variants.is_empty() { m.name.clone() } else { format!("{}:{}", m.name, variants.join(",")) }
+    };
+    let models: Vec<String> = f.models.iter().map(side).collect();
+    let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
+    let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
+    let program: String = f.reduced.lines().map(|l| format!("    {l}\n")).collect();
+    format!(
+        "  {} {} {} {}{why}, seen {} times, {}\n{program}    {}\n",
+        f.id.short(),
+        f.oracle,
+        f.rule,
+        models.join(" / "),
+        f.count,
+        state(&f.state),
+        f.replay
+    )
+}
+
+fn state(state: &FindingState) -> String {
+    match state {
+        FindingState::Open => "open".into(),
+        FindingState::Duplicate(of) => format!("duplicate of {}", of.short()),
+        FindingState::Invalid => "invalid".into(),
+        FindingState::Fixed => "fixed".into(),
+        FindingState::Reopened => "reopened".into(),
+    }
+}
+
+pub(crate) fn findings(args: &Findings) -> Result<u8> {
+    match args {
+        Findings::List { store } => {
+            for f in open(store)?.findings() {
+                let f = f?;
+                let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
+                println!("{} {:10} {:12} {:10} {:16} {}", f.id.short(), state(&f.state), f.oracle, f.rule, models.join("/"), f.count);
+            }
+        }
+        Findings::Show { id, store } => {
+            let f = find(&open(store)?, id)?;
+            print!("{}", show_finding(&f));
+            for change in &f.history {
+                println!("  {} by {}: {}", state(&change.to), change.who, change.why);
+            }
+            println!("witness {}", f.witness);
+        }
+        Findings::Export { id, out, store } => {
+            let f = find(&open(store)?, id)?;
+            let text = bundle(&f)?;
+            std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+            eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
+        }
+        Findings::Mark { id, state, why, store } => {
+            let mut store = open(store)?;
+            let mut f = find(&store, id)?;
+            let to = match state.split_once(':').unwrap_or((state, "")) {
+                ("open", "") => FindingState::Open,
+                ("invalid", "") => FindingState::Invalid,
+                ("fixed", "") => FindingState::Fixed,
+                ("duplicate", of) => FindingState::Duplicate(find(&store, of)?.id),
+                _ => bail!("`{state}` is no state; write open, invalid, fixed or duplicate:ID"),
+            };
+            f.change(local::now_ms(), to, "command line", why);
+            store.commit(vec![Write::Finding(Box::new(f))])?;
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+/// The bundle of a finding: everything a replay needs, with the model texts.
+fn bundle(f: &Finding) -> Result<Vec<u8>> {
+    let model = |m: &moire_corpus::ModelRef| -> Result<moire_corpus::bundle::ModelText> {
+        let loaded = moire_cat::builtin::load(&m.name, &m.variants).map_err(|e| anyhow!("{e}"))?;
+        Ok(moire_corpus::bundle::ModelText { name: m.name.clone(), variants: m.variants.clone(), text: loaded.canonical_text() })
+    };
+    let bundle = moire_corpus::bundle::Bundle {
+        finding: f.clone(),
+        program: f.reduced.clone(),
+        original: f.original.clone(),
+        provenance: f.provenance.clone(),
+        models: f.models.iter().map(model).collect::<Result<_>>()?,
+        witness: f.witness.clone(),
+        tools: [("moire".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+    };
+    Ok(moire_corpus::bundle::write(&bundle)?)
+}
+
+pub(crate) fn campaigns(args: &Campaigns) -> Result<u8> {
+    let (store, wanted) = match args {
+        Campaigns::List { store } => (open(store)?, None),
+        Campaigns::Show { name, store } => (open(store)?, Some(name)),
+    };
+    if let Some(name) = wanted && store.campaign(name)?.is_none() {
+        bail!("there is no campaign {name}; `moire campaign list` shows them");
+    }
+    for c in store.campaigns()?.iter().filter(|c| wanted.is_none_or(|n| *n == c.name)) {
+        let p = store.progress(&c.name)?;
+        let n = &p.counters;
+        println!("{} seed {} profile {}: {} programs, {} executions, {} broken rules", c.name, c.seed, c.profile, p.done(), n.executions, n.discrepancies);
+        if wanted.is_some() {
+            n.abstentions.iter().for_each(|(reason, n)| println!("  abstained {n:8}  {reason}"));
+            println!("  canaries {} caught of {} planted\n  digest {}", n.canaries_caught, n.canaries_planted, store.digest(&c.name)?);
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+pub(crate) fn run(args: &StoreCommand) -> Result<u8> {
+    match args {
+        StoreCommand::Fsck { repair, store } => {
+            if !store.is_dir() {
+                bail!("there is no store at {}", store.display());
+            }
+            let report = fsck(store, *repair)?;
+            println!("{} commits, {} bundles", report.commits, report.bundles);
+            report.records.iter().for_each(|(kind, n)| println!("  {n:8}  {kind}"));
+            report.repairs.iter().for_each(|r| println!("repaired: {r}"));
+            report.problems.iter().for_each(|p| println!("problem: {p}"));
+            return Ok(if report.problems.is_empty() { exit::CLEAN } else { exit::FINDING });
+        }
+        StoreCommand::Export { out, store } => open(store)?.export(out)?,
+        StoreCommand::Import { file, store } => import(file, store)?,
+        StoreCommand::Backup { out, store } => open(store)?.backup(out)?,
+        StoreCommand::Compact { store } => {
+            let (before, after) = open(store)?.compact()?;
+            println!("log {before} bytes, now {after}");
+        }
+    }
+    Ok(exit::CLEAN)
+}
