@@ -5,7 +5,13 @@ use std::path::PathBuf;
 
 /// Finds where two descriptions of GPU concurrency that should agree do not.
 #[derive(Debug, Parser)]
-#[command(name = "moire", version, about, max_term_width = 100, after_help = "Exit codes: 0 clean, 2 usage or bad input, 10 finding, 11 incomplete, 70 internal.")]
+#[command(
+    name = "moire",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 clean, 2 usage or bad input, 10 finding, 11 incomplete, 70 internal."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -109,6 +115,8 @@ pub(crate) struct Test {
 pub(crate) enum Models {
     /// The shipped models
     List,
+    /// The least program on which two models differ
+    Diff(DiffArgs),
     /// Text, switches and checks of one model
     Show {
         #[command(flatten)]
@@ -290,4 +298,24 @@ pub(crate) enum StoreCommand {
         #[arg(long, default_value = STORE)]
         store: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// First model: NAME or NAME:SWITCH=VALUE,..
+    pub(crate) a: String,
+    /// Second model
+    pub(crate) b: String,
+    /// Threads of the largest program
+    #[arg(long, default_value_t = 2)]
+    pub(crate) threads: usize,
+    /// Memory events of the largest program
+    #[arg(long, default_value_t = 4)]
+    pub(crate) events: usize,
+    /// Instructions of the largest program
+    #[arg(long, default_value_t = 6)]
+    pub(crate) instructions: usize,
+    /// Programs of one alphabet tried at most
+    #[arg(long, default_value_t = 50_000)]
+    pub(crate) limit: u64,
 }

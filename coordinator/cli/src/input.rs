@@ -27,8 +27,12 @@ impl std::fmt::Display for Rejected {
         if !self.line.is_empty() {
             let margin = d.line.to_string();
             writeln!(f, "{margin} | {}", self.line)?;
-            let lead: String =
-                self.line.chars().take((d.column as usize).saturating_sub(1)).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+            let lead: String = self
+                .line
+                .chars()
+                .take((d.column as usize).saturating_sub(1))
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
             writeln!(f, "{} | {lead}^", " ".repeat(margin.len()))?;
         }
         match &d.hint {
@@ -65,7 +69,9 @@ struct Beside(PathBuf);
 impl Library for Beside {
     fn open(&self, name: &str) -> Option<String> {
         let plain = Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
-        builtin::Shipped.open(name).or_else(|| plain.then(|| std::fs::read_to_string(self.0.join(name)).ok()).flatten())
+        builtin::Shipped
+            .open(name)
+            .or_else(|| plain.then(|| std::fs::read_to_string(self.0.join(name)).ok()).flatten())
     }
 }
 

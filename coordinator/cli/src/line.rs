@@ -48,7 +48,8 @@ pub(crate) fn encode(claim: &Claim) -> String {
 /// Whether `word` looks like a line rather than a file or an id.
 pub(crate) fn is_line(word: &str) -> bool {
     let word = word.trim().trim_start_matches("moire replay").trim();
-    word.starts_with('m') && word.find('.').is_some_and(|dot| dot > 1 && word[1..dot].bytes().all(|b| b.is_ascii_digit()))
+    word.starts_with('m')
+        && word.find('.').is_some_and(|dot| dot > 1 && word[1..dot].bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The claim a line carries, with the fingerprints (16 hex digits a side) it was found under.
@@ -82,7 +83,8 @@ mod tests {
 
     #[test]
     fn a_line_carries_the_whole_claim() {
-        let side = Side { name: "ptx".into(), variants: [("Q6".into(), "D".into())].into(), fingerprint: [7; 32] };
+        let side =
+            Side { name: "ptx".into(), variants: [("Q6".into(), "D".into())].into(), fingerprint: [7; 32] };
         let claim = Claim {
             oracle: "self".into(),
             direction: "equal".into(),
@@ -94,7 +96,10 @@ mod tests {
         let line = encode(&claim);
         assert!(is_line(&line) && line.len() < 200);
         let (back, fingerprints) = decode(&format!("moire replay {line}")).unwrap();
-        assert_eq!((back.program, back.oracle, back.direction), (claim.program, claim.oracle, claim.direction));
+        assert_eq!(
+            (back.program, back.oracle, back.direction),
+            (claim.program, claim.oracle, claim.direction)
+        );
         assert_eq!(back.models[0].variants["Q6"], "D");
         assert_eq!(fingerprints, ["0707070707070707"]);
     }

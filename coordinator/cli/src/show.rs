@@ -15,7 +15,8 @@ pub(crate) fn event_name(program: &Program, event: EventRef) -> String {
 
 /// One line an event, in program order, with where reads come from.
 pub(crate) fn table(program: &Program, witness: &Witness) -> String {
-    let mut order: Vec<usize> = (0..witness.events.len()).filter(|e| witness.events[*e].kind != "init").collect();
+    let mut order: Vec<usize> =
+        (0..witness.events.len()).filter(|e| witness.events[*e].kind != "init").collect();
     order.sort_by_key(|e| witness.events[*e].event);
     let mut out = String::new();
     for e in order {
@@ -33,7 +34,13 @@ pub(crate) fn table(program: &Program, witness: &Witness) -> String {
     }
     let pairs = |kind: &str| {
         let all = witness.edges.iter().filter(|(k, ..)| k == kind);
-        let all = all.map(|(_, a, b)| format!("{} -> {}", event_name(program, witness.events[*a].event), event_name(program, witness.events[*b].event)));
+        let all = all.map(|(_, a, b)| {
+            format!(
+                "{} -> {}",
+                event_name(program, witness.events[*a].event),
+                event_name(program, witness.events[*b].event)
+            )
+        });
         all.collect::<Vec<_>>().join(", ")
     };
     for kind in ["co", "sync_fence", "syncbar"] {
@@ -50,7 +57,8 @@ pub(crate) fn dot(program: &Program, witness: &Witness) -> String {
     let mut out = String::from("digraph execution {\n  node [shape=box, fontname=monospace];\n");
     for (t, thread) in program.threads.iter().enumerate() {
         let _ = writeln!(out, "  subgraph cluster_{t} {{ label=\"{}\";", thread.name);
-        let mut mine: Vec<usize> = (0..witness.events.len()).filter(|e| witness.events[*e].event.thread as usize == t).collect();
+        let mut mine: Vec<usize> =
+            (0..witness.events.len()).filter(|e| witness.events[*e].event.thread as usize == t).collect();
         mine.sort_by_key(|e| witness.events[*e].event);
         for e in &mine {
             let event = &witness.events[*e];
@@ -64,7 +72,11 @@ pub(crate) fn dot(program: &Program, witness: &Witness) -> String {
         out.push_str("  }\n");
     }
     for (e, event) in witness.events.iter().enumerate().filter(|(_, e)| e.kind == "init") {
-        let _ = writeln!(out, "  e{e} [label=\"init {}\", shape=ellipse];", event.location.as_deref().unwrap_or_default());
+        let _ = writeln!(
+            out,
+            "  e{e} [label=\"init {}\", shape=ellipse];",
+            event.location.as_deref().unwrap_or_default()
+        );
     }
     for (kind, from, to) in &witness.edges {
         let colour = match kind.as_str() {
@@ -78,4 +90,3 @@ pub(crate) fn dot(program: &Program, witness: &Witness) -> String {
     out.push_str("}\n");
     out
 }
-

@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Executions one answer may have; a campaign compares many small programs rather than a few large ones.
-const LEAVES: u64 = 20_000;
+const LEAVES: u64 = 4_000;
+/// Consistency checks of one answer: some seconds at worst, reached by one program in some hundred.
+const CHECKS: u64 = 100_000;
 /// Candidates the naive enumerator may judge for one item.
 const CANDIDATES: u64 = 2_000;
 
@@ -68,7 +70,7 @@ impl Answer {
 
 /// The explorer's answer, or why there is none.
 pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, String> {
-    let limits = Limits { leaves: LEAVES, checks: 200 * LEAVES, ..Limits::default() };
+    let limits = Limits { leaves: LEAVES, checks: CHECKS, ..Limits::default() };
     let mut leaves = Leaves::new();
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         let facts: LeafFacts = leaf.facts();
@@ -94,7 +96,7 @@ pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, Str
 
 /// The first execution that ends in `outcome`, as JSON.
 pub(super) fn witness(program: &Program, model: &Model, outcome: &Outcome) -> Option<String> {
-    let limits = Limits { leaves: LEAVES, ..Limits::default() };
+    let limits = Limits { leaves: LEAVES, checks: CHECKS, ..Limits::default() };
     let mut found = None;
     let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         if leaf.facts().outcomes.contains(outcome) {

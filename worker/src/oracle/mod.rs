@@ -35,8 +35,8 @@ pub const ORACLES: [&str; 3] = ["self", "model-pair", "metamorphic"];
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 
-/// One item in so many also runs a canary: at most a tenth of the work.
-const CANARY_EVERY: u64 = 10;
+/// One item in so many also runs a canary, two explorations beside some ten: at most a tenth of the work.
+const CANARY_EVERY: u64 = 3;
 
 /// All oracles behind the worker's [`Engine`] seam.
 #[derive(Debug, Default)]

@@ -14,7 +14,8 @@ use std::path::Path;
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
     let model = load_model(&args.model.model, &variants(&args.model.variants)?)?;
-    let limits = Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
+    let limits =
+        Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
     let mut codes = Vec::new();
     for file in &args.files {
         let source = match read_program(file) {
@@ -25,7 +26,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
                 continue;
             }
         };
-        let judgement = judge(&source.program, &model, &limits, Questions { witnesses: true, conditions_only: false });
+        let judgement =
+            judge(&source.program, &model, &limits, Questions { witnesses: true, conditions_only: false });
         codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
         match args.format {
             OutputFormat::Text => print!("{}", text(&source, &model, &judgement)),
@@ -104,7 +106,9 @@ fn hang(program: &Program, ends: &[End]) -> String {
         let name = &program.threads[t].name;
         match end {
             End::Done => None,
-            End::Barrier(i) => Some(format!("{name} waits at a barrier (event {i}) for arrivals that never come")),
+            End::Barrier(i) => {
+                Some(format!("{name} waits at a barrier (event {i}) for arrivals that never come"))
+            }
             End::Spin(i) => Some(format!("{name} spins (after event {i}) on values that never change")),
         }
     };
@@ -121,7 +125,8 @@ fn graph(program: &Program, witness: &Witness) -> Value {
             json!({"id": i, "thread": thread, "index": e.event.index, "line": e.line, "label": e.kind, "location": e.location, "value": e.value})
         })
         .collect();
-    let edges: Vec<Value> = witness.edges.iter().map(|(k, a, b)| json!({"kind": k, "from": a, "to": b})).collect();
+    let edges: Vec<Value> =
+        witness.edges.iter().map(|(k, a, b)| json!({"kind": k, "from": a, "to": b})).collect();
     json!({"events": events, "edges": edges})
 }
 
@@ -154,13 +159,19 @@ fn object(source: &Source, model: &Model, judgement: &Judgement) -> Value {
 
 fn write_witnesses(folder: &Path, source: &Source, judgement: &Judgement) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem = Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
-    let conditions = judgement.conditions.iter().enumerate().filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
+    let stem =
+        Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
+    let conditions = judgement
+        .conditions
+        .iter()
+        .enumerate()
+        .filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
     let hang = judgement.hang.iter().map(|(_, w)| ("hang".to_owned(), w));
     let race = judgement.race.iter().map(|(_, w)| ("race".to_owned(), w));
     for (kind, witness) in conditions.chain(hang).chain(race) {
         let path = folder.join(format!("{stem}.{kind}.dot"));
-        std::fs::write(&path, show::dot(&source.program, witness)).with_context(|| format!("cannot write {}", path.display()))?;
+        std::fs::write(&path, show::dot(&source.program, witness))
+            .with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

@@ -9,7 +9,11 @@ pub(crate) fn run() -> Result<u8> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     println!("ok       {cores} processors for workers");
     println!("ok       models: {}", moire_cat::builtin::names().collect::<Vec<_>>().join(", "));
-    optional("ptxas", &["--version"], "pip install nvidia-cuda-nvcc; put its bin folder on PATH. No command needs it yet");
+    optional(
+        "ptxas",
+        &["--version"],
+        "pip install nvidia-cuda-nvcc; put its bin folder on PATH. No command needs it yet",
+    );
     Ok(exit::CLEAN)
 }
 

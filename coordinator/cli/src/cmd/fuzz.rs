@@ -6,7 +6,6 @@ use crate::local::{self, Settings, Totals};
 use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use moire_program::generate::Profile;
-use moire_worker::job::Cancel;
 use moire_worker::oracle::{CANARIES, ORACLES};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -21,13 +20,15 @@ const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Fuzz) -> Result<u8> {
     let settings = settings(args)?;
-    let stop = Cancel::new();
-    super::on_interrupt(stop.clone());
     let mut shown = Instant::now();
     let bar = std::io::stderr().is_terminal().then(|| bar(&settings));
-    let totals = local::run(&settings, &stop, &mut |totals| match &bar {
+    let totals = local::run(&settings, &mut |totals| match &bar {
         Some(bar) => {
-            bar.set_position(if settings.programs.is_some() { totals.counters.programs + totals.already } else { totals.seconds as u64 });
+            bar.set_position(if settings.programs.is_some() {
+                totals.status.programs
+            } else {
+                totals.seconds as u64
+            });
             bar.set_message(line(totals));
         }
         None if shown.elapsed() >= Duration::from_secs(10) => {
@@ -66,7 +67,9 @@ fn settings(args: &Fuzz) -> Result<Settings> {
         models: args.models.clone(),
         programs: args.programs,
         time,
-        workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+        workers: args
+            .workers
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
         store: args.store.clone(),
     })
 }
@@ -87,63 +90,83 @@ pub(crate) fn duration(text: &str) -> Result<Duration> {
 fn bar(settings: &Settings) -> ProgressBar {
     let length = settings.programs.or(settings.time.map(|t| t.as_secs()));
     let bar = length.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-    bar.set_style(ProgressStyle::with_template("{wide_bar} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_style(
+        ProgressStyle::with_template("{wide_bar} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
     bar
 }
 
+/// Programs and executions of this run alone.
+fn done(totals: &Totals) -> (u64, u64) {
+    let s = &totals.status;
+    (s.programs.saturating_sub(totals.before.0), s.executions.saturating_sub(totals.before.1))
+}
+
 fn line(totals: &Totals) -> String {
-    let c = &totals.counters;
+    let (programs, executions) = done(totals);
     let per_second = |n: u64| n as f64 / totals.seconds.max(0.001);
     format!(
-        "{} programs, {:.0}/s, {:.0} executions/s, {} findings, {} broken rules",
-        c.programs,
-        per_second(c.programs),
-        per_second(c.executions),
-        totals.findings.len(),
-        c.discrepancies
+        "{programs} programs, {:.0}/s, {:.0} executions/s, {} findings, {} broken rules",
+        per_second(programs),
+        per_second(executions),
+        totals.status.findings,
+        totals.tally.broken
     )
 }
 
 /// Missed canaries when there were enough items to say so.
 fn missed(totals: &Totals) -> Vec<&'static str> {
-    let caught = |name: &str| totals.canaries.get(name).is_some_and(|c| c.1 > 0);
+    let caught = |name: &str| totals.tally.canaries.get(name).is_some_and(|c| c.1 > 0);
     CANARIES.iter().map(|c| c.name).filter(|name| !caught(name)).collect()
 }
 
 /// Canaries are judged on whole campaigns over all oracles.
 fn enough(totals: &Totals) -> bool {
-    totals.already == 0 && totals.counters.programs >= CANARY_ITEMS
+    totals.before.0 == 0 && totals.status.programs >= CANARY_ITEMS
 }
 
 fn summary(totals: &Totals, settings: &Settings) -> String {
-    let c = &totals.counters;
-    let mut out = format!("campaign {} in {}: {:.1} s, {} workers", totals.campaign, settings.store.display(), totals.seconds, settings.workers);
+    let s = &totals.status;
+    let mut out = format!(
+        "campaign {} in {}: {:.1} s, {} workers",
+        totals.campaign,
+        settings.store.display(),
+        totals.seconds,
+        settings.workers
+    );
     if totals.interrupted {
         out.push_str(", interrupted (run it again to continue)");
     }
     let _ = write!(out, "\n  {}\n", line(totals));
-    if totals.already > 0 {
-        let _ = writeln!(out, "  {} programs were already recorded by an earlier run", totals.already);
+    if totals.before.0 > 0 {
+        let _ = writeln!(out, "  {} programs were already recorded by an earlier run", totals.before.0);
     }
-    let _ = writeln!(out, "abstentions: {}", if c.abstentions.is_empty() { "none" } else { "" });
-    for (reason, n) in &c.abstentions {
+    let _ = writeln!(out, "abstentions: {}", if s.abstentions.is_empty() { "none" } else { "" });
+    for (reason, n) in &s.abstentions {
         let _ = writeln!(out, "  {n:8}  {reason}");
     }
     let missed = missed(totals);
-    let _ = writeln!(out, "canaries: {} of {} caught, {} planted in all", CANARIES.len() - missed.len(), CANARIES.len(), c.canaries_planted);
+    let _ = writeln!(
+        out,
+        "canaries: {} of {} caught, {} planted in all",
+        CANARIES.len() - missed.len(),
+        CANARIES.len(),
+        s.canaries_planted
+    );
     match (missed.is_empty(), enough(totals)) {
         (true, _) => {}
         (false, true) => drop(writeln!(out, "  RED: missed {}", missed.join(", "))),
         (false, false) => {
-            let _ = writeln!(out, "  inconclusive below {CANARY_ITEMS} programs in one run; not yet {}", missed.join(", "));
+            let _ = writeln!(
+                out,
+                "  inconclusive below {CANARY_ITEMS} programs in one run; not yet {}",
+                missed.join(", ")
+            );
         }
     }
-    let _ = writeln!(out, "claims: {}", if totals.claims.is_empty() { "none" } else { "" });
-    for (kind, n) in &totals.claims {
+    let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
+    for (kind, n) in &totals.tally.claims {
         let _ = writeln!(out, "  {n:8}  {kind}");
-    }
-    if totals.refuted > 0 {
-        let _ = writeln!(out, "  {:8}  not confirmed when run again", totals.refuted);
     }
     out.push_str(&findings(totals));
     let _ = writeln!(out, "digest {}", totals.digest);
@@ -151,7 +174,7 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
 }
 
 fn findings(totals: &Totals) -> String {
-    let mut all: Vec<_> = totals.findings.values().collect();
+    let mut all: Vec<_> = totals.findings.iter().collect();
     all.sort_by_key(|f| (f.rule == "difference", f.reduced.len(), f.id));
     let mut out = format!("findings: {}\n", all.len());
     for f in all.iter().take(SHOWN) {
@@ -165,7 +188,7 @@ fn findings(totals: &Totals) -> String {
 
 /// A difference between two versions of a model is worth showing, but nothing that should agree disagrees.
 fn code(totals: &Totals, settings: &Settings) -> u8 {
-    let broken = totals.findings.values().any(|f| f.rule != "difference");
+    let broken = totals.findings.iter().any(|f| f.rule != "difference");
     let red = enough(totals) && settings.models.is_empty() && !missed(totals).is_empty();
     match (broken || red, totals.interrupted) {
         (true, _) => exit::FINDING,

@@ -19,7 +19,8 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
             histogram.add(&features(&program));
         } else if let Some(dir) = &args.out {
             let path = dir.join(format!("{}.litmus", program.name));
-            std::fs::write(&path, print(&program)).with_context(|| format!("cannot write {}", path.display()))?;
+            std::fs::write(&path, print(&program))
+                .with_context(|| format!("cannot write {}", path.display()))?;
         } else {
             println!("{}", print(&program));
         }

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod check;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod fuzz;
 pub(crate) mod generate;

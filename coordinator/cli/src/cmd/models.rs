@@ -10,6 +10,7 @@ use moire_cat::{Variants, builtin};
 pub(crate) fn run(args: &Models) -> Result<u8> {
     match args {
         Models::List => list(),
+        Models::Diff(args) => super::diff::run(args),
         Models::Show { model } => {
             let loaded = load_model(&model.model, &variants(&model.variants)?)?;
             println!("{}", loaded.canonical_text());
@@ -19,7 +20,11 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
             }
             for s in loaded.switches() {
                 let value = loaded.variant(&s.name).unwrap_or_default();
-                let contests = if s.contesting.is_empty() { "baseline".into() } else { format!("contests {}", s.contesting.join("/")) };
+                let contests = if s.contesting.is_empty() {
+                    "baseline".into()
+                } else {
+                    format!("contests {}", s.contesting.join("/"))
+                };
                 println!("  {:4} = {value} (default {}, {contests}) {}", s.name, s.default, s.doc);
             }
             println!("\nBase sets:");

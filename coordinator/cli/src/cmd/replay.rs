@@ -5,7 +5,7 @@ use crate::input::parse_program;
 use crate::{exit, line, local};
 use anyhow::{Context, Result, anyhow};
 use moire_program::text::print;
-use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Side, Source, Verification};
+use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
 use moire_worker::oracle::Oracles;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,9 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
     let path = Path::new(word);
     if path.is_file() {
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {word}"))?;
-        if bytes.trim_ascii_start().starts_with(b"{") && let Ok(bundle) = moire_corpus::bundle::read(&bytes) {
+        if bytes.trim_ascii_start().starts_with(b"{")
+            && let Ok(bundle) = moire_corpus::bundle::read(&bytes)
+        {
             return Ok(stored(&bundle.finding));
         }
         let source = parse_program(word, &bytes)?;
@@ -36,33 +38,27 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
     if word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(stored(&super::store::find(&super::store::open(store)?, word)?));
     }
-    Err(anyhow!("`{word}` is no file, no id of a finding (eight hexadecimal digits or more) and no replay line (m1...)"))
+    Err(anyhow!(
+        "`{word}` is no file, no id of a finding (eight hexadecimal digits or more) and no replay line (m1...)"
+    ))
 }
 
 fn stored(f: &moire_corpus::Finding) -> Subject {
-    let side = |m: &moire_corpus::ModelRef| Side { name: m.name.clone(), variants: m.variants.clone(), fingerprint: m.fingerprint.0 };
-    let claim = Claim {
-        oracle: f.oracle.clone(),
-        direction: f.rule.clone(),
-        models: f.models.iter().map(side).collect(),
-        verdict: f.verdict.clone(),
-        program: f.reduced.clone(),
-        witness: f.witness.clone(),
-        axioms: f.axioms.clone(),
-    };
     let fingerprints = f.models.iter().map(|m| m.fingerprint.short()).collect();
-    Subject::Claim(Box::new(claim), fingerprints)
+    Subject::Claim(Box::new(local::claim_of(f)), fingerprints)
 }
 
 /// Says so when a model is not the one the finding was made with.
 fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) -> Result<()> {
     for (side, then) in claim.models.iter().zip(fingerprints) {
-        let variants: Vec<String> = side.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        let spec = if variants.is_empty() { side.name.clone() } else { format!("{}:{}", side.name, variants.join(",")) };
+        let spec = local::spec_of(side);
         let model = engine.model(&spec).map_err(|e| anyhow!("{e}"))?;
         let now = blake3::hash(model.canonical_text().as_bytes()).to_hex();
         if !now.starts_with(then.as_str()) {
-            eprintln!("note: the model {spec} has changed since this finding was made ({then}, now {})", &now[..16]);
+            eprintln!(
+                "note: the model {spec} has changed since this finding was made ({then}, now {})",
+                &now[..16]
+            );
         }
     }
     Ok(())
@@ -132,7 +128,11 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
         eprintln!("{} bytes", best.program.len());
     });
     print!("{}", reduced.claim.program);
-    eprintln!("{} candidates tried, {}", reduced.tried, if reduced.normal { "nothing smaller" } else { "limit hit" });
+    eprintln!(
+        "{} candidates tried, {}",
+        reduced.tried,
+        if reduced.normal { "nothing smaller" } else { "limit hit" }
+    );
     eprintln!("moire replay {}", line::encode(&reduced.claim));
     Ok(if reduced.normal { exit::FINDING } else { exit::INCOMPLETE })
 }

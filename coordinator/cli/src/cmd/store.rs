@@ -30,11 +30,7 @@ pub(crate) fn find(store: &Store, id: &str) -> Result<Finding> {
 
 /// A finding for people: what disagrees, the axioms, the program, the line that replays it.
 pub(crate) fn show_finding(f: &Finding) -> String {
-    let side = |m: &moire_corpus::ModelRef| {
-        let variants: Vec<String> = m.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        if variants.is_empty() { m.name.clone() } else { format!("{}:{}", m.name, variants.join(",")) }
-    };
-    let models: Vec<String> = f.models.iter().map(side).collect();
+    let models: Vec<String> = local::claim_of(f).models.iter().map(local::spec_of).collect();
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
     let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
     let program: String = f.reduced.lines().map(|l| format!("    {l}\n")).collect();
@@ -46,7 +42,7 @@ pub(crate) fn show_finding(f: &Finding) -> String {
         models.join(" / "),
         f.count,
         state(&f.state),
-        f.replay
+        local::replay_line(f)
     )
 }
 
@@ -66,7 +62,15 @@ pub(crate) fn findings(args: &Findings) -> Result<u8> {
             for f in open(store)?.findings() {
                 let f = f?;
                 let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
-                println!("{} {:10} {:12} {:10} {:16} {}", f.id.short(), state(&f.state), f.oracle, f.rule, models.join("/"), f.count);
+                println!(
+                    "{} {:10} {:12} {:10} {:16} {}",
+                    f.id.short(),
+                    state(&f.state),
+                    f.oracle,
+                    f.rule,
+                    models.join("/"),
+                    f.count
+                );
             }
         }
         Findings::Show { id, store } => {
@@ -104,7 +108,11 @@ pub(crate) fn findings(args: &Findings) -> Result<u8> {
 fn bundle(f: &Finding) -> Result<Vec<u8>> {
     let model = |m: &moire_corpus::ModelRef| -> Result<moire_corpus::bundle::ModelText> {
         let loaded = moire_cat::builtin::load(&m.name, &m.variants).map_err(|e| anyhow!("{e}"))?;
-        Ok(moire_corpus::bundle::ModelText { name: m.name.clone(), variants: m.variants.clone(), text: loaded.canonical_text() })
+        Ok(moire_corpus::bundle::ModelText {
+            name: m.name.clone(),
+            variants: m.variants.clone(),
+            text: loaded.canonical_text(),
+        })
     };
     let bundle = moire_corpus::bundle::Bundle {
         finding: f.clone(),
@@ -123,16 +131,31 @@ pub(crate) fn campaigns(args: &Campaigns) -> Result<u8> {
         Campaigns::List { store } => (open(store)?, None),
         Campaigns::Show { name, store } => (open(store)?, Some(name)),
     };
-    if let Some(name) = wanted && store.campaign(name)?.is_none() {
+    if let Some(name) = wanted
+        && store.campaign(name)?.is_none()
+    {
         bail!("there is no campaign {name}; `moire campaign list` shows them");
     }
     for c in store.campaigns()?.iter().filter(|c| wanted.is_none_or(|n| *n == c.name)) {
         let p = store.progress(&c.name)?;
         let n = &p.counters;
-        println!("{} seed {} profile {}: {} programs, {} executions, {} broken rules", c.name, c.seed, c.profile, p.done(), n.executions, n.discrepancies);
+        println!(
+            "{} seed {} profile {}: {} programs, {} executions, {} broken rules",
+            c.name,
+            c.seed,
+            c.profile,
+            p.done(),
+            n.executions,
+            n.discrepancies
+        );
         if wanted.is_some() {
             n.abstentions.iter().for_each(|(reason, n)| println!("  abstained {n:8}  {reason}"));
-            println!("  canaries {} caught of {} planted\n  digest {}", n.canaries_caught, n.canaries_planted, store.digest(&c.name)?);
+            println!(
+                "  canaries {} caught of {} planted\n  digest {}",
+                n.canaries_caught,
+                n.canaries_planted,
+                store.digest(&c.name)?
+            );
         }
     }
     Ok(exit::CLEAN)

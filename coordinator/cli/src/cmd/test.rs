@@ -35,14 +35,22 @@ pub(crate) fn run(args: &Test) -> Result<u8> {
     }
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
     if tally.passed + tally.failed == 0 {
-        bail!("{} holds no program with an expectation (expected.csv, or NAME.expected beside NAME.litmus)", dir.display());
+        bail!(
+            "{} holds no program with an expectation (expected.csv, or NAME.expected beside NAME.litmus)",
+            dir.display()
+        );
     }
     Ok(if tally.failed > 0 { exit::FINDING } else { exit::CLEAN })
 }
 
 fn rows(path: &Path) -> Result<Vec<Vec<String>>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.lines().skip(1).filter(|l| !l.trim().is_empty()).map(|l| l.splitn(4, ',').map(|w| w.trim().to_owned()).collect()).collect())
+    Ok(text
+        .lines()
+        .skip(1)
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| l.splitn(4, ',').map(|w| w.trim().to_owned()).collect())
+        .collect())
 }
 
 /// The shipped model a suite's own name stands for.
@@ -56,10 +64,15 @@ fn ours(theirs: &str) -> Option<&'static str> {
 
 fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
     let debated = args.dir.join("debated.csv");
-    let debated: BTreeSet<String> =
-        if debated.is_file() { rows(&debated)?.into_iter().filter_map(|r| r.into_iter().next()).collect() } else { BTreeSet::new() };
+    let debated: BTreeSet<String> = if debated.is_file() {
+        rows(&debated)?.into_iter().filter_map(|r| r.into_iter().next()).collect()
+    } else {
+        BTreeSet::new()
+    };
     for row in rows(&args.dir.join("expected.csv"))? {
-        let [file, model, property, expected] = &row[..] else { bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len()) };
+        let [file, model, property, expected] = &row[..] else {
+            bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len())
+        };
         let disputed = debated.contains(file);
         let Some(name) = ours(model).filter(|_| !disputed || args.debated) else {
             tally.skipped += 1;
@@ -129,7 +142,8 @@ fn answer(judgement: &Judgement, property: &str) -> String {
 
 /// All files below `dir`, sorted.
 fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<std::io::Result<_>>()?;
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<std::io::Result<_>>()?;
     entries.sort();
     for path in entries {
         if path.is_dir() { walk(&path, out)? } else { out.push(path) }
@@ -146,7 +160,8 @@ fn own(dir: &Path, tally: &mut Tally) -> Result<()> {
             tally.skipped += 1;
             continue;
         }
-        let text = std::fs::read_to_string(&expected).with_context(|| format!("cannot read {}", expected.display()))?;
+        let text = std::fs::read_to_string(&expected)
+            .with_context(|| format!("cannot read {}", expected.display()))?;
         let source = read_program(file)?;
         for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
             let words: Vec<&str> = line.split_whitespace().collect();
