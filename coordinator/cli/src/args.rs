@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Finds where two descriptions of GPU concurrency that should agree do not.
@@ -25,6 +26,12 @@ pub(crate) enum Command {
     Test(Test),
     /// Run a campaign in this process: make programs, ask every oracle, store what disagrees
     Fuzz(Fuzz),
+    /// Keep campaigns and findings, and give work to workers
+    Serve(Serve),
+    /// Take work from a coordinator
+    Work(Work),
+    /// Write a page of the findings and JSON lines, against the last report
+    Report(ReportArgs),
     /// Show a finding again: from a program, an id, a bundle or a printed line
     Replay(Replay),
     /// Make a program or finding smaller while the same rule stays broken
@@ -241,8 +248,19 @@ pub(crate) enum Findings {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Campaigns {
+    /// Create a campaign on a running coordinator
+    Create(NewCampaign),
+    /// Hold a campaign
+    Pause(CampaignControl),
+    /// Go on with a campaign
+    Resume(CampaignControl),
+    /// End a campaign
+    Cancel(CampaignControl),
     /// One line a campaign
     List {
+        /// Ask a running coordinator instead of opening the store
+        #[arg(long, value_name = "ADDRESS")]
+        coordinator: Option<SocketAddr>,
         /// Where campaigns are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -251,6 +269,9 @@ pub(crate) enum Campaigns {
     Show {
         /// Its name
         name: String,
+        /// Ask a running coordinator instead of opening the store
+        #[arg(long, value_name = "ADDRESS")]
+        coordinator: Option<SocketAddr>,
         /// Where campaigns are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -318,4 +339,76 @@ pub(crate) struct DiffArgs {
     /// Programs of one alphabet tried at most
     #[arg(long, default_value_t = 50_000)]
     pub(crate) limit: u64,
+}
+
+/// Where a coordinator listens unless told otherwise.
+const COORDINATOR: &str = "127.0.0.1:7420";
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; this machine only
+    #[arg(long, default_value = COORDINATOR)]
+    pub(crate) listen: SocketAddr,
+    /// Where findings are kept
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Work {
+    /// The coordinator
+    #[arg(long, default_value = COORDINATOR)]
+    pub(crate) coordinator: SocketAddr,
+    /// Leases held at one time [default: all processors]
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Name shown to people
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewCampaign {
+    /// Its name
+    pub(crate) name: String,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What the stream is made of: random, shapes, mixed
+    #[arg(long, default_value = "mixed")]
+    pub(crate) profile: String,
+    /// Programs; without it the campaign goes on until it is cancelled
+    #[arg(long, value_name = "N")]
+    pub(crate) programs: Option<u64>,
+    /// Only these oracles (repeatable)
+    #[arg(long)]
+    pub(crate) oracle: Vec<String>,
+    /// Compare these models in order (repeatable)
+    #[arg(long = "model")]
+    pub(crate) models: Vec<String>,
+    /// The coordinator
+    #[arg(long, default_value = COORDINATOR)]
+    pub(crate) coordinator: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignControl {
+    /// Its name
+    pub(crate) name: String,
+    /// The coordinator
+    #[arg(long, default_value = COORDINATOR)]
+    pub(crate) coordinator: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Only findings seen or tested in this time: 24h [default: all]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Folder for report.html and findings.jsonl
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Where findings are kept
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
 }

@@ -7,6 +7,8 @@ pub(crate) mod fuzz;
 pub(crate) mod generate;
 pub(crate) mod models;
 pub(crate) mod replay;
+pub(crate) mod report;
+pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod test;
 

@@ -1,8 +1,10 @@
 //! `moire store`, `moire findings`, `moire campaign`: what a store on this machine holds.
 
+use super::serve;
 use crate::args::{Campaigns, Findings, StoreCommand};
 use crate::{exit, local};
 use anyhow::{Context, Result, anyhow, bail};
+use moire_coordinator::v1::CampaignPhase;
 use moire_corpus::{Finding, FindingState, Options, Store, Write, fsck, import};
 use std::path::Path;
 
@@ -128,8 +130,14 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
 
 pub(crate) fn campaigns(args: &Campaigns) -> Result<u8> {
     let (store, wanted) = match args {
-        Campaigns::List { store } => (open(store)?, None),
-        Campaigns::Show { name, store } => (open(store)?, Some(name)),
+        Campaigns::Create(new) => return serve::create(new),
+        Campaigns::Pause(which) => return serve::control(which, CampaignPhase::Paused),
+        Campaigns::Resume(which) => return serve::control(which, CampaignPhase::Running),
+        Campaigns::Cancel(which) => return serve::control(which, CampaignPhase::Cancelled),
+        Campaigns::List { coordinator: Some(addr), .. } => return serve::list(*addr, None),
+        Campaigns::Show { name, coordinator: Some(addr), .. } => return serve::list(*addr, Some(name)),
+        Campaigns::List { store, .. } => (open(store)?, None),
+        Campaigns::Show { name, store, .. } => (open(store)?, Some(name)),
     };
     if let Some(name) = wanted
         && store.campaign(name)?.is_none()

@@ -1,0 +1,96 @@
+//! The command line as scripts see it: exit codes, where data goes, what bad input gets.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn moire(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_moire"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("the binary runs")
+}
+
+/// Exit code, and a part of what stderr says.
+fn check(args: &[&str], files: &[(&str, &[u8])], code: i32, says: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let out = moire(folder.path(), args);
+    let (stdout, stderr) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert_eq!(out.status.code(), Some(code), "{args:?}\n{stdout}\n{stderr}");
+    assert!(
+        stderr.contains(says) || stdout.contains(says),
+        "{args:?} does not say {says}\n{stdout}\n{stderr}"
+    );
+}
+
+const PROGRAM: &[u8] = b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; }\n";
+
+#[test]
+fn usage() {
+    check(&["--help"], &[], 0, "Exit codes");
+    check(&["chek"], &[], 2, "check");
+    check(&["fuzz", "--oracle", "slef"], &[], 2, "there are self, model-pair, metamorphic");
+    check(&["fuzz", "--for", "5 days"], &[], 2, "no");
+    check(&["replay", "nothing"], &[], 2, "no file, no id");
+    check(&["replay", "m1.AAAA"], &[], 2, "damaged");
+    check(&["replay", "m9.AAAA"], &[], 2, "format");
+    check(&["findings", "list"], &[], 2, "there is no store");
+    check(&["generate", "--count", "99999999999999999999999"], &[], 2, "99999999999999999999999");
+    check(&["models", "show", "--model", "ptx-9"], &[], 2, "shipped are");
+}
+
+#[test]
+fn bad_programs_and_models() {
+    check(&["check", "p.litmus"], &[("p.litmus", PROGRAM)], 0, "clean");
+    check(
+        &["check", "p.litmus"],
+        &[("p.litmus", b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weaj.u32 [x], 1; }\n")],
+        2,
+        "p.litmus:3:",
+    );
+    check(
+        &["check", "p.litmus"],
+        &[("p.litmus", b"moire \"t\"\nP0 (gpu 0, cta 0) { fence.sc.galaxy; }\n")],
+        2,
+        "p.litmus:2:",
+    );
+    check(&["check", "p.litmus"], &[("p.litmus", b"moire \"\xff\"")], 2, "UTF-8");
+    check(&["check", "absent.litmus"], &[], 2, "absent.litmus");
+    let cat: &[u8] = b"\"m\"\ninclude \"m.cat\"\n";
+    check(&["check", "--model", "m.cat", "p.litmus"], &[("m.cat", cat), ("p.litmus", PROGRAM)], 2, "m.cat:");
+    let cat: &[u8] = b"\"m\"\nacyclic po | rrf as Broken\n";
+    check(
+        &["check", "--model", "m.cat", "p.litmus"],
+        &[("m.cat", cat), ("p.litmus", PROGRAM)],
+        2,
+        "m.cat:2:",
+    );
+}
+
+#[test]
+fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let digest = |store: &str, workers: &str| {
+        let out =
+            moire(folder.path(), &["fuzz", "--programs", "200", "--store", store, "--workers", workers]);
+        assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap();
+        let digest = text.lines().last().unwrap().to_owned();
+        assert!(digest.starts_with("digest "), "{text}");
+        (digest, text)
+    };
+    let (one, text) = digest("a", "1");
+    assert_eq!(digest("b", "3").0, one);
+    // Run again: nothing left to do, the same answer.
+    assert_eq!(digest("a", "1").0, one);
+    let empty = tempfile::tempdir().unwrap();
+    for line in text.lines().filter_map(|l| l.trim().strip_prefix("moire replay ")) {
+        let out = moire(empty.path(), &["replay", line]);
+        assert_eq!(out.status.code(), Some(10), "{line}");
+    }
+    let out = moire(folder.path(), &["store", "fsck", "--store", "a"]);
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
+}
