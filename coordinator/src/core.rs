@@ -120,7 +120,8 @@ impl Core {
         if hello.protocol != moire_proto::PROTOCOL {
             self.refused += 1;
             let (theirs, ours) = (hello.protocol, moire_proto::PROTOCOL);
-            let text = format!("the worker speaks protocol {theirs}, this coordinator {ours}: use the same moire");
+            let text =
+                format!("the worker speaks protocol {theirs}, this coordinator {ours}: use the same moire");
             return Err(tonic::Status::failed_precondition(text));
         }
         let bound = self.runs.values().filter(|r| r.open()).map(|r| r.campaign.generator.as_str());
@@ -192,7 +193,9 @@ impl Core {
         let Some(run) = self.runs.get_mut(campaign) else { return };
         for item in items {
             let index = item.item;
-            if item.program.len() != 32 || item.engines.iter().any(|e| e.outcomes.len() != 32 || e.leaves.len() != 32) {
+            if item.program.len() != 32
+                || item.engines.iter().any(|e| e.outcomes.len() != 32 || e.leaves.len() != 32)
+            {
                 self.bad_messages += 1;
             } else if self.fleet.take_item(lease, index) {
                 run.reported(item, worker);
@@ -243,7 +246,8 @@ impl Core {
             Action::Disconnect { worker, clock } => {
                 tracing::warn!(worker, clock, "worker lost");
                 if let Some(outbox) = self.outboxes.remove(&worker) {
-                    let _ = outbox.try_send(Err(tonic::Status::deadline_exceeded(format!("{clock} ran out"))));
+                    let _ =
+                        outbox.try_send(Err(tonic::Status::deadline_exceeded(format!("{clock} ran out"))));
                 }
             }
             Action::Quarantine { campaign, item } => {

@@ -88,7 +88,7 @@ impl Local {
     /// # Errors
     /// The specification makes no sense, or the name is taken by another campaign.
     pub async fn create(&self, spec: v1::CampaignSpec) -> Result<v1::CampaignStatus, Error> {
-        Ok(self.control.call(move |core| core.create(spec, true)).await??)
+        self.control.call(move |core| core.create(spec, true)).await?
     }
     /// How far a campaign is.
     ///

@@ -7,7 +7,9 @@ use crate::core::{Core, Event};
 use crate::lease::Kind;
 use crate::triage::{CLASS_PREFIX, Job, JobKind};
 use crate::{Error, v1};
-use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, FindingState, ModelRef, Verified, Write};
+use moire_corpus::{
+    Campaign, CampaignLimits, CampaignState, Finding, FindingState, ModelRef, Verified, Write,
+};
 use std::pin::Pin;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -64,9 +66,13 @@ type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 impl v1::worker_service_server::WorkerService for Workers {
     type WorkStream = Out<v1::ToWorker>;
 
-    async fn work(&self, request: Request<Streaming<v1::FromWorker>>) -> Result<Response<Self::WorkStream>, Status> {
+    async fn work(
+        &self,
+        request: Request<Streaming<v1::FromWorker>>,
+    ) -> Result<Response<Self::WorkStream>, Status> {
         let mut incoming = request.into_inner();
-        let first = incoming.next().await.ok_or_else(|| Status::invalid_argument("the first message is hello"))??;
+        let first =
+            incoming.next().await.ok_or_else(|| Status::invalid_argument("the first message is hello"))??;
         let Some(v1::from_worker::Message::Hello(hello)) = first.message else {
             return Err(Status::invalid_argument("the first message is hello"));
         };
@@ -93,7 +99,11 @@ fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
 
 impl Core {
     /// Creates a campaign; `resume`: an existing one of the same seed and profile goes on.
-    pub(crate) fn create(&mut self, spec: v1::CampaignSpec, resume: bool) -> Result<v1::CampaignStatus, Error> {
+    pub(crate) fn create(
+        &mut self,
+        spec: v1::CampaignSpec,
+        resume: bool,
+    ) -> Result<v1::CampaignStatus, Error> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if spec.name.is_empty() || spec.name.len() > 100 || !spec.name.chars().all(legal) {
             let text = "a campaign's name has 1 to 100 letters, digits, '.', '_' or '-'";
@@ -131,7 +141,11 @@ impl Core {
         self.admit_campaign(campaign, spec.needs)
     }
 
-    fn admit_campaign(&mut self, campaign: Campaign, needs: Vec<String>) -> Result<v1::CampaignStatus, Error> {
+    fn admit_campaign(
+        &mut self,
+        campaign: Campaign,
+        needs: Vec<String>,
+    ) -> Result<v1::CampaignStatus, Error> {
         let name = campaign.name.clone();
         self.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
         self.adopt(campaign, needs.into_iter().collect())?;
@@ -178,7 +192,7 @@ impl Core {
             canaries_planted: counters.canaries_planted,
             canaries_caught: counters.canaries_caught,
             digest: digest.map(|d| d.to_string()).unwrap_or_default(),
-            canaries: std::collections::BTreeMap::new(),
+            canaries: counters.canaries.clone(),
         })
     }
 
@@ -192,7 +206,11 @@ impl Core {
             v1::CampaignPhase::Running => CampaignState::Running,
             v1::CampaignPhase::Paused => CampaignState::Paused,
             v1::CampaignPhase::Cancelled => CampaignState::Cancelled,
-            _ => return Err(Status::invalid_argument("a campaign is set to running, paused or cancelled").into()),
+            _ => {
+                return Err(
+                    Status::invalid_argument("a campaign is set to running, paused or cancelled").into()
+                );
+            }
         };
         let campaign = run.campaign.clone();
         self.store.commit(vec![Write::Campaign(Box::new(campaign))])?;
@@ -255,7 +273,10 @@ impl Core {
 impl v1::control_service_server::ControlService for Control {
     type WatchCampaignStream = Out<v1::CampaignStatus>;
 
-    async fn create_campaign(&self, r: Request<v1::CampaignSpec>) -> Result<Response<v1::CampaignStatus>, Status> {
+    async fn create_campaign(
+        &self,
+        r: Request<v1::CampaignSpec>,
+    ) -> Result<Response<v1::CampaignStatus>, Status> {
         let spec = r.into_inner();
         Ok(Response::new(self.call(move |core| core.create(spec, false)).await??))
     }
@@ -263,10 +284,14 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         _: Request<v1::ListCampaignsRequest>,
     ) -> Result<Response<v1::ListCampaignsResponse>, Status> {
-        let all = |core: &mut Core| core.runs.keys().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>();
+        let all =
+            |core: &mut Core| core.runs.keys().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>();
         Ok(Response::new(v1::ListCampaignsResponse { campaigns: self.call(all).await?? }))
     }
-    async fn get_campaign(&self, r: Request<v1::CampaignName>) -> Result<Response<v1::CampaignStatus>, Status> {
+    async fn get_campaign(
+        &self,
+        r: Request<v1::CampaignName>,
+    ) -> Result<Response<v1::CampaignStatus>, Status> {
         let name = r.into_inner().name;
         Ok(Response::new(self.call(move |core| core.status(&name)).await??))
     }
@@ -277,15 +302,20 @@ impl v1::control_service_server::ControlService for Control {
         let r = r.into_inner();
         Ok(Response::new(self.call(move |core| core.set_state(&r.name, r.phase())).await??))
     }
-    async fn watch_campaign(&self, r: Request<v1::CampaignName>) -> Result<Response<Out<v1::CampaignStatus>>, Status> {
+    async fn watch_campaign(
+        &self,
+        r: Request<v1::CampaignName>,
+    ) -> Result<Response<Out<v1::CampaignStatus>>, Status> {
         let (name, control) = (r.into_inner().name, self.clone());
         let (sender, stream) = mpsc::channel(4);
         tokio::spawn(async move {
             let mut last = None;
             loop {
                 let asked = name.clone();
-                let status = control.call(move |core| core.status(&asked)).await.map_err(Status::from).flatten();
-                let over = status.as_ref().map_or(true, |s| s.phase >= i32::from(v1::CampaignPhase::Cancelled));
+                let status =
+                    control.call(move |core| core.status(&asked)).await.map_err(Status::from).flatten();
+                let over =
+                    status.as_ref().map_or(true, |s| s.phase >= i32::from(v1::CampaignPhase::Cancelled));
                 if last.as_ref() != status.as_ref().ok() || over {
                     last = status.as_ref().ok().cloned();
                     if sender.send(status).await.is_err() {
@@ -305,7 +335,9 @@ impl v1::control_service_server::ControlService for Control {
         r: Request<v1::ListFindingsRequest>,
     ) -> Result<Response<v1::ListFindingsResponse>, Status> {
         let campaign = r.into_inner().campaign;
-        let all = self.call(|core| core.store.findings().collect::<Result<Vec<_>, _>>().map_err(Error::from)).await??;
+        let all = self
+            .call(|core| core.store.findings().collect::<Result<Vec<_>, _>>().map_err(Error::from))
+            .await??;
         let wanted = all.iter().filter(|f| campaign.is_empty() || f.campaign == campaign);
         let findings = wanted.map(record).collect::<Result<_, _>>()?;
         Ok(Response::new(v1::ListFindingsResponse { findings }))
@@ -314,18 +346,26 @@ impl v1::control_service_server::ControlService for Control {
         let id = r.into_inner().id;
         Ok(Response::new(record(&self.call(move |core| core.find(&id)).await??)?))
     }
-    async fn mark_finding(&self, r: Request<v1::MarkFindingRequest>) -> Result<Response<v1::FindingRecord>, Status> {
+    async fn mark_finding(
+        &self,
+        r: Request<v1::MarkFindingRequest>,
+    ) -> Result<Response<v1::FindingRecord>, Status> {
         let r = r.into_inner();
         Ok(Response::new(self.call(move |core| core.mark(&r)).await??))
     }
-    async fn submit_job(&self, r: Request<v1::SubmitJobRequest>) -> Result<Response<v1::SubmitJobResponse>, Status> {
+    async fn submit_job(
+        &self,
+        r: Request<v1::SubmitJobRequest>,
+    ) -> Result<Response<v1::SubmitJobResponse>, Status> {
         use v1::submit_job_response::Result as Found;
         let (reply, answer) = oneshot::channel();
         let r = r.into_inner();
         self.call(move |core| core.submit(r, reply)).await??;
         let answer = answer.await.ok().flatten();
-        let (verify, minimise, replay) = answer.ok_or_else(|| Status::aborted("the job was lost too often"))?;
-        let result = verify.map(Found::Verify).or(minimise.map(Found::Minimise)).or(replay.map(Found::Replay));
+        let (verify, minimise, replay) =
+            answer.ok_or_else(|| Status::aborted("the job was lost too often"))?;
+        let result =
+            verify.map(Found::Verify).or(minimise.map(Found::Minimise)).or(replay.map(Found::Replay));
         Ok(Response::new(v1::SubmitJobResponse { result }))
     }
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::Status>, Status> {

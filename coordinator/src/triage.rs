@@ -10,8 +10,8 @@ use crate::core::Core;
 use crate::lease::{CampaignSpec, JobId, Kind, WorkerId};
 use crate::{CLASS_MAX, LEASE_ITEMS, failpoints};
 use moire_corpus::{
-    Campaign, CampaignState, Counters, EngineResult, Finding, FindingState, Hash, ItemDone, ModelRef, Progress,
-    Provenance, Verified, Write, item_digest,
+    Campaign, CampaignState, Counters, EngineResult, Finding, FindingState, Hash, ItemDone, ModelRef,
+    Progress, Provenance, Verified, Write, item_digest,
 };
 use moire_program::text::{Format, parse};
 use moire_proto::v1;
@@ -118,6 +118,7 @@ impl Run {
             discrepancies: result.claims.len() as u64,
             canaries_planted: result.canaries.len() as u64,
             canaries_caught: result.canaries.iter().filter(|c| c.caught).count() as u64,
+            canaries: result.canaries.iter().filter(|c| c.caught).map(|c| (c.name.clone(), 1)).collect(),
             abstentions: result.abstentions,
         };
         let digest = item_digest(item, &hash(&result.program), &rows);
@@ -183,7 +184,14 @@ fn class(claim: &v1::Claim) -> String {
 }
 
 /// The finding of a reduced claim.
-fn finding(run: &Campaign, item: u64, original: &v1::Claim, claim: &v1::Claim, verified: Verified, now: u64) -> Finding {
+fn finding(
+    run: &Campaign,
+    item: u64,
+    original: &v1::Claim,
+    claim: &v1::Claim,
+    verified: Verified,
+    now: u64,
+) -> Finding {
     let parsed = parse(&claim.program, Format::Native).ok().map(|p| moire_program::canon::canonical(&p));
     // Text that is not canonical never merges with other text: its own hash is its identity.
     let (reduced, id) = match parsed {
@@ -227,7 +235,8 @@ impl Core {
             let id = self.fleet.job(name, Kind::Verify, Some(worker));
             let origin = Some((name.to_owned(), item));
             let verified = Verified::Unverified;
-            self.jobs.insert(id, Job { kind: JobKind::Verify, claim, origin, plan: None, verified, reply: None });
+            self.jobs
+                .insert(id, Job { kind: JobKind::Verify, claim, origin, plan: None, verified, reply: None });
         }
         let (items, findings) = run.ready();
         for (item, found) in findings {
@@ -248,7 +257,8 @@ impl Core {
     pub(crate) fn finish(&mut self, name: &str) -> Result<(), crate::Error> {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return Ok(()) };
         run.progress = self.store.progress(name)?;
-        let below = run.reported.iter().take_while(|i| run.progress.contains(**i)).copied().collect::<Vec<_>>();
+        let below =
+            run.reported.iter().take_while(|i| run.progress.contains(**i)).copied().collect::<Vec<_>>();
         below.iter().for_each(|i| _ = run.reported.remove(i));
         if run.idle() {
             failpoints::hit(failpoints::CAMPAIGN_DONE);
@@ -281,7 +291,8 @@ impl Core {
             }
             (JobKind::Verify, _) => self.minimise(job, Verified::Unverified),
             (_, answer) => {
-                let reduced = answer.and_then(|a| a.1).and_then(|m| m.claim).unwrap_or_else(|| job.claim.clone());
+                let reduced =
+                    answer.and_then(|a| a.1).and_then(|m| m.claim).unwrap_or_else(|| job.claim.clone());
                 failpoints::hit(failpoints::MINIMISED);
                 let now = Self::unix_ms();
                 let Some(run) = self.runs.get_mut(&name) else { return };

@@ -1,6 +1,8 @@
 //! A campaign from end to end over loopback: the digest depends on neither the number of workers nor their
 //! deaths nor a restart of the coordinator. Source: design section 9.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_worker::job::*;
 use std::path::Path;
@@ -27,10 +29,16 @@ impl Engine for Fake {
         self.ran.fetch_add(1, Ordering::Relaxed);
         let mut hash = [0; 32];
         hash[..8].copy_from_slice(&item.index.to_le_bytes());
-        let row = EngineReport { engine: "fake".to_owned(), outcomes: hash, executions: 2, ..EngineReport::default() };
+        let row = EngineReport {
+            engine: "fake".to_owned(),
+            outcomes: hash,
+            executions: 2,
+            ..EngineReport::default()
+        };
         let rule = format!("rule-{}", item.index / 50 % 3);
         let program = format!("program of {}", item.index / 50 % 7);
-        let claim = Claim { oracle: "fake".to_owned(), axioms: vec![vec![rule]], program, ..Claim::default() };
+        let claim =
+            Claim { oracle: "fake".to_owned(), axioms: vec![vec![rule]], program, ..Claim::default() };
         let claims = if item.index.is_multiple_of(50) { vec![claim] } else { Vec::new() };
         ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }
     }
@@ -113,9 +121,12 @@ async fn strangers_are_refused_with_a_reason() {
     let other = v1::CampaignSpec { fingerprint: "another".to_owned(), ..spec(10) };
     local.create(other).await.unwrap();
     let options = moire_worker::Options { name: "w".to_owned(), threads: 1 };
-    let refused = moire_worker::work(local.addr(), Arc::new(Fake::default()), options.clone()).await.unwrap_err();
+    let refused =
+        moire_worker::work(local.addr(), Arc::new(Fake::default()), options.clone()).await.unwrap_err();
     assert!(refused.to_string().contains("fingerprint mismatch"), "{refused}");
-    let far = moire_worker::work("192.0.2.1:1".parse().unwrap(), Arc::new(Fake::default()), options).await.unwrap_err();
+    let far = moire_worker::work("192.0.2.1:1".parse().unwrap(), Arc::new(Fake::default()), options)
+        .await
+        .unwrap_err();
     assert!(far.to_string().contains("loopback"), "{far}");
     let bad = local.create(v1::CampaignSpec { name: "a b".to_owned(), ..spec(1) }).await.unwrap_err();
     assert!(bad.to_string().contains("name"), "{bad}");

@@ -1,6 +1,8 @@
 //! Properties of the lease state machine under random workers: nothing lost, nothing taken twice, clocks and
 //! epochs respected, fair share, priorities. Source: design section 9.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
 use moire_coordinator::lease::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,25 +66,30 @@ fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
             fleet.credit(id, 2, now);
             workers.insert(id);
         }
-        let Some((&lease, &(worker, from, to))) = held.iter().nth(usize::try_from(random.below(4)).unwrap()) else { continue };
+        let Some((&lease, &(worker, from, to))) = held.iter().nth(usize::try_from(random.below(4)).unwrap())
+        else {
+            continue;
+        };
         match random.below(if faulty { 12 } else { 6 }) {
             0..=3 => {
                 fleet.heartbeat(worker, &[(lease, now)], now);
                 assert!(fleet.check(worker, lease, 8, now).is_none(), "a wrong epoch is refused");
-                assert!(fleet.check(worker + 1_000_000, lease, 7, now).is_none(), "a foreign lease is refused");
+                assert!(
+                    fleet.check(worker + 1_000_000, lease, 7, now).is_none(),
+                    "a foreign lease is refused"
+                );
                 assert!(fleet.check(worker, lease, 7, now).is_some());
                 if let Some(item) = (from..to).find(|i| !taken.contains(i)) {
                     assert!(fleet.take_item(lease, item) && taken.insert(item));
                     assert!(!fleet.take_item(lease, item), "twice is harmless");
                 }
             }
-            4..=7 => {
-                if (from..to).all(|i| taken.contains(&i)) {
-                    fleet.done(lease);
-                    fleet.credit(worker, 1, now);
-                    held.remove(&lease);
-                }
+            4..=7 if (from..to).all(|i| taken.contains(&i)) => {
+                fleet.done(lease);
+                fleet.credit(worker, 1, now);
+                held.remove(&lease);
             }
+            4..=7 => {}
             8 => {
                 fleet.disconnect(worker);
                 workers.remove(&worker);
@@ -138,7 +145,9 @@ fn urgent_jobs_first_and_verification_elsewhere() {
     let minimise = fleet.job("c", Kind::Minimise, None);
     fleet.credit(a, 2, 0);
     let works = |actions: Vec<Action>| {
-        let work = |a: Action| if let Action::Grant { worker, grant, .. } = a { Some((worker, grant.work)) } else { None };
+        let work = |a: Action| {
+            if let Action::Grant { worker, grant, .. } = a { Some((worker, grant.work)) } else { None }
+        };
         actions.into_iter().filter_map(work).collect::<Vec<_>>()
     };
     assert_eq!(works(fleet.poll(0)), [(a, Work::Job(minimise)), (a, Work::Range { from: 0, to: 10 })]);

@@ -28,6 +28,8 @@ pub struct Counters {
     pub canaries_planted: u64,
     /// Canaries caught.
     pub canaries_caught: u64,
+    /// Items on which each canary was caught, by its name.
+    pub canaries: BTreeMap<String, u64>,
 }
 
 impl Counters {
@@ -38,9 +40,13 @@ impl Counters {
         self.discrepancies = self.discrepancies.saturating_add(other.discrepancies);
         self.canaries_planted = self.canaries_planted.saturating_add(other.canaries_planted);
         self.canaries_caught = self.canaries_caught.saturating_add(other.canaries_caught);
-        for (reason, count) in &other.abstentions {
-            let slot = self.abstentions.entry(reason.clone()).or_default();
-            *slot = slot.saturating_add(*count);
+        for (sum, part) in
+            [(&mut self.abstentions, &other.abstentions), (&mut self.canaries, &other.canaries)]
+        {
+            for (name, count) in part {
+                let slot = sum.entry(name.clone()).or_default();
+                *slot = slot.saturating_add(*count);
+            }
         }
     }
 }

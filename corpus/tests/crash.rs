@@ -4,6 +4,7 @@
 //! no half record is visible, the work goes on, and the digest is that of a run nobody disturbed.
 //! `MOIRE_KILL_ROUNDS` sets the number of random rounds.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_corpus::*;

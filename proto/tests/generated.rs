@@ -23,7 +23,8 @@ fn every_field_has_a_comment() {
         let text = fs::read_to_string(path).unwrap();
         let mut before = "";
         for (number, line) in text.lines().map(str::trim).enumerate() {
-            let says_something = line.contains(" = ") || line.starts_with("message ") || line.starts_with("rpc ");
+            let says_something =
+                line.contains(" = ") || line.starts_with("message ") || line.starts_with("rpc ");
             if says_something && !line.starts_with("//") {
                 assert!(before.starts_with("//"), "{name}.proto:{}: no comment", number + 1);
             }

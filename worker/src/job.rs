@@ -190,5 +190,11 @@ pub trait Engine: Send + Sync {
     /// Runs a claim again, from its text alone.
     fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification;
     /// Shrinks a claim's program as long as the same rule stays broken. `progress` gets the best claim so far.
-    fn minimise(&self, claim: &Claim, budget: Budget, cancel: &Cancel, progress: &mut dyn FnMut(&Claim)) -> Reduced;
+    fn minimise(
+        &self,
+        claim: &Claim,
+        budget: Budget,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Claim),
+    ) -> Reduced;
 }

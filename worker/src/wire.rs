@@ -23,7 +23,8 @@ impl From<v1::Plan> for Plan {
 impl TryFrom<v1::Claim> for Claim {
     type Error = WireError;
     fn try_from(c: v1::Claim) -> Result<Self, WireError> {
-        let side = |s: v1::Side| Ok(Side { name: s.name, variants: s.variants, fingerprint: hash(&s.fingerprint)? });
+        let side =
+            |s: v1::Side| Ok(Side { name: s.name, variants: s.variants, fingerprint: hash(&s.fingerprint)? });
         Ok(Self {
             oracle: c.oracle,
             direction: c.direction,
@@ -38,7 +39,8 @@ impl TryFrom<v1::Claim> for Claim {
 
 impl From<Claim> for v1::Claim {
     fn from(c: Claim) -> Self {
-        let side = |s: Side| v1::Side { name: s.name, variants: s.variants, fingerprint: s.fingerprint.to_vec() };
+        let side =
+            |s: Side| v1::Side { name: s.name, variants: s.variants, fingerprint: s.fingerprint.to_vec() };
         Self {
             oracle: c.oracle,
             direction: c.direction,
@@ -66,7 +68,11 @@ pub fn item_result(item: u64, report: ItemReport) -> v1::ItemResult {
         engines: report.engines.into_iter().map(engine).collect(),
         abstentions: report.abstentions,
         claims: report.claims.into_iter().map(Into::into).collect(),
-        canaries: report.canaries.into_iter().map(|c| v1::Canary { name: c.name, caught: c.caught }).collect(),
+        canaries: report
+            .canaries
+            .into_iter()
+            .map(|c| v1::Canary { name: c.name, caught: c.caught })
+            .collect(),
     }
 }
 

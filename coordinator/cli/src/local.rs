@@ -48,8 +48,6 @@ pub(crate) struct Totals {
 /// What the workers of this process saw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Planted and caught, by canary.
-    pub(crate) canaries: BTreeMap<String, (u64, u64)>,
     /// Claims by oracle, direction and models.
     pub(crate) claims: BTreeMap<String, u64>,
     /// Claims of a rule that must hold, not of a difference between versions.
@@ -99,11 +97,6 @@ impl Tally {
         for claim in &report.claims {
             *self.claims.entry(kind(claim)).or_default() += 1;
             self.broken += u64::from(claim.direction != "difference");
-        }
-        for canary in &report.canaries {
-            let (planted, caught) = self.canaries.entry(canary.name.clone()).or_default();
-            *planted += 1;
-            *caught += u64::from(canary.caught);
         }
     }
 }

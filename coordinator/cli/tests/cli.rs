@@ -1,5 +1,7 @@
 //! The command line as scripts see it: exit codes, where data goes, what bad input gets.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

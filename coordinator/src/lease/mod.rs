@@ -72,7 +72,8 @@ impl Scheduler {
         self.campaigns.remove(name);
         self.jobs.retain(|_, job| job.campaign != name);
         self.queue.retain(|(_, id)| self.jobs.contains_key(id));
-        let doomed: Vec<_> = self.leases.iter().filter(|(_, l)| l.campaign == name).map(|(id, _)| *id).collect();
+        let doomed: Vec<_> =
+            self.leases.iter().filter(|(_, l)| l.campaign == name).map(|(id, _)| *id).collect();
         doomed.into_iter().for_each(|id| self.kill(id, now, "the campaign has ended"));
     }
     /// Adds a job that carries text. `avoid`: not this worker, as long as there is another.
@@ -87,13 +88,19 @@ impl Scheduler {
     ///
     /// # Errors
     /// The fleet is full.
-    pub fn hello(&mut self, capabilities: BTreeSet<String>, fingerprint: &str, now: u64) -> Result<WorkerId, Full> {
+    pub fn hello(
+        &mut self,
+        capabilities: BTreeSet<String>,
+        fingerprint: &str,
+        now: u64,
+    ) -> Result<WorkerId, Full> {
         if self.workers.len() >= self.config.workers_max {
             return Err(Full(self.config.workers_max));
         }
         let (id, fingerprint) = (self.fresh(), fingerprint.to_owned());
         let leases = BTreeSet::new();
-        self.workers.insert(id, Worker { capabilities, fingerprint, credit: 0, heard: now, leases, draining: false });
+        self.workers
+            .insert(id, Worker { capabilities, fingerprint, credit: 0, heard: now, leases, draining: false });
         Ok(id)
     }
     /// The worker can take more leases; beyond the cap credit is ignored.
@@ -196,7 +203,8 @@ impl Scheduler {
             self.actions.push(Action::Disconnect { worker, clock });
             self.disconnect(worker);
         }
-        let stuck = self.leases.iter().filter(|(_, l)| l.killed.is_none() && late(l.progressed, config.progress_ms));
+        let stuck =
+            self.leases.iter().filter(|(_, l)| l.killed.is_none() && late(l.progressed, config.progress_ms));
         for id in stuck.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.counts.expired += 1;
             self.kill(id, now, "no progress");

@@ -176,7 +176,8 @@ pub(super) struct Campaign {
 impl Campaign {
     pub(super) fn suits(&self, w: &Worker) -> bool {
         let spec = &self.spec;
-        (spec.fingerprint.is_empty() || spec.fingerprint == w.fingerprint) && spec.needs.is_subset(&w.capabilities)
+        (spec.fingerprint.is_empty() || spec.fingerprint == w.fingerprint)
+            && spec.needs.is_subset(&w.capabilities)
     }
 }
 

@@ -71,8 +71,13 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
         let at = |(x, y): (usize, usize)| (x + BOX.0 / 2, y + BOX.1 / 2);
         let ((a, b), (c, d)) = (at(from), at(to));
         let class = class(&kind);
-        write!(body, r#"<line class="{class}{cycle}" x1="{a}" y1="{b}" x2="{c}" y2="{d}" marker-end="url(#a)"/>"#).ok()?;
-        write!(body, r#"<text x="{}" y="{}">{}</text>"#, (a + c) / 2 + 4, (b + d) / 2 - 4, escape(&kind)).ok()?;
+        write!(
+            body,
+            r#"<line class="{class}{cycle}" x1="{a}" y1="{b}" x2="{c}" y2="{d}" marker-end="url(#a)"/>"#
+        )
+        .ok()?;
+        write!(body, r#"<text x="{}" y="{}">{}</text>"#, (a + c) / 2 + 4, (b + d) / 2 - 4, escape(&kind))
+            .ok()?;
     }
     let (width, height) = (columns.len() * COLUMN + 20, heights.iter().max()? * ROW + 60);
     let arrow = r#"<defs><marker id="a" markerWidth="8" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>"#;

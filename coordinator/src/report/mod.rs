@@ -27,9 +27,14 @@ pub struct Report {
 ///
 /// # Errors
 /// A finding cannot be written as JSON.
-pub fn render(findings: &[Finding], last: Option<&Snapshot>, at_ms: u64) -> Result<Report, serde_json::Error> {
+pub fn render(
+    findings: &[Finding],
+    last: Option<&Snapshot>,
+    at_ms: u64,
+) -> Result<Report, serde_json::Error> {
     let since = compare(last, findings);
-    let mut rows: Vec<(Since, &Finding)> = findings.iter().filter_map(|f| Some((*since.get(&f.id)?, f))).collect();
+    let mut rows: Vec<(Since, &Finding)> =
+        findings.iter().filter_map(|f| Some((*since.get(&f.id)?, f))).collect();
     rows.sort_by_key(|(s, f)| (*s, f.id));
     let mut json_lines = String::new();
     for (since, finding) in &rows {
@@ -71,7 +76,9 @@ fn page(rows: &[(Since, &Finding)], compared: bool) -> String {
     if !compared {
         line(format_args!("<p>First report of this store: everything open is new.</p>"));
     }
-    line(format_args!("<table><caption>Findings since the last report</caption><tr><th>Change<th>Findings</tr>"));
+    line(format_args!(
+        "<table><caption>Findings since the last report</caption><tr><th>Change<th>Findings</tr>"
+    ));
     for kind in [Since::New, Since::Still, Since::Gone, Since::NotRetested] {
         let count = rows.iter().filter(|(s, _)| *s == kind).count();
         line(format_args!("<tr><td>{}<td>{count}</tr>", word(kind)));
@@ -81,14 +88,21 @@ fn page(rows: &[(Since, &Finding)], compared: bool) -> String {
         let (id, oracle, rule) = (f.id.short(), escape(&f.oracle), escape(&f.rule));
         line(format_args!("<article id=\"f{id}\"><h2>{id}: {oracle} ({rule}), {}</h2>", word(*since)));
         let models: Vec<_> = f.models.iter().map(|m| escape(&m.name)).collect();
-        line(format_args!("<p>Models: {}. Seen {} times, first in campaign {}.", models.join(", "), f.count, escape(&f.campaign)));
+        line(format_args!(
+            "<p>Models: {}. Seen {} times, first in campaign {}.",
+            models.join(", "),
+            f.count,
+            escape(&f.campaign)
+        ));
         for set in &f.axioms {
             line(format_args!(" Admitted without: {}.", escape(&set.join(", "))));
         }
         line(format_args!("</p><h3>Program</h3><pre>{}</pre>", escape(&f.reduced)));
         match graph::svg(&f.witness, &format!("Execution of finding {id}")) {
             Some(svg) => line(format_args!("<h3>Witness</h3>{svg}")),
-            None if !f.witness.is_empty() => line(format_args!("<h3>Witness</h3><pre>{}</pre>", escape(&f.witness))),
+            None if !f.witness.is_empty() => {
+                line(format_args!("<h3>Witness</h3><pre>{}</pre>", escape(&f.witness)))
+            }
             None => {}
         }
         if !f.replay.is_empty() {

@@ -1,5 +1,7 @@
 //! Canonical form: invariant under renaming, idempotent, and not blind.
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
 use moire_program::canon::canonical;
 use moire_program::generate::{Profile, Stream, registers};
 use moire_program::ir::{

@@ -41,6 +41,8 @@ pub struct Limits {
     pub leaves: u64,
     /// Consistency checks.
     pub checks: u64,
+    /// Decisions: what an exploration does between checks is bounded too.
+    pub steps: u64,
     /// Iterations of a loop that changes state.
     pub loop_bound: u32,
     /// Final states of one execution.
@@ -49,7 +51,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { leaves: 10_000_000, checks: 100_000_000, loop_bound: 2, outcomes: 4_096 }
+        Limits {
+            leaves: 10_000_000,
+            checks: 100_000_000,
+            steps: 1_000_000_000,
+            loop_bound: 2,
+            outcomes: 4_096,
+        }
     }
 }
 
@@ -62,6 +70,8 @@ pub enum Bound {
     Leaves,
     /// [`Limits::checks`].
     Checks,
+    /// [`Limits::steps`].
+    Steps,
     /// [`Limits::outcomes`].
     Outcomes,
     /// More orders of `fence.sc` than are tried at one leaf.
@@ -74,6 +84,7 @@ impl std::fmt::Display for Bound {
             Bound::Loop => "a loop that changes state ran past the loop bound",
             Bound::Leaves => "the limit on executions",
             Bound::Checks => "the limit on consistency checks",
+            Bound::Steps => "the limit on decisions",
             Bound::Outcomes => "the limit on final states of one execution",
             Bound::FenceOrders => "the limit on orders of fence.sc at one execution",
         })
@@ -204,7 +215,8 @@ fn attempt<const W: usize>(
         Err(Stop::Abstain(a)) => return Err(a),
         Err(_) => return Ok(Attempt::TooWide),
     };
-    let mut search = Search { state, prefix, path: Vec::new(), limits, summary: Summary::default(), visitor };
+    let mut search =
+        Search { state, prefix, path: Vec::new(), limits, summary: Summary::default(), steps: 0, visitor };
     match search.visit() {
         Ok(()) | Err(Stop::Visitor | Stop::Bound) => Ok(Attempt::Finished(search.summary)),
         Err(Stop::TooWide) => Ok(Attempt::TooWide),
@@ -228,6 +240,7 @@ struct Search<'a, const W: usize> {
     path: Vec<u32>,
     limits: &'a Limits,
     summary: Summary,
+    steps: u64,
     visitor: &'a mut dyn Visitor,
 }
 
@@ -246,12 +259,17 @@ impl<const W: usize> Search<'_, W> {
     fn take(&mut self, choice: u32) -> bool {
         let wanted = self.prefix.get(self.path.len()).is_none_or(|p| *p == choice);
         if wanted {
+            self.steps += 1;
             self.path.push(choice);
         }
         wanted
     }
 
     fn visit(&mut self) -> Found {
+        if self.steps > self.limits.steps {
+            self.bound(Bound::Steps);
+            return Err(Stop::Bound);
+        }
         match self.next() {
             Next::Read(id) => self.place_read(id, 0),
             Next::Write(id) => self.place_write(id),

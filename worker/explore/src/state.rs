@@ -3,7 +3,7 @@
 //! Invariants: `events[..]` are known to happen in every execution below this state; `present` holds the placed ones;
 //! every choice is undone in the reverse order it was made, so that a state costs no copy.
 
-use crate::event::{BarrierUse, Emitted, Kind, has_dep};
+use crate::event::{Emitted, Kind, has_dep};
 use crate::explorer::{Abstain, Limits, Stop};
 use crate::flow::{Flow, successors};
 use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};

@@ -2,6 +2,8 @@
 //!
 //! Rows of `debated.csv` never gate (the reasons are there).
 
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
 use moire_cat::{Variants, builtin};
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions, judge};

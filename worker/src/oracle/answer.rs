@@ -15,6 +15,8 @@ use std::ops::ControlFlow;
 const LEAVES: u64 = 4_000;
 /// Consistency checks of one answer: some seconds at worst, reached by one program in some hundred.
 const CHECKS: u64 = 100_000;
+/// Decisions: programs with many unsatisfiable spin iterations take far more of them than checks.
+const STEPS: u64 = 400_000;
 /// Candidates the naive enumerator may judge for one item.
 const CANDIDATES: u64 = 2_000;
 
@@ -70,7 +72,7 @@ impl Answer {
 
 /// The explorer's answer, or why there is none.
 pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, String> {
-    let limits = Limits { leaves: LEAVES, checks: CHECKS, ..Limits::default() };
+    let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
     let mut leaves = Leaves::new();
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         let facts: LeafFacts = leaf.facts();
@@ -96,7 +98,7 @@ pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, Str
 
 /// The first execution that ends in `outcome`, as JSON.
 pub(super) fn witness(program: &Program, model: &Model, outcome: &Outcome) -> Option<String> {
-    let limits = Limits { leaves: LEAVES, checks: CHECKS, ..Limits::default() };
+    let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
     let mut found = None;
     let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         if leaf.facts().outcomes.contains(outcome) {
