@@ -1,13 +1,14 @@
 //! `moire test`: every program of a folder that has an expectation.
 //!
 //! Two layouts: an outside suite (`expected.csv` with file, model, property, expected; rows of `debated.csv` never
-//! gate), or our own (`NAME.expected` beside `NAME.litmus`, one line a model: model, executions, blocked, verdicts).
+//! gate), or our own (`NAME.expected` beside `NAME.litmus`, one line a model: model, executions, blocked, verdicts;
+//! the model may carry settings of its switches, as in `ptx:Q6=B`).
 
 use crate::args::Test;
 use crate::exit;
-use crate::input::{load_model, read_program};
+use crate::input::{load_model, read_program, variants};
 use anyhow::{Context, Result, bail};
-use moire_cat::{Model, Variants};
+use moire_cat::Model;
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions, judge};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,9 +100,13 @@ fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
 }
 
 impl Tally {
+    /// A model by name, or with settings of its switches: `ptx:Q6=B,Q1=B`.
     fn model(&mut self, name: &str) -> Result<&Model> {
         if !self.models.contains_key(name) {
-            self.models.insert(name.to_owned(), load_model(name, &Variants::new())?);
+            let (model, settings) = name.split_once(':').unwrap_or((name, ""));
+            let settings: Vec<String> =
+                settings.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect();
+            self.models.insert(name.to_owned(), load_model(model, &variants(&settings)?)?);
         }
         Ok(&self.models[name])
     }

@@ -28,16 +28,19 @@ pub enum Format {
 }
 
 impl Format {
-    /// Guesses from the file name and the first word.
+    /// Guesses from the file name and the first word after line comments.
     pub fn detect(name: &str, source: &str) -> Format {
-        let first = source.trim_start();
+        let mut first = source.trim_start();
+        while first.starts_with("//") {
+            first = first.split_once('\n').map_or("", |(_, rest)| rest.trim_start());
+        }
         if name.ends_with(".test") {
             Format::MixedProxy
         } else if first.starts_with("moire") || first.starts_with('#') {
             Format::Native
         } else if first.get(..3).is_some_and(|w| w.eq_ignore_ascii_case("ptx")) {
             Format::Dat3m
-        } else if first.starts_with('.') || first.starts_with("//") {
+        } else if first.starts_with('.') || source.trim_start().starts_with("//") {
             Format::MixedProxy
         } else {
             Format::Native
