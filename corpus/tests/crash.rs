@@ -106,7 +106,7 @@ fn check(dir: &Path, acknowledged: Option<u64>) {
         assert_eq!(store.bundle(&Hash::of(&bundle)).unwrap(), Some(bundle));
     }
     drop(store);
-    assert_eq!(fsck(dir, false).unwrap().problems, [String::new(); 0]);
+    assert!(fsck(dir, false).unwrap().problems.is_empty());
 }
 
 fn quiet_digest() -> Hash {

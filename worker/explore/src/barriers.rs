@@ -28,7 +28,7 @@ impl<const W: usize> State<'_, W> {
         match object {
             BarrierObject::Cta { .. } => p.same_cta(q),
             BarrierObject::Cluster => p.includes(Scope::Cluster, q),
-            BarrierObject::Warp => {
+            BarrierObject::Warp { .. } => {
                 a == b || (p.same_cta(q) && p.warp == q.warp && p.lane.is_some() && q.lane.is_some())
             }
         }
@@ -97,7 +97,7 @@ impl<const W: usize> State<'_, W> {
             let relation = match barrier.object {
                 BarrierObject::Cta { .. } => rels::SYNCBAR,
                 BarrierObject::Cluster => rels::SYNC_CLUSTER,
-                BarrierObject::Warp => rels::SYNC_WARP,
+                BarrierObject::Warp { .. } => rels::SYNC_WARP,
             };
             if dialect(barrier) {
                 if phase == 0 && b.waits {
@@ -154,9 +154,9 @@ impl<const W: usize> State<'_, W> {
             (BarrierObject::Cta { id: number, instance: Some(instance) }, None) => {
                 self.static_bars(thread, number, instance).into_iter().all(|(t, pc)| self.reached(t, pc))
             }
-            (object, mask) => (0..self.threads.len()).all(|t| {
+            (object, _) => (0..self.threads.len()).all(|t| {
                 let lane = self.place(t).lane.unwrap_or(0);
-                let named = object != BarrierObject::Warp || mask.is_none_or(|m| m >> lane & 1 == 1);
+                let named = !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0);
                 !self.meet(&object, thread, t) || !named || arrived(t) || exited(t)
             }),
         }
@@ -195,7 +195,7 @@ impl<const W: usize> State<'_, W> {
     pub(crate) fn phases_complete(&self) -> bool {
         (0..self.events.len()).all(|id| {
             let (Some(barrier), Some(phase)) = (self.barrier(id), self.phases[id]) else { return true };
-            if barrier.count.is_none() || barrier.object == BarrierObject::Warp {
+            if barrier.count.is_none() {
                 return true;
             }
             let companions = self.companions(id, barrier.object);

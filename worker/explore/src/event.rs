@@ -56,7 +56,10 @@ pub(crate) enum BarrierObject {
         instance: Option<u32>,
     },
     Cluster,
-    Warp,
+    /// Warp barrier: arrivals meet only under the same mask.
+    Warp {
+        mask: u32,
+    },
 }
 
 /// One event of a thread.
@@ -176,7 +179,7 @@ pub(crate) fn barrier_labels(barrier: BarrierUse, relaxed: bool) -> u64 {
         (BarrierObject::Cta { .. }, _, false) => sets::BAR_ARRIVE,
         (BarrierObject::Cluster, true, _) => sets::CLUSTER_ARRIVE,
         (BarrierObject::Cluster, false, _) => sets::CLUSTER_WAIT,
-        (BarrierObject::Warp, ..) => sets::WARP_SYNC,
+        (BarrierObject::Warp { .. }, ..) => sets::WARP_SYNC,
     };
     let relaxed = if relaxed { label(sets::CLUSTER_RELAXED) } else { 0 };
     label(sets::ANY) | label(sets::B) | label(set) | relaxed

@@ -705,9 +705,8 @@ impl<V: View> Machine<'_, V> {
             Op::ClusterWait => Ok((plain(BarrierObject::Cluster, false, true), [0; 4], false)),
             Op::WarpSync { mask } => {
                 let (mask, deps) = known(*mask)?;
-                let mut barrier = plain(BarrierObject::Warp, true, true);
-                barrier.count = u32::try_from(mask & 0xffff_ffff).ok();
-                Ok((barrier, deps, false))
+                let mask = u32::try_from(mask & 0xffff_ffff).unwrap_or(u32::MAX);
+                Ok((plain(BarrierObject::Warp { mask }, true, true), deps, false))
             }
             _ => Err(TraceEnd::Unsupported("this barrier".into(), instr.line)),
         }

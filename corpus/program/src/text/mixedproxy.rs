@@ -119,9 +119,9 @@ fn instruction(
     let at = scan.at;
     let word = scan.word("an instruction", ".")?;
     let parts: Vec<&str> = word.split('.').collect();
-    let bad = |scan: &Scan<'_>, what: &str| scan.error_at(at, format!("`{word}`: {what}"), None);
+    let mnemonic = Mnemonic { word, at, scope: parts.iter().find_map(|p| scope(p)) };
     if parts[0] == "fence" {
-        let op = fence(&parts).ok_or_else(|| bad(scan, "not a fence of this dialect"))?;
+        let op = fence(&parts).ok_or_else(|| mnemonic.error(scan, "not a fence of this dialect"))?;
         thread.push(scan, line, None, op)?;
         return scan.expect(";");
     }
@@ -133,79 +133,92 @@ fn instruction(
         "sust" => ("st", Proxy::Surface),
         "suatom" => ("atom", Proxy::Surface),
         "sured" => ("red", Proxy::Surface),
-        _ => return Err(bad(scan, "not an instruction of this dialect")),
+        _ => return Err(mnemonic.error(scan, "not an instruction of this dialect")),
     };
-    let at_scope = parts.iter().find_map(|p| scope(p));
     let sem = parts[1..].iter().copied().find(|p| scope(p).is_none() && *p != "add").unwrap_or("weak");
-    let need =
-        |scan: &Scan<'_>| at_scope.ok_or_else(|| bad(scan, "this order needs a scope: cta, gpu or sys"));
+    let space = Space::Generic;
     let op = match stem {
         "ld" => {
-            let order = match sem {
-                "weak" => LoadOrder::Weak,
-                "volatile" => LoadOrder::Volatile,
-                "relaxed" => LoadOrder::Relaxed(need(scan)?),
-                "acquire" => LoadOrder::Acquire(need(scan)?),
-                _ => return Err(bad(scan, "not an order of a load")),
-            };
+            let order = mnemonic.load_order(scan, sem)?;
             let dst = register(scan, thread)?;
             scan.expect(",")?;
             let addr = address(scan, builder)?;
             want(scan, id, dst, wanted)?;
-            Op::Load { order, proxy, space: Space::Generic, ty: TY, dst: vec![dst], addr }
+            Op::Load { order, proxy, space, ty: TY, dst: vec![dst], addr }
         }
         "st" => {
-            let order = match sem {
-                "weak" => StoreOrder::Weak,
-                "volatile" => StoreOrder::Volatile,
-                "relaxed" => StoreOrder::Relaxed(need(scan)?),
-                "release" => StoreOrder::Release(need(scan)?),
-                _ => return Err(bad(scan, "not an order of a store")),
-            };
+            let order = mnemonic.store_order(scan, sem)?;
             let addr = address(scan, builder)?;
             scan.expect(",")?;
             let src = vec![value(scan, thread)?];
-            Op::Store { order, proxy, space: Space::Generic, ty: TY, addr, src }
+            Op::Store { order, proxy, space, ty: TY, addr, src }
         }
         _ => {
-            let order = match sem {
-                "relaxed" => RmwOrder::Relaxed,
-                "acquire" => RmwOrder::Acquire,
-                "release" => RmwOrder::Release,
-                "acq_rel" => RmwOrder::AcqRel,
-                _ => return Err(bad(scan, "not an order of atom or red")),
-            };
-            let dst = if stem == "red" {
-                None
-            } else {
-                let dst = register(scan, thread)?;
+            let order = mnemonic.rmw_order(scan, sem)?;
+            let red = stem == "red";
+            let dst = if red { None } else { Some(register(scan, thread)?) };
+            if dst.is_some() {
                 scan.expect(",")?;
-                Some(dst)
-            };
+            }
             let addr = address(scan, builder)?;
             scan.expect(",")?;
             let a = value(scan, thread)?;
             if let Some(dst) = dst {
                 want(scan, id, dst, wanted)?;
             }
-            let (red, scope) = (stem == "red", need(scan)?);
-            Op::Rmw {
-                red,
-                order,
-                scope,
-                proxy,
-                space: Space::Generic,
-                op: AtomOp::Add,
-                ty: TY,
-                dst,
-                addr,
-                a,
-                b: None,
-            }
+            let scope = mnemonic.scope(scan)?;
+            Op::Rmw { red, order, scope, proxy, space, op: AtomOp::Add, ty: TY, dst, addr, a, b: None }
         }
     };
     thread.push(scan, line, None, op)?;
     scan.expect(";")
+}
+
+/// The first word of an instruction, where it stands, and the scope it names.
+struct Mnemonic<'a> {
+    word: &'a str,
+    at: usize,
+    scope: Option<Scope>,
+}
+
+impl Mnemonic<'_> {
+    fn error(&self, scan: &Scan<'_>, what: &str) -> ParseError {
+        scan.error_at(self.at, format!("`{}`: {what}", self.word), None)
+    }
+
+    fn scope(&self, scan: &Scan<'_>) -> Parsed<Scope> {
+        self.scope.ok_or_else(|| self.error(scan, "this order needs a scope: cta, gpu or sys"))
+    }
+
+    fn load_order(&self, scan: &Scan<'_>, sem: &str) -> Parsed<LoadOrder> {
+        Ok(match sem {
+            "weak" => LoadOrder::Weak,
+            "volatile" => LoadOrder::Volatile,
+            "relaxed" => LoadOrder::Relaxed(self.scope(scan)?),
+            "acquire" => LoadOrder::Acquire(self.scope(scan)?),
+            _ => return Err(self.error(scan, "not an order of a load")),
+        })
+    }
+
+    fn store_order(&self, scan: &Scan<'_>, sem: &str) -> Parsed<StoreOrder> {
+        Ok(match sem {
+            "weak" => StoreOrder::Weak,
+            "volatile" => StoreOrder::Volatile,
+            "relaxed" => StoreOrder::Relaxed(self.scope(scan)?),
+            "release" => StoreOrder::Release(self.scope(scan)?),
+            _ => return Err(self.error(scan, "not an order of a store")),
+        })
+    }
+
+    fn rmw_order(&self, scan: &Scan<'_>, sem: &str) -> Parsed<RmwOrder> {
+        Ok(match sem {
+            "relaxed" => RmwOrder::Relaxed,
+            "acquire" => RmwOrder::Acquire,
+            "release" => RmwOrder::Release,
+            "acq_rel" => RmwOrder::AcqRel,
+            _ => return Err(self.error(scan, "not an order of atom or red")),
+        })
+    }
 }
 
 fn fence(parts: &[&str]) -> Option<Op> {

@@ -71,21 +71,6 @@ impl<const W: usize> Machine<W> {
                     *o = bits::and(&reached, mask);
                 }
             }
-            Op::Rows => {
-                for (i, (o, row)) in out.iter_mut().zip(b).enumerate() {
-                    *o = if bits::has(&a[0], i) { *row } else { bits::empty() };
-                }
-            }
-            Op::Columns => {
-                for (o, row) in out.iter_mut().zip(a) {
-                    *o = bits::and(row, &b[0]);
-                }
-            }
-            Op::Cross => {
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = if bits::has(&a[0], i) { b[0] } else { bits::empty() };
-                }
-            }
             Op::Inverse => bits::transpose(a, out),
             Op::Plus => {
                 out.copy_from_slice(a);
@@ -104,25 +89,50 @@ impl<const W: usize> Machine<W> {
                     bits::set(o, i);
                 }
             }
-            Op::Lift => {
-                for (i, o) in out.iter_mut().enumerate() {
-                    *o = bits::empty();
-                    bits::put(o, i, bits::has(&a[0], i));
-                }
-            }
-            Op::Domain => {
-                out[0] = bits::empty();
-                for (i, row) in a.iter().enumerate() {
-                    bits::put(&mut out[0], i, !bits::is_empty(row));
-                }
-            }
-            Op::Range => {
-                out[0] = bits::empty();
-                for row in a {
-                    bits::or(&mut out[0], row);
-                }
+            Op::Rows | Op::Columns | Op::Cross | Op::Lift | Op::Domain | Op::Range => {
+                restrict(op.op, a, b, out);
             }
         }
+    }
+}
+
+/// Between sets and relations: a set is row 0.
+fn restrict<const W: usize>(op: Op, a: &[Row<W>], b: &[Row<W>], out: &mut [Row<W>]) {
+    match op {
+        Op::Rows => {
+            for (i, (o, row)) in out.iter_mut().zip(b).enumerate() {
+                *o = if bits::has(&a[0], i) { *row } else { bits::empty() };
+            }
+        }
+        Op::Columns => {
+            for (o, row) in out.iter_mut().zip(a) {
+                *o = bits::and(row, &b[0]);
+            }
+        }
+        Op::Cross => {
+            for (i, o) in out.iter_mut().enumerate() {
+                *o = if bits::has(&a[0], i) { b[0] } else { bits::empty() };
+            }
+        }
+        Op::Lift => {
+            for (i, o) in out.iter_mut().enumerate() {
+                *o = bits::empty();
+                bits::put(o, i, bits::has(&a[0], i));
+            }
+        }
+        Op::Domain => {
+            out[0] = bits::empty();
+            for (i, row) in a.iter().enumerate() {
+                bits::put(&mut out[0], i, !bits::is_empty(row));
+            }
+        }
+        Op::Range => {
+            out[0] = bits::empty();
+            for row in a {
+                bits::or(&mut out[0], row);
+            }
+        }
+        _ => unreachable!("`compute` does the others"),
     }
 }
 

@@ -116,7 +116,8 @@ impl Scene<'_> {
                     }
                     Barrier::Warp { mask } => {
                         this.count = Some(*mask); // for warps: who takes part
-                        (Kind::Warp, self.leader(t, false), 0, None)
+                        // Arrivals meet only under the same mask.
+                        (Kind::Warp, self.leader(t, false), *mask, None)
                     }
                 };
                 out.entry(object).or_default().push(this);
