@@ -1,0 +1,105 @@
+//! From writes to the operations of one commit, on top of what is stored.
+
+use super::keys::{
+    campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show, sighting_prefix,
+    valid_name,
+};
+use super::{Conflict, Receipt, Store, StoreError, Write};
+use crate::VALUE_BYTES_MAX;
+use crate::items::{CHUNK_ITEMS, Chunk, ItemDone, Progress};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The operations of one commit, on top of the stored state.
+pub(super) struct Batch<'a> {
+    pub(super) store: &'a Store,
+    pub(super) pending: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    pub(super) receipt: Receipt,
+}
+
+impl Batch<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.pending.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => self.store.raw(key),
+        }
+    }
+
+    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), StoreError> {
+        if value.len() > VALUE_BYTES_MAX {
+            let what = format!("record {}", show(&key));
+            return Err(StoreError::TooLarge { what, size: value.len(), limit: VALUE_BYTES_MAX });
+        }
+        self.pending.insert(key, Some(value));
+        Ok(())
+    }
+
+    fn put_json<T: Serialize>(&mut self, key: Vec<u8>, value: &T) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
+        self.put(key, text)
+    }
+
+    fn check_campaign(&self, name: &str) -> Result<(), StoreError> {
+        match self.get(&campaign_key(name))? {
+            Some(_) => Ok(()),
+            None => Err(StoreError::Invalid(format!("there is no campaign `{}`", name.escape_debug()))),
+        }
+    }
+
+    pub(super) fn add(&mut self, write: Write) -> Result<(), StoreError> {
+        match write {
+            Write::Campaign(campaign) if !valid_name(&campaign.name) => Err(StoreError::Invalid(format!(
+                "`{}` is not a campaign name: use up to 100 letters, digits, `.`, `_`, `-`",
+                campaign.name.escape_debug()
+            ))),
+            Write::Campaign(campaign) => self.put_json(campaign_key(&campaign.name), &campaign),
+            Write::Finding(finding) => self.put_json(finding_key(&finding.id), &finding),
+            Write::Regression(r) => self.put_json([&b"r/"[..], &r.program.0].concat(), &r),
+            Write::Sighting { campaign, item, finding } => {
+                self.check_campaign(&campaign)?;
+                let key = [&sighting_prefix(&campaign)[..], &finding.0, &item.to_be_bytes()].concat();
+                self.put(key, Vec::new())
+            }
+            Write::Items { campaign, items } => self.add_items(&campaign, items),
+        }
+    }
+
+    fn add_items(&mut self, campaign: &str, items: Vec<ItemDone>) -> Result<(), StoreError> {
+        self.check_campaign(campaign)?;
+        let progress_key = progress_key(campaign);
+        let mut progress: Progress =
+            self.get(&progress_key)?.map(|v| parse(&progress_key, &v)).transpose()?.unwrap_or_default();
+        let prefix = chunk_prefix(campaign);
+        for done in items {
+            if done.item == u64::MAX {
+                return Err(StoreError::Invalid(format!("item {} is out of range", done.item)));
+            }
+            let (number, slot) = (done.item / CHUNK_ITEMS, done.item % CHUNK_ITEMS);
+            let slot = u8::try_from(slot).expect("a chunk has fewer than 256 items");
+            let key = [&prefix[..], &number.to_be_bytes()].concat();
+            let mut chunk = match self.get(&key)? {
+                Some(value) => read_chunk(&key, &prefix, &value)?.1,
+                None => Chunk::default(),
+            };
+            if let Some((_, kept)) = chunk.0.get(&slot) {
+                self.receipt.duplicates += 1;
+                if *kept != done.digest {
+                    let (campaign, item) = (campaign.to_owned(), done.item);
+                    self.receipt.conflicts.push(Conflict {
+                        campaign,
+                        item,
+                        kept: *kept,
+                        refused: done.digest,
+                    });
+                }
+                continue;
+            }
+            chunk.0.insert(slot, (done.epoch, done.digest));
+            self.put(key, chunk.encode())?;
+            progress.insert(done.item);
+            progress.counters.add(&done.counters);
+            self.receipt.items += 1;
+        }
+        self.put_json(progress_key, &progress)
+    }
+}

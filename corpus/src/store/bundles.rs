@@ -1,0 +1,48 @@
+//! Content-addressed files of a store: bundles, and the snapshots of reports.
+
+use super::error::io_error;
+use super::keys::parse;
+use super::{Store, StoreError};
+use crate::record::{Hash, Snapshot};
+use crate::{bundle, failpoints, files};
+use std::fs;
+use std::io;
+
+impl Store {
+    /// Stores bytes under their hash; durable when it returns.
+    pub fn put_bundle(&mut self, bytes: &[u8]) -> Result<Hash, StoreError> {
+        if bytes.len() > bundle::BYTES_MAX {
+            let (what, size) = ("a bundle".to_owned(), bytes.len());
+            return Err(StoreError::TooLarge { what, size, limit: bundle::BYTES_MAX });
+        }
+        files::put_bundle(&self.dir, bytes).map_err(io_error("storing a bundle"))
+    }
+    /// The bytes of a stored bundle; `None` when there is no such file.
+    pub fn bundle(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
+        match fs::read(files::bundle_path(&self.dir, hash)) {
+            Ok(bytes) if Hash::of(&bytes) == *hash => Ok(Some(bytes)),
+            Ok(_) => Err(StoreError::Decode {
+                key: format!("bundle {hash}"),
+                reason: "its hash differs".to_owned(),
+            }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(io_error("reading a bundle")(e)),
+        }
+    }
+
+    /// Keeps what a report showed.
+    pub fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(snapshot).map_err(|e| StoreError::Invalid(e.to_string()))?;
+        let hash = self.put_bundle(&text)?;
+        failpoints::hit(failpoints::SNAPSHOT).map_err(io_error("storing a snapshot"))?;
+        let key = [&b"t/"[..], &snapshot.at_ms.to_be_bytes()].concat();
+        self.commit_ops(vec![(key, Some(format!("\"{hash}\"").into_bytes()))])
+    }
+    /// What the last report showed.
+    pub fn last_snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
+        let last = self.records::<Hash>(b"t/").last().transpose()?;
+        let Some(hash) = last else { return Ok(None) };
+        let key = format!("bundle {hash}");
+        self.bundle(&hash)?.map(|bytes| parse(key.as_bytes(), &bytes)).transpose()
+    }
+}

@@ -1,0 +1,101 @@
+//! Why a store did not open, or refused a read or a write: each message says what to do.
+
+use crate::FORMAT;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a store did not open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process has it.
+    #[error("store {} is in use by process {pid}; stop it, or use another --store", path.display())]
+    Locked {
+        /// The store.
+        path: PathBuf,
+        /// The holder.
+        pid: String,
+    },
+    /// Written by a later version.
+    #[error(
+        "store has format {found}, this version knows {FORMAT}: use the newer moire, or export there and import here"
+    )]
+    Newer {
+        /// Its format.
+        found: String,
+    },
+    /// Not a store.
+    #[error("{} is not a store: {why}", path.display())]
+    NotAStore {
+        /// The directory.
+        path: PathBuf,
+        /// What was missing.
+        why: String,
+    },
+    /// The index could not be built.
+    #[error("index: {0}")]
+    Index(String),
+    /// The file system failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+pub(super) fn opening(what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::Io { what, source }
+}
+
+/// Why a read or write failed. After any error nothing acknowledged is lost.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No space: nothing of this batch is stored, all before it is.
+    #[error("disk full: this batch is not stored, everything acknowledged is; free space and retry")]
+    DiskFull,
+    /// The file system failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// The cause.
+        source: io::Error,
+    },
+    /// Over a limit.
+    #[error("{what} has {size} bytes, the limit is {limit}; put large parts into a bundle")]
+    TooLarge {
+        /// What.
+        what: String,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A write that makes no sense.
+    #[error("{0}")]
+    Invalid(String),
+    /// A stored record that cannot be read.
+    #[error("record {key} cannot be read: {reason}; run `moire store fsck`")]
+    Decode {
+        /// Its key.
+        key: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The index failed; reopening rebuilds it.
+    #[error("index: {0}; reopen the store to rebuild it")]
+    Index(String),
+    /// An earlier sync or index failure.
+    #[error("store stopped after an earlier failure; reopen it")]
+    Stopped,
+}
+
+pub(super) fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
+        _ => StoreError::Io { what, source },
+    }
+}

@@ -1,0 +1,47 @@
+//! Keys of the log and the index, and reading what lies under them.
+//!
+//! `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
+//! `r/PROGRAM` regression, `t/TIME` snapshot. Numbers are big endian, so that key order is number order.
+
+use crate::items::{CHUNK_ITEMS, Chunk};
+use crate::record::FindingId;
+use crate::store::StoreError;
+use serde::de::DeserializeOwned;
+
+pub(super) fn campaign_key(name: &str) -> Vec<u8> {
+    [b"c/", name.as_bytes()].concat()
+}
+pub(super) fn progress_key(name: &str) -> Vec<u8> {
+    [b"p/", name.as_bytes()].concat()
+}
+pub(super) fn finding_key(id: &FindingId) -> Vec<u8> {
+    [&b"f/"[..], &id.0].concat()
+}
+pub(super) fn chunk_prefix(name: &str) -> Vec<u8> {
+    [b"i/", name.as_bytes(), b"\0"].concat()
+}
+pub(super) fn sighting_prefix(name: &str) -> Vec<u8> {
+    [b"s/", name.as_bytes(), b"\0"].concat()
+}
+
+/// A key for people: text, or escaped bytes.
+pub(crate) fn show(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(key: &[u8], value: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(value).map_err(|e| StoreError::Decode { key: show(key), reason: e.to_string() })
+}
+
+pub(super) fn valid_name(name: &str) -> bool {
+    (1..=100).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+pub(crate) fn read_chunk(key: &[u8], prefix: &[u8], value: &[u8]) -> Result<(u64, Chunk), StoreError> {
+    let number = key.get(prefix.len()..).and_then(|n| Some(u64::from_be_bytes(n.try_into().ok()?)));
+    let number = number.filter(|n| *n <= u64::MAX / CHUNK_ITEMS);
+    match (number, Chunk::decode(value)) {
+        (Some(number), Some(chunk)) => Ok((number, chunk)),
+        _ => Err(StoreError::Decode { key: show(key), reason: "not a chunk of item digests".to_owned() }),
+    }
+}

@@ -1,0 +1,171 @@
+//! Opening a store: lock, format, log, index, each repaired as far as what is on disk allows.
+//!
+//! The ladder: a damaged log is copied aside and rewritten from its intact frames; a torn tail is copied aside
+//! and cut; an index that is not proven clean is rebuilt. Nothing that cannot be derived is deleted.
+//! Source: design section 9.
+
+use super::error::opening;
+use super::{OpenError, Options, Recovery, Store};
+use crate::files::{self, BUNDLES, FORMAT_FILE, INDEX, LOG, MARKER};
+use crate::index::{self, Index, Trust};
+use crate::log::{self, Header, Log};
+use crate::{FORMAT, failpoints};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Checks the format file, or creates it in an empty directory.
+pub(crate) fn check_format(dir: &Path, create: bool) -> Result<bool, OpenError> {
+    let not_a_store = |why: &str| OpenError::NotAStore { path: dir.to_owned(), why: why.to_owned() };
+    let path = dir.join(FORMAT_FILE);
+    match fs::read(&path) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let version = text.strip_prefix("moire-store ").map(str::trim);
+            match version.map(str::parse::<u32>) {
+                Some(Ok(FORMAT)) => Ok(false),
+                Some(Ok(found)) if found > FORMAT => Err(OpenError::Newer { found: found.to_string() }),
+                _ if dir.join(LOG).exists() => Ok(true),
+                _ => Err(not_a_store("its FORMAT file is not readable")),
+            }
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            if dir.join(LOG).exists() {
+                return Ok(true);
+            }
+            if !create {
+                return Err(not_a_store("there is no FORMAT file"));
+            }
+            Ok(true)
+        }
+        Err(e) => Err(opening("reading FORMAT")(e)),
+    }
+}
+
+fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::Scan), OpenError> {
+    let path = dir.join(LOG);
+    if !path.exists() {
+        recovery.created = true;
+        log::replace(&path, 1, std::iter::empty()).map_err(opening("creating the log"))?;
+    }
+    let mut bytes = fs::read(&path).map_err(opening("reading the log"))?;
+    let mut scan = log::scan(&bytes);
+    let mut generation = match scan.header {
+        Header::Good { generation } => generation,
+        Header::Version(found) => return Err(OpenError::Newer { found: found.to_string() }),
+        Header::Damaged => 0,
+    };
+    let undecodable = scan.frames.iter().filter(|f| log::decode(&bytes[f.payload.clone()]).is_none()).count();
+    recovery.damaged =
+        (scan.damaged.len() + undecodable + usize::from(scan.header == Header::Damaged)) as u64;
+    if recovery.damaged > 0 {
+        let aside = files::aside_name(&path);
+        files::write_atomically(&aside, &bytes).map_err(opening("copying the damaged log aside"))?;
+        recovery.moved_aside.push(aside);
+        generation += 1;
+        let good = scan.frames.iter().map(|f| &bytes[f.payload.clone()]).filter(|p| log::decode(p).is_some());
+        log::replace(&path, generation, good.map(<[u8]>::to_vec)).map_err(opening("rewriting the log"))?;
+        bytes = fs::read(&path).map_err(opening("reading the log"))?;
+        scan = log::scan(&bytes);
+    }
+    let sequence = scan.frames.last().map_or(0, |f| f.sequence);
+    let mut log =
+        Log::open(&path, generation, sequence, scan.end as u64).map_err(opening("opening the log"))?;
+    if scan.end < bytes.len() {
+        recovery.torn_bytes = (bytes.len() - scan.end) as u64;
+        let aside = files::aside_name(&path);
+        files::write_atomically(&aside, &bytes[scan.end..])
+            .map_err(opening("copying the torn tail aside"))?;
+        recovery.moved_aside.push(aside);
+        failpoints::hit(failpoints::TRUNCATE).map_err(opening("cutting the torn tail"))?;
+        log.rewind().map_err(opening("cutting the torn tail"))?;
+    }
+    recovery.commits = scan.frames.len() as u64;
+    Ok((log, bytes, scan))
+}
+
+/// The state a log describes.
+pub(crate) fn replay(bytes: &[u8], scan: &log::Scan) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut state = BTreeMap::new();
+    for frame in &scan.frames {
+        for (key, value) in log::decode(&bytes[frame.payload.clone()]).unwrap_or_default() {
+            match value {
+                Some(value) => state.insert(key, value),
+                None => state.remove(&key),
+            };
+        }
+    }
+    state
+}
+
+fn open_index(
+    dir: &Path,
+    options: &Options,
+    log: &Log,
+    state: impl FnOnce() -> BTreeMap<Vec<u8>, Vec<u8>>,
+    recovery: &mut Recovery,
+) -> Result<Index, OpenError> {
+    let path = dir.join(INDEX);
+    let trust = index::trust(dir, log.generation, log.len);
+    if dir.join(MARKER).exists() {
+        fs::remove_file(dir.join(MARKER)).map_err(opening("removing the index marker"))?;
+        files::sync_dir(dir).map_err(opening("removing the index marker"))?;
+    }
+    if matches!(trust, Trust::Clean)
+        && let Ok(index) = Index::open(dir, options.cache_bytes)
+    {
+        return Ok(index);
+    }
+    failpoints::hit(failpoints::REBUILD).map_err(opening("rebuilding the index"))?;
+    if path.exists() {
+        if matches!(trust, Trust::Stale) {
+            // Derived data of an unclean stop: the log holds all of it.
+            fs::remove_dir_all(&path).map_err(opening("clearing the stale index"))?;
+        } else {
+            recovery.moved_aside.push(files::move_aside(&path).map_err(opening("moving the index aside"))?);
+        }
+    }
+    let index = Index::open(dir, options.cache_bytes).map_err(OpenError::Index)?;
+    let mut state = state().into_iter().map(|(k, v)| (k, Some(v))).peekable();
+    recovery.rebuilt = !recovery.created;
+    while state.peek().is_some() {
+        index.apply(state.by_ref().take(1000)).map_err(OpenError::Index)?;
+    }
+    Ok(index)
+}
+
+impl Store {
+    /// Opens or creates the store in `dir`, repairing what a crash left.
+    pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
+        if options.create {
+            fs::create_dir_all(dir).map_err(opening("creating the store directory"))?;
+        }
+        if !dir.is_dir() {
+            return Err(OpenError::NotAStore {
+                path: dir.to_owned(),
+                why: "there is no such directory".to_owned(),
+            });
+        }
+        let write_format = check_format(dir, options.create)?;
+        let lock = files::lock(dir)
+            .map_err(opening("locking the store"))?
+            .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
+        let mut recovery = Recovery::default();
+        let (log, bytes, scan) = open_log(dir, &mut recovery)?;
+        if write_format {
+            let text = format!("moire-store {FORMAT}\n");
+            files::write_atomically(&dir.join(FORMAT_FILE), text.as_bytes())
+                .map_err(opening("writing FORMAT"))?;
+        }
+        fs::create_dir_all(dir.join(BUNDLES)).map_err(opening("creating the bundle directory"))?;
+        let index = open_index(dir, &options, &log, || replay(&bytes, &scan), &mut recovery)?;
+        recovery.no_reserve = files::reserve(dir, options.reserve_bytes).is_err();
+        let reserve_used = recovery.no_reserve;
+        let index = Some(index);
+        Ok((
+            Self { dir: dir.to_owned(), options, log, index, reserve_used, stopped: false, _lock: lock },
+            recovery,
+        ))
+    }
+}

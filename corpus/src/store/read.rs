@@ -1,0 +1,111 @@
+//! Reading: records by key, lists by prefix, the digest of a campaign.
+
+use super::error::io_error;
+use super::keys::{
+    campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show, sighting_prefix,
+};
+use super::{Stats, Store, StoreError};
+use crate::files;
+use crate::items::{CHUNK_ITEMS, Progress};
+use crate::record::{Campaign, Finding, FindingId, Hash, Regression};
+use serde::de::DeserializeOwned;
+
+impl Store {
+    pub(super) fn raw(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.index().get(key).map_err(StoreError::Index)
+    }
+
+    pub(super) fn record<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        self.raw(key)?.map(|value| parse(key, &value)).transpose()
+    }
+
+    pub(super) fn records<T: DeserializeOwned>(
+        &self,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<T, StoreError>> + use<T> {
+        self.index().scan(prefix).map(|pair| {
+            let (key, value) = pair.map_err(StoreError::Index)?;
+            parse(&key, &value)
+        })
+    }
+
+    /// All pairs in key order: for export, fsck and compaction.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> + use<> {
+        self.index().scan(b"").map(|pair| pair.map_err(StoreError::Index))
+    }
+
+    /// A campaign.
+    pub fn campaign(&self, name: &str) -> Result<Option<Campaign>, StoreError> {
+        self.record(&campaign_key(name))
+    }
+    /// All campaigns, by name.
+    pub fn campaigns(&self) -> Result<Vec<Campaign>, StoreError> {
+        self.records(b"c/").collect()
+    }
+    /// How far a campaign is.
+    pub fn progress(&self, campaign: &str) -> Result<Progress, StoreError> {
+        Ok(self.record(&progress_key(campaign))?.unwrap_or_default())
+    }
+    /// A finding.
+    pub fn finding(&self, id: &FindingId) -> Result<Option<Finding>, StoreError> {
+        self.record(&finding_key(id))
+    }
+    /// All findings, by id; one that cannot be read is an error of its own.
+    pub fn findings(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
+        self.records(b"f/")
+    }
+    /// All regression programs, by program id.
+    pub fn regressions(&self) -> impl Iterator<Item = Result<Regression, StoreError>> + use<> {
+        self.records(b"r/")
+    }
+    /// Sightings of a campaign: (finding, item), sorted.
+    pub fn sightings(&self, campaign: &str) -> Result<Vec<(FindingId, u64)>, StoreError> {
+        let prefix = sighting_prefix(campaign);
+        let split = |pair: Result<(Vec<u8>, Vec<u8>), String>| {
+            let (key, _) = pair.map_err(StoreError::Index)?;
+            let parts = key[prefix.len()..].split_at_checked(32);
+            let read = |(id, item): (&[u8], &[u8])| {
+                Some((Hash(id.try_into().ok()?), u64::from_be_bytes(item.try_into().ok()?)))
+            };
+            parts
+                .and_then(read)
+                .ok_or_else(|| StoreError::Decode { key: show(&key), reason: "not a sighting".to_owned() })
+        };
+        self.index().scan(&prefix).map(split).collect()
+    }
+
+    /// The campaign's digest: items in order, then the sorted ids of the findings seen.
+    pub fn digest(&self, campaign: &str) -> Result<Hash, StoreError> {
+        let mut hasher = blake3::Hasher::new();
+        let prefix = chunk_prefix(campaign);
+        for pair in self.index().scan(&prefix) {
+            let (key, value) = pair.map_err(StoreError::Index)?;
+            let (number, chunk) = read_chunk(&key, &prefix, &value)?;
+            for (slot, (_, digest)) in chunk.0 {
+                hasher.update(&(number * CHUNK_ITEMS + u64::from(slot)).to_le_bytes()).update(&digest.0);
+            }
+        }
+        let mut findings: Vec<_> = self.sightings(campaign)?.into_iter().map(|s| s.0).collect();
+        findings.dedup();
+        for id in findings {
+            hasher.update(&id.0);
+        }
+        Ok(Hash(*hasher.finalize().as_bytes()))
+    }
+
+    /// Counts and sizes.
+    pub fn stats(&self) -> Result<Stats, StoreError> {
+        let mut stats = Stats {
+            log_bytes: self.log.len,
+            commits: self.log.sequence,
+            generation: self.log.generation,
+            bundles: files::bundles(&self.dir).map_err(io_error("listing bundles"))?.len() as u64,
+            ..Stats::default()
+        };
+        for pair in self.pairs() {
+            let kind = crate::fsck::kind(&pair?.0);
+            *stats.records.entry(kind.to_owned()).or_default() += 1;
+        }
+        Ok(stats)
+    }
+}
