@@ -9,6 +9,7 @@ mod barriers;
 pub mod differential;
 mod event;
 pub mod explorer;
+pub mod families;
 mod flow;
 mod hang;
 mod interp;

@@ -13,8 +13,11 @@ use moire_program::generate::{Profile, Stream};
 use moire_program::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Seeds drawn at a time: enough that a slow one at the end leaves no thread idle for long.
+const BLOCK: u64 = 256;
 
 /// What to run.
 pub struct Campaign<'a> {
@@ -141,37 +144,59 @@ pub fn mixed(seed: u64) -> Program {
 
 impl Campaign<'_> {
     /// Runs until `count` programs are compared or `failures` differences found. `progress` is called now and then.
+    ///
+    /// The result is a function of the seeds, not of `workers`: blocks of seeds are drawn and compared side by side,
+    /// and counted in order.
     pub fn run(&self, progress: &(dyn Fn(&Totals) + Sync)) -> Totals {
-        let totals = Mutex::new(Totals::default());
-        let seen = Mutex::new(BTreeSet::new());
-        let seeds = AtomicU64::new(self.first_seed);
+        let mut totals = Totals { next_seed: self.first_seed, ..Totals::default() };
+        let mut seen = BTreeSet::new();
+        let mut told = 0;
+        loop {
+            let first = totals.next_seed;
+            let block = (self.count.saturating_sub(totals.programs)).clamp(8, BLOCK);
+            let drawn = self.side_by_side(block, |i| {
+                let program = (self.source)(first.wrapping_add(i as u64))?;
+                let identity = (self.identity)(&program);
+                Some((program, identity))
+            });
+            // A program is new in this block's order, whichever thread drew it.
+            let fresh: Vec<Option<bool>> =
+                drawn.iter().map(|d| d.as_ref().map(|(_, identity)| seen.insert(identity.clone()))).collect();
+            let compared = self.side_by_side(block, |i| match (&drawn[i], fresh[i]) {
+                (Some((program, _)), Some(true)) => Some(self.one(first.wrapping_add(i as u64), program)),
+                _ => None,
+            });
+            for (one, fresh) in compared.into_iter().zip(fresh) {
+                totals.next_seed = totals.next_seed.wrapping_add(1);
+                totals.repeated += u64::from(fresh == Some(false));
+                merge(&mut totals, one.unwrap_or_default());
+                if totals.programs >= self.count || totals.failures.len() >= self.failures {
+                    return totals;
+                }
+            }
+            if totals.programs >= told + 1_000 {
+                told = totals.programs;
+                progress(&totals);
+            }
+        }
+    }
+
+    /// `f` of each number below `count`, on all workers.
+    fn side_by_side<T: Send>(&self, count: u64, f: impl Fn(usize) -> Option<T> + Sync) -> Vec<Option<T>> {
+        let slots: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
+        let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..self.workers.max(1) {
                 scope.spawn(|| {
                     loop {
-                        let done = |t: &Totals| t.programs >= self.count || t.failures.len() >= self.failures;
-                        if done(&lock(&totals)) {
-                            return;
-                        }
-                        let seed = seeds.fetch_add(1, Ordering::Relaxed);
-                        let Some(program) = (self.source)(seed) else { continue };
-                        if !lock(&seen).insert((self.identity)(&program)) {
-                            lock(&totals).repeated += 1;
-                            continue;
-                        }
-                        let one = self.one(seed, &program);
-                        let mut all = lock(&totals);
-                        merge(&mut all, one);
-                        if all.programs % 1_000 == 0 && all.programs > 0 {
-                            progress(&all);
-                        }
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(slot) = slots.get(i) else { return };
+                        *lock(slot) = f(i);
                     }
                 });
             }
         });
-        let mut totals = totals.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        totals.next_seed = seeds.load(Ordering::Relaxed);
-        totals
+        slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
     /// One program under every model.
@@ -241,7 +266,7 @@ fn outcomes(program: &Program, model: &Model) -> BTreeSet<Outcome> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn merge(all: &mut Totals, one: Totals) {
