@@ -148,9 +148,10 @@ struct Search<const W: usize> {
 impl<const W: usize> Evaluator<W> {
     /// Plans the evaluation of `model`.
     pub fn new(model: &Model) -> Self {
+        let (shared, plan) = model.shared();
         Evaluator {
-            model: Arc::new(model.clone()),
-            plan: Arc::new(Plan::new(model)),
+            model: shared,
+            plan,
             machine: Machine::new(model),
             fence_domain: vec![bits::empty(); 64 * W],
             chosen: Vec::new(),

@@ -54,6 +54,7 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
             variants: Variants::new(),
             names: BTreeMap::new(),
             text: String::new(),
+            shared: std::sync::OnceLock::new(),
         },
         known: BTreeMap::new(),
         env: Rc::new(BTreeMap::new()),

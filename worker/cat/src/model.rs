@@ -3,8 +3,10 @@
 //! Nodes are in evaluation order: operands come before their users, except inside a `let rec` group, whose
 //! variables stand for the least fixpoint of their bodies.
 
+use crate::plan::Plan;
 use crate::syntax::Property;
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 /// Index into [`Model::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -167,6 +169,8 @@ pub struct Model {
     /// Definitions by name, last one wins; for explanations.
     pub(crate) names: BTreeMap<String, NodeId>,
     pub(crate) text: String,
+    /// What evaluators share; made by the first of them.
+    pub(crate) shared: OnceLock<(Arc<Model>, Arc<Plan>)>,
 }
 
 impl Model {
@@ -226,7 +230,15 @@ impl Model {
         let mut model = self.clone();
         model.name = format!("{} without {}", self.name, self.checks[check.0].name);
         model.checks.remove(check.0);
+        model.shared = OnceLock::new();
         model
+    }
+
+    /// The model and its plan, for evaluators: planning costs more than judging a small program.
+    pub(crate) fn shared(&self) -> (Arc<Model>, Arc<Plan>) {
+        let make = || (Arc::new(self.clone()), Arc::new(Plan::new(self)));
+        let (model, plan) = self.shared.get_or_init(make);
+        (Arc::clone(model), Arc::clone(plan))
     }
 
     /// One line a check: name, property, whether it prunes.
