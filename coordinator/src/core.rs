@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 /// Events handled before one commit.
 const BATCH: usize = 256;
 
+pub(crate) type Announce = Box<dyn Fn(&Finding) + Send>;
 pub(crate) type Outbox = mpsc::Sender<Result<v1::ToWorker, tonic::Status>>;
 
 /// What happens to the core.
@@ -35,13 +36,15 @@ pub(crate) struct Core {
     pub(crate) jobs: BTreeMap<JobId, Job>,
     outboxes: BTreeMap<WorkerId, Outbox>,
     pub(crate) writes: Vec<Write>,
-    /// Findings of the batch not yet committed, so that two sightings in one batch meet.
-    pub(crate) fresh: BTreeMap<moire_corpus::FindingId, Finding>,
+    /// Findings of the batch not yet committed, so that two sightings in one batch meet; and whether they are new.
+    pub(crate) fresh: BTreeMap<moire_corpus::FindingId, (Finding, bool)>,
     acks: Vec<(WorkerId, v1::ReportAck)>,
     started: Instant,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
     config: Config,
+    /// Told each new finding once it is durable.
+    pub(crate) announce: Option<Announce>,
 }
 
 impl Core {
@@ -59,6 +62,7 @@ impl Core {
             bad_messages: 0,
             refused: 0,
             config,
+            announce: None,
         };
         for mut campaign in core.store.campaigns()? {
             campaign.epoch += 1;
@@ -71,21 +75,10 @@ impl Core {
     /// Handles events until told to stop.
     pub(crate) fn run(mut self, mut events: mpsc::Receiver<Event>) -> Result<(), Error> {
         while let Some(first) = events.blocking_recv() {
-            let mut next = Some(first);
-            let mut stop = false;
-            for _ in 0..BATCH {
-                match next {
-                    Some(Event::Call(call)) => call(&mut self),
-                    Some(Event::Stop) => stop = true,
-                    Some(Event::Tick) | None => {}
-                }
-                next = events.try_recv().ok();
-                if next.is_none() || stop {
-                    break;
-                }
-            }
-            if let Some(Event::Call(call)) = next {
-                call(&mut self);
+            let mut stop = self.handle(first);
+            for _ in 1..BATCH {
+                let Some(next) = events.try_recv().ok().filter(|_| !stop) else { break };
+                stop = self.handle(next);
             }
             self.settle()?;
             if stop {
@@ -93,6 +86,16 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Handles one event; true: it was the last.
+    fn handle(&mut self, event: Event) -> bool {
+        match event {
+            Event::Call(call) => call(self),
+            Event::Stop => return true,
+            Event::Tick => {}
+        }
+        false
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -210,8 +213,11 @@ impl Core {
         if !self.writes.is_empty() {
             failpoints::hit(failpoints::COMMIT_BEFORE);
             let _receipt = self.store.commit(std::mem::take(&mut self.writes))?;
-            self.fresh.clear();
             failpoints::hit(failpoints::COMMIT_AFTER);
+            let fresh = std::mem::take(&mut self.fresh);
+            for (finding, _) in fresh.values().filter(|f| f.1) {
+                self.announce.iter().for_each(|tell| tell(finding));
+            }
         }
         for name in &names {
             self.finish(name)?;

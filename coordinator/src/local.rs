@@ -83,6 +83,14 @@ impl Local {
         self.core.is_finished()
     }
 
+    /// Has `tell` called, on the coordinator's thread, with each new finding once it is durable.
+    ///
+    /// # Errors
+    /// The coordinator has stopped.
+    pub async fn announce(&self, tell: impl Fn(&Finding) + Send + 'static) -> Result<(), Error> {
+        self.control.call(move |core| core.announce = Some(Box::new(tell))).await
+    }
+
     /// Creates the campaign, or resumes the one of this name with the same seed and profile.
     ///
     /// # Errors

@@ -241,9 +241,11 @@ impl Core {
         let (items, findings) = run.ready();
         for (item, found) in findings {
             let id = found.id;
-            let known = self.fresh.get(&id).cloned().or_else(|| self.store.finding(&id).ok().flatten());
+            let stored = || self.store.finding(&id).ok().flatten().map(|f| (f, false));
+            let (known, new) =
+                self.fresh.remove(&id).or_else(stored).map_or((None, true), |(f, n)| (Some(f), n));
             let merged = merge(known, found);
-            self.fresh.insert(id, merged.clone());
+            self.fresh.insert(id, (merged.clone(), new));
             self.writes.push(Write::Finding(Box::new(merged)));
             self.writes.push(Write::Sighting { campaign: name.to_owned(), item, finding: id });
         }

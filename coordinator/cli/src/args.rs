@@ -50,6 +50,9 @@ pub(crate) enum Command {
     /// Show and compare the models
     #[command(subcommand)]
     Models(Models),
+    /// Measure, and try what ordinary use does not
+    #[command(subcommand)]
+    Bench(crate::cmd::bench::Bench),
     /// Say what is installed and what is missing
     Doctor,
     /// Print a completion script

@@ -102,7 +102,8 @@ impl Tally {
 }
 
 impl Settings {
-    fn spec(&self, fingerprint: &str) -> v1::CampaignSpec {
+    /// The campaign these settings describe, for workers of this fingerprint.
+    pub(crate) fn spec(&self, fingerprint: &str) -> v1::CampaignSpec {
         let mut name =
             format!("fuzz-{}-{}-{}", self.profile, self.seed, &fingerprint[..8.min(fingerprint.len())]);
         if !self.oracles.is_empty() || !self.models.is_empty() {
@@ -124,14 +125,21 @@ impl Settings {
     }
 }
 
+/// What is told of each new finding once it is durable.
+pub(crate) type Announce = Box<dyn Fn(&Finding) + Send>;
+
 /// Runs the campaign until its limit, its time or Ctrl-C. `progress` is told the totals a few times a second.
-pub(crate) fn run(settings: &Settings, progress: &mut dyn FnMut(&Totals)) -> Result<Totals> {
+pub(crate) fn run(
+    settings: &Settings,
+    announce: Announce,
+    progress: &mut dyn FnMut(&Totals),
+) -> Result<Totals> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let engine = Arc::new(Tallied { oracles: Oracles::new(), tally: Mutex::default() });
     let spec = settings.spec(&engine.fingerprint());
     let name = spec.name.clone();
-    let mut totals = runtime.block_on(campaign(settings, spec, &engine, progress))?;
+    let mut totals = runtime.block_on(campaign(settings, spec, &engine, announce, progress))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
     totals.digest = Store::open(&settings.store, Options::default())?.0.digest(&name)?.to_string();
     Ok(totals)
@@ -141,10 +149,12 @@ async fn campaign(
     settings: &Settings,
     spec: v1::CampaignSpec,
     engine: &Arc<Tallied>,
+    announce: Announce,
     progress: &mut dyn FnMut(&Totals),
 ) -> Result<Totals> {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let local = Local::start(&settings.store, anywhere, lease::Config::default()).await?;
+    local.announce(announce).await?;
     let first = local.create(spec.clone()).await?;
     let mut totals = Totals {
         campaign: spec.name.clone(),
@@ -222,6 +232,12 @@ pub(crate) fn claim_of(f: &Finding) -> Claim {
         witness: f.witness.clone(),
         axioms: f.axioms.clone(),
     }
+}
+
+/// What is printed of a finding as soon as it is durable; `moire bench chaos` reads it back.
+pub(crate) fn announcement(f: &Finding) -> String {
+    let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
+    format!("finding {} {} {} {}", f.id.short(), f.oracle, f.rule, models.join(" "))
 }
 
 /// The command that replays a finding anywhere.

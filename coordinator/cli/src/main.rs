@@ -14,6 +14,8 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The tests build with failpoints; a release has none.
+    let _failpoints = fail::has_failpoints().then(fail::FailScenario::setup);
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         args::Command::Campaign(a) => cmd::store::campaigns(&a),
         args::Command::Store(a) => cmd::store::run(&a),
         args::Command::Models(a) => cmd::models::run(&a),
+        args::Command::Bench(a) => cmd::bench::run(&a),
         args::Command::Doctor => cmd::doctor::run(),
         args::Command::Completions { shell } => cmd::completions(shell),
     };

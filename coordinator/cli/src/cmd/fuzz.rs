@@ -5,6 +5,7 @@ use crate::exit;
 use crate::local::{self, Settings, Totals};
 use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use moire_corpus::Finding;
 use moire_program::generate::Profile;
 use moire_worker::oracle::{CANARIES, ORACLES};
 use std::fmt::Write;
@@ -22,7 +23,12 @@ pub(crate) fn run(args: &Fuzz) -> Result<u8> {
     let settings = settings(args)?;
     let mut shown = Instant::now();
     let bar = std::io::stderr().is_terminal().then(|| bar(&settings));
-    let totals = local::run(&settings, &mut |totals| match &bar {
+    let above = bar.clone();
+    let announce = move |finding: &Finding| match &above {
+        Some(bar) => bar.println(local::announcement(finding)),
+        None => eprintln!("{}", local::announcement(finding)),
+    };
+    let totals = local::run(&settings, Box::new(announce), &mut |totals| match &bar {
         Some(bar) => {
             bar.set_position(if settings.programs.is_some() {
                 totals.status.programs

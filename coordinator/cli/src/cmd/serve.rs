@@ -11,13 +11,14 @@ use moire_worker::oracle::Oracles;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")
 }
 
 pub(crate) fn serve(args: &Serve) -> Result<u8> {
     runtime()?.block_on(async {
         let local = Local::start(&args.store, args.listen, lease::Config::default()).await?;
+        local.announce(|finding| eprintln!("{}", crate::local::announcement(finding))).await?;
         eprintln!(
             "serving {} on {}; Ctrl-C stops it, what is done is recorded",
             args.store.display(),
@@ -50,7 +51,7 @@ pub(crate) fn work(args: &Work) -> Result<u8> {
     ended.map(|()| exit::CLEAN)
 }
 
-async fn connect(addr: SocketAddr) -> Result<ControlServiceClient<tonic::transport::Channel>> {
+pub(super) async fn connect(addr: SocketAddr) -> Result<ControlServiceClient<tonic::transport::Channel>> {
     ControlServiceClient::connect(format!("http://{addr}"))
         .await
         .with_context(|| format!("no coordinator answers at {addr}; `moire serve` starts one"))
