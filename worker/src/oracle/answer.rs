@@ -6,6 +6,7 @@ use moire_explore::differential::{Leaves, naive_leaves};
 use moire_explore::explorer::{Bound, LeafView};
 use moire_explore::leaf::Witness;
 use moire_explore::naive::NaiveLimits;
+use moire_explore::planted::{Planted, explore_planted};
 use moire_explore::{LeafFacts, LeafKind, Limits, Outcome, explore};
 use moire_program::ir::Program;
 use std::collections::BTreeSet;
@@ -72,9 +73,18 @@ impl Answer {
 
 /// The explorer's answer, or why there is none.
 pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, String> {
+    explored_planted(program, model, None)
+}
+
+/// [`explored`], possibly by an explorer with a bug planted in it.
+pub(super) fn explored_planted(
+    program: &Program,
+    model: &Model,
+    bug: Option<Planted>,
+) -> Result<Answer, String> {
     let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
     let mut leaves = Leaves::new();
-    let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+    let summary = explore_planted(program, model, bug, &limits, &mut |leaf: &mut dyn LeafView| {
         let facts: LeafFacts = leaf.facts();
         leaves.insert(facts.key.clone(), facts);
         ControlFlow::Continue(())

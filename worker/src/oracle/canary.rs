@@ -1,121 +1,298 @@
 //! Canaries: planted bugs the oracles must see, on the campaign's own items.
 //!
-//! Each is the shipped `ptx` model with one thing wrong in its text. A canary is caught on an item when the explorer
-//! under the wrong text and under the right one do not tell the same.
+//! Half are the shipped `ptx` model with one thing wrong in its text, half the explorer without one of its side
+//! conditions. A canary is caught on an item when the wrong engine and the naive enumerator under the right model do
+//! not tell the same: when the `self` rule breaks. A bug that few programs can show runs on each that suits it, the
+//! others on a sample; `measured_rates` prints how often each is caught, from which the sample follows.
 
-use super::answer::explored;
+use super::answer::{Answer, explored, explored_planted};
 use crate::job::CanaryResult;
 use moire_cat::{Library, Model, Variants, builtin};
-use moire_program::ir::Program;
+use moire_explore::planted::Planted;
+use moire_program::generate::{Features, features};
+use moire_program::ir::{FenceOrder, LoadOrder, Op, Program, RmwOrder, StoreOrder, Thread};
 use std::sync::OnceLock;
 
-/// A planted bug: in `file`, `from` (which stands there once) is read as `to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The model the bugs are planted in.
+pub(super) const MODEL: &str = "ptx";
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug)]
 pub struct Canary {
     /// Its name.
     pub name: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
+    bug: Bug,
+    /// It runs on one suitable item in so many.
+    every: u64,
+    /// Whether the bug can show on a program, as far as its text says.
+    suits: fn(&Sight) -> bool,
 }
 
-const fn canary(name: &'static str, file: &'static str, from: &'static str, to: &'static str) -> Canary {
-    Canary { name, file, from, to }
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    /// In this file of the model, the first text (which stands there once) reads as the second.
+    Model(&'static str, &'static str, &'static str),
+    /// A side condition of the explorer is left out.
+    Explorer(Planted),
 }
 
 /// All planted bugs.
-pub const CANARIES: [Canary; 12] = [
-    canary("release-fence-dropped", "lib-ptx", "  | [MF & (REL | ACQ_REL)]; po; [strong-write]", ""),
-    canary("acquire-fence-dropped", "lib-ptx", "  | [strong-read]; po; [MF & (ACQ | ACQ_REL)]", ""),
-    canary("acquire-load-dropped", "lib-ptx", "    [strong-read & ACQ]\n", "    0\n"),
-    canary("rmw-chain-dropped", "lib-ptx", "observed; (rmw; observed)*", "observed"),
-    canary("red-heads-acquire", "lib-ptx", "let strong-read = (R \\ RED) &", "let strong-read = R &"),
-    canary(
-        "scopes-ignored",
-        "lib-ptx",
-        "((po | po^-1) | sr)",
-        "((po | po^-1) | sr | ([strong]; (_ * _); [strong]))",
-    ),
-    canary("barrier-without-order", "lib-ptx", "sync_fence | syncbar |", "sync_fence |"),
-    canary(
-        "atomicity-dropped",
-        "lib-ptx",
-        "empty rmw & ((morally-strong & fr); (morally-strong & co)) as Atomicity-2",
-        "",
-    ),
-    canary(
-        "thin-air-allowed",
-        "lib-ptx",
-        "acyclic rf | dependency as NoThinAir",
-        "acyclic rf | rmw-dependency as NoThinAir",
-    ),
-    canary(
-        "coherence-dropped",
-        "lib-ptx-axioms",
-        "empty (cause & overlapping-writes) \\ co as Coherence",
-        "",
-    ),
-    canary("read-before-write-dropped", "lib-ptx-axioms", "irreflexive fr; cause as CausalityFR", ""),
-    canary(
-        "sc-fence-as-acq-rel",
-        "lib-ptx",
-        "let sync = sync-pattern | sync_fence |",
-        "let sync = sync-pattern |",
-    ),
+pub const CANARIES: [Canary; 20] = [
+    Canary {
+        name: "release-fence-dropped",
+        bug: Bug::Model("lib-ptx", "  | [MF & (REL | ACQ_REL)]; po; [strong-write]", ""),
+        every: 8,
+        suits: |s| s.threads.iter().any(|t| t.release_fence) && s.threads.iter().any(|t| t.acquires),
+    },
+    Canary {
+        name: "acquire-fence-dropped",
+        bug: Bug::Model("lib-ptx", "  | [strong-read]; po; [MF & (ACQ | ACQ_REL)]", ""),
+        every: 8,
+        suits: |s| s.threads.iter().any(|t| t.acquire_fence) && s.threads.iter().any(|t| t.releases),
+    },
+    Canary {
+        name: "acquire-load-dropped",
+        bug: Bug::Model("lib-ptx", "    [strong-read & ACQ]\n", "    0\n"),
+        every: 8,
+        suits: |s| s.threads.iter().any(|t| t.acquires) && s.threads.iter().any(|t| t.releases),
+    },
+    Canary {
+        name: "rmw-chain-dropped",
+        bug: Bug::Model("lib-ptx", "observed; (rmw; observed)*", "observed"),
+        every: 2,
+        suits: |s| s.features.rmw && s.features.threads > 2 && s.synchronises(),
+    },
+    Canary {
+        name: "red-heads-acquire",
+        bug: Bug::Model("lib-ptx", "let strong-read = (R \\ RED) &", "let strong-read = R &"),
+        every: 4,
+        suits: |s| s.threads.iter().any(|t| t.red_then_fence) && s.threads.iter().any(|t| t.releases),
+    },
+    Canary {
+        name: "scopes-ignored",
+        bug: Bug::Model(
+            "lib-ptx",
+            "((po | po^-1) | sr)",
+            "((po | po^-1) | sr | ([(M \\ WEAK) | MF]; (_ * _); [(M \\ WEAK) | MF]))",
+        ),
+        every: 60,
+        suits: |_| true,
+    },
+    Canary {
+        name: "barrier-without-order",
+        bug: Bug::Model("lib-ptx", "sync_fence | syncbar |", "sync_fence |"),
+        every: 8,
+        suits: |s| s.features.barrier,
+    },
+    Canary {
+        name: "atomicity-dropped",
+        bug: Bug::Model(
+            "lib-ptx",
+            "empty rmw & ((morally-strong & fr); (morally-strong & co)) as Atomicity-2",
+            "",
+        ),
+        every: 30,
+        suits: |s| s.features.rmw,
+    },
+    Canary {
+        name: "thin-air-allowed",
+        bug: Bug::Model(
+            "lib-ptx",
+            "acyclic rf | dependency as NoThinAir",
+            "acyclic rf | rmw-dependency as NoThinAir",
+        ),
+        every: 1,
+        suits: |s| s.features.load_buffering && s.features.dependency,
+    },
+    Canary {
+        name: "coherence-dropped",
+        bug: Bug::Model("lib-ptx-axioms", "empty (cause & overlapping-writes) \\ co as Coherence", ""),
+        every: 30,
+        suits: |_| true,
+    },
+    Canary {
+        name: "read-before-write-dropped",
+        bug: Bug::Model("lib-ptx-axioms", "irreflexive fr; cause as CausalityFR", ""),
+        every: 30,
+        suits: |_| true,
+    },
+    Canary {
+        name: "sc-fence-as-acq-rel",
+        bug: Bug::Model("lib-ptx", "let sync = sync-pattern | sync_fence |", "let sync = sync-pattern |"),
+        every: 4,
+        suits: |s| s.threads.iter().filter(|t| t.sc_fence).count() > 1,
+    },
+    explorer("never-open", Planted::NeverOpen, 90, |_| true),
+    explorer("all-or-nothing", Planted::AllOrNothing, 30, |_| true),
+    explorer("claims-all", Planted::ClaimsAll, 60, |_| true),
+    explorer("one-direction", Planted::OneDirection, 60, |_| true),
+    explorer("forgets-initial", Planted::ForgetsInitial, 90, |_| true),
+    explorer("never-stuck", Planted::NeverStuck, 10, |s| s.features.awaits),
+    explorer("first-phase", Planted::FirstPhase, 1, |s| s.features.barrier),
+    explorer("always-hangs", Planted::AlwaysHangs, 10, |s| s.features.awaits),
 ];
 
+const fn explorer(name: &'static str, bug: Planted, every: u64, suits: fn(&Sight) -> bool) -> Canary {
+    Canary { name, bug: Bug::Explorer(bug), every, suits }
+}
+
+/// What a program has that a bug may need to show.
+struct Sight {
+    features: Features,
+    threads: Vec<Marks>,
+}
+
+/// The same of one thread.
+#[derive(Default)]
+struct Marks {
+    /// A fence that releases, before a write.
+    release_fence: bool,
+    /// That, or a write that releases.
+    releases: bool,
+    /// A fence that acquires, after a read.
+    acquire_fence: bool,
+    /// That, or a read that acquires.
+    acquires: bool,
+    /// A fence that acquires, after a `red`.
+    red_then_fence: bool,
+    /// A fence.sc.
+    sc_fence: bool,
+}
+
+impl Sight {
+    fn of(program: &Program) -> Self {
+        Sight { features: features(program), threads: program.threads.iter().map(Marks::of).collect() }
+    }
+
+    fn synchronises(&self) -> bool {
+        self.threads.iter().any(|t| t.releases) && self.threads.iter().any(|t| t.acquires)
+    }
+}
+
+impl Marks {
+    fn of(thread: &Thread) -> Self {
+        let mut marks = Marks::default();
+        let (mut read, mut red, mut fenced) = (false, false, false);
+        for instr in &thread.body {
+            match &instr.op {
+                Op::Fence { order, .. } => {
+                    let acquires = *order != FenceOrder::Release;
+                    marks.acquire_fence |= acquires && read;
+                    marks.red_then_fence |= acquires && red;
+                    marks.sc_fence |= *order == FenceOrder::Sc;
+                    fenced |= *order != FenceOrder::Acquire;
+                }
+                Op::Load { order, .. } => {
+                    read = true;
+                    marks.acquires |= matches!(order, LoadOrder::Acquire(_) | LoadOrder::MmioAcquire);
+                }
+                Op::Store { order, .. } => {
+                    marks.release_fence |= fenced;
+                    marks.releases |= matches!(order, StoreOrder::Release(_) | StoreOrder::MmioRelease);
+                }
+                Op::Rmw { order, red: is_red, .. } => {
+                    read |= !is_red;
+                    red |= is_red;
+                    marks.release_fence |= fenced;
+                    marks.releases |= matches!(order, RmwOrder::Release | RmwOrder::AcqRel);
+                    marks.acquires |= matches!(order, RmwOrder::Acquire | RmwOrder::AcqRel);
+                }
+                _ => {}
+            }
+        }
+        marks.releases |= marks.release_fence;
+        marks.acquires |= marks.acquire_fence;
+        marks
+    }
+}
+
 impl Canary {
-    /// The `ptx` model with this bug.
+    /// The model it explores under: the right one, or that with this bug.
     pub fn model(&self) -> Result<Model, String> {
         struct Mutant<'a>(&'a Canary);
         impl Library for Mutant<'_> {
             fn open(&self, name: &str) -> Option<String> {
                 let text = builtin::Shipped.open(name)?;
-                let mine = name.strip_suffix(".cat").unwrap_or(name) == self.0.file;
-                Some(if mine { self.0.plant(&text) } else { text })
+                let stem = name.strip_suffix(".cat").unwrap_or(name);
+                match self.0.bug {
+                    Bug::Model(file, from, to) if file == stem => Some(text.replacen(from, to, 1)),
+                    _ => Some(text),
+                }
             }
         }
-        let text = builtin::FILES.iter().find(|(n, _)| *n == "ptx").map_or("", |(_, t)| *t);
-        moire_cat::load("ptx", text, &Mutant(self), &Variants::new())
+        let text = builtin::FILES.iter().find(|(n, _)| *n == MODEL).map_or("", |(_, t)| *t);
+        moire_cat::load(MODEL, text, &Mutant(self), &Variants::new())
             .map_err(|e| format!("{}: {e}", self.name))
     }
-
-    fn plant(&self, text: &str) -> String {
-        let strong = if self.to.contains("[strong]") { "let strong = (M \\ WEAK) | MF\n" } else { "" };
-        let (head, tail) = text.split_once("let ").unwrap_or((text, ""));
-        let text = if strong.is_empty() { text.to_owned() } else { format!("{head}{strong}let {tail}") };
-        text.replacen(self.from, self.to, 1)
-    }
 }
 
-/// The right model and all wrong ones, loaded once.
-fn models() -> &'static (Result<Model, String>, Vec<Result<Model, String>>) {
-    static MODELS: OnceLock<(Result<Model, String>, Vec<Result<Model, String>>)> = OnceLock::new();
-    MODELS.get_or_init(|| {
-        let right = builtin::load("ptx", &Variants::new()).map_err(|e| e.to_string());
-        (right, CANARIES.iter().map(Canary::model).collect())
-    })
+/// The models of all canaries, loaded once.
+fn models() -> &'static [Result<Model, String>] {
+    static MODELS: OnceLock<Vec<Result<Model, String>>> = OnceLock::new();
+    MODELS.get_or_init(|| CANARIES.iter().map(Canary::model).collect())
 }
 
-/// Runs one canary on one item; nothing when an engine abstains.
-pub(super) fn run(program: &Program, canary: &Canary) -> Option<CanaryResult> {
-    let (right, wrong) = models();
-    let wrong = CANARIES.iter().position(|c| c == canary).and_then(|i| wrong.get(i))?;
-    let right = explored(program, right.as_ref().ok()?).ok()?;
-    let wrong = explored(program, wrong.as_ref().ok()?).ok()?;
-    Some(CanaryResult { name: canary.name.into(), caught: right.leaves != wrong.leaves })
+/// Runs the canaries whose turn it is on one item; `naive` is the enumerator's answer under the right model.
+pub(super) fn run(program: &Program, index: u64, naive: &Answer) -> Vec<CanaryResult> {
+    let sight = Sight::of(program);
+    let turn = |(at, canary): (u64, &Canary)| (index + at).is_multiple_of(canary.every);
+    let due = (0..).zip(&CANARIES).zip(models());
+    due.filter(|(canary, _)| turn(*canary) && (canary.1.suits)(&sight))
+        .filter_map(|((_, canary), model)| {
+            let model = model.as_ref().ok()?;
+            let wrong = match canary.bug {
+                Bug::Model(..) => explored(program, model),
+                Bug::Explorer(bug) => explored_planted(program, model, Some(bug)),
+            };
+            Some(CanaryResult { name: canary.name.into(), caught: wrong.ok()?.leaves != naive.leaves })
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer::enumerated;
     use super::*;
+    use moire_program::generate::{Profile, Stream};
 
     #[test]
     fn every_canary_stands_in_the_text_once_and_loads() {
         for canary in &CANARIES {
-            let text = builtin::FILES.iter().find(|(n, _)| *n == canary.file).expect("a shipped file").1;
-            assert_eq!(text.matches(canary.from).count(), 1, "{}", canary.name);
+            if let Bug::Model(file, from, _) = canary.bug {
+                let text = builtin::FILES.iter().find(|(n, _)| *n == file).expect("a shipped file").1;
+                assert_eq!(text.matches(from).count(), 1, "{}", canary.name);
+            }
             canary.model().expect("loads");
         }
+    }
+
+    /// Prints, over `MOIRE_CANARY_ITEMS` items, how many suit each canary, ran it, and caught it.
+    #[test]
+    fn measured_rates() {
+        let items = std::env::var("MOIRE_CANARY_ITEMS").map_or(200, |n| n.parse().expect("a number"));
+        let right = builtin::load(MODEL, &Variants::new()).expect("shipped");
+        let stream = Stream::new(1, "mixed".parse::<Profile>().expect("a profile"));
+        let mut rates = vec![(0, 0, 0); CANARIES.len()];
+        for index in 0..items {
+            let program = stream.item(index);
+            let sight = Sight::of(&program);
+            for (canary, rate) in CANARIES.iter().zip(&mut rates) {
+                rate.0 += u64::from((canary.suits)(&sight));
+            }
+            let Ok(naive) = enumerated(&program, &right) else { continue };
+            for result in run(&program, index, &naive) {
+                let at = CANARIES.iter().position(|c| c.name == result.name).expect("one of ours");
+                rates[at].1 += 1;
+                rates[at].2 += u64::from(result.caught);
+            }
+        }
+        println!("{items} items: suits, ran, caught");
+        for (canary, (suits, ran, caught)) in CANARIES.iter().zip(&rates) {
+            println!("{suits:8} {ran:8} {caught:8} {}", canary.name);
+        }
+        let ran: u64 = rates.iter().map(|r| r.1).sum();
+        assert!(ran <= items, "{ran} explorations of canaries on {items} items are too many");
+        assert!(rates.iter().any(|r| r.2 > 0));
     }
 }

@@ -35,9 +35,6 @@ pub const ORACLES: [&str; 3] = ["self", "model-pair", "metamorphic"];
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 
-/// One item in so many also runs a canary, two explorations beside some ten: at most a tenth of the work.
-const CANARY_EVERY: u64 = 3;
-
 /// All oracles behind the worker's [`Engine`] seam.
 #[derive(Debug, Default)]
 pub struct Oracles {
@@ -123,6 +120,9 @@ impl Oracles {
             match self.model(spec).and_then(|m| answer::enumerated(program, &m)) {
                 Ok(naive) => {
                     report.engines.push(naive.report(&format!("naive/{spec}")));
+                    if plan.canaries && spec == canary::MODEL {
+                        report.canaries = canary::run(program, index, &naive);
+                    }
                     if naive.leaves != answer.leaves {
                         let (direction, oracle) = ("equal", "self");
                         out.push(Broken { oracle, direction, models: vec![spec.clone()], outcome: None });
@@ -238,10 +238,6 @@ impl Engine for Oracles {
         report.program = canonical(&program).id.0;
         let broken = self.broken(&program, &item.plan, item.index, &mut report, cancel);
         report.claims = broken.iter().map(|b| self.claim(&program, b)).collect();
-        if item.plan.canaries && item.index.is_multiple_of(CANARY_EVERY) {
-            let turn = usize::try_from(item.index / CANARY_EVERY).unwrap_or(0);
-            report.canaries.extend(canary::run(&program, &CANARIES[turn % CANARIES.len()]));
-        }
         report
     }
 
