@@ -38,7 +38,7 @@ enum Bug {
 }
 
 /// All planted bugs.
-pub const CANARIES: [Canary; 20] = [
+pub const CANARIES: [Canary; 19] = [
     Canary {
         name: "release-fence-dropped",
         bug: Bug::Model("lib-ptx", "  | [MF & (REL | ACQ_REL)]; po; [strong-write]", ""),
@@ -129,7 +129,6 @@ pub const CANARIES: [Canary; 20] = [
     explorer("one-direction", Planted::OneDirection, 60, |_| true),
     explorer("forgets-initial", Planted::ForgetsInitial, 90, |_| true),
     explorer("never-stuck", Planted::NeverStuck, 10, |s| s.features.awaits),
-    explorer("first-phase", Planted::FirstPhase, 1, |s| s.features.barrier),
     explorer("always-hangs", Planted::AlwaysHangs, 10, |s| s.features.awaits),
 ];
 
