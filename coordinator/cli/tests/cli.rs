@@ -45,6 +45,36 @@ fn usage() {
 }
 
 #[test]
+fn benches() {
+    check(&["bench", "families", "--only", "mp", "--size", "4"], &[], 0, "mp(4)");
+    check(
+        &["bench", "families", "--only", "casrot", "--size", "3", "--format", "json"],
+        &[],
+        0,
+        "\"complete\":5",
+    );
+    check(&["bench", "families", "--only", "mq"], &[], 2, "`mq` is no family; there are sb, lb,");
+    check(&["bench", "families", "--size", "65"], &[], 2, "at most 64");
+    check(&["bench", "selfcheck", "--programs", "0"], &[], 2, "compares nothing");
+}
+
+/// The number of threads does not show.
+#[test]
+fn selfcheck_is_a_function_of_its_seeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |workers: &str| {
+        let args =
+            ["bench", "selfcheck", "--programs", "40", "--seed", "5", "--model", "ptx", "--workers", workers];
+        let out = moire(folder.path(), &args);
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    };
+    let one = run("1");
+    assert!(one.1.contains("40 distinct programs under each of ptx"), "{}", one.1);
+    assert!(one.1.ends_with("\n0 differences\n"), "{}", one.1);
+    assert_eq!(one, run("3"));
+}
+
+#[test]
 fn bad_programs_and_models() {
     check(&["check", "p.litmus"], &[("p.litmus", PROGRAM)], 0, "clean");
     check(

@@ -1,7 +1,9 @@
 //! `moire bench`: measurements, and trials too long for the test suite. One file a trial.
 
 mod chaos;
+mod families;
 mod process;
+mod selfcheck;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -10,10 +12,16 @@ use clap::Subcommand;
 pub(crate) enum Bench {
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),
+    /// Explore programs whose number of executions is known: executions, checks, dead ends, seconds
+    Families(families::Families),
+    /// Compare explorer and naive enumerator on many distinct programs
+    Selfcheck(selfcheck::SelfCheck),
 }
 
 pub(crate) fn run(bench: &Bench) -> Result<u8> {
     match bench {
         Bench::Chaos(args) => chaos::run(args),
+        Bench::Families(args) => families::run(args),
+        Bench::Selfcheck(args) => selfcheck::run(args),
     }
 }
