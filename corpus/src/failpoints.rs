@@ -22,6 +22,7 @@ pub const ALL: &[&str] = &[
     SNAPSHOT,
     COMPACT_TEMP,
     COMPACT_RENAME,
+    FILE_RENAME,
     TRUNCATE,
     REBUILD,
 ];
@@ -53,6 +54,8 @@ pub const SNAPSHOT: &str = "store.snapshot";
 pub const COMPACT_TEMP: &str = "store.compact.temp";
 /// After the new log is synced, before it replaces the old one.
 pub const COMPACT_RENAME: &str = "store.compact.rename";
+/// After a small file (format, marker, a damaged part kept) is synced, before its rename.
+pub const FILE_RENAME: &str = "store.file.rename";
 /// After a torn tail is copied aside, before it is cut off.
 pub const TRUNCATE: &str = "store.truncate";
 /// Before the index is rebuilt from the log.

@@ -3,8 +3,8 @@
 //! `FORMAT` names the version; `LOCK` is held by one process and names its pid; `ballast` is a disk reserve;
 //! `bundles/ab/HASH` are content-addressed files. A damaged `NAME` becomes `NAME.damaged-N`.
 
-use crate::failpoints;
 use crate::record::Hash;
+use crate::{bundle, failpoints};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ pub(crate) const INDEX: &str = "index";
 pub(crate) const MARKER: &str = "index.clean";
 pub(crate) const FORMAT_FILE: &str = "FORMAT";
 pub(crate) const BUNDLES: &str = "bundles";
+/// What exists before the log of a new store does.
+pub(crate) const CREATED_FIRST: &[&str] = &[LOCK, "findings.tmp", "lost+found"];
 const LOCK: &str = "LOCK";
 const BALLAST: &str = "ballast";
 
@@ -21,15 +23,42 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
+/// Reads a whole file that may be anything; nothing is allocated for one over `limit` bytes.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let found = file.metadata()?.len();
+    if found > limit {
+        let text = format!("{} has {found} bytes, the limit is {limit}", path.display());
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Fills a temporary file and puts it in place of `path`: old or new after a crash, and no litter after an error.
+pub(crate) fn replace(
+    temp: &Path,
+    path: &Path,
+    fill: impl FnOnce(File) -> io::Result<File>,
+    before_rename: &str,
+) -> io::Result<()> {
+    let put = || {
+        fill(File::create(temp)?)?.sync_all()?;
+        failpoints::hit(before_rename)?;
+        fs::rename(temp, path)
+    };
+    put().inspect_err(|_| {
+        let _ = fs::remove_file(temp);
+    })
+}
+
 /// Writes a file so that it is either old or new after a crash.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
-    let temp = PathBuf::from(name);
-    let mut file = File::create(&temp)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temp, path)?;
+    let fill = |mut file: File| file.write_all(bytes).map(|()| file);
+    replace(Path::new(&name), path, fill, failpoints::FILE_RENAME)?;
     sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
@@ -47,6 +76,28 @@ pub(crate) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(to)
 }
 
+/// The pid in a lock file, as far as it is one.
+fn holder(file: File) -> io::Result<String> {
+    let mut pid = Vec::new();
+    file.take(32).read_to_end(&mut pid)?;
+    let text = String::from_utf8_lossy(&pid).trim().to_owned();
+    Ok(if text.bytes().all(|b| b.is_ascii_digit()) { text } else { String::new() })
+}
+
+/// A lock that keeps writers out and writes nothing; `None` where nobody ever locked.
+pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, String>> {
+    let file = match File::open(dir.join(LOCK)) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
+        Err(e) => return Err(e),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Ok(Some(file))),
+        Err(TryLockError::WouldBlock) => holder(file).map(Err),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// The lock, or the pid that holds it.
 pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, String>> {
     let path = dir.join(LOCK);
@@ -59,11 +110,7 @@ pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, String>> {
             let _ = writeln!(file, "{}", std::process::id());
             Ok(Ok(file))
         }
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = Vec::new();
-            file.take(32).read_to_end(&mut pid)?;
-            Ok(Err(String::from_utf8_lossy(&pid).trim().to_owned()))
-        }
+        Err(TryLockError::WouldBlock) => holder(file).map(Err),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
@@ -99,7 +146,7 @@ pub(crate) fn bundle_path(dir: &Path, hash: &Hash) -> PathBuf {
 pub(crate) fn put_bundle(dir: &Path, bytes: &[u8]) -> io::Result<Hash> {
     let hash = Hash::of(bytes);
     let path = bundle_path(dir, &hash);
-    if fs::read(&path).is_ok_and(|old| old == bytes) {
+    if read_bounded(&path, bundle::BYTES_MAX as u64).is_ok_and(|old| old == bytes) {
         return Ok(hash);
     }
     if path.exists() {
@@ -110,12 +157,8 @@ pub(crate) fn put_bundle(dir: &Path, bytes: &[u8]) -> io::Result<Hash> {
     sync_dir(&dir.join(BUNDLES))?;
     sync_dir(dir)?;
     failpoints::hit(failpoints::BUNDLE_TEMP)?;
-    let temp = path.with_extension("tmp");
-    let mut file = File::create(&temp)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    failpoints::hit(failpoints::BUNDLE_RENAME)?;
-    fs::rename(&temp, &path)?;
+    let fill = |mut file: File| file.write_all(bytes).map(|()| file);
+    replace(&path.with_extension("tmp"), &path, fill, failpoints::BUNDLE_RENAME)?;
     failpoints::hit(failpoints::BUNDLE_AFTER)?;
     sync_dir(folder)?;
     Ok(hash)

@@ -1,18 +1,24 @@
 //! Checks a store: log frames, every record, every bundle; repairs on request.
 //!
-//! Without `repair` nothing is changed. With it: the recovery ladder of opening runs, damaged bundles are moved
-//! aside and the log is compacted.
+//! Without `repair` nothing is written, not even the lock: a store on a read-only file system can be checked.
+//! With it: the recovery ladder of opening runs, damaged bundles are moved aside, unreadable records are copied
+//! aside and taken out, and the log is compacted. Nothing is deleted that is not kept beside.
 
-use crate::files::{self, LOG};
+use crate::bundle::BYTES_MAX;
+use crate::files;
 use crate::items::Progress;
 use crate::log;
 use crate::record::{Campaign, Finding, Hash, Regression};
 use crate::store::keys::{parse, read_chunk, show};
-use crate::store::open::{check_format, replay};
+use crate::store::open::{Format, check_format, read_log, replay};
 use crate::store::{OpenError, Options, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Problems that are named; the rest is counted.
+const PROBLEMS_MAX: usize = 1000;
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -23,10 +29,23 @@ pub struct Report {
     pub records: BTreeMap<String, u64>,
     /// Bundle files.
     pub bundles: u64,
-    /// What is wrong, one line each.
+    /// What is wrong, one line each; the last line counts those that are left out.
     pub problems: Vec<String>,
     /// What was done about it, one line each.
     pub repairs: Vec<String>,
+}
+
+/// A report in the making, and what a repair needs to know.
+#[derive(Default)]
+struct Check {
+    report: Report,
+    left_out: u64,
+    /// Bundles that records name.
+    wanted: BTreeSet<Hash>,
+    /// Records that cannot be read.
+    unreadable: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Bundle files whose content is not that of their name.
+    damaged_bundles: Vec<PathBuf>,
 }
 
 /// Kind of a record by its key.
@@ -43,99 +62,139 @@ pub(crate) fn kind(key: &[u8]) -> &'static str {
     }
 }
 
-fn check_record(key: &[u8], value: &[u8], wanted: &mut BTreeSet<Hash>) -> Result<(), StoreError> {
+/// Whether a stored pair is a record of its kind; returns the bundles it names.
+pub fn check_record(key: &[u8], value: &[u8]) -> Result<BTreeSet<Hash>, StoreError> {
+    let none = |()| BTreeSet::new();
     match kind(key) {
-        "campaigns" => parse::<Campaign>(key, value).map(drop),
-        "progress" => parse::<Progress>(key, value).map(drop),
-        "regressions" => parse::<Regression>(key, value).map(drop),
-        "findings" => parse::<Finding>(key, value).map(|f| wanted.extend(f.bundle)),
-        "snapshots" => parse::<Hash>(key, value).map(|h| wanted.extend([h])),
-        "sightings" if value.is_empty() => Ok(()),
+        "campaigns" => parse::<Campaign>(key, value).map(drop).map(none),
+        "progress" => parse::<Progress>(key, value).map(drop).map(none),
+        "regressions" => parse::<Regression>(key, value).map(drop).map(none),
+        "findings" => parse::<Finding>(key, value).map(|f| f.bundle.into_iter().collect()),
+        "snapshots" => parse::<Hash>(key, value).map(|h| BTreeSet::from([h])),
+        "sightings" if value.is_empty() => Ok(BTreeSet::new()),
         "item chunks" => {
             let prefix = key.len().saturating_sub(8);
-            read_chunk(key, &key[..prefix], value).map(drop)
+            read_chunk(key, &key[..prefix], value).map(drop).map(none)
         }
         _ => Err(StoreError::Decode { key: show(key), reason: "unknown kind".to_owned() }),
     }
 }
 
-/// Checks the store in `dir`; takes its lock. With `repair` also repairs it.
-pub fn fsck(dir: &Path, repair: bool) -> Result<Report, OpenError> {
-    let io = |what| move |source| OpenError::Io { what, source };
-    let mut report = Report::default();
-    if !dir.is_dir() {
-        return Err(OpenError::NotAStore {
-            path: dir.to_owned(),
-            why: "there is no such directory".to_owned(),
-        });
-    }
-    if check_format(dir, false)? {
-        report.problems.push("the FORMAT file is missing or damaged".to_owned());
-    }
-    let lock = files::lock(dir)
-        .map_err(io("locking the store"))?
-        .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
-    let bytes = fs::read(dir.join(LOG)).map_err(io("reading the log"))?;
-    let scan = log::scan(&bytes);
-    report.commits = scan.frames.len() as u64;
-    match scan.header {
-        log::Header::Good { .. } => {}
-        log::Header::Version(found) => return Err(OpenError::Newer { found: found.to_string() }),
-        log::Header::Damaged => report.problems.push("the log's header is damaged".to_owned()),
-    }
-    for hole in &scan.damaged {
-        report.problems.push(format!("log bytes {}..{} are damaged", hole.start, hole.end));
-    }
-    if scan.end < bytes.len() {
-        report.problems.push(format!("log has {} bytes of an unfinished commit", bytes.len() - scan.end));
-    }
-    for frame in &scan.frames {
-        if log::decode(&bytes[frame.payload.clone()]).is_none() {
-            report.problems.push(format!("commit {} is not readable", frame.sequence));
-        }
-    }
-    let mut wanted = BTreeSet::new();
-    for (key, value) in replay(&bytes, &scan) {
-        *report.records.entry(kind(&key).to_owned()).or_default() += 1;
-        if let Err(error) = check_record(&key, &value, &mut wanted) {
-            report.problems.push(error.to_string());
-        }
-    }
-    check_bundles(dir, repair, &wanted, &mut report).map_err(io("checking bundles"))?;
-    drop(lock);
-    if repair {
-        let (mut store, recovery) = Store::open(dir, Options { create: false, ..Options::default() })?;
-        for path in recovery.moved_aside {
-            report.repairs.push(format!("kept the damaged part as {}", path.display()));
-        }
-        match store.compact() {
-            Ok((before, after)) => report.repairs.push(format!("log rewritten: {before} -> {after} bytes")),
-            Err(error) => report.problems.push(error.to_string()),
-        }
-    }
-    Ok(report)
+fn io(what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::Io { what, source }
 }
 
-fn check_bundles(
-    dir: &Path,
-    repair: bool,
-    wanted: &BTreeSet<Hash>,
-    report: &mut Report,
-) -> std::io::Result<()> {
-    let mut intact = BTreeSet::new();
-    for (hash, path) in files::bundles(dir)? {
-        report.bundles += 1;
-        if Hash::of(&fs::read(&path)?) == hash {
-            intact.insert(hash);
-            continue;
-        }
-        report.problems.push(format!("bundle {hash} is damaged"));
-        if repair {
-            report.repairs.push(format!("moved to {}", files::move_aside(&path)?.display()));
+/// Checks the store in `dir` while no other process has it. With `repair` also repairs it.
+pub fn fsck(dir: &Path, repair: bool) -> Result<Report, OpenError> {
+    let mut check = Check::default();
+    match check_format(dir, false)? {
+        Format::Known => {}
+        Format::Missing => check.problem("the FORMAT file is missing"),
+        Format::Damaged => check.problem("the FORMAT file is damaged"),
+    }
+    let lock = files::lock_shared(dir)
+        .map_err(io("locking the store"))?
+        .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
+    check.log(dir)?;
+    check.bundles(dir).map_err(io("checking bundles"))?;
+    drop(lock);
+    if repair {
+        check.repair(dir)?;
+    }
+    if check.left_out > 0 {
+        check.report.problems.push(format!("and {} more", check.left_out));
+    }
+    Ok(check.report)
+}
+
+impl Check {
+    fn problem(&mut self, text: impl Into<String>) {
+        if self.report.problems.len() < PROBLEMS_MAX {
+            self.report.problems.push(text.into());
+        } else {
+            self.left_out += 1;
         }
     }
-    for hash in wanted.difference(&intact) {
-        report.problems.push(format!("bundle {hash} is missing"));
+
+    fn log(&mut self, dir: &Path) -> Result<(), OpenError> {
+        let bytes = read_log(dir)?;
+        let scan = log::scan(&bytes);
+        self.report.commits = scan.frames.len() as u64;
+        match scan.header {
+            log::Header::Good { .. } => {}
+            log::Header::Version(found) => return Err(OpenError::Newer { found: found.to_string() }),
+            log::Header::Damaged => self.problem("the log's header is damaged"),
+        }
+        for hole in &scan.damaged {
+            self.problem(format!("log bytes {}..{} are damaged", hole.start, hole.end));
+        }
+        if scan.end < bytes.len() {
+            self.problem(format!("log has {} bytes of an unfinished commit", bytes.len() - scan.end));
+        }
+        for frame in &scan.frames {
+            if log::decode(&bytes[frame.payload.clone()]).is_none() {
+                self.problem(format!("commit {} is not readable", frame.sequence));
+            }
+        }
+        for (key, value) in replay(&bytes, &scan) {
+            *self.report.records.entry(kind(key).to_owned()).or_default() += 1;
+            match check_record(key, value) {
+                Ok(bundles) => self.wanted.extend(bundles),
+                Err(error) => {
+                    self.problem(error.to_string());
+                    self.unreadable.push((key.to_vec(), value.to_vec()));
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn bundles(&mut self, dir: &Path) -> io::Result<()> {
+        let mut intact = BTreeSet::new();
+        for (hash, path) in files::bundles(dir)? {
+            self.report.bundles += 1;
+            match files::read_bounded(&path, BYTES_MAX as u64) {
+                Ok(bytes) if Hash::of(&bytes) == hash => drop(intact.insert(hash)),
+                Err(e) if e.kind() != io::ErrorKind::FileTooLarge => return Err(e),
+                _ => {
+                    self.problem(format!("bundle {hash} is damaged"));
+                    self.damaged_bundles.push(path);
+                }
+            }
+        }
+        for hash in std::mem::take(&mut self.wanted).difference(&intact) {
+            self.problem(format!("bundle {hash} is missing"));
+        }
+        Ok(())
+    }
+
+    fn repair(&mut self, dir: &Path) -> Result<(), OpenError> {
+        let (mut store, recovery) = Store::open(dir, Options { create: false, ..Options::default() })?;
+        let kept = |path: &Path| format!("kept the damaged part as {}", path.display());
+        self.report.repairs.extend(recovery.moved_aside.iter().map(|p| kept(p)));
+        for path in &self.damaged_bundles {
+            let aside = files::move_aside(path).map_err(io("moving a bundle aside"))?;
+            self.report.repairs.push(kept(&aside));
+        }
+        if !self.unreadable.is_empty() {
+            let mut lines = String::new();
+            for (key, value) in &self.unreadable {
+                let _ = writeln!(lines, "{} {}", key.escape_ascii(), value.escape_ascii());
+            }
+            let aside = files::aside_name(&dir.join("records"));
+            files::write_atomically(&aside, lines.as_bytes()).map_err(io("keeping unreadable records"))?;
+            let removed = self.unreadable.drain(..).map(|(key, _)| (key, None)).collect();
+            match store.commit_ops(removed) {
+                Ok(()) => self.report.repairs.push(kept(&aside)),
+                Err(error) => self.problem(error.to_string()),
+            }
+        }
+        match store.compact() {
+            Ok((before, after)) => {
+                self.report.repairs.push(format!("log rewritten: {before} -> {after} bytes"));
+            }
+            Err(error) => self.problem(error.to_string()),
+        }
+        Ok(())
+    }
 }

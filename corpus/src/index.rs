@@ -5,13 +5,16 @@
 //! length; otherwise they are rebuilt from the log. Calls are fenced against panics.
 
 use crate::failpoints;
-use crate::files::{INDEX, MARKER, sync_dir, write_atomically};
+use crate::files::{INDEX, MARKER, read_bounded, sync_dir, write_atomically};
 use crate::log::Op;
 use crate::record::Hash;
 use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+
+/// Longest marker that is read.
+const MARKER_BYTES_MAX: u64 = 256;
 
 pub(crate) struct Index {
     db: sled::Db,
@@ -63,8 +66,8 @@ pub(crate) fn trust(dir: &Path, generation: u64, len: u64) -> Trust {
     if !dir.join(MARKER).exists() {
         return Trust::Stale;
     }
-    match (fs::read_to_string(dir.join(MARKER)), marker(dir, generation, len)) {
-        (Ok(found), Ok(expected)) if found == expected => Trust::Clean,
+    match (read_bounded(&dir.join(MARKER), MARKER_BYTES_MAX), marker(dir, generation, len)) {
+        (Ok(found), Ok(expected)) if found == expected.as_bytes() => Trust::Clean,
         _ => Trust::Mismatch,
     }
 }

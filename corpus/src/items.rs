@@ -84,9 +84,29 @@ pub struct ItemDone {
     pub counters: Counters,
 }
 
+/// A progress record as read, before its ranges are checked.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Unchecked {
+    completed: Vec<(u64, u64)>,
+    counters: Counters,
+}
+
+impl TryFrom<Unchecked> for Progress {
+    type Error = String;
+    fn try_from(read: Unchecked) -> Result<Self, String> {
+        let full = read.completed.iter().all(|(from, to)| from < to);
+        let apart = read.completed.windows(2).all(|pair| pair[0].1 < pair[1].0);
+        if !full || !apart {
+            return Err("the completed ranges are not sorted, disjoint and apart".to_owned());
+        }
+        Ok(Self { completed: read.completed, counters: read.counters })
+    }
+}
+
 /// How far a campaign is: kept by the store from the items committed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(try_from = "Unchecked")]
 pub struct Progress {
     /// Completed items as half-open ranges: sorted, disjoint, not adjacent.
     pub completed: Vec<(u64, u64)>,

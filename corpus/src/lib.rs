@@ -16,7 +16,7 @@ mod record;
 mod store;
 mod transfer;
 
-pub use fsck::{Report, fsck};
+pub use fsck::{Report, check_record, fsck};
 pub use items::{Counters, EngineResult, ItemDone, Progress, item_digest};
 pub use record::{
     Campaign, CampaignLimits, CampaignState, Change, Finding, FindingId, FindingState, Hash, ModelRef,
@@ -31,6 +31,9 @@ pub const FORMAT: u32 = 1;
 pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Largest batch of one commit.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Largest log: it is compacted before it grows over this, and a larger file is not read.
+pub const LOG_BYTES_MAX: u64 = 2 << 30;
 
 /// Reads a log image as recovery would and returns how many frames are intact (entry point of the fuzz target).
 pub fn scan_log(bytes: &[u8]) -> usize {

@@ -4,8 +4,11 @@
 //! `MoFr`, payload length u32, crc32c u32 (of sequence and payload), sequence u64, payload. Payload: per operation
 //! key length u16, key, value length u32 (`u32::MAX` = removed), value. Little endian. A frame is one commit:
 //! whole or absent. Replay is idempotent: operations state results, not changes.
+//!
+//! After damage the scan tries every later frame mark. Their checksums come from one pass over the image
+//! ([`Checksums`]), so that an image full of marks with large lengths costs no more than linear time.
 
-use crate::files::sync_dir;
+use crate::files::{self, sync_dir};
 use crate::{BATCH_BYTES_MAX, FORMAT, VALUE_BYTES_MAX, failpoints};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -14,12 +17,16 @@ use std::path::Path;
 
 /// Key, and its new value (`None`: removed).
 pub(crate) type Op = (Vec<u8>, Option<Vec<u8>>);
+/// The same inside a log image.
+pub(crate) type OpRef<'a> = (&'a [u8], Option<&'a [u8]>);
 
 const MAGIC: &[u8; 8] = b"MOIRELOG";
 const FRAME: &[u8; 4] = b"MoFr";
 pub(crate) const HEADER_BYTES: usize = 24;
-const FRAME_BYTES: usize = 20;
-const KEY_BYTES_MAX: usize = 512;
+pub(crate) const FRAME_BYTES: usize = 20;
+pub(crate) const KEY_BYTES_MAX: usize = 512;
+/// Larger sequence numbers are damage: no log has so many commits.
+const SEQUENCE_MAX: u64 = 1 << 48;
 
 /// What the first bytes of a log say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +71,76 @@ fn header(bytes: &[u8]) -> Header {
     }
 }
 
-fn frame(bytes: &[u8], at: usize) -> Option<Frame> {
+/// Product of two polynomials modulo that of crc32c; bit 31 is the coefficient of 1.
+fn multiply(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    for bit in (0..32).rev() {
+        if a >> bit & 1 == 1 {
+            product ^= b;
+        }
+        b = if b & 1 == 1 { b >> 1 ^ 0x82f6_3b78 } else { b >> 1 };
+    }
+    product
+}
+
+/// Checksums of any range of an image, from those of its beginnings: crc(AB) = crc(A) x^(8 |B|) + crc(B).
+struct Checksums<'a> {
+    bytes: &'a [u8],
+    /// x^(8 2^k), for lengths up to a frame's.
+    powers: [u32; 32],
+    /// crc32c of the first 0, `STEP`, 2 `STEP`, ... bytes.
+    prefix: Vec<u32>,
+}
+
+impl<'a> Checksums<'a> {
+    const STEP: usize = 1024;
+
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut powers = [1 << 23; 32];
+        for k in 1..powers.len() {
+            powers[k] = multiply(powers[k - 1], powers[k - 1]);
+        }
+        let mut prefix = vec![0];
+        let mut sum = 0;
+        for step in bytes.chunks_exact(Self::STEP) {
+            sum = crc32c::crc32c_append(sum, step);
+            prefix.push(sum);
+        }
+        Self { bytes, powers, prefix }
+    }
+
+    fn up_to(&self, end: usize) -> u32 {
+        let from = end / Self::STEP;
+        crc32c::crc32c_append(self.prefix[from], &self.bytes[from * Self::STEP..end])
+    }
+
+    fn range(&self, range: Range<usize>) -> u32 {
+        let mut before = self.up_to(range.start);
+        for (k, power) in self.powers.iter().enumerate() {
+            if range.len() >> k & 1 == 1 {
+                before = multiply(*power, before);
+            }
+        }
+        before ^ self.up_to(range.end)
+    }
+}
+
+/// The frame at `at`, later than `sequence`, if there is an intact one.
+fn frame(bytes: &[u8], at: usize, sequence: u64, sums: Option<&Checksums<'_>>) -> Option<Frame> {
     if bytes.get(at..at + 4)? != FRAME {
         return None;
     }
-    let (len, crc, sequence) = (word(bytes, at + 4)? as usize, word(bytes, at + 8)?, long(bytes, at + 12)?);
+    let (len, crc, found) = (word(bytes, at + 4)? as usize, word(bytes, at + 8)?, long(bytes, at + 12)?);
     let payload = at + FRAME_BYTES..(at + FRAME_BYTES).checked_add(len)?;
-    let good = len <= BATCH_BYTES_MAX && crc32c::crc32c(bytes.get(at + 12..payload.end)?) == crc;
-    good.then_some(Frame { sequence, payload })
+    if len > BATCH_BYTES_MAX || payload.end > bytes.len() || found <= sequence || found > SEQUENCE_MAX {
+        return None;
+    }
+    let checked = at + 12..payload.end;
+    let sum = match sums {
+        Some(sums) => sums.range(checked),
+        None => crc32c::crc32c(&bytes[checked]),
+    };
+    (sum == crc).then_some(Frame { sequence: found, payload })
 }
 
 /// Reads every intact frame; after damage, goes on at the next intact one.
@@ -80,8 +149,9 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan {
     let mut at = HEADER_BYTES.min(bytes.len());
     scan.end = at;
     let mut sequence = 0;
+    let mut sums = None;
     while at < bytes.len() {
-        match frame(bytes, at).filter(|f| f.sequence > sequence) {
+        match frame(bytes, at, sequence, sums.as_ref()) {
             Some(found) => {
                 if scan.end < at {
                     scan.damaged.push(scan.end..at);
@@ -92,6 +162,7 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan {
                 scan.frames.push(found);
             }
             None => {
+                sums.get_or_insert_with(|| Checksums::of(bytes));
                 let next = bytes[at + 1..].windows(4).position(|w| w == FRAME);
                 at = next.map_or(bytes.len(), |skip| at + 1 + skip);
             }
@@ -101,12 +172,12 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan {
 }
 
 /// The operations of a payload; `None` when it is not one.
-pub(crate) fn decode(payload: &[u8]) -> Option<Vec<Op>> {
+pub(crate) fn decode(payload: &[u8]) -> Option<Vec<OpRef<'_>>> {
     let mut ops = Vec::new();
     let mut at = 0;
     while at < payload.len() {
         let key_len = usize::from(u16::from_le_bytes(payload.get(at..at + 2)?.try_into().ok()?));
-        let key = payload.get(at + 2..at + 2 + key_len)?.to_vec();
+        let key = payload.get(at + 2..at + 2 + key_len)?;
         at += 2 + key_len;
         let len = word(payload, at)?;
         at += 4;
@@ -115,9 +186,9 @@ pub(crate) fn decode(payload: &[u8]) -> Option<Vec<Op>> {
         } else {
             let value = payload.get(at..at.checked_add(len as usize)?)?;
             at += value.len();
-            Some(value.to_vec())
+            Some(value)
         };
-        if key.len() > KEY_BYTES_MAX || value.as_ref().is_some_and(|v| v.len() > VALUE_BYTES_MAX) {
+        if key.len() > KEY_BYTES_MAX || value.is_some_and(|v| v.len() > VALUE_BYTES_MAX) {
             return None;
         }
         ops.push((key, value));
@@ -179,6 +250,9 @@ impl Log {
 
     /// Appends one frame and syncs it. After an error the caller must call [`Log::rewind`] or stop writing.
     pub(crate) fn append(&mut self, payload: &[u8]) -> io::Result<()> {
+        if self.sequence == SEQUENCE_MAX {
+            return Err(io::Error::other("the log has its last commit: compact the store"));
+        }
         let bytes = frame_bytes(self.sequence + 1, payload);
         failpoints::hit(failpoints::APPEND_BEFORE)?;
         self.file.seek(SeekFrom::Start(self.len))?;
@@ -200,27 +274,27 @@ impl Log {
     }
 }
 
-/// Writes a whole new log beside `path` and puts it in place: old or new, never a mixture. Returns its length.
+/// Writes a whole new log beside `path` and puts it in place: old or new, never a mixture. Returns its length and last sequence.
 pub(crate) fn replace(
     path: &Path,
     generation: u64,
     payloads: impl Iterator<Item = Vec<u8>>,
 ) -> io::Result<(u64, u64)> {
     failpoints::hit(failpoints::COMPACT_TEMP)?;
-    let temp = path.with_extension("tmp");
-    let mut out = io::BufWriter::new(File::create(&temp)?);
     let mut len = HEADER_BYTES as u64;
     let mut sequence = 0;
-    out.write_all(&header_bytes(generation))?;
-    for payload in payloads {
-        sequence += 1;
-        let bytes = frame_bytes(sequence, &payload);
-        out.write_all(&bytes)?;
-        len += bytes.len() as u64;
-    }
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-    failpoints::hit(failpoints::COMPACT_RENAME)?;
-    std::fs::rename(&temp, path)?;
+    let fill = |file| {
+        let mut out = io::BufWriter::new(file);
+        out.write_all(&header_bytes(generation))?;
+        for payload in payloads {
+            sequence += 1;
+            let bytes = frame_bytes(sequence, &payload);
+            out.write_all(&bytes)?;
+            len += bytes.len() as u64;
+        }
+        out.into_inner().map_err(io::IntoInnerError::into_error)
+    };
+    files::replace(&path.with_extension("tmp"), path, fill, failpoints::COMPACT_RENAME)?;
     sync_dir(path.parent().unwrap_or(Path::new(".")))?;
     Ok((len, sequence))
 }

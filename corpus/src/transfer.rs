@@ -2,13 +2,14 @@
 //!
 //! An export is JSON lines: a header, every record in key order, every bundle by hash, and a last line with the
 //! count and the BLAKE3 of all before it. The same content gives the same bytes. A backup is a copy of the log
-//! and the bundles that opens as a store.
+//! and the bundles that opens as a store. An import is checked to its end, written beside its place and renamed:
+//! a store that is there is whole.
 
 use crate::files::{self, BUNDLES, FORMAT_FILE, LOG};
 use crate::log;
 use crate::record::Hash;
 use crate::store::{Options, Store, StoreError};
-use crate::{BATCH_BYTES_MAX, FORMAT, VALUE_BYTES_MAX, bundle};
+use crate::{BATCH_BYTES_MAX, FORMAT, LOG_BYTES_MAX, VALUE_BYTES_MAX, bundle, check_record};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -80,7 +81,17 @@ impl Store {
     /// Writes everything to one file; it is complete or absent.
     pub fn export(&self, out: &Path) -> Result<(), StoreError> {
         let temp = out.with_extension("tmp");
-        let file = File::create(&temp).map_err(io_error("creating the export"))?;
+        let written = self.export_to(&temp).and_then(|()| {
+            fs::rename(&temp, out).map_err(io_error("renaming the export"))?;
+            files::sync_dir(folder(out)).map_err(io_error("renaming the export"))
+        });
+        written.inspect_err(|_| {
+            let _ = fs::remove_file(&temp);
+        })
+    }
+
+    fn export_to(&self, path: &Path) -> Result<(), StoreError> {
+        let file = File::create(path).map_err(io_error("creating the export"))?;
         let mut writer = Writer { out: BufWriter::new(file), hasher: blake3::Hasher::new(), lines: 0 };
         writer.line(&Line::MoireExport(FORMAT))?;
         for pair in self.pairs() {
@@ -95,8 +106,7 @@ impl Store {
         let blake3 = Hash(*writer.hasher.finalize().as_bytes());
         writer.line(&Line::End { lines: writer.lines, blake3 })?;
         let file = writer.out.into_inner().map_err(|e| io_error("writing the export")(e.into_error()))?;
-        file.sync_all().map_err(io_error("syncing the export"))?;
-        fs::rename(&temp, out).map_err(io_error("renaming the export"))
+        file.sync_all().map_err(io_error("syncing the export"))
     }
 
     /// Copies the store into the new directory `out`, which then opens as a store.
@@ -107,16 +117,25 @@ impl Store {
         }
         fs::create_dir_all(out.join(BUNDLES)).map_err(io_error(what))?;
         for (hash, path) in files::bundles(self.dir()).map_err(io_error("listing bundles"))? {
-            let bytes = fs::read(&path).map_err(io_error("reading a bundle"))?;
+            let bytes = match files::read_bounded(&path, bundle::BYTES_MAX as u64) {
+                Err(e) if e.kind() == io::ErrorKind::FileTooLarge => continue,
+                read => read.map_err(io_error("reading a bundle"))?,
+            };
             if Hash::of(&bytes) == hash {
                 files::put_bundle(out, &bytes).map_err(io_error(what))?;
             }
         }
-        let bytes = fs::read(self.dir().join(LOG)).map_err(io_error("reading the log"))?;
+        let log = self.dir().join(LOG);
+        let bytes = files::read_bounded(&log, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
         files::write_atomically(&out.join(LOG), &bytes).map_err(io_error(what))?;
         let format = format!("moire-store {FORMAT}\n");
         files::write_atomically(&out.join(FORMAT_FILE), format.as_bytes()).map_err(io_error(what))
     }
+}
+
+/// The folder a path is in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn malformed(number: u64, why: impl std::fmt::Display) -> StoreError {
@@ -139,7 +158,12 @@ fn check(path: &Path, mut each: impl FnMut(u64, Line) -> Result<(), StoreError>)
         match line {
             Line::MoireExport(FORMAT) if number == 1 => {}
             Line::MoireExport(found) if number == 1 => {
-                return Err(malformed(1, format!("format {found}, this version knows {FORMAT}")));
+                return Err(malformed(
+                    1,
+                    format!(
+                        "format {found}, this version knows {FORMAT}: use the moire that wrote it or a later one"
+                    ),
+                ));
             }
             _ if number == 1 => return Err(malformed(1, "expected the header of an export")),
             Line::End { lines, blake3 } => {
@@ -153,25 +177,41 @@ fn check(path: &Path, mut each: impl FnMut(u64, Line) -> Result<(), StoreError>)
     Ok(())
 }
 
-/// Makes a new store in `dir` from an export. The file is checked to its end before anything is written.
-pub fn import(file: &Path, dir: &Path) -> Result<(), StoreError> {
-    if dir.join(LOG).exists() || dir.join(FORMAT_FILE).exists() {
-        return Err(StoreError::Invalid(format!("{} already holds a store", dir.display())));
-    }
-    let record = |number, key: &str, value: Bytes| {
-        let (key, value) = (unhex(key), value.bytes());
-        match (key, value) {
-            (Some(k), Some(v)) if k.len() <= 512 && v.len() <= VALUE_BYTES_MAX => Ok((k, v)),
-            _ => Err(malformed(number, "not a record")),
+/// The record of a line, checked.
+fn record(number: u64, key: &str, value: Bytes) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
+    match (unhex(key), value.bytes()) {
+        (Some(k), Some(v)) if k.len() <= log::KEY_BYTES_MAX && v.len() <= VALUE_BYTES_MAX => {
+            check_record(&k, &v).map_err(|e| malformed(number, e))?;
+            Ok((k, v))
         }
-    };
+        _ => Err(malformed(number, "not a record")),
+    }
+}
+
+/// The bundle of a line, checked.
+fn content(number: u64, content: Bytes) -> Result<Vec<u8>, StoreError> {
+    let bytes = content.bytes().filter(|b| b.len() <= bundle::BYTES_MAX);
+    bytes.ok_or_else(|| malformed(number, "not a bundle, or too large"))
+}
+
+/// Reads the export as it will be written: every record once, in key order.
+fn check_content(file: &Path) -> Result<(), StoreError> {
+    let mut last: Option<Vec<u8>> = None;
     check(file, |number, line| match line {
-        Line::Record { key, value } => record(number, &key, value).map(drop),
-        Line::Bundle(_) => Ok(()),
+        Line::Record { key, value } => {
+            let (key, _) = record(number, &key, value)?;
+            if last.as_ref().is_some_and(|last| *last >= key) {
+                return Err(malformed(number, "the records are not in key order"));
+            }
+            last = Some(key);
+            Ok(())
+        }
+        Line::Bundle(bytes) => content(number, bytes).map(drop),
         _ => Err(malformed(number, "unexpected line")),
-    })?;
-    let (mut store, _) = Store::open(dir, Options::default())
-        .map_err(|e| StoreError::Invalid(format!("cannot create the store: {e}")))?;
+    })
+}
+
+fn write_content(file: &Path, store: &mut Store) -> Result<(), StoreError> {
     let mut ops: Vec<log::Op> = Vec::new();
     let mut bytes = 0;
     check(file, |number, line| match line {
@@ -185,11 +225,36 @@ pub fn import(file: &Path, dir: &Path) -> Result<(), StoreError> {
             }
             Ok(())
         }
-        Line::Bundle(content) => {
-            let content = content.bytes().ok_or_else(|| malformed(number, "not a bundle"))?;
-            store.put_bundle(&content).map(drop)
-        }
+        Line::Bundle(bytes) => store.put_bundle(&content(number, bytes)?).map(drop),
         _ => Err(malformed(number, "unexpected line")),
     })?;
     store.commit_ops(ops)
+}
+
+/// Makes a new store in `dir`, which is absent or empty, from an export.
+pub fn import(file: &Path, dir: &Path) -> Result<(), StoreError> {
+    let what = "importing";
+    if dir.exists() && fs::read_dir(dir).map_err(io_error(what))?.next().is_some() {
+        return Err(StoreError::Invalid(format!("{} is not empty: import into a new store", dir.display())));
+    }
+    check_content(file)?;
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".importing");
+    let temp = dir.with_file_name(name);
+    if temp.exists() {
+        let text =
+            format!("{} is there from an import that was interrupted: remove it and retry", temp.display());
+        return Err(StoreError::Invalid(text));
+    }
+    let fill = || {
+        let (mut store, _) = Store::open(&temp, Options::default())
+            .map_err(|e| StoreError::Invalid(format!("cannot create the store: {e}")))?;
+        write_content(file, &mut store)?;
+        drop(store);
+        fs::rename(&temp, dir).map_err(io_error(what))?;
+        files::sync_dir(folder(dir)).map_err(io_error(what))
+    };
+    fill().inspect_err(|_| {
+        let _ = fs::remove_dir_all(&temp);
+    })
 }

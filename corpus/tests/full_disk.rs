@@ -2,29 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
+use common::{campaign, items, open};
 use moire_corpus::*;
-use std::path::Path;
-
-fn options() -> Options {
-    Options { reserve_bytes: 4096, cache_bytes: 1 << 20, ..Options::default() }
-}
-
-fn open(dir: &Path) -> Store {
-    Store::open(dir, options()).unwrap().0
-}
-
-fn campaign(name: &str) -> Write {
-    Write::Campaign(Box::new(Campaign { name: name.into(), seed: 7, ..Campaign::default() }))
-}
-
-fn done(item: u64) -> ItemDone {
-    let counters = Counters { programs: 1, executions: item, ..Counters::default() };
-    ItemDone { item, epoch: 1, digest: Hash::of(&item.to_le_bytes()), counters }
-}
-
-fn items(list: impl IntoIterator<Item = u64>) -> Write {
-    Write::Items { campaign: "c".into(), items: list.into_iter().map(done).collect() }
-}
 
 #[test]
 fn full_disk_loses_nothing_and_says_so() {

@@ -2,37 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod common;
+
+use common::{campaign, done, finding, items, open, options, three_commits};
 use moire_corpus::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
-
-fn options() -> Options {
-    Options { reserve_bytes: 4096, cache_bytes: 1 << 20, ..Options::default() }
-}
-
-fn open(dir: &Path) -> Store {
-    Store::open(dir, options()).unwrap().0
-}
-
-fn campaign(name: &str) -> Write {
-    Write::Campaign(Box::new(Campaign { name: name.into(), seed: 7, ..Campaign::default() }))
-}
-
-fn finding(n: u64) -> Finding {
-    let id = Hash::of(&n.to_le_bytes());
-    Finding { id, campaign: "c".into(), reduced: format!("program {n}"), count: n, ..Finding::default() }
-}
-
-fn done(item: u64) -> ItemDone {
-    let counters = Counters { programs: 1, executions: item, ..Counters::default() };
-    ItemDone { item, epoch: 1, digest: Hash::of(&item.to_le_bytes()), counters }
-}
-
-fn items(list: impl IntoIterator<Item = u64>) -> Write {
-    Write::Items { campaign: "c".into(), items: list.into_iter().map(done).collect() }
-}
 
 #[test]
 fn records_survive_reopening_with_and_without_the_index() {
@@ -148,14 +124,6 @@ fn changes_since_the_last_report() {
     let since = compare(Some(&last), &findings);
     let expected = [Since::New, Since::Still, Since::Gone, Since::NotRetested];
     assert_eq!(findings.iter().map(|f| since[&f.id]).collect::<Vec<_>>(), expected);
-}
-
-/// A store with three commits, closed.
-fn three_commits(dir: &Path) {
-    let mut store = open(dir);
-    store.commit(vec![campaign("c")]).unwrap();
-    store.commit(vec![Write::Finding(Box::new(finding(1)))]).unwrap();
-    store.commit(vec![Write::Finding(Box::new(finding(2)))]).unwrap();
 }
 
 #[test]

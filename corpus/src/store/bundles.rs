@@ -5,7 +5,6 @@ use super::keys::parse;
 use super::{Store, StoreError};
 use crate::record::{Hash, Snapshot};
 use crate::{bundle, failpoints, files};
-use std::fs;
 use std::io;
 
 impl Store {
@@ -19,7 +18,8 @@ impl Store {
     }
     /// The bytes of a stored bundle; `None` when there is no such file.
     pub fn bundle(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
-        match fs::read(files::bundle_path(&self.dir, hash)) {
+        let path = files::bundle_path(&self.dir, hash);
+        match files::read_bounded(&path, bundle::BYTES_MAX as u64) {
             Ok(bytes) if Hash::of(&bytes) == *hash => Ok(Some(bytes)),
             Ok(_) => Err(StoreError::Decode {
                 key: format!("bundle {hash}"),

@@ -7,7 +7,7 @@ use super::batch::Batch;
 use super::error::io_error;
 use super::{Receipt, Store, StoreError, Write};
 use crate::log::{self, Op};
-use crate::{BATCH_BYTES_MAX, failpoints, files};
+use crate::{BATCH_BYTES_MAX, LOG_BYTES_MAX, failpoints, files};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -41,6 +41,7 @@ impl Store {
             let (what, size) = ("a commit".to_owned(), payload.len());
             return Err(StoreError::TooLarge { what, size, limit: BATCH_BYTES_MAX });
         }
+        self.make_room(payload.len() as u64)?;
         if let Err(error) = self.log.append(&payload) {
             self.after_failed_append(error, &payload)?;
         }
@@ -54,6 +55,17 @@ impl Store {
             self.stopped = true;
             StoreError::Index(error)
         })
+    }
+
+    /// Keeps the log within its limit, by compaction if it has to be.
+    fn make_room(&mut self, payload: u64) -> Result<(), StoreError> {
+        let limit = self.options.log_bytes.min(LOG_BYTES_MAX);
+        let fits = |len: u64| len + payload + log::FRAME_BYTES as u64 <= limit;
+        if fits(self.log.len) {
+            return Ok(());
+        }
+        let (_, len) = self.compact()?;
+        if fits(len) { Ok(()) } else { Err(StoreError::LogFull { len, limit }) }
     }
 
     /// Undoes a failed append; on a full disk gives up the reserve and tries once more.

@@ -1,9 +1,16 @@
 //! Compaction: the log written anew, each live record once.
+//!
+//! The records come from the log, not from the index: what the index may have lost is not lost for good.
 
 use super::error::io_error;
+use super::open::replay;
 use super::{Store, StoreError};
-use crate::files::LOG;
-use crate::log::{self, Log};
+use crate::LOG_BYTES_MAX;
+use crate::files::{self, LOG};
+use crate::log::{self, Log, Op};
+
+/// Records in one frame of a compacted log: with values of at most 64 KiB a frame stays within its limit.
+const RECORDS: usize = 64;
 
 impl Store {
     /// Rewrites the log so that it holds each live record once. Returns bytes before and after.
@@ -12,12 +19,21 @@ impl Store {
             return Err(StoreError::Stopped);
         }
         let before = self.log.len;
-        let pairs: Vec<_> = self.pairs().collect::<Result<_, _>>()?;
-        let payloads = pairs.chunks(64).map(|chunk| {
-            log::encode(&chunk.iter().map(|(k, v)| (k.clone(), Some(v.clone()))).collect::<Vec<_>>())
-        });
         let path = self.dir.join(LOG);
-        let generation = self.log.generation + 1;
+        let bytes = files::read_bounded(&path, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
+        let scan = log::scan(&bytes);
+        let readable = scan.frames.iter().all(|f| log::decode(&bytes[f.payload.clone()]).is_some());
+        if !scan.damaged.is_empty() || scan.end as u64 != before || !readable {
+            // Damaged since it was opened. Nothing more is appended: opening again repairs it.
+            self.stopped = true;
+            return Err(StoreError::Decode { key: LOG.to_owned(), reason: "damaged on disk".to_owned() });
+        }
+        let pairs: Vec<_> = replay(&bytes, &scan).into_iter().collect();
+        let payloads = pairs.chunks(RECORDS).map(|chunk| {
+            let ops: Vec<Op> = chunk.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).collect();
+            log::encode(&ops)
+        });
+        let generation = self.log.generation.wrapping_add(1);
         let (len, sequence) = log::replace(&path, generation, payloads).map_err(io_error("compacting"))?;
         // The old handle points at the replaced file: if this fails nothing more may be written through it.
         self.stopped = true;

@@ -9,16 +9,16 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process has it.
-    #[error("store {} is in use by process {pid}; stop it, or use another --store", path.display())]
+    #[error("store {} is in use by {}; stop it, or use another --store", path.display(), holder(pid))]
     Locked {
         /// The store.
         path: PathBuf,
-        /// The holder.
+        /// The holder, empty when it left no number.
         pid: String,
     },
     /// Written by a later version.
     #[error(
-        "store has format {found}, this version knows {FORMAT}: use the newer moire, or export there and import here"
+        "store has format {found}, this version knows {FORMAT}; nothing was changed: use the moire that wrote it or a later one, or another --store"
     )]
     Newer {
         /// Its format.
@@ -43,6 +43,10 @@ pub enum OpenError {
         /// The cause.
         source: io::Error,
     },
+}
+
+fn holder(pid: &str) -> String {
+    if pid.is_empty() { "another process".to_owned() } else { format!("process {pid}") }
 }
 
 pub(super) fn opening(what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
@@ -73,6 +77,14 @@ pub enum StoreError {
         size: usize,
         /// The limit.
         limit: usize,
+    },
+    /// No room even after compaction.
+    #[error("the log has {len} bytes of live records, the limit is {limit}: go on in a new store")]
+    LogFull {
+        /// Bytes of the compacted log.
+        len: u64,
+        /// The limit.
+        limit: u64,
     },
     /// A write that makes no sense.
     #[error("{0}")]

@@ -14,6 +14,7 @@ mod read;
 
 pub use error::{OpenError, StoreError};
 
+use crate::LOG_BYTES_MAX;
 use crate::index::{self, Index};
 use crate::items::ItemDone;
 use crate::log::Log;
@@ -32,11 +33,13 @@ pub struct Options {
     pub reserve_bytes: u64,
     /// Cache of the index.
     pub cache_bytes: u64,
+    /// Size over which the log is compacted; a commit that does not fit even then is refused.
+    pub log_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { create: true, reserve_bytes: 4 << 20, cache_bytes: 64 << 20 }
+        Self { create: true, reserve_bytes: 4 << 20, cache_bytes: 64 << 20, log_bytes: LOG_BYTES_MAX }
     }
 }
 
@@ -137,7 +140,7 @@ pub struct Store {
     index: Option<Index>,
     reserve_used: bool,
     stopped: bool,
-    _lock: File,
+    lock: File,
 }
 
 impl Store {
@@ -158,5 +161,7 @@ impl Drop for Store {
             // Without the marker the next open rebuilds the index: slower, not wrong.
             let _ = index::mark_clean(&self.dir, self.log.generation, self.log.len);
         }
+        // The pid serves the message of a second process only.
+        let _ = self.lock.set_len(0);
     }
 }

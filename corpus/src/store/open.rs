@@ -9,38 +9,74 @@ use super::{OpenError, Options, Recovery, Store};
 use crate::files::{self, BUNDLES, FORMAT_FILE, INDEX, LOG, MARKER};
 use crate::index::{self, Index, Trust};
 use crate::log::{self, Header, Log};
-use crate::{FORMAT, failpoints};
+use crate::{FORMAT, LOG_BYTES_MAX, failpoints};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Checks the format file, or creates it in an empty directory.
-pub(crate) fn check_format(dir: &Path, create: bool) -> Result<bool, OpenError> {
+/// Longest format file that is read.
+const FORMAT_BYTES_MAX: u64 = 64;
+
+/// What the format file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Known,
+    /// Absent; there is a log, or `create` was asked for.
+    Missing,
+    /// Unreadable, but there is a log, which has a version of its own.
+    Damaged,
+}
+
+/// Checks the format file; changes nothing.
+pub(crate) fn check_format(dir: &Path, create: bool) -> Result<Format, OpenError> {
     let not_a_store = |why: &str| OpenError::NotAStore { path: dir.to_owned(), why: why.to_owned() };
-    let path = dir.join(FORMAT_FILE);
-    match fs::read(&path) {
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            let version = text.strip_prefix("moire-store ").map(str::trim);
-            match version.map(str::parse::<u32>) {
-                Some(Ok(FORMAT)) => Ok(false),
-                Some(Ok(found)) if found > FORMAT => Err(OpenError::Newer { found: found.to_string() }),
-                _ if dir.join(LOG).exists() => Ok(true),
-                _ => Err(not_a_store("its FORMAT file is not readable")),
-            }
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            if dir.join(LOG).exists() {
-                return Ok(true);
-            }
-            if !create {
-                return Err(not_a_store("there is no FORMAT file"));
-            }
-            Ok(true)
-        }
-        Err(e) => Err(opening("reading FORMAT")(e)),
+    if !dir.is_dir() {
+        return Err(not_a_store("there is no such directory"));
     }
+    let log = dir.join(LOG).exists();
+    let bytes = match files::read_bounded(&dir.join(FORMAT_FILE), FORMAT_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return match (log, create) {
+                (true, _) => Ok(Format::Missing),
+                (false, true) if only_ours(dir).map_err(opening("listing the directory"))? => {
+                    Ok(Format::Missing)
+                }
+                (false, true) => Err(not_a_store("it holds other files; give an empty or a new directory")),
+                (false, false) => Err(not_a_store("there is no FORMAT file")),
+            };
+        }
+        Err(e) if e.kind() == io::ErrorKind::FileTooLarge => Vec::new(),
+        Err(e) => return Err(opening("reading FORMAT")(e)),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let version = text.strip_prefix("moire-store ").map_or("", str::trim);
+    let digits = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
+    match version.parse::<u32>() {
+        Ok(FORMAT) => Ok(Format::Known),
+        Ok(found) if found > FORMAT => Err(OpenError::Newer { found: found.to_string() }),
+        // More than 32 bits.
+        Err(_) if digits => Err(OpenError::Newer { found: version.to_owned() }),
+        _ if log => Ok(Format::Damaged),
+        _ => Err(not_a_store("its FORMAT file is not readable")),
+    }
+}
+
+/// Whether a directory without format and log holds only what an interrupted creation leaves.
+fn only_ours(dir: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        if !files::CREATED_FIRST.iter().any(|ours| name == *ours) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The bytes of the log.
+pub(crate) fn read_log(dir: &Path) -> Result<Vec<u8>, OpenError> {
+    files::read_bounded(&dir.join(LOG), LOG_BYTES_MAX).map_err(opening("reading the log"))
 }
 
 fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::Scan), OpenError> {
@@ -49,7 +85,7 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::S
         recovery.created = true;
         log::replace(&path, 1, std::iter::empty()).map_err(opening("creating the log"))?;
     }
-    let mut bytes = fs::read(&path).map_err(opening("reading the log"))?;
+    let mut bytes = read_log(dir)?;
     let mut scan = log::scan(&bytes);
     let mut generation = match scan.header {
         Header::Good { generation } => generation,
@@ -63,10 +99,10 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::S
         let aside = files::aside_name(&path);
         files::write_atomically(&aside, &bytes).map_err(opening("copying the damaged log aside"))?;
         recovery.moved_aside.push(aside);
-        generation += 1;
+        generation = generation.wrapping_add(1);
         let good = scan.frames.iter().map(|f| &bytes[f.payload.clone()]).filter(|p| log::decode(p).is_some());
         log::replace(&path, generation, good.map(<[u8]>::to_vec)).map_err(opening("rewriting the log"))?;
-        bytes = fs::read(&path).map_err(opening("reading the log"))?;
+        bytes = read_log(dir)?;
         scan = log::scan(&bytes);
     }
     let sequence = scan.frames.last().map_or(0, |f| f.sequence);
@@ -86,24 +122,24 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::S
 }
 
 /// The state a log describes.
-pub(crate) fn replay(bytes: &[u8], scan: &log::Scan) -> BTreeMap<Vec<u8>, Vec<u8>> {
+pub(crate) fn replay<'a>(bytes: &'a [u8], scan: &log::Scan) -> BTreeMap<&'a [u8], &'a [u8]> {
     let mut state = BTreeMap::new();
     for frame in &scan.frames {
         for (key, value) in log::decode(&bytes[frame.payload.clone()]).unwrap_or_default() {
             match value {
                 Some(value) => state.insert(key, value),
-                None => state.remove(&key),
+                None => state.remove(key),
             };
         }
     }
     state
 }
 
-fn open_index(
+fn open_index<'a>(
     dir: &Path,
     options: &Options,
     log: &Log,
-    state: impl FnOnce() -> BTreeMap<Vec<u8>, Vec<u8>>,
+    state: impl FnOnce() -> BTreeMap<&'a [u8], &'a [u8]>,
     recovery: &mut Recovery,
 ) -> Result<Index, OpenError> {
     let path = dir.join(INDEX);
@@ -127,7 +163,7 @@ fn open_index(
         }
     }
     let index = Index::open(dir, options.cache_bytes).map_err(OpenError::Index)?;
-    let mut state = state().into_iter().map(|(k, v)| (k, Some(v))).peekable();
+    let mut state = state().into_iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).peekable();
     recovery.rebuilt = !recovery.created;
     while state.peek().is_some() {
         index.apply(state.by_ref().take(1000)).map_err(OpenError::Index)?;
@@ -141,19 +177,17 @@ impl Store {
         if options.create {
             fs::create_dir_all(dir).map_err(opening("creating the store directory"))?;
         }
-        if !dir.is_dir() {
-            return Err(OpenError::NotAStore {
-                path: dir.to_owned(),
-                why: "there is no such directory".to_owned(),
-            });
-        }
-        let write_format = check_format(dir, options.create)?;
+        let format = check_format(dir, options.create)?;
         let lock = files::lock(dir)
             .map_err(opening("locking the store"))?
             .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
         let mut recovery = Recovery::default();
         let (log, bytes, scan) = open_log(dir, &mut recovery)?;
-        if write_format {
+        if format == Format::Damaged {
+            let aside = files::move_aside(&dir.join(FORMAT_FILE)).map_err(opening("moving FORMAT aside"))?;
+            recovery.moved_aside.push(aside);
+        }
+        if format != Format::Known {
             let text = format!("moire-store {FORMAT}\n");
             files::write_atomically(&dir.join(FORMAT_FILE), text.as_bytes())
                 .map_err(opening("writing FORMAT"))?;
@@ -163,9 +197,6 @@ impl Store {
         recovery.no_reserve = files::reserve(dir, options.reserve_bytes).is_err();
         let reserve_used = recovery.no_reserve;
         let index = Some(index);
-        Ok((
-            Self { dir: dir.to_owned(), options, log, index, reserve_used, stopped: false, _lock: lock },
-            recovery,
-        ))
+        Ok((Self { dir: dir.to_owned(), options, log, index, reserve_used, stopped: false, lock }, recovery))
     }
 }
