@@ -8,6 +8,7 @@ use crate::failpoints;
 use crate::files::{INDEX, MARKER, read_bounded, sync_dir, write_atomically};
 use crate::log::Op;
 use crate::record::Hash;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,11 +21,47 @@ pub(crate) struct Index {
     db: sled::Db,
 }
 
-fn fenced<T>(call: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => result.map_err(|e| e.to_string()),
-        Err(_) => Err("sled stopped with a panic".to_owned()),
+/// Why the index failed. The log is not concerned.
+#[derive(Debug)]
+pub(crate) enum IndexError {
+    /// No space for it.
+    Full,
+    /// Anything else.
+    Other(String),
+}
+
+impl From<io::Error> for IndexError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            _ => Self::Other(error.to_string()),
+        }
     }
+}
+
+impl From<sled::Error> for IndexError {
+    fn from(error: sled::Error) -> Self {
+        match error {
+            sled::Error::Io(error) => error.into(),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+fn fenced<T>(call: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, IndexError> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => Ok(result?),
+        Err(_) => Err(IndexError::Other("sled stopped with a panic".to_owned())),
+    }
+}
+
+/// Operations in one batch of a build.
+const BATCH: usize = 1000;
+
+/// Removes the index: derived data, the log holds all of it.
+fn clear(dir: &Path) -> io::Result<()> {
+    let path = dir.join(INDEX);
+    if path.exists() { fs::remove_dir_all(path) } else { Ok(()) }
 }
 
 /// What the marker says about the files on disk.
@@ -85,7 +122,7 @@ pub(crate) fn mark_clean(dir: &Path, generation: u64, len: u64) -> io::Result<()
 }
 
 impl Index {
-    pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, String> {
+    pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, IndexError> {
         let config = sled::Config::new()
             .path(dir.join(INDEX))
             .cache_capacity(cache_bytes)
@@ -93,7 +130,27 @@ impl Index {
             .mode(sled::Mode::HighThroughput);
         Ok(Self { db: fenced(|| config.open())? })
     }
-    pub(crate) fn apply(&self, ops: impl IntoIterator<Item = Op>) -> Result<(), String> {
+    /// A new index of `state`, in place of whatever is there.
+    pub(crate) fn build(
+        dir: &Path,
+        cache_bytes: u64,
+        state: &BTreeMap<&[u8], &[u8]>,
+    ) -> Result<Self, IndexError> {
+        let build = || {
+            clear(dir)?;
+            let index = Self::open(dir, cache_bytes)?;
+            let mut pairs = state.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).peekable();
+            while pairs.peek().is_some() {
+                index.apply(pairs.by_ref().take(BATCH))?;
+            }
+            fenced(|| index.db.flush())?;
+            Ok(index)
+        };
+        build().inspect_err(|_| {
+            let _ = clear(dir);
+        })
+    }
+    pub(crate) fn apply(&self, ops: impl IntoIterator<Item = Op>) -> Result<(), IndexError> {
         let mut batch = sled::Batch::default();
         for (key, value) in ops {
             match value {
@@ -103,22 +160,25 @@ impl Index {
         }
         fenced(|| self.db.apply_batch(batch))
     }
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         Ok(fenced(|| self.db.get(key))?.map(|v| v.to_vec()))
     }
     /// All pairs under a prefix, in key order.
     pub(crate) fn scan(
         &self,
         prefix: &[u8],
-    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), String>> + use<> {
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), IndexError>> + use<> {
         let mut pairs = self.db.scan_prefix(prefix);
         std::iter::from_fn(move || fenced(|| pairs.next().transpose()).transpose())
             .map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())))
     }
     /// Writes everything to the files and closes them.
-    pub(crate) fn close(self) -> Result<(), String> {
-        failpoints::hit(failpoints::FLUSH).map_err(|e| e.to_string())?;
+    pub(crate) fn close(self) -> Result<(), IndexError> {
+        failpoints::hit(failpoints::FLUSH)?;
         fenced(|| self.db.flush())?;
-        catch_unwind(AssertUnwindSafe(|| drop(self.db))).map_err(|_| "sled stopped with a panic".to_owned())
+        fenced(|| {
+            drop(self.db);
+            Ok(())
+        })
     }
 }

@@ -1,7 +1,5 @@
 //! A full disk, injected: failpoints are global to a process, so this test has one of its own.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod common;
 
 use common::{campaign, items, open};
@@ -19,9 +17,14 @@ fn full_disk_loses_nothing_and_says_so() {
     fail::cfg(failpoints::APPEND_HALF, "return(ENOSPC)").unwrap();
     assert!(matches!(store.commit(vec![items(20..30)]), Err(StoreError::DiskFull)));
     fail::remove(failpoints::APPEND_HALF);
+    // Now the index: the batch is in the log, and the index is built anew without the reserve.
+    fail::cfg(failpoints::APPLY_BEFORE, "1*return(ENOSPC)").unwrap();
+    assert!(store.commit(vec![items(50..60)]).unwrap().reserve_used);
+    assert!(!dir.path().join("ballast").exists());
+    fail::remove(failpoints::APPLY_BEFORE);
     store.commit(vec![items(30..40)]).unwrap();
     drop(store);
     scenario.teardown();
-    assert_eq!(open(dir.path()).progress("c").unwrap().completed, [(0, 20), (30, 40)]);
+    assert_eq!(open(dir.path()).progress("c").unwrap().completed, [(0, 20), (30, 40), (50, 60)]);
     assert!(fsck(dir.path(), false).unwrap().problems.is_empty());
 }

@@ -1,7 +1,5 @@
 //! Behaviour of the store without crashes: reopening, duplicates, refusals, export, damage.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 mod common;
 
 use common::{campaign, done, finding, items, open, options, three_commits};

@@ -46,25 +46,25 @@ impl Batch<'_> {
         }
     }
 
-    pub(super) fn add(&mut self, write: Write) -> Result<(), StoreError> {
+    pub(super) fn add(&mut self, write: &Write) -> Result<(), StoreError> {
         match write {
             Write::Campaign(campaign) if !valid_name(&campaign.name) => Err(StoreError::Invalid(format!(
                 "`{}` is not a campaign name: use up to 100 letters, digits, `.`, `_`, `-`",
                 campaign.name.escape_debug()
             ))),
-            Write::Campaign(campaign) => self.put_json(campaign_key(&campaign.name), &campaign),
-            Write::Finding(finding) => self.put_json(finding_key(&finding.id), &finding),
-            Write::Regression(r) => self.put_json([&b"r/"[..], &r.program.0].concat(), &r),
+            Write::Campaign(campaign) => self.put_json(campaign_key(&campaign.name), campaign),
+            Write::Finding(finding) => self.put_json(finding_key(&finding.id), finding),
+            Write::Regression(r) => self.put_json([&b"r/"[..], &r.program.0].concat(), r),
             Write::Sighting { campaign, item, finding } => {
-                self.check_campaign(&campaign)?;
-                let key = [&sighting_prefix(&campaign)[..], &finding.0, &item.to_be_bytes()].concat();
+                self.check_campaign(campaign)?;
+                let key = [&sighting_prefix(campaign)[..], &finding.0, &item.to_be_bytes()].concat();
                 self.put(key, Vec::new())
             }
-            Write::Items { campaign, items } => self.add_items(&campaign, items),
+            Write::Items { campaign, items } => self.add_items(campaign, items),
         }
     }
 
-    fn add_items(&mut self, campaign: &str, items: Vec<ItemDone>) -> Result<(), StoreError> {
+    fn add_items(&mut self, campaign: &str, items: &[ItemDone]) -> Result<(), StoreError> {
         self.check_campaign(campaign)?;
         let progress_key = progress_key(campaign);
         let mut progress: Progress =

@@ -1,40 +1,65 @@
 //! Commit: one frame for the whole batch, synced, then the index, then the acknowledgement.
 //!
 //! A failed sync stops the store until it is reopened, because the kernel may have dropped the pages. A full
-//! disk costs the reserve first, so that the batch in hand still goes through. Source: design section 9.
+//! disk costs the reserve first, so that the batch in hand still goes through, be it the log or the index that
+//! does not fit; the next commit then has to restore the reserve or is refused. Source: design section 9.
 
 use super::batch::Batch;
 use super::error::io_error;
+use super::open::replay;
 use super::{Receipt, Store, StoreError, Write};
+use crate::files::{self, LOG};
+use crate::index::{Index, IndexError};
 use crate::log::{self, Op};
-use crate::{BATCH_BYTES_MAX, LOG_BYTES_MAX, failpoints, files};
+use crate::{BATCH_BYTES_MAX, LOG_BYTES_MAX, failpoints};
 use std::collections::BTreeMap;
 use std::io;
 
 impl Store {
     /// Makes a batch durable, whole or not at all. `Ok` is the acknowledgement.
     pub fn commit(&mut self, writes: Vec<Write>) -> Result<Receipt, StoreError> {
-        let mut batch = Batch { store: self, pending: BTreeMap::new(), receipt: Receipt::default() };
-        for write in writes {
-            batch.add(write)?;
+        if !writes.is_empty() {
+            self.ready()?;
         }
-        let Batch { pending, mut receipt, .. } = batch;
-        self.commit_ops(pending.into_iter().collect())?;
+        let (ops, mut receipt) = match self.prepare(&writes) {
+            Err(StoreError::IndexFull) => {
+                self.rebuild_index()?;
+                self.prepare(&writes)?
+            }
+            prepared => prepared?,
+        };
+        self.write(ops)?;
         receipt.reserve_used = self.reserve_used;
         Ok(receipt)
     }
 
+    fn prepare(&self, writes: &[Write]) -> Result<(Vec<Op>, Receipt), StoreError> {
+        let mut batch = Batch { store: self, pending: BTreeMap::new(), receipt: Receipt::default() };
+        writes.iter().try_for_each(|write| batch.add(write))?;
+        Ok((batch.pending.into_iter().collect(), batch.receipt))
+    }
+
     pub(crate) fn commit_ops(&mut self, ops: Vec<Op>) -> Result<(), StoreError> {
+        self.ready()?;
+        self.write(ops)
+    }
+
+    /// Refuses early: a commit starts with the reserve in place.
+    fn ready(&mut self) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
-        }
-        if ops.is_empty() {
-            return Ok(());
         }
         if self.reserve_used {
             files::reserve(&self.dir, self.options.reserve_bytes)
                 .map_err(io_error("restoring the disk reserve"))?;
             self.reserve_used = false;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, ops: Vec<Op>) -> Result<(), StoreError> {
+        if ops.is_empty() {
+            return Ok(());
         }
         let payload = log::encode(&ops);
         if payload.len() > BATCH_BYTES_MAX {
@@ -45,16 +70,52 @@ impl Store {
         if let Err(error) = self.log.append(&payload) {
             self.after_failed_append(error, &payload)?;
         }
-        let applied = (|| {
-            failpoints::hit(failpoints::SYNC_AFTER).map_err(|e| e.to_string())?;
-            failpoints::hit(failpoints::APPLY_BEFORE).map_err(|e| e.to_string())?;
-            self.index().apply(ops)?;
-            failpoints::hit(failpoints::APPLY_AFTER).map_err(|e| e.to_string())
-        })();
-        applied.map_err(|error| {
-            self.stopped = true;
-            StoreError::Index(error)
-        })
+        match self.apply(ops) {
+            Ok(()) => Ok(()),
+            // In the log, so durable; the index without the reserve has it or nobody has.
+            Err(StoreError::IndexFull) => self.rebuild_index(),
+            Err(error) => {
+                self.stopped = true;
+                Err(error)
+            }
+        }
+    }
+
+    fn apply(&self, ops: Vec<Op>) -> Result<(), StoreError> {
+        let failed = |error: io::Error| StoreError::from(IndexError::from(error));
+        failpoints::hit(failpoints::SYNC_AFTER).map_err(failed)?;
+        failpoints::hit(failpoints::APPLY_BEFORE).map_err(failed)?;
+        self.index()?.apply(ops)?;
+        failpoints::hit(failpoints::APPLY_AFTER).map_err(failed)
+    }
+
+    /// After the index hit a full disk: gives up the reserve and builds it anew from the log. Stops if that fails.
+    fn rebuild_index(&mut self) -> Result<(), StoreError> {
+        if self.stopped {
+            return Err(StoreError::Stopped);
+        }
+        self.stopped = true;
+        drop(self.index.take().map(Index::close));
+        // May be gone already; what counts is whether the index can be built now.
+        let _ = files::release(&self.dir);
+        self.reserve_used = true;
+        let bytes = self.read_log()?;
+        let state = replay(&bytes, &log::scan(&bytes));
+        self.index = Some(Index::build(&self.dir, self.options.cache_bytes, &state)?);
+        self.stopped = false;
+        Ok(())
+    }
+
+    /// The log as it is on disk; an error if that is not what was written.
+    pub(super) fn read_log(&self) -> Result<Vec<u8>, StoreError> {
+        let path = self.dir.join(LOG);
+        let bytes = files::read_bounded(&path, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
+        let scan = log::scan(&bytes);
+        let readable = scan.frames.iter().all(|f| log::decode(&bytes[f.payload.clone()]).is_some());
+        if scan.damaged.is_empty() && scan.end as u64 == self.log.len && readable {
+            return Ok(bytes);
+        }
+        Err(StoreError::Decode { key: LOG.to_owned(), reason: "damaged since it was opened".to_owned() })
     }
 
     /// Keeps the log within its limit, by compaction if it has to be.

@@ -5,8 +5,7 @@
 use super::error::io_error;
 use super::open::replay;
 use super::{Store, StoreError};
-use crate::LOG_BYTES_MAX;
-use crate::files::{self, LOG};
+use crate::files::LOG;
 use crate::log::{self, Log, Op};
 
 /// Records in one frame of a compacted log: with values of at most 64 KiB a frame stays within its limit.
@@ -20,14 +19,9 @@ impl Store {
         }
         let before = self.log.len;
         let path = self.dir.join(LOG);
-        let bytes = files::read_bounded(&path, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
+        // If the log is damaged nothing more is appended to it: opening again repairs it.
+        let bytes = self.read_log().inspect_err(|_| self.stopped = true)?;
         let scan = log::scan(&bytes);
-        let readable = scan.frames.iter().all(|f| log::decode(&bytes[f.payload.clone()]).is_some());
-        if !scan.damaged.is_empty() || scan.end as u64 != before || !readable {
-            // Damaged since it was opened. Nothing more is appended: opening again repairs it.
-            self.stopped = true;
-            return Err(StoreError::Decode { key: LOG.to_owned(), reason: "damaged on disk".to_owned() });
-        }
         let pairs: Vec<_> = replay(&bytes, &scan).into_iter().collect();
         let payloads = pairs.chunks(RECORDS).map(|chunk| {
             let ops: Vec<Op> = chunk.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).collect();

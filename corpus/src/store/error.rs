@@ -1,6 +1,7 @@
 //! Why a store did not open, or refused a read or a write: each message says what to do.
 
 use crate::FORMAT;
+use crate::index::IndexError;
 use std::io;
 use std::path::PathBuf;
 
@@ -32,6 +33,9 @@ pub enum OpenError {
         /// What was missing.
         why: String,
     },
+    /// No space for the index.
+    #[error("disk full: the log is intact, but there is no space for the index; free space and open again")]
+    DiskFull,
     /// The index could not be built.
     #[error("index: {0}")]
     Index(String),
@@ -100,6 +104,11 @@ pub enum StoreError {
     /// The index failed; reopening rebuilds it.
     #[error("index: {0}; reopen the store to rebuild it")]
     Index(String),
+    /// No space for the index, even without the reserve.
+    #[error(
+        "disk full: everything acknowledged is in the log, but the index cannot grow; free space and reopen"
+    )]
+    IndexFull,
     /// An earlier sync or index failure.
     #[error("store stopped after an earlier failure; reopen it")]
     Stopped,
@@ -109,5 +118,14 @@ pub(super) fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StoreErr
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
         _ => StoreError::Io { what, source },
+    }
+}
+
+impl From<IndexError> for StoreError {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Full => Self::IndexFull,
+            IndexError::Other(text) => Self::Index(text),
+        }
     }
 }

@@ -136,7 +136,7 @@ pub struct Store {
     dir: PathBuf,
     options: Options,
     log: Log,
-    /// Always present until the store is dropped.
+    /// Present until the store is dropped, or stopped because there is no space for it.
     index: Option<Index>,
     reserve_used: bool,
     stopped: bool,
@@ -149,15 +149,15 @@ impl Store {
         &self.dir
     }
 
-    fn index(&self) -> &Index {
-        self.index.as_ref().expect("the index is taken only by drop")
+    fn index(&self) -> Result<&Index, StoreError> {
+        self.index.as_ref().ok_or(StoreError::IndexFull)
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        let Some(index) = self.index.take() else { return };
-        if index.close().is_ok() && !self.stopped {
+        let closed = self.index.take().is_some_and(|index| index.close().is_ok());
+        if closed && !self.stopped {
             // Without the marker the next open rebuilds the index: slower, not wrong.
             let _ = index::mark_clean(&self.dir, self.log.generation, self.log.len);
         }

@@ -7,7 +7,7 @@
 use super::error::opening;
 use super::{OpenError, Options, Recovery, Store};
 use crate::files::{self, BUNDLES, FORMAT_FILE, INDEX, LOG, MARKER};
-use crate::index::{self, Index, Trust};
+use crate::index::{self, Index, IndexError, Trust};
 use crate::log::{self, Header, Log};
 use crate::{FORMAT, LOG_BYTES_MAX, failpoints};
 use std::collections::BTreeMap;
@@ -135,6 +135,7 @@ pub(crate) fn replay<'a>(bytes: &'a [u8], scan: &log::Scan) -> BTreeMap<&'a [u8]
     state
 }
 
+/// Opens the index if it is that of this log, otherwise builds it anew.
 fn open_index<'a>(
     dir: &Path,
     options: &Options,
@@ -142,33 +143,46 @@ fn open_index<'a>(
     state: impl FnOnce() -> BTreeMap<&'a [u8], &'a [u8]>,
     recovery: &mut Recovery,
 ) -> Result<Index, OpenError> {
-    let path = dir.join(INDEX);
     let trust = index::trust(dir, log.generation, log.len);
     if dir.join(MARKER).exists() {
         fs::remove_file(dir.join(MARKER)).map_err(opening("removing the index marker"))?;
         files::sync_dir(dir).map_err(opening("removing the index marker"))?;
     }
-    if matches!(trust, Trust::Clean)
-        && let Ok(index) = Index::open(dir, options.cache_bytes)
-    {
-        return Ok(index);
-    }
+    let keep = match trust {
+        Trust::Clean => match Index::open(dir, options.cache_bytes) {
+            Ok(index) => return Ok(index),
+            Err(IndexError::Full) => false,
+            Err(IndexError::Other(_)) => true,
+        },
+        Trust::Stale => false,
+        Trust::Mismatch => true,
+    };
     failpoints::hit(failpoints::REBUILD).map_err(opening("rebuilding the index"))?;
-    if path.exists() {
-        if matches!(trust, Trust::Stale) {
-            // Derived data of an unclean stop: the log holds all of it.
-            fs::remove_dir_all(&path).map_err(opening("clearing the stale index"))?;
-        } else {
-            recovery.moved_aside.push(files::move_aside(&path).map_err(opening("moving the index aside"))?);
-        }
+    let path = dir.join(INDEX);
+    if keep && path.exists() {
+        recovery.moved_aside.push(files::move_aside(&path).map_err(opening("moving the index aside"))?);
     }
-    let index = Index::open(dir, options.cache_bytes).map_err(OpenError::Index)?;
-    let mut state = state().into_iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).peekable();
     recovery.rebuilt = !recovery.created;
-    while state.peek().is_some() {
-        index.apply(state.by_ref().take(1000)).map_err(OpenError::Index)?;
+    build_index(dir, options, &state(), &mut recovery.no_reserve).map_err(|error| match error {
+        IndexError::Full => OpenError::DiskFull,
+        IndexError::Other(text) => OpenError::Index(text),
+    })
+}
+
+/// Builds the index; on a full disk gives up the reserve and tries once more.
+fn build_index(
+    dir: &Path,
+    options: &Options,
+    state: &BTreeMap<&[u8], &[u8]>,
+    released: &mut bool,
+) -> Result<Index, IndexError> {
+    match Index::build(dir, options.cache_bytes, state) {
+        Err(IndexError::Full) if files::release(dir).is_ok() => {
+            *released = true;
+            Index::build(dir, options.cache_bytes, state)
+        }
+        built => built,
     }
-    Ok(index)
 }
 
 impl Store {
@@ -194,7 +208,7 @@ impl Store {
         }
         fs::create_dir_all(dir.join(BUNDLES)).map_err(opening("creating the bundle directory"))?;
         let index = open_index(dir, &options, &log, || replay(&bytes, &scan), &mut recovery)?;
-        recovery.no_reserve = files::reserve(dir, options.reserve_bytes).is_err();
+        recovery.no_reserve = recovery.no_reserve || files::reserve(dir, options.reserve_bytes).is_err();
         let reserve_used = recovery.no_reserve;
         let index = Some(index);
         Ok((Self { dir: dir.to_owned(), options, log, index, reserve_used, stopped: false, lock }, recovery))

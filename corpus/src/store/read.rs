@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 impl Store {
     pub(super) fn raw(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.index().get(key).map_err(StoreError::Index)
+        Ok(self.index()?.get(key)?)
     }
 
     pub(super) fn record<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
@@ -23,15 +23,24 @@ impl Store {
         &self,
         prefix: &[u8],
     ) -> impl Iterator<Item = Result<T, StoreError>> + use<T> {
-        self.index().scan(prefix).map(|pair| {
-            let (key, value) = pair.map_err(StoreError::Index)?;
+        self.scan(prefix).map(|pair| {
+            let (key, value) = pair?;
             parse(&key, &value)
         })
     }
 
-    /// All pairs in key order: for export, fsck and compaction.
+    /// The pairs under a prefix in key order; without an index one error.
+    fn scan(&self, prefix: &[u8]) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> + use<> {
+        let (pairs, error) = match self.index() {
+            Ok(index) => (Some(index.scan(prefix)), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        pairs.into_iter().flatten().map(|pair| Ok(pair?)).chain(error)
+    }
+
+    /// All pairs in key order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> + use<> {
-        self.index().scan(b"").map(|pair| pair.map_err(StoreError::Index))
+        self.scan(b"")
     }
 
     /// A campaign.
@@ -61,8 +70,8 @@ impl Store {
     /// Sightings of a campaign: (finding, item), sorted.
     pub fn sightings(&self, campaign: &str) -> Result<Vec<(FindingId, u64)>, StoreError> {
         let prefix = sighting_prefix(campaign);
-        let split = |pair: Result<(Vec<u8>, Vec<u8>), String>| {
-            let (key, _) = pair.map_err(StoreError::Index)?;
+        let split = |pair: Result<(Vec<u8>, Vec<u8>), StoreError>| {
+            let (key, _) = pair?;
             let parts = key[prefix.len()..].split_at_checked(32);
             let read = |(id, item): (&[u8], &[u8])| {
                 Some((Hash(id.try_into().ok()?), u64::from_be_bytes(item.try_into().ok()?)))
@@ -71,15 +80,15 @@ impl Store {
                 .and_then(read)
                 .ok_or_else(|| StoreError::Decode { key: show(&key), reason: "not a sighting".to_owned() })
         };
-        self.index().scan(&prefix).map(split).collect()
+        self.scan(&prefix).map(split).collect()
     }
 
     /// The campaign's digest: items in order, then the sorted ids of the findings seen.
     pub fn digest(&self, campaign: &str) -> Result<Hash, StoreError> {
         let mut hasher = blake3::Hasher::new();
         let prefix = chunk_prefix(campaign);
-        for pair in self.index().scan(&prefix) {
-            let (key, value) = pair.map_err(StoreError::Index)?;
+        for pair in self.scan(&prefix) {
+            let (key, value) = pair?;
             let (number, chunk) = read_chunk(&key, &prefix, &value)?;
             for (slot, (_, digest)) in chunk.0 {
                 hasher.update(&(number * CHUNK_ITEMS + u64::from(slot)).to_le_bytes()).update(&digest.0);
