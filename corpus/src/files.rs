@@ -8,6 +8,7 @@ use crate::{bundle, failpoints};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(crate) const LOG: &str = "findings.log";
 pub(crate) const INDEX: &str = "index";
@@ -17,6 +18,10 @@ pub(crate) const BUNDLES: &str = "bundles";
 /// What exists before the log of a new store does.
 pub(crate) const CREATED_FIRST: &[&str] = &[LOCK, "findings.tmp", "lost+found"];
 const LOCK: &str = "LOCK";
+/// Attempts at a lock that another holds.
+const LOCK_TRIES: u32 = 100;
+/// Pause after each.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const BALLAST: &str = "ballast";
 
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
@@ -84,6 +89,19 @@ fn holder(file: File) -> io::Result<String> {
     Ok(if text.bytes().all(|b| b.is_ascii_digit()) { text } else { String::new() })
 }
 
+/// Waits for a lock, though not for long: the lock of a process just killed lives until the system has cleared it away,
+/// and one just closed lives on in a process forked at that moment until its exec. False: another holds it.
+pub(crate) fn wait_for(attempt: impl Fn() -> Result<(), TryLockError>) -> io::Result<bool> {
+    for _ in 0..LOCK_TRIES {
+        match attempt() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
 /// A lock that keeps writers out and writes nothing; `None` where nobody ever locked.
 pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, String>> {
     let file = match File::open(dir.join(LOCK)) {
@@ -91,28 +109,21 @@ pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, String>
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
         Err(e) => return Err(e),
     };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(Ok(Some(file))),
-        Err(TryLockError::WouldBlock) => holder(file).map(Err),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+    if wait_for(|| file.try_lock_shared())? { Ok(Ok(Some(file))) } else { holder(file).map(Err) }
 }
 
 /// The lock, or the pid that holds it.
 pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, String>> {
     let path = dir.join(LOCK);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => {
-            failpoints::hit(failpoints::LOCK)?;
-            file.set_len(0)?;
-            // The pid only serves the message; a disk too full for it must not keep the store shut.
-            let _ = writeln!(file, "{}", std::process::id());
-            Ok(Ok(file))
-        }
-        Err(TryLockError::WouldBlock) => holder(file).map(Err),
-        Err(TryLockError::Error(error)) => Err(error),
+    if !wait_for(|| file.try_lock())? {
+        return holder(file).map(Err);
     }
+    failpoints::hit(failpoints::LOCK)?;
+    file.set_len(0)?;
+    // The pid only serves the message; a disk too full for it must not keep the store shut.
+    let _ = writeln!(file, "{}", std::process::id());
+    Ok(Ok(file))
 }
 
 /// Creates the ballast if it is absent or short. Written, not sparse: it must own its blocks.

@@ -97,7 +97,9 @@ pub fn fsck(dir: &Path, repair: bool) -> Result<Report, OpenError> {
         .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
     check.log(dir)?;
     check.bundles(dir).map_err(io("checking bundles"))?;
-    drop(lock);
+    if let Some(lock) = lock {
+        lock.unlock().map_err(io("unlocking the store"))?;
+    }
     if repair {
         check.repair(dir)?;
     }

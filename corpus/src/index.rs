@@ -5,11 +5,11 @@
 //! length; otherwise they are rebuilt from the log. Calls are fenced against panics.
 
 use crate::failpoints;
-use crate::files::{INDEX, MARKER, read_bounded, sync_dir, write_atomically};
+use crate::files::{INDEX, MARKER, read_bounded, sync_dir, wait_for, write_atomically};
 use crate::log::Op;
 use crate::record::Hash;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -121,6 +121,20 @@ pub(crate) fn mark_clean(dir: &Path, generation: u64, len: u64) -> io::Result<()
     write_atomically(&dir.join(MARKER), marker(dir, generation, len)?.as_bytes())
 }
 
+/// Waits until sled's own lock on its file is free. sled tries once, and an index that does not open is moved aside.
+fn await_release(db: &Path) -> io::Result<()> {
+    let file = match OpenOptions::new().read(true).write(true).open(db) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    match wait_for(|| file.try_lock())? {
+        true => file.unlock(),
+        // sled says what is wrong.
+        false => Ok(()),
+    }
+}
+
 impl Index {
     pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, IndexError> {
         let config = sled::Config::new()
@@ -128,6 +142,7 @@ impl Index {
             .cache_capacity(cache_bytes)
             .flush_every_ms(None)
             .mode(sled::Mode::HighThroughput);
+        await_release(&dir.join(INDEX).join("db"))?;
         Ok(Self { db: fenced(|| config.open())? })
     }
     /// A new index of `state`, in place of whatever is there.

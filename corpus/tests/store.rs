@@ -7,6 +7,7 @@ use moire_corpus::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 #[test]
 fn records_survive_reopening_with_and_without_the_index() {
@@ -51,6 +52,29 @@ fn second_opening_is_refused_with_the_pid() {
     let error = Store::open(dir.path(), options()).err().unwrap();
     assert!(error.to_string().contains(&std::process::id().to_string()), "{error}");
     assert!(matches!(fsck(dir.path(), false), Err(OpenError::Locked { .. })));
+}
+
+/// As after a kill, or when a process forked at the wrong moment still shares the file.
+#[test]
+fn a_lock_about_to_go_is_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    for (name, shared) in [("LOCK", false), ("LOCK", true), ("index/db", false)] {
+        let held = fs::OpenOptions::new().read(true).write(true).open(dir.path().join(name)).unwrap();
+        if shared {
+            held.lock_shared().unwrap()
+        } else {
+            held.lock().unwrap()
+        }
+        let leaves = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(held);
+        });
+        let (store, recovery) = Store::open(dir.path(), options()).unwrap();
+        assert!(!recovery.rebuilt && recovery.moved_aside.is_empty(), "{name}: {recovery:?}");
+        drop(store);
+        leaves.join().unwrap();
+    }
 }
 
 #[test]

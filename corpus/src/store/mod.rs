@@ -163,5 +163,7 @@ impl Drop for Store {
         }
         // The pid serves the message of a second process only.
         let _ = self.lock.set_len(0);
+        // Closing the file alone leaves the lock to a process forked from this one until its exec.
+        let _ = self.lock.unlock();
     }
 }
