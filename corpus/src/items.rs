@@ -143,7 +143,11 @@ impl Progress {
         }
         gaps
     }
+    /// Adds an item. A record that claims more than the chunks hold stays as it is: readable.
     pub(crate) fn insert(&mut self, item: u64) {
+        if self.contains(item) {
+            return;
+        }
         let after = self.completed.partition_point(|r| r.0 <= item);
         let end = item + 1;
         let left = after > 0 && self.completed[after - 1].1 == item;
