@@ -222,6 +222,8 @@ pub struct Instr {
     pub op: Op,
     /// Line of the source text, 1-based; 0 when generated. Not part of equality.
     pub line: u32,
+    /// Column in that line, 1-based, in bytes; 0 when generated. Not part of equality.
+    pub column: u32,
 }
 
 impl PartialEq for Instr {
@@ -234,7 +236,7 @@ impl Eq for Instr {}
 impl Instr {
     /// An unguarded instruction without a source line.
     pub fn new(op: Op) -> Self {
-        Instr { guard: None, op, line: 0 }
+        Instr { guard: None, op, line: 0, column: 0 }
     }
 }
 

@@ -8,3 +8,4 @@ pub mod ir;
 pub mod limits;
 pub mod reduce;
 pub mod text;
+pub mod validate;

@@ -20,3 +20,5 @@ pub const EXPRESSION_NODES: usize = 4_096;
 pub const EXPRESSION_DEPTH: usize = 64;
 /// Length of one name.
 pub const NAME_BYTES: usize = 128;
+/// Instructions of a program beyond which no advice is given: some of it compares every pair.
+pub const LINTED_INSTRUCTIONS: usize = 2_048;

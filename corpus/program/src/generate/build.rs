@@ -94,7 +94,7 @@ impl Builder {
     /// Appends an instruction under a guard and returns its index.
     pub fn push_guarded(&mut self, thread: ThreadId, guard: Option<Guard>, op: Op) -> usize {
         let body = &mut self.program.threads[thread.index()].body;
-        body.push(Instr { guard, op, line: 0 });
+        body.push(Instr { guard, ..Instr::new(legal(op)) });
         body.len() - 1
     }
 
@@ -160,4 +160,23 @@ pub fn store(order: StoreOrder, space: Space, ty: Ty, addr: Address, src: Operan
 /// Builders stay far below `limits`, which fit in 16 bits.
 fn small(n: usize) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
+}
+
+/// PTX has no mmio access to shared memory and none of a vector: such a draw is volatile instead.
+fn legal(mut op: Op) -> Op {
+    let shared = |space: Space| matches!(space, Space::SharedCta | Space::SharedCluster);
+    match &mut op {
+        Op::Load { order: order @ (LoadOrder::MmioRelaxed | LoadOrder::MmioAcquire), space, dst, .. }
+            if shared(*space) || dst.len() > 1 =>
+        {
+            *order = LoadOrder::Volatile;
+        }
+        Op::Store {
+            order: order @ (StoreOrder::MmioRelaxed | StoreOrder::MmioRelease), space, src, ..
+        } if shared(*space) || src.len() > 1 => {
+            *order = StoreOrder::Volatile;
+        }
+        _ => {}
+    }
+    op
 }

@@ -15,7 +15,7 @@ use super::{random, shapes};
 use crate::ir::Program;
 
 /// Names the stream. A test compares the first programs with a recorded hash: when it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-2";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-3";
 
 /// Bytes one program may consume: three times what the largest one was seen to need.
 const BYTES: usize = 4096;

@@ -2,7 +2,7 @@
 //! conditions.
 
 use super::ParseError;
-use super::scan::{Parsed, Scan};
+use super::scan::{Parsed, Scan, Spot};
 use crate::ir::*;
 use crate::limits::*;
 
@@ -49,14 +49,14 @@ impl ThreadBuilder {
     pub(super) fn push(
         &mut self,
         scan: &mut Scan<'_>,
-        line: u32,
+        spot: Spot,
         guard: Option<Guard>,
         op: Op,
     ) -> Parsed<()> {
         if self.thread.body.len() == INSTRUCTIONS {
             return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} instructions"), None));
         }
-        self.thread.body.push(Instr { guard, op, line });
+        self.thread.body.push(Instr { guard, op, line: spot.line, column: spot.column });
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
-use super::scan::{Comments, Parsed, Scan, closest};
+use super::scan::{Comments, Parsed, Scan, Spot, closest};
 use crate::ir::*;
 
 const TY: Ty = Ty::S(64);
@@ -200,7 +200,7 @@ fn value(scan: &mut Scan<'_>, thread: &mut ThreadBuilder) -> Parsed<Operand> {
 }
 
 fn instruction(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBuilder) -> Parsed<()> {
-    let line = scan.line();
+    let spot = scan.spot();
     let start = scan.at;
     let word = scan.word("an instruction", ".")?;
     if scan.take(":") {
@@ -208,24 +208,24 @@ fn instruction(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBu
     }
     let parts: Vec<&str> = word.split('.').collect();
     match parts[0] {
-        "goto" => jump(scan, thread, line, None),
-        "beq" | "bne" | "blt" | "bgt" | "ble" | "bge" => branch(scan, thread, line, &parts[0][1..]),
-        "add" | "sub" | "mul" | "div" => arithmetic(scan, thread, line, parts[0]),
-        "fence" => fence(scan, thread, line, start, &parts),
-        "bar" => barrier(scan, thread, line, start, &parts),
-        _ => memory(scan, builder, thread, line, start, &parts),
+        "goto" => jump(scan, thread, spot, None),
+        "beq" | "bne" | "blt" | "bgt" | "ble" | "bge" => branch(scan, thread, spot, &parts[0][1..]),
+        "add" | "sub" | "mul" | "div" => arithmetic(scan, thread, spot, parts[0]),
+        "fence" => fence(scan, thread, spot, start, &parts),
+        "bar" => barrier(scan, thread, spot, start, &parts),
+        _ => memory(scan, builder, thread, spot, start, &parts),
     }
 }
 
-fn jump(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, guard: Option<Guard>) -> Parsed<()> {
+fn jump(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot, guard: Option<Guard>) -> Parsed<()> {
     scan.rest();
     let at = scan.at;
     let label = scan.word("a label", "")?.to_owned();
     thread.jumps.push((thread.thread.body.len(), label, at));
-    thread.push(scan, line, guard, Op::Bra { target: 0 })
+    thread.push(scan, spot, guard, Op::Bra { target: 0 })
 }
 
-fn branch(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, cmp: &str) -> Parsed<()> {
+fn branch(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot, cmp: &str) -> Parsed<()> {
     let op = match cmp {
         "eq" => CmpOp::Eq,
         "ne" => CmpOp::Ne,
@@ -239,11 +239,11 @@ fn branch(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, cmp: &str)
     let b = value(scan, thread)?;
     scan.expect(",")?;
     let dst = thread.fresh(scan, "p")?;
-    thread.push(scan, line, None, Op::Setp { op, ty: TY, dst, a, b })?;
-    jump(scan, thread, line, Some(Guard { reg: dst, negated: false }))
+    thread.push(scan, spot, None, Op::Setp { op, ty: TY, dst, a, b })?;
+    jump(scan, thread, spot, Some(Guard { reg: dst, negated: false }))
 }
 
-fn arithmetic(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, word: &str) -> Parsed<()> {
+fn arithmetic(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot, word: &str) -> Parsed<()> {
     let op = match word {
         "add" => AluOp::Add,
         "sub" => AluOp::Sub,
@@ -256,7 +256,7 @@ fn arithmetic(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, line: u32, word: 
     let a = value(scan, thread)?;
     scan.expect(",")?;
     let b = value(scan, thread)?;
-    thread.push(scan, line, None, Op::Alu { op, ty: TY, dst, a, b })
+    thread.push(scan, spot, None, Op::Alu { op, ty: TY, dst, a, b })
 }
 
 fn scope_word(scan: &Scan<'_>, at: usize, word: &str) -> Parsed<Scope> {
@@ -276,7 +276,7 @@ fn scope_word(scan: &Scan<'_>, at: usize, word: &str) -> Parsed<Scope> {
 fn fence(
     scan: &mut Scan<'_>,
     thread: &mut ThreadBuilder,
-    line: u32,
+    spot: Spot,
     at: usize,
     parts: &[&str],
 ) -> Parsed<()> {
@@ -313,13 +313,13 @@ fn fence(
             ));
         }
     };
-    thread.push(scan, line, None, op)
+    thread.push(scan, spot, None, op)
 }
 
 fn barrier(
     scan: &mut Scan<'_>,
     thread: &mut ThreadBuilder,
-    line: u32,
+    spot: Spot,
     at: usize,
     parts: &[&str],
 ) -> Parsed<()> {
@@ -333,14 +333,14 @@ fn barrier(
         u32::try_from(number).map_err(|_| scan.error("a barrier instance is a small number".into(), None))?;
     let id = if scan.take(",") { value(scan, thread)? } else { Operand::Imm(-1) };
     let count = if scan.take(",") { Some(value(scan, thread)?) } else { None };
-    thread.push(scan, line, None, Op::Bar { kind, id, count, instance: Some(instance) })
+    thread.push(scan, spot, None, Op::Bar { kind, id, count, instance: Some(instance) })
 }
 
 fn memory(
     scan: &mut Scan<'_>,
     builder: &mut Builder,
     thread: &mut ThreadBuilder,
-    line: u32,
+    spot: Spot,
     at: usize,
     parts: &[&str],
 ) -> Parsed<()> {
@@ -368,7 +368,7 @@ fn memory(
             let dst = thread.reg(scan, &name)?;
             scan.expect(",")?;
             let src = value(scan, thread)?;
-            thread.push(scan, line, None, Op::Mov { ty: TY, dst, src })
+            thread.push(scan, spot, None, Op::Mov { ty: TY, dst, src })
         }
         "ld" => {
             let order = load_order(scan, at, quals)?;
@@ -376,7 +376,7 @@ fn memory(
             let dst = vec![thread.reg(scan, &name)?];
             scan.expect(",")?;
             let addr = address(scan, builder)?;
-            thread.push(scan, line, None, Op::Load { order, proxy, space: Space::Generic, ty: TY, dst, addr })
+            thread.push(scan, spot, None, Op::Load { order, proxy, space: Space::Generic, ty: TY, dst, addr })
         }
         "st" => {
             let order = store_order(scan, at, quals)?;
@@ -385,12 +385,12 @@ fn memory(
             let src = vec![value(scan, thread)?];
             thread.push(
                 scan,
-                line,
+                spot,
                 None,
                 Op::Store { order, proxy, space: Space::Generic, ty: TY, addr, src },
             )
         }
-        _ => update(scan, builder, thread, line, at, stem == "red", proxy, quals),
+        _ => update(scan, builder, thread, spot, at, stem == "red", proxy, quals),
     }
 }
 
@@ -399,7 +399,7 @@ fn update(
     scan: &mut Scan<'_>,
     builder: &mut Builder,
     thread: &mut ThreadBuilder,
-    line: u32,
+    spot: Spot,
     at: usize,
     red: bool,
     proxy: Proxy,
@@ -448,7 +448,7 @@ fn update(
         None
     };
     let op = Op::Rmw { red, order, scope, proxy, space: Space::Generic, op, ty: TY, dst, addr, a, b };
-    thread.push(scan, line, None, op)
+    thread.push(scan, spot, None, op)
 }
 
 fn load_order(scan: &Scan<'_>, at: usize, quals: &[&str]) -> Parsed<LoadOrder> {

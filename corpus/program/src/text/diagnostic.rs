@@ -5,6 +5,8 @@
 pub enum Severity {
     /// Worth saying; the program is read all the same.
     Note,
+    /// Suspicious; the program is judged all the same.
+    Warning,
     /// The program is rejected.
     Error,
 }
@@ -22,6 +24,8 @@ pub struct Diagnostic {
     pub hint: Option<String>,
     /// How bad.
     pub severity: Severity,
+    /// The rule of [`crate::validate`] that says so.
+    pub rule: Option<&'static str>,
 }
 
 impl std::fmt::Display for Diagnostic {
@@ -50,6 +54,6 @@ impl ParseError {
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let line = narrow(before.matches('\n').count() + 1);
         let column = narrow(before.len() - before.rfind('\n').map_or(0, |i| i + 1) + 1);
-        ParseError(Diagnostic { line, column, message, hint, severity: Severity::Error })
+        ParseError(Diagnostic { line, column, message, hint, severity: Severity::Error, rule: None })
     }
 }

@@ -115,14 +115,14 @@ fn instruction(
     id: ThreadId,
     wanted: &mut Vec<Wanted>,
 ) -> Parsed<()> {
-    let line = scan.line();
+    let spot = scan.spot();
     let at = scan.at;
     let word = scan.word("an instruction", ".")?;
     let parts: Vec<&str> = word.split('.').collect();
     let mnemonic = Mnemonic { word, at, scope: parts.iter().find_map(|p| scope(p)) };
     if parts[0] == "fence" {
         let op = fence(&parts).ok_or_else(|| mnemonic.error(scan, "not a fence of this dialect"))?;
-        thread.push(scan, line, None, op)?;
+        thread.push(scan, spot, None, op)?;
         return scan.expect(";");
     }
     let (stem, proxy) = match parts[0] {
@@ -170,7 +170,7 @@ fn instruction(
             Op::Rmw { red, order, scope, proxy, space, op: AtomOp::Add, ty: TY, dst, addr, a, b: None }
         }
     };
-    thread.push(scan, line, None, op)?;
+    thread.push(scan, spot, None, op)?;
     scan.expect(";")
 }
 

@@ -12,6 +12,7 @@ mod scan;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};
 pub use print::{instruction, print};
+pub(crate) use print::{term_text, type_name};
 
 use crate::ir::Program;
 use crate::limits::TEXT_BYTES;

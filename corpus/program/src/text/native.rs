@@ -12,7 +12,7 @@
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
 use super::print::{ALU_OPS, ATOM_OPS, CMP_OPS};
-use super::scan::{Comments, Parsed, Scan, closest};
+use super::scan::{Comments, Parsed, Scan, Spot, closest};
 use crate::ir::*;
 use crate::limits::OBJECT_BYTES;
 
@@ -217,7 +217,7 @@ fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
     if scan.take(".reg") {
         return registers(scan, builder, thread);
     }
-    let line = scan.line();
+    let spot = scan.spot();
     let guard = if scan.take("@") {
         let negated = scan.take("!");
         let name = scan.word("a predicate register", "")?.to_owned();
@@ -238,7 +238,7 @@ fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
         text.push_str("::");
         text.push_str(scan.word("cta or cluster", ".")?);
     }
-    let mut reader = Reader { scan, builder, thread, at, line, guard };
+    let mut reader = Reader { scan, builder, thread, at, spot, guard };
     reader.instruction(&text)?;
     scan.expect(";")
 }
@@ -289,7 +289,7 @@ struct Reader<'r, 's> {
     builder: &'r Builder,
     thread: &'r mut ThreadBuilder,
     at: usize,
-    line: u32,
+    spot: Spot,
     guard: Option<Guard>,
 }
 
@@ -303,7 +303,23 @@ struct Qualifiers<'w> {
     vector: Option<usize>,
     ty: Option<Ty>,
     op: Option<AtomOp>,
+    lo: bool,
 }
+
+/// Groups of qualifiers an instruction takes; a type always.
+#[derive(Clone, Copy, Default)]
+struct Takes {
+    /// Order, scope and state space.
+    access: bool,
+    mmio: bool,
+    vector: bool,
+    op: bool,
+    lo: bool,
+}
+
+const ACCESS: Takes = Takes { access: true, mmio: true, vector: true, op: false, lo: false };
+const UPDATE: Takes = Takes { access: true, mmio: false, vector: false, op: true, lo: false };
+const PLAIN: Takes = Takes { access: false, mmio: false, vector: false, op: false, lo: false };
 
 const ORDERS: [&str; 6] = ["weak", "relaxed", "acquire", "release", "acq_rel", "volatile"];
 
@@ -313,7 +329,7 @@ impl Reader<'_, '_> {
     }
 
     fn push(&mut self, op: Op) -> Parsed<()> {
-        self.thread.push(self.scan, self.line, self.guard, op)
+        self.thread.push(self.scan, self.spot, self.guard, op)
     }
 
     fn instruction(&mut self, text: &str) -> Parsed<()> {
@@ -333,7 +349,11 @@ impl Reader<'_, '_> {
             "multimem" => self.multimem(quals),
             "fence" => self.fence(quals),
             "membar" => self.membar(quals),
-            "bar" | "barrier" => self.barrier(quals),
+            "bar" => self.barrier(quals),
+            "barrier" => {
+                let quals: Vec<&str> = quals.iter().copied().filter(|w| *w != "aligned").collect();
+                self.barrier(&quals)
+            }
             "bra" => self.branch(),
             "exit" | "ret" => self.push(Op::Exit),
             "mov" => {
@@ -412,10 +432,9 @@ impl Reader<'_, '_> {
         Ok(out)
     }
 
-    fn qualifiers<'w>(&self, words: &[&'w str]) -> Parsed<Qualifiers<'w>> {
+    fn qualifiers<'w>(&self, words: &[&'w str], takes: Takes) -> Parsed<Qualifiers<'w>> {
         let mut q = Qualifiers::default();
         for word in words {
-            let scope = scope_of(word);
             let space = match *word {
                 "global" => Some(Space::Global),
                 "shared" | "shared::cta" => Some(Space::SharedCta),
@@ -424,41 +443,53 @@ impl Reader<'_, '_> {
             };
             let vector =
                 word.strip_prefix('v').and_then(|n| n.parse().ok()).filter(|n| [2, 4, 8].contains(n));
-            if ORDERS.contains(word) {
-                q.order = Some(word);
-            } else if *word == "mmio" {
-                q.mmio = true;
-            } else if scope.is_some() {
-                q.scope = scope;
-            } else if space.is_some() {
-                q.space = space;
-            } else if vector.is_some() {
-                q.vector = vector;
+            // Each kind of qualifier stands once; the answer is whether this one is new.
+            let new = if ORDERS.contains(word) && takes.access {
+                q.order.replace(word).is_none()
+            } else if *word == "mmio" && takes.mmio {
+                !std::mem::replace(&mut q.mmio, true)
+            } else if let Some(scope) = scope_of(word).filter(|_| takes.access) {
+                q.scope.replace(scope).is_none()
+            } else if let Some(space) = space.filter(|_| takes.access) {
+                q.space.replace(space).is_none()
+            } else if let Some(vector) = vector.filter(|_| takes.vector) {
+                q.vector.replace(vector).is_none()
             } else if let Some(ty) = parse_type(word) {
-                q.ty = Some(ty);
-            } else if let Some((_, op)) = ATOM_OPS.iter().find(|(w, _)| w == word) {
-                q.op = Some(*op);
-            } else if !matches!(*word, "lo" | "aligned" | "uni" | "noftz" | "nc") || *word == "nc" {
-                let mut known = vec![
-                    "cta",
-                    "cluster",
-                    "gpu",
-                    "sys",
-                    "global",
-                    "shared::cta",
-                    "shared::cluster",
-                    "mmio",
-                    "b32",
-                    "u32",
-                    "s32",
-                    "b64",
-                ];
-                known.extend(ORDERS);
-                let hint = closest(word, &known).map(|k| format!("did you mean `.{k}`?"));
-                return self.fail(format!("`.{word}` is not a qualifier of this instruction"), hint);
+                q.ty.replace(ty).is_none()
+            } else if let Some((_, op)) = ATOM_OPS.iter().find(|(w, _)| w == word && takes.op) {
+                q.op.replace(*op).is_none()
+            } else if *word == "lo" && takes.lo {
+                !std::mem::replace(&mut q.lo, true)
+            } else if matches!(*word, "uni" | "noftz") {
+                true
+            } else {
+                return self.stranger(word);
+            };
+            if !new {
+                return self.fail(format!("`.{word}` comes on top of another of its kind"), None);
             }
         }
         Ok(q)
+    }
+
+    fn stranger<T>(&self, word: &str) -> Parsed<T> {
+        let mut known = vec![
+            "cta",
+            "cluster",
+            "gpu",
+            "sys",
+            "global",
+            "shared::cta",
+            "shared::cluster",
+            "mmio",
+            "b32",
+            "u32",
+            "s32",
+            "b64",
+        ];
+        known.extend(ORDERS);
+        let hint = closest(word, &known).filter(|k| *k != word).map(|k| format!("did you mean `.{k}`?"));
+        self.fail(format!("`.{word}` is not a qualifier of this instruction"), hint)
     }
 
     fn ty(&self, q: &Qualifiers<'_>) -> Parsed<Ty> {
@@ -479,6 +510,9 @@ impl Reader<'_, '_> {
 
     fn load_order(&self, q: &Qualifiers<'_>) -> Parsed<LoadOrder> {
         let no_scope = q.scope.is_none();
+        if q.mmio && q.scope != Some(Scope::Sys) {
+            return self.fail("mmio is for the system scope".into(), Some("write .sys".into()));
+        }
         Ok(match (q.order, q.mmio) {
             (Some("relaxed"), true) => LoadOrder::MmioRelaxed,
             (Some("acquire"), true) => LoadOrder::MmioAcquire,
@@ -500,6 +534,9 @@ impl Reader<'_, '_> {
 
     fn store_order(&self, q: &Qualifiers<'_>) -> Parsed<StoreOrder> {
         let no_scope = q.scope.is_none();
+        if q.mmio && q.scope != Some(Scope::Sys) {
+            return self.fail("mmio is for the system scope".into(), Some("write .sys".into()));
+        }
         Ok(match (q.order, q.mmio) {
             (Some("relaxed"), true) => StoreOrder::MmioRelaxed,
             (Some("release"), true) => StoreOrder::MmioRelease,
@@ -540,7 +577,7 @@ impl Reader<'_, '_> {
     }
 
     fn load(&mut self, proxy: Proxy, words: &[&str]) -> Parsed<()> {
-        let q = self.qualifiers(words)?;
+        let q = self.qualifiers(words, ACCESS)?;
         let (order, ty, space) = (self.load_order(&q)?, self.ty(&q)?, q.space.unwrap_or(Space::Generic));
         let dst = self.list(Self::reg)?;
         self.check_vector(&q, dst.len())?;
@@ -550,7 +587,7 @@ impl Reader<'_, '_> {
     }
 
     fn store(&mut self, proxy: Proxy, words: &[&str]) -> Parsed<()> {
-        let q = self.qualifiers(words)?;
+        let q = self.qualifiers(words, ACCESS)?;
         let (order, ty, space) = (self.store_order(&q)?, self.ty(&q)?, q.space.unwrap_or(Space::Generic));
         let addr = self.address()?;
         self.scan.expect(",")?;
@@ -560,7 +597,7 @@ impl Reader<'_, '_> {
     }
 
     fn update(&mut self, proxy: Proxy, red: bool, words: &[&str]) -> Parsed<()> {
-        let q = self.qualifiers(words)?;
+        let q = self.qualifiers(words, UPDATE)?;
         let (order, ty, space) = (
             self.rmw_order(&q, red && q.order != Some("acquire") && q.order != Some("acq_rel"))?,
             self.ty(&q)?,
@@ -593,7 +630,8 @@ impl Reader<'_, '_> {
         let (Some(kind), rest) = (words.first(), words.get(1..).unwrap_or_default()) else {
             return self.fail("expected multimem.ld_reduce, multimem.st or multimem.red".into(), None);
         };
-        let q = self.qualifiers(rest)?;
+        let takes = if *kind == "st" { Takes { access: true, ..PLAIN } } else { UPDATE };
+        let q = self.qualifiers(rest, takes)?;
         let ty = self.ty(&q)?;
         match *kind {
             "ld_reduce" => {
@@ -655,22 +693,26 @@ impl Reader<'_, '_> {
             }
             return self.push(Op::ProxyFence(out));
         }
-        let (mut order, mut scope) = (FenceOrder::AcqRel, None);
+        let (mut order, mut scope) = (None, None);
         for word in words {
-            match (*word, scope_of(word)) {
-                (_, Some(s)) => scope = Some(s),
-                ("sc", _) => order = FenceOrder::Sc,
-                ("acq_rel", _) => order = FenceOrder::AcqRel,
-                ("acquire", _) => order = FenceOrder::Acquire,
-                ("release", _) => order = FenceOrder::Release,
+            let old = match (*word, scope_of(word)) {
+                (_, Some(s)) => scope.replace(s).is_some(),
+                ("sc", _) => order.replace(FenceOrder::Sc).is_some(),
+                ("acq_rel", _) => order.replace(FenceOrder::AcqRel).is_some(),
+                ("acquire", _) => order.replace(FenceOrder::Acquire).is_some(),
+                ("release", _) => order.replace(FenceOrder::Release).is_some(),
                 (other, _) => {
                     let known =
                         ["sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "proxy"];
                     let hint = closest(other, &known).map(|k| format!("did you mean `.{k}`?"));
                     return self.fail(format!("`.{other}` is not a qualifier of fence"), hint);
                 }
+            };
+            if old {
+                return self.fail(format!("`.{word}` comes on top of another of its kind"), None);
             }
         }
+        let order = order.unwrap_or(FenceOrder::AcqRel);
         match scope {
             Some(scope) => self.push(Op::Fence { order, scope }),
             None => {
@@ -690,7 +732,7 @@ impl Reader<'_, '_> {
     }
 
     fn barrier(&mut self, words: &[&str]) -> Parsed<()> {
-        let words: Vec<&str> = words.iter().copied().filter(|w| !matches!(*w, "cta" | "aligned")).collect();
+        let words: Vec<&str> = words.iter().copied().filter(|w| *w != "cta").collect();
         let instance = words.first().and_then(|w| w.strip_prefix("instance")).and_then(|n| n.parse().ok());
         let words = if instance.is_some() { &words[1..] } else { &words[..] };
         match words {
@@ -707,12 +749,15 @@ impl Reader<'_, '_> {
                 let kind = if words[0] == "sync" { BarKind::Sync } else { BarKind::Arrive };
                 self.push(Op::Bar { kind, id, count, instance })
             }
-            ["red", op, _] => {
-                let op = match *op {
-                    "popc" => BarRed::Popc,
-                    "and" => BarRed::And,
-                    "or" => BarRed::Or,
-                    _ => return self.fail("bar.red combines with popc, and or or".into(), None),
+            ["red", op, ty] => {
+                let op = match (*op, *ty) {
+                    ("popc", "u32") => BarRed::Popc,
+                    ("and", "pred") => BarRed::And,
+                    ("or", "pred") => BarRed::Or,
+                    _ => {
+                        let hint = "it is .popc.u32, .and.pred or .or.pred".to_owned();
+                        return self.fail("bar.red has no such form".into(), Some(hint));
+                    }
                 };
                 self.reduction(op, instance)
             }
@@ -749,12 +794,17 @@ impl Reader<'_, '_> {
     }
 
     fn only_type(&self, words: &[&str]) -> Parsed<Ty> {
-        let q = self.qualifiers(words)?;
+        let q = self.qualifiers(words, PLAIN)?;
         self.ty(&q)
     }
 
     fn arithmetic(&mut self, op: AluOp, words: &[&str]) -> Parsed<()> {
-        let ty = self.only_type(words)?;
+        let q = self.qualifiers(words, Takes { lo: op == AluOp::Mul, ..PLAIN })?;
+        if op == AluOp::Mul && !q.lo {
+            return self
+                .fail("only the low half of a product is modelled".into(), Some("write `mul.lo`".into()));
+        }
+        let ty = self.ty(&q)?;
         let dst = self.reg()?;
         self.scan.expect(",")?;
         let a = self.operand()?;

@@ -169,7 +169,8 @@ pub(super) fn space(space: Space) -> &'static str {
     }
 }
 
-fn ty(ty: Ty) -> String {
+/// A type as PTX writes it, with its dot.
+pub(crate) fn type_name(ty: Ty) -> String {
     match ty {
         Ty::Pred => ".pred".into(),
         Ty::B(n) => format!(".b{n}"),
@@ -250,7 +251,7 @@ impl Printer<'_> {
         let base = self.operand(address.base);
         match address.offset {
             0 => format!("[{base}]"),
-            n => format!("[{base}{n:+}]"),
+            n => format!("[{base}+{n}]"),
         }
     }
 
@@ -266,18 +267,24 @@ impl Printer<'_> {
     fn op(&self, op: &Op) -> String {
         match op {
             Op::Mov { ty: t, dst, src } => {
-                format!("mov{} {}, {}", ty(*t), self.reg(*dst), self.operand(*src))
+                format!("mov{} {}, {}", type_name(*t), self.reg(*dst), self.operand(*src))
             }
             Op::Alu { op, ty: t, dst, a, b } => {
                 let lo = if *op == AluOp::Mul { ".lo" } else { "" };
                 let name = word(&ALU_OPS, op);
-                format!("{name}{lo}{} {}, {}, {}", ty(*t), self.reg(*dst), self.operand(*a), self.operand(*b))
+                format!(
+                    "{name}{lo}{} {}, {}, {}",
+                    type_name(*t),
+                    self.reg(*dst),
+                    self.operand(*a),
+                    self.operand(*b)
+                )
             }
             Op::Setp { op, ty: t, dst, a, b } => {
                 format!(
                     "setp.{}{} {}, {}, {}",
                     word(&CMP_OPS, op),
-                    ty(*t),
+                    type_name(*t),
                     self.reg(*dst),
                     self.operand(*a),
                     self.operand(*b)
@@ -286,7 +293,7 @@ impl Printer<'_> {
             Op::Selp { ty: t, dst, a, b, p } => {
                 format!(
                     "selp{} {}, {}, {}, {}",
-                    ty(*t),
+                    type_name(*t),
                     self.reg(*dst),
                     self.operand(*a),
                     self.operand(*b),
@@ -368,7 +375,7 @@ impl Printer<'_> {
                     stem(*proxy, "ld"),
                     load_order(*order),
                     space(*s),
-                    ty(*t),
+                    type_name(*t),
                     self.address(addr)
                 )
             }
@@ -379,7 +386,7 @@ impl Printer<'_> {
                     stem(*proxy, "st"),
                     store_order(*order),
                     space(*s),
-                    ty(*t),
+                    type_name(*t),
                     self.address(addr)
                 )
             }
@@ -389,7 +396,7 @@ impl Printer<'_> {
                 let dst = if !red && dst.is_empty() { "_, ".to_owned() } else { dst };
                 let b = b.map_or(String::new(), |b| format!(", {}", self.operand(b)));
                 let (order, scope, space, op, t) =
-                    (rmw_order(*order), scope(*sc), space(*s), word(&ATOM_OPS, op), ty(*t));
+                    (rmw_order(*order), scope(*sc), space(*s), word(&ATOM_OPS, op), type_name(*t));
                 format!(
                     "{name}{order}.{scope}{space}.{op}{t} {dst}{}, {}{b}",
                     self.address(addr),
@@ -401,7 +408,7 @@ impl Printer<'_> {
                     "multimem.ld_reduce{}.{}{} {}, {}",
                     load_order(*order),
                     word(&ATOM_OPS, op),
-                    ty(*t),
+                    type_name(*t),
                     self.reg(*dst),
                     self.address(addr)
                 )
@@ -410,13 +417,14 @@ impl Printer<'_> {
                 format!(
                     "multimem.st{}{} {}, {}",
                     store_order(*order),
-                    ty(*t),
+                    type_name(*t),
                     self.address(addr),
                     self.operand(*src)
                 )
             }
             Op::MultimemRed { order, scope: sc, op, ty: t, addr, src } => {
-                let (order, scope, op, t) = (rmw_order(*order), scope(*sc), word(&ATOM_OPS, op), ty(*t));
+                let (order, scope, op, t) =
+                    (rmw_order(*order), scope(*sc), word(&ATOM_OPS, op), type_name(*t));
                 format!("multimem.red{order}.{scope}.{op}{t} {}, {}", self.address(addr), self.operand(*src))
             }
             _ => String::new(),
@@ -444,13 +452,14 @@ fn expression(program: &Program, expr: &Expr, outer: bool) -> String {
                 CmpOp::Gt => ">",
                 CmpOp::Ge => ">=",
             };
-            format!("{} {op} {}", term(program, *a), term(program, *b))
+            format!("{} {op} {}", term_text(program, *a), term_text(program, *b))
         }
     };
     if outer { format!("({text})") } else { text }
 }
 
-fn term(program: &Program, term: Term) -> String {
+/// A leaf of a condition.
+pub(crate) fn term_text(program: &Program, term: Term) -> String {
     match term {
         Term::Const(c) => c.to_string(),
         Term::Reg(t, r) => {

@@ -18,13 +18,22 @@ pub(super) struct Scan<'a> {
     pub(super) source: &'a str,
     pub(super) at: usize,
     comments: Comments,
+    /// How far lines were counted: offset, its line, where that line starts.
+    counted: (usize, u32, usize),
+}
+
+/// A place in a text, both 1-based; the column in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) line: u32,
+    pub(super) column: u32,
 }
 
 pub(super) type Parsed<T> = Result<T, ParseError>;
 
 impl<'a> Scan<'a> {
     pub(super) fn new(source: &'a str, comments: Comments) -> Self {
-        Scan { source, at: 0, comments }
+        Scan { source, at: 0, comments, counted: (0, 1, 0) }
     }
 
     /// The rest of the text after blanks and comments.
@@ -139,11 +148,19 @@ impl<'a> Scan<'a> {
         ParseError::at(self.source, at, message, hint)
     }
 
-    /// Line of the present place, 1-based.
-    pub(super) fn line(&mut self) -> u32 {
+    /// The present place. Counts on from the last call, so that reading a text is linear in its length.
+    pub(super) fn spot(&mut self) -> Spot {
         self.rest();
-        let lines = self.source[..self.at].matches('\n').count() + 1;
-        u32::try_from(lines).unwrap_or(u32::MAX)
+        if self.at < self.counted.0 {
+            self.counted = (0, 1, 0);
+        }
+        let (from, mut line, mut start) = self.counted;
+        for (i, _) in self.source[from..self.at].match_indices('\n') {
+            line += 1;
+            start = from + i + 1;
+        }
+        self.counted = (self.at, line, start);
+        Spot { line, column: u32::try_from(self.at - start + 1).unwrap_or(u32::MAX) }
     }
 }
 

@@ -233,7 +233,7 @@ impl Writer<'_> {
 
     fn push(&mut self, op: Op) {
         let guard = self.guard.take();
-        self.body.push(Instr { guard, op, line: 0 });
+        self.body.push(Instr { guard, ..Instr::new(op) });
     }
 
     fn scope(&mut self) -> Scope {
@@ -426,8 +426,7 @@ impl Writer<'_> {
         self.push(Op::Setp { op, ty: self.knobs.ty, dst: p, a, b: Operand::Imm(k) });
         self.body.push(Instr {
             guard: Some(Guard { reg: p, negated: false }),
-            op: Op::Bra { target },
-            line: 0,
+            ..Instr::new(Op::Bra { target })
         });
         self.body.len() - 1
     }

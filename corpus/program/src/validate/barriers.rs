@@ -1,0 +1,165 @@
+//! Lints about barriers, placement and control flow.
+
+use super::Report;
+use super::access::{next, reach};
+use crate::ir::*;
+
+pub(super) fn check(report: &mut Report<'_>) {
+    let program = report.program;
+    for thread in &program.threads {
+        flow(report, thread);
+        pairs(report, thread);
+        for (at, instr) in thread.body.iter().enumerate() {
+            placed(report, thread, instr);
+            divergent(report, thread, at);
+        }
+    }
+    lanes(report);
+    for (i, thread) in program.threads.iter().enumerate() {
+        if !program.threads[..i].iter().any(|t| t.place.same_cta(&thread.place)) {
+            named(report, &thread.place);
+        }
+    }
+}
+
+fn flow(report: &mut Report<'_>, thread: &Thread) {
+    let seen = reach(thread, &[0], None);
+    let dead = (0..thread.body.len()).find(|at| !seen[*at]);
+    if let Some(at) = dead {
+        report.at("unreachable-code", thread, &thread.body[at], "this never runs", None);
+    }
+    let exits = seen
+        .iter()
+        .enumerate()
+        .any(|(at, seen)| *seen && thread.body.get(at).is_none_or(|i| i.op == Op::Exit));
+    if !exits {
+        let what = format!("no path of {} leads to its end", thread.name);
+        report.about("unreachable-code", what, None);
+    }
+}
+
+/// Barriers a thread can pass by: guarded, or with a way to the end around them. A thread that exits is not waited for.
+fn divergent(report: &mut Report<'_>, thread: &Thread, at: usize) {
+    let instr = &thread.body[at];
+    let waits = match &instr.op {
+        Op::Bar { kind, .. } => *kind != BarKind::Arrive,
+        Op::ClusterWait | Op::ClusterArrive { .. } | Op::WarpSync { .. } => true,
+        _ => false,
+    };
+    if waits && (instr.guard.is_some() || reach(thread, &[0], Some(at))[thread.body.len()]) {
+        let what = "a path leads past it while others may wait";
+        report.at("divergent-barrier", thread, instr, what, None);
+    }
+}
+
+fn pairs(report: &mut Report<'_>, thread: &Thread) {
+    let find = |wanted: fn(&Op) -> bool| thread.body.iter().find(|i| wanted(&i.op));
+    let arrive = find(|op| matches!(op, Op::ClusterArrive { .. }));
+    let wait = find(|op| *op == Op::ClusterWait);
+    match (arrive, wait) {
+        (Some(instr), None) => {
+            report.at("barrier-pairing", thread, instr, "this thread never waits for the cluster", None);
+        }
+        (None, Some(instr)) => {
+            report.at("barrier-pairing", thread, instr, "this thread never arrived at the cluster", None);
+        }
+        _ => {}
+    }
+}
+
+fn placed(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
+    let program = report.program;
+    let barrier =
+        matches!(instr.op, Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. });
+    let shared = super::operands::place(&instr.op).is_some_and(|(space, address)| {
+        let object = match address.base {
+            Operand::Address(s) => program.objects[program.symbols[s.index()].object.index()].space,
+            _ => Space::Generic,
+        };
+        [space, object].iter().any(|s| matches!(s, Space::SharedCta | Space::SharedCluster))
+    });
+    if thread.place.host && (barrier || shared) {
+        report.at("placement", thread, instr, "a host thread is in no CTA", None);
+    }
+    if let (Op::WarpSync { mask: Operand::Imm(mask) }, Some(lane)) = (&instr.op, thread.place.lane)
+        && mask >> lane & 1 == 0
+    {
+        let what = format!("the mask leaves out lane {lane}, which executes it");
+        report.at("placement", thread, instr, &what, None);
+    }
+}
+
+fn lanes(report: &mut Report<'_>) {
+    let threads = &report.program.threads;
+    for (i, a) in threads.iter().enumerate() {
+        let same = |b: &&Thread| {
+            a.place.same_cta(&b.place) && a.place.warp == b.place.warp && a.place.lane == b.place.lane
+        };
+        if a.place.lane.is_some()
+            && let Some(b) = threads[..i].iter().find(same)
+        {
+            report.about("placement", format!("{} and {} are the same lane", b.name, a.name), None);
+        }
+    }
+}
+
+/// One `bar` of a CTA whose number the text tells.
+struct Use<'p> {
+    thread: &'p Thread,
+    instr: &'p Instr,
+    at: usize,
+    arrive: bool,
+    count: Option<i128>,
+}
+
+/// Named barriers of one CTA: counts that no number of arrivals meets.
+fn named(report: &mut Report<'_>, cta: &Placement) {
+    let program = report.program;
+    let mut uses: [Vec<Use<'_>>; 16] = Default::default();
+    for thread in program.threads.iter().filter(|t| t.place.same_cta(cta)) {
+        for (at, instr) in thread.body.iter().enumerate() {
+            let Op::Bar { kind, id, count, instance } = &instr.op else { continue };
+            let Operand::Imm(number) = id else { return };
+            let count = match count {
+                Some(Operand::Imm(n)) => Some(*n),
+                Some(_) => return,
+                None => None,
+            };
+            let slot = usize::try_from(*number).ok().and_then(|n| uses.get_mut(n));
+            if let (Some(slot), None) = (slot, instance) {
+                slot.push(Use { thread, instr, at, arrive: *kind == BarKind::Arrive, count });
+            }
+        }
+    }
+    for all in &uses {
+        counts(report, all);
+    }
+}
+
+fn counts(report: &mut Report<'_>, all: &[Use<'_>]) {
+    let Some(first) = all.first() else { return };
+    if all.iter().all(|u| u.arrive) {
+        let what = "no thread of the CTA waits at this barrier";
+        report.at("barrier-pairing", first.thread, first.instr, what, None);
+    }
+    let Some((wanted, by)) = all.iter().filter_map(|u| Some((u.count?, u))).max_by_key(|(n, _)| *n) else {
+        return;
+    };
+    if let Some(other) = all.iter().find(|u| u.count.is_some_and(|n| n != wanted)) {
+        let what = "another use of this barrier waits for a different number of threads";
+        report.at("barrier-count", other.thread, other.instr, what, None);
+        return;
+    }
+    // An arrival in a loop can happen any number of times in one phase.
+    let loops = |u: &&Use<'_>| reach(u.thread, &next(u.thread, u.at), None)[u.at];
+    if all.iter().filter(|u| u.arrive).any(|u| loops(&u)) {
+        return;
+    }
+    let arrivals = all.iter().filter(|u| u.arrive).count();
+    let mut waiting: Vec<&str> = all.iter().filter(|u| !u.arrive).map(|u| u.thread.name.as_str()).collect();
+    waiting.dedup();
+    if i128::try_from(arrivals + waiting.len()).is_ok_and(|most| most < wanted) {
+        let what = format!("waits for {wanted} threads, at most {} can arrive", arrivals + waiting.len());
+        report.at("barrier-count", by.thread, by.instr, &what, None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Static validation: what the reader takes and is still illegal or suspicious.
+//!
+//! Two kinds of rule. A [`RuleKind::PtxasEqual`] rule holds for what NVIDIA's assembler refuses. Its source is the
+//! assembler itself: every line of `tests/data/ptxas.csv` was put into a kernel with registers of every class
+//! (`r` 32 bit, `d` 64, `q` 128, `h` 16, `f` and `e` floating, `p` predicates) and two arrays `g` (.global) and `s`
+//! (.shared), `.version 9.5`, `.target sm_100a`, and given to `ptxas -arch sm_100a -O0` in the version the row names;
+//! `error` means a diagnostic for that line, `ok` an exit status of 0. The tests compare [`validate`] with each row.
+//! (Two forms on which that assembler crashes are left out: `ld.v8` of 8- and 16-bit elements, and `atom.cas.b128`
+//! with two immediates.) A [`RuleKind::Lint`] rule is advice, and never compared.
+//!
+//! What has no word in PTX is not judged by the first kind, see [`notation`]. Registers here are untyped: whether one
+//! declaration fits all uses is the lint `register-width`. Qualifiers without a meaning in the model (`.noftz`,
+//! `.aligned`) are dropped by the reader and not judged.
+
+mod access;
+mod barriers;
+mod condition;
+mod form;
+mod memory;
+mod names;
+mod operands;
+mod registers;
+mod rules;
+
+use crate::ir::{AtomOp, Instr, Op, Operand, Program, Proxy, ProxyFence, Thread};
+use crate::limits::LINTED_INSTRUCTIONS;
+use crate::text::{Diagnostic, Severity, instruction};
+pub use rules::{RULES, Rule, RuleKind, rule};
+
+/// Everything the rules say about `program`, in the order of the text.
+pub fn validate(program: &Program) -> Vec<Diagnostic> {
+    let mut report = Report { program, out: Vec::new() };
+    for thread in &program.threads {
+        for instr in &thread.body {
+            // The number of a barrier can be judged even where its count cannot.
+            let counted = matches!(instr.op, Op::Bar { instance: None, .. });
+            if counted || notation(&instr.op).is_none() {
+                form::check(&mut report, thread, instr);
+                operands::check(&mut report, thread, instr);
+            }
+        }
+    }
+    if program.threads.iter().map(|t| t.body.len()).sum::<usize>() <= LINTED_INSTRUCTIONS {
+        lint(&mut report);
+    }
+    report.out.sort_by_key(|d| (d.severity != Severity::Error, d.line, d.column));
+    report.out
+}
+
+fn lint(report: &mut Report<'_>) {
+    let accesses = access::accesses(report.program);
+    memory::check(report, &accesses);
+    barriers::check(report);
+    registers::check(report);
+    names::check(report);
+    condition::check(report, &accesses);
+}
+
+/// Why an instruction of ours is not PTX, if so: no assembler can be asked about it.
+pub fn notation(op: &Op) -> Option<&'static str> {
+    match op {
+        Op::Load { proxy, .. } | Op::Store { proxy, .. } | Op::Rmw { proxy, .. }
+            if *proxy != Proxy::Generic =>
+        {
+            Some("texture, surface and constant references stand for their instructions")
+        }
+        Op::Load { ty, .. } | Op::Store { ty, .. } if ty.packed() => {
+            Some("a packed access is written with its packed type, PTX moves it as .b32")
+        }
+        Op::ProxyFence(kinds) => match kinds.as_slice() {
+            [ProxyFence::Alias | ProxyFence::Of(Proxy::Async | Proxy::Tensormap | Proxy::Generic)] => None,
+            _ => Some("fences of the published proxy model, and several proxies in one fence"),
+        },
+        Op::Bar { instance: Some(_), .. } => Some("barrier instances of the Dat3M dialect"),
+        Op::Bar { count: Some(Operand::Imm(n)), .. } if n % 32 != 0 => {
+            Some("a thread of a litmus program counts as one, PTX counts whole warps")
+        }
+        Op::Rmw { op: AtomOp::Sub, .. }
+        | Op::MultimemLoad { op: AtomOp::Sub, .. }
+        | Op::MultimemRed { op: AtomOp::Sub, .. } => Some("PTX has no atomic subtraction"),
+        _ => None,
+    }
+}
+
+/// Collects what is found.
+struct Report<'p> {
+    program: &'p Program,
+    out: Vec<Diagnostic>,
+}
+
+impl Report<'_> {
+    /// A remark about one instruction; its text is quoted.
+    fn at(&mut self, id: &'static str, thread: &Thread, instr: &Instr, what: &str, hint: Option<String>) {
+        let text = instruction(self.program, thread, instr);
+        self.push(id, (instr.line, instr.column), format!("`{text}`: {what}"), hint);
+    }
+
+    /// A remark about no single instruction.
+    fn about(&mut self, id: &'static str, what: String, hint: Option<String>) {
+        self.push(id, (0, 0), what, hint);
+    }
+
+    fn push(&mut self, id: &'static str, (line, column): (u32, u32), message: String, hint: Option<String>) {
+        let severity = match rule(id).map(|r| r.kind) {
+            Some(RuleKind::PtxasEqual) => Severity::Error,
+            _ => Severity::Warning,
+        };
+        self.out.push(Diagnostic { line, column, message, hint, severity, rule: Some(id) });
+    }
+}

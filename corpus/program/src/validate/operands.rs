@@ -1,0 +1,95 @@
+//! Operands: state spaces, addresses as values, literals. `PtxasEqual` rules, and the lint on literals too wide.
+
+use super::Report;
+use crate::ir::*;
+
+pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
+    if let Some((space, address)) = place(&instr.op) {
+        self::address(report, thread, instr, space, address);
+    }
+    let (ty, values) = values(&instr.op);
+    for value in values {
+        match value {
+            Operand::Address(_) => {
+                let integer = !matches!(ty, Some(Ty::Pred | Ty::F(_) | Ty::F16x2 | Ty::Bf16x2));
+                if !(integer && matches!(instr.op, Op::Mov { .. })) {
+                    let hint = Some("first `mov.u64 r, name`".to_owned());
+                    report.at("symbol-operand", thread, instr, "a name is not a value here", hint);
+                }
+            }
+            Operand::Imm(n) => match ty {
+                Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) => {
+                    let hint = Some("load the bits into a register with mov.b32 or mov.b64".to_owned());
+                    report.at("float-immediate", thread, instr, "an integer where a float is wanted", hint);
+                }
+                Some(ty) if !fits(n, ty) => {
+                    let what = format!("{n} does not fit {} bits", ty.bytes() * 8);
+                    report.at("truncated-immediate", thread, instr, &what, None);
+                }
+                _ => {}
+            },
+            Operand::Reg(_) => {}
+        }
+    }
+}
+
+/// Address and state space of an access.
+pub(super) fn place(op: &Op) -> Option<(Space, Address)> {
+    match op {
+        Op::Load { space, addr, .. } | Op::Store { space, addr, .. } | Op::Rmw { space, addr, .. } => {
+            Some((*space, *addr))
+        }
+        Op::MultimemLoad { addr, .. } | Op::MultimemStore { addr, .. } | Op::MultimemRed { addr, .. } => {
+            Some((Space::Generic, *addr))
+        }
+        _ => None,
+    }
+}
+
+fn address(report: &mut Report<'_>, thread: &Thread, instr: &Instr, space: Space, address: Address) {
+    match address.base {
+        Operand::Imm(_) => {
+            report.at("absolute-address", thread, instr, "a number is no address", Some("use a name".into()));
+        }
+        Operand::Address(symbol) => {
+            let symbol = &report.program.symbols[symbol.index()];
+            let object = report.program.objects[symbol.object.index()].space;
+            let same = match space {
+                Space::Generic => true,
+                Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
+                Space::Global => object == Space::Global,
+            };
+            if !same {
+                let (name, word) =
+                    (&symbol.name, if object == Space::Global { ".global" } else { ".shared" });
+                let what = format!("`{name}` is {word}");
+                report.at("state-space", thread, instr, &what, Some(format!("write {word} or no space")));
+            }
+        }
+        Operand::Reg(_) => {}
+    }
+}
+
+/// Source operands that are values, with the type they have.
+fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
+    match op {
+        Op::Mov { ty, src, .. } => (Some(*ty), vec![*src]),
+        // The shift count has a type of its own.
+        Op::Alu { op: AluOp::Shl | AluOp::Shr, ty, a, b: Operand::Imm(_), .. } => (Some(*ty), vec![*a]),
+        Op::Alu { ty, a, b, .. } | Op::Setp { ty, a, b, .. } | Op::Selp { ty, a, b, .. } => {
+            (Some(*ty), vec![*a, *b])
+        }
+        Op::Store { ty, src, .. } => (Some(*ty), src.clone()),
+        Op::Rmw { ty, a, b, .. } => (Some(*ty), std::iter::once(*a).chain(*b).collect()),
+        Op::MultimemStore { ty, src, .. } | Op::MultimemRed { ty, src, .. } => (Some(*ty), vec![*src]),
+        Op::Bar { id, count, .. } => (None, std::iter::once(*id).chain(*count).collect()),
+        Op::WarpSync { mask } => (None, vec![*mask]),
+        _ => (None, Vec::new()),
+    }
+}
+
+/// As a signed or as an unsigned number of the width.
+fn fits(n: i128, ty: Ty) -> bool {
+    let bits = ty.bytes() * 8;
+    ty == Ty::Pred || bits >= 127 || (-(1i128 << (bits - 1))..1i128 << bits).contains(&n)
+}

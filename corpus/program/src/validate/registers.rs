@@ -1,0 +1,164 @@
+//! Lints about registers: read but never written, no width that fits, arithmetic on floating-point bits.
+
+use super::Report;
+use crate::generate::registers::uses;
+use crate::ir::*;
+
+pub(super) fn check(report: &mut Report<'_>) {
+    let program = report.program;
+    for (t, thread) in program.threads.iter().enumerate() {
+        unwritten(report, t, thread);
+        let mut wants = vec![Want::default(); thread.regs.len()];
+        for instr in &thread.body {
+            floats(report, thread, instr);
+            for (reg, bits, exact) in widths(&instr.op, instr.guard) {
+                let want = &mut wants[reg.index()];
+                let clash = want.add(bits, exact);
+                if clash && !std::mem::replace(&mut want.told, true) {
+                    let what = format!(
+                        "`{}` is {} here and {} before",
+                        thread.regs[reg.index()].name,
+                        width_name(bits),
+                        width_name(want.bits())
+                    );
+                    let hint = Some("PTX declares each register with one width".to_owned());
+                    report.at("register-width", thread, instr, &what, hint);
+                }
+            }
+        }
+    }
+}
+
+fn unwritten(report: &mut Report<'_>, t: usize, thread: &Thread) {
+    let mut open: Vec<bool> = thread.regs.iter().map(|r| r.init == RegInit::Value(0)).collect();
+    for instr in &thread.body {
+        for reg in uses(&instr.op).1 {
+            open[reg.index()] = false;
+        }
+    }
+    for instr in &thread.body {
+        for reg in uses(&instr.op).0.into_iter().chain(instr.guard.map(|g| g.reg)) {
+            if std::mem::take(&mut open[reg.index()]) {
+                let what = format!("nothing writes `{}`, it is 0", thread.regs[reg.index()].name);
+                report.at("unwritten-register", thread, instr, &what, None);
+            }
+        }
+    }
+    let mut asked = Vec::new();
+    let program = report.program;
+    let exprs = program.filter.iter().chain(program.conditions.iter().map(|c| &c.expr));
+    exprs.for_each(|e| super::condition::terms(e, &mut |term| asked.push(term)));
+    for term in asked {
+        if let Term::Reg(owner, reg) = term
+            && owner.index() == t
+            && std::mem::take(&mut open[reg.index()])
+        {
+            let what = format!("nothing writes `{}:{}`", thread.name, thread.regs[reg.index()].name);
+            report.about("unwritten-register", what, None);
+        }
+    }
+}
+
+fn floats(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
+    let ty = match &instr.op {
+        Op::Alu { ty, .. } | Op::Setp { ty, .. } => *ty,
+        Op::Rmw { ty, op, .. } | Op::MultimemLoad { ty, op, .. } | Op::MultimemRed { ty, op, .. }
+            if !matches!(op, AtomOp::Exch | AtomOp::Cas) =>
+        {
+            *ty
+        }
+        _ => return,
+    };
+    if matches!(ty, Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) {
+        report.at("float-arithmetic", thread, instr, "the bits are taken for integers", None);
+    }
+}
+
+/// What a register must be: exactly so wide, or at least.
+#[derive(Clone, Copy, Default)]
+struct Want {
+    exact: Option<u32>,
+    least: u32,
+    told: bool,
+}
+
+impl Want {
+    fn bits(&self) -> u32 {
+        self.exact.unwrap_or(self.least)
+    }
+
+    /// Whether the new wish cannot be met together with the old ones; if it can, it is remembered.
+    fn add(&mut self, bits: u32, exact: bool) -> bool {
+        let clash = match (self.exact, exact) {
+            (Some(have), true) => have != bits,
+            (Some(have), false) => have < bits,
+            (None, true) => self.least > bits,
+            (None, false) => false,
+        };
+        if !clash && exact {
+            self.exact = Some(bits);
+        } else if !clash {
+            self.least = self.least.max(bits);
+        }
+        clash
+    }
+}
+
+/// A predicate is a class of its own.
+const PREDICATE: u32 = 1;
+
+fn width_name(bits: u32) -> String {
+    if bits == PREDICATE { "a predicate".into() } else { format!("{bits} bits wide") }
+}
+
+/// Which width each register operand needs. `ld` and `st` take wider registers, all else wants its own width.
+fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
+    let bits = |ty: Ty| if ty == Ty::Pred { PREDICATE } else { (ty.bytes() * 8).max(16) };
+    let mut out: Vec<(Reg, u32, bool)> = guard.iter().map(|g| (g.reg, PREDICATE, true)).collect();
+    let mut see = |operand: Operand, bits: u32, exact: bool| {
+        if let Operand::Reg(reg) = operand {
+            out.push((reg, bits, exact));
+        }
+    };
+    match op {
+        Op::Mov { ty, dst, src } => [Operand::Reg(*dst), *src].iter().for_each(|o| see(*o, bits(*ty), true)),
+        Op::Alu { op, ty, dst, a, b } => {
+            [Operand::Reg(*dst), *a].iter().for_each(|o| see(*o, bits(*ty), true));
+            let shift = matches!(op, AluOp::Shl | AluOp::Shr);
+            see(*b, if shift { 32 } else { bits(*ty) }, true);
+        }
+        Op::Setp { ty, dst, a, b, .. } => {
+            see(Operand::Reg(*dst), PREDICATE, true);
+            [*a, *b].iter().for_each(|o| see(*o, bits(*ty), true));
+        }
+        Op::Selp { ty, dst, a, b, p } => {
+            [Operand::Reg(*dst), *a, *b].iter().for_each(|o| see(*o, bits(*ty), true));
+            see(Operand::Reg(*p), PREDICATE, true);
+        }
+        Op::Load { ty, dst, .. } => dst.iter().for_each(|d| see(Operand::Reg(*d), bits(*ty), false)),
+        Op::Store { ty, src, .. } => src.iter().for_each(|s| see(*s, bits(*ty), false)),
+        Op::Rmw { ty, dst, a, b, .. } => {
+            let all = dst.map(Operand::Reg).into_iter().chain([*a]).chain(*b);
+            all.for_each(|o| see(o, bits(*ty), true));
+        }
+        Op::MultimemLoad { ty, dst, .. } => see(Operand::Reg(*dst), bits(*ty), true),
+        Op::MultimemStore { ty, src, .. } | Op::MultimemRed { ty, src, .. } => see(*src, bits(*ty), true),
+        Op::Bar { kind, id, count, .. } => {
+            see(*id, 32, true);
+            count.iter().for_each(|c| see(*c, 32, true));
+            if let BarKind::Red { op, dst, pred } = kind {
+                see(Operand::Reg(*dst), if *op == BarRed::Popc { 32 } else { PREDICATE }, true);
+                see(Operand::Reg(pred.reg), PREDICATE, true);
+            }
+        }
+        Op::WarpSync { mask } => see(*mask, 32, true),
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
+        Op::Bra { .. } | Op::Exit => {}
+    }
+    if let Some((space, address)) = super::operands::place(op)
+        && !matches!(space, Space::SharedCta | Space::SharedCluster)
+    {
+        see(address.base, 64, true);
+    }
+    out
+}

@@ -1,0 +1,138 @@
+//! The table of rules. `PTX` sections are those of the PTX ISA 9.2; `ptxas` means its answers, see the module above.
+
+/// What a rule is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// NVIDIA's assembler refuses the program: it is rejected here too.
+    PtxasEqual,
+    /// Advice: the program is judged all the same.
+    Lint,
+}
+
+/// One rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Stable name, as reports show it.
+    pub id: &'static str,
+    /// What it is worth.
+    pub kind: RuleKind,
+    /// What it says, in one sentence.
+    pub doc: &'static str,
+    /// Where that is written.
+    pub source: &'static str,
+}
+
+const fn ptxas(id: &'static str, doc: &'static str, source: &'static str) -> Rule {
+    Rule { id, kind: RuleKind::PtxasEqual, doc, source }
+}
+
+const fn lint(id: &'static str, doc: &'static str, source: &'static str) -> Rule {
+    Rule { id, kind: RuleKind::Lint, doc, source }
+}
+
+/// Every rule, those of the assembler first.
+pub const RULES: [Rule; 30] = [
+    ptxas(
+        "access-type",
+        "ld and st move integers, bits, .f32 and .f64, not .pred or .f16",
+        "ptxas; PTX 9.7.9.8, 9.7.9.12",
+    ),
+    ptxas(
+        "vector-width",
+        "a vector has at most 128 bits, in .global memory 256 bits of 32- or 64-bit elements",
+        "ptxas; PTX 9.7.9.8",
+    ),
+    ptxas("mmio-form", "a mmio access is scalar and not in shared memory", "ptxas; PTX 8.4.1"),
+    ptxas(
+        "update-type",
+        "atom and red have each operation for some types only",
+        "ptxas; PTX 9.7.13.5, 9.7.13.7",
+    ),
+    ptxas(
+        "red-form",
+        "red neither exchanges nor compares, and only relaxes or releases",
+        "ptxas; PTX 9.7.13.7",
+    ),
+    ptxas(
+        "multimem-form",
+        "multimem instructions have each operation and order for some types only",
+        "ptxas; PTX 9.7.9.14",
+    ),
+    ptxas(
+        "state-space",
+        "the state space of an access is that of the name it goes through",
+        "ptxas; PTX 5.1",
+    ),
+    ptxas("absolute-address", "an address is a name or a register, not a number", "ptxas"),
+    ptxas(
+        "symbol-operand",
+        "the address of a name becomes a value by mov only, at an integer type",
+        "ptxas; PTX 6.6",
+    ),
+    ptxas("float-immediate", "a floating-point operand is no integer literal", "ptxas; PTX 4.5.2"),
+    ptxas(
+        "arithmetic-type",
+        "arithmetic, comparison and moves exist for some types only",
+        "ptxas; PTX 9.7.1",
+    ),
+    ptxas("barrier-number", "a CTA has the barriers 0 to 15", "ptxas; PTX 9.7.13.1"),
+    ptxas("arrive-count", "bar.arrive names a positive number of threads", "ptxas; PTX 9.7.13.1"),
+    ptxas(
+        "proxy-fence",
+        "the fence of the tensormap proxy is one-sided and names a range",
+        "ptxas; PTX 9.7.13.4",
+    ),
+    lint(
+        "narrow-scope",
+        "the scope of a fence or strong access holds no other thread it could concern",
+        "PTX 8.5, 8.7.1",
+    ),
+    lint(
+        "static-address",
+        "an access lies outside its object or is not aligned to its size",
+        "PTX 6.4.1, 9.7.9",
+    ),
+    lint(
+        "multimem-address",
+        "multimem addresses are for multimem instructions and nothing else",
+        "PTX 8.2.3, 9.7.9.14",
+    ),
+    lint(
+        "unfenced-proxies",
+        "memory is reached through two names or proxies and the program has no fence between them",
+        "PTX 8.2.2, 8.6",
+    ),
+    lint("idle-fence", "a fence has nothing before or nothing after it that it could order", "PTX 8.8"),
+    lint(
+        "barrier-count",
+        "a barrier waits for more threads than can arrive, or two counts differ",
+        "PTX 9.7.13.1",
+    ),
+    lint(
+        "barrier-pairing",
+        "an arrival nobody waits for, or a wait without an arrival",
+        "PTX 9.7.13.1, 9.7.13.3",
+    ),
+    lint("divergent-barrier", "a thread can pass a barrier by that others wait at", "PTX 9.7.13.1"),
+    lint(
+        "placement",
+        "an instruction or a lane that cannot be where the thread is",
+        "PTX 2.2, 5.1, 9.7.13.2",
+    ),
+    lint("unreachable-code", "an instruction that never runs, or a thread that never ends", "control flow"),
+    lint("unused-name", "a name is declared and never used", "names"),
+    lint("unwritten-register", "a register is read or asked for that nothing writes", "names"),
+    lint("truncated-immediate", "a literal has more bits than the type", "PTX 4.5.1"),
+    lint("register-width", "no register declaration fits all uses of a register", "PTX 9.4.1"),
+    lint(
+        "float-arithmetic",
+        "floating-point values are bits here: arithmetic on them is integer arithmetic",
+        "this program's limits",
+    ),
+    lint("impossible-condition", "a comparison no value the program can produce satisfies", "values"),
+];
+
+/// The rule of that name.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|r| r.id == id)
+}
