@@ -14,9 +14,11 @@ pub const OBJECTS: usize = 1_024;
 pub const SYMBOLS: usize = 2_048;
 /// Bytes of one object.
 pub const OBJECT_BYTES: u32 = 1 << 20;
-/// Nodes of one condition.
+/// Questions of one program.
+pub const CONDITIONS: usize = 256;
+/// Comparisons in one condition.
 pub const EXPRESSION_NODES: usize = 4_096;
-/// Nesting of one condition; the parser recurses this deep.
+/// Nesting of one condition.
 pub const EXPRESSION_DEPTH: usize = 64;
 /// Length of one name.
 pub const NAME_BYTES: usize = 128;

@@ -5,6 +5,7 @@ use super::ParseError;
 use super::scan::{Parsed, Scan, Spot};
 use crate::ir::*;
 use crate::limits::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread under construction.
 #[derive(Clone, Debug)]
@@ -12,27 +13,37 @@ pub(super) struct ThreadBuilder {
     pub(super) thread: Thread,
     /// Branch instructions whose label was not yet seen: instruction, label, byte offset of the label.
     pub(super) jumps: Vec<(usize, String, usize)>,
+    regs: BTreeMap<String, Reg>,
+    labels: BTreeMap<String, usize>,
     fresh: usize,
 }
+
+/// Words that start something else where a thread's name could stand.
+const RESERVED: [&str; 6] = ["exists", "forall", "filter", "not", "true", "false"];
 
 impl ThreadBuilder {
     pub(super) fn new(name: &str, place: Placement) -> Self {
         let thread =
             Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
-        ThreadBuilder { thread, jumps: Vec::new(), fresh: 0 }
+        ThreadBuilder { thread, jumps: Vec::new(), regs: BTreeMap::new(), labels: BTreeMap::new(), fresh: 0 }
     }
 
     /// The register of that name, declared now if new.
     pub(super) fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
-        if let Some(at) = self.thread.regs.iter().position(|r| r.name == name) {
-            return Ok(Reg(u16::try_from(at).unwrap_or(u16::MAX)));
+        if let Some(reg) = self.regs.get(name) {
+            return Ok(*reg);
         }
         if self.thread.regs.len() == REGISTERS {
             return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
         }
-        let at = u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX);
+        if name == "_" {
+            let hint = "`_` stands for no register, where atom allows it".to_owned();
+            return Err(scan.error("`_` names no register".into(), Some(hint)));
+        }
+        let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
         self.thread.regs.push(RegDecl { name: name.into(), init: RegInit::Value(0) });
-        Ok(Reg(at))
+        self.regs.insert(name.to_owned(), reg);
+        Ok(reg)
     }
 
     /// A register no text names.
@@ -40,7 +51,7 @@ impl ThreadBuilder {
         loop {
             let name = format!("{stem}{}", self.fresh);
             self.fresh += 1;
-            if self.thread.regs.iter().all(|r| r.name != name) {
+            if !self.regs.contains_key(&name) {
                 return self.reg(scan, &name);
             }
         }
@@ -61,7 +72,13 @@ impl ThreadBuilder {
     }
 
     pub(super) fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
-        if self.thread.labels.iter().any(|l| l.name == name) {
+        if name.starts_with(|c: char| c == '.' || c.is_ascii_digit()) {
+            return Err(scan.error(format!("`{name}` is no name of a label"), None));
+        }
+        if self.thread.labels.len() > INSTRUCTIONS {
+            return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} labels"), None));
+        }
+        if self.labels.insert(name.to_owned(), self.thread.body.len()).is_some() {
             return Err(scan.error(format!("label `{name}` stands twice in this thread"), None));
         }
         self.thread.labels.push(Label { name: name.into(), at: self.thread.body.len() });
@@ -71,11 +88,11 @@ impl ThreadBuilder {
     /// Resolves the jumps.
     pub(super) fn finish(mut self, source: &str) -> Parsed<Thread> {
         for (instr, label, at) in std::mem::take(&mut self.jumps) {
-            let Some(found) = self.thread.labels.iter().find(|l| l.name == label) else {
+            let Some(target) = self.labels.get(&label).copied() else {
                 let known: Vec<&str> = self.thread.labels.iter().map(|l| l.name.as_str()).collect();
                 let hint = match known.as_slice() {
                     [] => "this thread has no labels".to_owned(),
-                    _ => format!("its labels are {}", known.join(", ")),
+                    _ => format!("its labels are {}", known[..known.len().min(8)].join(", ")),
                 };
                 return Err(ParseError::at(
                     source,
@@ -84,7 +101,6 @@ impl ThreadBuilder {
                     Some(hint),
                 ));
             };
-            let target = found.at;
             if let Op::Bra { target: t } = &mut self.thread.body[instr].op {
                 *t = target;
             }
@@ -97,6 +113,7 @@ impl ThreadBuilder {
 #[derive(Clone, Debug)]
 pub(super) struct Builder {
     pub(super) program: Program,
+    names: BTreeMap<String, SymbolId>,
 }
 
 impl Builder {
@@ -110,12 +127,12 @@ impl Builder {
                 filter: None,
                 conditions: vec![],
             },
+            names: BTreeMap::new(),
         }
     }
 
     pub(super) fn symbol(&self, name: &str) -> Option<SymbolId> {
-        let at = self.program.symbols.iter().position(|s| s.name == name)?;
-        u16::try_from(at).ok().map(SymbolId)
+        self.names.get(name).copied()
     }
 
     /// A new object and the name that defines it.
@@ -137,6 +154,7 @@ impl Builder {
         self.program.objects.push(Object { name: name.into(), space, bytes, init });
         let symbol = Symbol { name: name.into(), object, virt: id, proxy: Proxy::Generic, multimem: vec![] };
         self.program.symbols.push(symbol);
+        self.names.insert(name.to_owned(), id);
         Ok(id)
     }
 
@@ -159,6 +177,7 @@ impl Builder {
         let virt = if proxy == Proxy::Generic { id } else { target.virt };
         let symbol = Symbol { name: name.into(), object: target.object, virt, proxy, multimem: vec![] };
         self.program.symbols.push(symbol);
+        self.names.insert(name.to_owned(), id);
         Ok(id)
     }
 
@@ -171,11 +190,46 @@ impl Builder {
         }
     }
 
-    pub(super) fn check_threads(&self, scan: &mut Scan<'_>) -> Parsed<()> {
-        if self.program.threads.len() > THREADS {
+    /// Adds a thread that has been read.
+    pub(super) fn thread(&mut self, scan: &mut Scan<'_>, thread: Thread) -> Parsed<()> {
+        if self.program.threads.len() == THREADS {
             return Err(scan.error(format!("a program may have at most {THREADS} threads"), None));
         }
+        if RESERVED.contains(&thread.name.as_str()) {
+            return Err(scan.error(format!("`{}` cannot name a thread", thread.name), None));
+        }
+        if self.program.threads.iter().any(|t| t.name == thread.name) {
+            return Err(scan.error(format!("thread `{}` stands twice", thread.name), None));
+        }
+        self.program.threads.push(thread);
         Ok(())
+    }
+
+    /// Adds a question that has been read.
+    pub(super) fn condition(&mut self, scan: &mut Scan<'_>, condition: Condition) -> Parsed<()> {
+        if self.program.conditions.len() == CONDITIONS {
+            return Err(scan.error(format!("a program may have at most {CONDITIONS} conditions"), None));
+        }
+        self.program.conditions.push(condition);
+        Ok(())
+    }
+
+    /// The program, with every register that is named like memory renamed: native text has one name space.
+    pub(super) fn separated(mut self) -> Program {
+        for thread in &mut self.program.threads {
+            let mut taken: BTreeSet<String> = thread.regs.iter().map(|r| r.name.clone()).collect();
+            let mut number = 0;
+            for reg in &mut thread.regs {
+                while self.names.contains_key(&reg.name) {
+                    let name = format!("r_{number}");
+                    number += 1;
+                    if !self.names.contains_key(&name) && taken.insert(name.clone()) {
+                        reg.name = name;
+                    }
+                }
+            }
+        }
+        self.program
     }
 }
 
@@ -189,13 +243,32 @@ pub(super) struct Connectives {
 /// Either `/\ \/` or `&& ||`; negation is `not`, `~` or `!`.
 pub(super) const CONNECTIVES: Connectives = Connectives { and: &["/\\", "&&"], or: &["\\/", "||"] };
 
+/// Parentheses and negations in a row the reader follows: a printed tree has two for each level.
+const NESTING: usize = 2 * EXPRESSION_DEPTH + 8;
+
 /// Parses a condition; `term` reads a leaf.
 pub(super) fn expr<'a>(
     scan: &mut Scan<'a>,
     term: &mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>,
 ) -> Parsed<Expr> {
     let mut nodes = 0;
-    disjunction(scan, term, 0, &mut nodes)
+    let found = disjunction(scan, term, 0, &mut nodes)?;
+    if depth(&found) > EXPRESSION_DEPTH {
+        return Err(too_deep(scan));
+    }
+    Ok(found)
+}
+
+fn too_deep(scan: &mut Scan<'_>) -> ParseError {
+    scan.error("this condition is nested too deep or too long".into(), None)
+}
+
+fn depth(expr: &Expr) -> usize {
+    match expr {
+        Expr::Bool(_) | Expr::Cmp(..) => 1,
+        Expr::Not(e) => 1 + depth(e),
+        Expr::And(es) | Expr::Or(es) => 1 + es.iter().map(depth).max().unwrap_or(0),
+    }
 }
 
 type TermReader<'r, 'a> = &'r mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>;
@@ -227,9 +300,8 @@ fn conjunction<'a>(
 }
 
 fn atom<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: &mut usize) -> Parsed<Expr> {
-    *nodes += 1;
-    if depth > EXPRESSION_DEPTH || *nodes > EXPRESSION_NODES {
-        return Err(scan.error("this condition is nested too deep or too long".into(), None));
+    if depth > NESTING {
+        return Err(too_deep(scan));
     }
     if scan.keyword("not") || scan.take("~") || (!scan.peek("!=") && scan.take("!")) {
         return Ok(Expr::Not(Box::new(atom(scan, term, depth + 1, nodes)?)));
@@ -244,6 +316,10 @@ fn atom<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: 
         let inner = disjunction(scan, term, depth + 1, nodes)?;
         scan.expect(")")?;
         return Ok(inner);
+    }
+    *nodes += 1;
+    if *nodes > EXPRESSION_NODES {
+        return Err(too_deep(scan));
     }
     let left = term(scan)?;
     let operators = [

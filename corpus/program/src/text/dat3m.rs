@@ -8,6 +8,7 @@ use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
 use super::scan::{Comments, Parsed, Scan, Spot, closest};
 use crate::ir::*;
+use crate::limits::{REGISTERS, THREADS};
 
 const TY: Ty = Ty::S(64);
 
@@ -35,11 +36,11 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
         t.thread.regs[reg.index()].init = value;
     }
     for t in threads {
-        builder.program.threads.push(t.finish(source)?);
+        let thread = t.finish(source)?;
+        builder.thread(&mut scan, thread)?;
     }
-    builder.check_threads(&mut scan)?;
     conditions(&mut scan, &mut builder)?;
-    Ok(builder.program)
+    Ok(builder.separated())
 }
 
 /// The first `{` outside quotes and comments.
@@ -69,9 +70,9 @@ fn init(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Vec<InitialRegiste
             continue;
         }
         let at = scan.at;
-        let name = scan.word("a location, a register `P0:r1`, or `}`", "")?.to_owned();
+        let name = scan.name("a location, a register `P0:r1`, or `}`")?.to_owned();
         if scan.take(":") {
-            let reg = scan.word("a register", "")?.to_owned();
+            let reg = scan.name("a register")?.to_owned();
             scan.expect("=")?;
             let value = match initial_value(scan, builder)? {
                 Ok(v) => RegInit::Value(pattern(v)),
@@ -83,7 +84,7 @@ fn init(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Vec<InitialRegiste
             if !scan.keyword("aliases") {
                 return Err(scan.expected("`aliases`"));
             }
-            let target = scan.word("a location", "")?.to_owned();
+            let target = scan.name("a location")?.to_owned();
             let of = location(scan, builder, &target)?;
             builder.alias(scan, &name, of, proxy)?;
         } else {
@@ -108,13 +109,13 @@ fn init(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Vec<InitialRegiste
 
 fn initial_value(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Result<i128, SymbolId>> {
     if scan.take("&") {
-        let name = scan.word("a location", "")?.to_owned();
+        let name = scan.name("a location")?.to_owned();
         return Ok(Err(location(scan, builder, &name)?));
     }
     if scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return Ok(Ok(scan.number()?));
     }
-    let name = scan.word("a number or a location", "")?.to_owned();
+    let name = scan.name("a number or a location")?.to_owned();
     Ok(Err(location(scan, builder, &name)?))
 }
 
@@ -144,7 +145,7 @@ const PROXIES: [(&str, Proxy); 4] = [
 fn header(scan: &mut Scan<'_>) -> Parsed<Vec<ThreadBuilder>> {
     let mut threads = Vec::new();
     loop {
-        let name = scan.word("a thread such as `P0`", "")?.to_owned();
+        let name = scan.name("a thread such as `P0`")?.to_owned();
         scan.expect("@")?;
         let mut place = Placement::default();
         for (i, (word, field)) in [("cta", &mut place.cta), ("gpu", &mut place.gpu)].into_iter().enumerate() {
@@ -156,6 +157,9 @@ fn header(scan: &mut Scan<'_>) -> Parsed<Vec<ThreadBuilder>> {
             }
             let n = scan.number()?;
             *field = u16::try_from(n).map_err(|_| scan.error(format!("{word} {n} is out of range"), None))?;
+        }
+        if threads.len() == THREADS {
+            return Err(scan.error(format!("a program may have at most {THREADS} threads"), None));
         }
         threads.push(ThreadBuilder::new(&name, place));
         if !scan.take("|") {
@@ -195,7 +199,7 @@ fn value(scan: &mut Scan<'_>, thread: &mut ThreadBuilder) -> Parsed<Operand> {
     if scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return Ok(Operand::Imm(scan.number()?));
     }
-    let name = scan.word("a register or a number", "")?.to_owned();
+    let name = scan.name("a register or a number")?.to_owned();
     Ok(Operand::Reg(thread.reg(scan, &name)?))
 }
 
@@ -250,7 +254,7 @@ fn arithmetic(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot, word:
         "mul" => AluOp::Mul,
         _ => AluOp::Div,
     };
-    let name = scan.word("a register", "")?.to_owned();
+    let name = scan.name("a register")?.to_owned();
     let dst = thread.reg(scan, &name)?;
     scan.expect(",")?;
     let a = value(scan, thread)?;
@@ -364,7 +368,7 @@ fn memory(
     let quals = &parts[1..];
     match stem {
         "ld" if quals.is_empty() => {
-            let name = scan.word("a register", "")?.to_owned();
+            let name = scan.name("a register")?.to_owned();
             let dst = thread.reg(scan, &name)?;
             scan.expect(",")?;
             let src = value(scan, thread)?;
@@ -372,7 +376,7 @@ fn memory(
         }
         "ld" => {
             let order = load_order(scan, at, quals)?;
-            let name = scan.word("a register", "")?.to_owned();
+            let name = scan.name("a register")?.to_owned();
             let dst = vec![thread.reg(scan, &name)?];
             scan.expect(",")?;
             let addr = address(scan, builder)?;
@@ -433,7 +437,7 @@ fn update(
     let dst = if red {
         None
     } else {
-        let name = scan.word("a register", "")?.to_owned();
+        let name = scan.name("a register")?.to_owned();
         let dst = thread.reg(scan, &name)?;
         scan.expect(",")?;
         Some(dst)
@@ -447,8 +451,18 @@ fn update(
     } else {
         None
     };
-    let op = Op::Rmw { red, order, scope, proxy, space: Space::Generic, op, ty: TY, dst, addr, a, b };
+    let op =
+        Op::Rmw { red, order, scope, proxy, space: Space::Generic, op, ty: rmw_type(op), dst, addr, a, b };
     thread.push(scan, spot, None, op)
+}
+
+/// The 64-bit type PTX has this operation for; sign makes no difference to it.
+pub(super) fn rmw_type(op: AtomOp) -> Ty {
+    match op {
+        AtomOp::Sub => TY,
+        AtomOp::Add => Ty::U(64),
+        _ => Ty::B(64),
+    }
 }
 
 fn load_order(scan: &Scan<'_>, at: usize, quals: &[&str]) -> Parsed<LoadOrder> {
@@ -471,7 +485,7 @@ fn store_order(scan: &Scan<'_>, at: usize, quals: &[&str]) -> Parsed<StoreOrder>
 
 fn address(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Address> {
     let bracket = scan.take("[");
-    let name = scan.word("a location", "")?.to_owned();
+    let name = scan.name("a location")?.to_owned();
     if bracket {
         scan.expect("]")?;
     }
@@ -483,7 +497,7 @@ fn conditions(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     if scan.keyword("locations") {
         scan.expect("[")?;
         while !scan.take("]") {
-            scan.word("a location", "")?;
+            scan.name("a location")?;
             scan.take(";");
         }
     }
@@ -503,8 +517,7 @@ fn conditions(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     if !scan.done() {
         return Err(scan.expected("the end of the text"));
     }
-    builder.program.conditions.push(Condition { name: String::new(), quantifier, expr });
-    Ok(())
+    builder.condition(scan, Condition { name: String::new(), quantifier, expr })
 }
 
 fn condition<'a>(scan: &mut Scan<'a>, builder: &mut Builder) -> Parsed<Expr> {
@@ -524,7 +537,7 @@ fn term(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Term> {
         scan.expect(":")?;
         return register(scan, builder, &format!("P{number}"));
     }
-    let name = scan.word("a location, a register or a number", "")?.to_owned();
+    let name = scan.name("a location, a register or a number")?.to_owned();
     if bracket {
         scan.expect("]")?;
     } else if scan.take(":") {
@@ -535,12 +548,16 @@ fn term(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Term> {
 }
 
 fn register(scan: &mut Scan<'_>, builder: &mut Builder, thread: &str) -> Parsed<Term> {
-    let name = scan.word("a register", "")?.to_owned();
+    let name = scan.name("a register")?.to_owned();
     let Some(t) = builder.program.threads.iter().position(|t| t.name == thread) else {
         return Err(scan.error(format!("there is no thread `{thread}`"), None));
     };
     let found = &mut builder.program.threads[t];
-    let at = found.regs.iter().position(|r| r.name == name).unwrap_or_else(|| {
+    let known = found.regs.iter().position(|r| r.name == name);
+    if known.is_none() && (found.regs.len() == REGISTERS || name == "_") {
+        return Err(scan.error(format!("`{name}` is no register of `{thread}`"), None));
+    }
+    let at = known.unwrap_or_else(|| {
         found.regs.push(RegDecl { name: name.clone(), init: RegInit::Value(0) });
         found.regs.len() - 1
     });

@@ -7,6 +7,7 @@ use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
 use super::scan::{Comments, Parsed, Scan};
 use crate::ir::*;
+use crate::limits::EXPRESSION_NODES;
 
 const TY: Ty = Ty::S(64);
 
@@ -20,11 +21,13 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
     }
     while scan.rest().starts_with('d') {
         let thread = thread(&mut scan, &mut builder, &mut wanted)?;
-        builder.program.threads.push(thread);
+        builder.thread(&mut scan, thread)?;
     }
-    builder.check_threads(&mut scan)?;
     if builder.program.threads.is_empty() {
         return Err(scan.expected("a thread such as `d0.b0.t0 { .. }`"));
+    }
+    if wanted.len() > EXPRESSION_NODES {
+        return Err(scan.error(format!("at most {EXPRESSION_NODES} reads may say what they return"), None));
     }
     if !wanted.is_empty() {
         let exprs: Vec<Expr> =
@@ -38,7 +41,7 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
     while !scan.done() {
         command(&mut scan, &mut builder)?;
     }
-    Ok(builder.program)
+    Ok(builder.separated())
 }
 
 fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
@@ -56,12 +59,12 @@ fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
             ));
         }
     };
-    let name = scan.word("a name", "")?.to_owned();
+    let name = scan.name("a name")?.to_owned();
     if scan.keyword("physically") || scan.keyword("virtually") {
         if !scan.keyword("aliases") {
             return Err(scan.expected("`aliases`"));
         }
-        let target = scan.word("a name", "")?.to_owned();
+        let target = scan.name("a name")?.to_owned();
         let Some(of) = builder.symbol(&target) else {
             return Err(scan.error(format!("`{target}` is not declared before this"), None));
         };
@@ -254,7 +257,7 @@ fn want(scan: &mut Scan<'_>, id: ThreadId, dst: Reg, wanted: &mut Vec<Wanted>) -
 }
 
 fn register(scan: &mut Scan<'_>, thread: &mut ThreadBuilder) -> Parsed<Reg> {
-    let name = scan.word("a register", "")?.to_owned();
+    let name = scan.name("a register")?.to_owned();
     thread.reg(scan, &name)
 }
 
@@ -267,7 +270,7 @@ fn value(scan: &mut Scan<'_>, thread: &mut ThreadBuilder) -> Parsed<Operand> {
 
 fn address(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Address> {
     scan.expect("[")?;
-    let name = scan.word("a name", "")?.to_owned();
+    let name = scan.name("a name")?.to_owned();
     scan.expect("]")?;
     let Some(symbol) = builder.symbol(&name) else {
         return Err(scan.error(format!("`{name}` is not declared"), Some("declare it with `.global`".into())));
@@ -289,10 +292,9 @@ fn command(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     if !scan.keyword("as") {
         return Err(scan.expected("`as` and a name"));
     }
-    let name = scan.word("a name", "")?.to_owned();
+    let name = scan.name("a name")?.to_owned();
     scan.expect(";")?;
-    builder.program.conditions.push(Condition { name, quantifier, expr: asked });
-    Ok(())
+    builder.condition(scan, Condition { name, quantifier, expr: asked })
 }
 
 /// A number, a register (names are global in this dialect), or memory.
@@ -301,7 +303,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         return constant(scan);
     }
     let bracket = scan.take("[");
-    let name = scan.word("a register, a name or a number", "")?.to_owned();
+    let name = scan.name("a register, a name or a number")?.to_owned();
     if bracket {
         scan.expect("]")?;
     }

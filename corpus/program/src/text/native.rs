@@ -30,11 +30,7 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
     }
     while !(scan.done() || condition_word(&mut scan)) {
         let thread = thread(&mut scan, &builder)?;
-        if builder.program.threads.iter().any(|t| t.name == thread.name) {
-            return Err(scan.error(format!("thread `{}` stands twice", thread.name), None));
-        }
-        builder.program.threads.push(thread);
-        builder.check_threads(&mut scan)?;
+        builder.thread(&mut scan, thread)?;
     }
     while !scan.done() {
         condition(&mut scan, &mut builder)?;
@@ -91,7 +87,7 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
             Some("use .b8, .b16, .b32 or .b64".into()),
         )
     })?;
-    let name = scan.word("a name", "")?.to_owned();
+    let name = scan.name("a name")?.to_owned();
     if builder.symbol(&name).is_some() {
         return Err(scan.error(format!("`{name}` is declared twice"), None));
     }
@@ -131,7 +127,7 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
 
 fn named(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<SymbolId> {
     let at = scan.at;
-    let name = scan.word("a declared name", "")?;
+    let name = scan.name("a declared name")?;
     builder.symbol(name).ok_or_else(|| {
         let known: Vec<&str> = builder.program.symbols.iter().map(|s| s.name.as_str()).collect();
         let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
@@ -140,7 +136,7 @@ fn named(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<SymbolId> {
 }
 
 fn alias(scan: &mut Scan<'_>, builder: &mut Builder, proxy: Proxy) -> Parsed<()> {
-    let name = scan.word("a name", "")?.to_owned();
+    let name = scan.name("a name")?.to_owned();
     scan.expect("=")?;
     let of = named(scan, builder)?;
     builder.alias(scan, &name, of, proxy)?;
@@ -148,7 +144,7 @@ fn alias(scan: &mut Scan<'_>, builder: &mut Builder, proxy: Proxy) -> Parsed<()>
 }
 
 fn multimem(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
-    let name = scan.word("a name", "")?.to_owned();
+    let name = scan.name("a name")?.to_owned();
     scan.expect("=")?;
     let first = named(scan, builder)?;
     let mut more = Vec::new();
@@ -165,7 +161,7 @@ fn multimem(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
 }
 
 fn thread(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Thread> {
-    let name = scan.word("a thread such as `P0 (gpu 0, cta 0) { .. }`", "")?.to_owned();
+    let name = scan.name("a thread such as `P0 (gpu 0, cta 0) { .. }`")?.to_owned();
     let place = placement(scan)?;
     let mut thread = ThreadBuilder::new(&name, place);
     scan.expect("{")?;
@@ -210,18 +206,20 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
         }
         scan.take(",");
     }
+    if place.host && place != (Placement { host: true, ..Placement::default() }) {
+        return Err(scan.error("a host thread is on no GPU".into(), Some("write just `(host)`".into())));
+    }
     Ok(place)
 }
 
 fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder) -> Parsed<()> {
-    if scan.take(".reg") {
+    if scan.keyword(".reg") {
         return registers(scan, builder, thread);
     }
     let spot = scan.spot();
     let guard = if scan.take("@") {
         let negated = scan.take("!");
-        let name = scan.word("a predicate register", "")?.to_owned();
-        Some(Guard { reg: thread.reg(scan, &name)?, negated })
+        Some(Guard { reg: register(scan, builder, thread)?, negated })
     } else {
         None
     };
@@ -243,14 +241,24 @@ fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
     scan.expect(";")
 }
 
+/// A register; memory has the same name space.
+fn register(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder) -> Parsed<Reg> {
+    scan.rest();
+    let at = scan.at;
+    let name = scan.name("a register")?.to_owned();
+    if builder.symbol(&name).is_some() {
+        return Err(scan.error_at(at, format!("`{name}` is memory, a register is wanted here"), None));
+    }
+    thread.reg(scan, &name)
+}
+
 /// `.reg r0, r1 = 5, r2 = x;` and PTX's own `.reg .b32 r0;`
 fn registers(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder) -> Parsed<()> {
     if scan.take(".") {
         scan.word("a type", "")?;
     }
     loop {
-        let name = scan.word("a register", "")?.to_owned();
-        let reg = thread.reg(scan, &name)?;
+        let reg = register(scan, builder, thread)?;
         if scan.take("=") {
             let numeric = scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-');
             let init = if numeric {
@@ -384,24 +392,14 @@ impl Reader<'_, '_> {
     }
 
     fn reg(&mut self) -> Parsed<Reg> {
-        self.scan.rest();
-        let at = self.scan.at;
-        let name = self.scan.word("a register", "")?.to_owned();
-        if self.builder.symbol(&name).is_some() {
-            return Err(self.scan.error_at(
-                at,
-                format!("`{name}` is memory, a register is wanted here"),
-                None,
-            ));
-        }
-        self.thread.reg(self.scan, &name)
+        register(self.scan, self.builder, self.thread)
     }
 
     fn operand(&mut self) -> Parsed<Operand> {
         if self.scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             return Ok(Operand::Imm(self.scan.number()?));
         }
-        let name = self.scan.word("a register, a number or a name", "")?.to_owned();
+        let name = self.scan.name("a register, a number or a name")?.to_owned();
         if let Some(symbol) = self.builder.symbol(&name) {
             return Ok(Operand::Address(symbol));
         }
@@ -675,12 +673,13 @@ impl Reader<'_, '_> {
                     "texture" => ProxyFence::Of(Proxy::Texture),
                     "surface" => ProxyFence::Of(Proxy::Surface),
                     "constant" => ProxyFence::Of(Proxy::Constant),
+                    "generic" => ProxyFence::Of(Proxy::Generic),
                     "async" => ProxyFence::Of(Proxy::Async),
                     "tensormap" => ProxyFence::Of(Proxy::Tensormap),
                     other => {
                         return self.fail(
                             format!("`fence.proxy.{other}` is not known"),
-                            Some("known are alias, texture, surface, constant, async".into()),
+                            Some("known are alias, async, texture, surface, constant, generic".into()),
                         );
                     }
                 });
@@ -864,9 +863,8 @@ fn condition(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
         return Err(scan.expected("`exists`, `~exists`, `forall` or `filter`"));
     };
     let expr = asked(scan, builder)?;
-    let name = if scan.keyword("as") { scan.word("a name", "")?.to_owned() } else { String::new() };
-    builder.program.conditions.push(Condition { name, quantifier, expr });
-    Ok(())
+    let name = if scan.keyword("as") { scan.name("a name")?.to_owned() } else { String::new() };
+    builder.condition(scan, Condition { name, quantifier, expr })
 }
 
 fn asked<'a>(scan: &mut Scan<'a>, builder: &mut Builder) -> Parsed<Expr> {
@@ -879,7 +877,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
     }
     let at = scan.at;
     let bracket = scan.take("[");
-    let mut name = scan.word("a register `P0:r1`, memory `[x]` or a number", "")?;
+    let mut name = scan.name("a register `P0:r1`, memory `[x]` or a number")?;
     let mut owner = None;
     if scan.take(":") {
         let found = builder.program.threads.iter().position(|t| t.name == name);
@@ -887,7 +885,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
             return Err(scan.error_at(at, format!("there is no thread `{name}`"), None));
         };
         owner = Some(ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
-        name = scan.word("a register or a name", "")?;
+        name = scan.name("a register or a name")?;
         if !bracket {
             let regs = &builder.program.threads[t].regs;
             let Some(r) = regs.iter().position(|r| r.name == name) else {
@@ -911,7 +909,8 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
     let object = &builder.program.objects[builder.program.symbols[symbol.index()].object.index()];
     let offset =
         if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
-    let mut bytes = u8::try_from(object.bytes.min(8)).unwrap_or(8);
+    // As much as can be compared at once: 1, 2, 4 or 8 bytes.
+    let mut bytes = 1u8 << object.bytes.clamp(1, 8).ilog2();
     if bracket {
         scan.expect("]")?;
         if scan.take(".b") {

@@ -77,8 +77,11 @@ fn print_thread(out: &mut String, program: &Program, thread: &Thread) {
         let regs: Vec<String> = thread.regs.iter().map(one).collect();
         let _ = writeln!(out, "  .reg {};", regs.join(", "));
     }
+    let mut labels: Vec<&Label> = thread.labels.iter().collect();
+    labels.sort_by_key(|l| l.at);
+    let mut labels = labels.into_iter().peekable();
     for pc in 0..=thread.body.len() {
-        for label in thread.labels.iter().filter(|l| l.at == pc) {
+        while let Some(label) = labels.next_if(|l| l.at == pc) {
             let _ = writeln!(out, "{}:", label.name);
         }
         if let Some(instr) = thread.body.get(pc) {

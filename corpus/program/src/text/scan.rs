@@ -104,6 +104,14 @@ impl<'a> Scan<'a> {
         Ok(&rest[..length])
     }
 
+    /// A word that names something: it does not start like a number.
+    pub(super) fn name(&mut self, expected: &str) -> Parsed<&'a str> {
+        if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(self.expected(expected));
+        }
+        self.word(expected, "")
+    }
+
     /// Decimal or hexadecimal, with sign.
     pub(super) fn number(&mut self) -> Parsed<i128> {
         let start = self.at;

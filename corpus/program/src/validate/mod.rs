@@ -68,7 +68,7 @@ pub fn notation(op: &Op) -> Option<&'static str> {
             Some("a packed access is written with its packed type, PTX moves it as .b32")
         }
         Op::ProxyFence(kinds) => match kinds.as_slice() {
-            [ProxyFence::Alias | ProxyFence::Of(Proxy::Async | Proxy::Tensormap | Proxy::Generic)] => None,
+            [ProxyFence::Alias | ProxyFence::Of(Proxy::Async | Proxy::Tensormap)] => None,
             _ => Some("fences of the published proxy model, and several proxies in one fence"),
         },
         Op::Bar { instance: Some(_), .. } => Some("barrier instances of the Dat3M dialect"),
