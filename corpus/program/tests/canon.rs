@@ -60,21 +60,25 @@ fn shuffle(program: &Program, seed: usize) -> Program {
             column
         })
         .collect();
-    for condition in &mut result.conditions {
-        if let Expr::And(all) = &mut condition.expr {
-            let turn = seed % all.len().max(1);
-            all.rotate_left(turn);
-            for e in all {
-                if let Expr::Cmp(_, a, _) = e {
-                    *a = match *a {
-                        Term::Reg(t, r) => Term::Reg(thread(t), reg(t.index(), r)),
-                        Term::Mem { symbol: s, offset, bytes, thread: t } => {
-                            Term::Mem { symbol: symbol(s), offset, bytes, thread: t.map(thread) }
-                        }
-                        constant => constant,
-                    };
+    let rename = |e: &mut Expr| {
+        if let Expr::Cmp(_, a, _) = e {
+            *a = match *a {
+                Term::Reg(t, r) => Term::Reg(thread(t), reg(t.index(), r)),
+                Term::Mem { symbol: s, offset, bytes, thread: t } => {
+                    Term::Mem { symbol: symbol(s), offset, bytes, thread: t.map(thread) }
                 }
+                constant => constant,
+            };
+        }
+    };
+    for condition in &mut result.conditions {
+        match &mut condition.expr {
+            Expr::And(all) => {
+                let turn = seed % all.len().max(1);
+                all.rotate_left(turn);
+                all.iter_mut().for_each(rename);
             }
+            one => rename(one),
         }
     }
     result
