@@ -70,6 +70,19 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
+/// How `moire check` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// For people
+    Text,
+    /// One object a program, versioned
+    Json,
+    /// One SARIF 2.1.0 document, for code review tools
+    Sarif,
+    /// One JUnit document, for continuous integration
+    Junit,
+}
+
 /// Which model, with which switches.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelArgs {
@@ -90,7 +103,7 @@ pub(crate) struct Check {
     pub(crate) model: ModelArgs,
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: OutputFormat,
+    pub(crate) format: CheckFormat,
     /// Write the deciding executions as Graphviz files into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) witness: Option<PathBuf>,

@@ -3,16 +3,24 @@
 use anyhow::{Context, Result, anyhow, bail};
 use moire_cat::{Library, Model, Variants, builtin};
 use moire_program::ir::Program;
-use moire_program::text::{Diagnostic, Format, decode, parse};
+use moire_program::text::{Diagnostic, Format, Severity, decode, parse};
 use std::path::{Path, PathBuf};
 
 /// A program with the text it came from.
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) program: Program,
+    text: String,
 }
 
-/// A text that is no program; printed with the line it is about.
+impl Source {
+    /// A remark of the static rules, with the line it is about.
+    pub(crate) fn remark(&self, diagnostic: Diagnostic) -> Rejected {
+        Rejected::new(&self.name, &self.text, diagnostic)
+    }
+}
+
+/// A remark about a text, which an error makes no program; printed with the line it is about.
 #[derive(Debug)]
 pub(crate) struct Rejected {
     pub(crate) file: String,
@@ -20,23 +28,56 @@ pub(crate) struct Rejected {
     line: String,
 }
 
+impl Rejected {
+    fn new(file: &str, text: &str, diagnostic: Diagnostic) -> Self {
+        let line = (diagnostic.line as usize).checked_sub(1).and_then(|n| text.lines().nth(n));
+        let line: String = line.unwrap_or_default().chars().take(200).collect();
+        Rejected { file: file.to_owned(), diagnostic, line }
+    }
+
+    /// Column in characters, 1-based; 0 when it concerns no single line.
+    pub(crate) fn column(&self) -> usize {
+        let bytes = self.diagnostic.column as usize;
+        match self.line.get(..bytes.saturating_sub(1)) {
+            Some(before) if bytes > 0 => before.chars().count() + 1,
+            _ => bytes,
+        }
+    }
+
+    /// `error`, `warning` or `note`.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
 impl std::fmt::Display for Rejected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let d = &self.diagnostic;
-        writeln!(f, "{}:{}:{}: error: {}", self.file, d.line, d.column, d.message)?;
+        write!(f, "{}:", self.file)?;
+        if d.line > 0 {
+            write!(f, "{}:{}:", d.line, self.column())?;
+        }
+        write!(f, " {}: {}", self.word(), d.message)?;
+        if let Some(rule) = d.rule {
+            write!(f, " [{rule}]")?;
+        }
         if !self.line.is_empty() {
             let margin = d.line.to_string();
-            writeln!(f, "{margin} | {}", self.line)?;
+            write!(f, "\n{margin} | {}", self.line)?;
             let lead: String = self
                 .line
                 .chars()
-                .take((d.column as usize).saturating_sub(1))
+                .take(self.column().saturating_sub(1))
                 .map(|c| if c == '\t' { '\t' } else { ' ' })
                 .collect();
-            writeln!(f, "{} | {lead}^", " ".repeat(margin.len()))?;
+            write!(f, "\n{} | {lead}^", " ".repeat(margin.len()))?;
         }
         match &d.hint {
-            Some(hint) => write!(f, "  hint: {hint}"),
+            Some(hint) => write!(f, "\n  hint: {hint}"),
             None => Ok(()),
         }
     }
@@ -53,14 +94,10 @@ pub(crate) fn read_program(path: &Path) -> Result<Source> {
 
 /// Parses the bytes of a program.
 pub(crate) fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
-    let reject = |text: &str, diagnostic: Diagnostic| {
-        let line = text.lines().nth((diagnostic.line as usize).saturating_sub(1)).unwrap_or_default();
-        let line: String = line.chars().take(200).collect();
-        anyhow!(Rejected { file: name.to_owned(), diagnostic, line })
-    };
+    let reject = |text: &str, diagnostic: Diagnostic| anyhow!(Rejected::new(name, text, diagnostic));
     let text = decode(bytes).map_err(|e| reject("", e.0))?;
     let program = parse(text, Format::detect(name, text)).map_err(|e| reject(text, e.0))?;
-    Ok(Source { name: name.to_owned(), program })
+    Ok(Source { name: name.to_owned(), program, text: text.to_owned() })
 }
 
 /// Looks for included files among the shipped ones, then beside the file that includes them.

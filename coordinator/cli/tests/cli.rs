@@ -102,6 +102,75 @@ fn bad_programs_and_models() {
     );
 }
 
+/// Static rules: errors reject, advice stands beside the verdict, each with its place.
+#[test]
+fn static_rules_have_places() {
+    let illegal: &[u8] =
+        b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  bar.sync 16;\n  st.weak.u32 [x], 1;\n}\n";
+    check(&["check", "p.litmus"], &[("p.litmus", illegal)], 2, "p.litmus:4:3: error: ");
+    check(
+        &["check", "p.litmus"],
+        &[("p.litmus", illegal)],
+        2,
+        "[barrier-number]\n4 |   bar.sync 16;\n  |   ^",
+    );
+    let idle: &[u8] =
+        b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  fence.acq_rel.gpu;\n  st.weak.u32 [x], 1;\n}\n";
+    check(&["check", "p.litmus"], &[("p.litmus", idle)], 0, "p.litmus:4:3: warning: ");
+}
+
+const HANGS: &[u8] =
+    b"moire \"h\"\nP0 (gpu 0, cta 0) {\n  bar.sync 1, 64;\n}\nP1 (gpu 0, cta 0) {\n  bar.arrive 2, 64;\n}\n";
+
+#[test]
+fn reports_for_other_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let files: [(&str, &[u8]); 3] = [
+        ("good.litmus", PROGRAM),
+        ("bad.litmus", b"moire \"t\"\nP0 {\n  st.weaj;\n}\n"),
+        ("h&ng.litmus", HANGS),
+    ];
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let run = |format: &str| {
+        let args = ["check", "--format", format, "good.litmus", "bad.litmus", "h&ng.litmus", "absent.litmus"];
+        let out = moire(folder.path(), &args);
+        assert_eq!(out.status.code(), Some(2), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let sarif: serde_json::Value = serde_json::from_str(&run("sarif")).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+    let run_of = &sarif["runs"][0];
+    let known: Vec<&str> = run_of["tool"]["driver"]["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["id"].as_str().unwrap())
+        .collect();
+    let results = run_of["results"].as_array().unwrap();
+    for result in results {
+        assert!(known.contains(&result["ruleId"].as_str().unwrap()), "{result}");
+    }
+    let of = |file: &str| -> Vec<(&str, Option<u64>)> {
+        let place =
+            |r: &'static str| move |v: &serde_json::Value| v["locations"][0]["physicalLocation"][r].clone();
+        let here = results.iter().filter(|r| place("artifactLocation")(r)["uri"] == file);
+        here.map(|r| (r["ruleId"].as_str().unwrap(), place("region")(r)["startLine"].as_u64())).collect()
+    };
+    assert_eq!(of("good.litmus"), []);
+    assert_eq!(of("bad.litmus").len(), 1);
+    assert!(of("h&ng.litmus").contains(&("hang", Some(3))), "{results:?}");
+    assert_eq!(of("absent.litmus"), [("unread", None)]);
+
+    let junit = run("junit");
+    assert!(
+        junit.contains("tests=\"4\"") && junit.contains("failures=\"1\"") && junit.contains("errors=\"2\""),
+        "{junit}"
+    );
+    assert!(junit.contains("h&amp;ng.litmus"), "{junit}");
+}
+
 #[test]
 fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
     let folder = tempfile::tempdir().unwrap();

@@ -170,7 +170,7 @@ fn instruction(
                 want(scan, id, dst, wanted)?;
             }
             let scope = mnemonic.scope(scan)?;
-            Op::Rmw { red, order, scope, proxy, space, op: AtomOp::Add, ty: TY, dst, addr, a, b: None }
+            Op::Rmw { red, order, scope, proxy, space, op: AtomOp::Add, ty: Ty::U(64), dst, addr, a, b: None }
         }
     };
     thread.push(scan, spot, None, op)?;

@@ -424,10 +424,8 @@ impl Writer<'_> {
     fn jump(&mut self, op: CmpOp, a: Operand, k: i128, target: usize) -> usize {
         let p = self.register();
         self.push(Op::Setp { op, ty: self.knobs.ty, dst: p, a, b: Operand::Imm(k) });
-        self.body.push(Instr {
-            guard: Some(Guard { reg: p, negated: false }),
-            ..Instr::new(Op::Bra { target })
-        });
+        self.body
+            .push(Instr { guard: Some(Guard { reg: p, negated: false }), ..Instr::new(Op::Bra { target }) });
         self.body.len() - 1
     }
 

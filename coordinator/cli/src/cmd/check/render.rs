@@ -1,64 +1,44 @@
-//! `moire check`: what is true of all executions of a program.
+//! One answer for people, or as one JSON object.
 
-use crate::args::{Check, OutputFormat};
-use crate::input::{Rejected, Source, load_model, read_program, variants};
-use crate::{exit, show};
-use anyhow::{Context, Result};
+use super::{Answer, words};
+use crate::input::{Rejected, Source};
+use crate::show;
 use moire_cat::Model;
-use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, Verdict, judge};
+use moire_explore::judge::Judgement;
 use moire_explore::leaf::{End, Witness};
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
-use std::path::Path;
 
-pub(crate) fn run(args: &Check) -> Result<u8> {
-    let model = load_model(&args.model.model, &variants(&args.model.variants)?)?;
-    let limits =
-        Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
-    let mut codes = Vec::new();
-    for file in &args.files {
-        let source = match read_program(file) {
-            Ok(source) => source,
-            Err(error) => {
-                codes.push(exit::USAGE);
-                rejected(args.format, &error);
-                continue;
-            }
-        };
-        let judgement =
-            judge(&source.program, &model, &limits, Questions { witnesses: true, conditions_only: false });
-        codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
-        match args.format {
-            OutputFormat::Text => print!("{}", text(&source, &model, &judgement)),
-            OutputFormat::Json => println!("{}", object(&source, &model, &judgement)),
+/// Verdict and witnesses to stdout; errors and advice to stderr.
+pub(super) fn text(answer: &Answer, model: &Model) {
+    match answer {
+        Answer::Unread(_, error) => eprintln!("{error:#}"),
+        Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
+        Answer::Judged { source, advice, judgement } => {
+            advice.iter().for_each(|a| eprintln!("{a}"));
+            print!("{}", verdict(source, model, judgement));
         }
-        if let Some(folder) = &args.witness {
-            write_witnesses(folder, &source, &judgement)?;
-        }
-    }
-    Ok(exit::worst(codes))
-}
-
-fn rejected(format: OutputFormat, error: &anyhow::Error) {
-    match (format, error.downcast_ref::<Rejected>()) {
-        (OutputFormat::Json, Some(r)) => {
-            let d = &r.diagnostic;
-            let at = json!({"line": d.line, "column": d.column, "message": d.message, "hint": d.hint});
-            println!("{}", json!({"version": 1, "file": r.file, "verdicts": ["rejected"], "error": at}));
-        }
-        _ => eprintln!("{error:#}"),
     }
 }
 
-fn words(judgement: &Judgement) -> Vec<String> {
-    let word = |v: &Verdict| match v {
-        Verdict::Condition(name) if !name.is_empty() => format!("condition({name})"),
-        Verdict::Bounded(reason) => format!("bounded({reason})"),
-        Verdict::Abstained(reason) => format!("abstained({reason})"),
-        other => other.word().to_owned(),
+/// One line of JSON.
+pub(super) fn json(answer: &Answer, model: &Model) {
+    let object = match answer {
+        Answer::Unread(file, error) => {
+            json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": [{"message": format!("{error:#}")}]})
+        }
+        Answer::Rejected(errors) => {
+            let file = errors.first().map(|e| e.file.as_str());
+            json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": errors.iter().map(remark).collect::<Vec<_>>()})
+        }
+        Answer::Judged { source, advice, judgement } => object(source, model, judgement, advice),
     };
-    judgement.verdicts.iter().map(word).collect()
+    println!("{object}");
+}
+
+fn remark(r: &Rejected) -> Value {
+    let d = &r.diagnostic;
+    json!({"severity": r.word(), "rule": d.rule, "line": d.line, "column": d.column, "message": d.message, "hint": d.hint})
 }
 
 fn quantified(q: Quantifier) -> &'static str {
@@ -69,7 +49,7 @@ fn quantified(q: Quantifier) -> &'static str {
     }
 }
 
-fn text(source: &Source, model: &Model, judgement: &Judgement) -> String {
+fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
     let program = &source.program;
     let s = &judgement.summary;
     let mut out = format!("{}: {}\n", source.name, words(judgement).join(", "));
@@ -101,7 +81,7 @@ fn text(source: &Source, model: &Model, judgement: &Judgement) -> String {
 }
 
 /// Who waits for what.
-fn hang(program: &Program, ends: &[End]) -> String {
+pub(super) fn hang(program: &Program, ends: &[End]) -> String {
     let one = |(t, end): (usize, &End)| {
         let name = &program.threads[t].name;
         match end {
@@ -130,7 +110,7 @@ fn graph(program: &Program, witness: &Witness) -> Value {
     json!({"events": events, "edges": edges})
 }
 
-fn object(source: &Source, model: &Model, judgement: &Judgement) -> Value {
+fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejected]) -> Value {
     let program = &source.program;
     let s = &judgement.summary;
     let conditions: Vec<Value> = judgement
@@ -147,6 +127,7 @@ fn object(source: &Source, model: &Model, judgement: &Judgement) -> Value {
         "model": model.name(),
         "variants": model.variants(),
         "verdicts": words(judgement),
+        "remarks": advice.iter().map(remark).collect::<Vec<_>>(),
         "conditions": conditions,
         "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends), "witness": graph(program, w)})),
         "race": judgement.race.as_ref().map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)})),
@@ -155,23 +136,4 @@ fn object(source: &Source, model: &Model, judgement: &Judgement) -> Value {
         "dead_ends": s.dead_ends,
         "checks": s.checks,
     })
-}
-
-fn write_witnesses(folder: &Path, source: &Source, judgement: &Judgement) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem =
-        Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
-    let conditions = judgement
-        .conditions
-        .iter()
-        .enumerate()
-        .filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
-    let hang = judgement.hang.iter().map(|(_, w)| ("hang".to_owned(), w));
-    let race = judgement.race.iter().map(|(_, w)| ("race".to_owned(), w));
-    for (kind, witness) in conditions.chain(hang).chain(race) {
-        let path = folder.join(format!("{stem}.{kind}.dot"));
-        std::fs::write(&path, show::dot(&source.program, witness))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }

@@ -1,0 +1,110 @@
+//! `moire check`: what is true of all executions of a program.
+//!
+//! Contract: one answer a file, in the order of the command line; verdicts and exit code are those of the design's
+//! vocabulary. What the static rules call an error is `rejected` and not explored; their advice goes beside the
+//! verdict. Text and JSON come out file by file, SARIF and JUnit once at the end.
+
+mod render;
+mod reports;
+
+use crate::args::{Check, CheckFormat};
+use crate::input::{Rejected, Source, load_model, read_program, variants};
+use crate::{exit, show};
+use anyhow::{Context, Result};
+use moire_cat::Model;
+use moire_explore::Limits;
+use moire_explore::judge::{Judgement, Questions, Verdict, judge};
+use moire_program::text::Severity;
+use moire_program::validate::validate;
+use std::path::Path;
+
+/// What became of one file.
+enum Answer {
+    /// No program, or one that is statically illegal: every error.
+    Rejected(Vec<Rejected>),
+    /// Not read at all.
+    Unread(String, anyhow::Error),
+    /// Explored; with the advice of the static rules.
+    Judged { source: Box<Source>, advice: Vec<Rejected>, judgement: Box<Judgement> },
+}
+
+pub(crate) fn run(args: &Check) -> Result<u8> {
+    let model = load_model(&args.model.model, &variants(&args.model.variants)?)?;
+    let limits =
+        Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
+    let mut codes = Vec::new();
+    let mut kept = Vec::new();
+    for file in &args.files {
+        let answer = answer(file, &model, &limits);
+        match &answer {
+            Answer::Judged { judgement, .. } => {
+                codes.extend(judgement.verdicts.iter().map(Verdict::exit_code))
+            }
+            _ => codes.push(exit::USAGE),
+        }
+        if let (Some(folder), Answer::Judged { source, judgement, .. }) = (&args.witness, &answer) {
+            write_witnesses(folder, source, judgement)?;
+        }
+        match args.format {
+            CheckFormat::Text => render::text(&answer, &model),
+            CheckFormat::Json => render::json(&answer, &model),
+            CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
+        }
+    }
+    match args.format {
+        CheckFormat::Sarif => println!("{}", reports::sarif(&kept)),
+        CheckFormat::Junit => println!("{}", reports::junit(&kept)?),
+        CheckFormat::Text | CheckFormat::Json => {}
+    }
+    Ok(exit::worst(codes))
+}
+
+fn answer(file: &Path, model: &Model, limits: &Limits) -> Answer {
+    let source = match read_program(file) {
+        Ok(source) => source,
+        Err(error) => {
+            return match error.downcast::<Rejected>() {
+                Ok(rejected) => Answer::Rejected(vec![rejected]),
+                Err(error) => Answer::Unread(file.display().to_string(), error),
+            };
+        }
+    };
+    let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
+    let (errors, advice): (Vec<_>, _) = remarks.partition(|r| r.diagnostic.severity == Severity::Error);
+    if !errors.is_empty() {
+        return Answer::Rejected(errors);
+    }
+    let questions = Questions { witnesses: true, conditions_only: false };
+    let judgement = Box::new(judge(&source.program, model, limits, questions));
+    Answer::Judged { source: Box::new(source), advice, judgement }
+}
+
+/// The verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..
+fn words(judgement: &Judgement) -> Vec<String> {
+    let word = |v: &Verdict| match v {
+        Verdict::Condition(name) if !name.is_empty() => format!("condition({name})"),
+        Verdict::Bounded(reason) => format!("bounded({reason})"),
+        Verdict::Abstained(reason) => format!("abstained({reason})"),
+        other => other.word().to_owned(),
+    };
+    judgement.verdicts.iter().map(word).collect()
+}
+
+fn write_witnesses(folder: &Path, source: &Source, judgement: &Judgement) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let stem =
+        Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
+    let conditions = judgement
+        .conditions
+        .iter()
+        .enumerate()
+        .filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
+    let hang = judgement.hang.iter().map(|(_, w)| ("hang".to_owned(), w));
+    let race = judgement.race.iter().map(|(_, w)| ("race".to_owned(), w));
+    for (kind, witness) in conditions.chain(hang).chain(race) {
+        let path = folder.join(format!("{stem}.{kind}.dot"));
+        std::fs::write(&path, show::dot(&source.program, witness))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! All answers in one document for other tools: SARIF 2.1.0 (code review), JUnit XML (continuous integration).
+
+use super::{Answer, render, words};
+use crate::input::Rejected;
+use anyhow::Result;
+use moire_explore::judge::{Judgement, Verdict};
+use moire_program::ir::Program;
+use moire_program::text::Severity;
+use moire_program::validate::{RULES, RuleKind};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use serde_json::{Value, json};
+
+/// The verdicts that are results, with what they mean (design, words).
+const VERDICTS: [(&str, &str); 8] = [
+    ("condition", "the stated condition does not hold"),
+    ("race", "conflicting accesses without the order the model wants"),
+    ("hang", "a blocked end state"),
+    ("undefined", "the model gives the program no meaning"),
+    ("bounded", "a limit was hit"),
+    ("abstained", "an unsupported construct that can reach the verdict"),
+    ("rejected", "malformed or statically illegal"),
+    ("unread", "the file cannot be read"),
+];
+
+/// OASIS SARIF 2.1.0: a result for each verdict but `clean`, each error and each piece of advice.
+pub(super) fn sarif(answers: &[Answer]) -> Value {
+    let verdicts = VERDICTS.iter().map(|(id, doc)| json!({"id": id, "shortDescription": {"text": doc}}));
+    let rules = RULES.iter().map(|r| {
+        let level = if r.kind == RuleKind::PtxasEqual { "error" } else { "warning" };
+        json!({"id": r.id, "shortDescription": {"text": r.doc}, "help": {"text": r.source},
+            "defaultConfiguration": {"level": level}})
+    });
+    let rules: Vec<Value> = verdicts.chain(rules).collect();
+    let results: Vec<Value> = answers.iter().flat_map(results).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "moire", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+fn results(answer: &Answer) -> Vec<Value> {
+    match answer {
+        Answer::Unread(file, error) => vec![result("unread", "error", &format!("{error:#}"), file, 0, 0)],
+        Answer::Rejected(errors) => errors.iter().map(remark).collect(),
+        Answer::Judged { source, advice, judgement } => {
+            let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
+                let level = if v.exit_code() == 11 { "warning" } else { "error" };
+                let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
+                result(v.word(), level, &said(v, &source.program, judgement), &source.name, line, 0)
+            });
+            verdicts.chain(advice.iter().map(remark)).collect()
+        }
+    }
+}
+
+/// The line of the first event somebody waits at; 0 without one.
+fn waiting(judgement: &Judgement) -> u32 {
+    let Some((ends, witness)) = &judgement.hang else { return 0 };
+    let last = |thread: usize| witness.events.iter().rev().find(|e| e.event.thread as usize == thread);
+    let blocked = ends.iter().enumerate().filter(|(_, end)| **end != moire_explore::leaf::End::Done);
+    blocked.filter_map(|(t, _)| last(t)).map(|e| e.line).next().unwrap_or_default()
+}
+
+fn remark(r: &Rejected) -> Value {
+    let d = &r.diagnostic;
+    let hint = d.hint.iter().map(|h| format!("; {h}")).collect::<String>();
+    let level = match d.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    };
+    result(d.rule.unwrap_or("rejected"), level, &format!("{}{hint}", d.message), &r.file, d.line, r.column())
+}
+
+/// Lines and columns start with 1; 0 leaves them out.
+fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: usize) -> Value {
+    let mut place = json!({"artifactLocation": {"uri": file.replace('\\', "/")}});
+    if line > 0 {
+        place["region"] = json!({"startLine": line});
+        if column > 0 {
+            place["region"]["startColumn"] = column.into();
+        }
+    }
+    json!({"ruleId": rule, "level": level, "message": {"text": text}, "locations": [{"physicalLocation": place}]})
+}
+
+/// A verdict in a sentence.
+fn said(verdict: &Verdict, program: &Program, judgement: &Judgement) -> String {
+    match (verdict, &judgement.hang, &judgement.race) {
+        (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends),
+        (Verdict::Race, _, Some((flag, _))) => flag.clone(),
+        (Verdict::Condition(name), ..) if !name.is_empty() => format!("the condition `{name}` does not hold"),
+        (Verdict::Condition(_), ..) => "the stated condition does not hold".to_owned(),
+        (Verdict::Bounded(reason), ..) => format!("a limit was hit: {reason}"),
+        (Verdict::Abstained(reason), ..) => format!("not modelled: {reason}"),
+        (other, ..) => other.word().to_owned(),
+    }
+}
+
+/// One test case a file: findings fail, what cannot be read or judged is an error or skipped.
+pub(super) fn junit(answers: &[Answer]) -> Result<String> {
+    let mut suite = TestSuite::new("moire check");
+    for answer in answers {
+        let (name, status) = match answer {
+            Answer::Unread(file, error) => {
+                (file.as_str(), failed(NonSuccessKind::Error, "unread", &format!("{error:#}")))
+            }
+            Answer::Rejected(errors) => {
+                let text: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                let file = errors.first().map_or("", |e| e.file.as_str());
+                (file, failed(NonSuccessKind::Error, "rejected", &text.join("\n")))
+            }
+            Answer::Judged { source, judgement, .. } => {
+                (source.name.as_str(), judged(&source.program, judgement))
+            }
+        };
+        suite.add_test_case(TestCase::new(name, status));
+    }
+    let mut report = Report::new("moire");
+    report.add_test_suite(suite);
+    Ok(report.to_string()?)
+}
+
+fn judged(program: &Program, judgement: &Judgement) -> TestCaseStatus {
+    let text: Vec<String> = judgement.verdicts.iter().map(|v| said(v, program, judgement)).collect();
+    let worst = crate::exit::worst(judgement.verdicts.iter().map(Verdict::exit_code));
+    let title = words(judgement).join(", ");
+    match worst {
+        crate::exit::CLEAN => TestCaseStatus::success(),
+        crate::exit::INCOMPLETE => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(title);
+            status
+        }
+        _ => failed(NonSuccessKind::Failure, &title, &text.join("\n")),
+    }
+}
+
+fn failed(kind: NonSuccessKind, title: &str, text: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_message(title);
+    status.set_type(title);
+    status.set_description(text);
+    status
+}

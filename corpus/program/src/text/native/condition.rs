@@ -1,0 +1,87 @@
+//! The question at the end: `exists`, `~exists`, `forall`, `filter`.
+
+use super::*;
+
+pub(super) fn condition(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
+    if scan.keyword("filter") {
+        builder.program.filter = Some(asked(scan, builder)?);
+        return Ok(());
+    }
+    let negated = scan.take("~");
+    let quantifier = if scan.keyword("exists") {
+        if negated { Quantifier::NotExists } else { Quantifier::Exists }
+    } else if !negated && scan.keyword("forall") {
+        Quantifier::ForAll
+    } else {
+        return Err(scan.expected("`exists`, `~exists`, `forall` or `filter`"));
+    };
+    let expr = asked(scan, builder)?;
+    let name = if scan.keyword("as") { scan.name("a name")?.to_owned() } else { String::new() };
+    builder.condition(scan, Condition { name, quantifier, expr })
+}
+
+fn asked<'a>(scan: &mut Scan<'a>, builder: &mut Builder) -> Parsed<Expr> {
+    expr(scan, &mut |scan: &mut Scan<'a>| term(scan, builder))
+}
+
+fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
+    if scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        return constant(scan);
+    }
+    let at = scan.at;
+    let bracket = scan.take("[");
+    let mut name = scan.name("a register `P0:r1`, memory `[x]` or a number")?;
+    let mut owner = None;
+    if scan.take(":") {
+        let found = builder.program.threads.iter().position(|t| t.name == name);
+        let Some(t) = found else {
+            return Err(scan.error_at(at, format!("there is no thread `{name}`"), None));
+        };
+        owner = Some(ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
+        name = scan.name("a register or a name")?;
+        if !bracket {
+            let regs = &builder.program.threads[t].regs;
+            let Some(r) = regs.iter().position(|r| r.name == name) else {
+                let known: Vec<&str> = regs.iter().map(|r| r.name.as_str()).collect();
+                let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
+                return Err(scan.error_at(at, format!("this thread has no register `{name}`"), hint));
+            };
+            return Ok(Term::Reg(
+                ThreadId(u16::try_from(t).unwrap_or(u16::MAX)),
+                Reg(u16::try_from(r).unwrap_or(u16::MAX)),
+            ));
+        }
+    }
+    let Some(symbol) = builder.symbol(name) else {
+        return Err(scan.error_at(
+            at,
+            format!("`{name}` is not declared"),
+            Some("registers are written `P0:r1`".into()),
+        ));
+    };
+    let object = &builder.program.objects[builder.program.symbols[symbol.index()].object.index()];
+    let offset =
+        if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
+    // As much as can be compared at once: 1, 2, 4 or 8 bytes.
+    let mut bytes = 1u8 << object.bytes.clamp(1, 8).ilog2();
+    if bracket {
+        scan.expect("]")?;
+        if scan.take(".b") {
+            bytes = match scan.number()? {
+                8 => 1,
+                16 => 2,
+                32 => 4,
+                64 => 8,
+                n => {
+                    return Err(
+                        scan.error(format!("memory is compared in 8, 16, 32 or 64 bits, not {n}"), None)
+                    );
+                }
+            };
+        }
+    }
+    if u64::from(offset) + u64::from(bytes) > u64::from(object.bytes) {
+        return Err(scan.error_at(at, format!("`{name}` has only {} bytes", object.bytes), None));
+    }
+    Ok(Term::Mem { symbol, offset, bytes, thread: owner })
+}
