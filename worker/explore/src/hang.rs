@@ -11,7 +11,7 @@ use moire_cat::bits::{self, Row};
 
 impl<const W: usize> State<'_, W> {
     /// Whether the threads that spin in this finished graph can spin for ever, under this coherence.
-    pub(crate) fn hang_is_real(&self, co: &[Row<W>]) -> bool {
+    pub(crate) fn hang_is_real(&mut self, co: &[Row<W>]) -> bool {
         let spinning: Vec<(usize, u16)> = (0..self.threads.len())
             .filter_map(|t| match self.threads[t].trace.end {
                 TraceEnd::Gate(i) | TraceEnd::Stuck(i) => Some((t, i)),
@@ -21,13 +21,17 @@ impl<const W: usize> State<'_, W> {
         if spinning.is_empty() {
             return true;
         }
-        let mut probe = self.clone();
+        let gates: Vec<_> = spinning.iter().map(|(thread, _)| self.threads[*thread].gates.clone()).collect();
         for (thread, index) in &spinning {
-            probe.threads[*thread].gates.retain(|g| g.0 != *index);
-            probe.threads[*thread].gates.push((*index, Gate::Open));
+            self.threads[*thread].gates.retain(|g| g.0 != *index);
+            self.threads[*thread].gates.push((*index, Gate::Open));
         }
         let threads: Vec<usize> = spinning.iter().map(|s| s.0).collect();
-        probe.spin_in_vain(&threads, co)
+        let real = self.spin_in_vain(&threads, co);
+        for ((thread, _), gates) in spinning.iter().zip(gates) {
+            self.threads[*thread].gates = gates;
+        }
+        real
     }
 
     fn spin_in_vain(&mut self, threads: &[usize], co: &[Row<W>]) -> bool {

@@ -9,6 +9,7 @@ use super::pairs::{Events, Pairs, members, one};
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Check, Model, Node, NodeId, syntax::Property};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// What one candidate supplies: sets and relations by position in the vocabulary, and its memory.
 #[derive(Clone, Debug)]
@@ -34,7 +35,14 @@ pub(super) struct Execution {
 #[derive(Clone, Debug)]
 enum Value {
     Set(Events),
-    Relation(Pairs),
+    /// Shared: a known value is read far more often than it is made.
+    Relation(Rc<Pairs>),
+}
+
+impl From<Pairs> for Value {
+    fn from(pairs: Pairs) -> Self {
+        Value::Relation(Rc::new(pairs))
+    }
 }
 
 /// From what on a value may change: nothing, reads-from, the fence order, coherence.
@@ -331,10 +339,10 @@ impl<'m> Judge<'m> {
         out
     }
 
-    fn relation(&self, graph: &Graph, known: &mut Known, node: NodeId) -> Pairs {
+    fn relation(&self, graph: &Graph, known: &mut Known, node: NodeId) -> Rc<Pairs> {
         match self.value(graph, known, node) {
             Value::Relation(r) => r,
-            Value::Set(s) => Pairs::identity(graph.n, s),
+            Value::Set(s) => Rc::new(Pairs::identity(graph.n, s)),
         }
     }
 
@@ -365,37 +373,35 @@ impl<'m> Judge<'m> {
         match node {
             Node::Set(s) => Value::Set(graph.sets[s]),
             Node::EmptySet => Value::Set(0),
-            Node::EmptyRelation | Node::Variable { .. } => Value::Relation(Pairs::none(n)),
-            Node::Relation(rels::ID) => Value::Relation(Pairs::identity(n, all(n))),
-            Node::Relation(r) => Value::Relation(graph.relations[r].clone()),
+            Node::EmptyRelation | Node::Variable { .. } => Pairs::none(n).into(),
+            Node::Relation(rels::ID) => Pairs::identity(n, all(n)).into(),
+            Node::Relation(r) => graph.relations[r].clone().into(),
             Node::Union(a, b) => self.both(graph, known, a, b, |a, b| a | b),
             Node::Inter(a, b) => self.both(graph, known, a, b, |a, b| a & b),
             Node::Diff(a, b) => self.both(graph, known, a, b, |a, b| a & !b),
             Node::Complement(a) => match self.value(graph, known, a) {
                 Value::Set(s) => Value::Set(all(n) & !s),
-                Value::Relation(r) => Value::Relation(Pairs(r.0.iter().map(|row| all(n) & !row).collect())),
+                Value::Relation(r) => Pairs(r.0.iter().map(|row| all(n) & !row).collect()).into(),
             },
             Node::Seq(a, b) => {
                 let a = self.relation(graph, known, a);
-                Value::Relation(a.then(&self.relation(graph, known, b)))
+                a.then(&self.relation(graph, known, b)).into()
             }
             Node::Cross(a, b) => {
                 let (a, b) = (self.set(graph, known, a), self.set(graph, known, b));
-                Value::Relation(Pairs::such_that(n, |x, y| a & one(x) != 0 && b & one(y) != 0))
+                Pairs::such_that(n, |x, y| a & one(x) != 0 && b & one(y) != 0).into()
             }
-            Node::Inverse(a) => Value::Relation(self.relation(graph, known, a).inverse()),
-            Node::Plus(a) => Value::Relation(self.relation(graph, known, a).closed()),
-            Node::Star(a) => {
-                Value::Relation(self.relation(graph, known, a).closed().or(&Pairs::identity(n, all(n))))
-            }
-            Node::Opt(a) => Value::Relation(self.relation(graph, known, a).or(&Pairs::identity(n, all(n)))),
-            Node::Lift(a) => Value::Relation(Pairs::identity(n, self.set(graph, known, a))),
+            Node::Inverse(a) => self.relation(graph, known, a).inverse().into(),
+            Node::Plus(a) => self.relation(graph, known, a).closed().into(),
+            Node::Star(a) => self.relation(graph, known, a).closed().or(&Pairs::identity(n, all(n))).into(),
+            Node::Opt(a) => self.relation(graph, known, a).or(&Pairs::identity(n, all(n))).into(),
+            Node::Lift(a) => Pairs::identity(n, self.set(graph, known, a)).into(),
             Node::Domain(a) => {
                 let r = self.relation(graph, known, a);
                 Value::Set((0..n).filter(|i| r.0[*i] != 0).fold(0, |s, i| s | one(i)))
             }
             Node::Range(a) => Value::Set(self.relation(graph, known, a).0.iter().fold(0, |s, row| s | row)),
-            Node::Fixpoint { group, member } => Value::Relation(self.least(graph, known, group, member)),
+            Node::Fixpoint { group, member } => self.least(graph, known, group, member).into(),
         }
     }
 
@@ -409,7 +415,7 @@ impl<'m> Judge<'m> {
     ) -> Value {
         match (self.value(graph, known, a), self.value(graph, known, b)) {
             (Value::Set(a), Value::Set(b)) => Value::Set(f(a, b)),
-            (Value::Relation(a), Value::Relation(b)) => Value::Relation(a.with(&b, f)),
+            (Value::Relation(a), Value::Relation(b)) => a.with(&b, f).into(),
             (a, b) => unreachable!("the loader types both sides alike: {a:?} and {b:?}"),
         }
     }
@@ -423,13 +429,14 @@ impl<'m> Judge<'m> {
             for (i, node) in self.model.nodes().iter().enumerate() {
                 match node {
                     Node::Variable { group: g, member: m } if *g == group => {
-                        scratch[i] = Some(Value::Relation(current[*m as usize].clone()));
+                        scratch[i] = Some(current[*m as usize].clone().into());
                     }
                     _ if self.open[i] => scratch[i] = None,
                     _ => {}
                 }
             }
-            let next: Vec<Pairs> = bodies.iter().map(|b| self.relation(graph, &mut scratch, *b)).collect();
+            let next: Vec<Pairs> =
+                bodies.iter().map(|b| (*self.relation(graph, &mut scratch, *b)).clone()).collect();
             if next == current {
                 return current.swap_remove(member as usize);
             }
