@@ -2,19 +2,21 @@
 //!
 //! Contract: within the bound and alphabet every program in which each location has a conflict and the threads hang
 //! together comes once, in canonical form; within one size the order is that of the enumeration, so a caller that
-//! wants the least text looks at the whole size class ([`size`]). Left out because they cannot matter to a memory
-//! model: locations that are only read or touched once, and groups of threads that share nothing.
+//! wants the least text looks at the whole size class ([`Enumeration::of_size`]). Left out because they cannot matter
+//! to a memory model: locations that are only read or touched once, threads that touch no memory, groups of threads
+//! that share nothing, and what follows the last access or barrier of a thread.
+
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::build::{Builder, at};
 use super::features::features;
 use crate::canon::{encode, normal};
 use crate::ir::{
-    AluOp, AtomOp, BarKind, CmpOp, FenceOrder, Guard, LoadOrder, Op, Operand, Placement, Program, Proxy,
-    ProxyFence, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Ty,
+    AtomOp, FenceOrder, LoadOrder, Placement, Program, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder,
 };
+use tokens::{Token, build, tokens};
 
 /// How far to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Alphabet {
     pub loads: Vec<LoadOrder>,
     /// Stores.
     pub stores: Vec<StoreOrder>,
+    /// Loads and stores are 128 bits wide; locations start with 9 in both halves, so that half a write shows.
+    pub wide: bool,
     /// RMWs: operation, order, scope, as `red`.
     pub rmws: Vec<(AtomOp, RmwOrder, Scope, bool)>,
     /// Memory fences.
@@ -54,8 +58,14 @@ pub struct Alphabet {
     pub ctrl: bool,
     /// Forward branches over one access on the latest read (what follows is after the reconvergence point).
     pub branches: bool,
+    /// Branches on the latest read to the next instruction: everything after them has reconverged.
+    pub jumps: bool,
     /// `bar.sync 0`
     pub barriers: bool,
+    /// `barrier.cluster.arrive`, the same relaxed, and `barrier.cluster.wait`.
+    pub cluster_barriers: bool,
+    /// `bar.warp.sync` of all threads; they are lanes of one warp, so `places` should be [`Near::Warp`].
+    pub warp_syncs: bool,
     /// Places of the second and later threads relative to the first.
     pub places: Vec<Near>,
 }
@@ -63,6 +73,8 @@ pub struct Alphabet {
 /// Where a thread stands relative to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Near {
+    /// In its warp.
+    Warp,
     /// In its CTA.
     Cta,
     /// In its cluster.
@@ -74,26 +86,52 @@ pub enum Near {
 }
 
 /// Threads, memory events, instructions.
-pub fn size(program: &Program) -> (usize, usize, usize) {
+pub type Size = (usize, usize, usize);
+
+/// The size of a program.
+pub fn size(program: &Program) -> Size {
     let f = features(program);
     (f.threads, f.memory_events, f.instructions)
 }
 
+/// All sizes of at most so many threads, memory events and instructions, least first.
+pub fn sizes(most: Size) -> impl Iterator<Item = Size> + use<> {
+    let (t, e, i) = most;
+    (1..=t).flat_map(move |t| (t..=e).flat_map(move |e| (1..=i).map(move |i| (t, e, i))))
+}
+
 /// All programs of the bound, least size first.
 pub fn programs(bound: &Bound) -> impl Iterator<Item = Program> + use<> {
-    let columns = Rc::new(columns(bound));
-    let bound = Rc::new(bound.clone());
-    let (e, i) = (bound.memory_events, bound.instructions);
-    let sizes =
-        (1..=bound.threads).flat_map(move |t| (t..=e).flat_map(move |e| (1..=i).map(move |i| (t, e, i))));
-    sizes.flat_map(move |(t, e, i)| {
-        let (columns, bound) = (Rc::clone(&columns), Rc::clone(&bound));
+    let all = Enumeration::new(bound);
+    sizes((bound.threads, bound.memory_events, bound.instructions)).flat_map(move |size| all.of_size(size))
+}
+
+/// The programs of a bound, one size class at a time.
+#[derive(Clone, Debug)]
+pub struct Enumeration {
+    bound: Rc<Bound>,
+    tokens: Vec<Token>,
+}
+
+impl Enumeration {
+    /// Nothing is listed before a size is asked for.
+    pub fn new(bound: &Bound) -> Self {
+        Enumeration { bound: Rc::new(bound.clone()), tokens: tokens(bound) }
+    }
+
+    /// All programs of one size, each once; none of a size beyond the bound. Memory grows with the thread bodies of
+    /// that size and the programs found.
+    pub fn of_size(&self, (t, e, i): Size) -> impl Iterator<Item = Program> + use<> {
+        let bound = Rc::clone(&self.bound);
         let mut seen: BTreeSet<[u8; 16]> = BTreeSet::new();
         let mut splits = Vec::new();
-        split(&columns, t, (e, i), &mut Vec::new(), &mut splits);
+        if t <= bound.threads && e <= bound.memory_events && i <= bound.instructions {
+            split(t, (e, i), &mut Vec::new(), &mut splits);
+        }
+        let columns = Rc::new(columns(&self.tokens, &splits));
+        splits.retain(|split| split.iter().all(|cost| columns.contains_key(cost)));
         let places = places(&bound.alphabet.places, t);
-        let inner = Rc::clone(&columns);
-        let choices = splits.into_iter().flat_map(move |split| Odometer::new(Rc::clone(&inner), split));
+        let choices = splits.into_iter().flat_map(move |split| Odometer::new(Rc::clone(&columns), split));
         choices
             .filter(|c| communicates(c))
             .flat_map(move |c| places.clone().into_iter().map(move |p| (c.clone(), p)))
@@ -104,115 +142,28 @@ pub fn programs(bound: &Bound) -> impl Iterator<Item = Program> + use<> {
                 key.copy_from_slice(&hash.as_bytes()[..16]);
                 seen.insert(key).then_some(program)
             })
-    })
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dep {
-    None,
-    Data,
-    Addr,
-    Ctrl,
-    Branch,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
-    Load(LoadOrder, Proxy, bool, usize, Dep),
-    Store(StoreOrder, Proxy, bool, usize, Dep),
-    Rmw(AtomOp, RmwOrder, Scope, bool, usize),
-    Fence(FenceOrder, Scope),
-    ProxyFence(ProxyFence),
-    Bar,
-}
-
-impl Token {
-    /// Memory events, instructions, reads, writes, location.
-    fn cost(self) -> (usize, usize) {
-        let dep = |d| match d {
-            Dep::None | Dep::Data => 0,
-            Dep::Addr => 3,
-            Dep::Ctrl => 1,
-            Dep::Branch => 2,
-        };
-        match self {
-            Token::Load(.., d) | Token::Store(.., d) => (1, 1 + dep(d)),
-            Token::Rmw(..) => (2, 1),
-            _ => (0, 1),
-        }
-    }
-
-    fn needs_read(self) -> bool {
-        matches!(self, Token::Load(.., d) | Token::Store(.., d) if d != Dep::None)
-    }
-
-    fn reads(self) -> bool {
-        matches!(self, Token::Load(..) | Token::Rmw(_, _, _, false, _))
-    }
-
-    /// Location and whether it is written.
-    fn access(self) -> Option<(usize, bool)> {
-        match self {
-            Token::Load(_, _, _, l, _) => Some((l, false)),
-            Token::Store(_, _, _, l, _) | Token::Rmw(_, _, _, _, l) => Some((l, true)),
-            _ => None,
-        }
     }
 }
 
 type Column = Rc<[Token]>;
 type Columns = BTreeMap<(usize, usize), Vec<Column>>;
 
-fn tokens(bound: &Bound) -> Vec<Token> {
-    let a = &bound.alphabet;
-    let flag = |on: bool, d: Dep| on.then_some(d);
-    let on_any: Vec<Dep> =
-        [Some(Dep::None), flag(a.addr, Dep::Addr), flag(a.ctrl, Dep::Ctrl), flag(a.branches, Dep::Branch)]
-            .into_iter()
-            .flatten()
-            .collect();
-    let on_store: Vec<Dep> = on_any.iter().copied().chain(flag(a.data, Dep::Data)).collect();
-    let mut all = Vec::new();
-    for l in 0..bound.locations {
-        for &order in &a.loads {
-            all.extend(on_any.iter().map(|&d| Token::Load(order, Proxy::Generic, false, l, d)));
-        }
-        for &order in &a.stores {
-            all.extend(on_store.iter().map(|&d| Token::Store(order, Proxy::Generic, false, l, d)));
-        }
-        for &(op, order, scope, red) in &a.rmws {
-            all.push(Token::Rmw(op, order, scope, red, l));
-        }
-        for &proxy in &a.proxies {
-            all.push(Token::Load(LoadOrder::Weak, proxy, true, l, Dep::None));
-            if matches!(proxy, Proxy::Generic | Proxy::Surface) {
-                all.push(Token::Store(StoreOrder::Weak, proxy, true, l, Dep::None));
-            }
-        }
-    }
-    all.extend(a.fences.iter().map(|&(order, scope)| Token::Fence(order, scope)));
-    all.extend(a.proxy_fences.iter().map(|&kind| Token::ProxyFence(kind)));
-    all.extend(a.barriers.then_some(Token::Bar));
-    all
-}
-
-/// All thread bodies by (memory events, instructions).
-fn columns(bound: &Bound) -> Columns {
-    let tokens = tokens(bound);
+/// The thread bodies of all costs (memory events, instructions) that some split names.
+fn columns(tokens: &[Token], splits: &[Vec<(usize, usize)>]) -> Columns {
+    let needed: BTreeSet<(usize, usize)> = splits.iter().flatten().copied().collect();
+    let most = needed.iter().fold((0, 0), |m, c| (m.0.max(c.0), m.1.max(c.1)));
     let mut all = Columns::new();
     let mut stack: Vec<(Vec<Token>, (usize, usize))> = vec![(Vec::new(), (0, 0))];
     while let Some((column, cost)) = stack.pop() {
-        for &token in &tokens {
+        for &token in tokens {
             let (events, instructions) = token.cost();
             let next = (cost.0 + events, cost.1 + instructions);
-            let dangling = token.needs_read() && !column.iter().any(|t| t.reads());
-            // The other threads need an event and an instruction each; two threads at most share one event short.
-            if dangling || next.0 > bound.memory_events || next.1 > bound.instructions {
+            if next.0 > most.0 || next.1 > most.1 || !token.fits(&column) {
                 continue;
             }
             let mut longer = column.clone();
             longer.push(token);
-            if next.0 > 0 && (token.access().is_some() || token == Token::Bar) {
+            if needed.contains(&next) && token.may_end() {
                 all.entry(next).or_default().push(longer.clone().into());
             }
             stack.push((longer, next));
@@ -221,27 +172,25 @@ fn columns(bound: &Bound) -> Columns {
     all
 }
 
-/// Ways to split a size over `t` columns, in non-increasing order.
-fn split(
-    columns: &Columns,
-    t: usize,
-    rest: (usize, usize),
-    path: &mut Vec<(usize, usize)>,
-    out: &mut Vec<Vec<(usize, usize)>>,
-) {
+/// Ways to split a size over `t` columns, in non-increasing order; a column has an event and an instruction.
+fn split(t: usize, rest: (usize, usize), path: &mut Vec<(usize, usize)>, out: &mut Vec<Vec<(usize, usize)>>) {
     if t == 0 {
         if rest == (0, 0) {
             out.push(path.clone());
         }
         return;
     }
-    for &(e, i) in columns.keys() {
-        if e > rest.0 || i > rest.1 || path.last().is_some_and(|last| (e, i) > *last) {
-            continue;
+    // The columns after this one need an event and an instruction each.
+    let others = t - 1;
+    for e in 1..=rest.0.saturating_sub(others) {
+        for i in 1..=rest.1.saturating_sub(others) {
+            if path.last().is_some_and(|last| (e, i) > *last) {
+                continue;
+            }
+            path.push((e, i));
+            split(others, (rest.0 - e, rest.1 - i), path, out);
+            path.pop();
         }
-        path.push((e, i));
-        split(columns, t - 1, (rest.0 - e, rest.1 - i), path, out);
-        path.pop();
     }
 }
 
@@ -309,15 +258,18 @@ fn communicates(columns: &[Column]) -> bool {
     }
 }
 
+/// All ways to place so many threads; the first stands at the origin.
 fn places(near: &[Near], threads: usize) -> Vec<Vec<Placement>> {
-    let mut all = vec![vec![Placement::default()]];
+    let lane = |n: u16| near.contains(&Near::Warp).then_some(u8::try_from(n).unwrap_or(u8::MAX));
+    let zero = Placement::default();
+    let mut all = vec![vec![Placement { lane: lane(0), ..zero }]];
     for n in 1..threads {
         let id = u16::try_from(n).unwrap_or(u16::MAX);
-        let zero = Placement::default();
         let mut longer = Vec::new();
         for places in &all {
             for near in near {
                 let place = match near {
+                    Near::Warp => Placement { lane: lane(id), ..zero },
                     Near::Cta => Placement { warp: id, ..zero },
                     Near::Cluster => Placement { cta: id, ..zero },
                     Near::Gpu => Placement { cluster: id, cta: id, ..zero },
@@ -331,130 +283,4 @@ fn places(near: &[Near], threads: usize) -> Vec<Vec<Placement>> {
         all = longer;
     }
     all
-}
-
-fn build(columns: &[Column], places: &[Placement], bound: &Bound) -> Program {
-    let mut b = Builder::new("small");
-    let used =
-        columns.iter().flat_map(|c| c.iter()).filter_map(|t| t.access()).map(|a| a.0 + 1).max().unwrap_or(0);
-    let word = if bound.alphabet.addr { 64 } else { 32 };
-    let symbols: Vec<SymbolId> = (0..used).map(|_| b.object(Space::Global, u32::from(word) / 8)).collect();
-    let mut values = vec![0i128; used];
-    for (column, place) in columns.iter().zip(places) {
-        let id = b.thread(*place);
-        let mut read: Option<Reg> = None;
-        for token in column.iter() {
-            emit(&mut b, id, *token, &symbols, &mut values, &mut read, word);
-        }
-    }
-    b.finish()
-}
-
-fn emit(
-    b: &mut Builder,
-    id: crate::ir::ThreadId,
-    token: Token,
-    symbols: &[SymbolId],
-    values: &mut [i128],
-    read: &mut Option<Reg>,
-    word: u8,
-) {
-    let ty = Ty::U(word);
-    let mut fresh = |l: usize| {
-        values[l] += 1;
-        Operand::Imm(values[l])
-    };
-    match token {
-        Token::Fence(order, scope) => drop(b.push(id, Op::Fence { order, scope })),
-        Token::ProxyFence(kind) => drop(b.push(id, Op::ProxyFence(vec![kind]))),
-        Token::Bar => drop(
-            b.push(id, Op::Bar { kind: BarKind::Sync, id: Operand::Imm(0), count: None, instance: None }),
-        ),
-        Token::Rmw(op, order, scope, red, l) => {
-            let dst = (!red).then(|| b.reg(id));
-            let (a, other) =
-                if op == AtomOp::Cas { (Operand::Imm(0), Some(fresh(l))) } else { (fresh(l), None) };
-            b.push(
-                id,
-                Op::Rmw {
-                    red,
-                    order,
-                    scope,
-                    proxy: Proxy::Generic,
-                    space: Space::Global,
-                    op,
-                    ty: super::steps::rmw_type(op, word),
-                    dst,
-                    addr: at(symbols[l], 0),
-                    a,
-                    b: other,
-                },
-            );
-            *read = dst.or(*read);
-        }
-        Token::Load(_, proxy, other, l, dep) | Token::Store(_, proxy, other, l, dep) => {
-            let symbol = if other { b.name_through(symbols[l], proxy) } else { symbols[l] };
-            let space = if proxy == Proxy::Generic { Space::Global } else { Space::Generic };
-            let (guard, base, branch) = depend(b, id, dep, *read, symbol, ty);
-            let addr = crate::ir::Address { base, offset: 0 };
-            if let Token::Load(order, ..) = token {
-                let dst = b.reg(id);
-                b.push_guarded(id, guard, Op::Load { order, proxy, space, ty, dst: vec![dst], addr });
-                *read = Some(dst);
-            } else if let Token::Store(order, ..) = token {
-                let src = match (dep, *read) {
-                    (Dep::Data, Some(reg)) => Operand::Reg(reg),
-                    _ => fresh(l),
-                };
-                b.push_guarded(id, guard, Op::Store { order, proxy, space, ty, addr, src: vec![src] });
-            }
-            if let Some(from) = branch {
-                let here = b.here(id);
-                b.patch(id, from, here);
-            }
-        }
-    }
-}
-
-/// Guard, address base and branch of an access that depends on the latest read.
-fn depend(
-    b: &mut Builder,
-    id: crate::ir::ThreadId,
-    dep: Dep,
-    read: Option<Reg>,
-    symbol: SymbolId,
-    ty: Ty,
-) -> (Option<Guard>, Operand, Option<usize>) {
-    let plain = Operand::Address(symbol);
-    let Some(read) = read else { return (None, plain, None) };
-    match dep {
-        Dep::None | Dep::Data => (None, plain, None),
-        Dep::Addr => {
-            let (zero, base) = (b.reg(id), b.reg(id));
-            let a = Operand::Reg(read);
-            b.push(id, Op::Alu { op: AluOp::Xor, ty: Ty::B(64), dst: zero, a, b: a });
-            b.push(id, Op::Mov { ty: Ty::U(64), dst: base, src: plain });
-            b.push(
-                id,
-                Op::Alu {
-                    op: AluOp::Add,
-                    ty: Ty::U(64),
-                    dst: base,
-                    a: Operand::Reg(base),
-                    b: Operand::Reg(zero),
-                },
-            );
-            (None, Operand::Reg(base), None)
-        }
-        Dep::Ctrl | Dep::Branch => {
-            let p = b.reg(id);
-            b.push(id, Op::Setp { op: CmpOp::Eq, ty, dst: p, a: Operand::Reg(read), b: Operand::Imm(0) });
-            if dep == Dep::Ctrl {
-                return (Some(Guard { reg: p, negated: true }), plain, None);
-            }
-            let target = b.here(id) + 1;
-            let from = b.push_guarded(id, Some(Guard { reg: p, negated: false }), Op::Bra { target });
-            (None, plain, Some(from))
-        }
-    }
 }
