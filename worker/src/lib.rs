@@ -3,6 +3,7 @@
 //! Source: design sections 7 and 9.
 
 mod client;
+pub mod difference;
 pub mod failpoints;
 pub mod job;
 pub mod oracle;

@@ -137,11 +137,17 @@ pub(crate) struct Test {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
     /// The shipped models
-    List,
-    /// The least program on which two models differ
+    List {
+        /// Each check, and whether it prunes (monotone) or is judged on finished executions only (leaf-only)
+        #[arg(long)]
+        checks: bool,
+    },
+    /// The least program on which two models differ, or the bound up to which there is none
     Diff(DiffArgs),
     /// Text, switches and checks of one model
     Show {
+        /// A shipped model, or a file that ends in .cat [default: that of --model]
+        name: Option<String>,
         #[command(flatten)]
         model: ModelArgs,
     },
@@ -339,21 +345,25 @@ pub(crate) enum StoreCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// First model: NAME or NAME:SWITCH=VALUE,..
+    /// First model: NAME or FILE.cat, with :SWITCH=VALUE,.. after it to set switches
     pub(crate) a: String,
     /// Second model
     pub(crate) b: String,
-    /// Threads of the largest program
-    #[arg(long, default_value_t = 2)]
-    pub(crate) threads: usize,
-    /// Memory events of the largest program
-    #[arg(long, default_value_t = 4)]
-    pub(crate) events: usize,
-    /// Instructions of the largest program
-    #[arg(long, default_value_t = 6)]
-    pub(crate) instructions: usize,
-    /// Programs of one alphabet tried at most
-    #[arg(long, default_value_t = 50_000)]
+    /// All programs of up to N memory events, N+2 instructions and 2 threads, of every alphabet [default: each alphabet
+    /// as far as the table of differences goes]
+    #[arg(long, value_name = "N")]
+    pub(crate) size: Option<usize>,
+    /// Threads of the largest program, instead of what --size says
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Memory events of the largest program, instead of what --size says
+    #[arg(long)]
+    pub(crate) events: Option<usize>,
+    /// Instructions of the largest program, instead of what --size says
+    #[arg(long)]
+    pub(crate) instructions: Option<usize>,
+    /// Programs tried at most
+    #[arg(long, default_value_t = 10_000_000)]
     pub(crate) limit: u64,
 }
 

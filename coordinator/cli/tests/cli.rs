@@ -45,6 +45,49 @@ fn usage() {
 }
 
 #[test]
+fn models() {
+    check(
+        &["models", "list", "--checks"],
+        &[],
+        0,
+        "uniform-race             not empty (flag, reported at leaves)",
+    );
+    check(&["models", "show", "ptx"], &[], 0, "CausalityFR              irreflexive (monotone, prunes)");
+    let cat: &[u8] = b"\"m\"\nempty rf as Mine\n";
+    check(
+        &["models", "show", "m.cat"],
+        &[("m.cat", cat)],
+        0,
+        "Mine                     empty (monotone, prunes)",
+    );
+    check(&["models", "diff", "ptx-6.0", "ptx"], &[], 10, ": 1 thread, 2 memory events, 3 instructions\n");
+    check(
+        &["models", "diff", "m.cat", "sc:Q2=A"],
+        &[("m.cat", cat)],
+        10,
+        "outcomes sc:Q2=A alone allows: 1\n",
+    );
+    check(
+        &["models", "diff", "ptx", "ptx:Q7=B", "--size", "2"],
+        &[],
+        11,
+        "ptx and ptx:Q7=B allow the same outcomes",
+    );
+    check(
+        &["models", "diff", "ptx", "ptx", "--limit", "9"],
+        &[],
+        11,
+        "cut by --limit 9 among the programs of 1 thread",
+    );
+    check(&["models", "diff", "ptx", "ptxx"], &[], 2, "did you mean `ptx`?");
+    check(&["models", "diff", "ptx", "ptx:Q55=B"], &[], 2, "did you mean `Q15`?");
+    check(&["models", "diff", "ptx", "ptx:Q5=C"], &[], 2, "its values are A, B");
+    check(&["models", "diff", "ptx", "ptx:Q5"], &[], 2, "NAME=VALUE");
+    check(&["models", "diff", "ptx", "m.cat"], &[], 2, "m.cat");
+    check(&["models", "diff", "ptx", "sc", "--size", "99999999999999"], &[], 2, "can be tried up to");
+}
+
+#[test]
 fn benches() {
     check(&["bench", "families", "--only", "mp", "--size", "4"], &[], 0, "mp(4)");
     check(

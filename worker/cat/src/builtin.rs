@@ -37,7 +37,10 @@ pub fn load(name: &str, variants: &crate::Variants) -> Result<crate::Model, crat
             line: 1,
             column: 1,
             message: format!("there is no shipped model `{name}`"),
-            hint: Some(format!("shipped are {}; a file is named with its .cat", known.join(", "))),
+            hint: Some(match crate::error::closest(name, names()) {
+                Some(near) => format!("did you mean `{near}`? shipped are {}", known.join(", ")),
+                None => format!("shipped are {}; a file is named with its .cat", known.join(", ")),
+            }),
         }
     };
     let text = FILES.iter().find(|(n, _)| *n == name && !n.starts_with("lib-")).ok_or_else(unknown)?.1;

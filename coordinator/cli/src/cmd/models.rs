@@ -9,10 +9,11 @@ use moire_cat::{Variants, builtin};
 
 pub(crate) fn run(args: &Models) -> Result<u8> {
     match args {
-        Models::List => list(),
+        Models::List { checks } => list(*checks),
         Models::Diff(args) => super::diff::run(args),
-        Models::Show { model } => {
-            let loaded = load_model(&model.model, &variants(&model.variants)?)?;
+        Models::Show { name, model } => {
+            let name = name.as_ref().unwrap_or(&model.model);
+            let loaded = load_model(name, &variants(&model.variants)?)?;
             println!("{}", loaded.canonical_text());
             println!("Checks, and what the explorer does with them:\n{}", loaded.explain());
             if !loaded.switches().is_empty() {
@@ -40,11 +41,14 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
     }
 }
 
-fn list() -> Result<u8> {
+fn list(checks: bool) -> Result<u8> {
     for name in builtin::names() {
         let model = builtin::load(name, &Variants::new())?;
         let switches: Vec<&str> = model.switches().iter().map(|s| s.name.as_str()).collect();
         println!("{name:8} {} checks, switches {}", model.checks().len(), switches.join(" "));
+        if checks {
+            model.explain().lines().for_each(|line| println!("    {line}"));
+        }
     }
     Ok(exit::CLEAN)
 }

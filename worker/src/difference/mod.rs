@@ -1,0 +1,202 @@
+//! The least program on which two models allow different outcomes.
+//!
+//! Contract: programs over the [`alphabets`] are tried by size (threads, memory events, instructions). The first size
+//! with a difference is searched to its end and the least canonical text of it is the answer, so the answer depends on
+//! the models, the alphabets and the bound alone. Without a difference the bound is the answer. Outcomes are compared
+//! (registers that loads and atomics write, and all memory); races and flags are not.
+
+pub mod alphabets;
+
+use alphabets::Named;
+use moire_cat::Model;
+use moire_explore::explorer::LeafView;
+use moire_explore::{Limits, Outcome, explore};
+use moire_program::canon::encode;
+use moire_program::generate::exhaustive::{Enumeration, Size, sizes};
+use moire_program::ir::Program;
+use moire_program::text::print;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Executions of one program; small programs have some dozens.
+const LEAVES: u64 = 20_000;
+
+/// How far to look.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// What programs are made of, each up to its own bound.
+    pub alphabets: Vec<Named>,
+    /// Most programs; a search that ends there says in which size it was.
+    pub programs: u64,
+}
+
+impl Reach {
+    /// Every alphabet up to its own bound, the one the table of differences is made with.
+    pub fn shipped() -> Self {
+        Reach { alphabets: alphabets::all(), programs: u64::MAX }
+    }
+
+    /// Every alphabet up to one bound.
+    pub fn up_to(most: Size, programs: u64) -> Self {
+        let alphabets = alphabets::all().into_iter().map(|a| Named { most, ..a }).collect();
+        Reach { alphabets, programs }
+    }
+
+    /// All programs, least size first, each once, with their sizes.
+    pub fn programs(&self) -> impl Iterator<Item = (Size, Program)> + use<> {
+        let spaces: Rc<Vec<Enumeration>> =
+            Rc::new(self.alphabets.iter().map(|a| Enumeration::new(&a.bound())).collect());
+        let most = self.alphabets.iter().map(|a| a.most);
+        let most = most.fold((0, 0, 0), |m, s| (m.0.max(s.0), m.1.max(s.1), m.2.max(s.2)));
+        sizes(most).flat_map(move |size| {
+            let spaces = Rc::clone(&spaces);
+            // The same program over two alphabets comes once.
+            let mut seen: BTreeSet<[u8; 32]> = BTreeSet::new();
+            (0..spaces.len()).flat_map(move |s| spaces[s].of_size(size)).filter_map(move |program| {
+                let new = seen.insert(*blake3::hash(&encode::bytes(&program)).as_bytes());
+                new.then_some((size, program))
+            })
+        })
+    }
+}
+
+/// A program two models answer differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The program, canonical.
+    pub program: Program,
+    /// Its text.
+    pub text: String,
+    /// Threads, memory events, instructions.
+    pub size: Size,
+    /// Outcomes both allow.
+    pub both: BTreeSet<Outcome>,
+    /// Outcomes the first alone allows.
+    pub first: BTreeSet<Outcome>,
+    /// Outcomes the second alone allows.
+    pub second: BTreeSet<Outcome>,
+}
+
+/// What the search found for one pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// The least difference, if any was found.
+    pub least: Option<Difference>,
+    /// Programs tried, all of them answered.
+    pub tried: u64,
+    /// Programs the engine did not answer, by reason.
+    pub unanswered: BTreeMap<String, u64>,
+    /// The size that [`Reach::programs`] cut short: there may be less, and more.
+    pub cut: Option<Size>,
+}
+
+/// The least difference of each pair of models, found in one go through the programs.
+pub fn least(models: &[Arc<Model>], pairs: &[(usize, usize)], reach: &Reach) -> Vec<Finding> {
+    let mut findings = vec![Finding::default(); pairs.len()];
+    let mut open: Vec<usize> = (0..pairs.len()).collect();
+    let mut at = (0, 0, 0);
+    for (n, (size, program)) in (0u64..).zip(reach.programs()) {
+        if size != at {
+            open.retain(|p| findings[*p].least.is_none());
+            at = size;
+        }
+        if open.is_empty() {
+            break;
+        }
+        if n == reach.programs {
+            open.iter().for_each(|p| findings[*p].cut = Some(size));
+            break;
+        }
+        compare(&program, size, models, pairs, &open, &mut findings);
+    }
+    findings
+}
+
+/// Asks the models of all open pairs about one program.
+fn compare(
+    program: &Program,
+    size: Size,
+    models: &[Arc<Model>],
+    pairs: &[(usize, usize)],
+    open: &[usize],
+    findings: &mut [Finding],
+) {
+    let mut answers: Vec<Option<Answer>> = vec![None; models.len()];
+    for &p in open {
+        let (a, b) = pairs[p];
+        for m in [a, b] {
+            if answers[m].is_none() {
+                answers[m] = Some(outcomes(program, &models[m]));
+            }
+        }
+        let finding = &mut findings[p];
+        let (left, right) = match (&answers[a], &answers[b]) {
+            (Some(Ok(left)), Some(Ok(right))) => (left, right),
+            (Some(Err(reason)), _) | (_, Some(Err(reason))) => {
+                *finding.unanswered.entry(reason.clone()).or_default() += 1;
+                continue;
+            }
+            _ => continue,
+        };
+        finding.tried += 1;
+        if left == right {
+            continue;
+        }
+        let text = print(program);
+        if finding.least.as_ref().is_none_or(|best| text < best.text) {
+            finding.least = Some(Difference {
+                program: program.clone(),
+                text,
+                size,
+                both: left.intersection(right).cloned().collect(),
+                first: left.difference(right).cloned().collect(),
+                second: right.difference(left).cloned().collect(),
+            });
+        }
+    }
+}
+
+/// All final states, or why the engine cannot tell.
+type Answer = Result<BTreeSet<Outcome>, String>;
+
+/// All final states under `model`.
+fn outcomes(program: &Program, model: &Model) -> Answer {
+    let mut out = BTreeSet::new();
+    let limits = Limits { leaves: LEAVES, ..Limits::default() };
+    let observed = moire_explore::leaf::observed_registers(program);
+    let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        out.extend(leaf.states().iter().map(|s| s.outcome(&observed)));
+        ControlFlow::Continue(())
+    });
+    match summary.map(|s| s.bounded) {
+        Ok(None) => Ok(out),
+        Ok(Some(bound)) => Err(bound.to_string()),
+        Err(abstain) => Err(abstain.reason),
+    }
+}
+
+/// An outcome in words: registers an observer sees, then memory.
+pub fn shown(program: &Program, outcome: &Outcome) -> String {
+    let registers = moire_explore::leaf::observed_registers(program);
+    let mut words: Vec<String> = Vec::new();
+    for ((t, r), value) in registers.iter().zip(&outcome.regs) {
+        let thread = &program.threads[t.index()];
+        words.push(format!("{}:{} = {}", thread.name, thread.regs[r.index()].name, number(*value)));
+    }
+    for (instance, bytes) in moire_explore::leaf::instances(program).iter().zip(&outcome.memory) {
+        let value = moire_explore::leaf::assemble(&bytes[..bytes.len().min(16)]);
+        words.push(format!("{} = {}", program.objects[instance.object.index()].name, number(value)));
+    }
+    words.join(", ")
+}
+
+/// A value; one of more than 64 bits as its two halves, the high one first.
+fn number(value: u128) -> String {
+    if value >> 64 == 0 {
+        value.to_string()
+    } else {
+        format!("{}:{}", value >> 64, value & u128::from(u64::MAX))
+    }
+}
