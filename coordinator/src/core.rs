@@ -5,13 +5,15 @@
 
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
 use crate::triage::{Job, Run};
-use crate::{Error, MINIMISE_CANDIDATES, failpoints};
+use crate::{Error, MINIMISE_CANDIDATES, failpoints, intake};
 use moire_corpus::{Campaign, CampaignState, Finding, Store, Write};
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
+/// Longest name a worker gives.
+const NAME_BYTES_MAX: usize = 128;
 /// Events handled before one commit.
 const BATCH: usize = 256;
 
@@ -28,6 +30,14 @@ pub(crate) enum Event {
     Stop,
 }
 
+/// An acknowledgement that waits for the commit of these items of a campaign.
+struct Owed {
+    worker: WorkerId,
+    ack: v1::ReportAck,
+    campaign: String,
+    items: Vec<u64>,
+}
+
 /// State of the coordinator.
 pub(crate) struct Core {
     pub(crate) store: Store,
@@ -38,7 +48,7 @@ pub(crate) struct Core {
     pub(crate) writes: Vec<Write>,
     /// Findings of the batch not yet committed, so that two sightings in one batch meet; and whether they are new.
     pub(crate) fresh: BTreeMap<moire_corpus::FindingId, (Finding, bool)>,
-    acks: Vec<(WorkerId, v1::ReportAck)>,
+    acks: Vec<Owed>,
     started: Instant,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
@@ -67,7 +77,7 @@ impl Core {
         for mut campaign in core.store.campaigns()? {
             campaign.epoch += 1;
             core.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
-            core.adopt(campaign, BTreeSet::new())?;
+            core.adopt(campaign)?;
         }
         Ok(core)
     }
@@ -107,9 +117,9 @@ impl Core {
     }
 
     /// Takes a campaign of the store into the scheduler.
-    pub(crate) fn adopt(&mut self, campaign: Campaign, needs: BTreeSet<String>) -> Result<(), Error> {
+    pub(crate) fn adopt(&mut self, campaign: Campaign) -> Result<(), Error> {
         let progress = self.store.progress(&campaign.name)?;
-        let run = Run::new(campaign, progress, needs);
+        let run = Run::new(campaign, progress);
         let name = run.campaign.name.clone();
         if matches!(run.campaign.state, CampaignState::Running | CampaignState::Paused) {
             self.fleet.campaign(&name, run.lease_spec());
@@ -126,6 +136,18 @@ impl Core {
             let text =
                 format!("the worker speaks protocol {theirs}, this coordinator {ours}: use the same moire");
             return Err(tonic::Status::failed_precondition(text));
+        }
+        let long = |text: &String| text.len() > NAME_BYTES_MAX;
+        let capabilities = &hello.capabilities;
+        if long(&hello.name)
+            || long(&hello.fingerprint)
+            || capabilities.len() > 64
+            || capabilities.iter().any(long)
+        {
+            self.bad_messages += 1;
+            return Err(tonic::Status::invalid_argument(
+                "a worker has names of at most 128 bytes and at most 64 capabilities",
+            ));
         }
         let bound = self.runs.values().filter(|r| r.open()).map(|r| r.campaign.generator.as_str());
         let bound: BTreeSet<&str> = bound.filter(|g| !g.is_empty()).collect();
@@ -155,7 +177,8 @@ impl Core {
         self.fleet.disconnect(worker);
     }
 
-    pub(crate) fn message(&mut self, worker: WorkerId, message: v1::FromWorker) {
+    /// Takes a message; false: the worker is not connected any more.
+    pub(crate) fn message(&mut self, worker: WorkerId, message: v1::FromWorker) -> bool {
         use v1::from_worker::Message as Up;
         let now = self.now();
         match message.message {
@@ -167,43 +190,82 @@ impl Core {
             Some(Up::KillAck(ack)) => self.fleet.kill_ack(worker, ack.lease, now),
             Some(Up::Draining(_)) => self.fleet.drain(worker),
             Some(Up::Report(report)) => self.report(worker, report, now),
-            Some(Up::Hello(_)) | None => self.bad_messages += 1,
+            Some(Up::Hello(_)) => self.fault(worker, "hello is the first message only"),
+            None => self.fault(worker, "a message without content"),
         }
+        self.fleet.knows(worker)
+    }
+
+    /// The worker broke the protocol: its stream ends with the reason, and others get its leases.
+    fn fault(&mut self, worker: WorkerId, why: &'static str) {
+        tracing::warn!(worker, why, "worker sent away");
+        self.bad_messages += 1;
+        if let Some(outbox) = self.outboxes.remove(&worker) {
+            // Full or closed: it ends all the same.
+            let _ = outbox.try_send(Err(tonic::Status::invalid_argument(why)));
+        }
+        self.fleet.expel(worker);
     }
 
     fn report(&mut self, worker: WorkerId, report: v1::Report, now: u64) {
-        let sequence = report.sequence;
-        let grant = self.fleet.check(worker, report.lease, report.epoch, now);
-        let accepted = grant.is_some();
-        match grant {
-            Some(Grant { campaign, work: Work::Range { .. } }) => {
-                self.items(worker, report.lease, &campaign, report.items);
-                if report.done {
-                    self.fleet.done(report.lease);
-                }
-            }
-            Some(Grant { work: Work::Job(id), .. }) => {
-                self.fleet.done(report.lease);
-                let result = (report.verify, report.minimise, report.items.into_iter().next());
-                self.job_over(id, Some(result));
-            }
-            None => {}
+        let (sequence, lease) = (report.sequence, report.lease);
+        let owed = |accepted, campaign, items| {
+            let ack = v1::ReportAck { sequence, accepted };
+            Owed { worker, ack, campaign, items }
+        };
+        let Some(grant) = self.fleet.check(worker, lease, report.epoch, now) else {
+            return self.acks.push(owed(false, String::new(), Vec::new()));
+        };
+        let taken = match grant.work {
+            Work::Range { from, to } => self.items(worker, lease, &grant.campaign, from..to, report),
+            Work::Job(id) => self.answer(worker, lease, id, report),
+        };
+        match taken {
+            Ok(items) => self.acks.push(owed(true, grant.campaign, items)),
+            Err(why) => self.fault(worker, why),
         }
-        self.acks.push((worker, v1::ReportAck { sequence, accepted }));
     }
 
-    fn items(&mut self, worker: WorkerId, lease: LeaseId, campaign: &str, items: Vec<v1::ItemResult>) {
-        let Some(run) = self.runs.get_mut(campaign) else { return };
-        for item in items {
-            let index = item.item;
-            if item.program.len() != 32
-                || item.engines.iter().any(|e| e.outcomes.len() != 32 || e.leaves.len() != 32)
-            {
-                self.bad_messages += 1;
-            } else if self.fleet.take_item(lease, index) {
-                run.reported(item, worker);
+    /// Takes the items of a report; returns those whose commit the acknowledgement waits for.
+    fn items(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        campaign: &str,
+        range: std::ops::Range<u64>,
+        report: v1::Report,
+    ) -> Result<Vec<u64>, &'static str> {
+        let done = report.done;
+        let items = intake::items(&range, report)?;
+        let named = items.iter().map(|i| i.item).collect();
+        if let Some(run) = self.runs.get_mut(campaign) {
+            for item in items {
+                if self.fleet.take_item(lease, item.item) {
+                    run.reported(item, worker);
+                }
             }
         }
+        match done && !self.fleet.done(lease) {
+            true => Err("a range lease is over when all its items are reported"),
+            false => Ok(named),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        id: JobId,
+        report: v1::Report,
+    ) -> Result<Vec<u64>, &'static str> {
+        if let Some(job) = self.jobs.get(&id) {
+            let answer = intake::answer(job.kind, &job.claim, report)?;
+            self.fleet.done(lease);
+            self.job_over(id, Some((worker, answer)));
+        } else {
+            self.fleet.forget(lease);
+        }
+        Ok(Vec::new())
     }
 
     /// Decides, commits, acknowledges, and gives out leases.
@@ -222,8 +284,13 @@ impl Core {
         for name in &names {
             self.finish(name)?;
         }
-        for (worker, ack) in std::mem::take(&mut self.acks) {
-            self.send(worker, Down::Ack(ack));
+        for owed in std::mem::take(&mut self.acks) {
+            let run = self.runs.get(&owed.campaign).filter(|r| r.open());
+            match run.is_none_or(|r| owed.items.iter().all(|i| r.progress.contains(*i))) {
+                true => self.send(owed.worker, Down::Ack(owed.ack)),
+                false if self.outboxes.contains_key(&owed.worker) => self.acks.push(owed),
+                false => {}
+            }
         }
         let now = self.now();
         for action in self.fleet.poll(now) {
@@ -237,7 +304,7 @@ impl Core {
             Action::Grant { worker, lease, epoch, grant } => {
                 failpoints::hit(failpoints::GRANT);
                 let Some(work) = self.describe(&grant) else {
-                    return self.fleet.done(lease);
+                    return self.fleet.forget(lease);
                 };
                 let plan = match grant.work {
                     Work::Job(id) => self.jobs.get(&id).and_then(|j| j.plan.clone()),
@@ -278,7 +345,7 @@ impl Core {
                 let job = self.jobs.get(&id)?;
                 let (claim, candidates) = (Some(job.claim.clone()), MINIMISE_CANDIDATES);
                 Some(match job.kind {
-                    JobKind::Verify => Sent::Verify(job.claim.clone()),
+                    JobKind::Verify | JobKind::Confirm => Sent::Verify(job.asked().clone()),
                     JobKind::Minimise => Sent::Minimise(v1::MinimiseJob { claim, candidates }),
                     JobKind::Replay => Sent::Replay(v1::ReplayJob { program: job.claim.program.clone() }),
                 })

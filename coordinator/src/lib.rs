@@ -5,6 +5,7 @@
 
 mod core;
 pub mod failpoints;
+mod intake;
 pub mod lease;
 mod local;
 pub mod report;
@@ -20,6 +21,10 @@ use std::net::SocketAddr;
 pub const LEASE_ITEMS: u64 = 64;
 /// Claims of one class that are reduced, per campaign; the others are counted.
 pub const CLASS_MAX: u64 = 4;
+/// Items with claims under way, per campaign; beyond it no new items are leased.
+pub const HELD_MAX: usize = 4096;
+/// Jobs of clients that wait.
+pub const CLIENT_JOBS_MAX: usize = 1024;
 /// Candidates of one minimisation.
 pub const MINIMISE_CANDIDATES: u64 = 20_000;
 

@@ -59,8 +59,18 @@ impl Local {
         let limit = moire_proto::MESSAGE_BYTES_MAX;
         let workers = v1::worker_service_server::WorkerServiceServer::new(Workers::new(control.clone()));
         let people = v1::control_service_server::ControlServiceServer::new(control.clone());
+        let (health, healthy) = tonic_health::server::health_reporter();
+        health.set_serving::<v1::worker_service_server::WorkerServiceServer<Workers>>().await;
+        health.set_serving::<v1::control_service_server::ControlServiceServer<Control>>().await;
+        let described = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(moire_proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .map_err(|e| Error::Status(tonic::Status::internal(e.to_string())))?;
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tonic::transport::Server::builder()
+            .add_service(healthy)
+            .add_service(described)
             .add_service(workers.max_decoding_message_size(limit))
             .add_service(people.max_decoding_message_size(limit))
             .serve_with_incoming_shutdown(tokio_stream::wrappers::TcpListenerStream::new(listener), async {

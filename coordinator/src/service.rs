@@ -6,10 +6,8 @@
 use crate::core::{Core, Event};
 use crate::lease::Kind;
 use crate::triage::{CLASS_PREFIX, Job, JobKind};
-use crate::{Error, v1};
-use moire_corpus::{
-    Campaign, CampaignLimits, CampaignState, Finding, FindingState, ModelRef, Verified, Write,
-};
+use crate::{CLIENT_JOBS_MAX, Error, intake, v1};
+use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, FindingState, ModelRef, Write};
 use std::pin::Pin;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -82,7 +80,7 @@ impl v1::worker_service_server::WorkerService for Workers {
         tokio::spawn(async move {
             while let Some(Ok(message)) = incoming.next().await {
                 // One at a time: a flood waits in the stream's own window.
-                if control.call(move |core| core.message(id, message)).await.is_err() {
+                if !control.call(move |core| core.message(id, message)).await.unwrap_or(false) {
                     return;
                 }
             }
@@ -122,7 +120,7 @@ impl Core {
             campaign.limits.programs = programs;
             campaign.state = CampaignState::Running;
             campaign.epoch += 1;
-            return self.admit_campaign(campaign, spec.needs);
+            return self.admit_campaign(campaign);
         }
         let model = |name: &String| ModelRef { name: name.clone(), ..ModelRef::default() };
         let campaign = Campaign {
@@ -132,23 +130,21 @@ impl Core {
             profile: spec.profile,
             models: spec.models.iter().map(model).collect(),
             oracles: spec.oracles,
+            needs: spec.needs,
+            canaries: spec.canaries,
             limits: CampaignLimits { programs, findings: None },
             priority: spec.priority,
             epoch: 1,
             created_ms: Self::unix_ms(),
             ..Campaign::default()
         };
-        self.admit_campaign(campaign, spec.needs)
+        self.admit_campaign(campaign)
     }
 
-    fn admit_campaign(
-        &mut self,
-        campaign: Campaign,
-        needs: Vec<String>,
-    ) -> Result<v1::CampaignStatus, Error> {
+    fn admit_campaign(&mut self, campaign: Campaign) -> Result<v1::CampaignStatus, Error> {
         let name = campaign.name.clone();
         self.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
-        self.adopt(campaign, needs.into_iter().collect())?;
+        self.adopt(campaign)?;
         Ok(self.status(&name)?)
     }
 
@@ -173,8 +169,8 @@ impl Core {
             models: campaign.models.iter().map(|m| m.name.clone()).collect(),
             programs: campaign.limits.programs.unwrap_or(0),
             priority: campaign.priority,
-            canaries: true,
-            needs: run.needs.iter().cloned().collect(),
+            canaries: campaign.canaries,
+            needs: campaign.needs.clone(),
             fingerprint: campaign.generator.clone(),
         };
         let ended = !run.open();
@@ -251,7 +247,7 @@ impl Core {
     fn submit(
         &mut self,
         request: v1::SubmitJobRequest,
-        reply: oneshot::Sender<Option<crate::triage::Answer>>,
+        reply: oneshot::Sender<Option<intake::Answer>>,
     ) -> Result<(), Status> {
         use v1::submit_job_request::Job as Asked;
         let (kind, turn, claim) = match request.job {
@@ -262,9 +258,21 @@ impl Core {
             }
             None => return Err(Status::invalid_argument("a job is verify, minimise or replay")),
         };
+        let mut claim = claim;
+        if kind != JobKind::Replay {
+            intake::claim(&claim).map_err(Status::invalid_argument)?;
+        }
+        if !intake::fit(&mut claim) {
+            return Err(Status::invalid_argument("the program is too large"));
+        }
+        if self.fleet.queued() >= CLIENT_JOBS_MAX {
+            return Err(Status::resource_exhausted("too many jobs wait; try again later"));
+        }
         let id = self.fleet.job("", turn, None);
-        let (plan, verified) = (Some(request.plan.unwrap_or_default()), Verified::Unverified);
-        self.jobs.insert(id, Job { kind, claim, origin: None, plan, verified, reply: Some(reply) });
+        let mut job = Job::new(kind, claim);
+        job.plan = Some(request.plan.unwrap_or_default());
+        job.reply = Some(reply);
+        self.jobs.insert(id, job);
         Ok(())
     }
 }
@@ -362,11 +370,12 @@ impl v1::control_service_server::ControlService for Control {
         let r = r.into_inner();
         self.call(move |core| core.submit(r, reply)).await??;
         let answer = answer.await.ok().flatten();
-        let (verify, minimise, replay) =
-            answer.ok_or_else(|| Status::aborted("the job was lost too often"))?;
-        let result =
-            verify.map(Found::Verify).or(minimise.map(Found::Minimise)).or(replay.map(Found::Replay));
-        Ok(Response::new(v1::SubmitJobResponse { result }))
+        let result = match answer.ok_or_else(|| Status::aborted("the job was lost too often"))? {
+            intake::Answer::Verified(result) => Found::Verify(result),
+            intake::Answer::Minimised(result) => Found::Minimise(result),
+            intake::Answer::Replayed(item) => Found::Replay(item),
+        };
+        Ok(Response::new(v1::SubmitJobResponse { result: Some(result) }))
     }
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::Status>, Status> {
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

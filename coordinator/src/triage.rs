@@ -2,13 +2,16 @@
 //!
 //! Contract: claims are admitted in item order, once all earlier items are reported, and at most [`CLASS_MAX`] of
 //! one class (oracle, direction, models, axioms) per campaign; the others are counted. An admitted claim is run
-//! again by another worker, reduced, brought to canonical form, and merged with the finding of the same key. An
-//! item with claims is committed together with its findings, in item order, so an interrupted one runs again.
+//! again by another worker, reduced, run again as reduced, brought to canonical form, and merged with the finding of the
+//! same key. A claim that nobody could run again is no finding; a reduction that does not show the same rule broken is
+//! made again by another worker. An item with claims is committed together with its findings, in item order, so an
+//! interrupted one runs again.
 //! Source: design sections 4, 7 and 9.
 
 use crate::core::Core;
+use crate::intake::{self, Answer};
 use crate::lease::{CampaignSpec, JobId, Kind, WorkerId};
-use crate::{CLASS_MAX, LEASE_ITEMS, failpoints};
+use crate::{CLASS_MAX, HELD_MAX, LEASE_ITEMS, failpoints};
 use moire_corpus::{
     Campaign, CampaignState, Counters, EngineResult, Finding, FindingState, Hash, ItemDone, ModelRef,
     Progress, Provenance, Verified, Write, item_digest,
@@ -20,26 +23,60 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// Counter of a class of claims, kept with the campaign's other counts.
 pub(crate) const CLASS_PREFIX: &str = "claims/";
 
+/// Reductions of one claim that may turn out wrong; then it is kept as it was.
+const REDUCTIONS_MAX: u32 = 3;
+/// Stretches of completed items a campaign's record may list; beyond it items wait for those before them.
+const STRETCHES_MAX: usize = 1200;
+/// Reasons, and classes, a campaign's record may list; beyond it they are counted together.
+const REASONS_MAX: usize = 200;
+/// What reasons beyond the limit are counted as.
+const OTHER_REASONS: &str = "other reasons";
+
 /// What a job with text does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobKind {
     Verify,
     Minimise,
+    /// Verify what a minimisation answered.
+    Confirm,
     Replay,
 }
-
-/// An answer of a job: one of the three.
-pub(crate) type Answer = (Option<v1::VerifyResult>, Option<v1::MinimiseResult>, Option<v1::ItemResult>);
 
 /// A job with text.
 pub(crate) struct Job {
     pub(crate) kind: JobKind,
     pub(crate) claim: v1::Claim,
+    /// Who claims it.
+    claimant: Option<WorkerId>,
+    /// The claim on the reduced program, and who reduced it.
+    reduced: Option<(v1::Claim, WorkerId)>,
+    /// Reductions that turned out wrong.
+    wrong: u32,
     /// Campaign and item, unless a client submitted it.
     pub(crate) origin: Option<(String, u64)>,
     pub(crate) plan: Option<v1::Plan>,
-    pub(crate) verified: Verified,
+    verified: Verified,
     pub(crate) reply: Option<tokio::sync::oneshot::Sender<Option<Answer>>>,
+}
+
+impl Job {
+    pub(crate) fn new(kind: JobKind, claim: v1::Claim) -> Self {
+        Self {
+            kind,
+            claim,
+            claimant: None,
+            reduced: None,
+            wrong: 0,
+            origin: None,
+            plan: None,
+            verified: Verified::Unverified,
+            reply: None,
+        }
+    }
+    /// The claim a verifying worker is asked about.
+    pub(crate) fn asked(&self) -> &v1::Claim {
+        self.reduced.as_ref().filter(|_| self.kind == JobKind::Confirm).map_or(&self.claim, |r| &r.0)
+    }
 }
 
 /// An item with claims.
@@ -55,24 +92,40 @@ struct Held {
 /// A campaign at work.
 pub(crate) struct Run {
     pub(crate) campaign: Campaign,
-    pub(crate) needs: BTreeSet<String>,
     pub(crate) progress: Progress,
     /// All items below are reported.
     frontier: u64,
+    /// One past the last item reported.
+    reach: u64,
     reported: BTreeSet<u64>,
     /// Items without claims, to be committed.
-    plain: Vec<ItemDone>,
+    plain: BTreeMap<u64, ItemDone>,
     held: BTreeMap<u64, Held>,
     classes: BTreeMap<String, u64>,
+    /// Names the campaign's record lists.
+    reasons: BTreeSet<String>,
     pub(crate) digest: Option<Hash>,
 }
 
 impl Run {
-    pub(crate) fn new(campaign: Campaign, progress: Progress, needs: BTreeSet<String>) -> Self {
+    pub(crate) fn new(campaign: Campaign, progress: Progress) -> Self {
         let classes = progress.counters.abstentions.iter().filter(|(k, _)| k.starts_with(CLASS_PREFIX));
         let classes = classes.map(|(k, v)| (k.clone(), *v)).collect();
-        let (reported, plain, held) = (BTreeSet::new(), Vec::new(), BTreeMap::new());
-        Self { campaign, needs, progress, frontier: 0, reported, plain, held, classes, digest: None }
+        let counters = &progress.counters;
+        let reasons = counters.abstentions.keys().filter(|k| !k.starts_with(CLASS_PREFIX));
+        let reasons = reasons.chain(counters.canaries.keys()).cloned().collect();
+        Self {
+            campaign,
+            progress,
+            frontier: 0,
+            reach: 0,
+            reported: BTreeSet::new(),
+            plain: BTreeMap::new(),
+            held: BTreeMap::new(),
+            classes,
+            reasons,
+            digest: None,
+        }
     }
     pub(crate) fn open(&self) -> bool {
         matches!(self.campaign.state, CampaignState::Running | CampaignState::Paused)
@@ -84,7 +137,7 @@ impl Run {
         CampaignSpec {
             epoch: self.campaign.epoch,
             weight: self.campaign.priority,
-            needs: self.needs.clone(),
+            needs: self.campaign.needs.iter().cloned().collect(),
             fingerprint: self.campaign.generator.clone(),
             missing: self.progress.missing(self.end()),
             batch: LEASE_ITEMS,
@@ -95,8 +148,17 @@ impl Run {
             campaign: self.campaign.name.clone(),
             oracles: self.campaign.oracles.clone(),
             models: self.campaign.models.iter().map(|m| m.name.clone()).collect(),
-            canaries: true,
+            canaries: self.campaign.canaries,
         }
+    }
+    /// `name`, or what it is counted as when the record lists enough names.
+    fn listed(&mut self, name: String) -> String {
+        if self.reasons.contains(&name) {
+            return name;
+        }
+        let name = if self.reasons.len() < REASONS_MAX { name } else { OTHER_REASONS.to_owned() };
+        self.reasons.insert(name.clone());
+        name
     }
     /// Takes an item's result; it has been checked for shape.
     pub(crate) fn reported(&mut self, result: v1::ItemResult, worker: WorkerId) {
@@ -104,6 +166,13 @@ impl Run {
         if self.progress.contains(item) || !self.reported.insert(item) {
             return;
         }
+        self.reach = self.reach.max(item + 1);
+        let mut abstentions = BTreeMap::new();
+        for (reason, n) in result.abstentions {
+            *abstentions.entry(self.listed(reason)).or_insert(0_u64) += n;
+        }
+        let caught: Vec<_> = result.canaries.iter().filter(|c| c.caught).map(|c| c.name.clone()).collect();
+        let caught: BTreeSet<_> = caught.into_iter().map(|name| self.listed(name)).collect();
         let hash = |bytes: &[u8]| bytes.try_into().map(Hash).unwrap_or_default();
         let row = |e: &v1::EngineResult| EngineResult {
             engine: e.engine.clone(),
@@ -118,13 +187,13 @@ impl Run {
             discrepancies: result.claims.len() as u64,
             canaries_planted: result.canaries.len() as u64,
             canaries_caught: result.canaries.iter().filter(|c| c.caught).count() as u64,
-            canaries: result.canaries.iter().filter(|c| c.caught).map(|c| (c.name.clone(), 1)).collect(),
-            abstentions: result.abstentions,
+            canaries: caught.into_iter().map(|name| (name, 1)).collect(),
+            abstentions,
         };
         let digest = item_digest(item, &hash(&result.program), &rows);
         let done = ItemDone { item, epoch: self.campaign.epoch, digest, counters };
         if result.claims.is_empty() {
-            self.plain.push(done);
+            self.plain.insert(item, done);
         } else {
             let (claims, findings) = (result.claims, Vec::new());
             self.held.insert(item, Held { done, claims, worker, open: None, findings });
@@ -136,7 +205,8 @@ impl Run {
             let mut counters = Counters { programs: 1, ..Counters::default() };
             counters.abstentions.insert("quarantined".to_owned(), 1);
             let digest = item_digest(item, &Hash::default(), &[]);
-            self.plain.push(ItemDone { item, epoch: self.campaign.epoch, digest, counters });
+            self.reach = self.reach.max(item + 1);
+            self.plain.insert(item, ItemDone { item, epoch: self.campaign.epoch, digest, counters });
         }
     }
     /// Claims of the next held items that may now be admitted.
@@ -148,7 +218,10 @@ impl Run {
         for (item, held) in self.held.range_mut(..=self.frontier).filter(|(_, h)| h.open.is_none()) {
             let mut open = 0;
             for claim in std::mem::take(&mut held.claims) {
-                let class = class(&claim);
+                let mut class = class(&claim);
+                if !self.classes.contains_key(&class) && self.classes.len() >= REASONS_MAX {
+                    class = format!("{CLASS_PREFIX}other");
+                }
                 let count = self.classes.entry(class.clone()).or_default();
                 *count += 1;
                 *held.done.counters.abstentions.entry(class).or_default() += 1;
@@ -163,13 +236,28 @@ impl Run {
     }
     /// Items that can be committed, with their findings.
     fn ready(&mut self) -> (Vec<ItemDone>, VecDeque<(u64, Finding)>) {
-        let (mut items, mut findings) = (std::mem::take(&mut self.plain), VecDeque::new());
+        let (mut items, mut findings) = (self.ready_plain(), VecDeque::new());
         while let Some(first) = self.held.first_entry().filter(|h| h.get().open == Some(0)) {
             let (item, held) = first.remove_entry();
             findings.extend(held.findings.into_iter().map(|f| (item, f)));
             items.push(held.done);
         }
         (items, findings)
+    }
+    /// Items without claims that can be committed without breaking the record into too many stretches.
+    fn ready_plain(&mut self) -> Vec<ItemDone> {
+        let (mut stretches, mut next) = (self.progress.completed.len(), self.progress.next());
+        let mut ready = Vec::new();
+        for (item, done) in std::mem::take(&mut self.plain) {
+            stretches += usize::from(item != next);
+            if item == next || stretches <= STRETCHES_MAX {
+                ready.push(done);
+                next = item + 1;
+            } else {
+                self.plain.insert(item, done);
+            }
+        }
+        ready
     }
     fn idle(&self) -> bool {
         self.held.is_empty() && self.plain.is_empty() && self.progress.done() >= self.end()
@@ -234,10 +322,10 @@ impl Core {
             failpoints::hit(failpoints::VERIFY);
             let id = self.fleet.job(name, Kind::Verify, Some(worker));
             let origin = Some((name.to_owned(), item));
-            let verified = Verified::Unverified;
-            self.jobs
-                .insert(id, Job { kind: JobKind::Verify, claim, origin, plan: None, verified, reply: None });
+            let new = Job::new(JobKind::Verify, claim);
+            self.jobs.insert(id, Job { claimant: Some(worker), origin, ..new });
         }
+        self.fleet.limit(name, if run.held.len() < HELD_MAX { u64::MAX } else { run.reach });
         let (items, findings) = run.ready();
         for (item, found) in findings {
             let id = found.id;
@@ -273,50 +361,78 @@ impl Core {
         Ok(())
     }
 
-    /// Goes on after a job's answer; `None`: it was given up.
-    pub(crate) fn job_over(&mut self, id: JobId, answer: Option<Answer>) {
-        let Some(job) = self.jobs.remove(&id) else { return };
-        if let Some(reply) = job.reply {
+    /// Goes on after a job's answer and its worker; `None`: it was given up.
+    pub(crate) fn job_over(&mut self, id: JobId, answer: Option<(WorkerId, Answer)>) {
+        use v1::verify_result::Answer as Said;
+        let Some(mut job) = self.jobs.remove(&id) else { return };
+        if let Some(reply) = job.reply.take() {
             // The client may have gone.
-            let _ = reply.send(answer);
+            let _ = reply.send(answer.map(|a| a.1));
             return;
         }
-        let Some((name, item)) = job.origin.clone() else { return };
-        let other = self.fleet.workers() > 1;
         match (job.kind, answer) {
-            (JobKind::Verify, Some((Some(result), ..))) => {
-                if result.answer() == v1::verify_result::Answer::Confirmed {
-                    self.minimise(job, if other { Verified::Other } else { Verified::Itself });
-                } else {
-                    self.refuse(&name, item);
+            (JobKind::Verify, Some((by, Answer::Verified(result)))) => match result.answer() {
+                Said::Confirmed => {
+                    let other = job.claimant != Some(by);
+                    job.verified = if other { Verified::Other } else { Verified::Itself };
+                    self.again(job, JobKind::Minimise, None);
+                }
+                Said::Abstained => self.again(job, JobKind::Minimise, None),
+                Said::Refuted | Said::Unspecified => self.refuse(&job, "refuted"),
+            },
+            (JobKind::Minimise, Some((by, Answer::Minimised(result)))) => {
+                let same = result.claim.as_ref().is_none_or(|c| c.program == job.claim.program);
+                job.reduced = result.claim.map(|claim| (claim, by));
+                match same {
+                    true => self.found(&job),
+                    false => self.again(job, JobKind::Confirm, Some(by)),
                 }
             }
-            (JobKind::Verify, _) => self.minimise(job, Verified::Unverified),
-            (_, answer) => {
-                let reduced =
-                    answer.and_then(|a| a.1).and_then(|m| m.claim).unwrap_or_else(|| job.claim.clone());
-                failpoints::hit(failpoints::MINIMISED);
-                let now = Self::unix_ms();
-                let Some(run) = self.runs.get_mut(&name) else { return };
-                let found = finding(&run.campaign, item, &job.claim, &reduced, job.verified, now);
-                if let Some(held) = run.held.get_mut(&item) {
-                    held.open = held.open.map(|n| n.saturating_sub(1));
-                    held.findings.push(found);
+            (JobKind::Confirm, Some((_, Answer::Verified(result)))) if result.answer() == Said::Refuted => {
+                let by = job.reduced.take().map(|r| r.1);
+                job.wrong += 1;
+                match job.wrong < REDUCTIONS_MAX {
+                    true => self.again(job, JobKind::Minimise, by),
+                    false => self.found(&job),
                 }
             }
+            (JobKind::Confirm, Some(_)) => self.found(&job),
+            (JobKind::Minimise | JobKind::Confirm, _) => {
+                job.reduced = None;
+                self.found(&job);
+            }
+            (JobKind::Verify | JobKind::Replay, _) => self.refuse(&job, "verification lost"),
         }
     }
 
-    fn minimise(&mut self, job: Job, verified: Verified) {
+    /// Queues the next step of a claim.
+    fn again(&mut self, job: Job, kind: JobKind, avoid: Option<WorkerId>) {
         let campaign = job.origin.as_ref().map_or("", |o| o.0.as_str());
-        let id = self.fleet.job(campaign, Kind::Minimise, None);
-        self.jobs.insert(id, Job { kind: JobKind::Minimise, verified, ..job });
+        let turn = if kind == JobKind::Minimise { Kind::Minimise } else { Kind::Verify };
+        let id = self.fleet.job(campaign, turn, avoid);
+        self.jobs.insert(id, Job { kind, ..job });
     }
 
-    fn refuse(&mut self, name: &str, item: u64) {
-        if let Some(held) = self.runs.get_mut(name).and_then(|r| r.held.get_mut(&item)) {
+    /// The claim is a finding; it waits for its item.
+    fn found(&mut self, job: &Job) {
+        failpoints::hit(failpoints::MINIMISED);
+        let Some((name, item)) = &job.origin else { return };
+        let Some(run) = self.runs.get_mut(name) else { return };
+        let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.0);
+        let mut found = finding(&run.campaign, *item, &job.claim, reduced, job.verified, Self::unix_ms());
+        intake::fit_finding(&mut found);
+        if let Some(held) = run.held.get_mut(item) {
             held.open = held.open.map(|n| n.saturating_sub(1));
-            *held.done.counters.abstentions.entry("refuted".to_owned()).or_default() += 1;
+            held.findings.push(found);
+        }
+    }
+
+    /// The claim is no finding; `why` is counted.
+    fn refuse(&mut self, job: &Job, why: &str) {
+        let Some((name, item)) = &job.origin else { return };
+        if let Some(held) = self.runs.get_mut(name).and_then(|r| r.held.get_mut(item)) {
+            held.open = held.open.map(|n| n.saturating_sub(1));
+            *held.done.counters.abstentions.entry(why.to_owned()).or_default() += 1;
         }
     }
 }

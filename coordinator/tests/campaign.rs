@@ -3,92 +3,33 @@
 
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
 
+mod fake;
+
+use fake::{Fake, quiet, spec, worker};
 use moire_coordinator::{Local, lease::Config, v1};
-use moire_worker::job::*;
+use moire_corpus::Verified;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Answers from the index alone: every 50th item breaks one of three rules.
-#[derive(Default)]
-struct Fake {
-    pause: Duration,
-    ran: AtomicU64,
-}
-
-impl Engine for Fake {
-    fn capabilities(&self) -> Vec<String> {
-        Vec::new()
-    }
-    fn fingerprint(&self) -> String {
-        "fake-1".to_owned()
-    }
-    fn run(&self, item: &Item, _: &Cancel) -> ItemReport {
-        std::thread::sleep(self.pause);
-        self.ran.fetch_add(1, Ordering::Relaxed);
-        let mut hash = [0; 32];
-        hash[..8].copy_from_slice(&item.index.to_le_bytes());
-        let row = EngineReport {
-            engine: "fake".to_owned(),
-            outcomes: hash,
-            executions: 2,
-            ..EngineReport::default()
-        };
-        let rule = format!("rule-{}", item.index / 50 % 3);
-        let program = format!("program of {}", item.index / 50 % 7);
-        let claim =
-            Claim { oracle: "fake".to_owned(), axioms: vec![vec![rule]], program, ..Claim::default() };
-        let claims = if item.index.is_multiple_of(50) { vec![claim] } else { Vec::new() };
-        ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }
-    }
-    fn verify(&self, claim: &Claim, _: &Cancel) -> Verification {
-        match claim.program.ends_with('5') {
-            true => Verification::Refuted("not here".to_owned()),
-            false => Verification::Confirmed,
-        }
-    }
-    fn minimise(&self, claim: &Claim, _: Budget, _: &Cancel, _: &mut dyn FnMut(&Claim)) -> Reduced {
-        let program = claim.program.replace("program of ", "p");
-        Reduced { claim: Claim { program, ..claim.clone() }, tried: 1, normal: true }
-    }
-}
-
-fn spec(programs: u64) -> v1::CampaignSpec {
-    v1::CampaignSpec { name: "c".to_owned(), seed: 1, programs, ..v1::CampaignSpec::default() }
-}
-
 async fn start(dir: &Path) -> Local {
-    Local::start(dir, "127.0.0.1:0".parse().unwrap(), Config::default()).await.unwrap()
-}
-
-fn worker(local: &Local, engine: Arc<Fake>) -> tokio::task::JoinHandle<()> {
-    let (addr, options) = (local.addr(), moire_worker::Options { name: "w".to_owned(), threads: 2 });
-    tokio::spawn(async move { _ = moire_worker::work(addr, engine, options).await })
-}
-
-async fn quiet(workers: usize, programs: u64) -> v1::CampaignStatus {
-    let dir = tempfile::tempdir().unwrap();
-    let local = start(dir.path()).await;
-    let tasks: Vec<_> = (0..workers).map(|_| worker(&local, Arc::default())).collect();
-    let limit = tokio::time::sleep(Duration::from_secs(60));
-    let end = local.run(spec(programs), limit, |_| {}).await.unwrap();
-    local.stop().await.unwrap();
-    tasks.into_iter().for_each(|t| t.abort());
-    end
+    fake::start(dir, Config::default()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn digest_does_not_depend_on_the_number_of_workers() {
-    let one = quiet(1, 1500).await;
+    let (one, findings) = quiet(1, 1500).await;
     assert_eq!((one.phase(), one.programs, one.discrepancies), (v1::CampaignPhase::Done, 1500, 30));
     assert!(one.findings >= 6 && one.refuted >= 1, "{one:?}");
-    assert_eq!(quiet(3, 1500).await.digest, one.digest);
+    assert!(findings.iter().all(|f| f.verified == Verified::Itself), "there was one worker");
+    let (three, findings) = quiet(3, 1500).await;
+    assert_eq!(three.digest, one.digest);
+    assert!(findings.iter().all(|f| f.verified == Verified::Other), "{findings:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn digest_survives_lost_workers_and_a_restart() {
-    let expected = quiet(2, 1000).await;
+    let (expected, _) = quiet(2, 1000).await;
     let dir = tempfile::tempdir().unwrap();
     let slow = || Arc::new(Fake { pause: Duration::from_millis(1), ..Fake::default() });
     for _ in 0..2 {
@@ -131,4 +72,50 @@ async fn strangers_are_refused_with_a_reason() {
     let bad = local.create(v1::CampaignSpec { name: "a b".to_owned(), ..spec(1) }).await.unwrap_err();
     assert!(bad.to_string().contains("name"), "{bad}");
     local.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_campaign_keeps_what_it_needs_over_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let needs = vec!["sm_100a".to_owned(), "tileiras".to_owned()];
+    let asked = v1::CampaignSpec { needs: needs.clone(), canaries: true, ..spec(10) };
+    local.create(asked).await.unwrap();
+    local.create(v1::CampaignSpec { name: "plain".to_owned(), ..spec(10) }).await.unwrap();
+    local.stop().await.unwrap();
+    let local = start(dir.path()).await;
+    let kept = local.status("c").await.unwrap().spec.unwrap();
+    assert_eq!((kept.needs, kept.canaries), (needs, true));
+    let kept = local.status("plain").await.unwrap().spec.unwrap();
+    assert_eq!((kept.needs, kept.canaries), (Vec::new(), false));
+    let task = worker(&local, Arc::default());
+    let end = local
+        .run(
+            v1::CampaignSpec { name: "plain".to_owned(), ..spec(10) },
+            tokio::time::sleep(Duration::from_secs(60)),
+            |_| {},
+        )
+        .await
+        .unwrap();
+    assert_eq!(end.phase(), v1::CampaignPhase::Done);
+    assert_eq!(local.status("c").await.unwrap().programs, 0, "no worker has what it needs");
+    local.stop().await.unwrap();
+    task.abort();
+}
+
+#[tokio::test]
+async fn findings_are_announced_once_when_they_are_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    local.announce(move |f| sender.send(f.id).unwrap()).await.unwrap();
+    let task = worker(&local, Arc::default());
+    local.run(spec(1500), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let mut stored: Vec<_> = local.findings().await.unwrap().iter().map(|f| f.id).collect();
+    local.stop().await.unwrap();
+    task.abort();
+    let mut announced: Vec<_> = receiver.iter().collect();
+    announced.sort();
+    stored.sort();
+    assert_eq!(announced, stored);
 }

@@ -157,6 +157,14 @@ fn urgent_jobs_first_and_verification_elsewhere() {
     let again = fleet.job("c", Kind::Verify, Some(a));
     fleet.credit(a, 1, 0);
     assert_eq!(works(fleet.poll(0)), [(a, Work::Job(again))], "the only worker verifies itself");
+    let c = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+    fleet.run_campaign("c", false);
+    let waits = fleet.job("", Kind::Verify, Some(a));
+    fleet.credit(a, 1, 0);
+    assert_eq!(works(fleet.poll(0)), [], "another may come for it");
+    fleet.heartbeat(a, &[], 10_001);
+    fleet.heartbeat(c, &[], 10_001);
+    assert_eq!(works(fleet.poll(10_001)), [(a, Work::Job(waits))], "but does not");
 }
 
 #[test]

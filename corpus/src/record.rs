@@ -229,6 +229,15 @@ pub struct CampaignLimits {
     pub findings: Option<u64>,
 }
 
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_yes(flag: &bool) -> bool {
+    *flag
+}
+
 /// A named, seeded stream of programs. Its completed items and counters are in [`crate::Progress`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -245,6 +254,12 @@ pub struct Campaign {
     pub models: Vec<ModelRef>,
     /// Oracles run.
     pub oracles: Vec<String>,
+    /// Capabilities a worker needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// Whether canaries run; they do where the record does not say.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub canaries: bool,
     /// Limits.
     pub limits: CampaignLimits,
     /// Share among campaigns.

@@ -33,6 +33,8 @@ fn campaign() -> Campaign {
         profile: "default".into(),
         models: vec![model()],
         oracles: vec!["self".into(), "model-pair".into()],
+        needs: Vec::new(),
+        canaries: true,
         limits: CampaignLimits { programs: Some(1000), findings: None },
         priority: 3,
         state: CampaignState::Paused,
@@ -152,6 +154,16 @@ fn version_1_is_read() {
     let expected = Recovery { commits: 4, rebuilt: true, ..Recovery::default() };
     assert_eq!(recovery, expected);
     check(&store);
+}
+
+/// Fields that came later are written where they say something else than their absence.
+#[test]
+fn later_fields_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let later = Campaign { needs: vec!["sm_100a".into()], canaries: false, ..campaign() };
+    let mut store = Store::open(dir.path(), options()).unwrap().0;
+    store.commit(vec![Write::Campaign(Box::new(later.clone()))]).unwrap();
+    assert_eq!(store.campaigns().unwrap(), [later]);
 }
 
 #[test]

@@ -8,6 +8,9 @@ pub const PROTOCOL: u32 = 1;
 /// Largest message decoded, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// The contract in the form that server reflection hands out: an encoded `FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!("gen/moire.v1.bin");
+
 /// Messages, clients and servers of package `moire.v1`.
 #[allow(missing_docs, clippy::all, clippy::pedantic, clippy::allow_attributes_without_reason, unreachable_pub, reason = "generated")]
 #[rustfmt::skip]

@@ -1,7 +1,8 @@
 //! Who works on what: a pure state machine for leases, without I/O and without a clock (time is passed in).
 //!
 //! Contract: an item is in at most one live lease; a result is taken once, and only from the live lease with the
-//! right epoch; whatever a worker does, every item is in the end either taken or quarantined; turns go by kind
+//! right epoch; a worker never holds more leases than the cap on its credit; whatever a worker does, every item is in
+//! the end either taken or quarantined; turns go by kind
 //! (minimise, verify, replay, then generated items), then by fair share of the campaign. Three clocks per lease:
 //! liveness of the worker, progress of the lease, acknowledgement of a kill. Source: design section 9.
 
@@ -52,13 +53,20 @@ impl Scheduler {
     pub fn campaign(&mut self, name: &str, spec: CampaignSpec) {
         let pending = spec.missing.iter().filter(|r| r.0 < r.1).copied().collect();
         let served = self.campaigns.values().filter(|c| c.running).map(|c| c.served).min().unwrap_or(0);
-        let new = Campaign { spec, pending, served, running: true, attempts: BTreeMap::new() };
+        let (limit, attempts) = (u64::MAX, BTreeMap::new());
+        let new = Campaign { spec, pending, served, running: true, limit, attempts };
         self.campaigns.insert(name.to_owned(), new);
     }
     /// Starts or stops giving out leases of a campaign.
     pub fn run_campaign(&mut self, name: &str, running: bool) {
         if let Some(campaign) = self.campaigns.get_mut(name) {
             campaign.running = running;
+        }
+    }
+    /// Holds back a campaign's items from `limit` on, until it is told otherwise.
+    pub fn limit(&mut self, name: &str, limit: u64) {
+        if let Some(campaign) = self.campaigns.get_mut(name) {
+            campaign.limit = limit;
         }
     }
     /// Binds a campaign to workers of this fingerprint.
@@ -76,10 +84,10 @@ impl Scheduler {
             self.leases.iter().filter(|(_, l)| l.campaign == name).map(|(id, _)| *id).collect();
         doomed.into_iter().for_each(|id| self.kill(id, now, "the campaign has ended"));
     }
-    /// Adds a job that carries text. `avoid`: not this worker, as long as there is another.
+    /// Adds a job that carries text. `avoid`: not this worker, as long as another may come for it in time.
     pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
         let id = self.fresh();
-        self.jobs.insert(id, Job { campaign: campaign.to_owned(), kind, avoid, attempts: 0 });
+        self.jobs.insert(id, Job { campaign: campaign.to_owned(), kind, avoid, since: None, attempts: 0 });
         self.queue.insert((kind, id));
         id
     }
@@ -103,12 +111,13 @@ impl Scheduler {
             .insert(id, Worker { capabilities, fingerprint, credit: 0, heard: now, leases, draining: false });
         Ok(id)
     }
-    /// The worker can take more leases; beyond the cap credit is ignored.
+    /// The worker can take more leases; what would take it over the cap, held leases included, is ignored.
     pub fn credit(&mut self, worker: WorkerId, leases: u32, now: u64) {
         let cap = self.config.credit_max;
         if let Some(w) = self.workers.get_mut(&worker) {
             w.heard = now;
-            w.credit = w.credit.saturating_add(leases).min(cap);
+            let held = u32::try_from(w.leases.len()).unwrap_or(u32::MAX);
+            w.credit = w.credit.saturating_add(leases).min(cap.saturating_sub(held));
         }
     }
     /// The worker lives, and its leases are this far.
@@ -131,7 +140,17 @@ impl Scheduler {
     /// The worker is gone. Only a sudden end is held against what it was working on.
     pub fn disconnect(&mut self, worker: WorkerId) {
         let Some(w) = self.workers.remove(&worker) else { return };
-        w.leases.into_iter().for_each(|id| self.lose(id, !w.draining));
+        let blame = if w.draining { 0 } else { LOSS };
+        w.leases.into_iter().for_each(|id| self.lose(id, blame));
+    }
+    /// The worker broke the protocol: it is sent away, and others get its leases.
+    pub fn expel(&mut self, worker: WorkerId) {
+        let Some(w) = self.workers.remove(&worker) else { return };
+        w.leases.into_iter().for_each(|id| self.lose(id, FAULT));
+    }
+    /// Whether the worker is connected.
+    pub fn knows(&self, worker: WorkerId) -> bool {
+        self.workers.contains_key(&worker)
     }
 
     /// Whether a result may be taken: the lease is live, the worker's, and of this epoch.
@@ -159,16 +178,21 @@ impl Scheduler {
         }
         taken
     }
-    /// The lease is over. Items not taken are leased again and their loss is held against the first.
-    pub fn done(&mut self, lease: LeaseId) {
-        let Some(l) = self.leases.get(&lease) else { return };
+    /// The lease is over. False: it is not, because items of it are not taken yet.
+    pub fn done(&mut self, lease: LeaseId) -> bool {
+        let Some(l) = self.leases.get(&lease) else { return false };
         match l.work {
-            Work::Range { from, to } if l.taken.len() as u64 == to - from => self.release(lease),
-            Work::Range { .. } => self.lose(lease, true),
-            Work::Job(id) => {
-                self.jobs.remove(&id);
-                self.release(lease);
-            }
+            Work::Range { from, to } if l.taken.len() as u64 != to - from => return false,
+            Work::Range { .. } => {}
+            Work::Job(id) => _ = self.jobs.remove(&id),
+        }
+        self.release(lease);
+        true
+    }
+    /// The lease has no work behind it any more.
+    pub fn forget(&mut self, lease: LeaseId) {
+        if !self.done(lease) {
+            self.lose(lease, 0);
         }
     }
     /// A cancelled lease has stopped.
@@ -177,13 +201,14 @@ impl Scheduler {
             w.heard = now;
         }
         if self.leases.get(&lease).is_some_and(|l| l.worker == worker && l.killed.is_some()) {
-            self.lose(lease, true);
+            self.lose(lease, LOSS);
         }
     }
 
     /// Runs the clocks, gives out leases, and returns what is to be done, in order.
     pub fn poll(&mut self, now: u64) -> Vec<Action> {
         self.expire(now);
+        self.jobs.values_mut().filter(|j| j.since.is_none()).for_each(|j| j.since = Some(now));
         let ready = self.workers.iter().filter(|(_, w)| w.credit > 0 && !w.draining).map(|(id, _)| *id);
         for id in ready.collect::<Vec<_>>() {
             while self.grant(id, now) {}
@@ -225,7 +250,7 @@ impl Scheduler {
     /// Gives `worker` one lease, if it may have one.
     fn grant(&mut self, worker: WorkerId, now: u64) -> bool {
         let Some(w) = self.workers.get(&worker).filter(|w| w.credit > 0) else { return false };
-        let picked = self.pick_job(worker, w).or_else(|| self.pick_range(w));
+        let picked = self.pick_job(worker, w, now).or_else(|| self.pick_range(w));
         let Some((campaign, work)) = picked else { return false };
         let epoch = self.campaigns.get(&campaign).map_or(0, |c| c.spec.epoch);
         match work {
@@ -246,13 +271,15 @@ impl Scheduler {
         true
     }
 
-    fn pick_job(&self, worker: WorkerId, w: &Worker) -> Option<(String, Work)> {
+    fn pick_job(&self, worker: WorkerId, w: &Worker, now: u64) -> Option<(String, Work)> {
         let fits = |(_, id): &&(Kind, JobId)| {
             let job = &self.jobs[id];
             let campaign = self.campaigns.get(&job.campaign);
             let able = |w: &Worker| campaign.is_none_or(|c| c.suits(w));
             let other = || self.workers.iter().any(|(id, o)| *id != worker && !o.draining && able(o));
-            campaign.is_none_or(|c| c.running) && able(w) && (job.avoid != Some(worker) || !other())
+            let late = || job.since.is_some_and(|at| now.saturating_sub(at) > self.config.avoid_ms);
+            let free = job.avoid != Some(worker) || !other() || late();
+            campaign.is_none_or(|c| c.running) && able(w) && free
         };
         // Within a kind: the campaign served least, then the oldest.
         let share = |id: &JobId| self.campaigns.get(&self.jobs[id].campaign).map_or(0, |c| c.served);
@@ -261,9 +288,9 @@ impl Scheduler {
     }
 
     fn pick_range(&self, w: &Worker) -> Option<(String, Work)> {
-        let open = self.campaigns.iter().filter(|(_, c)| c.running && !c.pending.is_empty() && c.suits(w));
+        let open = self.campaigns.iter().filter(|(_, c)| c.running && c.next().is_some() && c.suits(w));
         let (name, campaign) = open.min_by_key(|(_, c)| c.served)?;
-        let (&from, &to) = campaign.pending.first_key_value()?;
+        let (from, to) = campaign.next()?;
         let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
         Some((name.clone(), Work::Range { from, to }))
     }
@@ -288,7 +315,7 @@ impl Scheduler {
     }
 
     /// Removes a lease and puts back what it has not delivered.
-    fn lose(&mut self, id: LeaseId, blame: bool) {
+    fn lose(&mut self, id: LeaseId, blame: u32) {
         let Some(lease) = self.leases.get_mut(&id) else { return };
         let (work, name, taken) = (lease.work, lease.campaign.clone(), std::mem::take(&mut lease.taken));
         self.release(id);
@@ -302,10 +329,10 @@ impl Scheduler {
         }
     }
 
-    fn requeue(&mut self, job: JobId, blame: bool) {
+    fn requeue(&mut self, job: JobId, blame: u32) {
         let Some(entry) = self.jobs.get_mut(&job) else { return };
-        entry.attempts += u32::from(blame);
-        if entry.attempts < self.config.attempts_max {
+        entry.attempts = entry.attempts.saturating_add(blame);
+        if entry.attempts < self.config.attempts_max.saturating_mul(LOSS) {
             self.queue.insert((entry.kind, job));
         } else {
             self.jobs.remove(&job);
@@ -313,11 +340,11 @@ impl Scheduler {
         }
     }
 
-    fn put_back(&mut self, name: &str, left: &[u64], blame: bool) {
+    fn put_back(&mut self, name: &str, left: &[u64], blame: u32) {
         let Some(campaign) = self.campaigns.get_mut(name) else { return };
         let Some((&suspect, rest)) = left.split_first() else { return };
-        let attempts = campaign.attempts.remove(&suspect).unwrap_or(0) + u32::from(blame);
-        if attempts < self.config.attempts_max {
+        let attempts = campaign.attempts.remove(&suspect).unwrap_or(0).saturating_add(blame);
+        if attempts < self.config.attempts_max.saturating_mul(LOSS) {
             // The suspect gets a lease of its own, so that it cannot take others with it again.
             campaign.attempts.insert(suspect, attempts);
             campaign.pending.insert(suspect, suspect + 1);

@@ -11,6 +11,12 @@ pub type LeaseId = u64;
 /// A job that carries text.
 pub type JobId = u64;
 
+/// What the sudden end of a worker counts against what it was working on. An answer that breaks the protocol is the
+/// worker's fault, but counts a little, so that an item no worker can answer properly is given up in the end.
+pub(super) const LOSS: u32 = 16;
+/// What an answer that breaks the protocol counts.
+pub(super) const FAULT: u32 = 1;
+
 /// One unit of fair share, large enough that weights divide it well.
 pub(super) const SHARE_UNIT: u64 = 1 << 10;
 
@@ -23,11 +29,13 @@ pub struct Config {
     pub progress_ms: u64,
     /// Longest time between a cancellation and its acknowledgement.
     pub kill_ms: u64,
+    /// Longest time a job waits for a worker other than the one it avoids.
+    pub avoid_ms: u64,
     /// Losses after which an item or a job is given up.
     pub attempts_max: u32,
     /// Workers at one time.
     pub workers_max: usize,
-    /// Leases a worker may ask for ahead.
+    /// Leases a worker may hold or have asked for, together.
     pub credit_max: u32,
 }
 
@@ -37,6 +45,7 @@ impl Default for Config {
             liveness_ms: 15_000,
             progress_ms: 60_000,
             kill_ms: 10_000,
+            avoid_ms: 10_000,
             attempts_max: 5,
             workers_max: 16_384,
             credit_max: 256,
@@ -169,11 +178,18 @@ pub(super) struct Campaign {
     /// Virtual time of fair share: items given out, divided by weight.
     pub(super) served: u64,
     pub(super) running: bool,
-    /// Losses of items not yet taken.
+    /// No item from here on is leased for now.
+    pub(super) limit: u64,
+    /// Losses of items not yet taken, in units of [`FAULT`].
     pub(super) attempts: BTreeMap<u64, u32>,
 }
 
 impl Campaign {
+    /// The next range in no lease, whole.
+    pub(super) fn next(&self) -> Option<(u64, u64)> {
+        let (&from, &to) = self.pending.first_key_value()?;
+        (from < self.limit).then_some((from, to))
+    }
     pub(super) fn suits(&self, w: &Worker) -> bool {
         let spec = &self.spec;
         (spec.fingerprint.is_empty() || spec.fingerprint == w.fingerprint)
@@ -186,6 +202,9 @@ pub(super) struct Job {
     pub(super) campaign: String,
     pub(super) kind: Kind,
     pub(super) avoid: Option<WorkerId>,
+    /// When it was first looked at.
+    pub(super) since: Option<u64>,
+    /// Losses, in units of [`FAULT`].
     pub(super) attempts: u32,
 }
 

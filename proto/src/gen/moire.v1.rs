@@ -86,7 +86,7 @@ pub struct Welcome {
     #[prost(uint64, tag = "2")]
     pub liveness_ms: u64,
 }
-/// Leases the worker can take now beside those it holds.
+/// Leases the worker can take now beside those it holds. The coordinator caps the sum of both.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Credit {
     /// How many more.

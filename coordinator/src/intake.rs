@@ -1,0 +1,210 @@
+//! What a report must look like before anything of it is believed.
+//!
+//! Contract: an answer that is not of its lease's kind, names items of other leases or carries hashes that are none is
+//! a fault of the worker. An answer that is merely too large is cut: claims that do not fit a record are dropped and
+//! counted, long reasons are shortened, so that no record outgrows the store's limit. Source: design section 9.
+
+use crate::triage::JobKind;
+use moire_corpus::{Finding, VALUE_BYTES_MAX};
+use moire_proto::v1;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Largest claim, in bytes of JSON: with its original and its life cycle it fits a record.
+const CLAIM_BYTES_MAX: usize = 24 * 1024;
+/// Room kept in the record of a finding for its life cycle.
+const LIFE_BYTES: usize = 8 * 1024;
+/// Longest name of an oracle, a model, a check, a canary or a reason.
+const NAME_BYTES_MAX: usize = 100;
+/// Reasons of one item that are kept.
+const REASONS_MAX: usize = 32;
+/// Claims of one item that are kept.
+const CLAIMS_MAX: usize = 32;
+/// Reason under which dropped claims are counted.
+const TOO_LARGE: &str = "claim too large to keep";
+
+/// The answer of a job.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Verified(v1::VerifyResult),
+    Minimised(v1::MinimiseResult),
+    Replayed(v1::ItemResult),
+}
+
+fn named(text: &str) -> bool {
+    text.len() <= NAME_BYTES_MAX
+}
+
+/// What is wrong with a claim, whoever sends it.
+pub(crate) fn claim(claim: &v1::Claim) -> Result<(), &'static str> {
+    let names = [&claim.oracle, &claim.direction, &claim.verdict];
+    let sides = claim.models.iter().all(|m| {
+        named(&m.name) && m.fingerprint.len() == 32 && m.variants.iter().all(|(k, v)| named(k) && named(v))
+    });
+    let checks = claim.axioms.iter().all(|a| a.names.iter().all(|n| named(n)));
+    match sides && checks && names.into_iter().all(|n| named(n)) {
+        true => Ok(()),
+        false => Err("a claim has names of at most 100 bytes and fingerprints of 32"),
+    }
+}
+
+/// Bytes of the claim as JSON, about.
+fn bytes(claim: &v1::Claim) -> usize {
+    // A control character takes six bytes as JSON, a quote or a newline two.
+    let json = |text: &str| {
+        let escaped = |b: u8| match b {
+            b'\n' | b'\t' | b'"' | b'\\' => 2,
+            0..0x20 => 6,
+            _ => 1,
+        };
+        text.bytes().map(escaped).sum::<usize>() + 8
+    };
+    let sides = claim
+        .models
+        .iter()
+        .map(|m| json(&m.name) + 80 + m.variants.iter().map(|(k, v)| json(k) + json(v)).sum::<usize>());
+    let checks = claim.axioms.iter().map(|a| 8 + a.names.iter().map(|n| json(n)).sum::<usize>());
+    json(&claim.program) + json(&claim.witness) + sides.sum::<usize>() + checks.sum::<usize>()
+}
+
+/// Makes a claim fit a record, at the cost of its witness; false: it does not fit.
+pub(crate) fn fit(claim: &mut v1::Claim) -> bool {
+    if bytes(claim) > CLAIM_BYTES_MAX {
+        claim.witness.clear();
+    }
+    bytes(claim) <= CLAIM_BYTES_MAX
+}
+
+/// Makes a finding fit its record: the text as generated goes first, its provenance makes it again.
+pub(crate) fn fit_finding(finding: &mut Finding) {
+    let over = |f: &Finding| serde_json::to_vec(f).map_or(0, |v| v.len()) > VALUE_BYTES_MAX - LIFE_BYTES;
+    if over(finding) {
+        finding.original.clear();
+    }
+    if over(finding) {
+        finding.witness.clear();
+    }
+}
+
+/// What is wrong with the answer to one item.
+fn item(item: &v1::ItemResult) -> Result<(), &'static str> {
+    let rows = item
+        .engines
+        .iter()
+        .all(|e| named(&e.engine) && named(&e.verdict) && e.outcomes.len() == 32 && e.leaves.len() == 32);
+    if item.program.len() != 32 || !rows {
+        return Err("an item has hashes of 32 bytes and names of at most 100");
+    }
+    item.claims.iter().try_for_each(claim)
+}
+
+/// Cuts what is too large in the answer to one item.
+fn cut(item: &mut v1::ItemResult) {
+    let before = item.claims.len();
+    item.claims.retain_mut(fit);
+    item.claims.truncate(CLAIMS_MAX);
+    let dropped = (before - item.claims.len()) as u64;
+    let mut reasons = BTreeMap::new();
+    for (reason, n) in std::mem::take(&mut item.abstentions).into_iter().take(REASONS_MAX) {
+        let end = (0..=NAME_BYTES_MAX.min(reason.len())).rfind(|i| reason.is_char_boundary(*i)).unwrap_or(0);
+        *reasons.entry(reason[..end].to_owned()).or_insert(0_u64) += n.min(1 << 32);
+    }
+    if dropped > 0 {
+        *reasons.entry(TOO_LARGE.to_owned()).or_insert(0) += dropped;
+    }
+    item.abstentions = reasons;
+    item.canaries.retain(|c| named(&c.name));
+}
+
+/// The items of a report on a range lease.
+pub(crate) fn items(range: &Range<u64>, report: v1::Report) -> Result<Vec<v1::ItemResult>, &'static str> {
+    if report.verify.is_some() || report.minimise.is_some() {
+        return Err("a range lease is answered with items");
+    }
+    let mut items = report.items;
+    let mut seen = BTreeSet::new();
+    for one in &mut items {
+        if !range.contains(&one.item) {
+            return Err("a report names an item of another lease");
+        }
+        if !seen.insert(one.item) {
+            return Err("a report names an item twice");
+        }
+        item(one)?;
+        cut(one);
+    }
+    Ok(items)
+}
+
+/// The answer of a report on a lease with text.
+pub(crate) fn answer(
+    kind: JobKind,
+    asked: &v1::Claim,
+    mut report: v1::Report,
+) -> Result<Answer, &'static str> {
+    let only = report.items.pop();
+    if !report.items.is_empty() {
+        return Err("a lease with text has one answer");
+    }
+    match (kind, report.verify, report.minimise, only) {
+        (JobKind::Verify | JobKind::Confirm, Some(result), None, None)
+            if result.answer() != v1::verify_result::Answer::Unspecified =>
+        {
+            Ok(Answer::Verified(result))
+        }
+        (JobKind::Minimise, None, Some(mut result), None) => {
+            let reduced = result.claim.as_mut().ok_or("a minimisation is answered with a claim")?;
+            claim(reduced)?;
+            let rule = |c: &v1::Claim| (c.oracle.clone(), c.direction.clone(), c.models.clone());
+            if rule(reduced) != rule(asked) || !fit(reduced) {
+                return Err("a minimisation keeps the rule that is broken and makes its program smaller");
+            }
+            Ok(Answer::Minimised(result))
+        }
+        (JobKind::Replay, None, None, Some(mut one)) => {
+            item(&one)?;
+            cut(&mut one);
+            Ok(Answer::Replayed(one))
+        }
+        _ => Err("the answer is not of the lease's kind"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side() -> v1::Side {
+        v1::Side { name: "ptx".into(), fingerprint: vec![0; 32], ..v1::Side::default() }
+    }
+
+    #[test]
+    fn a_claim_that_is_too_large_loses_its_witness_or_is_dropped() {
+        let mut large =
+            v1::Claim { witness: "w".repeat(30_000), models: vec![side()], ..v1::Claim::default() };
+        assert!(fit(&mut large) && large.witness.is_empty());
+        let controls = v1::Claim { program: "\u{1}".repeat(5_000), ..v1::Claim::default() };
+        assert!(!fit(&mut controls.clone()), "escaped it is six times as long");
+        let mut item = v1::ItemResult {
+            claims: vec![controls, v1::Claim::default()],
+            abstentions: (0..100).map(|n| (format!("{n}{}", "é".repeat(100)), u64::MAX)).collect(),
+            ..v1::ItemResult::default()
+        };
+        cut(&mut item);
+        assert_eq!((item.claims.len(), item.abstentions.len()), (1, REASONS_MAX + 1));
+        assert_eq!(item.abstentions[TOO_LARGE], 1);
+        assert!(item.abstentions.keys().all(|k| named(k)));
+    }
+
+    #[test]
+    fn the_largest_claims_make_a_finding_that_fits() {
+        let text = "\"".repeat(11_000);
+        let mut claim = v1::Claim { program: text.clone(), ..v1::Claim::default() };
+        assert!(fit(&mut claim));
+        let mut finding =
+            Finding { reduced: text.clone(), original: text.clone(), witness: text, ..Finding::default() };
+        fit_finding(&mut finding);
+        let size = serde_json::to_vec(&finding).unwrap().len();
+        assert!(size <= VALUE_BYTES_MAX - LIFE_BYTES && !finding.reduced.is_empty(), "{size}");
+    }
+}
