@@ -285,6 +285,9 @@ impl<const W: usize> Search<'_, W> {
 
     fn next(&self) -> Next {
         let state = &self.state;
+        if state.hopeless() {
+            return Next::Dead;
+        }
         for thread in 0..state.threads.len() {
             for id in state.threads[thread].ids.iter().flatten() {
                 let id = *id as usize;
@@ -299,9 +302,6 @@ impl<const W: usize> Search<'_, W> {
                     Kind::Barrier(_) => return Next::Barrier(id),
                 }
             }
-        }
-        if !state.open.is_empty() && !state.threads.iter().any(|t| matches!(t.trace.end, TraceEnd::Gate(_))) {
-            return Next::Dead;
         }
         match state.openable_gate() {
             Some(thread) => Next::Gate(thread),
@@ -374,20 +374,20 @@ impl<const W: usize> Search<'_, W> {
         let cell = access.cell as usize + slot;
         let more = slot + 1 < access.cells as usize;
         self.state.set_source(id, cell, source);
-        let result = if source == Source::Open {
-            if more { self.place_read(id, slot + 1) } else { self.visit() }
-        } else {
-            self.resolved(&[id], |s| {
-                if more {
-                    // The rest of the read is part of the same decision sequence; judging waits for all of it.
-                    s.place_read(id, slot + 1)
-                } else {
-                    s.judge()
-                }
-            })
+        let result = match (more, source) {
+            (true, Source::Write(_)) if self.contradicts() => Ok(()),
+            (true, _) => self.place_read(id, slot + 1),
+            (false, Source::Open) => self.visit(),
+            (false, Source::Write(_)) => self.resolved(&[id], Self::judge),
         };
         self.state.unset_source(id, cell, source);
         result
+    }
+
+    /// Whether the graph, with a read half placed, is beyond repair.
+    fn contradicts(&mut self) -> bool {
+        self.summary.checks += 1;
+        matches!(self.state.partial(), Solution::Violated(_))
     }
 
     /// Re-interprets the threads of reads whose value just became known, then continues.

@@ -54,8 +54,8 @@ pub(crate) enum TraceEnd {
 pub(crate) struct Trace {
     /// By index; `None` where the event is absent or its address is pending.
     pub(crate) events: Vec<Option<Emitted>>,
-    /// Some event's address is pending.
-    pub(crate) wild: bool,
+    /// Writes that may come: their address is pending, or whether they happen.
+    pub(crate) unsure: Vec<Emitted>,
     pub(crate) regs: Vec<RegState>,
     pub(crate) end: TraceEnd,
     /// Where the trace stopped.
@@ -91,7 +91,7 @@ struct Machine<'a, V> {
     front: FrontEnd,
     view: &'a V,
     events: Vec<Option<Emitted>>,
-    wild: bool,
+    unsure: Vec<Emitted>,
     regs: Vec<RegState>,
     control: Vec<(Deps, usize)>,
     unit: u16,
@@ -116,9 +116,10 @@ pub(crate) fn run<V: View>(
     };
     let regs = code.regs.iter().map(|r| RegState { value: Some(initial(r)), deps: [0; 4] }).collect();
     let (events, control) = (Vec::new(), Vec::new());
-    let mut m = Machine { program, layout, thread, front, view, events, wild: false, regs, control, unit: 0 };
+    let mut m =
+        Machine { program, layout, thread, front, view, events, unsure: vec![], regs, control, unit: 0 };
     let (end, pc) = m.walk(flow);
-    Trace { events: m.events, wild: m.wild, regs: m.regs, end, pc }
+    Trace { events: m.events, unsure: m.unsure, regs: m.regs, end, pc }
 }
 
 enum Step {
@@ -429,13 +430,10 @@ impl<V: View> Machine<'_, V> {
         offset: u32,
         bytes: u32,
     ) -> Result<Option<crate::memory::Access>, TraceEnd> {
-        let Some(value) = base.value else {
-            self.wild = true;
-            return Ok(None);
-        };
+        let Some(value) = base.value else { return Ok(None) };
         let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
         let access = self.layout.resolve(self.program, value.wrapping_add(Value::from(offset)), bytes);
-        let access = access.ok_or_else(|| wild("an address outside every object"))?;
+        let access = access.ok_or_else(|| wild("an address outside every object, or not aligned"))?;
         let object = self.layout.instances[access.instance as usize].object;
         if !space_admits(space, self.program.objects[object.index()].space) {
             return Err(wild("an address outside the state space of the access"));
@@ -509,6 +507,16 @@ impl<V: View> Machine<'_, V> {
         Ok(())
     }
 
+    /// Emits a write; one whose address is pending, or of which it is not known whether it `exists`, may still come.
+    fn write(&mut self, event: Emitted, exists: bool) {
+        if exists && event.access.is_some() {
+            self.events.push(Some(event));
+        } else {
+            self.unsure.push(event);
+            self.events.push(None);
+        }
+    }
+
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn element(
         &mut self,
@@ -543,8 +551,7 @@ impl<V: View> Machine<'_, V> {
         event.data = source.deps;
         event.access = self.access(instr, space, base, offset, bytes)?;
         event.value = source.value.map(|v| truncate(v >> shift, bytes * 8));
-        let known = event.access.is_some();
-        self.events.push(known.then_some(event));
+        self.write(event, true);
         Ok(())
     }
 
@@ -593,9 +600,10 @@ impl<V: View> Machine<'_, V> {
                     true
                 }
             };
-            let unsure = matches!(written, Written::Pending) && !exists;
-            self.wild |= unsure;
-            self.events.push((access.is_some() && exists).then_some(write));
+            match written {
+                Written::Nothing => self.events.push(None),
+                _ => self.write(write, exists),
+            }
         }
         if let Some(dst) = dst {
             if matches!(u.ty, Ty::S(_)) {

@@ -67,14 +67,12 @@ impl Layout {
     /// Cuts the memory of `program`; `None` when there are more cells than 16 bits can number.
     pub(crate) fn new(program: &Program) -> Option<Layout> {
         let all = instances(program);
-        let (footprints, dynamic) = footprints(program);
-        let sizes: BTreeSet<u32> = footprints.iter().map(|f| f.2).collect();
+        let (footprints, computed) = footprints(program);
         let mut layout = Layout { instances: all.clone(), cells: Vec::new(), first_cell: vec![0] };
         for (i, instance) in all.iter().enumerate() {
             let bytes = program.objects[instance.object.index()].bytes;
             let mut cuts: BTreeSet<u32> = BTreeSet::from([0, bytes]);
-            if dynamic {
-                let step = if sizes.len() == 1 { *sizes.first().unwrap_or(&1) } else { 1 };
+            if let Some(step) = computed {
                 cuts.extend((0..bytes).step_by(step.max(1) as usize));
             }
             for (object, offset, length) in &footprints {
@@ -169,9 +167,10 @@ pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
     }
 }
 
-/// Static footprints (object, offset, bytes), and whether some address is not a static constant.
-fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)>, bool) {
-    let (mut out, mut dynamic) = (Vec::new(), false);
+/// Static footprints (object, offset, bytes), and the least size of an access whose address is computed: such accesses
+/// are aligned to their size (PTX ISA 9.2, 6.4.1), so they start and end at its multiples.
+fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)>, Option<u32>) {
+    let (mut out, mut computed) = (Vec::new(), None);
     for thread in &program.threads {
         for instr in &thread.body {
             let Some((address, bytes, count, _)) = memory_operand(&instr.op) else { continue };
@@ -186,8 +185,7 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
                 _ => None,
             };
             let Some(symbol) = symbol else {
-                dynamic = true;
-                out.push((moire_program::ir::ObjectId(u16::MAX), 0, bytes));
+                computed = Some(computed.map_or(bytes, |least: u32| least.min(bytes)));
                 continue;
             };
             let symbol = &program.symbols[symbol.index()];
@@ -200,7 +198,7 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
             }
         }
     }
-    (out, dynamic)
+    (out, computed)
 }
 
 fn written(thread: &moire_program::ir::Thread, reg: moire_program::ir::Reg) -> bool {

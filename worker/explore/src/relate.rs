@@ -54,10 +54,9 @@ fn relate<const W: usize>(
 ) {
     let (x, y) = (&a.emitted, &b.emitted);
     let same_thread = a.thread.is_some() && a.thread == b.thread;
-    let after = same_thread
-        && x.index < y.index
-        && !(x.unit == y.unit && x.mate.is_none() && y.mate.is_none() && unordered(x, y));
     let memory = x.access.zip(y.access);
+    let apart = same_thread && x.index != y.index && memory.is_some() && unordered(x, y);
+    let after = same_thread && x.index < y.index && !apart;
     let loc = memory.is_some_and(|(p, q)| p.overlaps(&q));
     let threads = a.thread.is_some() && b.thread.is_some();
     let vloc = threads && loc && memory.is_some_and(|(p, q)| p.virt == q.virt);
@@ -79,8 +78,7 @@ fn relate<const W: usize>(
     let included =
         |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
     put(rels::SR, place(a).zip(place(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
-    let apart = same_thread && x.index != y.index && x.unit == y.unit && memory.is_some();
-    put(rels::UNORDERED, apart && x.mate.is_none() && y.mate.is_none() && unordered(x, y));
+    put(rels::UNORDERED, apart);
     put(rels::RMW, same_thread && y.mate == Some(x.index));
     put(rels::RMW_DEP, same_thread && y.mate == Some(x.index) && y.rmw_dep);
     let depends = |d: &crate::event::Deps| same_thread && x.kind == Kind::Read && has_dep(d, x.index);
@@ -97,7 +95,8 @@ fn relate<const W: usize>(
     );
 }
 
-/// Elements of one vector, packed or multimem access; the halves of one read-modify-write are ordered.
+/// Whether two accesses are pieces of one vector, packed or multimem instruction; the halves of one read-modify-write
+/// are one piece.
 fn unordered(x: &Emitted, y: &Emitted) -> bool {
-    x.kind == y.kind
+    x.unit == y.unit && x.mate != Some(y.index) && y.mate != Some(x.index)
 }

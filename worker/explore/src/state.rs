@@ -115,7 +115,7 @@ impl<'a, const W: usize> State<'a, W> {
             .iter()
             .map(|i| Rc::new(initial_bytes(&program.objects[i.object.index()])))
             .collect();
-        let empty = Trace { events: vec![], wild: false, regs: vec![], end: TraceEnd::Done, pc: 0 };
+        let empty = Trace { events: vec![], unsure: vec![], regs: vec![], end: TraceEnd::Done, pc: 0 };
         let threads = program
             .threads
             .iter()
@@ -322,15 +322,15 @@ impl<'a, const W: usize> State<'a, W> {
             reader.thread == u16::try_from(thread).ok() && has_dep(d, reader.emitted.index)
         };
         self.threads.iter().enumerate().any(|(t, thread)| {
-            let waiting = thread.ids.iter().flatten().any(|id| {
-                let id = *id as usize;
-                let e = &self.events[id].emitted;
-                self.events[id].is_write()
-                    && Some(id) != except
-                    && !bits::has(&self.present, id)
-                    && e.access.is_some_and(|a| a.cell_range().contains(&cell))
+            let serves = |e: &Emitted| {
+                e.access.is_none_or(|a| a.cell_range().contains(&cell))
                     && !(needs(&e.addr, t) || needs(&e.data, t) || needs(&e.ctrl, t))
                     && !(e.mate == Some(reader.emitted.index) && reader.thread == u16::try_from(t).ok())
+            };
+            let waiting = thread.ids.iter().flatten().any(|id| {
+                let id = *id as usize;
+                let absent = Some(id) != except && !bits::has(&self.present, id);
+                absent && self.events[id].is_write() && serves(&self.events[id].emitted)
             });
             let unseen = match &thread.trace.end {
                 TraceEnd::Pending(d) if needs(d, t) => false,
@@ -339,8 +339,13 @@ impl<'a, const W: usize> State<'a, W> {
                 }
                 _ => false,
             };
-            waiting || unseen || thread.trace.wild
+            waiting || unseen || thread.trace.unsure.iter().any(serves)
         })
+    }
+
+    /// Whether some open read has no write left that could become its source.
+    pub(crate) fn hopeless(&self) -> bool {
+        self.open.iter().any(|(read, cell)| !self.may_be_written(*cell as usize, *read as usize, None))
     }
 
     /// Whether `read` is the read half of the write `id`, which it can never take.

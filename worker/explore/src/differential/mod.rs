@@ -100,7 +100,10 @@ pub fn compare_planted(
     };
     let mut explored = Leaves::new();
     let mut duplicate = None;
-    let bounds = Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, ..Limits::default() };
+    // Half a minute: what the enumerator can list costs the explorer a thousandth of it.
+    let steps = 20_000_000;
+    let bounds =
+        Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, steps, ..Limits::default() };
     let result =
         explore_planted(program, model, planted, &bounds, &mut |leaf: &mut dyn crate::explorer::LeafView| {
             let facts = leaf.facts();

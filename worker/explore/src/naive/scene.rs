@@ -109,6 +109,7 @@ impl<'a> Scenery<'a> {
         define(rels::INT, &|a, b| a.thread.is_some() && a.thread == b.thread);
         define(rels::EXT, &|a, b| a.thread != b.thread);
         define(rels::PO, &before);
+        define(rels::UNORDERED, &pieces);
         define(rels::PO_LOC, &|a, b| before(a, b) && vloc(a, b));
         define(rels::LOC, &loc);
         define(rels::VLOC, &vloc);
@@ -204,6 +205,14 @@ impl<'a> Scenery<'a> {
         }
         out
     }
+}
+
+/// Different pieces of one instruction.
+fn pieces(a: &Node<'_>, b: &Node<'_>) -> bool {
+    let of = |n: &Node<'_>| n.event.and_then(|e| e.piece);
+    a.thread.is_some()
+        && a.thread == b.thread
+        && of(a).zip(of(b)).is_some_and(|((x, i), (y, j))| x == y && i != j)
 }
 
 /// Program order: pieces of one instruction are unordered, the halves of one read-modify-write are not.
