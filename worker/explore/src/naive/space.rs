@@ -154,21 +154,19 @@ impl<'p> Memory<'p> {
         whole.then_some(cells)
     }
 
-    /// Cuts at both ends of every access; with a computed address also at every multiple of the one access size, or
-    /// of one byte when sizes differ.
+    /// Cuts at both ends of every access; where addresses are computed also at every multiple of the least size of
+    /// such an access, to which all of them are aligned.
     fn cut(&self) -> Vec<Cell> {
         let objects = &self.program.objects;
         let size = |i: &Instance| objects[i.object.index()].bytes;
         let mut cuts: Vec<BTreeSet<u32>> =
             self.instances.iter().map(|i| BTreeSet::from([0, size(i)])).collect();
-        let mut sizes = BTreeSet::new();
-        let mut computed = false;
+        let mut computed = BTreeSet::new();
         for thread in &self.program.threads {
             for instr in &thread.body {
                 let Some((address, pieces, bytes)) = footprint(&instr.op) else { continue };
-                sizes.insert(bytes);
                 let Some(s) = constant_base(thread, address) else {
-                    computed = true;
+                    computed.insert(bytes);
                     continue;
                 };
                 let symbol = &self.program.symbols[s.index()];
@@ -187,14 +185,10 @@ impl<'p> Memory<'p> {
                 }
             }
         }
-        let step = match (sizes.len(), sizes.first()) {
-            (1, Some(one)) => *one,
-            _ => 1,
-        };
         let mut cells = Vec::new();
         for (instance, mut cuts) in cuts.into_iter().enumerate() {
-            if computed {
-                cuts.extend((0..size(&self.instances[instance])).step_by(step as usize));
+            if let Some(step) = computed.first() {
+                cuts.extend((0..size(&self.instances[instance])).step_by(*step as usize));
             }
             let ends: Vec<u32> = cuts.into_iter().collect();
             cells.extend(ends.windows(2).map(|w| Cell { instance, first: w[0], bytes: w[1] - w[0] }));
