@@ -7,6 +7,10 @@
 //! Invariants (kept by the readers and by `validate`): every index names something that exists, every branch
 //! target is `<= body.len()`, and every size obeys [`crate::limits`].
 
+mod mbarrier;
+
+pub use mbarrier::*;
+
 /// A bit pattern held in a register or in memory, zero-extended to 128 bits.
 pub type Value = u128;
 
@@ -629,6 +633,24 @@ pub enum Op {
         addr: Address,
         /// Operand.
         src: Operand,
+    },
+    /// `mbarrier.*`
+    Mbarrier(Mbarrier),
+    /// `fence.mbarrier_init.release.cluster`
+    MbarrierInitFence,
+    /// `mapa`: the address that names, in the CTA of a rank of the cluster, what `src` names here. The rank of a CTA
+    /// is its position among the CTAs of its cluster that have threads, by number.
+    Mapa {
+        /// Type of the address.
+        ty: Ty,
+        /// `.shared::cluster` instead of generic.
+        shared: bool,
+        /// Destination.
+        dst: Reg,
+        /// Address of shared memory.
+        src: Operand,
+        /// Rank of the CTA.
+        rank: Operand,
     },
     /// `bra`
     Bra {

@@ -34,6 +34,14 @@ vocabulary! {
     CLUSTER_RELAXED = "CLUSTER_ARRIVE_RLX", "barrier.cluster.arrive.relaxed";
     CLUSTER_WAIT = "CLUSTER_WAIT", "barrier.cluster.wait";
     WARP_SYNC = "WARPSYNC", "bar.warp.sync";
+    MBAR = "MBAR", "operations on mbarrier objects, answered waits among them";
+    MBAR_INIT = "MBAR_INIT", "mbarrier.init";
+    MBAR_INVAL = "MBAR_INVAL", "mbarrier.inval";
+    MBAR_ARRIVE = "MBAR_ARRIVE", "mbarrier.arrive and arrive_drop, any form";
+    MBAR_EXPECT = "MBAR_EXPECT", "operations with expect_tx";
+    MBAR_COMPLETE = "MBAR_COMPLETE", "mbarrier.complete_tx";
+    MBAR_WAIT = "MBAR_WAIT", "mbarrier.test_wait and try_wait";
+    MBAR_FENCE = "MBAR_FENCE", "fence.mbarrier_init";
     WEAK = "WEAK", "weak accesses";
     RLX = "RLX", "relaxed accesses; the read half of a release rmw, the write half of an acquire rmw";
     ACQ = "ACQ", "acquiring reads and fence.acquire";
@@ -91,6 +99,12 @@ vocabulary! {
     SYNC_CLUSTER = "sync_cluster", "cluster arrive to wait of one generation";
     SYNC_WARP = "sync_warp", "bar.warp.sync pairs of one generation";
     BAR_PHASE = "bar-phase", "events of one barrier, earlier phase to later phase";
+    MBAR_ORDER = "mbar-order", "operations on one mbarrier, earlier to later as far as its phases and answers tell";
+    MBAR_SYNC = "mbar-sync", "operation of a phase to a wait answered true for it";
+    MBAR_CHAIN = "mbar-chain", "mbar-sync, where the scopes of the operation and of all others of its phase include each other";
+    MBAR_LIFE = "mbar-life", "mbarrier.init to the operations of the life it starts, what ends it included";
+    MBAR_STEP = "mbar-step", "operation of a phase to operation of the next phase of one mbarrier";
+    MBAR_SEEN = "mbar-seen", "wait answered true to operations of the phase after the one it answered for";
 }
 
 /// Position of the first relation that depends on choices.

@@ -59,11 +59,12 @@ fn switches_are_declared_with_the_defaults_of_each_version() {
             model.switches().iter().filter(|s| !s.contesting.is_empty()).map(|s| s.name.as_str()).collect();
         format!("{} contesting {}", all.join(" "), contesting.join(" "))
     };
-    let ptx = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=A Q10=A Q11=A Q12=A Q14=A Q15=A Q16=A contesting Q6 Q1 Q5";
+    let ptx = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=A Q8=B Q10=A Q11=A Q12=A Q14=A Q15=A Q16=A contesting Q6 Q1 Q5 Q8";
     assert_eq!(settings("ptx"), ptx);
-    let isca = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A contesting Q6 Q1 Q5";
+    let isca =
+        "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=B Q8=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A contesting Q6 Q1 Q5 Q8";
     assert_eq!(settings("ptx-7.5"), isca);
-    assert_eq!(settings("ptx-6.0"), "Q1=A Q2=B Q3=A Q5=A Q12=A Q14=A Q15=A Q16=A contesting Q1 Q5");
+    assert_eq!(settings("ptx-6.0"), "Q1=A Q2=B Q3=A Q5=A Q8=B Q12=A Q14=A Q15=A Q16=A contesting Q1 Q5 Q8");
     assert_eq!(settings("sc"), "Q2=B Q16=A contesting ");
     assert_eq!(settings("any"), "Q2=B Q16=A contesting ");
 }

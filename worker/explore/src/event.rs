@@ -1,8 +1,9 @@
 //! Events as a thread emits them: static labels, footprint, dependencies.
 
+use crate::mbarrier::{Act, MbarUse};
 use crate::memory::Access;
 use moire_cat::vocabulary::sets;
-use moire_program::ir::{FenceOrder, LoadOrder, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder};
+use moire_program::ir::{FenceOrder, LoadOrder, MbarrierOp, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder};
 
 /// Reads of the same thread an event depends on, by event index.
 pub(crate) type Deps = [u64; 4];
@@ -31,6 +32,7 @@ pub(crate) enum Kind {
     Write,
     Fence,
     Barrier(BarrierUse),
+    Mbarrier(MbarUse),
 }
 
 /// A barrier event: which object, how many arrivals it wants, what it does.
@@ -170,6 +172,33 @@ pub(crate) fn proxy_fence_labels(kinds: &[ProxyFence]) -> u64 {
         ProxyFence::Of(p) => proxy_label(*p),
     });
     named.fold(label(sets::ANY) | label(sets::F) | label(sets::PF), |a, b| a | b)
+}
+
+/// Labels and scope of an operation on an mbarrier.
+pub(crate) fn mbarrier_labels(m: &MbarrierOp, act: Act) -> (u64, Option<Scope>) {
+    let order = |relaxed: bool, strong: usize| label(if relaxed { sets::RLX } else { strong });
+    let expects = |tx: i64| if tx > 0 { label(sets::MBAR_EXPECT) } else { 0 };
+    let (kind, scope) = match (m, act) {
+        (MbarrierOp::Init { .. }, _) => (label(sets::MBAR_INIT), None),
+        (MbarrierOp::Inval, _) => (label(sets::MBAR_INVAL), None),
+        (MbarrierOp::Arrive(a), Act::Add { tx, .. }) => {
+            (label(sets::MBAR_ARRIVE) | expects(tx) | order(a.relaxed, sets::REL), Some(a.scope))
+        }
+        (MbarrierOp::Arrive(a), _) => (label(sets::MBAR_ARRIVE), Some(a.scope)),
+        (MbarrierOp::ExpectTx { scope, .. }, _) => {
+            (label(sets::MBAR_EXPECT) | label(sets::RLX), Some(*scope))
+        }
+        (MbarrierOp::CompleteTx { scope, .. }, _) => {
+            (label(sets::MBAR_COMPLETE) | label(sets::RLX), Some(*scope))
+        }
+        (MbarrierOp::Wait(w), _) => (label(sets::MBAR_WAIT) | order(w.relaxed, sets::ACQ), Some(w.scope)),
+    };
+    (label(sets::ANY) | label(sets::MBAR) | kind | scope.map_or(0, scope_label), scope)
+}
+
+/// Labels of fence.mbarrier_init.
+pub(crate) fn init_fence_labels() -> u64 {
+    label(sets::ANY) | label(sets::F) | label(sets::MBAR_FENCE)
 }
 
 /// Labels of a barrier event.

@@ -11,6 +11,7 @@
 //! - a write, when added, becomes the source of any subset of the open reads of its bytes;
 //! - pairs of writes the model wants ordered and are not are branched on as soon as both are present;
 //! - an arrival at a barrier joins any phase that can still take it;
+//! - an operation on an mbarrier joins the current phase or is put off past it (`mbarrier`);
 //! - an agent in front of a spin iteration enters it, or is stuck there for ever;
 //! - a state with nothing left to add is a leaf if no read is open, and a dead end otherwise.
 //!
@@ -26,12 +27,14 @@
 use crate::event::{BarrierUse, Kind};
 use crate::interp::{FrontEnd, Gate, TraceEnd};
 use crate::leaf::{LeafFacts, LeafKind};
+use crate::mbarrier_leaf::Settled;
 use crate::planted::Planted;
 use crate::state::{Source, State};
 use moire_cat::Model;
 use moire_cat::bits;
 use moire_cat::eval::Solution;
 use moire_program::ir::Program;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Bounds on one exploration. Hitting one is reported, never silent.
@@ -76,6 +79,8 @@ pub enum Bound {
     Outcomes,
     /// More orders of `fence.sc` than are tried at one leaf.
     FenceOrders,
+    /// More orders of the operations of one mbarrier phase than are tried at one leaf.
+    PhaseOrders,
 }
 
 impl std::fmt::Display for Bound {
@@ -87,6 +92,9 @@ impl std::fmt::Display for Bound {
             Bound::Steps => "the limit on decisions",
             Bound::Outcomes => "the limit on final states of one execution",
             Bound::FenceOrders => "the limit on orders of fence.sc at one execution",
+            Bound::PhaseOrders => {
+                "the limit on orders of fence.sc and of mbarrier operations at one execution"
+            }
         })
     }
 }
@@ -123,13 +131,15 @@ pub trait LeafView {
     /// Final states; none when blocked.
     fn states(&mut self) -> Vec<crate::leaf::FinalState>;
     /// Names of the flags the model raises.
-    fn flags(&self) -> &std::collections::BTreeSet<String>;
+    fn flags(&self) -> &BTreeSet<String>;
     /// Everything two engines compare.
     fn facts(&mut self) -> LeafFacts;
     /// The execution in full, for people.
     fn witness(&mut self) -> crate::leaf::Witness;
     /// The decisions that lead here; [`explore`] with them visits this leaf again.
     fn path(&self) -> &[u32];
+    /// Threads that wait at an mbarrier for ever, and for what.
+    fn stalls(&self) -> Vec<crate::leaf::Stall>;
 }
 
 /// Receives executions one after another.
@@ -230,6 +240,7 @@ enum Next {
     Write(usize),
     Barrier(usize),
     Gate(usize),
+    Mbarrier(usize),
     Leaf,
     Dead,
 }
@@ -275,6 +286,7 @@ impl<const W: usize> Search<'_, W> {
             Next::Write(id) => self.place_write(id),
             Next::Barrier(id) => self.place_barrier(id),
             Next::Gate(thread) => self.place_gate(thread),
+            Next::Mbarrier(id) => self.place_mbarrier(id),
             Next::Leaf => self.leaf(),
             Next::Dead => {
                 self.summary.dead_ends += 1;
@@ -300,12 +312,16 @@ impl<const W: usize> Search<'_, W> {
                     Kind::Write if state.ready(id) => return Next::Write(id),
                     Kind::Write => {}
                     Kind::Barrier(_) => return Next::Barrier(id),
+                    Kind::Mbarrier(_) => {}
                 }
             }
         }
+        if let Some(id) = state.next_mbarrier() {
+            return Next::Mbarrier(id);
+        }
         match state.openable_gate() {
             Some(thread) => Next::Gate(thread),
-            None if state.open.is_empty() => Next::Leaf,
+            None if state.open.is_empty() && state.mbarriers_settled() => Next::Leaf,
             None => Next::Dead,
         }
     }
@@ -506,10 +522,65 @@ impl<const W: usize> Search<'_, W> {
         result
     }
 
+    /// Gives an operation on an mbarrier each place it can have now, and puts it off.
+    fn place_mbarrier(&mut self, id: usize) -> Found {
+        let places = self.state.choices_for(id);
+        let wide = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        for (choice, place) in places.iter().enumerate() {
+            if self.has(Planted::FirstPlace) && choice > 0 {
+                continue;
+            }
+            if !self.take(wide(choice)) {
+                continue;
+            }
+            self.state.take_place(id, *place);
+            let result = self.close_phase(id);
+            self.state.leave_place(id);
+            self.path.pop();
+            result?;
+        }
+        if self.state.may_put_off(id) && self.take(wide(places.len())) {
+            let old = self.state.put_off(id);
+            let result = self.visit();
+            self.state.floors[id] = old;
+            self.path.pop();
+            result?;
+        }
+        Ok(())
+    }
+
+    /// The phase that `id` joined completes as soon as it adds up, or stays open for a later operation.
+    fn close_phase(&mut self, id: usize) -> Found {
+        let Some(open) = self.state.may_stay_open(id) else { return self.answered(id) };
+        for choice in 0..2 {
+            if !self.take(choice) {
+                continue;
+            }
+            let result = if choice == 0 {
+                self.answered(id)
+            } else {
+                self.state.kept_open.push(open);
+                let joined = self.state.may_happen(open.0, None, None, false);
+                let result = if joined { self.answered(id) } else { Ok(()) };
+                self.state.kept_open.pop();
+                result
+            };
+            self.path.pop();
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Hands its answer to the thread of `id`, if it wants one, and goes on.
+    fn answered(&mut self, id: usize) -> Found {
+        let answers = self.state.mbar_use(id).is_some_and(|u| u.act.answers());
+        if answers { self.resolved(&[id], Self::judge) } else { self.judge() }
+    }
+
     fn place_gate(&mut self, thread: usize) -> Found {
         let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
         for (choice, gate) in [Gate::Open, Gate::Stuck].into_iter().enumerate() {
-            if gate == Gate::Stuck && self.has(Planted::NeverStuck) {
+            if gate == Gate::Stuck && (self.has(Planted::NeverStuck) || !self.state.may_miss(thread, index)) {
                 continue;
             }
             if !self.take(u32::try_from(choice).unwrap_or(0)) {
@@ -547,18 +618,17 @@ impl<const W: usize> Search<'_, W> {
         }
         let kind = self.state.kind();
         let (limit, model) = (self.limits.outcomes, self.state.model);
-        let mut results = Vec::new();
         self.summary.checks += 1;
-        let untried = self
-            .state
-            .evaluate_leaf(|co, fence, flags| results.push((co.to_vec(), fence.to_vec(), flags.clone())));
+        let (results, untried) = self.state.settle();
         if untried {
-            self.bound(Bound::FenceOrders);
+            let some = self.state.mbarriers.iter().any(Option::is_some);
+            self.bound(if some { Bound::PhaseOrders } else { Bound::FenceOrders });
         }
         if results.is_empty() {
             self.summary.dead_ends += 1;
         }
-        for (co, fence, flags) in results {
+        let own = self.state.mbarrier_flags();
+        for Settled { co, fence, flags, ends_badly } in results {
             if kind == LeafKind::Blocked && !self.has(Planted::AlwaysHangs) && !self.state.hang_is_real(&co) {
                 self.summary.dead_ends += 1;
                 continue;
@@ -567,7 +637,11 @@ impl<const W: usize> Search<'_, W> {
                 LeafKind::Complete => self.summary.complete += 1,
                 LeafKind::Blocked => self.summary.blocked += 1,
             }
-            let flags = flags.iter().map(|c| model.checks()[c.0].name.clone()).collect();
+            let mut flags: BTreeSet<String> =
+                flags.iter().map(|c| model.checks()[c.0].name.clone()).chain(own.iter().cloned()).collect();
+            if ends_badly {
+                flags.insert(crate::leaf::flag::NO_COMPLETE.to_owned());
+            }
             let mut view = crate::view::View {
                 state: &self.state,
                 co,

@@ -5,7 +5,7 @@
 //! live registers as before (Kokologiannakis, Ren, Vafeiadis, "Dynamic partial order reductions for spinloops",
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
-use moire_program::ir::{AtomOp, BarKind, Instr, Op, Operand, Reg, Thread};
+use moire_program::ir::{AtomOp, BarKind, Instr, MbarrierOp, Op, Operand, Reg, Thread};
 use std::collections::BTreeSet;
 
 /// What is known of a body before it runs.
@@ -21,6 +21,8 @@ pub(crate) struct Flow {
     pub(crate) quiet: Vec<Option<Vec<Reg>>>,
     /// Whether a loaded value is ever used.
     pub(crate) uses_loads: bool,
+    /// Whether a loop with this head does nothing but ask one mbarrier.
+    pub(crate) waits_only: Vec<bool>,
 }
 
 /// Registers an instruction writes.
@@ -34,6 +36,8 @@ pub(crate) fn defines(op: &Op) -> Vec<Reg> {
         | Op::Rmw { dst: Some(dst), .. }
         | Op::Bar { kind: BarKind::Red { dst, .. }, .. } => vec![*dst],
         Op::Load { dst, .. } => dst.clone(),
+        Op::Mapa { dst, .. } => vec![*dst],
+        Op::Mbarrier(m) => m.dst().into_iter().collect(),
         _ => vec![],
     }
 }
@@ -69,8 +73,14 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
             }
         }
         Op::WarpSync { mask } => operands.push(*mask),
+        Op::Mapa { src, rank, .. } => operands.extend([*src, *rank]),
+        Op::Mbarrier(m) => {
+            operands.push(m.addr.base);
+            operands.extend(m.operands());
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
+        | Op::MbarrierInitFence
         | Op::ClusterArrive { .. }
         | Op::ClusterWait
         | Op::Bra { .. }
@@ -82,7 +92,12 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
 
 /// Instructions that only touch registers.
 pub(crate) fn register_only(op: &Op) -> bool {
-    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. })
+    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
+}
+
+/// An instruction that asks an mbarrier.
+fn asks(op: &Op) -> bool {
+    matches!(op, Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Wait(_)))
 }
 
 /// Possible next positions.
@@ -104,13 +119,14 @@ impl Flow {
         let live = liveness(body, &succ);
         let reconverge = reconvergence(&succ);
         let spin_head = (0..body.len()).map(|head| may_spin(body, &succ, head)).collect();
+        let waits_only = (0..body.len()).map(|head| waits_only(body, &succ, head)).collect();
         let quiet = (0..body.len()).map(|pc| quiet_region(body, &succ, pc, reconverge[pc])).collect();
         let loaded: BTreeSet<Reg> =
             body.iter().filter(|i| !register_only(&i.op)).flat_map(|i| defines(&i.op)).collect();
         let uses_loads = body
             .iter()
             .any(|i| uses(i).iter().any(|r| loaded.contains(r)) || is_cas(&i.op) || self_modifying(&i.op));
-        Flow { live, reconverge, spin_head, quiet, uses_loads }
+        Flow { live, reconverge, spin_head, quiet, uses_loads, waits_only }
     }
 }
 
@@ -184,6 +200,7 @@ fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
         let effect = match &body[pc].op {
             Op::Rmw { op, .. } => *op != AtomOp::Cas,
             Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => true,
+            Op::Mbarrier(_) => !asks(&body[pc].op),
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => true,
             _ => false,
         };
@@ -202,6 +219,23 @@ fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
         }
     }
     false
+}
+
+/// Whether the loop with this head asks one mbarrier, once a round, and does nothing else.
+fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
+    let reach = |from: usize| {
+        let (mut stack, mut seen) = (vec![from], BTreeSet::new());
+        while let Some(pc) = stack.pop() {
+            if pc < body.len() && seen.insert(pc) {
+                stack.extend(&succ[pc]);
+            }
+        }
+        seen
+    };
+    let inside: Vec<usize> = reach(head).into_iter().filter(|pc| reach(*pc).contains(&head)).collect();
+    let idle = |pc: &usize| register_only(&body[*pc].op) || matches!(body[*pc].op, Op::Bra { .. });
+    let asked = inside.iter().filter(|pc| asks(&body[**pc].op)).count();
+    asked == 1 && inside.iter().all(|pc| idle(pc) || (asks(&body[*pc].op) && body[*pc].guard.is_none()))
 }
 
 /// Registers defined between a forward branch and its reconvergence point, if nothing but registers changes there.

@@ -6,6 +6,7 @@
 
 use crate::event::Kind;
 use crate::interp::{Gate, TraceEnd};
+use crate::mbarrier::{Act, Place};
 use crate::state::{Source, State};
 use moire_cat::bits::{self, Row};
 
@@ -49,10 +50,27 @@ impl<const W: usize> State<'_, W> {
 
     fn next_vain_read(&self, thread: usize) -> Option<usize> {
         let ids = self.threads[thread].ids.iter().flatten().map(|i| *i as usize);
-        ids.into_iter().find(|i| self.events[*i].emitted.kind == Kind::Read && !bits::has(&self.present, *i))
+        let asks = |kind: Kind| kind == Kind::Read || matches!(kind, Kind::Mbarrier(_));
+        ids.into_iter().find(|i| asks(self.events[*i].emitted.kind) && !bits::has(&self.present, *i))
+    }
+
+    /// Asks an mbarrier as it is left in the end.
+    fn ask_in_vain(&mut self, threads: &[usize], wait: usize, co: &[Row<W>]) -> bool {
+        let Some(used) = self.mbar_use(wait) else { return false };
+        if !matches!(used.act, Act::Wait { .. }) {
+            return false;
+        }
+        let era = self.eras(used.object);
+        self.take_place(wait, Place { era, level: self.level(used.object, era) });
+        let found = self.spin_in_vain(threads, co);
+        self.leave_place(wait);
+        found
     }
 
     fn read_in_vain(&mut self, threads: &[usize], read: usize, co: &[Row<W>]) -> bool {
+        if self.mbar_use(read).is_some() {
+            return self.ask_in_vain(threads, read, co);
+        }
         bits::set(&mut self.present, read);
         let found = self.slots_in_vain(threads, read, 0, co);
         bits::clear(&mut self.present, read);

@@ -8,6 +8,7 @@
 use crate::event::*;
 use crate::flow::{Flow, defines, register_only, uses};
 use crate::leaf::{arithmetic, compare, sign_extend, truncate};
+use crate::mbarrier::{Act, Fault, MbarUse, Object};
 use crate::memory::{Layout, space_admits};
 use moire_program::ir::*;
 
@@ -17,6 +18,8 @@ pub(crate) trait View {
     fn read(&self, index: u16) -> Option<Value>;
     /// Whether the phase of a barrier event is complete; for `bar.red` with the combined value.
     fn passed(&self, index: u16) -> Option<Value>;
+    /// What an operation on an mbarrier hands back, once it has its place.
+    fn answer(&self, index: u16) -> Option<Value>;
     /// State of the gate in front of the loop iteration that starts at this event index.
     fn gate(&self, index: u16) -> Gate;
 }
@@ -182,8 +185,12 @@ impl<V: View> Machine<'_, V> {
     /// Whether the iteration that ends by jumping to `head` changed nothing.
     fn spun(&self, head: usize, loops: &[Snapshot]) -> bool {
         let Some((_, since, live)) = loops.iter().find(|l| l.0 == head) else { return false };
-        let silent =
-            self.events[*since..].iter().flatten().all(|e| matches!(e.kind, Kind::Read | Kind::Fence));
+        let idle = |kind: Kind| match kind {
+            Kind::Read | Kind::Fence => true,
+            Kind::Mbarrier(u) => matches!(u.act, Act::Wait { .. }),
+            Kind::Write | Kind::Barrier(_) => false,
+        };
+        let silent = self.events[*since..].iter().flatten().all(|e| idle(e.kind));
         let same =
             |(r, was): &(Reg, RegState)| was.value.is_some() && self.regs[r.index()].value == was.value;
         silent && live.iter().all(same)
@@ -302,6 +309,13 @@ impl<V: View> Machine<'_, V> {
                 let deps = join(p.deps, join(a.deps, b.deps));
                 self.regs[dst.index()] = RegState { value, deps };
             }
+            Op::Mapa { dst, src, rank, .. } => {
+                let (src, rank) = (self.operand(*src), self.operand(*rank));
+                // A rank or an address without a CTA gives an address that hits nothing.
+                let map =
+                    |a, r| self.layout.mapped(self.program, a, truncate(r, 32), self.thread).unwrap_or(0);
+                self.regs[dst.index()] = two(&map, src, rank);
+            }
             _ => {}
         }
     }
@@ -391,6 +405,12 @@ impl<V: View> Machine<'_, V> {
             }
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
                 self.barrier(instr, pc)
+            }
+            Op::Mbarrier(m) => self.mbarrier(m, instr, pc),
+            Op::MbarrierInitFence => {
+                let event = self.blank(instr, pc, Kind::Fence, init_fence_labels(), None);
+                self.events.push(Some(event));
+                Ok(())
             }
             _ => Err(TraceEnd::Unsupported("this instruction".into(), instr.line)),
         }
@@ -665,6 +685,78 @@ impl<V: View> Machine<'_, V> {
         }
         self.regs[dst.index()] = total.unwrap_or_default();
         Ok(())
+    }
+
+    fn mbarrier(&mut self, m: &Mbarrier, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+        let base = self.address(&m.addr);
+        let Some(address) = base.value else { return Err(TraceEnd::Pending(base.deps)) };
+        let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
+        let access = self.layout.locate(self.program, address, MBARRIER_BYTES);
+        let access = access.ok_or_else(|| wild("an mbarrier outside every object"))?;
+        let home = self.layout.instances[access.instance as usize];
+        if self.program.objects[home.object.index()].space != Space::SharedCta {
+            return Err(wild("an mbarrier outside shared memory"));
+        }
+        if access.offset % MBARRIER_BYTES != 0 {
+            return Err(wild("an mbarrier that is not aligned to 8 bytes"));
+        }
+        let here = self.program.threads[self.thread.index()].place;
+        let local = home.owner.is_some_and(|o| self.program.threads[o.index()].place.same_cta(&here));
+        let (act, mut fault, deps) = self.act(m)?;
+        let takes_remote = match &m.op {
+            MbarrierOp::Arrive(a) => a.dst.is_none() && m.space != Space::SharedCta,
+            MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => m.space != Space::SharedCta,
+            _ => false,
+        };
+        if !local && !takes_remote {
+            fault = Some(Fault::Target);
+        }
+        let object = Object { instance: access.instance, offset: access.offset };
+        let (labels, scope) = mbarrier_labels(&m.op, act);
+        let mut event = self.blank(instr, pc, Kind::Mbarrier(MbarUse { object, act, fault }), labels, scope);
+        event.access = Some(access);
+        event.addr = base.deps;
+        event.data = deps;
+        let index = event.index;
+        self.events.push(Some(event));
+        if let Some(dst) = m.dst() {
+            self.regs[dst.index()] = RegState { value: self.view.answer(index), deps: dep(index) };
+        }
+        Ok(())
+    }
+
+    /// The effect of an mbarrier instruction, what is wrong with its operands, and what they depend on.
+    fn act(&self, m: &Mbarrier) -> Result<(Act, Option<Fault>, Deps), TraceEnd> {
+        let mut deps = [0; 4];
+        let mut known = |o: Operand| {
+            let state = self.operand(o);
+            deps = join(deps, state.deps);
+            state.value.map(|v| truncate(v, 32)).ok_or(TraceEnd::Pending(state.deps))
+        };
+        let most = Value::from(MBARRIER_COUNT);
+        let mut fault = None;
+        let mut fits = |v: Value, least: Value| {
+            if v < least || v > most {
+                fault = Some(Fault::Range);
+            }
+            u32::try_from(v.clamp(least, most)).unwrap_or(MBARRIER_COUNT)
+        };
+        let add = |arrivals, tx| Act::Add { arrivals, tx, drops: false, no_complete: false, returns: false };
+        let act = match &m.op {
+            MbarrierOp::Init { count } => Act::Init { count: fits(known(*count)?, 1) },
+            MbarrierOp::Inval => Act::Inval,
+            MbarrierOp::Arrive(a) => Act::Add {
+                arrivals: a.count.map_or(Ok(1), |c| known(c).map(|c| fits(c, 1)))?,
+                tx: a.tx.map_or(Ok(0), |t| known(t).map(|t| i64::from(fits(t, 0))))?,
+                drops: a.drop,
+                no_complete: a.no_complete,
+                returns: a.dst.is_some(),
+            },
+            MbarrierOp::ExpectTx { bytes, .. } => add(0, i64::from(fits(known(*bytes)?, 0))),
+            MbarrierOp::CompleteTx { bytes, .. } => add(0, -i64::from(fits(known(*bytes)?, 0))),
+            MbarrierOp::Wait(w) => Act::Wait { odd: known(w.phase)? & 1 == 1 },
+        };
+        Ok((act, fault, deps))
     }
 
     fn barrier(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {

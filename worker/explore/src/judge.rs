@@ -3,9 +3,10 @@
 //! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
 
 use crate::explorer::{Abstain, LeafView, Limits, Summary, explore};
-use crate::leaf::{End, LeafKind, Witness};
+use crate::leaf::{End, LeafKind, Stall, Witness};
 use moire_cat::Model;
 use moire_program::ir::{Program, Quantifier};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// A verdict about a program under a model.
@@ -20,6 +21,10 @@ pub enum Verdict {
     Race,
     /// A blocked end state.
     Hang,
+    /// An object used outside its life.
+    Lifetime,
+    /// A documented precondition is broken.
+    Protocol,
     /// The model gives the program no meaning (mixed-size race).
     Undefined,
     /// A limit was hit.
@@ -36,6 +41,8 @@ impl Verdict {
             Verdict::Condition(_) => "condition",
             Verdict::Race => "race",
             Verdict::Hang => "hang",
+            Verdict::Lifetime => "lifetime",
+            Verdict::Protocol => "protocol",
             Verdict::Undefined => "undefined",
             Verdict::Bounded(_) => "bounded",
             Verdict::Abstained(_) => "abstained",
@@ -76,8 +83,12 @@ pub struct Judgement {
     pub conditions: Vec<ConditionResult>,
     /// The first blocked execution: how each thread ended, and the execution.
     pub hang: Option<(Vec<End>, Witness)>,
+    /// At the first blocked execution: who waits for which mbarrier, and what its phase lacks.
+    pub stalls: Vec<Stall>,
     /// The first racy execution: the flag raised, and the execution.
     pub race: Option<(String, Witness)>,
+    /// For each other flag (`lifetime-..`, `protocol-..`) the first execution that raises it.
+    pub broken: BTreeMap<String, Witness>,
     /// Totals.
     pub summary: Summary,
 }
@@ -96,7 +107,9 @@ struct Judge<'a> {
     questions: Questions,
     conditions: Vec<ConditionResult>,
     hang: Option<(Vec<End>, Witness)>,
+    stalls: Vec<Stall>,
     race: Option<(String, Witness)>,
+    broken: BTreeMap<String, Witness>,
     mixed: bool,
 }
 
@@ -106,15 +119,22 @@ impl Judge<'_> {
             if self.hang.is_none() {
                 let ends = leaf.facts().key.ends;
                 self.hang = Some((ends, self.witness(leaf)));
+                self.stalls = leaf.stalls();
             }
         } else if self.conditions.iter().any(|c| !c.reachable) {
             self.decide(leaf);
         }
         if !self.questions.conditions_only {
-            let first = leaf.flags().iter().next().cloned();
             self.mixed |= leaf.flags().contains("mixed-race");
-            if let (Some(flag), None) = (first, &self.race) {
-                self.race = Some((flag, self.witness(leaf)));
+            for flag in leaf.flags().clone() {
+                if !flag.ends_with("-race") {
+                    if !self.broken.contains_key(&flag) {
+                        let witness = self.witness(leaf);
+                        self.broken.insert(flag, witness);
+                    }
+                } else if self.race.is_none() {
+                    self.race = Some((flag, self.witness(leaf)));
+                }
             }
         }
         ControlFlow::Continue(())
@@ -157,14 +177,34 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
             witness: None,
         })
         .collect();
-    let mut judge = Judge { program, questions, conditions, hang: None, race: None, mixed: false };
+    let mut judge = Judge {
+        program,
+        questions,
+        conditions,
+        hang: None,
+        stalls: Vec::new(),
+        race: None,
+        broken: BTreeMap::new(),
+        mixed: false,
+    };
     let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
     let (summary, abstained) = match explored {
         Ok(summary) => (summary, None),
         Err(abstain) => (Summary::default(), Some(abstain)),
     };
     let verdicts = verdicts(program, &judge, &summary, abstained.as_ref());
-    Judgement { verdicts, conditions: judge.conditions, hang: judge.hang, race: judge.race, summary }
+    let Judge { conditions, hang, stalls, race, broken, .. } = judge;
+    Judgement { verdicts, conditions, hang, stalls, race, broken, summary }
+}
+
+/// The verdict a flag stands for: its name starts with it, or ends in `-race`.
+pub fn flag_verdict(flag: &str) -> Verdict {
+    match flag.split('-').next() {
+        Some("lifetime") => Verdict::Lifetime,
+        Some("protocol") => Verdict::Protocol,
+        Some("mixed") => Verdict::Undefined,
+        _ => Verdict::Race,
+    }
 }
 
 fn verdicts(
@@ -191,6 +231,7 @@ fn verdicts(
     } else if judge.race.is_some() {
         out.push(Verdict::Race);
     }
+    out.extend(judge.broken.keys().map(|flag| flag_verdict(flag)));
     out.extend(summary.bounded.map(|b| Verdict::Bounded(b.to_string())));
     if out.is_empty() {
         out.push(Verdict::Clean);

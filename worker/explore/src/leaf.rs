@@ -1,7 +1,8 @@
 //! What both engines say about a finished execution: its key, how it ended, and the final states it allows.
 //!
 //! Two executions are the same iff their keys are equal. A key holds, for every thread, how it ended; `rf` by byte;
-//! coherence between overlapping non-initial writes; and the phase of every barrier event. `sync_fence` is not part
+//! coherence between overlapping non-initial writes; and the phase of every barrier event and mbarrier operation (for a
+//! wait: the phase that was current when it asked). `sync_fence` is not part
 //! of it: it is existential (see `moire_cat::eval`). Spin iterations that fail are not events and so not part of it.
 
 use moire_program::ir::{
@@ -302,6 +303,46 @@ pub fn initial_bytes(object: &Object) -> Vec<u8> {
     bytes
 }
 
+/// Phase of an operation on an mbarrier in a key: how many `init` and `inval` came before, and the phase after them.
+pub fn mbarrier_phase(era: u16, level: u16) -> u16 {
+    era.saturating_mul(1_024).saturating_add(level)
+}
+
+/// Flags the engines raise themselves, beside those of the model.
+pub mod flag {
+    /// More arrivals in a phase than it expects.
+    pub const OVERARRIVAL: &str = "protocol-overarrival";
+    /// An arrival that must not completes its phase.
+    pub const NO_COMPLETE: &str = "protocol-no-complete";
+    /// A count out of range.
+    pub const RANGE: &str = "protocol-range";
+    /// A form for objects of the own CTA on one of another.
+    pub const TARGET: &str = "protocol-target";
+    /// An operation on an object outside its life.
+    pub const OUTSIDE: &str = "lifetime-outside";
+}
+
+/// A thread that waits at an mbarrier for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// The thread.
+    pub thread: usize,
+    /// The memory the mbarrier lies in.
+    pub object: ObjectId,
+    /// First thread of the CTA whose copy it is.
+    pub owner: Option<ThreadId>,
+    /// Where in it.
+    pub offset: u32,
+    /// Whether it is an mbarrier at all.
+    pub valid: bool,
+    /// Its current phase.
+    pub phase: usize,
+    /// Arrivals still missing.
+    pub pending: u64,
+    /// Transactions expected and not completed, less those completed and not expected.
+    pub tx: i64,
+}
+
 /// One execution in full, for people: events and the edges between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Witness {
@@ -318,7 +359,7 @@ pub struct WitnessEvent {
     pub event: EventRef,
     /// Line of the program text; 0 for initial writes and generated programs.
     pub line: u32,
-    /// `R`, `W`, `F`, `B` or `init`.
+    /// `R`, `W`, `F`, `B`, `M` (mbarrier) or `init`.
     pub kind: String,
     /// Object and offset of an access.
     pub location: Option<String>,

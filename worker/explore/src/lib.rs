@@ -15,6 +15,8 @@ mod hang;
 mod interp;
 pub mod judge;
 pub mod leaf;
+mod mbarrier;
+mod mbarrier_leaf;
 mod memory;
 pub mod naive;
 pub mod planted;

@@ -5,7 +5,9 @@
 //! into bytes when sizes are mixed.
 
 use crate::leaf::{Instance, instances};
-use moire_program::ir::{Address, Op, Operand, Program, RegInit, Space, SymbolId, ThreadId, Value};
+use moire_program::ir::{
+    Address, Instr, Op, Operand, Program, RegInit, Scope, Space, SymbolId, ThreadId, Value,
+};
 use std::collections::BTreeSet;
 
 /// Distance between the bases of two virtual ranges; larger than any object.
@@ -145,6 +147,43 @@ impl Layout {
         })
     }
 
+    /// Which bytes an address names, cells aside.
+    pub(crate) fn locate(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
+        let address = u64::try_from(address).ok()?;
+        let base = (address / STRIDE).checked_sub(1)?;
+        let count = self.instances.len() as u64;
+        let virt = SymbolId(u16::try_from(base / count).ok()?);
+        let instance = u16::try_from(base % count).ok()?;
+        let offset = u32::try_from(address % STRIDE).ok()?;
+        let object = self.instances[instance as usize].object;
+        let symbol = program.symbols.get(virt.index()).filter(|s| s.object == object)?;
+        let fits = offset.checked_add(bytes)? <= program.objects[object.index()].bytes;
+        fits.then_some(Access { instance, virt: symbol.virt, offset, bytes, cell: 0, cells: 0 })
+    }
+
+    /// The address that names, in the CTA of a rank of the cluster of `thread`, what `address` names (`mapa`).
+    pub(crate) fn mapped(
+        &self,
+        program: &Program,
+        address: Value,
+        rank: Value,
+        thread: ThreadId,
+    ) -> Option<Value> {
+        let here = self.locate(program, address, 0)?;
+        let object = self.instances[here.instance as usize].object;
+        let place = |t: ThreadId| &program.threads[t.index()].place;
+        let of = |i: &Instance| i.owner.filter(|o| place(*o).includes(Scope::Cluster, place(thread)));
+        let mut ctas: Vec<(u16, usize)> = Vec::new();
+        for (n, instance) in self.instances.iter().enumerate().filter(|(_, i)| i.object == object) {
+            ctas.extend(of(instance).map(|o| (place(o).cta, n)));
+        }
+        ctas.sort_unstable();
+        let (_, instance) = *ctas.get(usize::try_from(rank).ok()?)?;
+        let virt = u64::from(here.virt.0);
+        let base = (1 + virt * self.instances.len() as u64 + instance as u64) * STRIDE;
+        Some(Value::from(base + u64::from(here.offset)))
+    }
+
     /// All cells of an instance.
     pub(crate) fn cells_of(&self, instance: usize) -> std::ops::Range<usize> {
         self.first_cell[instance]..self.first_cell[instance + 1]
@@ -182,6 +221,7 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
                     RegInit::Address(s) => Some(s),
                     RegInit::Value(_) => None,
                 },
+                Operand::Reg(r) => mapped_symbol(thread, r),
                 _ => None,
             };
             let Some(symbol) = symbol else {
@@ -203,6 +243,15 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
 
 fn written(thread: &moire_program::ir::Thread, reg: moire_program::ir::Reg) -> bool {
     thread.body.iter().any(|i| crate::flow::defines(&i.op).contains(&reg))
+}
+
+/// The symbol whose address, mapped to some CTA, is all a register ever holds.
+fn mapped_symbol(thread: &moire_program::ir::Thread, reg: moire_program::ir::Reg) -> Option<SymbolId> {
+    let mut writers = thread.body.iter().filter(|i| crate::flow::defines(&i.op).contains(&reg));
+    match (writers.next(), writers.next()) {
+        (Some(Instr { guard: None, op: Op::Mapa { src: Operand::Address(s), .. }, .. }), None) => Some(*s),
+        _ => None,
+    }
 }
 
 /// Whether the state space qualifier allows the object.

@@ -23,6 +23,8 @@ pub enum Planted {
     NeverStuck,
     /// A barrier arrival joins the first phase it can.
     FirstPhase,
+    /// An operation on an mbarrier takes the first place it can.
+    FirstPlace,
     /// Every spin is a hang, whatever it could still read.
     AlwaysHangs,
 }

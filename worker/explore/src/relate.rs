@@ -81,7 +81,12 @@ fn relate<const W: usize>(
     put(rels::UNORDERED, apart);
     put(rels::RMW, same_thread && y.mate == Some(x.index));
     put(rels::RMW_DEP, same_thread && y.mate == Some(x.index) && y.rmw_dep);
-    let depends = |d: &crate::event::Deps| same_thread && x.kind == Kind::Read && has_dep(d, x.index);
+    let gives = match x.kind {
+        Kind::Read => true,
+        Kind::Mbarrier(u) => u.act.answers(),
+        _ => false,
+    };
+    let depends = |d: &crate::event::Deps| same_thread && gives && has_dep(d, x.index);
     put(rels::ADDR, depends(&y.addr));
     put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
     put(rels::CTRL, depends(&y.ctrl));

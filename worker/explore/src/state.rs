@@ -8,6 +8,7 @@ use crate::explorer::{Abstain, Limits, Stop};
 use crate::flow::{Flow, successors};
 use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};
 use crate::leaf::*;
+use crate::mbarrier::{Floor, Open, Place};
 use crate::memory::{Access, Layout, memory_operand};
 use crate::relate::{Event, enter};
 use crate::view::{ThreadView, Trial};
@@ -54,6 +55,12 @@ pub(crate) struct State<'a, const W: usize> {
     pub(crate) sources: Vec<Vec<Option<u16>>>,
     /// Phase of each placed barrier event.
     pub(crate) phases: Vec<Option<u16>>,
+    /// Place of each placed operation on an mbarrier.
+    pub(crate) mbarriers: Vec<Option<Place>>,
+    /// What each event on an mbarrier was put off past.
+    pub(crate) floors: Vec<Floor>,
+    /// Phases that add up and stay open all the same: object, era, level, operations at the time.
+    pub(crate) kept_open: Vec<Open>,
     pub(crate) inputs: Inputs<W>,
     evaluator: Evaluator<W>,
     /// Names the universe; changes whenever it does.
@@ -95,6 +102,7 @@ impl<'a, const W: usize> State<'a, W> {
                 | Op::Alu { .. }
                 | Op::Setp { .. }
                 | Op::Selp { .. }
+                | Op::Mapa { .. }
                 | Op::Bra { .. }
                 | Op::Exit => 0,
                 _ => 1,
@@ -139,6 +147,9 @@ impl<'a, const W: usize> State<'a, W> {
             open: Vec::new(),
             sources: Vec::new(),
             phases: Vec::new(),
+            mbarriers: Vec::new(),
+            floors: Vec::new(),
+            kept_open: Vec::new(),
             inputs,
             evaluator: Evaluator::new(model),
             version: 1,
@@ -218,6 +229,8 @@ impl<'a, const W: usize> State<'a, W> {
         self.events.push(event);
         self.sources.push(vec![None; slots]);
         self.phases.push(None);
+        self.mbarriers.push(None);
+        self.floors.push(Floor::default());
         self.inputs.n = id + 1;
         enter(self.program, &mut self.inputs, &self.events, id);
         self.versions += 1;
@@ -238,6 +251,8 @@ impl<'a, const W: usize> State<'a, W> {
             let event = self.events.pop().expect("longer than the mark");
             self.sources.pop();
             self.phases.pop();
+            self.mbarriers.pop();
+            self.floors.pop();
             if let Some(thread) = event.thread {
                 self.threads[thread as usize].ids[event.emitted.index as usize] = None;
             }
@@ -476,18 +491,27 @@ impl<'a, const W: usize> State<'a, W> {
         })
     }
 
-    fn iteration_may_succeed(&self, thread: usize, gate: u16) -> bool {
+    /// Where a thread gets behind a gate.
+    pub(crate) fn behind_gate(&self, thread: usize, gate: u16, given: Option<(u16, Value)>) -> Trace {
         let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
         let flow = &self.threads[thread].flow;
-        let trial = |given: Option<(u16, Value)>| {
-            let view = Trial { inner: ThreadView { state: self, thread }, gate, given };
-            run(self.program, &self.layout, flow, id, self.front, &view)
-        };
+        let view = Trial { inner: ThreadView { state: self, thread }, gate, given };
+        run(self.program, &self.layout, flow, id, self.front, &view)
+    }
+
+    fn iteration_may_succeed(&self, thread: usize, gate: u16) -> bool {
+        let trial = |given: Option<(u16, Value)>| self.behind_gate(thread, gate, given);
         let blind = trial(None);
         if blind.end == TraceEnd::SpinFail {
             return false;
         }
-        let first = blind.events[gate as usize..].iter().flatten().find(|e| e.kind == Kind::Read);
+        let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_)) || e.kind == Kind::Read;
+        let first = blind.events[gate as usize..].iter().flatten().find(asks);
+        if let Some(Emitted { index, kind: Kind::Mbarrier(used), .. }) = first {
+            let places = self.places_for(*used, thread, *index, &Floor::default());
+            let values: BTreeSet<Value> = places.iter().map(|p| self.answer_at(*used, *p)).collect();
+            return values.into_iter().any(|v| trial(Some((*index, v))).end != TraceEnd::SpinFail);
+        }
         let Some((read, access)) = first.and_then(|e| e.access.map(|a| (e.index, a))) else { return true };
         if access.cells != 1 {
             return true;

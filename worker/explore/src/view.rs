@@ -40,6 +40,12 @@ impl<const W: usize> Reads for ThreadView<'_, '_, W> {
         (self.state.phases[id].is_some() && self.state.complete(id)).then(|| self.state.reduction(id))
     }
 
+    fn answer(&self, index: u16) -> Option<Value> {
+        let id = self.id(index)?;
+        let (place, used) = (self.state.mbarriers[id]?, self.state.mbar_use(id)?);
+        Some(self.state.answer_at(used, place))
+    }
+
     fn gate(&self, index: u16) -> Gate {
         let known = self.state.threads[self.thread].gates.iter().find(|g| g.0 == index);
         known.map_or(Gate::Closed, |g| g.1)
@@ -60,6 +66,10 @@ impl<const W: usize> Reads for Trial<'_, '_, W> {
 
     fn passed(&self, index: u16) -> Option<Value> {
         self.inner.passed(index)
+    }
+
+    fn answer(&self, index: u16) -> Option<Value> {
+        self.given.filter(|g| g.0 == index).map(|g| g.1).or_else(|| self.inner.answer(index))
     }
 
     fn gate(&self, index: u16) -> Gate {
@@ -114,6 +124,8 @@ impl<const W: usize> View<'_, '_, '_, W> {
             }
         }
         key.phases = (0..s.events.len()).filter_map(|e| s.phases[e].map(|p| (s.reference(e), p))).collect();
+        let places = (0..s.events.len()).filter_map(|e| Some((s.reference(e), s.mbarriers[e]?)));
+        key.phases.extend(places.map(|(e, place)| (e, mbarrier_phase(place.era, place.level))));
         key.normalise()
     }
 
@@ -200,6 +212,7 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
                     Kind::Write => "W",
                     Kind::Fence => "F",
                     Kind::Barrier(_) => "B",
+                    Kind::Mbarrier(_) => "M",
                 }
                 .into(),
                 location: object.map(|o| {
@@ -221,9 +234,14 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
             (0..n).map(|i| if s.events[i].thread.is_some() { self.co[i] } else { bits::empty() }).collect();
         edges("co", &co);
         edges("rmw", &s.inputs.rels[rels::RMW]);
+        edges("mbar-sync", &s.inputs.rels[rels::MBAR_SYNC]);
         edges("syncbar", &s.inputs.rels[rels::SYNCBAR]);
         edges("sync_fence", &self.fence);
         out
+    }
+
+    fn stalls(&self) -> Vec<Stall> {
+        self.state.stalls()
     }
 
     fn path(&self) -> &[u32] {

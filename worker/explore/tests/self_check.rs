@@ -6,6 +6,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals};
 use moire_explore::differential::draw::{Draw, Style, program};
+use moire_explore::differential::draw_mbarrier::mbarrier_program;
 use moire_explore::differential::{Comparison, compare_planted};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::Planted;
@@ -107,6 +108,26 @@ fn engines_agree_under_switches() {
     }
 }
 
+/// Programs around mbarriers, under every shipped model and under both readings of mixed scopes.
+#[test]
+fn engines_agree_on_mbarriers() {
+    let mut models: Vec<Model> =
+        ["any", "sc", "ptx-6.0", "ptx-7.5", "ptx"].map(|n| model(n, &Variants::new())).to_vec();
+    models.push(model("ptx", &Variants::from([("Q8".to_owned(), "A".to_owned())])));
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(400),
+        source: &mbarrier_program,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("mbarriers", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
 /// Every planted bug is noticed within a few hundred programs.
 #[test]
 fn planted_bugs_are_noticed() {
@@ -131,4 +152,16 @@ fn planted_bugs_are_noticed() {
         }
     }
     panic!("not noticed: {left:?}");
+}
+
+/// So is the one that concerns mbarriers, on programs that have them.
+#[test]
+fn the_bug_planted_in_mbarriers_is_noticed() {
+    let any = model("any", &Variants::new());
+    let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
+    let noticed = (0..300).filter_map(mbarrier_program).any(|program| {
+        let found = compare_planted(&program, &any, &limits, Some(Planted::FirstPlace));
+        matches!(found, Comparison::Different(_))
+    });
+    assert!(noticed);
 }

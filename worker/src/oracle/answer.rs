@@ -4,6 +4,7 @@ use crate::job::EngineReport;
 use moire_cat::Model;
 use moire_explore::differential::{Leaves, naive_leaves};
 use moire_explore::explorer::{Bound, LeafView};
+use moire_explore::judge::flag_verdict;
 use moire_explore::leaf::Witness;
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::{Planted, explore_planted};
@@ -44,11 +45,8 @@ impl Answer {
         if self.leaves.values().any(|l| l.kind == LeafKind::Blocked) {
             words.insert("hang");
         }
-        if self.undefined {
-            words.insert("undefined");
-        } else if self.leaves.values().any(|l| !l.flags.is_empty()) {
-            words.insert("race");
-        }
+        let raised = self.leaves.values().flat_map(|l| &l.flags).map(|f| flag_verdict(f).word());
+        words.extend(raised.filter(|w| *w != "race" || !self.undefined));
         if self.cut {
             words.insert("bounded");
         }

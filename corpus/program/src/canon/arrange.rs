@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::{condition, names};
 use crate::generate::registers;
 use crate::ir::{
-    Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Symbol,
-    SymbolId, Thread,
+    Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Scope,
+    Symbol, SymbolId, Thread,
 };
 
 /// `program` with its threads in `order` (a subset of them, for colouring); `values` allows renaming values.
@@ -255,8 +255,17 @@ fn body(thread: &Thread, state: &RefCell<State<'_>>) -> Thread {
     result
 }
 
-/// Renumbers places level by level in thread order. Grids keep their order within a stream (it is meaningful), lanes
-/// their numbers.
+/// Position of a CTA among those of its cluster.
+fn rank(program: &Program, place: &Placement) -> u16 {
+    let all = program.threads.iter().map(|t| t.place).filter(|p| p.includes(Scope::Cluster, place));
+    let mut ctas: Vec<u16> = all.map(|p| p.cta).collect();
+    ctas.sort_unstable();
+    ctas.dedup();
+    ctas.iter().position(|c| *c == place.cta).and_then(|r| u16::try_from(r).ok()).unwrap_or(0)
+}
+
+/// Renumbers places level by level in thread order. Grids keep their order within a stream (it is meaningful), CTAs
+/// theirs in a cluster where the program asks for ranks, lanes their numbers.
 fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
     type Key = [u16; 6];
     fn number(seen: &mut Vec<Key>, key: Key) -> u16 {
@@ -266,6 +275,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
         });
         u16::try_from(at).unwrap_or(u16::MAX)
     }
+    let ranked = program.threads.iter().flat_map(|t| &t.body).any(|i| matches!(i.op, Op::Mapa { .. }));
     let mut seen: [Vec<Key>; 5] = Default::default();
     let mut warps: BTreeMap<Key, Vec<u16>> = BTreeMap::new();
     for (n, &t) in order.iter().enumerate() {
@@ -285,6 +295,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
         grids.dedup();
         let grid = grids.iter().position(|g| *g == p.grid).and_then(|g| u16::try_from(g).ok()).unwrap_or(0);
         let cta = [p.gpu, p.stream, p.grid, p.cluster, p.cta, 0];
+        let cta_number = if ranked { rank(program, &p) } else { number(&mut seen[3], cta) };
         let mine = warps.entry(cta).or_default();
         if !mine.contains(&p.warp) {
             mine.push(p.warp);
@@ -296,7 +307,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
             stream: number(&mut seen[1], [p.gpu, p.stream, 0, 0, 0, 0]),
             grid,
             cluster: number(&mut seen[2], [p.gpu, p.stream, p.grid, p.cluster, 0, 0]),
-            cta: number(&mut seen[3], cta),
+            cta: cta_number,
             warp,
             lane: p.lane,
         };

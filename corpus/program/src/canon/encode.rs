@@ -3,8 +3,8 @@
 //! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
 
 use crate::ir::{
-    Address, BarKind, Condition, Expr, Guard, LoadOrder, Op, Operand, Placement, Program, ProxyFence,
-    RegInit, Scope, StoreOrder, Term, Ty,
+    Address, BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Placement, Program,
+    ProxyFence, RegInit, Scope, StoreOrder, Term, Ty,
 };
 
 /// The encoding of `program` without names.
@@ -241,8 +241,37 @@ impl Writer {
                 self.tagged(17, &[*order as u8, *scope as u8, *op as u8]);
                 self.ty(*ty);
             }
+            Op::Mbarrier(m) => {
+                self.tagged(19, &[m.space as u8]);
+                self.mbarrier(&m.op);
+            }
+            Op::MbarrierInitFence => self.0.push(20),
+            Op::Mapa { ty, shared, .. } => {
+                self.tagged(21, &[u8::from(*shared)]);
+                self.ty(*ty);
+            }
             // `Exit`, the only operation without modifiers or operands.
             _ => self.0.push(18),
+        }
+    }
+
+    fn mbarrier(&mut self, op: &MbarrierOp) {
+        match op {
+            MbarrierOp::Init { .. } => self.0.push(0),
+            MbarrierOp::Inval => self.0.push(1),
+            MbarrierOp::Arrive(a) => {
+                let flags =
+                    [a.drop, a.no_complete, a.relaxed, a.dst.is_some(), a.count.is_some(), a.tx.is_some()];
+                self.tagged(2, &flags.map(u8::from));
+                self.0.push(a.scope as u8);
+            }
+            MbarrierOp::ExpectTx { scope, .. } => self.tagged(3, &[*scope as u8]),
+            MbarrierOp::CompleteTx { scope, .. } => self.tagged(4, &[*scope as u8]),
+            MbarrierOp::Wait(w) => {
+                let flags = [w.suspends, w.relaxed, w.parity, w.hint.is_some()];
+                self.tagged(5, &flags.map(u8::from));
+                self.0.push(w.scope as u8);
+            }
         }
     }
 
@@ -268,6 +297,14 @@ impl Writer {
                 count.iter().for_each(|c| self.operand(c));
             }
             Op::WarpSync { mask } => self.operand(mask),
+            Op::Mbarrier(m) => {
+                self.address(&m.addr);
+                m.operands().iter().for_each(|o| self.operand(o));
+            }
+            Op::Mapa { src, rank, .. } => {
+                self.operand(src);
+                self.operand(rank);
+            }
             Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
                 self.address(addr);
                 self.operand(src);

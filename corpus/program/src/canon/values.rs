@@ -78,8 +78,11 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         }
         Op::WarpSync { mask } => matches!(mask, Operand::Imm(_)),
         Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
+        // Counts, parities and ranks are more than names.
+        Op::Mbarrier(_) | Op::Mapa { .. } => false,
         Op::Fence { .. }
         | Op::ProxyFence(_)
+        | Op::MbarrierInitFence
         | Op::ClusterArrive { .. }
         | Op::ClusterWait
         | Op::Bra { .. }

@@ -77,6 +77,7 @@ pub(crate) fn footprint(op: &Op) -> Option<(crate::ir::Address, u32, u32, u32)> 
         Op::Rmw { ty, addr, .. } | Op::MultimemRed { ty, addr, .. } => (*addr, ty.bytes(), 1, 1),
         Op::MultimemLoad { ty, addr, .. } => (*addr, ty.bytes(), 1, 0),
         Op::MultimemStore { ty, addr, .. } => (*addr, ty.bytes(), 0, 1),
+        Op::Mbarrier(m) => (m.addr, crate::ir::MBARRIER_BYTES, 0, 1),
         _ => return None,
     })
 }
@@ -96,7 +97,11 @@ fn bases(thread: &Thread) -> BTreeMap<Reg, SymbolId> {
             Operand::Imm(_) => None,
         };
         match &instr.op {
-            Op::Mov { dst, src, .. } => drop(of(src, &bases).map(|s| bases.insert(*dst, s))),
+            Op::Mov { dst, src, .. } | Op::Mapa { dst, src, .. } => {
+                if let Some(symbol) = of(src, &bases) {
+                    bases.insert(*dst, symbol);
+                }
+            }
             Op::Alu { dst, a, b, .. } => drop(of(a, &bases).or(of(b, &bases)).map(|s| bases.insert(*dst, s))),
             _ => {}
         }

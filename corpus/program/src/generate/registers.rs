@@ -67,8 +67,19 @@ pub fn visit(op: &Op, see: &mut dyn FnMut(Reg, bool)) {
             address(addr, see);
             operand(src, see);
         }
+        Op::Mbarrier(m) => {
+            address(&m.addr, see);
+            m.operands().iter().for_each(|o| operand(o, see));
+            m.dst().iter().for_each(|d| see(*d, true));
+        }
+        Op::Mapa { dst, src, rank, .. } => {
+            operand(src, see);
+            operand(rank, see);
+            see(*dst, true);
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
+        | Op::MbarrierInitFence
         | Op::ClusterArrive { .. }
         | Op::ClusterWait
         | Op::Bra { .. }
@@ -125,8 +136,21 @@ pub fn rewrite(op: &mut Op, reg: &mut dyn FnMut(Reg) -> Reg, operand: &mut dyn F
             addr.base = operand(addr.base);
             *src = operand(*src);
         }
+        Op::Mbarrier(m) => {
+            m.addr.base = operand(m.addr.base);
+            m.map_operands(operand);
+            if let Some(dst) = m.dst_mut() {
+                *dst = reg(*dst);
+            }
+        }
+        Op::Mapa { dst, src, rank, .. } => {
+            *src = operand(*src);
+            *rank = operand(*rank);
+            *dst = reg(*dst);
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
+        | Op::MbarrierInitFence
         | Op::ClusterArrive { .. }
         | Op::ClusterWait
         | Op::Bra { .. }

@@ -1,5 +1,7 @@
 //! Printing a program as native litmus. Reading it back gives the same program.
 
+mod mbarrier;
+
 use crate::ir::*;
 use std::fmt::Write;
 
@@ -331,6 +333,13 @@ impl Printer<'_> {
             }
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
                 self.barrier(op)
+            }
+            Op::Mbarrier(m) => self.mbarrier(m),
+            Op::MbarrierInitFence => "fence.mbarrier_init.release.cluster".into(),
+            Op::Mapa { ty: t, shared, dst, src, rank } => {
+                let shared = if *shared { ".shared::cluster" } else { "" };
+                let (dst, src, rank) = (self.reg(*dst), self.operand(*src), self.operand(*rank));
+                format!("mapa{shared}{} {dst}, {src}, {rank}", type_name(*t))
             }
             _ => self.memory(op),
         }

@@ -96,6 +96,7 @@ fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
         Op::MultimemLoad { order, ty, .. } => (ty.bytes(), false, load(*order), Proxy::Generic),
         Op::MultimemStore { order, ty, .. } => (ty.bytes(), true, store(*order), Proxy::Generic),
         Op::MultimemRed { scope, ty, .. } => (ty.bytes(), true, Some(*scope), Proxy::Generic),
+        Op::Mbarrier(m) => (MBARRIER_BYTES, !matches!(m.op, MbarrierOp::Wait(_)), None, Proxy::Generic),
         _ => (0, false, None, Proxy::Generic),
     }
 }

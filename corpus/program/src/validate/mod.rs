@@ -6,7 +6,8 @@
 //! (.shared), `.version 9.5`, `.target sm_100a`, and given to `ptxas -arch sm_100a -O0` in the version the row names;
 //! `error` means a diagnostic for that line, `ok` an exit status of 0. The tests compare [`validate`] with each row.
 //! (Two forms on which that assembler crashes are left out: `ld.v8` of 8- and 16-bit elements, and `atom.cas.b128`
-//! with two immediates.) A [`RuleKind::Lint`] rule is advice, and never compared.
+//! with two immediates. So is what the reader refuses because nothing models it: layout v1 of mbarriers, pending
+//! counts, a literal for a state.) A [`RuleKind::Lint`] rule is advice, and never compared.
 //!
 //! What has no word in PTX is not judged by the first kind, see [`notation`]. Registers here are untyped: whether one
 //! declaration fits all uses is the lint `register-width`. Qualifiers without a meaning in the model (`.noftz`,

@@ -7,6 +7,10 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     if let Some((space, address)) = place(&instr.op) {
         self::address(report, thread, instr, space, address);
     }
+    if let Op::Mapa { src: Operand::Address(symbol), .. } = instr.op {
+        let base = Address { base: Operand::Address(symbol), offset: 0 };
+        address(report, thread, instr, Space::SharedCta, base);
+    }
     let (ty, values) = values(&instr.op);
     for value in values {
         match value {
@@ -42,6 +46,7 @@ pub(super) fn place(op: &Op) -> Option<(Space, Address)> {
         Op::MultimemLoad { addr, .. } | Op::MultimemStore { addr, .. } | Op::MultimemRed { addr, .. } => {
             Some((Space::Generic, *addr))
         }
+        Op::Mbarrier(m) => Some((m.space, m.addr)),
         _ => None,
     }
 }
@@ -55,6 +60,7 @@ fn address(report: &mut Report<'_>, thread: &Thread, instr: &Instr, space: Space
             let symbol = &report.program.symbols[symbol.index()];
             let object = report.program.objects[symbol.object.index()].space;
             let same = match space {
+                Space::Generic if matches!(instr.op, Op::Mbarrier(_)) => object == Space::SharedCta,
                 Space::Generic => true,
                 Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
                 Space::Global => object == Space::Global,
@@ -84,6 +90,8 @@ fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
         Op::MultimemStore { ty, src, .. } | Op::MultimemRed { ty, src, .. } => (Some(*ty), vec![*src]),
         Op::Bar { id, count, .. } => (None, std::iter::once(*id).chain(*count).collect()),
         Op::WarpSync { mask } => (None, vec![*mask]),
+        Op::Mbarrier(m) => (None, m.operands()),
+        Op::Mapa { rank, .. } => (None, vec![*rank]),
         _ => (None, Vec::new()),
     }
 }

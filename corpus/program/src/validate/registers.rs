@@ -152,6 +152,12 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
             }
         }
         Op::WarpSync { mask } => see(*mask, 32, true),
+        Op::Mbarrier(m) => mbarrier(m).into_iter().for_each(|(o, bits)| see(o, bits, true)),
+        Op::Mapa { ty, dst, src, rank, .. } => {
+            [Operand::Reg(*dst), *src].iter().for_each(|o| see(*o, bits(*ty), true));
+            see(*rank, 32, true);
+        }
+        Op::MbarrierInitFence => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
         Op::Bra { .. } | Op::Exit => {}
     }
@@ -161,4 +167,18 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         see(address.base, 64, true);
     }
     out
+}
+
+/// A state has 64 bits; counts, parities and time limits have 32, answers are predicates.
+fn mbarrier(m: &Mbarrier) -> Vec<(Operand, u32)> {
+    let state = |reg: Option<Reg>| reg.map(|r| (Operand::Reg(r), 64)).into_iter();
+    match &m.op {
+        MbarrierOp::Arrive(a) => state(a.dst).chain(m.operands().into_iter().map(|o| (o, 32))).collect(),
+        MbarrierOp::Wait(w) => {
+            let phase = (w.phase, if w.parity { 32 } else { 64 });
+            let hint = w.hint.map(|h| (h, 32));
+            [(Operand::Reg(w.dst), PREDICATE), phase].into_iter().chain(hint).collect()
+        }
+        _ => m.operands().into_iter().map(|o| (o, 32)).collect(),
+    }
 }

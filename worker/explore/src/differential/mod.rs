@@ -6,6 +6,7 @@
 
 pub mod campaign;
 pub mod draw;
+pub mod draw_mbarrier;
 mod shape;
 mod shrink;
 

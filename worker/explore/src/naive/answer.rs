@@ -3,11 +3,13 @@
 use super::Search;
 use super::barriers::Phases;
 use super::body::{Path, Stop};
+use super::history::{Histories, History};
 use super::judge::{Execution, Graph};
 use super::pairs::{Pairs, members};
 use super::scene::Scenery;
 use crate::leaf::{
-    End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, initial_bytes, observed_registers,
+    End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, flag, initial_bytes, mbarrier_phase,
+    observed_registers,
 };
 use moire_cat::vocabulary::rels;
 use std::collections::BTreeSet;
@@ -17,7 +19,7 @@ impl Search<'_> {
         &self,
         scenery: &Scenery<'_>,
         paths: &[&Path],
-        phases: &Phases,
+        (phases, past): (&Phases, &Histories),
         graph: &Graph,
         e: &Execution,
     ) -> LeafFacts {
@@ -43,8 +45,18 @@ impl Search<'_> {
                 key.phases.push((refer(i), *phase));
             }
         }
+        for step in past.values().flat_map(|h| &h.steps) {
+            if let Some(i) = scenery.find(step.at.0, step.at.1) {
+                key.phases.push((refer(i), mbarrier_phase(step.era, step.level)));
+            }
+        }
         let complete = paths.iter().all(|p| p.stop == Stop::Done);
-        let flags = e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
+        let mut flags: BTreeSet<String> =
+            e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
+        flags.extend(past.values().flat_map(|h| &h.flags).map(|f| (*f).to_owned()));
+        if paths.iter().any(|p| waits_for_nothing(p, past)) {
+            flags.insert(flag::OUTSIDE.to_owned());
+        }
         LeafFacts {
             key: key.normalise(),
             kind: if complete { LeafKind::Complete } else { LeafKind::Blocked },
@@ -92,6 +104,13 @@ impl Search<'_> {
         let states = memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory });
         states.map(|s| s.outcome(&observed)).collect()
     }
+}
+
+/// Whether a path spins on an mbarrier that is none.
+fn waits_for_nothing(path: &Path, past: &Histories) -> bool {
+    let Stop::Spin(since) = path.stop else { return false };
+    let asked = path.events.get(since).and_then(|e| e.count.as_ref());
+    asked.is_some_and(|count| !past.get(&count.object).is_some_and(History::valid))
 }
 
 /// How a path ends, in the words of a key.

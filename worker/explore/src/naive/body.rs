@@ -7,6 +7,7 @@
 
 use super::arith::{alu, bits, compare, low};
 use super::flow::Flow;
+use super::mbarrier::Count;
 use super::pairs::Events;
 use super::space::{Memory, Range};
 use super::tags::{bit, proxy_tag, store_tags};
@@ -61,6 +62,7 @@ pub(super) struct Event {
     /// Control, up to where the branches meet.
     pub(super) nearby: Events,
     pub(super) barrier: Option<Barrier>,
+    pub(super) count: Option<Count>,
 }
 
 impl Event {
@@ -205,7 +207,7 @@ impl Runner<'_> {
             }
             let more = self.selection(&s, instr);
             let runs = self.guarded(&mut s, instr);
-            if matches!(instr.op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. }) {
+            if only_registers(&instr.op) {
                 if runs {
                     self.registers(&mut s, instr);
                 }
@@ -234,6 +236,7 @@ impl Runner<'_> {
                 Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
                     return self.barrier(s, instr, todo, out);
                 }
+                Op::Mbarrier(_) => return self.mbarrier(s, instr, todo),
                 _ => {
                     self.effect(&mut s, instr)?;
                     s.pc += 1;
@@ -247,7 +250,7 @@ impl Runner<'_> {
     fn guarded(&self, s: &mut State, instr: &Instr) -> bool {
         let Some(Guard { reg, negated }) = instr.guard else { return true };
         let (value, deps) = s.regs[reg.index()];
-        let selects = matches!(instr.op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. });
+        let selects = only_registers(&instr.op);
         if !selects {
             s.control |= deps;
             s.open.push((deps, self.flow.meets[s.pc]));
@@ -269,7 +272,9 @@ impl Runner<'_> {
     fn arrive_at_head(&self, s: &mut State, out: &mut Paths) -> bool {
         let live: Vec<(Reg, u128)> = self.flow.live[s.pc].iter().map(|r| (*r, s.regs[r.index()].0)).collect();
         if let Some((since, number, then)) = s.seen.get(&s.pc) {
-            let quiet = s.events[*since..].iter().all(|e| !e.is(sets::W) && !e.is(sets::B));
+            let acts =
+                |e: &Event| e.is(sets::W) || e.is(sets::B) || (e.is(sets::MBAR) && !e.is(sets::MBAR_WAIT));
+            let quiet = !s.events[*since..].iter().any(acts);
             if quiet && *then == live {
                 let (since, number) = (*since, *number);
                 self.end(State { next: number, ..s.clone() }, Stop::Spin(since), out);
@@ -326,6 +331,11 @@ impl Runner<'_> {
                 let value = low(if p != 0 { a } else { b }, bits(*ty));
                 s.regs[dst.index()] = (value, da | db | dp);
             }
+            Op::Mapa { dst, src, rank, .. } => {
+                let ((address, da), (rank, dr)) = (self.operand(s, *src), self.operand(s, *rank));
+                let mapped = self.memory.mapped(address, low(rank, 32), self.thread);
+                s.regs[dst.index()] = (mapped.unwrap_or(0), da | dr);
+            }
             _ => {}
         }
     }
@@ -380,6 +390,10 @@ impl Runner<'_> {
                 let e = self.event(s, bit(sets::F) | bit(sets::PF) | named, None);
                 Self::push(s, e);
             }
+            Op::MbarrierInitFence => {
+                let e = self.event(s, bit(sets::F) | bit(sets::MBAR_FENCE), None);
+                Self::push(s, e);
+            }
             other => return Err(Refusal::Unsupported(format!("{other:?}"))),
         }
         Ok(())
@@ -410,6 +424,12 @@ impl Runner<'_> {
             control: s.control,
             nearby: s.open.iter().fold(0, |all, (deps, _)| all | deps),
             barrier: None,
+            count: None,
         }
     }
+}
+
+/// Instructions that touch nothing but registers.
+fn only_registers(op: &Op) -> bool {
+    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
 }

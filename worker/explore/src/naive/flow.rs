@@ -85,6 +85,8 @@ pub(super) fn targets(op: &Op) -> Vec<Reg> {
         | Op::Bar { kind: BarKind::Red { dst, .. }, .. } => vec![*dst],
         Op::Load { dst, .. } => dst.clone(),
         Op::Rmw { dst, .. } => dst.iter().copied().collect(),
+        Op::Mapa { dst, .. } => vec![*dst],
+        Op::Mbarrier(m) => m.dst().into_iter().collect(),
         _ => vec![],
     }
 }
@@ -120,8 +122,14 @@ pub(super) fn read_registers(op: &Op) -> Vec<Reg> {
             }
         }
         Op::WarpSync { mask } => operands.push(*mask),
+        Op::Mapa { src, rank, .. } => operands.extend([*src, *rank]),
+        Op::Mbarrier(m) => {
+            operands.push(m.addr.base);
+            operands.extend(m.operands());
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
+        | Op::MbarrierInitFence
         | Op::ClusterArrive { .. }
         | Op::ClusterWait
         | Op::Bra { .. }

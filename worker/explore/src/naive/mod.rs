@@ -14,16 +14,19 @@ mod arith;
 mod barriers;
 mod body;
 mod flow;
+mod history;
 mod judge;
+mod mbarrier;
 mod pairs;
 mod scene;
 mod space;
 mod tags;
 mod waits;
 
-use crate::leaf::{LeafFacts, observed_registers};
+use crate::leaf::{LeafFacts, LeafKey, observed_registers};
 use barriers::{Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
+use history::{Histories, Meaning, histories, meaning};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
 use moire_cat::vocabulary::{rels, sets};
@@ -252,7 +255,10 @@ impl<'a> Search<'a> {
         let too_many = Skip::TooMany("events of an execution");
         let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
-        for phases in &all_phases {
+        // Orders on mbarriers that cannot be told apart lead to one key.
+        let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
+        let orders = histories(&paths)?;
+        for (phases, past) in all_phases.iter().flat_map(|p| orders.iter().map(move |h| (p, h))) {
             let entry = shapes.entry(shape.clone()).or_insert_with(|| {
                 let graph = scenery.graph(self.memory.cells.len());
                 let constants = self.judge.fixed(&graph);
@@ -260,7 +266,10 @@ impl<'a> Search<'a> {
             });
             let mut graph = entry.0.clone();
             scenery.set_phases(&mut graph, phases);
+            let meant: Vec<Meaning> = past.values().map(meaning).collect();
+            scenery.set_histories(&mut graph, &meant);
             let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            let needs = needs.or(&scenery.answered(&meant, graph.n));
             let reads = slots(&scenery, 0..scenery.nodes.len());
             let sources = self.sources(&scenery, &graph, &reads);
             let mut picks = self.assignments(&sources)?;
@@ -274,15 +283,21 @@ impl<'a> Search<'a> {
                 let executions = self.judge.executions(&mut graph, &entry.1, &mut tried);
                 self.count(tried.saturating_sub(1))?;
                 for execution in executions {
-                    if !self.hangs(chosen, phases, &pick, &execution)? {
+                    if !self.hangs(chosen, (phases, past), &pick, &execution)? {
                         continue;
                     }
-                    let facts = self.facts(&scenery, &paths, phases, &graph, &execution);
-                    self.summary.leaves += 1;
-                    if visitor(facts).is_break() {
-                        return Ok(ControlFlow::Break(()));
+                    let facts = self.facts(&scenery, &paths, (phases, past), &graph, &execution);
+                    match found.get_mut(&facts.key) {
+                        Some(known) => known.flags.extend(facts.flags),
+                        None => drop(found.insert(facts.key.clone(), facts)),
                     }
                 }
+            }
+        }
+        for facts in found.into_values() {
+            self.summary.leaves += 1;
+            if visitor(facts).is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -330,7 +345,7 @@ impl<'a> Search<'a> {
     fn hangs(
         &mut self,
         chosen: &[&Variant],
-        phases: &Phases,
+        (phases, past): (&Phases, &Histories),
         pick: &[usize],
         leaf: &Execution,
     ) -> Result<bool, Skip> {
@@ -350,12 +365,16 @@ impl<'a> Search<'a> {
             combos = longer.collect();
         }
         for paths in combos {
+            let Some(asked) = asked_in_vain(past, &paths) else { continue };
+            let meant: Vec<Meaning> = asked.values().map(meaning).collect();
             let too_many = Skip::TooMany("events of an execution");
             let scenery = Scenery::new(self.program, &self.memory, &paths, true).ok_or(too_many)?;
             let mut graph = scenery.graph(self.memory.cells.len());
             let constants = self.judge.fixed(&graph);
             scenery.set_phases(&mut graph, phases);
+            scenery.set_histories(&mut graph, &meant);
             let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            let needs = needs.or(&scenery.answered(&meant, graph.n));
             let reads = slots(&scenery, 0..scenery.nodes.len());
             let (old, new): (Vec<_>, Vec<_>) = reads.iter().copied().partition(|r| r.0 < scenery.base);
             let writers = graph.writers.clone();
@@ -386,6 +405,21 @@ impl<'a> Search<'a> {
         }
         Ok(false)
     }
+}
+
+/// The histories with what the failing iterations ask in the end; `None` when some answer is not the one assumed.
+fn asked_in_vain(past: &Histories, paths: &[&Path]) -> Option<Histories> {
+    let mut out = past.clone();
+    for (t, path) in paths.iter().enumerate() {
+        let Stop::Spin(since) = path.stop else { continue };
+        for (i, event) in path.events.iter().enumerate().skip(since) {
+            if let Some(count) = &event.count {
+                let history = out.entry(count.object).or_default();
+                *history = history.then((t, i), count)?;
+            }
+        }
+    }
+    Some(out)
 }
 
 /// Reads and their cells, with the value each needs.
@@ -432,7 +466,7 @@ impl Assignments {
 
 /// Sorts the paths of a thread: those that spin after the same events become one variant.
 fn group(paths: Vec<Path>) -> Vec<Variant> {
-    type Signature = (Stop, Vec<(usize, u16, Vec<(usize, u128)>, Option<String>)>);
+    type Signature = (Stop, Vec<(usize, u16, Vec<(usize, u128)>, String)>);
     let mut shapes: BTreeMap<String, usize> = BTreeMap::new();
     let mut variants: Vec<Variant> = Vec::new();
     let mut known: BTreeMap<Signature, usize> = BTreeMap::new();
@@ -445,7 +479,7 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
             let events = &path.events[..kept];
             let spelt = events
                 .iter()
-                .map(|e| (e.pc, e.index, e.cells.clone(), e.barrier.as_ref().map(|b| format!("{b:?}"))));
+                .map(|e| (e.pc, e.index, e.cells.clone(), format!("{:?} {:?}", e.barrier, e.count)));
             let signature = (path.stop, spelt.collect());
             if let Some(at) = known.get(&signature) {
                 variants[*at].failing.push(path);

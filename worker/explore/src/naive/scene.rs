@@ -2,6 +2,7 @@
 
 use super::barriers::{At, Phases};
 use super::body::{Event, Path, Stop};
+use super::history::Meaning;
 use super::judge::Graph;
 use super::pairs::{EVENTS, Events, Pairs, members, one};
 use super::space::{Memory, Range};
@@ -168,6 +169,41 @@ impl<'a> Scenery<'a> {
         graph.relations[rels::SYNC_CLUSTER] = pairs(&phases.cluster);
         graph.relations[rels::SYNC_WARP] = pairs(&phases.warp);
         graph.relations[rels::BAR_PHASE] = pairs(&phases.later);
+    }
+
+    /// Enters what the mbarriers went through.
+    pub(super) fn set_histories(&self, graph: &mut Graph, meaning: &[Meaning]) {
+        let pairs = |of: &dyn Fn(&Meaning) -> &BTreeSet<(At, At)>| {
+            let mut out = Pairs::none(graph.n);
+            for (a, b) in meaning.iter().flat_map(of) {
+                if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
+                    out.add(a, b);
+                }
+            }
+            out
+        };
+        let sync = pairs(&|m| &m.sync);
+        let mutual = &graph.relations[rels::SR];
+        let chain = Pairs::such_that(graph.n, |a, wait| {
+            sync.has(a, wait) && (0..graph.n).all(|b| !sync.has(b, wait) || mutual.has(a, b))
+        });
+        graph.relations[rels::MBAR_CHAIN] = chain;
+        graph.relations[rels::MBAR_SYNC] = sync;
+        graph.relations[rels::MBAR_ORDER] = pairs(&|m| &m.order);
+        graph.relations[rels::MBAR_LIFE] = pairs(&|m| &m.life);
+        graph.relations[rels::MBAR_STEP] = pairs(&|m| &m.step);
+        graph.relations[rels::MBAR_SEEN] = pairs(&|m| &m.seen);
+    }
+
+    /// What the answers of mbarriers needed to have taken place.
+    pub(super) fn answered(&self, meaning: &[Meaning], n: usize) -> Pairs {
+        let mut out = Pairs::none(n);
+        for (a, b) in meaning.iter().flat_map(|m| &m.needs) {
+            if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
+                out.add(a, b);
+            }
+        }
+        out
     }
 
     /// What an event's existence or value needs: dependencies, reads-from aside, and everything a passed barrier

@@ -4,7 +4,9 @@
 //! bytes of one instance that no access splits; where some address is computed, every byte is a cell of its own.
 //! (PTX ISA 9.2, 8.2 and 8.3.)
 
-use moire_program::ir::{Address, ObjectId, Op, Operand, Program, RegInit, Space, SymbolId, Thread, Ty};
+use moire_program::ir::{
+    Address, ObjectId, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Thread, Ty,
+};
 use std::collections::BTreeSet;
 
 /// One copy of an object.
@@ -102,6 +104,23 @@ impl<'p> Memory<'p> {
     fn base_of(&self, virt: SymbolId, instance: usize) -> u128 {
         let number = 1 + virt.index() * self.instances.len() + instance;
         (number as u128) << 32
+    }
+
+    /// The address that means in the CTA of a rank of the thread's cluster what `address` means here (`mapa`).
+    pub(super) fn mapped(&self, address: u128, rank: u128, thread: usize) -> Option<u128> {
+        let here = self.resolve(address, 0)?;
+        let object = self.instances[here.instance].object;
+        let place = |t: usize| &self.program.threads[t].place;
+        let near = |i: &&Instance| {
+            let owner = i.cta.filter(|t| place(*t).includes(Scope::Cluster, place(thread)));
+            i.object == object && owner.is_some()
+        };
+        let number = |i: &Instance| i.cta.map(|t| place(t).cta);
+        let mut ctas: Vec<Instance> = self.instances.iter().filter(near).copied().collect();
+        ctas.sort_by_key(number);
+        let wanted = *ctas.get(usize::try_from(rank).ok()?)?;
+        let instance = self.instances.iter().position(|i| *i == wanted)?;
+        Some(self.base_of(here.virt, instance) + u128::from(here.offset))
     }
 
     /// The bytes behind a virtual address, if there are any.
@@ -204,11 +223,24 @@ fn constant_base(thread: &Thread, address: Address) -> Option<SymbolId> {
         Operand::Imm(_) => None,
         Operand::Reg(r) => {
             let changes = thread.body.iter().any(|i| super::flow::targets(&i.op).contains(&r));
+            if let Some(mapped) = mapped_once(thread, r) {
+                return Some(mapped);
+            }
             match thread.regs[r.index()].init {
                 RegInit::Address(s) if !changes => Some(s),
                 _ => None,
             }
         }
+    }
+}
+
+/// The symbol of a register whose one and unconditional definition maps its address to some CTA.
+fn mapped_once(thread: &Thread, reg: moire_program::ir::Reg) -> Option<SymbolId> {
+    let defining: Vec<_> =
+        thread.body.iter().filter(|i| super::flow::targets(&i.op).contains(&reg)).collect();
+    match (&defining[..], defining.first().map(|i| &i.op)) {
+        ([only], Some(Op::Mapa { src: Operand::Address(s), .. })) if only.guard.is_none() => Some(*s),
+        _ => None,
     }
 }
 

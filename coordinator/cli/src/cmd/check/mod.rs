@@ -101,7 +101,8 @@ fn write_witnesses(folder: &Path, source: &Source, judgement: &Judgement) -> Res
         .filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
     let hang = judgement.hang.iter().map(|(_, w)| ("hang".to_owned(), w));
     let race = judgement.race.iter().map(|(_, w)| ("race".to_owned(), w));
-    for (kind, witness) in conditions.chain(hang).chain(race) {
+    let broken = judgement.broken.iter().map(|(flag, w)| (flag.clone(), w));
+    for (kind, witness) in conditions.chain(hang).chain(race).chain(broken) {
         let path = folder.join(format!("{stem}.{kind}.dot"));
         std::fs::write(&path, show::dot(&source.program, witness))
             .with_context(|| format!("cannot write {}", path.display()))?;

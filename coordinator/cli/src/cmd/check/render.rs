@@ -5,7 +5,7 @@ use crate::input::{Rejected, Source};
 use crate::show;
 use moire_cat::Model;
 use moire_explore::judge::Judgement;
-use moire_explore::leaf::{End, Witness};
+use moire_explore::leaf::{End, Stall, Witness};
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
 
@@ -70,10 +70,14 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
         }
     }
     if let Some((ends, witness)) = &judgement.hang {
-        out.push_str(&format!("  hang: {}\n", hang(program, ends)));
+        out.push_str(&format!("  hang: {}\n", hang(program, ends, &judgement.stalls)));
         out.push_str(&show::table(program, witness));
     }
     if let Some((flag, witness)) = &judgement.race {
+        out.push_str(&format!("  {flag}, in this execution:\n"));
+        out.push_str(&show::table(program, witness));
+    }
+    for (flag, witness) in &judgement.broken {
         out.push_str(&format!("  {flag}, in this execution:\n"));
         out.push_str(&show::table(program, witness));
     }
@@ -81,9 +85,12 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
 }
 
 /// Who waits for what.
-pub(super) fn hang(program: &Program, ends: &[End]) -> String {
+pub(super) fn hang(program: &Program, ends: &[End], stalls: &[Stall]) -> String {
     let one = |(t, end): (usize, &End)| {
         let name = &program.threads[t].name;
+        if let Some(stall) = stalls.iter().find(|s| s.thread == t) {
+            return Some(format!("{name} waits for {}", lacking(program, stall)));
+        }
         match end {
             End::Done => None,
             End::Barrier(i) => {
@@ -93,6 +100,19 @@ pub(super) fn hang(program: &Program, ends: &[End]) -> String {
         }
     };
     ends.iter().enumerate().filter_map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// An mbarrier nobody completes.
+fn lacking(program: &Program, stall: &Stall) -> String {
+    let owner = stall.owner.map_or(String::new(), |t| format!("{}:", program.threads[t.index()].name));
+    let offset = if stall.offset == 0 { String::new() } else { format!("+{}", stall.offset) };
+    let name = format!("[{owner}{}{offset}]", program.objects[stall.object.index()].name);
+    if stall.valid {
+        let Stall { phase, pending, tx, .. } = stall;
+        format!("mbarrier {name}, phase {phase}: pending count {pending}, tx-count {tx}")
+    } else {
+        format!("{name}, which is no valid mbarrier")
+    }
 }
 
 fn graph(program: &Program, witness: &Witness) -> Value {
@@ -121,6 +141,11 @@ fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejec
             json!({"name": c.name, "quantifier": quantified(c.quantifier), "reachable": c.reachable, "holds": c.holds, "witness": witness})
         })
         .collect();
+    let broken: Vec<Value> = judgement
+        .broken
+        .iter()
+        .map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)}))
+        .collect();
     json!({
         "version": 1,
         "file": source.name,
@@ -129,8 +154,9 @@ fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejec
         "verdicts": words(judgement),
         "remarks": advice.iter().map(remark).collect::<Vec<_>>(),
         "conditions": conditions,
-        "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends), "witness": graph(program, w)})),
+        "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends, &judgement.stalls), "witness": graph(program, w)})),
         "race": judgement.race.as_ref().map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)})),
+        "broken": broken,
         "executions": s.complete,
         "blocked": s.blocked,
         "dead_ends": s.dead_ends,

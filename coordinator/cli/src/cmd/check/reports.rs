@@ -3,7 +3,7 @@
 use super::{Answer, render, words};
 use crate::input::Rejected;
 use anyhow::Result;
-use moire_explore::judge::{Judgement, Verdict};
+use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_program::ir::Program;
 use moire_program::text::Severity;
 use moire_program::validate::{RULES, RuleKind};
@@ -11,10 +11,12 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 
 /// The verdicts that are results, with what they mean (design, words).
-const VERDICTS: [(&str, &str); 8] = [
+const VERDICTS: [(&str, &str); 10] = [
     ("condition", "the stated condition does not hold"),
     ("race", "conflicting accesses without the order the model wants"),
     ("hang", "a blocked end state"),
+    ("lifetime", "an object used outside its life"),
+    ("protocol", "a documented precondition is broken"),
     ("undefined", "the model gives the program no meaning"),
     ("bounded", "a limit was hit"),
     ("abstained", "an unsupported construct that can reach the verdict"),
@@ -92,8 +94,12 @@ fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: us
 /// A verdict in a sentence.
 fn said(verdict: &Verdict, program: &Program, judgement: &Judgement) -> String {
     match (verdict, &judgement.hang, &judgement.race) {
-        (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends),
+        (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends, &judgement.stalls),
         (Verdict::Race, _, Some((flag, _))) => flag.clone(),
+        (Verdict::Lifetime | Verdict::Protocol, ..) => {
+            let broken = judgement.broken.keys().filter(|flag| flag_verdict(flag) == *verdict);
+            broken.cloned().collect::<Vec<_>>().join(", ")
+        }
         (Verdict::Condition(name), ..) if !name.is_empty() => format!("the condition `{name}` does not hold"),
         (Verdict::Condition(_), ..) => "the stated condition does not hold".to_owned(),
         (Verdict::Bounded(reason), ..) => format!("a limit was hit: {reason}"),

@@ -12,6 +12,7 @@
 mod access;
 mod condition;
 mod declare;
+mod mbarrier;
 mod qualifiers;
 mod sync;
 
@@ -233,6 +234,8 @@ impl Reader<'_, '_> {
                 let quals: Vec<&str> = quals.iter().copied().filter(|w| *w != "aligned").collect();
                 self.barrier(&quals)
             }
+            "mbarrier" => self.mbarrier(quals),
+            "mapa" => self.mapa(quals),
             "bra" => self.branch(),
             "exit" | "ret" => self.push(Op::Exit),
             "mov" => {
@@ -254,7 +257,7 @@ impl Reader<'_, '_> {
     fn unknown(&self, word: &str) -> Parsed<()> {
         let mut known = vec![
             "ld", "st", "atom", "red", "fence", "membar", "bar", "barrier", "bra", "exit", "mov", "setp",
-            "selp", "multimem", "tld", "suld", "sust", "ldc",
+            "selp", "multimem", "mbarrier", "mapa", "tld", "suld", "sust", "ldc",
         ];
         known.extend(ALU_OPS.iter().map(|(w, _)| *w));
         let hint = closest(word, &known)

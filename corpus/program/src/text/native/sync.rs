@@ -4,6 +4,14 @@ use super::*;
 
 impl Reader<'_, '_> {
     pub(super) fn fence(&mut self, words: &[&str]) -> Parsed<()> {
+        match words {
+            ["mbarrier_init", "release", "cluster"] => return self.push(Op::MbarrierInitFence),
+            ["mbarrier_init", ..] => {
+                let hint = "its one form is fence.mbarrier_init.release.cluster".to_owned();
+                return self.fail("this is not a form of fence.mbarrier_init".into(), Some(hint));
+            }
+            _ => {}
+        }
         if let ["proxy", kinds @ ..] = words {
             let mut out = Vec::new();
             for kind in kinds {

@@ -1,0 +1,290 @@
+//! Mbarrier objects at a finished graph: is there an order inside each phase, what is wrong, who waits for what.
+//!
+//! Operations of one phase commute, except that no earlier part of them may complete the phase, and that a wait which
+//! asked during the phase came before the operation that completed it. Some order is enough; it is looked for here,
+//! phase by phase, and judged by the model through `mbar-order`.
+
+use crate::interp::TraceEnd;
+use crate::leaf::{Stall, flag};
+use crate::mbarrier::{Act, Fault, Object, Phase, Place};
+use crate::state::State;
+use moire_cat::CheckId;
+use moire_cat::bits::{self, Row};
+use moire_cat::eval::Solution;
+use moire_cat::vocabulary::{rels, sets};
+use moire_program::ir::MBARRIER_COUNT;
+use std::collections::BTreeSet;
+
+/// Operations of a phase whose orders are tried one by one, where it matters.
+const ORDERED: usize = 7;
+/// Choices of one order for every phase that are tried at one leaf.
+const CHOICES: usize = 10_000;
+
+/// One way to order a phase: the pairs it needs, and whether a `noComplete` comes last.
+#[derive(Clone, Debug)]
+struct Tail {
+    pairs: Vec<(usize, usize)>,
+    ends_badly: bool,
+}
+
+/// A coherence of the finished graph with what is said of it.
+pub(crate) struct Settled<const W: usize> {
+    pub(crate) co: Vec<Row<W>>,
+    pub(crate) fence: Vec<Row<W>>,
+    pub(crate) flags: BTreeSet<CheckId>,
+    /// Some order has a `noComplete` arrival complete its phase.
+    pub(crate) ends_badly: bool,
+}
+
+impl<const W: usize> State<'_, W> {
+    /// Every coherence the finished graph can have under some order of each phase; whether something was left untried.
+    pub(crate) fn settle(&mut self) -> (Vec<Settled<W>>, bool) {
+        let mut found = Vec::new();
+        let (mut tails, mut cut) = self.tails();
+        for tail in &mut tails {
+            let kept: Vec<Tail> = std::mem::take(tail)
+                .into_iter()
+                .filter(|t| self.under(t, |s| !matches!(s.partial(), Solution::Violated(_))))
+                .collect();
+            *tail = kept;
+        }
+        let fences = self.events.iter().filter(|e| e.emitted.labels >> sets::SC & 1 == 1).count();
+        let all = fences > 1 || tails.iter().flatten().any(|t| t.ends_badly);
+        let mut tried = 0;
+        self.choose(&tails, (all, false), &mut tried, &mut found, &mut cut);
+        (found, cut)
+    }
+
+    fn choose(
+        &mut self,
+        tails: &[Vec<Tail>],
+        (all, bad): (bool, bool),
+        tried: &mut usize,
+        found: &mut Vec<Settled<W>>,
+        cut: &mut bool,
+    ) {
+        let Some((first, rest)) = tails.split_first() else {
+            *tried += 1;
+            *cut |= self.evaluate_leaf(|co, fence, flags| match found.iter_mut().find(|s| s.co == co) {
+                Some(known) => {
+                    known.flags.extend(flags);
+                    known.ends_badly |= bad;
+                }
+                None => found.push(Settled {
+                    co: co.to_vec(),
+                    fence: fence.to_vec(),
+                    flags: flags.clone(),
+                    ends_badly: bad,
+                }),
+            });
+            return;
+        };
+        for tail in first {
+            if *tried >= CHOICES {
+                *cut = true;
+                return;
+            }
+            self.under(tail, |s| s.choose(rest, (all, bad || tail.ends_badly), tried, found, cut));
+            if !all && !found.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Runs `then` with the pairs of a tail entered.
+    fn under<T>(&mut self, tail: &Tail, then: impl FnOnce(&mut Self) -> T) -> T {
+        for (a, b) in &tail.pairs {
+            bits::set(&mut self.inputs.rels[rels::MBAR_ORDER][*a], *b);
+        }
+        let result = then(self);
+        for (a, b) in &tail.pairs {
+            bits::clear(&mut self.inputs.rels[rels::MBAR_ORDER][*a], *b);
+        }
+        result
+    }
+
+    fn objects(&self) -> BTreeSet<Object> {
+        let placed = (0..self.events.len()).filter(|id| self.mbarriers[*id].is_some());
+        placed.filter_map(|id| Some(self.mbar_use(id)?.object)).collect()
+    }
+
+    /// The ways to order each phase whose order matters; whether some were left out.
+    fn tails(&self) -> (Vec<Vec<Tail>>, bool) {
+        let (mut out, mut cut) = (Vec::new(), false);
+        for object in self.objects() {
+            for era in 0..=self.eras(object) {
+                for (n, phase) in self.phases_of(object, era).into_iter().flatten().enumerate() {
+                    let level = u16::try_from(n + 1).unwrap_or(u16::MAX);
+                    let asked: Vec<usize> = self
+                        .placed_on(object)
+                        .filter(|(_, act, place)| {
+                            matches!(act, Act::Wait { .. }) && *place == Place { era, level }
+                        })
+                        .map(|p| p.0)
+                        .collect();
+                    if self.order_matters(&phase) {
+                        cut |= phase.members.len() > ORDERED;
+                        out.push(self.ordered(&phase, &asked));
+                    } else if phase.adds_up()
+                        && (!asked.is_empty() || phase.members.iter().any(|m| self.no_complete(*m)))
+                    {
+                        out.push(self.completed(&phase, &asked));
+                    }
+                }
+            }
+        }
+        (out, cut)
+    }
+
+    fn no_complete(&self, id: usize) -> bool {
+        matches!(self.mbar_use(id).map(|u| u.act), Some(Act::Add { no_complete: true, .. }))
+    }
+
+    fn sums(&self, ids: &[usize]) -> (u64, i64) {
+        ids.iter().fold((0, 0), |(n, tx), id| match self.mbar_use(*id).map(|u| u.act) {
+            Some(Act::Add { arrivals, tx: more, .. }) => (n + u64::from(arrivals), tx + more),
+            _ => (n, tx),
+        })
+    }
+
+    /// Whether a part of the phase adds up, so that it must not come first.
+    fn order_matters(&self, phase: &Phase) -> bool {
+        if phase.arrivals < phase.expected {
+            return false;
+        }
+        let idle = |id: &usize| self.sums(&[*id]).0 == 0;
+        let spare: Vec<usize> = if phase.arrivals == phase.expected {
+            phase.members.iter().copied().filter(idle).collect()
+        } else {
+            phase.members.clone()
+        };
+        if spare.len() > 16 {
+            return true;
+        }
+        (1u32..1 << spare.len()).any(|subset| {
+            let left_out: Vec<usize> =
+                (0..spare.len()).filter(|i| subset >> i & 1 == 1).map(|i| spare[i]).collect();
+            let (arrivals, tx) = self.sums(&left_out);
+            let some = left_out.len() < phase.members.len();
+            some && phase.arrivals - arrivals >= phase.expected && phase.tx == tx
+        })
+    }
+
+    fn po(&self, a: usize, b: usize) -> bool {
+        bits::has(&self.inputs.rels[rels::PO][a], b)
+    }
+
+    /// Each operation that can have completed the phase.
+    fn completed(&self, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
+        let last = |c: &usize| {
+            let pairs: Vec<(usize, usize)> =
+                phase.members.iter().chain(asked).filter(|x| *x != c).map(|x| (*x, *c)).collect();
+            let fits = pairs.iter().all(|(x, _)| !self.po(*c, *x));
+            fits.then(|| Tail { pairs, ends_badly: self.no_complete(*c) })
+        };
+        // An operation that comes after a wait in its thread is the likely one.
+        let mut out: Vec<(bool, Tail)> = Vec::new();
+        for c in &phase.members {
+            let likely = asked.iter().any(|a| self.po(*a, *c));
+            out.extend(last(c).map(|t| (!likely, t)));
+        }
+        out.sort_by_key(|t| t.0);
+        out.into_iter().map(|t| t.1).collect()
+    }
+
+    /// Every order of the operations in which no earlier part of them adds up.
+    fn ordered(&self, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
+        let mut out = Vec::new();
+        if phase.members.len() <= ORDERED {
+            self.extend_order(phase, asked, &mut Vec::new(), &mut out);
+        }
+        out
+    }
+
+    fn extend_order(&self, phase: &Phase, asked: &[usize], order: &mut Vec<usize>, out: &mut Vec<Tail>) {
+        let left: Vec<usize> = phase.members.iter().copied().filter(|m| !order.contains(m)).collect();
+        let (arrivals, tx) = self.sums(order);
+        if !order.is_empty() && !left.is_empty() && arrivals >= phase.expected && tx == 0 {
+            return;
+        }
+        if left.is_empty() {
+            let mut pairs = Vec::new();
+            for (i, a) in order.iter().enumerate() {
+                pairs.extend(order[i + 1..].iter().map(|b| (*a, *b)));
+            }
+            let last = order.last().copied().filter(|_| phase.adds_up());
+            pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
+            if pairs.iter().all(|(a, b)| !self.po(*b, *a)) {
+                out.push(Tail { pairs, ends_badly: last.is_some_and(|l| self.no_complete(l)) });
+            }
+            return;
+        }
+        for next in &left {
+            if left.iter().all(|l| !self.po(*l, *next)) {
+                order.push(*next);
+                self.extend_order(phase, asked, order, out);
+                order.pop();
+            }
+        }
+    }
+
+    /// What is wrong whatever the order inside the phases is.
+    pub(crate) fn mbarrier_flags(&self) -> BTreeSet<String> {
+        let mut out = BTreeSet::new();
+        for object in self.objects() {
+            for era in 0..=self.eras(object) {
+                for phase in self.phases_of(object, era).into_iter().flatten() {
+                    if phase.arrivals > phase.expected {
+                        out.insert(flag::OVERARRIVAL.to_owned());
+                    }
+                    if phase.tx.unsigned_abs() > u64::from(MBARRIER_COUNT) {
+                        out.insert(flag::RANGE.to_owned());
+                    }
+                }
+            }
+        }
+        for id in (0..self.events.len()).filter(|id| self.mbarriers[*id].is_some()) {
+            match self.mbar_use(id).and_then(|u| u.fault) {
+                Some(Fault::Range) => drop(out.insert(flag::RANGE.to_owned())),
+                Some(Fault::Target) => drop(out.insert(flag::TARGET.to_owned())),
+                None => {}
+            }
+        }
+        if self.stalls().iter().any(|s| !s.valid) {
+            out.insert(flag::OUTSIDE.to_owned());
+        }
+        out
+    }
+
+    /// For each thread that waits at an mbarrier for ever: which one, and what its phase lacks.
+    pub(crate) fn stalls(&self) -> Vec<Stall> {
+        let mut out = Vec::new();
+        for thread in 0..self.threads.len() {
+            let (TraceEnd::Gate(index) | TraceEnd::Stuck(index)) = self.threads[thread].trace.end else {
+                continue;
+            };
+            if let Some(object) = self.awaited(thread, index).map(|used| used.object) {
+                let instance = self.layout.instances[object.instance as usize];
+                let mut stall = Stall {
+                    thread,
+                    object: instance.object,
+                    owner: instance.owner,
+                    offset: object.offset,
+                    valid: false,
+                    phase: 0,
+                    pending: 0,
+                    tx: 0,
+                };
+                if let Some(phases) = self.phases_of(object, self.eras(object)) {
+                    let now = &phases[phases.len() - 1];
+                    stall.valid = true;
+                    stall.phase = phases.len() - 1;
+                    stall.pending = now.expected.saturating_sub(now.arrivals);
+                    stall.tx = now.tx;
+                }
+                out.push(stall);
+            }
+        }
+        out
+    }
+}
