@@ -198,6 +198,19 @@ impl Finding {
         self.state = to.clone();
         self.history.push(Change { at_ms, to, who: who.to_owned(), why: why.to_owned() });
     }
+    /// `once`, `twice`, `3 times`, ...
+    pub fn sightings(&self) -> String {
+        match self.count {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            n => format!("{n} times"),
+        }
+    }
+    /// Which model allows what, as the witness says it.
+    pub fn allowed(&self) -> Option<String> {
+        let witness: serde_json::Value = serde_json::from_str(&self.witness).ok()?;
+        Some(format!("{} allows {}", witness.get("model")?.as_str()?, witness.get("outcome")?.as_str()?))
+    }
     /// Whether it still counts as a bug.
     pub fn is_open(&self) -> bool {
         matches!(self.state, FindingState::Open | FindingState::Reopened)

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// Larger graphs stay text.
 const EVENTS_MAX: usize = 256;
 const EDGES_MAX: usize = 4096;
-const COLUMN: usize = 240;
+const COLUMN: usize = 300;
 const ROW: usize = 64;
 const BOX: (usize, usize) = (200, 32);
 
@@ -32,6 +32,27 @@ fn class(kind: &str) -> &'static str {
         "fr" => "fr",
         _ => "sync",
     }
+}
+
+/// The line from box to box and where its name goes: down inside a column, bowed where boxes lie between, from side to
+/// side otherwise. The `nth` edge of the same two boxes stays clear of those before it.
+fn route(from: (usize, usize), to: (usize, usize), nth: usize) -> (String, usize, usize) {
+    let (w, h) = BOX;
+    let shift = (nth % 4) * 8;
+    if from.0 == to.0 {
+        let below = to.1 == from.1 + ROW;
+        if below && nth == 0 {
+            let x = from.0 + w / 2;
+            return (format!("M{x} {}L{x} {}", from.1 + h, to.1), x + 4, from.1 + h + (ROW - h) / 2 + 4);
+        }
+        let (x, a, b) = (from.0 + w, from.1 + h / 2 + shift, to.1 + h / 2 + shift);
+        let bow = x + 30 + shift;
+        return (format!("M{x} {a}C{bow} {a} {bow} {b} {x} {b}"), x + 24, usize::midpoint(a, b) + 4);
+    }
+    let (a, b) = (from.1 + h / 4 + shift, to.1 + h / 4 + shift);
+    let (x, end) = if from.0 < to.0 { (from.0 + w, to.0) } else { (from.0, to.0 + w) };
+    // Names stand a third of the way, where edges that cross have parted.
+    (format!("M{x} {a}L{end} {b}"), (2 * x + end) / 3, (2 * a + b) / 3 + 4)
 }
 
 /// The drawing, or `None` when the text is not a graph.
@@ -63,26 +84,25 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
     for (thread, column) in &columns {
         write!(body, r#"<text x="{}" y="24">thread {}</text>"#, column * COLUMN + 20, escape(thread)).ok()?;
     }
+    let mut between: BTreeMap<((usize, usize), (usize, usize)), usize> = BTreeMap::new();
     for edge in edges {
         let end = |name: &str| edge.get(name).and_then(key).and_then(|id| places.get(&id).copied());
         let (Some(from), Some(to)) = (end("from"), end("to")) else { continue };
         let kind = edge.get("kind").and_then(key).unwrap_or_default();
         let cycle = if edge.get("cycle").and_then(Value::as_bool) == Some(true) { " cycle" } else { "" };
-        let at = |(x, y): (usize, usize)| (x + BOX.0 / 2, y + BOX.1 / 2);
-        let ((a, b), (c, d)) = (at(from), at(to));
         let class = class(&kind);
-        write!(
-            body,
-            r#"<line class="{class}{cycle}" x1="{a}" y1="{b}" x2="{c}" y2="{d}" marker-end="url(#a)"/>"#
-        )
-        .ok()?;
-        write!(body, r#"<text x="{}" y="{}">{}</text>"#, (a + c) / 2 + 4, (b + d) / 2 - 4, escape(&kind))
-            .ok()?;
+        let nth = between.entry((from.min(to), from.max(to))).or_default();
+        let (path, x, y) = route(from, to, *nth);
+        *nth += 1;
+        write!(body, r#"<path class="{class}{cycle}" d="{path}" marker-end="url(#a)"/>"#).ok()?;
+        if kind != "po" {
+            write!(body, r#"<text class="label" x="{x}" y="{y}">{}</text>"#, escape(&kind)).ok()?;
+        }
     }
     let (width, height) = (columns.len() * COLUMN + 20, heights.iter().max()? * ROW + 60);
     let arrow = r#"<defs><marker id="a" markerWidth="8" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>"#;
     let title = escape(title);
     Some(format!(
-        r#"<svg role="img" aria-label="{title}" viewBox="0 0 {width} {height}" width="{width}"><title>{title}</title>{arrow}{body}</svg><p>Edges: po program order, rf reads from, co coherence, fr from reads; others synchronise.</p>"#
+        r#"<svg role="img" aria-label="{title}" viewBox="0 0 {width} {height}" width="{width}"><title>{title}</title>{arrow}{body}</svg><p>Unnamed arrows are program order (po); rf reads from, co coherence, fr from reads; others synchronise.</p>"#
     ))
 }

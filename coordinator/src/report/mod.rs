@@ -64,9 +64,10 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding
 pre{overflow:auto;padding:.6rem;border:1px solid var(--line)}table{border-collapse:collapse}
 td,th{padding:.2rem .8rem;border-bottom:1px solid var(--line);text-align:left}
 article{border-top:2px solid var(--line);margin-top:2rem}svg{max-width:100%;height:auto}
-svg text{fill:currentColor;font:12px ui-monospace,monospace}svg rect{fill:none;stroke:currentColor}
-.po{stroke:var(--po)}.rf{stroke:var(--rf)}.co{stroke:var(--co)}.fr{stroke:var(--fr)}.sync{stroke:var(--sync)}
-.cycle{stroke-width:3}
+svg text{fill:currentColor;font:12px ui-monospace,monospace}svg rect,svg>path{fill:none;stroke:currentColor}
+svg .label{paint-order:stroke;stroke:Canvas;stroke-width:5px;text-anchor:middle}
+svg>.po{stroke:var(--po)}svg>.rf{stroke:var(--rf)}svg>.co{stroke:var(--co)}svg>.fr{stroke:var(--fr)}svg>.sync{stroke:var(--sync)}
+svg>.cycle{stroke-width:3}
 </style></head><body><main><h1>Moiré report</h1>
 "#;
 
@@ -89,11 +90,14 @@ fn page(rows: &[(Since, &Finding)], compared: bool) -> String {
         line(format_args!("<article id=\"f{id}\"><h2>{id}: {oracle} ({rule}), {}</h2>", word(*since)));
         let models: Vec<_> = f.models.iter().map(|m| escape(&m.name)).collect();
         line(format_args!(
-            "<p>Models: {}. Seen {} times, first in campaign {}.",
+            "<p>Models: {}. Seen {}, first in campaign {}.",
             models.join(", "),
-            f.count,
+            f.sightings(),
             escape(&f.campaign)
         ));
+        if let Some(said) = f.allowed() {
+            line(format_args!(" <b>{}</b>.", escape(&said)));
+        }
         for set in &f.axioms {
             line(format_args!(" Admitted without: {}.", escape(&set.join(", "))));
         }

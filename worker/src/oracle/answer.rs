@@ -1,11 +1,12 @@
 //! What one engine says of one program, in a form two engines can be compared by.
 
+use crate::difference::shown;
 use crate::job::EngineReport;
 use moire_cat::Model;
 use moire_explore::differential::{Leaves, naive_leaves};
 use moire_explore::explorer::{Bound, LeafView};
 use moire_explore::judge::flag_verdict;
-use moire_explore::leaf::Witness;
+use moire_explore::leaf::{Witness, WitnessEvent};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::{Planted, explore_planted};
 use moire_explore::{LeafFacts, LeafKind, Limits, Outcome, explore};
@@ -104,8 +105,8 @@ pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, Str
     Ok(Answer::new(leaves, summary.cut))
 }
 
-/// The first execution that ends in `outcome`, as JSON.
-pub(super) fn witness(program: &Program, model: &Model, outcome: &Outcome) -> Option<String> {
+/// The first execution under `model` that ends in `outcome`, as JSON: both in words, events and edges.
+pub(super) fn witness(program: &Program, spec: &str, model: &Model, outcome: &Outcome) -> Option<String> {
     let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
     let mut found = None;
     let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
@@ -115,19 +116,45 @@ pub(super) fn witness(program: &Program, model: &Model, outcome: &Outcome) -> Op
         }
         ControlFlow::Continue(())
     });
-    found.map(|w| graph(program, &w).to_string())
+    let found = found?;
+    let (events, edges) = graph(program, &found);
+    let outcome = shown(program, outcome);
+    Some(serde_json::json!({"model": spec, "outcome": outcome, "events": events, "edges": edges}).to_string())
 }
 
-/// `{"events": [..], "edges": [..]}`
-fn graph(program: &Program, witness: &Witness) -> serde_json::Value {
-    let event = |(i, e): (usize, &moire_explore::leaf::WitnessEvent)| {
+/// Events, and edges between them: those of the witness, program order from each event to the next, and from-reads.
+fn graph(program: &Program, witness: &Witness) -> (Vec<serde_json::Value>, Vec<serde_json::Value>) {
+    let event = |(i, e): (usize, &WitnessEvent)| {
         let thread = program.threads.get(e.event.thread as usize).map_or("init", |t| t.name.as_str());
         let label = e.location.as_ref().map_or(e.kind.clone(), |l| format!("{} {l}", e.kind));
         serde_json::json!({"id": i, "thread": thread, "index": e.event.index, "label": label, "value": e.value})
     };
     let edge =
         |(kind, from, to): &(String, usize, usize)| serde_json::json!({"kind": kind, "from": from, "to": to});
-    let events: Vec<_> = witness.events.iter().enumerate().map(event).collect();
-    let edges: Vec<_> = witness.edges.iter().map(edge).collect();
-    serde_json::json!({"events": events, "edges": edges})
+    let edges = witness.edges.iter().chain(&derived(witness)).map(edge).collect();
+    (witness.events.iter().enumerate().map(event).collect(), edges)
+}
+
+/// Program order from each event to the next, and from-reads.
+fn derived(witness: &Witness) -> Vec<(String, usize, usize)> {
+    let all = &witness.events;
+    let mut edges = Vec::new();
+    for (to, event) in all.iter().enumerate().filter(|(_, e)| e.kind != "init") {
+        let before = |e: &WitnessEvent| {
+            e.kind != "init" && e.event.thread == event.event.thread && e.event.index < event.event.index
+        };
+        let last = (0..all.len()).filter(|i| before(&all[*i])).max_by_key(|i| all[*i].event.index);
+        edges.extend(last.map(|from| ("po".to_owned(), from, to)));
+    }
+    let of = |kind: &str| witness.edges.iter().filter(|e| e.0 == kind).collect::<Vec<_>>();
+    for (_, write, read) in of("rf") {
+        let initial = all[*write].kind == "init";
+        let later = |w: usize| {
+            let same = all[w].kind == "W" && all[w].location == all[*read].location;
+            let own = of("rmw").iter().any(|(_, a, b)| a == read && *b == w);
+            !own && ((initial && same) || of("co").iter().any(|(_, a, b)| a == write && *b == w))
+        };
+        edges.extend((0..all.len()).filter(|w| later(*w)).map(|w| ("fr".to_owned(), *read, w)));
+    }
+    edges
 }

@@ -161,8 +161,9 @@ impl Oracles {
             }
         };
         let witness = broken.outcome.as_ref().and_then(|(side, outcome)| {
-            let model = self.model(broken.models.get(*side)?).ok()?;
-            answer::witness(program, &model, outcome)
+            let spec = broken.models.get(*side)?;
+            let model = self.model(spec).ok()?;
+            answer::witness(program, spec, &model, outcome)
         });
         Claim {
             oracle: broken.oracle.into(),

@@ -35,14 +35,15 @@ pub(crate) fn show_finding(f: &Finding) -> String {
     let models: Vec<String> = local::claim_of(f).models.iter().map(local::spec_of).collect();
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
     let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
+    let allowed = f.allowed().map(|said| format!("    {said}\n")).unwrap_or_default();
     let program: String = f.reduced.lines().map(|l| format!("    {l}\n")).collect();
     format!(
-        "  {} {} {} {}{why}, seen {} times, {}\n{program}    {}\n",
+        "  {} {} {} {}{why}, seen {}, {}\n{allowed}{program}    {}\n",
         f.id.short(),
         f.oracle,
         f.rule,
         models.join(" / "),
-        f.count,
+        f.sightings(),
         state(&f.state),
         local::replay_line(f)
     )
