@@ -7,9 +7,26 @@
 //! Invariants (kept by the readers and by `validate`): every index names something that exists, every branch
 //! target is `<= body.len()`, and every size obeys [`crate::limits`].
 
+mod control;
+mod copy;
+mod descriptor;
+mod extended;
 mod mbarrier;
+mod mma;
+mod parts;
+mod proxy;
+mod tcgen05;
+mod wgmma;
 
+pub use control::*;
+pub use copy::*;
+pub use descriptor::*;
 pub use mbarrier::*;
+pub use mma::*;
+pub use parts::{Part, Parts, See};
+pub use proxy::*;
+pub use tcgen05::*;
+pub use wgmma::*;
 
 /// A bit pattern held in a register or in memory, zero-extended to 128 bits.
 pub type Value = u128;
@@ -59,14 +76,15 @@ pub struct Program {
     pub conditions: Vec<Condition>,
 }
 
-/// A piece of physical memory. A `.shared` object exists once for each CTA that has a thread.
+/// A piece of physical memory. A `.shared` object exists once for each CTA that has a thread, and so does one in tensor
+/// memory: columns that are allocated from start to end, with unknown content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
     /// The name of its defining symbol.
     pub name: String,
     /// Where it lives.
     pub space: Space,
-    /// Size in bytes, 1..=[`crate::limits::OBJECT_BYTES`].
+    /// Size in bytes, 1..=[`crate::limits::OBJECT_BYTES`]. Of tensor memory: of one lane, four a column.
     pub bytes: u32,
     /// Initial content, exactly `bytes` long (PTX ISA 8.2.6: the hypothetical first write).
     pub init: Vec<u8>,
@@ -99,6 +117,8 @@ pub enum Space {
     SharedCta,
     /// `.shared::cluster`; only as a qualifier of an access.
     SharedCluster,
+    /// Tensor memory; only as the place of an object (see [`Object::bytes`]).
+    Tensor,
 }
 
 /// How an access reaches memory (8.6). Virtual aliasing is a property of symbols, not of accesses.
@@ -652,6 +672,16 @@ pub enum Op {
         /// Rank of the CTA.
         rank: Operand,
     },
+    /// `tcgen05.*`
+    Tcgen05(Tcgen05),
+    /// `cp.async*`, `st.async`, `red.async`
+    AsyncCopy(AsyncCopy),
+    /// `wgmma.*`
+    Wgmma(Wgmma),
+    /// Fences of the async and tensormap proxies with a space, a direction or a range; `tensormap.*`
+    ProxyOrder(ProxyOrder),
+    /// `elect`, launch control, instructions without a meaning here.
+    Control(Control),
     /// `bra`
     Bra {
         /// Index into `body`.

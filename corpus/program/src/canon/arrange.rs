@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::{condition, names};
 use crate::generate::registers;
 use crate::ir::{
-    Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Scope,
-    Symbol, SymbolId, Thread,
+    AsyncCopy, CtaGroup, Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Scope,
+    Symbol, SymbolId, Tcgen05, Thread,
 };
 
 /// `program` with its threads in `order` (a subset of them, for colouring); `values` allows renaming values.
@@ -264,6 +264,17 @@ fn rank(program: &Program, place: &Placement) -> u16 {
     ctas.iter().position(|c| *c == place.cta).and_then(|r| u16::try_from(r).ok()).unwrap_or(0)
 }
 
+/// Whether an instruction means CTAs of its cluster by their rank: an address of one, a mask of them, a pair.
+fn asks_ranks(op: &Op) -> bool {
+    match op {
+        Op::Mapa { .. } => true,
+        Op::Tcgen05(Tcgen05::Commit(commit)) if commit.multicast.is_some() => true,
+        Op::Tcgen05(_) => op.cta_group() == Some(CtaGroup::Two),
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => copy.multicast.is_some() || copy.group.is_some(),
+        _ => false,
+    }
+}
+
 /// Renumbers places level by level in thread order. Grids keep their order within a stream (it is meaningful), CTAs
 /// theirs in a cluster where the program asks for ranks, lanes their numbers.
 fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
@@ -275,7 +286,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
         });
         u16::try_from(at).unwrap_or(u16::MAX)
     }
-    let ranked = program.threads.iter().flat_map(|t| &t.body).any(|i| matches!(i.op, Op::Mapa { .. }));
+    let ranked = program.threads.iter().flat_map(|t| &t.body).any(|i| asks_ranks(&i.op));
     let mut seen: [Vec<Key>; 5] = Default::default();
     let mut warps: BTreeMap<Key, Vec<u16>> = BTreeMap::new();
     for (n, &t) in order.iter().enumerate() {

@@ -3,8 +3,8 @@
 //! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
 
 use crate::ir::{
-    Address, BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Placement, Program,
-    ProxyFence, RegInit, Scope, StoreOrder, Term, Ty,
+    Address, BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Part, Placement, Program,
+    ProxyFence, Reg, RegInit, Scope, StoreOrder, Term, Ty,
 };
 
 /// The encoding of `program` without names.
@@ -250,9 +250,31 @@ impl Writer {
                 self.tagged(21, &[u8::from(*shared)]);
                 self.ty(*ty);
             }
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+                self.extended(op);
+            }
             // `Exit`, the only operation without modifiers or operands.
             _ => self.0.push(18),
         }
+    }
+
+    /// Modifiers of the instructions with a structure of their own, by their derived text with all parts blanked:
+    /// the parts follow as those of any other instruction.
+    fn extended(&mut self, op: &Op) {
+        let mut blank = op.clone();
+        blank.parts(&mut |part| match part {
+            Part::Source(operand) => *operand = Operand::Imm(0),
+            Part::Read(reg) | Part::Write(reg) => *reg = Reg(0),
+        });
+        let text = format!("{blank:?}");
+        self.0.push(22);
+        self.len(text.len());
+        self.0.extend(text.as_bytes());
+        op.clone().parts(&mut |part| {
+            if let Part::Read(reg) = part {
+                self.0.extend(reg.0.to_be_bytes());
+            }
+        });
     }
 
     fn mbarrier(&mut self, op: &MbarrierOp) {
@@ -297,6 +319,9 @@ impl Writer {
                 count.iter().for_each(|c| self.operand(c));
             }
             Op::WarpSync { mask } => self.operand(mask),
+            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+                op.sources().iter().for_each(|o| self.operand(o));
+            }
             Op::Mbarrier(m) => {
                 self.address(&m.addr);
                 m.operands().iter().for_each(|o| self.operand(o));

@@ -1,6 +1,6 @@
 //! Which registers an operation reads and writes.
 
-use crate::ir::{Address, BarKind, Op, Operand, Reg};
+use crate::ir::{Address, BarKind, Op, Operand, Part, Reg};
 
 /// Registers read and registers written by `op` (guards not included), each in operand order.
 pub fn uses(op: &Op) -> (Vec<Reg>, Vec<Reg>) {
@@ -77,6 +77,9 @@ pub fn visit(op: &Op, see: &mut dyn FnMut(Reg, bool)) {
             operand(rank, see);
             see(*dst, true);
         }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            op.registers(see);
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence
@@ -147,6 +150,12 @@ pub fn rewrite(op: &mut Op, reg: &mut dyn FnMut(Reg) -> Reg, operand: &mut dyn F
             *src = operand(*src);
             *rank = operand(*rank);
             *dst = reg(*dst);
+        }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            op.parts(&mut |part| match part {
+                Part::Source(o) => *o = operand(*o),
+                Part::Read(r) | Part::Write(r) => *r = reg(*r),
+            });
         }
         Op::Fence { .. }
         | Op::ProxyFence(_)

@@ -167,7 +167,7 @@ fn rmw_order(order: RmwOrder) -> &'static str {
 
 pub(super) fn space(space: Space) -> &'static str {
     match space {
-        Space::Generic => "",
+        Space::Generic | Space::Tensor => "",
         Space::Global => ".global",
         Space::SharedCta => ".shared::cta",
         Space::SharedCluster => ".shared::cluster",

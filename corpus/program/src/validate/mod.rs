@@ -22,6 +22,7 @@ mod names;
 mod operands;
 mod registers;
 mod rules;
+mod widths;
 
 use crate::ir::{AtomOp, Instr, Op, Operand, Program, Proxy, ProxyFence, Thread};
 use crate::limits::LINTED_INSTRUCTIONS;

@@ -61,18 +61,31 @@ fn address(report: &mut Report<'_>, thread: &Thread, instr: &Instr, space: Space
             let object = report.program.objects[symbol.object.index()].space;
             let same = match space {
                 Space::Generic if matches!(instr.op, Op::Mbarrier(_)) => object == Space::SharedCta,
-                Space::Generic => true,
+                Space::Generic => object != Space::Tensor,
+                Space::Tensor => object == Space::Tensor,
                 Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
                 Space::Global => object == Space::Global,
             };
             if !same {
-                let (name, word) =
-                    (&symbol.name, if object == Space::Global { ".global" } else { ".shared" });
+                let (name, word) = (&symbol.name, object_space(object));
                 let what = format!("`{name}` is {word}");
-                report.at("state-space", thread, instr, &what, Some(format!("write {word} or no space")));
+                let hint = match object {
+                    Space::Tensor => "only tcgen05 instructions reach tensor memory".to_owned(),
+                    _ => format!("write {word} or no space"),
+                };
+                report.at("state-space", thread, instr, &what, Some(hint));
             }
         }
         Operand::Reg(_) => {}
+    }
+}
+
+/// How the declaration of an object says where it lives.
+pub(super) fn object_space(space: Space) -> &'static str {
+    match space {
+        Space::Global | Space::Generic => ".global",
+        Space::SharedCta | Space::SharedCluster => ".shared",
+        Space::Tensor => ".tmem",
     }
 }
 

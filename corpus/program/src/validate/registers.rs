@@ -105,7 +105,7 @@ impl Want {
 }
 
 /// A predicate is a class of its own.
-const PREDICATE: u32 = 1;
+pub(super) const PREDICATE: u32 = 1;
 
 fn width_name(bits: u32) -> String {
     if bits == PREDICATE { "a predicate".into() } else { format!("{bits} bits wide") }
@@ -156,6 +156,9 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         Op::Mapa { ty, dst, src, rank, .. } => {
             [Operand::Reg(*dst), *src].iter().for_each(|o| see(*o, bits(*ty), true));
             see(*rank, 32, true);
+        }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            super::widths::extended(op).into_iter().for_each(|(o, bits)| see(o, bits, true));
         }
         Op::MbarrierInitFence => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}

@@ -1,0 +1,130 @@
+//! Election of a lane, launch control of grids and clusters, and instructions without a meaning here.
+//!
+//! PTX ISA 9.2, 9.7.13.14 (`elect.sync`), 9.7.13.16 (`griddepcontrol`), 9.7.13.17 (`clusterlaunchcontrol`), 9.7.20.
+
+use super::parts::{self, Parts, See};
+use super::{Address, Operand, Part, Reg, Space};
+
+/// One such instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// `elect.sync d|p, mask`: one lane of the mask, always the same, gets a true predicate.
+    Elect {
+        /// Receives the lane, unless the sink `_`.
+        dst: Option<Reg>,
+        /// Whether it is this one.
+        pred: Reg,
+        /// Lanes taking part.
+        mask: Operand,
+    },
+    /// `griddepcontrol.launch_dependents`
+    LaunchDependents,
+    /// `griddepcontrol.wait`: the grids this one depends on are complete and their writes visible.
+    WaitDependencies,
+    /// `clusterlaunchcontrol.try_cancel.async`: asks for the work of a cluster that has not started.
+    TryCancel {
+        /// `.multicast::cluster::all`: answers every CTA of the cluster, data and mbarrier.
+        multicast: bool,
+        /// Generic or `.shared::cta`.
+        space: Space,
+        /// Receives the answer, 16 bytes.
+        addr: Address,
+        /// Completes 16 bytes of transactions.
+        mbarrier: Address,
+    },
+    /// `clusterlaunchcontrol.query_cancel`: reads an answer.
+    QueryCancel {
+        /// What of it.
+        ask: CancelQuery,
+        /// Destinations: a predicate, one coordinate, or four of which each may be the sink `_`.
+        dst: Vec<Option<Reg>>,
+        /// 128-bit register with the answer.
+        src: Operand,
+    },
+    /// Nothing that the model sees.
+    Ignored(Ignored),
+}
+
+/// What is asked of the answer of `try_cancel`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CancelQuery {
+    /// `.is_canceled`
+    IsCanceled,
+    /// `.get_first_ctaid`
+    FirstCta,
+    /// `.get_first_ctaid::x`, `::y`, `::z`
+    FirstCtaAxis(u8),
+}
+
+/// Instructions that are read and have no effect on memory, synchronisation or registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// `setmaxnreg.inc`, `setmaxnreg.dec`
+    SetMaxRegisters {
+        /// `.inc` instead of `.dec`.
+        inc: bool,
+        /// Registers a thread.
+        count: u16,
+    },
+    /// `nanosleep.u32`
+    Nanosleep(Operand),
+    /// `pmevent`
+    PerformanceEvent(u8),
+    /// `prefetch.global.L2`
+    Prefetch(Address),
+    /// `prefetch.tensormap`
+    PrefetchTensormap(Address),
+}
+
+impl Ignored {
+    /// Name without qualifiers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ignored::SetMaxRegisters { .. } => "setmaxnreg",
+            Ignored::Nanosleep(_) => "nanosleep",
+            Ignored::PerformanceEvent(_) => "pmevent",
+            Ignored::Prefetch(_) => "prefetch",
+            Ignored::PrefetchTensormap(_) => "prefetch.tensormap",
+        }
+    }
+}
+
+impl Control {
+    /// Name without qualifiers.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Control::Elect { .. } => "elect.sync",
+            Control::LaunchDependents => "griddepcontrol.launch_dependents",
+            Control::WaitDependencies => "griddepcontrol.wait",
+            Control::TryCancel { .. } => "clusterlaunchcontrol.try_cancel",
+            Control::QueryCancel { .. } => "clusterlaunchcontrol.query_cancel",
+            Control::Ignored(what) => what.name(),
+        }
+    }
+}
+
+impl Parts for Control {
+    fn parts(&mut self, see: See<'_>) {
+        match self {
+            Control::Elect { dst, pred, mask } => {
+                parts::writes(dst.iter_mut().chain([pred]), see);
+                see(Part::Source(mask));
+            }
+            Control::TryCancel { addr, mbarrier, .. } => {
+                parts::address(addr, see);
+                parts::address(mbarrier, see);
+            }
+            Control::QueryCancel { dst, src, .. } => {
+                parts::writes(dst.iter_mut().flatten(), see);
+                see(Part::Source(src));
+            }
+            Control::Ignored(Ignored::Nanosleep(time)) => see(Part::Source(time)),
+            Control::Ignored(Ignored::Prefetch(addr) | Ignored::PrefetchTensormap(addr)) => {
+                parts::address(addr, see);
+            }
+            Control::Ignored(Ignored::SetMaxRegisters { .. } | Ignored::PerformanceEvent(_))
+            | Control::LaunchDependents
+            | Control::WaitDependencies => {}
+        }
+    }
+}
