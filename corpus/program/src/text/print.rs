@@ -1,6 +1,15 @@
 //! Printing a program as native litmus. Reading it back gives the same program.
 
+mod control;
+mod copy;
 mod mbarrier;
+mod proxy;
+mod tensor;
+
+pub(super) use control::WGMMA_TYPES;
+pub(super) use copy::TILE_MODES;
+pub(super) use proxy::{RESTRICTIONS, TENSORMAP_FIELDS};
+pub(super) use tensor::{COLLECTOR_USES, COPY_SHAPES, MMA_KINDS, MOVE_SHAPES, SCALE_SIZES};
 
 use crate::ir::*;
 use std::fmt::Write;
@@ -34,6 +43,10 @@ pub fn print(program: &Program) -> String {
 fn declaration(out: &mut String, program: &Program, i: usize, symbol: &Symbol) {
     let object = &program.objects[symbol.object.index()];
     let base = |virt: SymbolId| &program.symbols[virt.index()].name;
+    if object.space == Space::Tensor {
+        let _ = writeln!(out, ".tmem {}[{}];", symbol.name, object.bytes / 4);
+        return;
+    }
     if symbol.name == object.name
         && symbol.proxy == Proxy::Generic
         && symbol.virt.index() == i
@@ -341,6 +354,11 @@ impl Printer<'_> {
                 let (dst, src, rank) = (self.reg(*dst), self.operand(*src), self.operand(*rank));
                 format!("mapa{shared}{} {dst}, {src}, {rank}", type_name(*t))
             }
+            Op::Tcgen05(op) => self.tcgen05(op),
+            Op::AsyncCopy(op) => self.copy(op),
+            Op::Wgmma(op) => self.wgmma(op),
+            Op::ProxyOrder(op) => self.proxy_order(op),
+            Op::Control(op) => self.control(op),
             _ => self.memory(op),
         }
     }

@@ -60,6 +60,10 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         ));
     };
     let object = &builder.program.objects[builder.program.symbols[symbol.index()].object.index()];
+    if object.space == Space::Tensor {
+        let hint = "load it into registers and ask for those".to_owned();
+        return Err(scan.error_at(at, "no condition reaches tensor memory".into(), Some(hint)));
+    }
     let offset =
         if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
     // As much as can be compared at once: 1, 2, 4 or 8 bytes.

@@ -5,17 +5,18 @@ use super::*;
 pub(super) fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     scan.expect(".")?;
     let at = scan.at;
-    let word = scan.word("global, shared, alias, texture, surface, constant or multimem", ":")?;
+    let word = scan.word("global, shared, tmem, alias, texture, surface, constant or multimem", ":")?;
     match word {
         "global" => object(scan, builder, Space::Global)?,
         "shared" | "shared::cta" => object(scan, builder, Space::SharedCta)?,
+        "tmem" => tensor_memory(scan, builder)?,
         "alias" => alias(scan, builder, Proxy::Generic)?,
         "texture" => alias(scan, builder, Proxy::Texture)?,
         "surface" => alias(scan, builder, Proxy::Surface)?,
         "constant" => alias(scan, builder, Proxy::Constant)?,
         "multimem" => multimem(scan, builder)?,
         other => {
-            let known = ["global", "shared", "alias", "texture", "surface", "constant", "multimem"];
+            let known = ["global", "shared", "tmem", "alias", "texture", "surface", "constant", "multimem"];
             let hint = closest(other, &known).map_or_else(
                 || format!("known are {}", known.join(", ")),
                 |k| format!("did you mean `.{k}`?"),
@@ -75,6 +76,28 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
     Ok(())
 }
 
+/// `.tmem name[columns];`: columns of tensor memory that each CTA has allocated from start to end.
+fn tensor_memory(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
+    let name = scan.name("a name")?.to_owned();
+    if builder.symbol(&name).is_some() {
+        return Err(scan.error(format!("`{name}` is declared twice"), None));
+    }
+    scan.expect("[")?;
+    scan.rest();
+    let at = scan.at;
+    let columns = scan.number()?;
+    let columns = u32::try_from(columns).ok().filter(|n| *n > 0 && n.is_multiple_of(TENSOR_UNIT));
+    let used: u32 = builder.program.objects.iter().filter(|o| o.space == Space::Tensor).map(|o| o.bytes / 4).sum();
+    let columns = columns.filter(|n| used.saturating_add(*n) <= TENSOR_COLUMNS).ok_or_else(|| {
+        let message = format!("a CTA has {TENSOR_COLUMNS} columns of tensor memory, in multiples of {TENSOR_UNIT}");
+        let hint = (used > 0).then(|| format!("{used} are taken already"));
+        scan.error_at(at, message, hint)
+    })?;
+    scan.expect("]")?;
+    builder.object(scan, &name, Space::Tensor, columns * 4, Vec::new())?;
+    Ok(())
+}
+
 pub(super) fn named(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<SymbolId> {
     let at = scan.at;
     let name = scan.name("a declared name")?;
@@ -88,18 +111,30 @@ pub(super) fn named(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<SymbolId> 
 fn alias(scan: &mut Scan<'_>, builder: &mut Builder, proxy: Proxy) -> Parsed<()> {
     let name = scan.name("a name")?.to_owned();
     scan.expect("=")?;
-    let of = named(scan, builder)?;
+    let of = addressed(scan, builder)?;
     builder.alias(scan, &name, of, proxy)?;
     Ok(())
+}
+
+/// A declared name of memory that ordinary accesses reach.
+fn addressed(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<SymbolId> {
+    scan.rest();
+    let at = scan.at;
+    let id = named(scan, builder)?;
+    let object = builder.program.symbols[id.index()].object;
+    if builder.program.objects[object.index()].space == Space::Tensor {
+        return Err(scan.error_at(at, "tensor memory has one name".into(), None));
+    }
+    Ok(id)
 }
 
 fn multimem(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     let name = scan.name("a name")?.to_owned();
     scan.expect("=")?;
-    let first = named(scan, builder)?;
+    let first = addressed(scan, builder)?;
     let mut more = Vec::new();
     while scan.take(",") {
-        more.push(named(scan, builder)?);
+        more.push(addressed(scan, builder)?);
     }
     let id = builder.alias(scan, &name, first, Proxy::Generic)?;
     let objects: Vec<ObjectId> = more.iter().map(|s| builder.program.symbols[s.index()].object).collect();

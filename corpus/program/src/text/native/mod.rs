@@ -11,10 +11,16 @@
 
 mod access;
 mod condition;
+mod control;
+mod copy;
 mod declare;
 mod mbarrier;
+mod product;
+mod proxy;
 mod qualifiers;
 mod sync;
+mod tensor;
+mod words;
 
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
@@ -220,10 +226,12 @@ impl Reader<'_, '_> {
             "tld" => self.load(Proxy::Texture, quals),
             "suld" => self.load(Proxy::Surface, quals),
             "ldc" | "cold" => self.load(Proxy::Constant, quals),
+            "st" if quals.first() == Some(&"async") => self.remote(false, &quals[1..]),
             "st" => self.store(Proxy::Generic, quals),
             "sust" => self.store(Proxy::Surface, quals),
             "atom" => self.update(Proxy::Generic, false, quals),
             "suatom" => self.update(Proxy::Surface, false, quals),
+            "red" if quals.first() == Some(&"async") => self.remote(true, &quals[1..]),
             "red" => self.update(Proxy::Generic, true, quals),
             "sured" => self.update(Proxy::Surface, true, quals),
             "multimem" => self.multimem(quals),
@@ -236,6 +244,14 @@ impl Reader<'_, '_> {
             }
             "mbarrier" => self.mbarrier(quals),
             "mapa" => self.mapa(quals),
+            "tcgen05" => self.tcgen05(quals),
+            "cp" => self.copy(quals),
+            "wgmma" => self.wgmma(quals),
+            "tensormap" => self.tensormap(quals),
+            "elect" => self.elect(quals),
+            "griddepcontrol" => self.grid_dependency(quals),
+            "clusterlaunchcontrol" => self.cluster_launch(quals),
+            name @ ("setmaxnreg" | "nanosleep" | "pmevent" | "prefetch") => self.ignored(name, quals),
             "bra" => self.branch(),
             "exit" | "ret" => self.push(Op::Exit),
             "mov" => {
@@ -257,7 +273,8 @@ impl Reader<'_, '_> {
     fn unknown(&self, word: &str) -> Parsed<()> {
         let mut known = vec![
             "ld", "st", "atom", "red", "fence", "membar", "bar", "barrier", "bra", "exit", "mov", "setp",
-            "selp", "multimem", "mbarrier", "mapa", "tld", "suld", "sust", "ldc",
+            "selp", "multimem", "mbarrier", "mapa", "tcgen05", "cp", "wgmma", "tensormap", "elect",
+            "griddepcontrol", "clusterlaunchcontrol", "setmaxnreg", "nanosleep", "pmevent", "prefetch", "tld", "suld", "sust", "ldc",
         ];
         known.extend(ALU_OPS.iter().map(|(w, _)| *w));
         let hint = closest(word, &known)

@@ -12,6 +12,9 @@ impl Reader<'_, '_> {
             }
             _ => {}
         }
+        if self.proxy_order(words)? {
+            return Ok(());
+        }
         if let ["proxy", kinds @ ..] = words {
             let mut out = Vec::new();
             for kind in kinds {

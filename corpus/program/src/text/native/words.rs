@@ -1,0 +1,99 @@
+//! Dotted words of an instruction whose order is free: taken one by one, and nothing may be left over.
+
+use super::{CtaGroup, Parsed, Reader, Scope, Space, scope_of};
+use crate::text::scan::closest;
+
+/// The words not yet understood.
+pub(super) struct Words<'w> {
+    /// Name of the instruction, for messages.
+    name: String,
+    left: Vec<&'w str>,
+    /// Words that were asked for: what would have been understood.
+    asked: Vec<&'static str>,
+}
+
+impl<'w> Words<'w> {
+    pub(super) fn new(name: &str, words: &[&'w str]) -> Self {
+        Words { name: name.to_owned(), left: words.to_vec(), asked: Vec::new() }
+    }
+
+    /// Whether the word stands there, which it does no longer.
+    pub(super) fn take(&mut self, word: &'static str) -> bool {
+        self.asked.push(word);
+        let at = self.left.iter().position(|w| *w == word);
+        at.map(|at| self.left.remove(at)).is_some()
+    }
+
+    /// Whether the word stands there.
+    pub(super) fn has(&mut self, word: &'static str) -> bool {
+        self.asked.push(word);
+        self.left.contains(&word)
+    }
+
+    /// What the first word found of a table stands for.
+    pub(super) fn pick<T: Copy>(&mut self, table: &[(&'static str, T)]) -> Option<T> {
+        table.iter().find(|(word, _)| self.take(word)).map(|(_, value)| *value)
+    }
+
+    /// The first word left that `read` understands.
+    pub(super) fn find<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let at = self.left.iter().position(|w| read(w).is_some())?;
+        read(self.left.remove(at))
+    }
+
+    /// A state space qualifier.
+    pub(super) fn space(&mut self) -> Option<Space> {
+        self.pick(&[
+            ("shared::cta", Space::SharedCta),
+            ("shared::cluster", Space::SharedCluster),
+            ("shared", Space::SharedCta),
+            ("global", Space::Global),
+        ])
+    }
+
+    /// A scope.
+    pub(super) fn scope(&mut self) -> Option<Scope> {
+        self.asked.extend(["cta", "cluster", "gpu", "sys"]);
+        self.find(scope_of)
+    }
+
+    /// `.cta_group::1` or `.cta_group::2`.
+    pub(super) fn group(&mut self) -> Option<CtaGroup> {
+        self.pick(&[("cta_group::1", CtaGroup::One), ("cta_group::2", CtaGroup::Two)])
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Words an instruction cannot be without.
+    pub(super) fn need(&self, words: &mut Words<'_>, needed: &[&'static str]) -> Parsed<()> {
+        match needed.iter().find(|n| !words.take(n)) {
+            None => Ok(()),
+            Some(word) => self.fail(format!("{} needs .{word}", words.name), None),
+        }
+    }
+
+    /// The `.cta_group` an instruction cannot be without.
+    pub(super) fn group(&self, words: &mut Words<'_>) -> Parsed<CtaGroup> {
+        match words.group() {
+            Some(group) => Ok(group),
+            None => {
+                let hint = "add .cta_group::1, or .cta_group::2 for a pair of CTAs".to_owned();
+                self.fail(format!("{} needs .cta_group", words.name), Some(hint))
+            }
+        }
+    }
+
+    /// That nothing is left over.
+    pub(super) fn done(&self, words: &Words<'_>) -> Parsed<()> {
+        let Some(word) = words.left.first() else { return Ok(()) };
+        if words.asked.contains(word) {
+            return self.fail(format!("`.{word}` stands twice"), None);
+        }
+        let hint = closest(word, &words.asked).map(|k| format!("did you mean `.{k}`?"));
+        self.fail(format!("`.{word}` is not a qualifier of {}", words.name), hint)
+    }
+}
