@@ -30,6 +30,7 @@ use crate::leaf::{LeafFacts, LeafKind};
 use crate::mbarrier_leaf::Settled;
 use crate::planted::Planted;
 use crate::state::{Source, State};
+use crate::unmodelled::unmodelled;
 use moire_cat::Model;
 use moire_cat::bits;
 use moire_cat::eval::Solution;
@@ -174,6 +175,9 @@ pub(crate) fn explore_with(
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
+    if let Some((reason, line)) = unmodelled(program) {
+        return Err(Abstain { reason, line });
+    }
     let front = FrontEnd {
         planted,
         wide_whole: model.variant("Q2") == Some("A"),

@@ -78,6 +78,9 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
             operands.push(m.addr.base);
             operands.extend(m.operands());
         }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            operands.extend(instr.op.sources());
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence

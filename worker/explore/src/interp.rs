@@ -412,7 +412,11 @@ impl<V: View> Machine<'_, V> {
                 self.events.push(Some(event));
                 Ok(())
             }
-            _ => Err(TraceEnd::Unsupported("this instruction".into(), instr.line)),
+            Op::Control(Control::Ignored(_)) => Ok(()),
+            op => {
+                let name = op.extended().unwrap_or("this instruction");
+                Err(TraceEnd::Unsupported(name.into(), instr.line))
+            }
         }
     }
 

@@ -22,6 +22,7 @@ pub mod naive;
 pub mod planted;
 mod relate;
 mod state;
+mod unmodelled;
 mod view;
 
 pub use explorer::{Abstain, Bound, Limits, Summary, Visitor, explore};

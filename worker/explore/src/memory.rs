@@ -259,6 +259,7 @@ pub(crate) fn space_admits(qualifier: Space, object: Space) -> bool {
     match qualifier {
         Space::Generic => true,
         Space::Global => object != Space::SharedCta,
+        Space::Tensor => object == Space::Tensor,
         Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
     }
 }

@@ -13,7 +13,7 @@ use super::space::{Memory, Range};
 use super::tags::{bit, proxy_tag, store_tags};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
-    BarRed, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
+    BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -394,6 +394,7 @@ impl Runner<'_> {
                 let e = self.event(s, bit(sets::F) | bit(sets::MBAR_FENCE), None);
                 Self::push(s, e);
             }
+            Op::Control(Control::Ignored(_)) => {}
             other => return Err(Refusal::Unsupported(format!("{other:?}"))),
         }
         Ok(())

@@ -127,6 +127,9 @@ pub(super) fn read_registers(op: &Op) -> Vec<Reg> {
             operands.push(m.addr.base);
             operands.extend(m.operands());
         }
+        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            operands.extend(op.sources());
+        }
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence

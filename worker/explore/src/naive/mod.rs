@@ -24,6 +24,7 @@ mod tags;
 mod waits;
 
 use crate::leaf::{LeafFacts, LeafKey, observed_registers};
+use crate::unmodelled::unmodelled;
 use barriers::{Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
 use history::{Histories, Meaning, histories, meaning};
@@ -94,6 +95,9 @@ pub fn enumerate(
     limits: &NaiveLimits,
     visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
 ) -> Result<NaiveSummary, Skip> {
+    if let Some((what, _)) = unmodelled(program) {
+        return Err(Skip::Unsupported(what));
+    }
     let mut search = Search::new(program, model, *limits)?;
     search.all(visitor)?;
     Ok(search.summary)
