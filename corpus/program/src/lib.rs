@@ -7,5 +7,6 @@ pub mod generate;
 pub mod ir;
 pub mod limits;
 pub mod reduce;
+pub mod tensor;
 pub mod text;
 pub mod validate;

@@ -186,10 +186,11 @@ impl<'p> Values<'p> {
     }
 }
 
-/// Cells whose content can be followed: touched only as a whole, by names the text tells, one element at a time.
+/// Cells whose content can be followed, none beside asynchronous writes: touched only as a whole, by names the text tells, one element at a time.
 fn cells(program: &Program, accesses: &[Access]) -> BTreeMap<Cell, Set> {
     let mut cells: BTreeMap<Cell, Set> = BTreeMap::new();
-    if accesses.iter().any(|a| a.place.is_none()) {
+    let asynchronous = program.threads.iter().flat_map(|t| &t.body).any(|i| i.op.extended().is_some());
+    if asynchronous || accesses.iter().any(|a| a.place.is_none()) {
         return cells;
     }
     let mut lost: BTreeSet<ObjectId> = BTreeSet::new();

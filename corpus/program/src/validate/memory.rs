@@ -100,6 +100,7 @@ fn address(report: &mut Report<'_>, access: &Access) {
 fn idle_fence(report: &mut Report<'_>, thread: &Thread, at: usize, order: FenceOrder) {
     let orders = |i: &Instr| {
         super::operands::place(&i.op).is_some()
+            || i.op.extended().is_some()
             || matches!(
                 i.op,
                 Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. }

@@ -16,18 +16,23 @@
 mod access;
 mod barriers;
 mod condition;
+mod copy;
 mod form;
+mod ignored;
 mod memory;
 mod names;
 mod operands;
 mod registers;
 mod rules;
+mod targets;
+mod tensor;
 mod widths;
 
 use crate::ir::{AtomOp, Instr, Op, Operand, Program, Proxy, ProxyFence, Thread};
 use crate::limits::LINTED_INSTRUCTIONS;
 use crate::text::{Diagnostic, Severity, instruction};
 pub use rules::{RULES, Rule, RuleKind, rule};
+pub use targets::{Target, targets};
 
 /// Everything the rules say about `program`, in the order of the text.
 pub fn validate(program: &Program) -> Vec<Diagnostic> {
@@ -39,9 +44,13 @@ pub fn validate(program: &Program) -> Vec<Diagnostic> {
             if counted || notation(&instr.op).is_none() {
                 form::check(&mut report, thread, instr);
                 operands::check(&mut report, thread, instr);
+                tensor::check(&mut report, thread, instr);
+                copy::check(&mut report, thread, instr);
             }
         }
     }
+    tensor::groups(&mut report);
+    targets::check(&mut report);
     if program.threads.iter().map(|t| t.body.len()).sum::<usize>() <= LINTED_INSTRUCTIONS {
         lint(&mut report);
     }
@@ -52,6 +61,7 @@ pub fn validate(program: &Program) -> Vec<Diagnostic> {
 fn lint(report: &mut Report<'_>) {
     let accesses = access::accesses(report.program);
     memory::check(report, &accesses);
+    ignored::check(report);
     barriers::check(report);
     registers::check(report);
     names::check(report);

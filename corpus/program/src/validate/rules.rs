@@ -31,7 +31,7 @@ const fn lint(id: &'static str, doc: &'static str, source: &'static str) -> Rule
 }
 
 /// Every rule, those of the assembler first.
-pub const RULES: [Rule; 30] = [
+pub const RULES: [Rule; 38] = [
     ptxas(
         "access-type",
         "ld and st move integers, bits, .f32 and .f64, not .pred or .f16",
@@ -82,6 +82,24 @@ pub const RULES: [Rule; 30] = [
         "the fence of the tensormap proxy is one-sided and names a range",
         "ptxas; PTX 9.7.13.4",
     ),
+    ptxas(
+        "tensor-form",
+        "tensor-core instructions have each shape, kind and modifier in some combinations only",
+        "ptxas; PTX 9.7.15, 9.7.16",
+    ),
+    ptxas(
+        "tensor-columns",
+        "columns of tensor memory are allocated by powers of two from 32 to 512, exclusively by multiples of 32",
+        "ptxas; PTX 9.7.16.7",
+    ),
+    ptxas("cta-group", "a kernel is for single CTAs or for pairs, not for both", "ptxas; PTX 9.7.16.5"),
+    ptxas(
+        "copy-form",
+        "asynchronous copies have each space, size, mode and operation in some combinations only",
+        "ptxas; PTX 9.7.9.25",
+    ),
+    ptxas("fence-form", "a one-sided proxy fence is about certain memory only", "ptxas; PTX 9.7.13.4"),
+    ptxas("target", "some architecture has every instruction of the program", "ptxas"),
     lint(
         "narrow-scope",
         "the scope of a fence or strong access holds no other thread it could concern",
@@ -118,6 +136,12 @@ pub const RULES: [Rule; 30] = [
         "placement",
         "an instruction or a lane that cannot be where the thread is",
         "PTX 2.2, 5.1, 9.7.13.2",
+    ),
+    lint("ignored-instruction", "an instruction that has no effect in the model", "this program's limits"),
+    lint(
+        "tensor-address",
+        "a tensor-core instruction reaches outside what its name declares, or outside the lanes of its warp",
+        "PTX 9.7.16.2, 9.7.16.8",
     ),
     lint("unreachable-code", "an instruction that never runs, or a thread that never ends", "control flow"),
     lint("unused-name", "a name is declared and never used", "names"),

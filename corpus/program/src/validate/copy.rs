@@ -1,0 +1,198 @@
+//! Asynchronous copies and one-sided fences the assembler does not take: sizes, spaces, types, modes. All rules here
+//! are `PtxasEqual`; features of single architectures are in `targets`.
+
+use super::Report;
+use super::tensor::{Wrong, wrong};
+use crate::ir::*;
+
+pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
+    let found = match &instr.op {
+        Op::AsyncCopy(AsyncCopy::Small(copy)) => small(copy),
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
+        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => {
+            size(prefetch.bytes).or_else(|| ends(&prefetch.src, Way::Prefetch))
+        }
+        Op::AsyncCopy(AsyncCopy::Remote(write)) => remote(write),
+        Op::ProxyOrder(order) => fence(order),
+        _ => None,
+    };
+    if let Some((id, what, hint)) = found {
+        report.at(id, thread, instr, &what, hint);
+    }
+}
+
+fn bad(what: &str, hint: &str) -> Wrong {
+    wrong("copy-form", what, hint)
+}
+
+fn small(copy: &SmallCopy) -> Wrong {
+    let known = if copy.all_levels { matches!(copy.bytes, 4 | 8 | 16) } else { copy.bytes == 16 };
+    if !known {
+        return bad(&format!("{} bytes cannot be copied so", copy.bytes), ".ca has 4, 8 and 16, .cg has 16");
+    }
+    match copy.part {
+        SmallPart::Bytes(Operand::Imm(n)) if !(0..=i128::from(copy.bytes)).contains(&n) => {
+            bad(&format!("{n} bytes of {} cannot be read", copy.bytes), "")
+        }
+        _ => None,
+    }
+}
+
+fn size(bytes: Option<Operand>) -> Wrong {
+    match bytes {
+        Some(Operand::Imm(n)) if n < 0 || n % 16 != 0 => {
+            bad(&format!("{n} is no size of a bulk copy"), "a multiple of 16")
+        }
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Load,
+    Store,
+    Reduce,
+    Prefetch,
+}
+
+fn bulk(copy: &BulkCopy) -> Wrong {
+    let way = match (&copy.dst, copy.reduce.is_some(), copy.done) {
+        (_, true, _) => Way::Reduce,
+        (_, false, BulkDone::Group) => Way::Store,
+        (_, false, BulkDone::Mbarrier(_)) => Way::Load,
+    };
+    let tensor = matches!((&copy.dst, &copy.src), (BulkEnd::Tensor(_), _) | (_, BulkEnd::Tensor(_)));
+    let place = |end: &BulkEnd| match end {
+        BulkEnd::Bytes { space, .. } => *space,
+        BulkEnd::Tensor(_) => Space::Global,
+    };
+    let spaces = (place(&copy.dst), place(&copy.src));
+    let known = matches!(
+        spaces,
+        (Space::SharedCta, Space::Global)
+            | (Space::SharedCluster, Space::Global | Space::SharedCta)
+            | (Space::Global, Space::SharedCta)
+    );
+    if !known || (way == Way::Reduce && spaces.1 != Space::SharedCta) {
+        return bad("there is no copy between these state spaces", "");
+    }
+    if copy.multicast.is_some() && spaces != (Space::SharedCluster, Space::Global) {
+        return bad("multicast is from .global to .shared::cluster", "");
+    }
+    if !tensor && copy.group.is_some() {
+        return bad("only a copy with a tensor map has a CTA group", "");
+    }
+    if copy.ignored.is_some() && (tensor || spaces != (Space::SharedCta, Space::Global)) {
+        return bad(".ignore_oob is from .global to .shared::cta", "");
+    }
+    if copy.byte_mask.is_some() && (tensor || way != Way::Store) {
+        return bad(".cp_mask is for copies of bytes to .global", "");
+    }
+    if copy.relaxed.is_some() && (tensor || way == Way::Reduce) {
+        return bad("only a copy of bytes is .relaxed", "");
+    }
+    size(copy.bytes)
+        .or_else(|| ends(&copy.dst, way))
+        .or_else(|| ends(&copy.src, way))
+        .or_else(|| reduction(copy, spaces.0))
+}
+
+/// Dimensions, coordinates and offsets of a box.
+fn ends(end: &BulkEnd, way: Way) -> Wrong {
+    let BulkEnd::Tensor(tensor) = end else { return None };
+    let dims = usize::from(tensor.dims);
+    let loads = matches!(way, Way::Load | Way::Prefetch);
+    let (possible, coordinates, offsets) = match tensor.mode {
+        TileMode::Tile => (true, dims, 0),
+        TileMode::Gather4 => (loads && dims == 2, 5, 0),
+        TileMode::Scatter4 => (way == Way::Store && dims == 2, 5, 0),
+        TileMode::Im2col => (loads && dims >= 3, dims, dims.saturating_sub(2)),
+        TileMode::Im2colW | TileMode::Im2colW128 => (loads && dims >= 3, dims, 2),
+        TileMode::Im2colNoOffsets => (!loads && dims >= 3, dims, 0),
+    };
+    if !possible {
+        return bad("this mode does not exist here", "");
+    }
+    if tensor.coordinates.len() != coordinates || tensor.offsets.len() != offsets {
+        let what = format!("{coordinates} coordinates and {offsets} offsets are wanted");
+        return bad(&what, "");
+    }
+    None
+}
+
+/// Operations of `cp.reduce.async.bulk`; those into shared memory are the narrower ones.
+fn reduction(copy: &BulkCopy, to: Space) -> Wrong {
+    let (op, ty) = copy.reduce?;
+    let global = to == Space::Global;
+    let known = match (op, ty) {
+        (AtomOp::Exch | AtomOp::Cas | AtomOp::Sub, _) => false,
+        (_, None) => true,
+        (AtomOp::Add, Some(ty)) => {
+            matches!(ty, Ty::U(32 | 64) | Ty::S(32)) || (global && matches!(ty, Ty::F(_)))
+        }
+        (AtomOp::Min | AtomOp::Max, Some(ty)) => {
+            matches!(ty, Ty::U(32) | Ty::S(32)) || (global && matches!(ty, Ty::U(64) | Ty::S(64) | Ty::F(16)))
+        }
+        (AtomOp::Inc | AtomOp::Dec, Some(ty)) => ty == Ty::U(32),
+        (AtomOp::And | AtomOp::Or | AtomOp::Xor, Some(ty)) => {
+            ty == Ty::B(32) || (global && ty == Ty::B(64))
+        }
+    };
+    if known { None } else { bad("this operation does not exist for this type", "") }
+}
+
+fn remote(write: &RemoteWrite) -> Wrong {
+    let shared = matches!(write.space, Space::SharedCluster | Space::SharedCta);
+    let reported = matches!(write.order, RemoteOrder::Mbarrier(_));
+    if (reported && write.space == Space::Global) || (!reported && shared) {
+        return bad("this state space does not go with this completion", "");
+    }
+    if matches!(write.order, RemoteOrder::Release(Scope::Cta | Scope::Cluster)) {
+        return bad("the scope of the release is .gpu or .sys", "");
+    }
+    let wide = matches!(write.ty, Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) | Ty::F(32 | 64));
+    let known = match write.op {
+        None => wide,
+        Some(AtomOp::Add) => matches!(write.ty, Ty::U(32 | 64) | Ty::S(32 | 64)),
+        Some(AtomOp::Min | AtomOp::Max) => matches!(write.ty, Ty::U(32) | Ty::S(32)),
+        Some(AtomOp::Inc | AtomOp::Dec) => write.ty == Ty::U(32),
+        Some(AtomOp::And | AtomOp::Or | AtomOp::Xor) => write.ty == Ty::B(32),
+        Some(AtomOp::Exch | AtomOp::Cas | AtomOp::Sub) => false,
+    };
+    let vector = write.src.len() > 1;
+    if !known || (vector && (write.op.is_some() || !reported)) {
+        return bad("this does not exist for this type", "");
+    }
+    let bits = u64::from(write.ty.bytes()) * 8 * write.src.len() as u64;
+    if bits > 128 { bad(&format!("{bits} bits are too many"), "at most 128") } else { None }
+}
+
+fn fence(order: &ProxyOrder) -> Wrong {
+    let bad = |what: &str, hint: &str| wrong("fence-form", what, hint);
+    match order {
+        ProxyOrder::AsyncRestricted { side, restrict } => {
+            let known = match side {
+                Side::Acquire => *restrict == Restrict::SharedCluster,
+                Side::Release => *restrict != Restrict::SharedCluster,
+                Side::Both => false,
+            };
+            let hint = ".acquire for shared::cluster, .release for shared::cta or shared::cluster::read";
+            if known { None } else { bad("there is no such fence", hint) }
+        }
+        ProxyOrder::Restricted { side, restrict } => {
+            let known = matches!(
+                (side, restrict),
+                (Side::Acquire, Restrict::SharedCluster) | (Side::Release, Restrict::SharedCta)
+            );
+            let hint = ".acquire for shared::cluster, .release for shared::cta";
+            if known { None } else { bad("there is no such fence", hint) }
+        }
+        ProxyOrder::Fabric { side: Side::Both, .. } => bad("this fence has one side", ""),
+        ProxyOrder::ReplaceTensormap { field, ty, space, .. } => {
+            let wide = matches!(field, TensormapField::GlobalAddress | TensormapField::GlobalStride);
+            let place = *space != Space::SharedCluster;
+            if place && (*ty == Ty::B(64)) == wide { None } else { bad("this field has another type", "") }
+        }
+        _ => None,
+    }
+}

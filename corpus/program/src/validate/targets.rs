@@ -1,0 +1,142 @@
+//! Which architectures have what a program uses, as the assembler answers for each.
+//!
+//! Only instructions of tensor cores, asynchronous copies, one-sided fences and launch control are looked at; all
+//! others are taken to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
+
+use super::Report;
+use crate::ir::*;
+
+/// An architecture as `-arch` names it: `a` has everything, `f` what its family shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names are those of the architectures")]
+pub enum Target {
+    Sm90a,
+    Sm100a,
+    Sm100f,
+    Sm103a,
+    Sm107a,
+    Sm110a,
+    Sm120a,
+}
+
+use Target::*;
+
+impl Target {
+    /// All that the recorded answers know.
+    pub const ALL: [Target; 7] = [Sm90a, Sm100a, Sm100f, Sm103a, Sm107a, Sm110a, Sm120a];
+
+    /// As the assembler calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sm90a => "sm_90a",
+            Sm100a => "sm_100a",
+            Sm100f => "sm_100f",
+            Sm103a => "sm_103a",
+            Sm107a => "sm_107a",
+            Sm110a => "sm_110a",
+            Sm120a => "sm_120a",
+        }
+    }
+}
+
+const BLACKWELL: &[Target] = &[Sm100a, Sm100f, Sm103a, Sm107a, Sm110a];
+const NOT_90: &[Target] = &[Sm100a, Sm100f, Sm103a, Sm107a, Sm110a, Sm120a];
+const NO_FAMILY: &[Target] = &[Sm100a, Sm103a, Sm107a, Sm110a];
+const ONLY_107: &[Target] = &[Sm107a];
+const INTEGER: &[Target] = &[Sm100a, Sm110a];
+
+/// Architectures that have every instruction of `program`.
+pub fn targets(program: &Program) -> Vec<Target> {
+    let ops = || program.threads.iter().flat_map(|t| &t.body).map(|i| &i.op);
+    Target::ALL.into_iter().filter(|t| ops().all(|op| features(op).iter().all(|all| all.contains(t)))).collect()
+}
+
+pub(super) fn check(report: &mut Report<'_>) {
+    let program = report.program;
+    let mut left = Target::ALL.to_vec();
+    for thread in &program.threads {
+        for instr in &thread.body {
+            left.retain(|t| features(&instr.op).iter().all(|all| all.contains(t)));
+            if left.is_empty() {
+                let what = "no architecture has this and all before it";
+                report.at("target", thread, instr, what, None);
+                return;
+            }
+        }
+    }
+}
+
+/// The architectures of each feature of an instruction.
+fn features(op: &Op) -> Vec<&'static [Target]> {
+    match op {
+        Op::Tcgen05(op) => tcgen05(op),
+        Op::Wgmma(_) => vec![&[Sm90a]],
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
+        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => mode(&prefetch.src, false).into_iter().collect(),
+        Op::AsyncCopy(AsyncCopy::Remote(write)) if !matches!(write.order, RemoteOrder::Mbarrier(_)) => {
+            vec![NOT_90]
+        }
+        Op::ProxyOrder(ProxyOrder::Fabric { .. })
+        | Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => vec![NOT_90],
+        _ => Vec::new(),
+    }
+}
+
+fn tcgen05(op: &Tcgen05) -> Vec<&'static [Target]> {
+    let mut all = vec![BLACKWELL];
+    match op {
+        Tcgen05::Load(load) if load.reduce.is_some() => all.push(&[Sm103a, Sm107a, Sm110a]),
+        Tcgen05::Shift { .. } => all.push(NO_FAMILY),
+        Tcgen05::Commit(commit) if commit.reads_only || commit.multicast.is_some_and(|m| m.wide) => {
+            all.push(ONLY_107);
+        }
+        Tcgen05::Mma(mma) => product(mma, &mut all),
+        _ => {}
+    }
+    all
+}
+
+fn product(mma: &Mma, all: &mut Vec<&'static [Target]>) {
+    match mma.kind {
+        MmaKind::I8 => all.push(INTEGER),
+        MmaKind::Ti16 => all.push(ONLY_107),
+        MmaKind::Mxf4 | MmaKind::Mxf4nvf4 if mma.metadata.is_some() => all.push(NO_FAMILY),
+        _ => {}
+    }
+    let spelled = |s: &BlockScale| matches!(s.size, ScaleSize::Times1 | ScaleSize::Times2 | ScaleSize::Times4);
+    if mma.scales.as_ref().is_some_and(spelled) {
+        all.push(NO_FAMILY);
+    }
+    if mma.collector_b.is_some_and(|b| b.buffer.is_none()) {
+        all.push(ONLY_107);
+    }
+    if mma.scale_input.is_some() && mma.kind != MmaKind::I8 {
+        all.push(&[Sm100a, Sm100f, Sm103a, Sm107a]);
+    }
+}
+
+fn bulk(copy: &BulkCopy) -> Vec<&'static [Target]> {
+    let mut all = Vec::new();
+    if copy.multicast.is_some_and(|m| m.wide) {
+        all.push(ONLY_107);
+    }
+    if copy.group.is_some() {
+        all.push(BLACKWELL);
+    }
+    if copy.byte_mask.is_some() {
+        all.push(NOT_90);
+    }
+    let cluster = matches!(copy.dst, BulkEnd::Bytes { space: Space::SharedCluster, .. });
+    all.extend(mode(&copy.dst, cluster));
+    all.extend(mode(&copy.src, cluster));
+    all
+}
+
+fn mode(end: &BulkEnd, cluster: bool) -> Option<&'static [Target]> {
+    let BulkEnd::Tensor(tensor) = end else { return None };
+    match tensor.mode {
+        TileMode::Tile | TileMode::Im2col | TileMode::Im2colNoOffsets => None,
+        TileMode::Im2colW128 | TileMode::Scatter4 => Some(BLACKWELL),
+        TileMode::Gather4 | TileMode::Im2colW => Some(if cluster { BLACKWELL } else { NOT_90 }),
+    }
+}
