@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+use moire_program::canon::canonical;
 use moire_program::ir::Program;
 use moire_program::limits::TEXT_BYTES;
 use moire_program::text::{Format, decode, parse, print};
@@ -23,6 +24,7 @@ fn survive(text: &str) -> usize {
                 programs += 1;
                 round_trip(&program, text);
                 validate(&program);
+                renamed(&program, text);
             }
             Err(error) => {
                 assert!(error.0.line >= 1 && error.0.column >= 1, "{error:?}");
@@ -31,6 +33,18 @@ fn survive(text: &str) -> usize {
         }
     }
     programs
+}
+
+/// The canonical form of what is small enough is a text of the same program.
+fn renamed(program: &Program, text: &str) {
+    if program.threads.len() > 4 || program.threads.iter().map(|t| t.body.len()).sum::<usize>() > 64 {
+        return;
+    }
+    let one = canonical(program);
+    match parse(&one.text, Format::Native) {
+        Ok(again) => assert_eq!(print(&again), one.text, "{text}"),
+        Err(error) => panic!("{text}\nis in canonical form\n{}\nwhich is refused: {error}", one.text),
+    }
 }
 
 fn round_trip(program: &Program, text: &str) {
@@ -72,6 +86,11 @@ fn seeds() -> &'static [String] {
         let own = files.iter().filter(|f| f.extension().is_some_and(|e| e == "litmus"));
         let mut out: Vec<String> = own.map(|f| std::fs::read_to_string(f).unwrap()).collect();
         assert!(out.len() > 100);
+        let mut tensor = Vec::new();
+        below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"), &mut tensor);
+        tensor.retain(|f| f.extension().is_some_and(|e| e == "litmus"));
+        assert!(tensor.len() >= 6);
+        out.extend(tensor.iter().map(|f| std::fs::read_to_string(f).unwrap()));
         out.extend(DAT3M.iter().chain(&MIXED).map(|s| (*s).to_owned()));
         out
     })
@@ -151,6 +170,24 @@ const TOKENS: &[&str] = &[
     "bar.warp.sync",
     "barrier.cluster.arrive",
     "multimem.st.u32",
+    ".tmem",
+    "t[64]",
+    "lane 32",
+    "desc(x, 4)",
+    "idesc(128, 64)",
+    "tile(x, 4)",
+    "tcgen05.ld",
+    "tcgen05.mma.cta_group::1.kind::f16",
+    ".x128",
+    ".cta_group::2",
+    "tcgen05.wait::ld.sync.aligned",
+    "tcgen05.commit",
+    "cp.async.bulk",
+    ".mbarrier::complete_tx::bytes",
+    "st.async",
+    "fence.proxy.async::generic",
+    "elect.sync",
+    "wgmma.mma_async",
     "mov.u32",
     "add.s32",
     "setp.eq.u32",
@@ -297,6 +334,16 @@ proptest! {
     #[test]
     fn changed_programs(seed in 0..10_000usize, edits in vec(edit(), 1..6)) {
         let mut text = seeds()[seed % seeds().len()].clone().into_bytes();
+        for edit in &edits {
+            apply(&mut text, edit);
+        }
+        survive(&String::from_utf8_lossy(&text));
+    }
+
+    #[test]
+    fn changed_tensor_programs(seed in 0..10_000usize, edits in vec(edit(), 1..4)) {
+        let own: Vec<&String> = seeds().iter().filter(|s| s.contains("// tensor")).collect();
+        let mut text = own[seed % own.len()].clone().into_bytes();
         for edit in &edits {
             apply(&mut text, edit);
         }

@@ -55,7 +55,9 @@ fn the_assembler_says_the_same() {
     assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(judged.iter().all(|n| *n > 500), "{judged:?} rows compared");
     println!("{} accepted, {} refused, {skipped} not comparable", judged[1], judged[0]);
-    for rule in RULES.iter().filter(|r| r.kind == RuleKind::PtxasEqual) {
+    // Those about tensor cores and asynchronous copies have answers of their own, see `forms`.
+    let other = ["tensor-form", "tensor-columns", "cta-group", "copy-form", "fence-form", "target"];
+    for rule in RULES.iter().filter(|r| r.kind == RuleKind::PtxasEqual && !other.contains(&r.id)) {
         assert!(seen.contains_key(rule.id), "no recorded answer concerns {}", rule.id);
     }
 }
@@ -137,6 +139,26 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
         "P0 (gpu 0, cta 0, lane 1) { } P1 (gpu 0, cta 0, lane 2) { }",
     ),
     (
+        "ignored-instruction",
+        "P0 (gpu 0, cta 0) { setmaxnreg.dec.sync.aligned.u32 40; }",
+        "P0 (gpu 0, cta 0) { griddepcontrol.wait; }",
+    ),
+    (
+        "tensor-address",
+        "P0 (gpu 0, cta 0) { tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [v+64]; }",
+        "P0 (gpu 0, cta 0) { tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [v+63]; }",
+    ),
+    (
+        "tensor-address",
+        "P0 (gpu 0, cta 0, warp 1) { tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [v]; }",
+        "P0 (gpu 0, cta 0, warp 5) { tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [v+lane 32]; }",
+    ),
+    (
+        "static-address",
+        "P0 (gpu 0, cta 0) { tcgen05.cp.cta_group::1.128x256b [v], desc(s, 5); }",
+        "P0 (gpu 0, cta 0) { tcgen05.cp.cta_group::1.128x256b [v], desc(s, 4); }",
+    ),
+    (
         "unreachable-code",
         "P0 (gpu 0, cta 0) { exit; st.u32 [x], 1; }",
         "P0 (gpu 0, cta 0) { st.u32 [x], 1; exit; }",
@@ -195,7 +217,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
 
 fn found(threads: &str) -> Vec<&'static str> {
     let text = format!(
-        "moire \"k\"\n.global .b32 x;\n.global .b32 y;\n.shared .b32 s;\n.alias a = x;\n.texture t = x;\n.multimem m = x, y;\n{threads}\n"
+        "moire \"k\"\n.global .b32 x;\n.global .b32 y;\n.shared .b32 s;\n.alias a = x;\n.texture t = x;\n.multimem m = x, y;\n.tmem v[64];\n{threads}\n"
     );
     let program = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{threads}: {e}"));
     validate(&program).iter().map(|d| d.rule.unwrap()).collect()

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::{condition, names};
 use crate::generate::registers;
 use crate::ir::{
-    AsyncCopy, CtaGroup, Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg, RegDecl, RegInit, Scope,
-    Symbol, SymbolId, Tcgen05, Thread,
+    AsyncCopy, CtaGroup, Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg,
+    RegDecl, RegInit, Scope, Symbol, SymbolId, Tcgen05, Thread,
 };
 
 /// `program` with its threads in `order` (a subset of them, for colouring); `values` allows renaming values.
@@ -132,13 +132,11 @@ impl<'p> State<'p> {
     /// Final tables: per object its defining symbol, then the others in order of first use.
     fn memory(&self) -> (Vec<Object>, Vec<Symbol>) {
         let mut objects = Vec::new();
-        let mut symbols = Vec::new();
+        let mut symbols: Vec<Symbol> = Vec::new();
         for (n, id) in self.objects.iter().enumerate() {
             objects.push(Object { name: names::location(n), ..self.program.objects[id.index()].clone() });
-            for (_, symbol) in self.table_of(*id) {
-                symbols.push(symbol);
-            }
         }
+        symbols.extend(self.table().into_iter().map(|(_, symbol)| symbol));
         for symbol in &mut symbols {
             symbol.object = self.renumber(symbol.object);
             symbol.multimem = symbol.multimem.iter().map(|o| self.renumber(*o)).collect();
@@ -159,6 +157,13 @@ impl<'p> State<'p> {
             *count += 1;
         }
         (objects, symbols)
+    }
+
+    /// Symbols of all objects in final order; those that name several objects last, when all have been declared.
+    fn table(&self) -> Vec<(Option<usize>, Symbol)> {
+        let mut all: Vec<_> = self.objects.iter().flat_map(|o| self.table_of(*o)).collect();
+        all.sort_by_key(|(_, s)| !s.multimem.is_empty());
+        all
     }
 
     /// Symbols of an object in final order, each with the class it stands for (`None`: only there to be referred to).
@@ -197,8 +202,7 @@ impl<'p> State<'p> {
 
     /// Replaces class numbers by final symbol indices.
     fn fix_operands(&self, result: &mut Program) {
-        let flat: Vec<Option<usize>> =
-            self.objects.iter().flat_map(|o| self.table_of(*o)).map(|(class, _)| class).collect();
+        let flat: Vec<Option<usize>> = self.table().into_iter().map(|(class, _)| class).collect();
         let index = |class: SymbolId| {
             let at = flat.iter().position(|c| *c == Some(class.index()));
             SymbolId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX))

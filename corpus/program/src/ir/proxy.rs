@@ -9,15 +9,13 @@ use super::{Address, Operand, Scope, Space, Ty};
 /// Bytes of a tensor map object.
 pub const TENSORMAP_BYTES: u32 = 128;
 
-/// Which way a one-sided fence works.
+/// Which way a one-sided fence works. The assembler also takes `.acq_rel` in some of them; the documents do not have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
     /// `.acquire`
     Acquire,
     /// `.release`
     Release,
-    /// `.acq_rel`
-    Both,
 }
 
 /// `.sync_restrict::*`: the memory a one-sided fence is about.
@@ -42,6 +40,8 @@ pub enum ProxyOrder {
         side: Side,
         /// What it is about.
         restrict: Restrict,
+        /// `.cluster`; `shared::cluster::read` has `.cta` too.
+        scope: Scope,
     },
     /// `fence.acquire.sync_restrict::shared::cluster.cluster`, `fence.release.sync_restrict::shared::cta.cluster`
     Restricted {
@@ -57,8 +57,6 @@ pub enum ProxyOrder {
     },
     /// `fence.proxy.tensormap::generic.acquire.scope [addr], 128`
     TensormapAcquire {
-        /// Acquire, or both.
-        side: Side,
         /// Scope.
         scope: Scope,
         /// The tensor map.

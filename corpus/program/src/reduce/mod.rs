@@ -5,6 +5,7 @@
 //! of any pass passes. It is in canonical form, so that one bug has one text.
 
 mod passes;
+mod tensor;
 mod weaken;
 
 use std::collections::{BTreeMap, BTreeSet};

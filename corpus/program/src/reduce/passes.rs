@@ -1,6 +1,6 @@
 //! The passes that cut: threads, instructions, conjuncts, locations, dependencies, loops; and the table of all passes.
 
-use super::{Pass, weaken};
+use super::{Pass, tensor, weaken};
 use crate::generate::registers;
 use crate::ir::{
     AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder, StoreOrder,
@@ -25,6 +25,7 @@ pub(super) const ALL: &[Pass] = &[
     Pass { name: "move-scope", candidates: weaken::move_scope },
     Pass { name: "shrink-vector", candidates: weaken::shrink_vector },
     Pass { name: "shrink-type", candidates: weaken::shrink_type },
+    Pass { name: "plain-tensor", candidates: tensor::plain_tensor },
     Pass { name: "plain-constants", candidates: weaken::plain_constants },
     Pass { name: "plain-space", candidates: weaken::plain_space },
     Pass { name: "shrink-object", candidates: weaken::shrink_object },

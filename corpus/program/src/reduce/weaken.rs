@@ -76,7 +76,7 @@ fn op_weight(op: &Op) -> usize {
             order + scope_weight(*scope)
         }
         Op::ProxyFence(kinds) => 10 * kinds.len(),
-        _ => 0,
+        op => super::tensor::weight(op),
     }
 }
 
@@ -319,8 +319,10 @@ pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
 /// Half of an object goes when no access and no condition reaches it; only where all addresses are plain.
 pub(super) fn shrink_object(program: &Program) -> Candidates<'_> {
     let accesses = crate::generate::features::accesses(program);
-    let plain =
-        accesses.iter().all(|a| a.symbol.is_some()) && program.symbols.iter().all(|s| s.multimem.is_empty());
+    // What asynchronous instructions reach is not among the accesses.
+    let plain = accesses.iter().all(|a| a.symbol.is_some())
+        && program.symbols.iter().all(|s| s.multimem.is_empty())
+        && program.threads.iter().flat_map(|t| &t.body).all(|i| i.op.extended().is_none());
     // Conditions are at most 8 bytes wide and start at 0 in what the generator makes; leave the others alone.
     let judged = !program.conditions.is_empty() || program.filter.is_some();
     Box::new((0..program.objects.len()).filter_map(move |o| {

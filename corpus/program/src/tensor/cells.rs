@@ -119,12 +119,8 @@ pub fn touches(op: &Tcgen05, shape: Option<(u16, u16)>) -> Option<Vec<Touch>> {
         Some(vec![Touch { addr: *addr, usage, pair, cells }])
     };
     match op {
-        Tcgen05::Load(l) => {
-            one(&l.addr, Usage::Read, false, moved(l.shape, l.times, l.split, l.pack))
-        }
-        Tcgen05::Store(s) => {
-            one(&s.addr, Usage::Write, false, moved(s.shape, s.times, s.split, s.unpack))
-        }
+        Tcgen05::Load(l) => one(&l.addr, Usage::Read, false, moved(l.shape, l.times, l.split, l.pack)),
+        Tcgen05::Store(s) => one(&s.addr, Usage::Write, false, moved(s.shape, s.times, s.split, s.unpack)),
         Tcgen05::Copy { group, shape, dst, .. } => {
             one(dst, Usage::Write, *group == CtaGroup::Two, copied(*shape))
         }

@@ -40,8 +40,8 @@ fn small(copy: &SmallCopy) -> Wrong {
 
 fn size(bytes: Option<Operand>) -> Wrong {
     match bytes {
-        Some(Operand::Imm(n)) if n < 0 || n % 16 != 0 => {
-            bad(&format!("{n} is no size of a bulk copy"), "a multiple of 16")
+        Some(Operand::Imm(n)) if !(0..1 << 20).contains(&n) || n % 16 != 0 => {
+            bad(&format!("{n} is no size of a bulk copy"), "a multiple of 16 below 1048576")
         }
         _ => None,
     }
@@ -85,11 +85,17 @@ fn bulk(copy: &BulkCopy) -> Wrong {
     if copy.ignored.is_some() && (tensor || spaces != (Space::SharedCta, Space::Global)) {
         return bad(".ignore_oob is from .global to .shared::cta", "");
     }
+    let outside = |o: &Operand| matches!(o, Operand::Imm(n) if !(0..16).contains(n));
+    if copy.ignored.iter().flatten().any(outside) {
+        return bad(".ignore_oob leaves out at most 15 bytes on a side", "");
+    }
     if copy.byte_mask.is_some() && (tensor || way != Way::Store) {
         return bad(".cp_mask is for copies of bytes to .global", "");
     }
-    if copy.relaxed.is_some() && (tensor || way == Way::Reduce) {
-        return bad("only a copy of bytes is .relaxed", "");
+    let remote = spaces == (Space::SharedCluster, Space::SharedCta);
+    let wide = remote && matches!(copy.relaxed, Some(Scope::Gpu | Scope::Sys));
+    if copy.relaxed.is_some() && (tensor || wide || way == Way::Reduce) {
+        return bad("no such copy is .relaxed", "copies of bytes, between CTAs at .cta or .cluster");
     }
     size(copy.bytes)
         .or_else(|| ends(&copy.dst, way))
@@ -105,7 +111,7 @@ fn ends(end: &BulkEnd, way: Way) -> Wrong {
     let (possible, coordinates, offsets) = match tensor.mode {
         TileMode::Tile => (true, dims, 0),
         TileMode::Gather4 => (loads && dims == 2, 5, 0),
-        TileMode::Scatter4 => (way == Way::Store && dims == 2, 5, 0),
+        TileMode::Scatter4 => (!loads && dims == 2, 5, 0),
         TileMode::Im2col => (loads && dims >= 3, dims, dims.saturating_sub(2)),
         TileMode::Im2colW | TileMode::Im2colW128 => (loads && dims >= 3, dims, 2),
         TileMode::Im2colNoOffsets => (!loads && dims >= 3, dims, 0),
@@ -134,9 +140,7 @@ fn reduction(copy: &BulkCopy, to: Space) -> Wrong {
             matches!(ty, Ty::U(32) | Ty::S(32)) || (global && matches!(ty, Ty::U(64) | Ty::S(64) | Ty::F(16)))
         }
         (AtomOp::Inc | AtomOp::Dec, Some(ty)) => ty == Ty::U(32),
-        (AtomOp::And | AtomOp::Or | AtomOp::Xor, Some(ty)) => {
-            ty == Ty::B(32) || (global && ty == Ty::B(64))
-        }
+        (AtomOp::And | AtomOp::Or | AtomOp::Xor, Some(ty)) => ty == Ty::B(32) || (global && ty == Ty::B(64)),
     };
     if known { None } else { bad("this operation does not exist for this type", "") }
 }
@@ -150,7 +154,11 @@ fn remote(write: &RemoteWrite) -> Wrong {
     if matches!(write.order, RemoteOrder::Release(Scope::Cta | Scope::Cluster)) {
         return bad("the scope of the release is .gpu or .sys", "");
     }
-    let wide = matches!(write.ty, Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) | Ty::F(32 | 64));
+    if write.op.is_some() && write.space == Space::SharedCta {
+        return bad("red.async takes .shared::cluster", "");
+    }
+    let half = !reported && matches!(write.ty, Ty::B(16) | Ty::U(16) | Ty::S(16));
+    let wide = half || matches!(write.ty, Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) | Ty::F(32 | 64));
     let known = match write.op {
         None => wide,
         Some(AtomOp::Add) => matches!(write.ty, Ty::U(32 | 64) | Ty::S(32 | 64)),
@@ -167,15 +175,28 @@ fn remote(write: &RemoteWrite) -> Wrong {
     if bits > 128 { bad(&format!("{bits} bits are too many"), "at most 128") } else { None }
 }
 
+/// Fields of a tensor map that are no numbers.
+fn literal(field: TensormapField) -> bool {
+    matches!(
+        field,
+        TensormapField::ElementType
+            | TensormapField::Interleave
+            | TensormapField::Swizzle
+            | TensormapField::SwizzleAtomicity
+            | TensormapField::Fill
+    )
+}
+
 fn fence(order: &ProxyOrder) -> Wrong {
     let bad = |what: &str, hint: &str| wrong("fence-form", what, hint);
     match order {
-        ProxyOrder::AsyncRestricted { side, restrict } => {
-            let known = match side {
-                Side::Acquire => *restrict == Restrict::SharedCluster,
-                Side::Release => *restrict != Restrict::SharedCluster,
-                Side::Both => false,
-            };
+        ProxyOrder::AsyncRestricted { side, restrict, scope } => {
+            let narrow = *scope == Scope::Cta && *restrict == Restrict::SharedClusterRead;
+            let known = (narrow || *scope == Scope::Cluster)
+                && match side {
+                    Side::Acquire => *restrict == Restrict::SharedCluster,
+                    Side::Release => *restrict != Restrict::SharedCluster,
+                };
             let hint = ".acquire for shared::cluster, .release for shared::cta or shared::cluster::read";
             if known { None } else { bad("there is no such fence", hint) }
         }
@@ -187,7 +208,11 @@ fn fence(order: &ProxyOrder) -> Wrong {
             let hint = ".acquire for shared::cluster, .release for shared::cta";
             if known { None } else { bad("there is no such fence", hint) }
         }
-        ProxyOrder::Fabric { side: Side::Both, .. } => bad("this fence has one side", ""),
+        ProxyOrder::ReplaceTensormap { field, value, .. }
+            if !matches!(value, Operand::Imm(_)) && literal(*field) =>
+        {
+            bad("this field takes a literal", "")
+        }
         ProxyOrder::ReplaceTensormap { field, ty, space, .. } => {
             let wide = matches!(field, TensormapField::GlobalAddress | TensormapField::GlobalStride);
             let place = *space != Space::SharedCluster;

@@ -28,7 +28,13 @@ pub(super) fn check(report: &mut Report<'_>) {
 }
 
 /// Whether cells lie in the columns that their name declares.
-fn within(report: &mut Report<'_>, thread: &Thread, instr: &Instr, address: &Address, cells: &[tensor::Cells]) {
+fn within(
+    report: &mut Report<'_>,
+    thread: &Thread,
+    instr: &Instr,
+    address: &Address,
+    cells: &[tensor::Cells],
+) {
     let Operand::Address(symbol) = address.base else { return };
     let object = &report.program.objects[report.program.symbols[symbol.index()].object.index()];
     if object.space != Space::Tensor {

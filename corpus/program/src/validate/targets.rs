@@ -41,6 +41,7 @@ impl Target {
 
 const BLACKWELL: &[Target] = &[Sm100a, Sm100f, Sm103a, Sm107a, Sm110a];
 const NOT_90: &[Target] = &[Sm100a, Sm100f, Sm103a, Sm107a, Sm110a, Sm120a];
+const NOT_120: &[Target] = &[Sm90a, Sm100a, Sm100f, Sm103a, Sm107a, Sm110a];
 const NO_FAMILY: &[Target] = &[Sm100a, Sm103a, Sm107a, Sm110a];
 const ONLY_107: &[Target] = &[Sm107a];
 const INTEGER: &[Target] = &[Sm100a, Sm110a];
@@ -48,7 +49,10 @@ const INTEGER: &[Target] = &[Sm100a, Sm110a];
 /// Architectures that have every instruction of `program`.
 pub fn targets(program: &Program) -> Vec<Target> {
     let ops = || program.threads.iter().flat_map(|t| &t.body).map(|i| &i.op);
-    Target::ALL.into_iter().filter(|t| ops().all(|op| features(op).iter().all(|all| all.contains(t)))).collect()
+    Target::ALL
+        .into_iter()
+        .filter(|t| ops().all(|op| features(op).iter().all(|all| all.contains(t))))
+        .collect()
 }
 
 pub(super) fn check(report: &mut Report<'_>) {
@@ -72,11 +76,12 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
         Op::Tcgen05(op) => tcgen05(op),
         Op::Wgmma(_) => vec![&[Sm90a]],
         Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
-        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => mode(&prefetch.src, false).into_iter().collect(),
+        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => mode(&prefetch.src, true).into_iter().collect(),
         Op::AsyncCopy(AsyncCopy::Remote(write)) if !matches!(write.order, RemoteOrder::Mbarrier(_)) => {
             vec![NOT_90]
         }
-        Op::ProxyOrder(ProxyOrder::Fabric { .. })
+        Op::ProxyOrder(ProxyOrder::ReplaceTensormap { field: TensormapField::SwizzleAtomicity, .. })
+        | Op::ProxyOrder(ProxyOrder::Fabric { .. })
         | Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => vec![NOT_90],
         _ => Vec::new(),
     }
@@ -103,7 +108,8 @@ fn product(mma: &Mma, all: &mut Vec<&'static [Target]>) {
         MmaKind::Mxf4 | MmaKind::Mxf4nvf4 if mma.metadata.is_some() => all.push(NO_FAMILY),
         _ => {}
     }
-    let spelled = |s: &BlockScale| matches!(s.size, ScaleSize::Times1 | ScaleSize::Times2 | ScaleSize::Times4);
+    let spelled =
+        |s: &BlockScale| matches!(s.size, ScaleSize::Times1 | ScaleSize::Times2 | ScaleSize::Times4);
     if mma.scales.as_ref().is_some_and(spelled) {
         all.push(NO_FAMILY);
     }
@@ -127,6 +133,10 @@ fn bulk(copy: &BulkCopy) -> Vec<&'static [Target]> {
         all.push(NOT_90);
     }
     let cluster = matches!(copy.dst, BulkEnd::Bytes { space: Space::SharedCluster, .. });
+    let global = matches!(copy.src, BulkEnd::Bytes { space: Space::Global, .. });
+    if cluster && global && copy.relaxed.is_some() {
+        all.push(NOT_120);
+    }
     all.extend(mode(&copy.dst, cluster));
     all.extend(mode(&copy.src, cluster));
     all

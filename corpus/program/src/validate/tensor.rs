@@ -132,7 +132,10 @@ fn product(mma: &Mma) -> Wrong {
     }
     let numbered = mma.collector_b.is_some_and(|b| b.buffer.is_some());
     if mma.collector_b.is_some() && numbered != mma.stationary {
-        return bad("this collector does not exist here", ".collector::b0 to b3 for .ws, .collector::b otherwise");
+        return bad(
+            "this collector does not exist here",
+            ".collector::b0 to b3 for .ws, .collector::b otherwise",
+        );
     }
     if mma.kind.scaled() && (mma.ashift || mma.scale_input.is_some() || !mma.lanes_off.is_empty()) {
         return bad("a product with scale factors has no .ashift, no mask of lanes and no input scale", "");
@@ -154,7 +157,7 @@ fn scale(mma: &Mma) -> Wrong {
     if mma.scale_input.is_some_and(|n| n > 15) {
         return bad("the input scale is between 0 and 15", "");
     }
-    if mma.scale_input.is_some() && mma.kind == MmaKind::F8f6f4 {
+    if mma.scale_input.is_some() && matches!(mma.kind, MmaKind::F8f6f4 | MmaKind::Ti16) {
         return bad("this kind has no input scale", "");
     }
     let size = mma.scales.map(|s| s.size)?;
@@ -163,7 +166,11 @@ fn scale(mma: &Mma) -> Wrong {
         MmaKind::Mxf4 => matches!(size, ScaleSize::Default | ScaleSize::Block32 | ScaleSize::Times2),
         _ => !matches!(size, ScaleSize::Default | ScaleSize::Times1),
     };
-    if known { None } else { bad("this kind has no such scale vector", "for example .block32, .block16 of mxf4nvf4") }
+    if known {
+        None
+    } else {
+        bad("this kind has no such scale vector", "for example .block32, .block16 of mxf4nvf4")
+    }
 }
 
 fn lanes(mma: &Mma) -> Wrong {

@@ -45,9 +45,7 @@ impl Reader<'_, '_> {
                 self.scan.expect(",")?;
                 Control::TryCancel { multicast, space, addr, mbarrier: self.address()? }
             }
-            ["query_cancel", "is_canceled", "pred", "b128"] => {
-                self.query(CancelQuery::IsCanceled, 1)?
-            }
+            ["query_cancel", "is_canceled", "pred", "b128"] => self.query(CancelQuery::IsCanceled, 1)?,
             ["query_cancel", "get_first_ctaid", "v4", "b32", "b128"] => {
                 self.query(CancelQuery::FirstCta, 4)?
             }
@@ -99,8 +97,12 @@ impl Reader<'_, '_> {
                 let n = self.range("an event of", 0, 15)?;
                 Ignored::PerformanceEvent(u8::try_from(n).unwrap_or(u8::MAX))
             }
-            ("prefetch", ["tensormap"]) => Ignored::PrefetchTensormap(self.address()?),
-            ("prefetch", ["global", "L1" | "L2"] | ["L1" | "L2"]) => Ignored::Prefetch(self.address()?),
+            ("prefetch", ["tensormap"] | ["param", "tensormap"]) => {
+                Ignored::PrefetchTensormap(self.address()?)
+            }
+            ("prefetch", ["global", "L1" | "L2"] | ["L1" | "L2"]) | ("prefetchu", ["L1"]) => {
+                Ignored::Prefetch(self.address()?)
+            }
             _ => {
                 let hint = "known are setmaxnreg.inc.sync.aligned.u32, setmaxnreg.dec.sync.aligned.u32, \
                             nanosleep.u32, pmevent, prefetch.global.L2, prefetch.tensormap";

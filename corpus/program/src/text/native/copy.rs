@@ -390,9 +390,12 @@ impl Reader<'_, '_> {
         let Some(ty) = w.find(parse_type) else {
             return self.fail(format!("{} needs a type", w.name()), Some("for example `.u32`".into()));
         };
-        let released = release && !reported && (!mmio || scope == Some(Scope::Sys));
-        let ordered = relaxed == update && scope == update.then_some(Scope::Cluster);
-        if !(released && !relaxed || reported && !release && !mmio && ordered) {
+        let taken = if reported {
+            !release && !mmio && relaxed == update && scope == update.then_some(Scope::Cluster)
+        } else {
+            release && !relaxed && (!mmio || scope == Some(Scope::Sys))
+        };
+        if !taken {
             let hint = if update {
                 ".relaxed.cluster with .mbarrier::complete_tx::bytes, or .release.gpu or .release.sys"
             } else {

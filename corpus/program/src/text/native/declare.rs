@@ -87,9 +87,11 @@ fn tensor_memory(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     let at = scan.at;
     let columns = scan.number()?;
     let columns = u32::try_from(columns).ok().filter(|n| *n > 0 && n.is_multiple_of(TENSOR_UNIT));
-    let used: u32 = builder.program.objects.iter().filter(|o| o.space == Space::Tensor).map(|o| o.bytes / 4).sum();
+    let used: u32 =
+        builder.program.objects.iter().filter(|o| o.space == Space::Tensor).map(|o| o.bytes / 4).sum();
     let columns = columns.filter(|n| used.saturating_add(*n) <= TENSOR_COLUMNS).ok_or_else(|| {
-        let message = format!("a CTA has {TENSOR_COLUMNS} columns of tensor memory, in multiples of {TENSOR_UNIT}");
+        let message =
+            format!("a CTA has {TENSOR_COLUMNS} columns of tensor memory, in multiples of {TENSOR_UNIT}");
         let hint = (used > 0).then(|| format!("{used} are taken already"));
         scan.error_at(at, message, hint)
     })?;

@@ -251,7 +251,9 @@ impl Reader<'_, '_> {
             "elect" => self.elect(quals),
             "griddepcontrol" => self.grid_dependency(quals),
             "clusterlaunchcontrol" => self.cluster_launch(quals),
-            name @ ("setmaxnreg" | "nanosleep" | "pmevent" | "prefetch") => self.ignored(name, quals),
+            name @ ("setmaxnreg" | "nanosleep" | "pmevent" | "prefetch" | "prefetchu") => {
+                self.ignored(name, quals)
+            }
             "bra" => self.branch(),
             "exit" | "ret" => self.push(Op::Exit),
             "mov" => {
@@ -272,9 +274,37 @@ impl Reader<'_, '_> {
 
     fn unknown(&self, word: &str) -> Parsed<()> {
         let mut known = vec![
-            "ld", "st", "atom", "red", "fence", "membar", "bar", "barrier", "bra", "exit", "mov", "setp",
-            "selp", "multimem", "mbarrier", "mapa", "tcgen05", "cp", "wgmma", "tensormap", "elect",
-            "griddepcontrol", "clusterlaunchcontrol", "setmaxnreg", "nanosleep", "pmevent", "prefetch", "tld", "suld", "sust", "ldc",
+            "ld",
+            "st",
+            "atom",
+            "red",
+            "fence",
+            "membar",
+            "bar",
+            "barrier",
+            "bra",
+            "exit",
+            "mov",
+            "setp",
+            "selp",
+            "multimem",
+            "mbarrier",
+            "mapa",
+            "tcgen05",
+            "cp",
+            "wgmma",
+            "tensormap",
+            "elect",
+            "griddepcontrol",
+            "clusterlaunchcontrol",
+            "setmaxnreg",
+            "nanosleep",
+            "pmevent",
+            "prefetch",
+            "tld",
+            "suld",
+            "sust",
+            "ldc",
         ];
         known.extend(ALU_OPS.iter().map(|(w, _)| *w));
         let hint = closest(word, &known)

@@ -81,7 +81,8 @@ impl Reader<'_, '_> {
         let group = self.group(w)?;
         let Some(kind) = w.pick(&MMA_KINDS) else {
             let known: Vec<&str> = MMA_KINDS.iter().map(|(k, _)| *k).collect();
-            return self.fail("tcgen05.mma needs a kind".into(), Some(format!("one of {}", known.join(", "))));
+            return self
+                .fail("tcgen05.mma needs a kind".into(), Some(format!("one of {}", known.join(", "))));
         };
         let scale = if w.take("block_scale") {
             Some(w.pick(&SCALE_SIZES).unwrap_or(ScaleSize::Default))

@@ -19,7 +19,7 @@ impl Reader<'_, '_> {
             ["proxy", "alias", "acquire", "sys"] => ProxyOrder::AliasOneSided(Side::Acquire),
             ["proxy", "alias", "release", "sys"] => ProxyOrder::AliasOneSided(Side::Release),
             ["proxy", rest @ ..] if rest.iter().any(|w| one_sided.contains(w)) => self.one_sided(rest)?,
-            [rest @ ..] if rest.iter().any(|w| w.starts_with("sync_restrict::")) => self.restricted(rest)?,
+            rest if rest.iter().any(|w| w.starts_with("sync_restrict::")) => self.restricted(rest)?,
             _ => return Ok(false),
         };
         self.push(Op::ProxyOrder(op))?;
@@ -27,7 +27,7 @@ impl Reader<'_, '_> {
     }
 
     fn side(&self, w: &mut Words<'_>) -> Parsed<Side> {
-        match w.pick(&[("acquire", Side::Acquire), ("release", Side::Release), ("acq_rel", Side::Both)]) {
+        match w.pick(&[("acquire", Side::Acquire), ("release", Side::Release)]) {
             Some(side) => Ok(side),
             None => self.fail(format!("{} needs .acquire or .release", w.name()), None),
         }
@@ -54,9 +54,9 @@ impl Reader<'_, '_> {
         let mut w = Words::new("this proxy fence", words);
         if w.take("async::generic") {
             let (side, restrict) = (self.side(&mut w)?, self.restriction(&mut w)?);
-            self.need(&mut w, &["cluster"])?;
+            let scope = self.fence_scope(&mut w)?;
             self.done(&w)?;
-            return Ok(ProxyOrder::AsyncRestricted { side, restrict });
+            return Ok(ProxyOrder::AsyncRestricted { side, restrict, scope });
         }
         let fabric = w.pick(&[("generic::fabric", false), ("fabric::generic", true)]);
         if let Some(from_fabric) = fabric {
@@ -73,7 +73,7 @@ impl Reader<'_, '_> {
         }
         let addr = self.address()?;
         self.map_size()?;
-        Ok(ProxyOrder::TensormapAcquire { side, scope, addr })
+        Ok(ProxyOrder::TensormapAcquire { scope, addr })
     }
 
     /// `, 128`
@@ -96,8 +96,7 @@ impl Reader<'_, '_> {
         let op = match words {
             ["cp_fenceproxy", rest @ ..] => {
                 let mut w = Words::new("tensormap.cp_fenceproxy", rest);
-                let needed =
-                    ["global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"];
+                let needed = ["global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"];
                 self.need(&mut w, &needed)?;
                 let scope = self.fence_scope(&mut w)?;
                 self.done(&w)?;
@@ -121,7 +120,10 @@ impl Reader<'_, '_> {
         self.need(&mut w, &["tile", "b1024"])?;
         let Some(field) = w.pick(&TENSORMAP_FIELDS) else {
             let known: Vec<&str> = TENSORMAP_FIELDS.iter().map(|(f, _)| *f).collect();
-            return self.fail("tensormap.replace needs a field".into(), Some(format!("one of {}", known.join(", "))));
+            return self.fail(
+                "tensormap.replace needs a field".into(),
+                Some(format!("one of {}", known.join(", "))),
+            );
         };
         let space = w.space().unwrap_or(Space::Generic);
         let Some(ty) = w.pick(&[("b32", Ty::B(32)), ("b64", Ty::B(64))]) else {

@@ -200,7 +200,8 @@ impl Reader<'_, '_> {
     fn moved(&self, w: &mut Words<'_>) -> Parsed<(MoveShape, u8)> {
         let Some(shape) = w.pick(&MOVE_SHAPES) else {
             let known: Vec<&str> = MOVE_SHAPES.iter().map(|(s, _)| *s).collect();
-            return self.fail(format!("{} needs a shape", w.name()), Some(format!("one of {}", known.join(", "))));
+            return self
+                .fail(format!("{} needs a shape", w.name()), Some(format!("one of {}", known.join(", "))));
         };
         let times = w.find(|word| {
             let n: u8 = word.strip_prefix('x')?.parse().ok()?;

@@ -44,7 +44,10 @@ impl Printer<'_> {
                 let (dims, mode) = Self::tensor_words(&prefetch.src);
                 let src = self.bulk_end(&prefetch.src);
                 let size = self.more(prefetch.bytes);
-                format!("cp.async.bulk.prefetch{dims}.L2.global{mode} {src}{size}{}", self.offsets(&prefetch.src))
+                format!(
+                    "cp.async.bulk.prefetch{dims}.L2.global{mode} {src}{size}{}",
+                    self.offsets(&prefetch.src)
+                )
             }
             AsyncCopy::Remote(write) => self.remote(write),
         }
@@ -110,7 +113,8 @@ impl Printer<'_> {
             words.push_str(&ty.map_or(String::new(), type_name));
         }
         words.push_str(&copy.relaxed.map_or(String::new(), |s| format!(".relaxed.{}.b128", scope(s))));
-        let mut operands = format!(" {}, {}{}", self.bulk_end(&copy.dst), self.bulk_end(&copy.src), self.more(copy.bytes));
+        let mut operands =
+            format!(" {}, {}{}", self.bulk_end(&copy.dst), self.bulk_end(&copy.src), self.more(copy.bytes));
         copy.ignored.iter().flatten().for_each(|o| operands.push_str(&self.more(Some(*o))));
         if let BulkDone::Mbarrier(addr) = &copy.done {
             operands.push_str(&format!(", {}", self.address(addr)));

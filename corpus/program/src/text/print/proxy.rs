@@ -29,7 +29,6 @@ fn side(side: Side) -> &'static str {
     match side {
         Side::Acquire => "acquire",
         Side::Release => "release",
-        Side::Both => "acq_rel",
     }
 }
 
@@ -37,8 +36,9 @@ impl Printer<'_> {
     pub(super) fn proxy_order(&self, op: &ProxyOrder) -> String {
         match op {
             ProxyOrder::AsyncSpace(s) => format!("fence.proxy.async{}", space(*s)),
-            ProxyOrder::AsyncRestricted { side: s, restrict } => {
-                format!("fence.proxy.async::generic.{}.{}.cluster", side(*s), word(&RESTRICTIONS, restrict))
+            ProxyOrder::AsyncRestricted { side: way, restrict, scope: s } => {
+                let restrict = word(&RESTRICTIONS, restrict);
+                format!("fence.proxy.async::generic.{}.{restrict}.{}", side(*way), scope(*s))
             }
             ProxyOrder::Restricted { side: s, restrict } => {
                 format!("fence.{}.{}.cluster", side(*s), word(&RESTRICTIONS, restrict))
@@ -46,9 +46,8 @@ impl Printer<'_> {
             ProxyOrder::TensormapRelease { scope: s } => {
                 format!("fence.proxy.tensormap::generic.release.{}", scope(*s))
             }
-            ProxyOrder::TensormapAcquire { side: way, scope: s, addr } => format!(
-                "fence.proxy.tensormap::generic.{}.{} {}, {TENSORMAP_BYTES}",
-                side(*way),
+            ProxyOrder::TensormapAcquire { scope: s, addr } => format!(
+                "fence.proxy.tensormap::generic.acquire.{} {}, {TENSORMAP_BYTES}",
                 scope(*s),
                 self.address(addr)
             ),

@@ -1,0 +1,241 @@
+//! The pass that simplifies tensor-core instructions and asynchronous copies: fewer registers and bytes, fewer modifiers.
+//!
+//! Contract: each step lowers [`weight`] and keeps the instruction readable; whether the program still shows what it
+//! should is for the predicate.
+
+use super::passes::places;
+use crate::ir::*;
+
+type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
+
+/// How much there is to simplify in an instruction of this kind.
+pub(super) fn weight(op: &Op) -> usize {
+    match op {
+        Op::Tcgen05(op) => {
+            let pair = 50 * usize::from(op.group() == Some(CtaGroup::Two));
+            pair + tcgen05(op)
+        }
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
+            let tensor = |e: &BulkEnd| 20 * usize::from(matches!(e, BulkEnd::Tensor(_)));
+            let extras = [
+                copy.multicast.is_some(),
+                copy.group.is_some(),
+                copy.relaxed.is_some(),
+                copy.byte_mask.is_some(),
+                copy.ignored.is_some(),
+                copy.reduce.is_some(),
+            ];
+            tensor(&copy.dst) + tensor(&copy.src) + 10 * count(&extras)
+        }
+        Op::AsyncCopy(AsyncCopy::Small(copy)) => 10 * usize::from(copy.part != SmallPart::All),
+        _ => 0,
+    }
+}
+
+fn count(flags: &[bool]) -> usize {
+    flags.iter().filter(|f| **f).count()
+}
+
+fn bytes(descriptor: &Descriptor) -> usize {
+    match descriptor {
+        Descriptor::Packed(_) => 0,
+        Descriptor::Range { bytes, .. } => usize::try_from(bytes.ilog2()).unwrap_or(0),
+    }
+}
+
+fn tcgen05(op: &Tcgen05) -> usize {
+    match op {
+        Tcgen05::Alloc { exclusive, .. } | Tcgen05::Dealloc { exclusive, .. } => 10 * usize::from(*exclusive),
+        Tcgen05::Load(load) => {
+            let far = load.shape != MoveShape::L32x32b;
+            10 * load.dst.len() + 10 * count(&[load.pack, load.reduce.is_some(), far])
+        }
+        Tcgen05::Store(store) => {
+            10 * store.src.len() + 10 * count(&[store.unpack, store.shape != MoveShape::L32x32b])
+        }
+        Tcgen05::Copy { widen, src, .. } => 10 * usize::from(widen.is_some()) + bytes(src),
+        Tcgen05::Mma(mma) => {
+            let extras = [
+                mma.stationary,
+                mma.ashift,
+                mma.collector_a.is_some(),
+                mma.collector_b.is_some(),
+                mma.metadata.is_some(),
+                mma.scales.is_some(),
+                !mma.lanes_off.is_empty(),
+                mma.scale_input.is_some(),
+                mma.zero_columns.is_some(),
+                mma.kind != MmaKind::F16,
+                matches!(mma.input, EnableInput::When(_)),
+            ];
+            let a = if let Factor::Shared(a) = &mma.a { bytes(a) } else { 0 };
+            10 * count(&extras) + a + bytes(&mma.b)
+        }
+        Tcgen05::Commit(commit) => 10 * count(&[commit.multicast.is_some(), commit.reads_only]),
+        _ => 0,
+    }
+}
+
+/// All CTA groups of the program at once, then each instruction.
+pub(super) fn plain_tensor(program: &Program) -> Candidates<'_> {
+    let mut single = program.clone();
+    let mut changed = false;
+    for instr in single.threads.iter_mut().flat_map(|t| &mut t.body) {
+        changed |= to_single(&mut instr.op);
+    }
+    let each = places(program).flat_map(move |(t, at)| {
+        simpler(&program.threads[t].body[at].op).into_iter().map(move |op| {
+            let mut next = program.clone();
+            next.threads[t].body[at].op = op;
+            next
+        })
+    });
+    Box::new(changed.then_some(single).into_iter().chain(each))
+}
+
+/// `.cta_group::2` to `.cta_group::1`, with what only pairs have.
+fn to_single(op: &mut Op) -> bool {
+    let Op::Tcgen05(op) = op else { return false };
+    let group = match op {
+        Tcgen05::Alloc { group, .. }
+        | Tcgen05::Dealloc { group, .. }
+        | Tcgen05::Relinquish { group }
+        | Tcgen05::Copy { group, .. }
+        | Tcgen05::Shift { group, .. } => group,
+        Tcgen05::Commit(commit) => &mut commit.group,
+        Tcgen05::Mma(mma) => {
+            mma.lanes_off.truncate(4);
+            if let ProductShape::Tile { m, .. } = &mut mma.shape {
+                *m = (*m).min(128);
+            }
+            &mut mma.group
+        }
+        _ => return false,
+    };
+    std::mem::replace(group, CtaGroup::One) == CtaGroup::Two
+}
+
+fn simpler(op: &Op) -> Vec<Op> {
+    match op {
+        Op::Tcgen05(Tcgen05::Load(load)) => loads(load),
+        Op::Tcgen05(Tcgen05::Store(store)) => stores(store),
+        Op::Tcgen05(Tcgen05::Mma(mma)) => products(mma),
+        Op::Tcgen05(Tcgen05::Copy { group, shape, widen, dst, src }) => {
+            let with = |widen: Option<Widening>, src: Descriptor| {
+                Op::Tcgen05(Tcgen05::Copy { group: *group, shape: *shape, widen, dst: *dst, src })
+            };
+            let plain = widen.is_some().then(|| with(None, *src));
+            plain.into_iter().chain(halved(src).map(|src| with(*widen, src))).collect()
+        }
+        Op::Tcgen05(Tcgen05::Commit(commit)) => {
+            let one = Commit { multicast: None, ..commit.clone() };
+            let whole = Commit { reads_only: false, ..commit.clone() };
+            [one, whole]
+                .into_iter()
+                .filter(|c| c != commit)
+                .map(|c| Op::Tcgen05(Tcgen05::Commit(c)))
+                .collect()
+        }
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
+        Op::AsyncCopy(AsyncCopy::Small(copy)) if copy.part != SmallPart::All => {
+            vec![Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::All, ..*copy }))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn halved(descriptor: &Descriptor) -> Option<Descriptor> {
+    match descriptor {
+        Descriptor::Range { addr, bytes } if *bytes > 1 => {
+            Some(Descriptor::Range { addr: *addr, bytes: bytes / 2 })
+        }
+        _ => None,
+    }
+}
+
+fn loads(load: &TensorLoad) -> Vec<Op> {
+    let mut all = Vec::new();
+    let mut plain =
+        TensorLoad { shape: MoveShape::L32x32b, split: None, pack: false, reduce: None, ..load.clone() };
+    plain.times = u8::try_from(plain.dst.len()).unwrap_or(1).max(1);
+    if plain.dst.len() > 1 {
+        let mut short = plain.clone();
+        short.dst.truncate(load.dst.len() / 2);
+        short.times = u8::try_from(short.dst.len()).unwrap_or(1);
+        all.push(short);
+    }
+    all.push(plain);
+    all.into_iter().filter(|l| l != load).map(|l| Op::Tcgen05(Tcgen05::Load(l))).collect()
+}
+
+fn stores(store: &TensorStore) -> Vec<Op> {
+    let mut all = Vec::new();
+    let mut plain = TensorStore { shape: MoveShape::L32x32b, split: None, unpack: false, ..store.clone() };
+    plain.times = u8::try_from(plain.src.len()).unwrap_or(1).max(1);
+    if plain.src.len() > 1 {
+        let mut short = plain.clone();
+        short.src.truncate(store.src.len() / 2);
+        short.times = u8::try_from(short.src.len()).unwrap_or(1);
+        all.push(short);
+    }
+    all.push(plain);
+    all.into_iter().filter(|s| s != store).map(|s| Op::Tcgen05(Tcgen05::Store(s))).collect()
+}
+
+fn products(mma: &Mma) -> Vec<Op> {
+    let plain = Mma {
+        kind: MmaKind::F16,
+        stationary: false,
+        ashift: false,
+        collector_a: None,
+        collector_b: None,
+        metadata: None,
+        scales: None,
+        lanes_off: Vec::new(),
+        scale_input: None,
+        zero_columns: None,
+        ..mma.clone()
+    };
+    let mut all = vec![
+        plain,
+        Mma { ashift: false, collector_a: None, collector_b: None, ..mma.clone() },
+        Mma { lanes_off: Vec::new(), scale_input: None, zero_columns: None, ..mma.clone() },
+        Mma { metadata: None, ..mma.clone() },
+        Mma { input: EnableInput::Always(true), ..mma.clone() },
+        Mma { input: EnableInput::Always(false), ..mma.clone() },
+    ];
+    if let Factor::Shared(a) = &mma.a {
+        all.extend(halved(a).map(|a| Mma { a: Factor::Shared(a), ..mma.clone() }));
+    }
+    all.extend(halved(&mma.b).map(|b| Mma { b, ..mma.clone() }));
+    all.into_iter().filter(|m| m != mma).map(|m| Op::Tcgen05(Tcgen05::Mma(Box::new(m)))).collect()
+}
+
+fn bulk(copy: &BulkCopy) -> Vec<Op> {
+    let mut all = vec![
+        BulkCopy {
+            multicast: None,
+            group: None,
+            relaxed: None,
+            byte_mask: None,
+            ignored: None,
+            ..copy.clone()
+        },
+        BulkCopy { multicast: None, ..copy.clone() },
+        BulkCopy { group: None, ..copy.clone() },
+        BulkCopy { relaxed: None, byte_mask: None, ignored: None, ..copy.clone() },
+    ];
+    // A box that says which bytes it is becomes those bytes.
+    let flat = |end: &BulkEnd| match end {
+        BulkEnd::Tensor(TensorBox { tile: Some(tile), .. }) => {
+            let end = BulkEnd::Bytes { space: Space::Global, addr: tile.addr };
+            Some((end, Some(Operand::Imm(i128::from(tile.bytes)))))
+        }
+        _ => None,
+    };
+    if copy.reduce.is_none() {
+        all.extend(flat(&copy.src).map(|(src, bytes)| BulkCopy { src, bytes, group: None, ..copy.clone() }));
+        all.extend(flat(&copy.dst).map(|(dst, bytes)| BulkCopy { dst, bytes, ..copy.clone() }));
+    }
+    all.into_iter().filter(|c| c != copy).map(|c| Op::AsyncCopy(AsyncCopy::Bulk(Box::new(c)))).collect()
+}
