@@ -11,10 +11,23 @@ fn candidates(name: &str, program: &Program) -> Vec<Program> {
     (pass.candidates)(program).collect()
 }
 
+/// What the generator does not draw.
+fn tensor_programs() -> Vec<Program> {
+    [
+        include_str!("data/tensor-moves.litmus"),
+        include_str!("data/tensor-products.litmus"),
+        include_str!("data/tensor-pair.litmus"),
+        include_str!("data/copies.litmus"),
+    ]
+    .iter()
+    .map(|text| parse(text, Format::Native).expect("a program"))
+    .collect()
+}
+
 #[test]
 fn every_candidate_is_a_valid_text() {
-    for index in 0..60 {
-        let program = Stream::new(3, Profile::Mixed).item(index);
+    let drawn = (0..60).map(|index| Stream::new(3, Profile::Mixed).item(index));
+    for program in drawn.chain(tensor_programs()) {
         for pass in passes() {
             for candidate in (pass.candidates)(&program) {
                 let (candidate, _) = normal(&candidate);
@@ -28,8 +41,9 @@ fn every_candidate_is_a_valid_text() {
 #[test]
 fn every_pass_makes_some_program_smaller() {
     let mut idle: Vec<&str> = passes().iter().map(|p| p.name).collect();
-    for index in 0..3000 {
-        let (program, _) = normal(&Stream::new(5, Profile::Mixed).item(index));
+    let drawn = (0..3000).map(|index| Stream::new(5, Profile::Mixed).item(index));
+    for program in tensor_programs().into_iter().chain(drawn) {
+        let (program, _) = normal(&program);
         let before = size(&program);
         idle.retain(|name| !candidates(name, &program).iter().any(|c| size(&normal(c).0) < before));
         if idle.is_empty() {
