@@ -2,7 +2,8 @@
 //!
 //! `data/targets.csv`: version of the assembler, the targets that take the form joined by `+` (`-`: none), the form.
 //! Each form was put into a kernel with registers of every class (`r` 32 bit, `d` 64, `h` 16, `f` floating, `p`
-//! predicates, `o` 128; `g ad bd sd zd` 64, `t tA tB tS idesc cols` 32), `.version 9.5`, and given to
+//! predicates, `o` 128; `g ad bd sd zd` 64, `t tA tB tS idesc cols` 32), shared memory `buf`, `mb` and `slot`,
+//! `.version 9.5`, and given to
 //! `ptxas -arch TARGET` for seven targets. The published probes beside the checkout are read where they are.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
@@ -20,7 +21,7 @@ const PROLOGUE: &str = "mov.u64 g, 0; mov.u64 sd, 0; mov.u32 r3, 1; setp.eq.u32 
 
 fn kernel(line: &str) -> String {
     format!(
-        "moire \"k\"\n.shared .b8 buf[4096];\nP0 (gpu 0, cta 0) {{\n{PROLOGUE}\n{};\n}}\n",
+        "moire \"k\"\n.shared .b8 buf[4096];\n.shared .b64 mb;\n.shared .b32 slot;\nP0 (gpu 0, cta 0) {{\n{PROLOGUE}\n{};\n}}\n",
         line.trim_end_matches(';')
     )
 }

@@ -11,7 +11,7 @@ use moire_program::ir::*;
 use moire_program::reduce::{Limits, minimise};
 use moire_program::tensor::*;
 use moire_program::text::{Format, Severity, parse, print};
-use moire_program::validate::{Target, targets, validate};
+use moire_program::validate::{Target, notation, targets, validate};
 
 fn program(threads: &str) -> Program {
     let text = format!(
@@ -230,6 +230,50 @@ fn groups_are_those_of_a_kernel() {
     let wrong = |p: &Program| validate(p).iter().any(|d| d.rule == Some("cta-group"));
     assert!(wrong(&mixed("")));
     assert!(!wrong(&mixed(", grid 1")));
+}
+
+#[test]
+fn addresses_are_in_the_space_of_their_instruction() {
+    let wrong = |line: &str| {
+        let p = program(&format!("P0 (gpu 0, cta 0) {{ {line}; }}"));
+        validate(&p).iter().any(|d| d.rule == Some("state-space"))
+    };
+    for (bad, good) in [
+        ("tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [a]", "tcgen05.ld.sync.aligned.32x32b.x1.b32 {r}, [t]"),
+        (
+            "tcgen05.cp.cta_group::1.128x128b [t], desc(g, 16)",
+            "tcgen05.cp.cta_group::1.128x128b [t], desc(a, 16)",
+        ),
+        (
+            "tcgen05.dealloc.cta_group::1.sync.aligned.b32 a, 32",
+            "tcgen05.dealloc.cta_group::1.sync.aligned.b32 t, 32",
+        ),
+        ("cp.async.ca.shared.global [g], [g], 4", "cp.async.ca.shared.global [a], [g], 4"),
+        (
+            "cp.async.bulk.global.shared::cta.bulk_group [a], [a], 16",
+            "cp.async.bulk.global.shared::cta.bulk_group [g], [a], 16",
+        ),
+        ("ld.u32 r, [t]", "ld.u32 r, [a]"),
+    ] {
+        assert!(wrong(bad), "{bad}");
+        assert!(!wrong(good), "{good}");
+    }
+}
+
+#[test]
+fn notations_are_known_as_ours() {
+    for (ours, theirs) in [
+        ("tcgen05.shift.cta_group::1.down [t]", "tcgen05.shift.cta_group::1.down [r]"),
+        ("tcgen05.cp.cta_group::1.128x128b [r], desc(a, 16)", "tcgen05.cp.cta_group::1.128x128b [r], d"),
+        (
+            "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [tile(g, 16), {0}]",
+            "cp.async.bulk.prefetch.tensor.1d.L2.global.tile [g, {0}]",
+        ),
+        ("cp.async.ca.shared.global [a], [g], 4, @p", "cp.async.ca.shared.global [a], [g], 4, !p"),
+    ] {
+        assert!(notation(&one(ours)).is_some(), "{ours}");
+        assert_eq!(notation(&one(theirs)), None, "{theirs}");
+    }
 }
 
 #[test]

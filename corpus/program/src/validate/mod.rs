@@ -22,6 +22,7 @@ mod ignored;
 mod memory;
 mod names;
 mod operands;
+mod places;
 mod registers;
 mod rules;
 mod targets;
@@ -44,9 +45,10 @@ pub fn validate(program: &Program) -> Vec<Diagnostic> {
             if counted || notation(&instr.op).is_none() {
                 form::check(&mut report, thread, instr);
                 operands::check(&mut report, thread, instr);
-                tensor::check(&mut report, thread, instr);
-                copy::check(&mut report, thread, instr);
             }
+            tensor::check(&mut report, thread, instr);
+            copy::check(&mut report, thread, instr);
+            places::check(&mut report, thread, instr);
         }
     }
     tensor::groups(&mut report);
@@ -90,7 +92,7 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         Op::Rmw { op: AtomOp::Sub, .. }
         | Op::MultimemLoad { op: AtomOp::Sub, .. }
         | Op::MultimemRed { op: AtomOp::Sub, .. } => Some("PTX has no atomic subtraction"),
-        _ => None,
+        op => places::notation(op),
     }
 }
 

@@ -51,7 +51,13 @@ pub(super) fn place(op: &Op) -> Option<(Space, Address)> {
     }
 }
 
-fn address(report: &mut Report<'_>, thread: &Thread, instr: &Instr, space: Space, address: Address) {
+pub(super) fn address(
+    report: &mut Report<'_>,
+    thread: &Thread,
+    instr: &Instr,
+    space: Space,
+    address: Address,
+) {
     match address.base {
         Operand::Imm(_) => {
             report.at("absolute-address", thread, instr, "a number is no address", Some("use a name".into()));

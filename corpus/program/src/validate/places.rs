@@ -1,0 +1,143 @@
+//! State spaces of the addresses of tensor-core instructions and asynchronous copies, and which of their operands have
+//! no word in PTX.
+
+use super::Report;
+use crate::ir::*;
+
+/// The `state-space` and `absolute-address` rules for these instructions.
+pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
+    for (space, address) in places(&instr.op) {
+        super::operands::address(report, thread, instr, space, address);
+    }
+    if let Op::Tcgen05(Tcgen05::Dealloc { addr: addr @ Operand::Address(_), .. }) = &instr.op {
+        let address = Address { base: *addr, offset: 0 };
+        super::operands::address(report, thread, instr, Space::Tensor, address);
+    }
+}
+
+/// Each address with the space it must be in; generic where that is not said.
+fn places(op: &Op) -> Vec<(Space, Address)> {
+    match op {
+        Op::Tcgen05(op) => tcgen05(op),
+        Op::AsyncCopy(op) => copy(op),
+        Op::Wgmma(Wgmma::Product(product)) => {
+            let a = if let WgmmaFactor::Shared(a) = &product.a { matrix(a) } else { None };
+            a.into_iter().chain(matrix(&product.b)).collect()
+        }
+        Op::ProxyOrder(ProxyOrder::TensormapAcquire { addr, .. }) => vec![(Space::Generic, *addr)],
+        Op::ProxyOrder(ProxyOrder::CopyTensormap { dst, src, .. }) => {
+            vec![(Space::Global, *dst), (Space::SharedCta, *src)]
+        }
+        Op::ProxyOrder(ProxyOrder::ReplaceTensormap { space, addr, .. }) => vec![(*space, *addr)],
+        Op::Control(Control::TryCancel { space, addr, mbarrier, .. }) => {
+            vec![(*space, *addr), (Space::Generic, *mbarrier)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn matrix(descriptor: &Descriptor) -> Option<(Space, Address)> {
+    match descriptor {
+        Descriptor::Range { addr, .. } => Some((Space::SharedCta, *addr)),
+        Descriptor::Packed(_) => None,
+    }
+}
+
+fn tcgen05(op: &Tcgen05) -> Vec<(Space, Address)> {
+    let tensor = |addr: &Address| (Space::Tensor, *addr);
+    match op {
+        Tcgen05::Alloc { space, dst, .. } => vec![(*space, *dst)],
+        Tcgen05::Commit(commit) => vec![(commit.space, commit.addr)],
+        Tcgen05::Load(load) => vec![tensor(&load.addr)],
+        Tcgen05::Store(store) => vec![tensor(&store.addr)],
+        Tcgen05::Shift { addr, .. } => vec![tensor(addr)],
+        Tcgen05::Copy { dst, src, .. } => matrix(src).into_iter().chain([tensor(dst)]).collect(),
+        Tcgen05::Mma(mma) => {
+            let mut all = vec![tensor(&mma.d)];
+            match &mma.a {
+                Factor::Shared(a) => all.extend(matrix(a)),
+                Factor::Tensor(a) => all.push(tensor(a)),
+            }
+            all.extend(matrix(&mma.b));
+            all.extend(mma.metadata.iter().map(tensor));
+            all.extend(mma.scales.iter().flat_map(|s| [tensor(&s.a), tensor(&s.b)]));
+            all
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn copy(op: &AsyncCopy) -> Vec<(Space, Address)> {
+    match op {
+        AsyncCopy::Small(copy) => vec![(Space::SharedCta, copy.dst), (Space::Global, copy.src)],
+        AsyncCopy::Arrive { space, addr, .. } => vec![(*space, *addr)],
+        AsyncCopy::Bulk(copy) => {
+            let mut all = end(&copy.dst);
+            all.extend(end(&copy.src));
+            if let BulkDone::Mbarrier(addr) = copy.done {
+                all.push((Space::Generic, addr));
+            }
+            all
+        }
+        AsyncCopy::Prefetch(prefetch) => end(&prefetch.src),
+        AsyncCopy::Remote(write) => {
+            let mut all = vec![(write.space, write.addr)];
+            if let RemoteOrder::Mbarrier(addr) = write.order {
+                all.push((Space::Generic, addr));
+            }
+            all
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Tensor maps and the tensors they describe are in global memory.
+fn end(end: &BulkEnd) -> Vec<(Space, Address)> {
+    match end {
+        BulkEnd::Bytes { space, addr } => vec![(*space, *addr)],
+        BulkEnd::Tensor(tensor) => {
+            let tile = tensor.tile.map(|t| t.addr);
+            tensor.map.into_iter().chain(tile).map(|addr| (Space::Global, addr)).collect()
+        }
+    }
+}
+
+/// Why an operand of the instruction is ours alone.
+pub(super) fn notation(op: &Op) -> Option<&'static str> {
+    let named = places(op)
+        .iter()
+        .any(|(space, addr)| *space == Space::Tensor && matches!(addr.base, Operand::Address(_)));
+    if named {
+        return Some("names of tensor memory stand for addresses that an allocation gives");
+    }
+    let shape = matches!(
+        op,
+        Op::Tcgen05(Tcgen05::Mma(mma)) if matches!(mma.shape, ProductShape::Tile { .. })
+    );
+    let tile = |end: &BulkEnd| matches!(end, BulkEnd::Tensor(t) if t.tile.is_some());
+    let boxed = match op {
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => tile(&copy.dst) || tile(&copy.src),
+        Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => tile(&prefetch.src),
+        _ => false,
+    };
+    if shape || boxed || !described(op).is_empty() {
+        return Some("desc, idesc and tile stand for packed descriptors");
+    }
+    let predicate = matches!(
+        op,
+        Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::IgnoredWhen(g), .. })) if !g.negated
+    );
+    predicate.then_some("the predicate of cp.async is marked, PTX tells it from its declaration")
+}
+
+fn described(op: &Op) -> Vec<(Space, Address)> {
+    match op {
+        Op::Tcgen05(Tcgen05::Copy { src, .. }) => matrix(src).into_iter().collect(),
+        Op::Tcgen05(Tcgen05::Mma(mma)) => {
+            let a = if let Factor::Shared(a) = &mma.a { matrix(a) } else { None };
+            a.into_iter().chain(matrix(&mma.b)).collect()
+        }
+        Op::Wgmma(_) => places(op),
+        _ => Vec::new(),
+    }
+}
