@@ -31,7 +31,11 @@ fn pairs(oracles: &Oracles) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = PAIRS[..4].iter().map(owned).collect();
     let ptx = oracles.model("ptx").expect("the shipped model loads");
     let mut switches: Vec<_> = ptx.switches().iter().collect();
-    switches.sort_by_key(|s| s.name[1..].parse::<u32>().expect("Q and a number"));
+    let number = |name: &str| {
+        let (family, number) = name.split_once('Q').expect("Q and a number, perhaps behind a letter");
+        (family.to_owned(), number.parse::<u32>().expect("a number"))
+    };
+    switches.sort_by_key(|s| number(&s.name));
     for s in switches {
         let others = s.values.iter().filter(|v| **v != s.default);
         out.extend(others.map(|v| ("ptx".to_owned(), format!("ptx:{}={v}", s.name))));
@@ -92,8 +96,9 @@ fn document(oracles: &Oracles) -> (String, Vec<(String, String)>, Vec<Finding>) 
                 plural(d.size.2, "instruction")
             ),
             None => {
-                let note =
-                    elsewhere(b).map(|p| format!("; they have no mbarriers, `corpus/litmus/{p}.litmus` has"));
+                let note = elsewhere(b).map(|p| {
+                    format!("; not of the instructions it is about, as `corpus/litmus/{p}.litmus` is")
+                });
                 format!("none in {} programs{}", f.tried, note.unwrap_or_default())
             }
         };
@@ -131,7 +136,18 @@ fn is_equal(a: &str, b: &str) -> bool {
 }
 
 /// Settings that only operations tell apart which no alphabet has, each with the program that does.
-const OUT_OF_REACH: &[(&str, &str)] = &[("ptx:Q8=A", "mbarrier/q8-mixed-scopes")];
+const OUT_OF_REACH: &[(&str, &str)] = &[
+    ("ptx:Q8=A", "mbarrier/q8-mixed-scopes"),
+    ("ptx:TQ1=B", "tcgen05/mma-mma-kinds"),
+    ("ptx:TQ5=B", "tcgen05/ld-mma-threads-no-before"),
+    ("ptx:TQ7=B", "tcgen05/ld-mma-threads-release"),
+    ("ptx:TQ9=B", "tcgen05/commit-publishes"),
+    ("ptx:TQ10=B", "tcgen05/ld-commit-threads"),
+    ("ptx:TQ11=B", "tcgen05/mma-cp"),
+    ("ptx:TQ14=B", "tcgen05/warp-sync"),
+    ("ptx:TQ15=B", "tcgen05/relay-narrow-scope"),
+    ("ptx:TQ16=B", "tcgen05/shared-write-after"),
+];
 
 fn elsewhere(b: &str) -> Option<&'static str> {
     OUT_OF_REACH.iter().find(|(setting, _)| *setting == b).map(|(_, program)| *program)

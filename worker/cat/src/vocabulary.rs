@@ -42,6 +42,15 @@ vocabulary! {
     MBAR_COMPLETE = "MBAR_COMPLETE", "mbarrier.complete_tx";
     MBAR_WAIT = "MBAR_WAIT", "mbarrier.test_wait and try_wait";
     MBAR_FENCE = "MBAR_FENCE", "fence.mbarrier_init";
+    TC_ISSUE = "TC_ISSUE", "issue of an asynchronous tcgen05 instruction";
+    TC_COMMIT = "TC_COMMIT", "issue of tcgen05.commit";
+    TC_ACCESS = "TC_ACCESS", "tensor memory accesses of an asynchronous tcgen05 instruction, to its completion; not in po";
+    TC_SHARED = "TC_SHARED", "shared memory reads of such an instruction; not in po, without a source";
+    TC_TENSOR = "TC_TENSOR", "accesses of mma, cp and shift, in either memory";
+    TC_ARRIVE = "TC_ARRIVE", "arrival of a commit; not in po";
+    TC_WAIT = "TC_WAIT", "tcgen05.wait::ld and wait::st";
+    TC_BEFORE = "TC_BEFORE", "tcgen05.fence::before_thread_sync";
+    TC_AFTER = "TC_AFTER", "tcgen05.fence::after_thread_sync";
     WEAK = "WEAK", "weak accesses";
     RLX = "RLX", "relaxed accesses; the read half of a release rmw, the write half of an acquire rmw";
     ACQ = "ACQ", "acquiring reads and fence.acquire";
@@ -90,6 +99,11 @@ vocabulary! {
     CTRL = "ctrl", "control dependency, to every later event";
     CTRL_RECONV = "ctrl-reconv", "control dependency, up to the reconvergence point";
     SYNC_API = "sync_api", "stream order between grids";
+    ISSUE = "issue", "issue of an instruction to its asynchronous events";
+    TC_CONFLICT = "tc-conflict", "accesses of different instructions to one cell of tensor memory, at least one a write; symmetric";
+    TC_PIPE = "tc-pipe", "accesses of two instructions that pipeline in this order";
+    TC_PIPE_KIND = "tc-pipe-kind", "accesses of two mma that would pipeline if their kinds were the same";
+    TC_TRACKED = "tc-tracked", "accesses to the wait or the arrival that their completion precedes";
     RF = "rf", "reads from";
     CO = "co", "coherence, partial, transitive";
     FR = "fr", "from read, per byte";

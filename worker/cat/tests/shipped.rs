@@ -53,13 +53,19 @@ fn switches_are_declared_with_the_defaults_of_each_version() {
         let model = builtin::load(name, &Variants::new()).expect("loads");
         let mut all: Vec<String> =
             model.switches().iter().map(|s| format!("{}={}", s.name, s.default)).collect();
-        all.sort_by_key(|s| s[1..s.find('=').expect("written above")].parse::<u32>().expect("a number"));
+        all.sort_by_key(|s| {
+            let (family, rest) = s.split_once('Q').expect("a switch has a Q");
+            let number = rest.split('=').next().and_then(|n| n.parse::<u32>().ok());
+            (family.to_owned(), number.expect("a number"))
+        });
         assert!(model.switches().iter().all(|s| !s.doc.is_empty() && s.values.len() > 1));
         let contesting: Vec<&str> =
             model.switches().iter().filter(|s| !s.contesting.is_empty()).map(|s| s.name.as_str()).collect();
         format!("{} contesting {}", all.join(" "), contesting.join(" "))
     };
-    let ptx = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=A Q8=B Q10=A Q11=A Q12=A Q14=A Q15=A Q16=A contesting Q6 Q1 Q5 Q8";
+    let ptx = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=A Q8=B Q10=A Q11=A Q12=A Q14=A Q15=A Q16=A \
+        TQ1=A TQ5=A TQ7=A TQ9=A TQ10=A TQ11=A TQ14=A TQ15=A TQ16=A \
+        contesting Q6 Q1 Q5 Q8 TQ1 TQ5 TQ7 TQ9 TQ10 TQ11 TQ14 TQ15 TQ16";
     assert_eq!(settings("ptx"), ptx);
     let isca =
         "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=B Q8=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A contesting Q6 Q1 Q5 Q8";

@@ -2,8 +2,10 @@
 
 use crate::mbarrier::{Act, MbarUse};
 use crate::memory::Access;
+use crate::tensor::TensorUse;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{FenceOrder, LoadOrder, MbarrierOp, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder};
+use std::rc::Rc;
 
 /// Reads of the same thread an event depends on, by event index.
 pub(crate) type Deps = [u64; 4];
@@ -87,6 +89,15 @@ pub(crate) struct Emitted {
     pub(crate) rmw_dep: bool,
     /// Events of one instruction execution share it.
     pub(crate) unit: u16,
+    /// Asynchronous: after its issue, and outside program order.
+    pub(crate) detached: bool,
+    /// What a tcgen05 instruction does.
+    pub(crate) tensor: Option<Rc<TensorUse>>,
+}
+
+/// Labels of an event that is in these sets and in no other.
+pub(crate) fn labels(named: &[usize]) -> u64 {
+    named.iter().fold(label(sets::ANY), |all, set| all | label(*set))
 }
 
 fn label(set: usize) -> u64 {

@@ -175,7 +175,7 @@ pub(crate) fn explore_with(
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
-    if let Some((reason, line)) = unmodelled(program) {
+    if let Some((reason, line)) = unmodelled(program, model) {
         return Err(Abstain { reason, line });
     }
     let front = FrontEnd {

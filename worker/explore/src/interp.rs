@@ -87,15 +87,15 @@ pub(crate) struct FrontEnd {
     pub(crate) loop_bound: u32,
 }
 
-struct Machine<'a, V> {
-    program: &'a Program,
-    layout: &'a Layout,
-    thread: ThreadId,
+pub(crate) struct Machine<'a, V> {
+    pub(crate) program: &'a Program,
+    pub(crate) layout: &'a Layout,
+    pub(crate) thread: ThreadId,
     front: FrontEnd,
     view: &'a V,
-    events: Vec<Option<Emitted>>,
+    pub(crate) events: Vec<Option<Emitted>>,
     unsure: Vec<Emitted>,
-    regs: Vec<RegState>,
+    pub(crate) regs: Vec<RegState>,
     control: Vec<(Deps, usize)>,
     unit: u16,
 }
@@ -122,6 +122,7 @@ pub(crate) fn run<V: View>(
     let mut m =
         Machine { program, layout, thread, front, view, events, unsure: vec![], regs, control, unit: 0 };
     let (end, pc) = m.walk(flow);
+    let end = m.resolved(end);
     Trace { events: m.events, unsure: m.unsure, regs: m.regs, end, pc }
 }
 
@@ -190,7 +191,7 @@ impl<V: View> Machine<'_, V> {
             Kind::Mbarrier(u) => matches!(u.act, Act::Wait { .. }),
             Kind::Write | Kind::Barrier(_) => false,
         };
-        let silent = self.events[*since..].iter().flatten().all(|e| idle(e.kind));
+        let silent = self.events[*since..].iter().flatten().all(|e| idle(e.kind) && e.tensor.is_none());
         let same =
             |(r, was): &(Reg, RegState)| was.value.is_some() && self.regs[r.index()].value == was.value;
         silent && live.iter().all(same)
@@ -266,7 +267,7 @@ impl<V: View> Machine<'_, V> {
         }
     }
 
-    fn operand(&self, operand: Operand) -> RegState {
+    pub(crate) fn operand(&self, operand: Operand) -> RegState {
         match operand {
             Operand::Reg(r) => self.regs[r.index()],
             #[allow(clippy::cast_sign_loss, reason = "an immediate is a bit pattern")]
@@ -325,7 +326,14 @@ impl<V: View> Machine<'_, V> {
         kept.fold([0; 4], |d, c| join(d, c.0))
     }
 
-    fn blank(&self, instr: &Instr, pc: usize, kind: Kind, labels: u64, scope: Option<Scope>) -> Emitted {
+    pub(crate) fn blank(
+        &self,
+        instr: &Instr,
+        pc: usize,
+        kind: Kind,
+        labels: u64,
+        scope: Option<Scope>,
+    ) -> Emitted {
         let host = if self.program.threads[self.thread.index()].place.host {
             1 << moire_cat::vocabulary::sets::HOST
         } else {
@@ -347,11 +355,14 @@ impl<V: View> Machine<'_, V> {
             mate: None,
             rmw_dep: false,
             unit: self.unit,
+            detached: false,
+            tensor: None,
         }
     }
 
     fn operation(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
         self.unit += 1;
+        self.known(instr)?;
         match &instr.op {
             Op::Fence { order, scope } => {
                 let event = self.blank(instr, pc, Kind::Fence, fence_labels(*order, *scope), Some(*scope));
@@ -412,6 +423,7 @@ impl<V: View> Machine<'_, V> {
                 self.events.push(Some(event));
                 Ok(())
             }
+            Op::Tcgen05(op) => self.tensor(op, instr, pc),
             Op::Control(Control::Ignored(_)) => Ok(()),
             op => {
                 let name = op.extended().unwrap_or("this instruction");
@@ -420,7 +432,7 @@ impl<V: View> Machine<'_, V> {
         }
     }
 
-    fn address(&self, addr: &Address) -> RegState {
+    pub(crate) fn address(&self, addr: &Address) -> RegState {
         let base = self.operand(addr.base);
         #[allow(clippy::cast_sign_loss, reason = "offsets wrap like addresses do")]
         let offset = i128::from(addr.offset) as Value;

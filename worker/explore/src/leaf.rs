@@ -318,6 +318,10 @@ pub mod flag {
     pub const RANGE: &str = "protocol-range";
     /// A form for objects of the own CTA on one of another.
     pub const TARGET: &str = "protocol-target";
+    /// `tcgen05.ld` or `st` of lanes that belong to another warp.
+    pub const LANES: &str = "protocol-lanes";
+    /// Cells outside the allocation a tensor memory address belongs to.
+    pub const COLUMNS: &str = "lifetime-columns";
     /// An operation on an object outside its life.
     pub const OUTSIDE: &str = "lifetime-outside";
 }

@@ -22,6 +22,7 @@ pub mod naive;
 pub mod planted;
 mod relate;
 mod state;
+mod tensor;
 mod unmodelled;
 mod view;
 

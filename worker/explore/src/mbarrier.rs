@@ -178,7 +178,13 @@ impl<const W: usize> State<'_, W> {
     }
 
     /// Places an event of `thread` with this index can take now.
-    pub(crate) fn places_for(&self, used: MbarUse, thread: usize, index: u16, floor: &Floor) -> Vec<Place> {
+    /// An arrival of a commit (`detached`) comes after what is before the commit, and before nothing of its thread.
+    pub(crate) fn places_for(
+        &self,
+        used: MbarUse,
+        (thread, index, detached): (usize, u16, bool),
+        floor: &Floor,
+    ) -> Vec<Place> {
         let object = used.object;
         let eras = self.eras(object);
         let mut out = Vec::new();
@@ -195,9 +201,10 @@ impl<const W: usize> State<'_, W> {
         }
         let mine = |id: usize| self.events[id].thread.map(usize::from) == Some(thread);
         for (id, _, theirs) in self.placed_on(object).filter(|p| mine(p.0)) {
-            if self.events[id].emitted.index < index {
+            let emitted = &self.events[id].emitted;
+            if emitted.index < index && !emitted.detached {
                 out.retain(|p| theirs <= *p);
-            } else {
+            } else if emitted.index > index && !detached {
                 out.retain(|p| *p <= theirs);
             }
         }
@@ -230,7 +237,8 @@ impl<const W: usize> State<'_, W> {
 
     pub(crate) fn choices_for(&self, id: usize) -> Vec<Place> {
         let (Some(used), Some(thread)) = (self.mbar_use(id), self.events[id].thread) else { return vec![] };
-        self.places_for(used, thread as usize, self.events[id].emitted.index, &self.floors[id])
+        let emitted = &self.events[id].emitted;
+        self.places_for(used, (thread as usize, emitted.index, emitted.detached), &self.floors[id])
     }
 
     /// Whether putting `id` off can lead anywhere: something else may happen to its object.
@@ -336,7 +344,9 @@ impl<const W: usize> State<'_, W> {
         let singles = phase.members.iter().all(|m| self.mbar_use(*m).is_some_and(|u| single(u.act)));
         let joins = |t: usize, from: usize| {
             self.program.threads[t].body[from..].iter().any(|i| {
-                let Op::Mbarrier(m) = &i.op else { return false };
+                let Op::Mbarrier(m) = &i.op else {
+                    return !singles && matches!(i.op, Op::Tcgen05(Tcgen05::Commit(_)));
+                };
                 match &m.op {
                     MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => true,
                     MbarrierOp::Arrive(a) => !singles || a.tx.is_some() || a.count.is_some(),
@@ -376,6 +386,9 @@ impl<const W: usize> State<'_, W> {
         let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
         let from = self.reachable_from(thread, pc);
         self.program.threads[thread].body[from..].iter().any(|i| {
+            if let Op::Tcgen05(Tcgen05::Commit(_)) = &i.op {
+                return !ends;
+            }
             let Op::Mbarrier(m) = &i.op else { return false };
             let ending = matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval);
             if matches!(m.op, MbarrierOp::Wait(_)) || (ends && !ending) {
@@ -395,7 +408,7 @@ impl<const W: usize> State<'_, W> {
             return None;
         }
         let used = self.awaited(thread, index)?;
-        let places = self.places_for(used, thread, index, &Floor::default());
+        let places = self.places_for(used, (thread, index, false), &Floor::default());
         places.iter().all(|p| self.answer_at(used, *p) == 0).then_some(used.object)
     }
 

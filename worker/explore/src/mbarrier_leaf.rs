@@ -171,7 +171,9 @@ impl<const W: usize> State<'_, W> {
     }
 
     fn po(&self, a: usize, b: usize) -> bool {
-        bits::has(&self.inputs.rels[rels::PO][a], b)
+        let (x, y) = (&self.events[a], &self.events[b]);
+        let issued = y.emitted.detached && !x.emitted.detached && x.emitted.index < y.emitted.index;
+        bits::has(&self.inputs.rels[rels::PO][a], b) || (x.thread == y.thread && issued)
     }
 
     /// Each operation that can have completed the phase.
@@ -249,6 +251,12 @@ impl<const W: usize> State<'_, W> {
                 Some(Fault::Target) => drop(out.insert(flag::TARGET.to_owned())),
                 None => {}
             }
+        }
+        if self.events.iter().any(|e| e.emitted.tensor.as_ref().is_some_and(|t| t.wrong_lanes)) {
+            out.insert(flag::LANES.to_owned());
+        }
+        if self.events.iter().any(|e| e.emitted.tensor.as_ref().is_some_and(|t| t.wrong_columns)) {
+            out.insert(flag::COLUMNS.to_owned());
         }
         if self.stalls().iter().any(|s| !s.valid) {
             out.insert(flag::OUTSIDE.to_owned());

@@ -11,7 +11,7 @@ use moire_program::ir::{
 use std::collections::BTreeSet;
 
 /// Distance between the bases of two virtual ranges; larger than any object.
-const STRIDE: u64 = 1 << 32;
+pub(crate) const STRIDE: u64 = 1 << 32;
 
 /// A resolved access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The static base sets and relations of the model language, filled in event by event.
 
 use crate::event::{Emitted, Kind, has_dep};
+use crate::tensor::Pipe;
 use moire_cat::bits;
 use moire_cat::eval::Inputs;
 use moire_cat::vocabulary::{rels, sets};
@@ -56,7 +57,7 @@ fn relate<const W: usize>(
     let same_thread = a.thread.is_some() && a.thread == b.thread;
     let memory = x.access.zip(y.access);
     let apart = same_thread && x.index != y.index && memory.is_some() && unordered(x, y);
-    let after = same_thread && x.index < y.index && !apart;
+    let after = same_thread && x.index < y.index && !apart && !x.detached && !y.detached;
     let loc = memory.is_some_and(|(p, q)| p.overlaps(&q));
     let threads = a.thread.is_some() && b.thread.is_some();
     let vloc = threads && loc && memory.is_some_and(|(p, q)| p.virt == q.virt);
@@ -87,6 +88,16 @@ fn relate<const W: usize>(
         _ => false,
     };
     let depends = |d: &crate::event::Deps| same_thread && gives && has_dep(d, x.index);
+    put(rels::ISSUE, same_thread && x.unit == y.unit && !x.detached && y.detached);
+    let tensor = x.tensor.as_deref().zip(y.tensor.as_deref());
+    let tensor = tensor.filter(|_| x.unit != y.unit || !same_thread);
+    let (p, q) = (place(a), place(b));
+    put(rels::TC_CONFLICT, tensor.is_some_and(|(t, u)| x.detached && y.detached && t.conflicts(u, p, q)));
+    let pipe = tensor.filter(|_| x.detached && y.detached).and_then(|(t, u)| t.pipe(u, p, q));
+    put(rels::TC_PIPE, pipe == Some(Pipe::Yes));
+    put(rels::TC_PIPE_KIND, pipe == Some(Pipe::OtherKind));
+    let tracked = tensor.is_some_and(|(t, u)| x.detached && u.tracks(t));
+    put(rels::TC_TRACKED, tracked && same_thread && x.index < y.index);
     put(rels::ADDR, depends(&y.addr));
     put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
     put(rels::CTRL, depends(&y.ctrl));

@@ -98,6 +98,7 @@ impl<'a, const W: usize> State<'a, W> {
                 Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
                     2 * program.objects.len()
                 }
+                Op::Tcgen05(_) => 4,
                 Op::Mov { .. }
                 | Op::Alu { .. }
                 | Op::Setp { .. }
@@ -208,6 +209,8 @@ impl<'a, const W: usize> State<'a, W> {
                 mate: None,
                 rmw_dep: false,
                 unit: 0,
+                detached: false,
+                tensor: None,
             };
             let id = self.push(Event { thread: None, emitted }).ok_or(Stop::TooWide)?;
             bits::set(&mut self.present, id);
@@ -508,7 +511,7 @@ impl<'a, const W: usize> State<'a, W> {
         let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_)) || e.kind == Kind::Read;
         let first = blind.events[gate as usize..].iter().flatten().find(asks);
         if let Some(Emitted { index, kind: Kind::Mbarrier(used), .. }) = first {
-            let places = self.places_for(*used, thread, *index, &Floor::default());
+            let places = self.places_for(*used, (thread, *index, false), &Floor::default());
             let values: BTreeSet<Value> = places.iter().map(|p| self.answer_at(*used, *p)).collect();
             return values.into_iter().any(|v| trial(Some((*index, v))).end != TraceEnd::SpinFail);
         }

@@ -1,16 +1,32 @@
 //! Instructions that are read and that the engines have no model of: they abstain by name before they start, whatever
 //! the place of the instruction, so that nothing about it is guessed.
 
-use moire_program::ir::{Control, Op, Program, Space};
+use moire_cat::Model;
+use moire_program::ir::{Control, CtaGroup, Op, Program, Tcgen05};
 
-/// The first such instruction or object, and its line.
-pub(crate) fn unmodelled(program: &Program) -> Option<(String, u32)> {
-    let instrs = program.threads.iter().flat_map(|t| &t.body);
-    let named = |op: &Op| match op {
-        Op::Control(Control::Ignored(_)) => None,
-        op => op.extended(),
+/// The first such instruction, and its line.
+pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
+    let mut instrs = program.threads.iter().flat_map(|t| &t.body);
+    instrs.find_map(|i| reason(&i.op, model).map(|reason| (reason, i.line)))
+}
+
+fn reason(op: &Op, model: &Model) -> Option<String> {
+    let op = match op {
+        Op::Control(Control::Ignored(_)) => return None,
+        Op::Tcgen05(op) => op,
+        op => return op.extended().map(str::to_owned),
     };
-    let first = instrs.into_iter().find_map(|i| named(&i.op).map(|name| (name.to_owned(), i.line)));
-    let tensor = || program.objects.iter().find(|o| o.space == Space::Tensor);
-    first.or_else(|| tensor().map(|o| (format!("tensor memory `{}`", o.name), 0)))
+    let name = op.name();
+    if model.definition("tcause").is_none() {
+        return Some(format!("{name} under the model {}", model.name()));
+    }
+    if op.group() == Some(CtaGroup::Two) {
+        return Some(format!("{name}.cta_group::2"));
+    }
+    match op {
+        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Some(name.to_owned()),
+        Tcgen05::Commit(c) if c.reads_only => Some(format!("{name}.sync_restrict")),
+        Tcgen05::Commit(c) if c.multicast.is_some() => Some(format!("{name}.multicast::cluster")),
+        _ => None,
+    }
 }

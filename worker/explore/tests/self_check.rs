@@ -7,6 +7,7 @@ use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals};
 use moire_explore::differential::draw::{Draw, Style, program};
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
+use moire_explore::differential::draw_tensor::tensor_program;
 use moire_explore::differential::{Comparison, compare_planted};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::Planted;
@@ -123,6 +124,29 @@ fn engines_agree_on_mbarriers() {
     };
     let totals = campaign.run(&|t| report("so far", t));
     report("mbarriers", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
+/// Programs of tcgen05 instructions, under the letter and with each of its switches flipped.
+#[test]
+fn engines_agree_on_tensor_memory() {
+    let plain = model("ptx", &Variants::new());
+    let names = plain.switches().iter().map(|s| s.name.clone()).filter(|name| name.starts_with("TQ"));
+    let flipped: Vec<Model> =
+        names.map(|name| model("ptx", &Variants::from([(name, "B".to_owned())]))).collect();
+    assert!(flipped.len() > 5);
+    let models: Vec<Model> = std::iter::once(plain).chain(flipped).collect();
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(150),
+        source: &tensor_program,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("tensor memory", &totals);
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     let skipped: u64 = totals.skipped.values().sum();
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");

@@ -54,6 +54,8 @@ impl Search<'_> {
         let mut flags: BTreeSet<String> =
             e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
         flags.extend(past.values().flat_map(|h| &h.flags).map(|f| (*f).to_owned()));
+        let effects = scenery.nodes[..scenery.base].iter().filter_map(|n| n.event?.effect.as_ref());
+        flags.extend(effects.flat_map(|e| &e.flags).map(|f| (*f).to_owned()));
         if paths.iter().any(|p| waits_for_nothing(p, past)) {
             flags.insert(flag::OUTSIDE.to_owned());
         }

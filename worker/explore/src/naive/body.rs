@@ -11,6 +11,7 @@ use super::mbarrier::Count;
 use super::pairs::Events;
 use super::space::{Memory, Range};
 use super::tags::{bit, proxy_tag, store_tags};
+use super::tensor::{Effect, UNKNOWN};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
     BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
@@ -63,9 +64,15 @@ pub(super) struct Event {
     pub(super) nearby: Events,
     pub(super) barrier: Option<Barrier>,
     pub(super) count: Option<Count>,
+    pub(super) effect: Option<Effect>,
 }
 
 impl Event {
+    /// Asynchronous, and so outside program order.
+    pub(super) fn loose(&self) -> bool {
+        self.effect.as_ref().is_some_and(|e| e.later)
+    }
+
     pub(super) fn is(&self, set: usize) -> bool {
         self.tags >> set & 1 == 1
     }
@@ -195,6 +202,11 @@ impl Runner<'_> {
                 return Ok(());
             }
             let Some(instr) = body.get(pc) else {
+                let asked = crate::leaf::observed_registers(self.program);
+                let mut mine = asked.iter().filter(|(t, _)| t.index() == self.thread);
+                if mine.any(|(_, r)| s.regs[r.index()].1 & UNKNOWN != 0) {
+                    return Err(Refusal::Unsupported("a question about tensor memory".into()));
+                }
                 self.end(s, Stop::Done, out);
                 return Ok(());
             };
@@ -204,6 +216,9 @@ impl Runner<'_> {
             }
             if s.events.len() > 100 {
                 return Err(Refusal::TooMany("events of a thread"));
+            }
+            if !only_registers(&instr.op) && self.uses_unknown(&s, instr) {
+                return Err(Refusal::Unsupported("the use of a value from tensor memory".into()));
             }
             let more = self.selection(&s, instr);
             let runs = self.guarded(&mut s, instr);
@@ -272,8 +287,12 @@ impl Runner<'_> {
     fn arrive_at_head(&self, s: &mut State, out: &mut Paths) -> bool {
         let live: Vec<(Reg, u128)> = self.flow.live[s.pc].iter().map(|r| (*r, s.regs[r.index()].0)).collect();
         if let Some((since, number, then)) = s.seen.get(&s.pc) {
-            let acts =
-                |e: &Event| e.is(sets::W) || e.is(sets::B) || (e.is(sets::MBAR) && !e.is(sets::MBAR_WAIT));
+            let acts = |e: &Event| {
+                e.effect.is_some()
+                    || e.is(sets::W)
+                    || e.is(sets::B)
+                    || (e.is(sets::MBAR) && !e.is(sets::MBAR_WAIT))
+            };
             let quiet = !s.events[*since..].iter().any(acts);
             if quiet && *then == live {
                 let (since, number) = (*since, *number);
@@ -394,6 +413,7 @@ impl Runner<'_> {
                 let e = self.event(s, bit(sets::F) | bit(sets::MBAR_FENCE), None);
                 Self::push(s, e);
             }
+            Op::Tcgen05(op) => self.tensor(s, op)?,
             Op::Control(Control::Ignored(_)) => {}
             other => return Err(Refusal::Unsupported(format!("{other:?}"))),
         }
@@ -426,6 +446,7 @@ impl Runner<'_> {
             nearby: s.open.iter().fold(0, |all, (deps, _)| all | deps),
             barrier: None,
             count: None,
+            effect: None,
         }
     }
 }

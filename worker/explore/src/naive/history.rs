@@ -45,6 +45,9 @@ struct Machine {
     phase: u16,
 }
 
+/// An operation to be put in order, and whether it is outside program order.
+type Todo<'a> = (At, &'a Count, bool);
+
 /// The histories of all objects.
 pub(super) type Histories = BTreeMap<(usize, u32), History>;
 
@@ -129,18 +132,19 @@ fn kept(path: &Path) -> usize {
 
 /// Every way to order the operations on each object.
 pub(super) fn histories(paths: &[&Path]) -> Result<Vec<Histories>, Refusal> {
-    let mut uses: BTreeMap<(usize, u32), Vec<Vec<(At, &Count)>>> = BTreeMap::new();
+    let mut uses: BTreeMap<(usize, u32), Vec<Vec<Todo<'_>>>> = BTreeMap::new();
     for (t, path) in paths.iter().enumerate() {
         for (i, event) in path.events.iter().enumerate().take(kept(path)) {
             let Some(count) = &event.count else { continue };
             let threads = uses.entry(count.object).or_insert_with(|| vec![Vec::new(); paths.len()]);
-            threads[t].push(((t, i), count));
+            threads[t].push(((t, i), count, event.loose()));
         }
     }
     let mut out = vec![Histories::new()];
     for (object, threads) in uses {
         let mut ways = Vec::new();
-        extend(&History::default(), &threads, &mut vec![0; threads.len()], &mut ways)?;
+        let mut done: Vec<Vec<bool>> = threads.iter().map(|t| vec![false; t.len()]).collect();
+        extend(&History::default(), &threads, &mut done, &mut ways)?;
         let with = |h: &Histories, way: &History| {
             let mut h = h.clone();
             h.insert(object, way.clone());
@@ -156,11 +160,11 @@ pub(super) fn histories(paths: &[&Path]) -> Result<Vec<Histories>, Refusal> {
 
 fn extend(
     now: &History,
-    threads: &[Vec<(At, &Count)>],
-    done: &mut Vec<usize>,
+    threads: &[Vec<Todo<'_>>],
+    done: &mut Vec<Vec<bool>>,
     out: &mut Vec<History>,
 ) -> Result<(), Refusal> {
-    if threads.iter().zip(&*done).all(|(t, d)| t.len() == *d) {
+    if done.iter().flatten().all(|d| *d) {
         let mut way = now.clone();
         way.finish();
         out.push(way);
@@ -171,11 +175,18 @@ fn extend(
         };
     }
     for t in 0..threads.len() {
-        let Some((at, count)) = threads[t].get(done[t]) else { continue };
-        if let Some(next) = now.then(*at, count) {
-            done[t] += 1;
-            extend(&next, threads, done, out)?;
-            done[t] -= 1;
+        for i in 0..threads[t].len() {
+            // A loose one comes after all before it; nothing waits for it.
+            let held = (0..i).any(|j| !done[t][j] && !threads[t][j].2);
+            let (at, count, _) = threads[t][i];
+            if done[t][i] || held {
+                continue;
+            }
+            if let Some(next) = now.then(at, count) {
+                done[t][i] = true;
+                extend(&next, threads, done, out)?;
+                done[t][i] = false;
+            }
         }
     }
     Ok(())

@@ -21,6 +21,7 @@ mod pairs;
 mod scene;
 mod space;
 mod tags;
+mod tensor;
 mod waits;
 
 use crate::leaf::{LeafFacts, LeafKey, observed_registers};
@@ -95,7 +96,7 @@ pub fn enumerate(
     limits: &NaiveLimits,
     visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
 ) -> Result<NaiveSummary, Skip> {
-    if let Some((what, _)) = unmodelled(program) {
+    if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
     }
     let mut search = Search::new(program, model, *limits)?;

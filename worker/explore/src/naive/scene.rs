@@ -6,6 +6,7 @@ use super::history::Meaning;
 use super::judge::Graph;
 use super::pairs::{EVENTS, Events, Pairs, members, one};
 use super::space::{Memory, Range};
+use super::tensor::Effect;
 use moire_cat::vocabulary::{rels, sets};
 use moire_program::ir::{Placement, Program, Scope};
 use std::collections::BTreeSet;
@@ -141,6 +142,7 @@ impl<'a> Scenery<'a> {
         define(rels::SYNC_API, &|a, b| {
             near(a, b, &|p, q| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid)
         });
+        self.effects(&mut relations);
         let writers = (0..cells)
             .map(|c| {
                 let writes = |i: &usize| {
@@ -152,6 +154,25 @@ impl<'a> Scenery<'a> {
             .collect();
         let sets = (0..sets::ALL.len()).map(in_set).collect();
         Graph { n, sets, relations, writers, reads: Vec::new() }
+    }
+
+    /// What tcgen05 events are to each other.
+    fn effects(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let mut define = |relation: usize, holds: &dyn Fn(&Effect, &Effect, bool, bool) -> bool| {
+            relations[relation] = Pairs::such_that(n, |i, j| {
+                let (a, b) = (&self.nodes[i], &self.nodes[j]);
+                let place = |t: usize| &self.program.threads[t].place;
+                let near = a.thread.zip(b.thread).is_some_and(|(s, t)| place(s).same_cta(place(t)));
+                let both = effect(a).zip(effect(b));
+                i != j && both.is_some_and(|(x, y)| holds(x, y, a.thread == b.thread, near))
+            });
+        };
+        define(rels::ISSUE, &|x, y, same, _| same && x.issues(y));
+        define(rels::TC_CONFLICT, &|x, y, _, near| near && x.clashes(y));
+        define(rels::TC_PIPE, &|x, y, same, near| x.pipelines(y, near, false) && !(same && x.one_with(y)));
+        define(rels::TC_PIPE_KIND, &|x, y, _, near| x.pipelines(y, near, true));
+        define(rels::TC_TRACKED, &|x, y, same, _| same && x.precedes(y) && y.follows(x));
     }
 
     /// Enters one way of dealing out barrier phases.
@@ -243,6 +264,10 @@ impl<'a> Scenery<'a> {
     }
 }
 
+fn effect<'a>(n: &Node<'a>) -> Option<&'a Effect> {
+    n.event.and_then(|e| e.effect.as_ref())
+}
+
 /// Different pieces of one instruction.
 fn pieces(a: &Node<'_>, b: &Node<'_>) -> bool {
     let of = |n: &Node<'_>| n.event.and_then(|e| e.piece);
@@ -253,7 +278,8 @@ fn pieces(a: &Node<'_>, b: &Node<'_>) -> bool {
 
 /// Program order: pieces of one instruction are unordered, the halves of one read-modify-write are not.
 fn before(a: &Node<'_>, b: &Node<'_>) -> bool {
-    if a.thread.is_none() || a.thread != b.thread || a.local >= b.local {
+    let loose = |n: &Node<'_>| n.event.is_some_and(Event::loose);
+    if a.thread.is_none() || a.thread != b.thread || a.local >= b.local || loose(a) || loose(b) {
         return false;
     }
     match a.event.and_then(|e| e.piece).zip(b.event.and_then(|e| e.piece)) {
