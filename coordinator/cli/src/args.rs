@@ -107,6 +107,9 @@ pub(crate) struct Check {
     /// Write the deciding executions as Graphviz files into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) witness: Option<PathBuf>,
+    /// Also say which contesting switches change the verdict, flipped one at a time (text and json)
+    #[arg(long)]
+    pub(crate) contest: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 }

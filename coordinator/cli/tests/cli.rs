@@ -87,6 +87,21 @@ fn models() {
     check(&["models", "diff", "ptx", "sc", "--size", "99999999999999"], &[], 2, "can be tried up to");
 }
 
+/// Two products of different kinds pipeline in one of two published wordings only.
+#[test]
+fn a_disputed_reading_is_named() {
+    let text = include_bytes!("../../../corpus/litmus/tcgen05/mma-mma-kinds.litmus");
+    let files: &[(&str, &[u8])] = &[("k.litmus", text)];
+    check(&["check", "--contest", "k.litmus"], files, 10, "  contested by TQ1=B: clean\n");
+    check(&["check", "--contest", "--variant", "TQ1=B", "k.litmus"], files, 10, "contested by TQ1=A: race");
+    check(
+        &["check", "--contest", "--format", "json", "k.litmus"],
+        files,
+        10,
+        "{\"setting\":\"TQ11=B\",\"verdicts\":[\"clean\"]}",
+    );
+}
+
 #[test]
 fn benches() {
     check(&["bench", "families", "--only", "mp", "--size", "4"], &[], 0, "mp(4)");

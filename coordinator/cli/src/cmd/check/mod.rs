@@ -25,20 +25,28 @@ enum Answer {
     /// Not read at all.
     Unread(String, anyhow::Error),
     /// Explored; with the advice of the static rules.
-    Judged { source: Box<Source>, advice: Vec<Rejected>, judgement: Box<Judgement> },
+    Judged { source: Box<Source>, advice: Vec<Rejected>, judgement: Box<Judgement>, contested: Vec<Contest> },
+}
+
+/// A setting of one switch, and the verdicts it gives instead.
+struct Contest {
+    setting: String,
+    verdicts: Vec<String>,
 }
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
     let model = load_model(&args.model.model, &variants(&args.model.variants)?)?;
+    let others = if args.contest { flipped(args, &model)? } else { Vec::new() };
     let limits =
         Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
     let mut codes = Vec::new();
     let mut kept = Vec::new();
     for file in &args.files {
-        let answer = answer(file, &model, &limits);
+        let answer = answer(file, &model, &others, &limits);
         match &answer {
-            Answer::Judged { judgement, .. } => {
-                codes.extend(judgement.verdicts.iter().map(Verdict::exit_code))
+            Answer::Judged { judgement, contested, .. } => {
+                codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
+                codes.extend(contested.first().map(|_| exit::FINDING));
             }
             _ => codes.push(exit::USAGE),
         }
@@ -59,7 +67,23 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     Ok(exit::worst(codes))
 }
 
-fn answer(file: &Path, model: &Model, limits: &Limits) -> Answer {
+/// The model under each contesting value of each switch that has another value now.
+fn flipped(args: &Check, model: &Model) -> Result<Vec<(String, Model)>> {
+    let mut out = Vec::new();
+    for switch in model.switches() {
+        for value in &switch.contesting {
+            if model.variant(&switch.name) != Some(value) {
+                let setting = format!("{}={value}", switch.name);
+                let own = args.model.variants.iter().filter(|v| v.split('=').next() != Some(&switch.name));
+                let words: Vec<String> = own.cloned().chain([setting.clone()]).collect();
+                out.push((setting, load_model(&args.model.model, &variants(&words)?)?));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn answer(file: &Path, model: &Model, others: &[(String, Model)], limits: &Limits) -> Answer {
     let source = match read_program(file) {
         Ok(source) => source,
         Err(error) => {
@@ -76,7 +100,14 @@ fn answer(file: &Path, model: &Model, limits: &Limits) -> Answer {
     }
     let questions = Questions { witnesses: true, conditions_only: false };
     let judgement = Box::new(judge(&source.program, model, limits, questions));
-    Answer::Judged { source: Box::new(source), advice, judgement }
+    let plain = words(&judgement);
+    let quiet = Questions { witnesses: false, conditions_only: false };
+    let contest = |(setting, other): &(String, Model)| {
+        let verdicts = words(&judge(&source.program, other, limits, quiet));
+        (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
+    };
+    let contested = others.iter().filter_map(contest).collect();
+    Answer::Judged { source: Box::new(source), advice, judgement, contested }
 }
 
 /// The verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..

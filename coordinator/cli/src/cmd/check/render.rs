@@ -1,6 +1,6 @@
 //! One answer for people, or as one JSON object.
 
-use super::{Answer, words};
+use super::{Answer, Contest, words};
 use crate::input::{Rejected, Source};
 use crate::show;
 use moire_cat::Model;
@@ -14,9 +14,12 @@ pub(super) fn text(answer: &Answer, model: &Model) {
     match answer {
         Answer::Unread(_, error) => eprintln!("{error:#}"),
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
-        Answer::Judged { source, advice, judgement } => {
+        Answer::Judged { source, advice, judgement, contested } => {
             advice.iter().for_each(|a| eprintln!("{a}"));
             print!("{}", verdict(source, model, judgement));
+            for contest in contested {
+                println!("  contested by {}: {}", contest.setting, contest.verdicts.join(", "));
+            }
         }
     }
 }
@@ -31,7 +34,12 @@ pub(super) fn json(answer: &Answer, model: &Model) {
             let file = errors.first().map(|e| e.file.as_str());
             json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": errors.iter().map(remark).collect::<Vec<_>>()})
         }
-        Answer::Judged { source, advice, judgement } => object(source, model, judgement, advice),
+        Answer::Judged { source, advice, judgement, contested } => {
+            let mut object = object(source, model, judgement, advice);
+            let one = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
+            object["contested"] = contested.iter().map(one).collect();
+            object
+        }
     };
     println!("{object}");
 }
