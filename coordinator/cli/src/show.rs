@@ -1,8 +1,9 @@
 //! Executions for people: a table for the terminal, Graphviz for a picture.
 
 use moire_explore::EventRef;
-use moire_explore::leaf::Witness;
+use moire_explore::leaf::{Witness, WitnessEvent};
 use moire_program::ir::Program;
+use moire_program::text::instruction;
 use std::fmt::Write;
 
 /// Name of an event: thread and index, or `init`.
@@ -29,7 +30,7 @@ pub(crate) fn table(program: &Program, witness: &Witness) -> String {
         let from = witness.edges.iter().filter(|(k, _, to)| k == "rf" && *to == e);
         let from: Vec<String> = from.map(|(_, w, _)| event_name(program, witness.events[*w].event)).collect();
         let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
-        let line = if event.line > 0 { format!("   line {}", event.line) } else { String::new() };
+        let line = source_line(program, event);
         let _ = writeln!(out, "    {:8} {what}{from}{line}", event_name(program, event.event));
     }
     let pairs = |kind: &str| {
@@ -50,6 +51,22 @@ pub(crate) fn table(program: &Program, witness: &Witness) -> String {
         }
     }
     out
+}
+
+/// Where an event comes from: the line, and its instruction where the line has one only.
+fn source_line(program: &Program, event: &WitnessEvent) -> String {
+    if event.line == 0 {
+        return String::new();
+    }
+    let thread = program.threads.get(event.event.thread as usize);
+    let mut here =
+        thread.iter().flat_map(|t| t.body.iter().map(move |i| (t, i))).filter(|i| i.1.line == event.line);
+    match (here.next(), here.next()) {
+        (Some((thread, instr)), None) => {
+            format!("   line {}: {}", event.line, instruction(program, thread, instr))
+        }
+        _ => format!("   line {}", event.line),
+    }
 }
 
 /// The execution in Graphviz's language.
