@@ -1,6 +1,15 @@
 //! The one binary: arguments in, exit code out.
 
-#![allow(clippy::print_stdout, reason = "this crate alone talks to people")]
+/// As std's, and a reader that went away ends the program without a word.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::out(format_args!($($text)*)) };
+}
+
+/// As std's, and a reader that went away ends the program without a word.
+macro_rules! println {
+    () => { $crate::out(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::out(format_args!("{}\n", format_args!($($text)+))) };
+}
 
 mod args;
 mod cmd;
@@ -11,7 +20,18 @@ mod local;
 mod show;
 
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
+
+/// Writes to stdout. What cannot be written is the end: quietly where nobody reads on (`moire .. | head`).
+fn out(text: std::fmt::Arguments<'_>) {
+    let Err(error) = std::io::stdout().write_fmt(text) else { return };
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        std::process::exit(exit::CLEAN.into());
+    }
+    eprintln!("moire: cannot write the output: {error}");
+    std::process::exit(exit::USAGE.into());
+}
 
 fn main() -> ExitCode {
     // The tests build with failpoints; a release has none.

@@ -102,6 +102,25 @@ fn a_disputed_reading_is_named() {
     );
 }
 
+/// `moire .. | head` and a full disk: no panic, and only the second is worth a word.
+#[test]
+fn nobody_reads_on() {
+    let run = |out: std::process::Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moire"));
+        let child = command.args(["models", "show", "ptx"]).stdout(out).stderr(std::process::Stdio::piped());
+        child.spawn().unwrap().wait_with_output().unwrap()
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let out = run(writer.into());
+    assert_eq!((out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()), (Some(0), ""));
+    if let Ok(full) = std::fs::File::options().write(true).open("/dev/full") {
+        let out = run(full.into());
+        assert_eq!(out.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&out.stderr).starts_with("moire: cannot write the output"));
+    }
+}
+
 #[test]
 fn benches() {
     check(&["bench", "families", "--only", "mp", "--size", "4"], &[], 0, "mp(4)");
