@@ -14,6 +14,7 @@ mod triage;
 
 pub use local::Local;
 pub use moire_proto::v1;
+pub use triage::CLASS_PREFIX;
 
 use std::net::SocketAddr;
 

@@ -20,8 +20,8 @@ use moire_program::text::{Format, parse};
 use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Counter of a class of claims, kept with the campaign's other counts.
-pub(crate) const CLASS_PREFIX: &str = "claims/";
+/// Starts the name of a counter of one class of claims (oracle, then a hash), kept with a campaign's abstentions.
+pub const CLASS_PREFIX: &str = "claims/";
 
 /// Reductions of one claim that may turn out wrong; then it is kept as it was.
 const REDUCTIONS_MAX: u32 = 3;

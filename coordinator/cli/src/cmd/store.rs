@@ -4,6 +4,7 @@ use super::serve;
 use crate::args::{Campaigns, Findings, StoreCommand};
 use crate::{exit, local};
 use anyhow::{Context, Result, anyhow, bail};
+use moire_coordinator::CLASS_PREFIX;
 use moire_coordinator::v1::CampaignPhase;
 use moire_corpus::{Finding, FindingState, Options, Store, Write, fsck, import};
 use std::path::Path;
@@ -149,7 +150,7 @@ pub(crate) fn campaigns(args: &Campaigns) -> Result<u8> {
         let p = store.progress(&c.name)?;
         let n = &p.counters;
         println!(
-            "{} seed {} profile {}: {} programs, {} executions, {} broken rules",
+            "{} seed {} profile {}: {} programs, {} executions, {} claims",
             c.name,
             c.seed,
             c.profile,
@@ -158,7 +159,14 @@ pub(crate) fn campaigns(args: &Campaigns) -> Result<u8> {
             n.discrepancies
         );
         if wanted.is_some() {
-            n.abstentions.iter().for_each(|(reason, n)| println!("  abstained {n:8}  {reason}"));
+            for (reason, n) in &n.abstentions {
+                match reason.strip_prefix(CLASS_PREFIX) {
+                    Some(class) => {
+                        println!("  claimed   {n:8}  {}", class.split('/').next().unwrap_or(class))
+                    }
+                    None => println!("  abstained {n:8}  {reason}"),
+                }
+            }
             println!(
                 "  canaries {} caught of {} planted\n  digest {}",
                 n.canaries_caught,
