@@ -77,7 +77,7 @@ pub(crate) struct Emitted {
     /// Written value, once known.
     pub(crate) value: Option<u128>,
     /// Bit per base set of the vocabulary.
-    pub(crate) labels: u64,
+    pub(crate) labels: u128,
     pub(crate) scope: Option<Scope>,
     pub(crate) addr: Deps,
     pub(crate) data: Deps,
@@ -96,15 +96,15 @@ pub(crate) struct Emitted {
 }
 
 /// Labels of an event that is in these sets and in no other.
-pub(crate) fn labels(named: &[usize]) -> u64 {
+pub(crate) fn labels(named: &[usize]) -> u128 {
     named.iter().fold(label(sets::ANY), |all, set| all | label(*set))
 }
 
-fn label(set: usize) -> u64 {
+fn label(set: usize) -> u128 {
     1 << set
 }
 
-fn scope_label(scope: Scope) -> u64 {
+fn scope_label(scope: Scope) -> u128 {
     label(match scope {
         Scope::Cta => sets::CTA,
         Scope::Cluster => sets::CLUSTER,
@@ -113,7 +113,7 @@ fn scope_label(scope: Scope) -> u64 {
     })
 }
 
-pub(crate) fn proxy_label(proxy: Proxy) -> u64 {
+pub(crate) fn proxy_label(proxy: Proxy) -> u128 {
     label(match proxy {
         Proxy::Generic => sets::GEN,
         Proxy::Texture => sets::TEX,
@@ -124,10 +124,10 @@ pub(crate) fn proxy_label(proxy: Proxy) -> u64 {
     })
 }
 
-const MEMORY: u64 = 1 << sets::ANY | 1 << sets::M;
+const MEMORY: u128 = 1 << sets::ANY | 1 << sets::M;
 
 /// Labels and scope of a read.
-pub(crate) fn load_labels(order: LoadOrder, proxy: Proxy) -> (u64, Option<Scope>) {
+pub(crate) fn load_labels(order: LoadOrder, proxy: Proxy) -> (u128, Option<Scope>) {
     let (order, scope) = match order {
         LoadOrder::Weak => (label(sets::WEAK), None),
         LoadOrder::Relaxed(s) => (label(sets::RLX), Some(s)),
@@ -140,7 +140,7 @@ pub(crate) fn load_labels(order: LoadOrder, proxy: Proxy) -> (u64, Option<Scope>
 }
 
 /// Labels and scope of a write.
-pub(crate) fn store_labels(order: StoreOrder, proxy: Proxy) -> (u64, Option<Scope>) {
+pub(crate) fn store_labels(order: StoreOrder, proxy: Proxy) -> (u128, Option<Scope>) {
     let (order, scope) = match order {
         StoreOrder::Weak => (label(sets::WEAK), None),
         StoreOrder::Relaxed(s) => (label(sets::RLX), Some(s)),
@@ -153,7 +153,7 @@ pub(crate) fn store_labels(order: StoreOrder, proxy: Proxy) -> (u64, Option<Scop
 }
 
 /// Labels of the two halves of a read-modify-write.
-pub(crate) fn rmw_labels(order: RmwOrder, scope: Scope, proxy: Proxy, red: bool) -> (u64, u64) {
+pub(crate) fn rmw_labels(order: RmwOrder, scope: Scope, proxy: Proxy, red: bool) -> (u128, u128) {
     let (read, write) = match order {
         RmwOrder::Relaxed => (sets::RLX, sets::RLX),
         RmwOrder::Acquire => (sets::ACQ, sets::RLX),
@@ -166,7 +166,7 @@ pub(crate) fn rmw_labels(order: RmwOrder, scope: Scope, proxy: Proxy, red: bool)
 }
 
 /// Labels of a memory fence.
-pub(crate) fn fence_labels(order: FenceOrder, scope: Scope) -> u64 {
+pub(crate) fn fence_labels(order: FenceOrder, scope: Scope) -> u128 {
     let order = match order {
         FenceOrder::Acquire => label(sets::ACQ),
         FenceOrder::Release => label(sets::REL),
@@ -177,7 +177,7 @@ pub(crate) fn fence_labels(order: FenceOrder, scope: Scope) -> u64 {
 }
 
 /// Labels of a proxy fence.
-pub(crate) fn proxy_fence_labels(kinds: &[ProxyFence]) -> u64 {
+pub(crate) fn proxy_fence_labels(kinds: &[ProxyFence]) -> u128 {
     let named = kinds.iter().map(|k| match k {
         ProxyFence::Alias => label(sets::ALIAS),
         ProxyFence::Of(p) => proxy_label(*p),
@@ -186,7 +186,7 @@ pub(crate) fn proxy_fence_labels(kinds: &[ProxyFence]) -> u64 {
 }
 
 /// Labels and scope of an operation on an mbarrier.
-pub(crate) fn mbarrier_labels(m: &MbarrierOp, act: Act) -> (u64, Option<Scope>) {
+pub(crate) fn mbarrier_labels(m: &MbarrierOp, act: Act) -> (u128, Option<Scope>) {
     let order = |relaxed: bool, strong: usize| label(if relaxed { sets::RLX } else { strong });
     let expects = |tx: i64| if tx > 0 { label(sets::MBAR_EXPECT) } else { 0 };
     let (kind, scope) = match (m, act) {
@@ -208,12 +208,12 @@ pub(crate) fn mbarrier_labels(m: &MbarrierOp, act: Act) -> (u64, Option<Scope>) 
 }
 
 /// Labels of fence.mbarrier_init.
-pub(crate) fn init_fence_labels() -> u64 {
+pub(crate) fn init_fence_labels() -> u128 {
     label(sets::ANY) | label(sets::F) | label(sets::MBAR_FENCE)
 }
 
 /// Labels of a barrier event.
-pub(crate) fn barrier_labels(barrier: BarrierUse, relaxed: bool) -> u64 {
+pub(crate) fn barrier_labels(barrier: BarrierUse, relaxed: bool) -> u128 {
     let set = match (barrier.object, barrier.arrives, barrier.waits) {
         (BarrierObject::Cta { .. }, _, true) => sets::BAR_SYNC,
         (BarrierObject::Cta { .. }, _, false) => sets::BAR_ARRIVE,

@@ -331,7 +331,7 @@ impl<V: View> Machine<'_, V> {
         instr: &Instr,
         pc: usize,
         kind: Kind,
-        labels: u64,
+        labels: u128,
         scope: Option<Scope>,
     ) -> Emitted {
         let host = if self.program.threads[self.thread.index()].place.host {
@@ -482,7 +482,7 @@ impl<V: View> Machine<'_, V> {
         &mut self,
         instr: &Instr,
         pc: usize,
-        (labels, scope): (u64, Option<Scope>),
+        (labels, scope): (u128, Option<Scope>),
         space: Space,
         ty: Ty,
         dst: &[Reg],
@@ -525,7 +525,7 @@ impl<V: View> Machine<'_, V> {
         &mut self,
         instr: &Instr,
         pc: usize,
-        labels: (u64, Option<Scope>),
+        labels: (u128, Option<Scope>),
         space: Space,
         ty: Ty,
         src: &[Operand],
@@ -558,7 +558,7 @@ impl<V: View> Machine<'_, V> {
         &mut self,
         instr: &Instr,
         pc: usize,
-        labels: (u64, Option<Scope>),
+        labels: (u128, Option<Scope>),
         space: Space,
         base: RegState,
         offset: u32,
@@ -573,7 +573,7 @@ impl<V: View> Machine<'_, V> {
         &mut self,
         instr: &Instr,
         pc: usize,
-        (labels, scope): (u64, Option<Scope>),
+        (labels, scope): (u128, Option<Scope>),
         space: Space,
         base: RegState,
         offset: u32,
@@ -830,7 +830,7 @@ impl<V: View> Machine<'_, V> {
 }
 
 struct Update {
-    labels: (u64, u64),
+    labels: (u128, u128),
     scope: Scope,
     space: Space,
     op: AtomOp,

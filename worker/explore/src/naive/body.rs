@@ -48,7 +48,7 @@ pub(super) struct Event {
     /// Number in the path; a read-modify-write takes two whether or not it writes.
     pub(super) index: u16,
     /// Bit `s` is membership in the vocabulary set `s`.
-    pub(super) tags: u64,
+    pub(super) tags: u128,
     pub(super) scope: Option<Scope>,
     pub(super) range: Option<Range>,
     /// Value read or written, by cell.
@@ -421,7 +421,7 @@ impl Runner<'_> {
     }
 
     /// An event at this point of the path.
-    pub(super) fn event(&self, s: &State, tags: u64, scope: Option<Scope>) -> Event {
+    pub(super) fn event(&self, s: &State, tags: u128, scope: Option<Scope>) -> Event {
         let scope_tag = scope.map_or(0, |scope| {
             bit(match scope {
                 Scope::Cta => sets::CTA,

@@ -144,7 +144,7 @@ fn reaches_others(m: &Mbarrier) -> bool {
     sink && matches!(m.space, Space::Generic | Space::SharedCluster)
 }
 
-fn tags(m: &Mbarrier, deed: &Deed) -> (u64, Option<Scope>) {
+fn tags(m: &Mbarrier, deed: &Deed) -> (u128, Option<Scope>) {
     let relaxed = bit(sets::RLX);
     match &m.op {
         MbarrierOp::Init { .. } => (bit(sets::MBAR_INIT), None),

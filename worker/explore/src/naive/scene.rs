@@ -18,7 +18,7 @@ pub(super) struct Node<'a> {
     pub(super) thread: Option<usize>,
     /// Position in the thread's path.
     pub(super) local: usize,
-    pub(super) tags: u64,
+    pub(super) tags: u128,
     pub(super) range: Option<Range>,
     /// `None` for initial writes.
     pub(super) event: Option<&'a Event>,

@@ -4,11 +4,11 @@ use moire_cat::vocabulary::sets;
 use moire_program::ir::{LoadOrder, Op, Proxy, RmwOrder, Scope, StoreOrder};
 
 /// The tag of one set.
-pub(super) fn bit(set: usize) -> u64 {
+pub(super) fn bit(set: usize) -> u128 {
     1 << set
 }
 
-pub(super) fn proxy_tag(proxy: Proxy) -> u64 {
+pub(super) fn proxy_tag(proxy: Proxy) -> u128 {
     bit(match proxy {
         Proxy::Generic => sets::GEN,
         Proxy::Texture => sets::TEX,
@@ -19,7 +19,7 @@ pub(super) fn proxy_tag(proxy: Proxy) -> u64 {
     })
 }
 
-pub(super) fn load_tags(order: LoadOrder) -> (u64, Option<Scope>) {
+pub(super) fn load_tags(order: LoadOrder) -> (u128, Option<Scope>) {
     match order {
         LoadOrder::Weak => (bit(sets::WEAK), None),
         LoadOrder::Relaxed(scope) => (bit(sets::RLX), Some(scope)),
@@ -30,7 +30,7 @@ pub(super) fn load_tags(order: LoadOrder) -> (u64, Option<Scope>) {
     }
 }
 
-pub(super) fn store_tags(order: StoreOrder) -> (u64, Option<Scope>) {
+pub(super) fn store_tags(order: StoreOrder) -> (u128, Option<Scope>) {
     match order {
         StoreOrder::Weak => (bit(sets::WEAK), None),
         StoreOrder::Relaxed(scope) => (bit(sets::RLX), Some(scope)),
@@ -42,7 +42,7 @@ pub(super) fn store_tags(order: StoreOrder) -> (u64, Option<Scope>) {
 }
 
 /// Tags and scope of the read an instruction makes.
-pub(super) fn read_tags(op: &Op) -> (u64, Option<Scope>) {
+pub(super) fn read_tags(op: &Op) -> (u128, Option<Scope>) {
     let half = |order: RmwOrder| match order {
         RmwOrder::Acquire | RmwOrder::AcqRel => bit(sets::ACQ),
         RmwOrder::Relaxed | RmwOrder::Release => bit(sets::RLX),
