@@ -88,7 +88,9 @@ vocabulary! {
     COMPLETE = "complete", "accesses with identical virtual ranges";
     SAME_RANGE = "same-range", "accesses of identical bytes";
     SR = "sr", "each strong and of a scope that includes the other's thread";
+    SR_HOME = "sr-home", "sr, where an asynchronous event stands in the CTA whose memory or mbarrier it touches";
     SCTA = "scta", "same CTA";
+    SCTA_HOME = "scta-home", "scta, where an asynchronous event stands in the CTA whose memory it touches";
     SCLUSTER = "scluster", "same cluster";
     SGPU = "sgpu", "same GPU";
     UNORDERED = "unordered", "elements of one vector, packed or multimem instruction; symmetric";

@@ -4,7 +4,9 @@ use crate::mbarrier::{Act, MbarUse};
 use crate::memory::Access;
 use crate::tensor::TensorUse;
 use moire_cat::vocabulary::sets;
-use moire_program::ir::{FenceOrder, LoadOrder, MbarrierOp, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder};
+use moire_program::ir::{
+    FenceOrder, LoadOrder, MbarrierOp, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder, ThreadId,
+};
 use std::rc::Rc;
 
 /// Reads of the same thread an event depends on, by event index.
@@ -91,6 +93,8 @@ pub(crate) struct Emitted {
     pub(crate) unit: u16,
     /// Asynchronous: after its issue, and outside program order.
     pub(crate) detached: bool,
+    /// Of an asynchronous event: a thread of the CTA whose memory or mbarrier it touches.
+    pub(crate) home: Option<ThreadId>,
     /// What a tcgen05 instruction does.
     pub(crate) tensor: Option<Rc<TensorUse>>,
 }

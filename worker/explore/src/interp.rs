@@ -356,6 +356,7 @@ impl<V: View> Machine<'_, V> {
             rmw_dep: false,
             unit: self.unit,
             detached: false,
+            home: None,
             tensor: None,
         }
     }

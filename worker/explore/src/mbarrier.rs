@@ -313,7 +313,7 @@ impl<const W: usize> State<'_, W> {
         let phase: Vec<usize> =
             (0..self.inputs.n).filter(|a| bits::has(&self.inputs.rels[rels::MBAR_SYNC][*a], wait)).collect();
         for a in &phase {
-            if phase.iter().all(|b| bits::has(&self.inputs.rels[rels::SR][*a], *b)) {
+            if phase.iter().all(|b| bits::has(&self.inputs.rels[rels::SR_HOME][*a], *b)) {
                 bits::set(&mut self.inputs.rels[rels::MBAR_CHAIN][*a], wait);
             }
         }

@@ -63,6 +63,8 @@ fn relate<const W: usize>(
     let vloc = threads && loc && memory.is_some_and(|(p, q)| p.virt == q.virt);
     let same_range = memory.is_some_and(|(p, q)| p.same_range(&q));
     let place = |e: &Event| e.thread.map(|t| &program.threads[t as usize].place);
+    let home =
+        |e: &Event| e.emitted.home.map_or_else(|| place(e), |t| Some(&program.threads[t.index()].place));
     let near = |f: fn(&Placement, &Placement) -> bool| place(a).zip(place(b)).is_some_and(|(p, q)| f(p, q));
     let mut put = |relation: usize, value: bool| bits::put(&mut inputs.rels[relation][i], j, value);
     put(rels::INT, same_thread);
@@ -74,11 +76,13 @@ fn relate<const W: usize>(
     put(rels::COMPLETE, vloc && same_range);
     put(rels::SAME_RANGE, same_range);
     put(rels::SCTA, near(Placement::same_cta));
+    put(rels::SCTA_HOME, home(a).zip(home(b)).is_some_and(|(p, q)| p.same_cta(q)));
     put(rels::SCLUSTER, near(|p, q| p.includes(moire_program::ir::Scope::Cluster, q)));
     put(rels::SGPU, near(|p, q| p.includes(moire_program::ir::Scope::Gpu, q)));
     let included =
         |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
     put(rels::SR, place(a).zip(place(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
+    put(rels::SR_HOME, home(a).zip(home(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
     put(rels::UNORDERED, apart);
     put(rels::RMW, same_thread && y.mate == Some(x.index));
     put(rels::RMW_DEP, same_thread && y.mate == Some(x.index) && y.rmw_dep);

@@ -210,6 +210,7 @@ impl<'a, const W: usize> State<'a, W> {
                 rmw_dep: false,
                 unit: 0,
                 detached: false,
+                home: None,
                 tensor: None,
             };
             let id = self.push(Event { thread: None, emitted }).ok_or(Stop::TooWide)?;

@@ -189,6 +189,7 @@ impl<V: View> Machine<'_, V> {
             let named = [sets::TC_SHARED, sets::TC_TENSOR, sets::M, sets::R, sets::WEAK, sets::ASYNC];
             let mut event = self.blank(instr, pc, Kind::Fence, labels(&named), None);
             event.access = Some(access);
+            event.home = self.layout.instances[access.instance as usize].owner;
             event.tensor = Some(Rc::new(TensorUse::of(work.clone())));
             event.detached = true;
             self.events.push(Some(event));
@@ -296,6 +297,7 @@ impl<V: View> Machine<'_, V> {
             self.blank(instr, pc, Kind::Mbarrier(used), labels(&named), Some(Scope::Cluster));
         event.access = Some(access);
         event.addr = base.deps;
+        event.home = self.layout.instances[access.instance as usize].owner;
         event.tensor = Some(Rc::new(TensorUse::of(Work::Commit)));
         event.detached = true;
         self.events.push(Some(event));

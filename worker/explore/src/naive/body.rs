@@ -65,6 +65,8 @@ pub(super) struct Event {
     pub(super) barrier: Option<Barrier>,
     pub(super) count: Option<Count>,
     pub(super) effect: Option<Effect>,
+    /// Of an asynchronous event: a thread of the CTA whose memory it touches.
+    pub(super) home: Option<usize>,
 }
 
 impl Event {
@@ -447,6 +449,7 @@ impl Runner<'_> {
             barrier: None,
             count: None,
             effect: None,
+            home: None,
         }
     }
 }

@@ -120,11 +120,19 @@ impl<'a> Scenery<'a> {
         define(rels::SCTA, &|a, b| near(a, b, &|p, q| p.same_cta(q)));
         define(rels::SCLUSTER, &|a, b| near(a, b, &|p, q| p.includes(Scope::Cluster, q)));
         define(rels::SGPU, &|a, b| near(a, b, &|p, q| p.includes(Scope::Gpu, q)));
-        define(rels::SR, &|a, b| {
+        let mutual = |a: &Node<'_>, b: &Node<'_>, p: &Placement, q: &Placement| {
             let scope = |x: &Node<'_>| x.event.and_then(|e| e.scope);
             let reach = |s: Scope, p: &Placement, q: &Placement| p == q || p.includes(s, q);
-            scope(a).zip(scope(b)).is_some_and(|(s, r)| near(a, b, &|p, q| reach(s, p, q) && reach(r, q, p)))
-        });
+            scope(a).zip(scope(b)).is_some_and(|(s, r)| reach(s, p, q) && reach(r, q, p))
+        };
+        define(rels::SR, &|a, b| near(a, b, &|p, q| mutual(a, b, p, q)));
+        let stands = |n: &Node<'_>| {
+            let thread = n.event.and_then(|e| e.home).or(n.thread);
+            thread.map(|t| &self.program.threads[t].place)
+        };
+        let homes = |a: &Node<'_>, b: &Node<'_>| stands(a).zip(stands(b));
+        define(rels::SR_HOME, &|a, b| homes(a, b).is_some_and(|(p, q)| mutual(a, b, p, q)));
+        define(rels::SCTA_HOME, &|a, b| homes(a, b).is_some_and(|(p, q)| p.same_cta(q)));
         let halves = |a: &Node<'_>, b: &Node<'_>| {
             let first = b.event.and_then(|e| e.reads_first);
             first.filter(|(read, _)| a.thread == b.thread && a.local == *read)
@@ -204,7 +212,7 @@ impl<'a> Scenery<'a> {
             out
         };
         let sync = pairs(&|m| &m.sync);
-        let mutual = &graph.relations[rels::SR];
+        let mutual = &graph.relations[rels::SR_HOME];
         let chain = Pairs::such_that(graph.n, |a, wait| {
             sync.has(a, wait) && (0..graph.n).all(|b| !sync.has(b, wait) || mutual.has(a, b))
         });

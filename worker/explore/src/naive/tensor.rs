@@ -144,6 +144,7 @@ impl Runner<'_> {
         let tags = bit(sets::MBAR) | bit(sets::MBAR_ARRIVE) | bit(sets::TC_ARRIVE);
         let mut e: Event = self.event(s, tags, Some(Scope::Cluster));
         (e.range, e.address) = (Some(range), address);
+        e.home = self.memory.instances[range.instance].cta;
         e.count = Some(Count { object: (range.instance, range.offset), deed, wrong: None });
         e.effect = Some(effect);
         Self::push(s, e);
@@ -207,6 +208,7 @@ impl Runner<'_> {
             let in_sets = [sets::TC_SHARED, sets::TC_TENSOR, sets::M, sets::R, sets::WEAK, sets::ASYNC];
             let mut read = self.event(s, in_sets.iter().fold(0, |t, set| t | bit(*set)), None);
             read.range = Some(range);
+            read.home = self.memory.instances[range.instance].cta;
             read.effect = Some(quiet.clone());
             Self::push(s, read);
         }
