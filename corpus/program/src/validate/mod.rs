@@ -32,6 +32,7 @@ mod widths;
 use crate::ir::{AtomOp, Instr, Op, Operand, Program, Proxy, ProxyFence, Thread};
 use crate::limits::LINTED_INSTRUCTIONS;
 use crate::text::{Diagnostic, Severity, instruction};
+pub use registers::classes;
 pub use rules::{RULES, Rule, RuleKind, rule};
 pub use targets::{Target, targets};
 

@@ -104,6 +104,20 @@ impl Want {
     }
 }
 
+/// How wide PTX must declare each register of `thread`, [`PREDICATE`] for a predicate; 64 bits where its uses take
+/// any width. The first register that no declaration fits, if there is one.
+pub fn classes(thread: &Thread) -> Result<Vec<u32>, Reg> {
+    let mut wants = vec![Want::default(); thread.regs.len()];
+    for instr in &thread.body {
+        for (reg, bits, exact) in widths(&instr.op, instr.guard) {
+            if wants[reg.index()].add(bits, exact) {
+                return Err(reg);
+            }
+        }
+    }
+    Ok(wants.iter().map(|w| if w.bits() == 0 { 64 } else { w.bits() }).collect())
+}
+
 /// A predicate is a class of its own.
 pub(super) const PREDICATE: u32 = 1;
 

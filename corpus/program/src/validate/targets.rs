@@ -1,7 +1,7 @@
 //! Which architectures have what a program uses, as the assembler answers for each.
 //!
-//! Only instructions of tensor cores, asynchronous copies, one-sided fences and launch control are looked at; all
-//! others are taken to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
+//! Only instructions of tensor cores, asynchronous copies, one-sided fences, launch control and accesses of 256 bits
+//! are looked at; all others are taken to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
 
 use super::Report;
 use crate::ir::*;
@@ -75,6 +75,8 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
     match op {
         Op::Tcgen05(op) => tcgen05(op),
         Op::Wgmma(_) => vec![&[Sm90a]],
+        Op::Load { ty, dst, .. } if wide(*ty, dst.len()) => vec![NOT_90],
+        Op::Store { ty, src, .. } if wide(*ty, src.len()) => vec![NOT_90],
         Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
         Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => mode(&prefetch.src, true).into_iter().collect(),
         Op::AsyncCopy(AsyncCopy::Remote(write)) if !matches!(write.order, RemoteOrder::Mbarrier(_)) => {
@@ -85,6 +87,11 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
         | Op::Control(Control::TryCancel { .. } | Control::QueryCancel { .. }) => vec![NOT_90],
         _ => Vec::new(),
     }
+}
+
+/// An access of more than 128 bits.
+fn wide(ty: Ty, elements: usize) -> bool {
+    u64::from(ty.bytes()) * elements as u64 > 16
 }
 
 fn tcgen05(op: &Tcgen05) -> Vec<&'static [Target]> {

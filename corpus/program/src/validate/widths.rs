@@ -89,7 +89,7 @@ fn copy(op: &AsyncCopy, out: &mut Widths) {
         AsyncCopy::Bulk(copy) => {
             end(&copy.dst, out);
             end(&copy.src, out);
-            out.extend(copy.bytes.map(|o| (o, 32)));
+            out.extend(copy.bytes.iter().chain(copy.ignored.iter().flatten()).map(|o| (*o, 32)));
             multicast(copy.multicast, out);
             out.extend(copy.byte_mask.map(|o| (o, 16)));
         }

@@ -1,0 +1,101 @@
+//! Where NVIDIA's tools are looked for: a file that is named, a Python environment that has the wheel, `PATH`, the
+//! CUDA toolkit.
+
+use std::path::{Path, PathBuf};
+
+/// Environment variable with a Python environment that has the wheel `nvidia-cuda-nvcc`.
+pub const VENV: &str = "MOIRE_VENV";
+
+/// One place and what was there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The file.
+    pub path: PathBuf,
+    /// Why it was looked for there.
+    pub why: String,
+}
+
+/// Places of the tool `name`, best first: `MOIRE_NAME` names the file, `MOIRE_VENV` or `venv` a Python environment,
+/// then `PATH`, then `CUDA_HOME` and `CUDA_PATH`. `environment` answers for the variables.
+pub fn candidates(
+    name: &str,
+    venv: Option<&Path>,
+    environment: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<Candidate> {
+    let variable = format!("MOIRE_{}", name.to_ascii_uppercase());
+    let mut out = Vec::new();
+    if let Some(path) = environment(&variable) {
+        out.push(Candidate { path, why: variable });
+    }
+    let venvs = venv.map(|v| (v.to_owned(), "the environment named".to_owned()));
+    for (venv, why) in venvs.into_iter().chain(environment(VENV).map(|v| (v, VENV.to_owned()))) {
+        out.extend(wheels(&venv, name).into_iter().map(|path| Candidate { path, why: why.clone() }));
+    }
+    let path = environment("PATH").unwrap_or_default();
+    for folder in std::env::split_paths(&path) {
+        out.push(Candidate { path: folder.join(name), why: "PATH".into() });
+    }
+    for variable in ["CUDA_HOME", "CUDA_PATH"] {
+        if let Some(home) = environment(variable) {
+            out.push(Candidate { path: home.join("bin").join(name), why: variable.into() });
+        }
+    }
+    out.retain(|c| c.path.is_file());
+    out
+}
+
+/// `bin/NAME` of every package of NVIDIA in the environment.
+fn wheels(venv: &Path, name: &str) -> Vec<PathBuf> {
+    let inside = |folder: PathBuf| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        let mut all: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+        all.sort();
+        all
+    };
+    let mut out = Vec::new();
+    for python in inside(venv.join("lib")) {
+        for package in inside(python.join("site-packages/nvidia")) {
+            out.push(package.join("bin").join(name));
+        }
+    }
+    out
+}
+
+/// The variables of this process.
+pub fn environment(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_named_file_comes_first_and_what_is_not_there_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let (named, wheel) = (put("mine"), put("venv/lib/python3.11/site-packages/nvidia/cu13/bin/ptxas"));
+        let (path, toolkit) = (put("path/ptxas"), put("cuda/bin/ptxas"));
+        let environment = |name: &str| match name {
+            "MOIRE_PTXAS" => Some(named.clone()),
+            "MOIRE_VENV" => Some(folder.path().join("venv")),
+            "PATH" => std::env::join_paths([folder.path().join("empty"), folder.path().join("path")])
+                .ok()
+                .map(PathBuf::from),
+            "CUDA_HOME" => Some(folder.path().join("cuda")),
+            "CUDA_PATH" => Some(folder.path().join("nowhere")),
+            _ => None,
+        };
+        let found = candidates("ptxas", None, &environment);
+        let paths: Vec<&PathBuf> = found.iter().map(|c| &c.path).collect();
+        assert_eq!(paths, [&named, &wheel, &path, &toolkit]);
+        assert_eq!(found[1].why, VENV);
+        assert!(candidates("nvdisasm", None, &environment).is_empty());
+        assert_eq!(candidates("ptxas", Some(&folder.path().join("venv")), &|_| None)[0].path, wheel);
+    }
+}

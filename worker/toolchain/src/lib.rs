@@ -1,0 +1,13 @@
+//! NVIDIA's own tools, run as they are found: the assembler `ptxas` and the disassembler `nvdisasm`.
+//!
+//! Nothing here is needed to build, test or use the rest. Where a tool is not found the capability is absent, which is
+//! no failure; [`find`] says where it was looked for. Every run has a deadline, a cap on what it may print and a
+//! folder of its own, and ends with its whole process group.
+
+pub mod find;
+mod ptxas;
+pub mod run;
+mod version;
+
+pub use ptxas::{Answer, Ptxas};
+pub use version::Version;
