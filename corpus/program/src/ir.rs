@@ -170,6 +170,8 @@ pub struct Placement {
     pub warp: u16,
     /// Lane in the warp; `None` when the text does not say (one thread of its own warp).
     pub lane: Option<u8>,
+    /// How many further lanes, those behind `lane`, this thread stands for: they run the same code together.
+    pub more_lanes: u8,
 }
 
 impl Placement {
@@ -181,6 +183,13 @@ impl Placement {
             Scope::Cluster => self.same_grid(other) && self.cluster == other.cluster,
             Scope::Cta => self.same_cta(other),
         }
+    }
+
+    /// The lanes of the warp the thread stands for, a bit a lane; never none.
+    pub fn lanes(&self) -> u32 {
+        let first = u32::from(self.lane.unwrap_or(0)).min(31);
+        let all = u32::MAX >> 31u32.saturating_sub(u32::from(self.more_lanes));
+        all << first
     }
 
     /// Same CTA (hence the same shared memory and named barriers).
@@ -226,6 +235,8 @@ pub enum RegInit {
     Value(Value),
     /// The virtual address of a symbol.
     Address(SymbolId),
+    /// The number of the lane (`%laneid`): it differs among the lanes a thread stands for.
+    Lane,
 }
 
 /// A named position in a body.

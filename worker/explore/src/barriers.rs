@@ -58,7 +58,10 @@ impl<const W: usize> State<'_, W> {
                 own.iter().filter(|o| self.barrier(**o).is_some_and(|b| b.arrives == barrier.arrives));
             return vec![narrow(before.count())];
         };
-        let members = |p: u16| companions.iter().filter(|c| self.phases[**c] == Some(p)).count();
+        let lanes = |id: usize| self.events[id].emitted.lanes.count_ones() as usize;
+        let members = |p: u16| -> usize {
+            companions.iter().filter(|c| self.phases[**c] == Some(p)).map(|c| lanes(*c)).sum()
+        };
         if dialect(barrier) {
             // A minimum without phases: 0 the arrivals that synchronise, 1 those that come later.
             return if members(0) < count as usize { vec![0, 1] } else { vec![1] };
@@ -70,7 +73,7 @@ impl<const W: usize> State<'_, W> {
         let floor = floor.max().unwrap_or(0);
         let arrivals = self.potential_arrivals(id);
         let last = narrow(arrivals.div_ceil((count as usize).max(1))).saturating_sub(1);
-        (floor..=last.max(floor)).filter(|p| members(*p) < count as usize).collect()
+        (floor..=last.max(floor)).filter(|p| members(*p) + lanes(id) <= count as usize).collect()
     }
 
     /// Barrier instructions of the CTA, times the iterations a loop may take.
@@ -83,7 +86,8 @@ impl<const W: usize> State<'_, W> {
             }
             let loops = (0..code.body.len()).any(|pc| successors(&code.body, pc).iter().any(|s| *s <= pc));
             let bars = code.body.iter().filter(|i| matches!(i.op, Op::Bar { .. })).count();
-            total += bars * if loops { self.front.loop_bound as usize + 1 } else { 1 };
+            let lanes = code.place.lanes().count_ones() as usize;
+            total += lanes * bars * if loops { self.front.loop_bound as usize + 1 } else { 1 };
         }
         total
     }
@@ -149,7 +153,8 @@ impl<const W: usize> State<'_, W> {
         match (barrier.object, barrier.count) {
             (BarrierObject::Cta { .. }, Some(count)) => {
                 let phase = if dialect(&barrier) { 0 } else { phase };
-                all().filter(|c| self.phases[*c] == Some(phase)).count() >= count as usize
+                let here = all().filter(|c| self.phases[*c] == Some(phase));
+                here.map(|c| self.events[c].emitted.lanes.count_ones()).sum::<u32>() >= count
             }
             (BarrierObject::Cta { id: number, instance: Some(instance) }, None) => {
                 self.static_bars(thread, number, instance).into_iter().all(|(t, pc)| self.reached(t, pc))
@@ -219,11 +224,13 @@ impl<const W: usize> State<'_, W> {
         };
         let (Some(barrier), phase) = (self.barrier(id), self.phases[id]) else { return 0 };
         let others = self.companions(id, barrier.object).into_iter().filter(|c| self.phases[*c] == phase);
-        let preds: Vec<bool> = others.chain([id]).filter_map(|c| self.barrier(c)).map(|b| b.pred).collect();
+        let lanes = |c: usize| self.events[c].emitted.lanes.count_ones();
+        let preds: Vec<(bool, u32)> =
+            others.chain([id]).filter_map(|c| Some((self.barrier(c)?.pred, lanes(c)))).collect();
         match op {
-            BarRed::Popc => preds.iter().filter(|p| **p).count() as Value,
-            BarRed::And => Value::from(preds.iter().all(|p| *p)),
-            BarRed::Or => Value::from(preds.iter().any(|p| *p)),
+            BarRed::Popc => preds.iter().filter(|p| p.0).map(|p| Value::from(p.1)).sum(),
+            BarRed::And => Value::from(preds.iter().all(|p| p.0)),
+            BarRed::Or => Value::from(preds.iter().any(|p| p.0)),
         }
     }
 }

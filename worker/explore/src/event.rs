@@ -1,5 +1,6 @@
 //! Events as a thread emits them: static labels, footprint, dependencies.
 
+use crate::lanes::Arms;
 use crate::mbarrier::{Act, MbarUse};
 use crate::memory::Access;
 use crate::tensor::TensorUse;
@@ -95,6 +96,10 @@ pub(crate) struct Emitted {
     pub(crate) detached: bool,
     /// Of an asynchronous event: a thread of the CTA whose memory or mbarrier it touches.
     pub(crate) home: Option<ThreadId>,
+    /// The lanes that take part, a bit a lane.
+    pub(crate) lanes: u32,
+    /// The arms of branches it stands in, where lanes parted.
+    pub(crate) arms: Arms,
     /// What a tcgen05 instruction does.
     pub(crate) tensor: Option<Rc<TensorUse>>,
 }

@@ -5,7 +5,7 @@
 //! live registers as before (Kokologiannakis, Ren, Vafeiadis, "Dynamic partial order reductions for spinloops",
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
-use moire_program::ir::{AtomOp, BarKind, Instr, MbarrierOp, Op, Operand, Reg, Thread};
+use moire_program::ir::{AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread};
 use std::collections::BTreeSet;
 
 /// What is known of a body before it runs.
@@ -38,6 +38,7 @@ pub(crate) fn defines(op: &Op) -> Vec<Reg> {
         Op::Load { dst, .. } => dst.clone(),
         Op::Mapa { dst, .. } => vec![*dst],
         Op::Mbarrier(m) => m.dst().into_iter().collect(),
+        Op::Control(Control::Elect { dst, pred, .. }) => dst.iter().copied().chain([*pred]).collect(),
         _ => vec![],
     }
 }
@@ -95,7 +96,9 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
 
 /// Instructions that only touch registers.
 pub(crate) fn register_only(op: &Op) -> bool {
-    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
+    let elects = matches!(op, Op::Control(Control::Elect { .. }));
+    elects
+        || matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
 }
 
 /// An instruction that asks an mbarrier.

@@ -7,6 +7,7 @@
 
 use crate::event::*;
 use crate::flow::{Flow, defines, register_only, uses};
+use crate::lanes::Lanes;
 use crate::leaf::{arithmetic, compare, sign_extend, truncate};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
 use crate::memory::{Layout, space_admits};
@@ -98,10 +99,11 @@ pub(crate) struct Machine<'a, V> {
     pub(crate) regs: Vec<RegState>,
     control: Vec<(Deps, usize)>,
     unit: u16,
+    pub(crate) lanes: Lanes,
 }
 
-/// Head, events before the iteration, live registers at its start.
-type Snapshot = (usize, usize, Vec<(Reg, RegState)>);
+/// Head, events before the iteration, live registers at its start, and those of them that differ among lanes.
+type Snapshot = (usize, usize, Vec<(Reg, RegState)>, Vec<(Reg, Box<[Value; 32]>)>);
 
 /// Runs `thread` as far as the view allows.
 pub(crate) fn run<V: View>(
@@ -116,17 +118,19 @@ pub(crate) fn run<V: View>(
     let initial = |r: &RegDecl| match r.init {
         RegInit::Value(v) => v,
         RegInit::Address(s) => layout.address(program, s, thread),
+        RegInit::Lane => Value::from(code.place.lane.unwrap_or(0)),
     };
     let regs = code.regs.iter().map(|r| RegState { value: Some(initial(r)), deps: [0; 4] }).collect();
     let (events, control) = (Vec::new(), Vec::new());
+    let (unsure, lanes) = (Vec::new(), Lanes::new(code));
     let mut m =
-        Machine { program, layout, thread, front, view, events, unsure: vec![], regs, control, unit: 0 };
+        Machine { program, layout, thread, front, view, events, unsure, regs, control, unit: 0, lanes };
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
     Trace { events: m.events, unsure: m.unsure, regs: m.regs, end, pc }
 }
 
-enum Step {
+pub(crate) enum Step {
     Next,
     Jump(usize),
     Stop(TraceEnd),
@@ -139,6 +143,7 @@ impl<V: View> Machine<'_, V> {
         let mut jumps = vec![0u32; body.len()];
         let mut pc = 0;
         loop {
+            pc = self.reconverge(pc);
             if pc >= body.len() {
                 return (TraceEnd::Done, body.len());
             }
@@ -171,6 +176,10 @@ impl<V: View> Machine<'_, V> {
     }
 
     fn enter_loop(&mut self, flow: &Flow, head: usize, loops: &mut Vec<Snapshot>) -> Option<TraceEnd> {
+        let line = self.program.threads[self.thread.index()].body[head].line;
+        if let Err(end) = self.may_wait(line) {
+            return Some(end);
+        }
         let index = u16::try_from(self.events.len()).unwrap_or(u16::MAX);
         match self.view.gate(index) {
             Gate::Closed => return Some(TraceEnd::Gate(index)),
@@ -179,13 +188,17 @@ impl<V: View> Machine<'_, V> {
         }
         let live = flow.live[head].iter().map(|r| (*r, self.regs[r.index()])).collect();
         loops.retain(|l| l.0 != head);
-        loops.push((head, self.events.len(), live));
+        let spread = self.lanes.kept(flow.live[head].iter().copied());
+        loops.push((head, self.events.len(), live, spread));
         None
     }
 
     /// Whether the iteration that ends by jumping to `head` changed nothing.
     fn spun(&self, head: usize, loops: &[Snapshot]) -> bool {
-        let Some((_, since, live)) = loops.iter().find(|l| l.0 == head) else { return false };
+        let Some((_, since, live, spread)) = loops.iter().find(|l| l.0 == head) else { return false };
+        if *spread != self.lanes.kept(live.iter().map(|l| l.0)) {
+            return false;
+        }
         let idle = |kind: Kind| match kind {
             Kind::Read | Kind::Fence => true,
             Kind::Mbarrier(u) => matches!(u.act, Act::Wait { .. }),
@@ -199,7 +212,10 @@ impl<V: View> Machine<'_, V> {
 
     fn step(&mut self, flow: &Flow, instr: &Instr, pc: usize) -> Step {
         if let Some(guard) = instr.guard {
-            let state = self.regs[guard.reg.index()];
+            if let Some(taken) = self.split(guard) {
+                return self.diverge(flow, instr, pc, taken);
+            }
+            let state = self.operand(Operand::Reg(guard.reg));
             match state.value {
                 // A predicated register instruction is a selection: a data dependency, whatever the predicate is.
                 value if register_only(&instr.op) => {
@@ -207,7 +223,7 @@ impl<V: View> Machine<'_, V> {
                     let deps = read.fold(state.deps, |d, r| join(d, self.regs[r.index()].deps));
                     match value {
                         None => self.blur(&defines(&instr.op), deps),
-                        Some(v) if (v != 0) != guard.negated => self.registers(&instr.op),
+                        Some(v) if (v != 0) != guard.negated => self.register_step(&instr.op),
                         Some(_) => {}
                     }
                     for r in defines(&instr.op) {
@@ -233,9 +249,9 @@ impl<V: View> Machine<'_, V> {
         }
         match &instr.op {
             Op::Bra { target } => Step::Jump(*target),
-            Op::Exit => Step::Jump(usize::MAX),
+            Op::Exit => Step::Jump(self.leave().unwrap_or(usize::MAX)),
             op if register_only(op) => {
-                self.registers(op);
+                self.register_step(op);
                 Step::Next
             }
             _ => match self.operation(instr, pc) {
@@ -269,7 +285,10 @@ impl<V: View> Machine<'_, V> {
 
     pub(crate) fn operand(&self, operand: Operand) -> RegState {
         match operand {
-            Operand::Reg(r) => self.regs[r.index()],
+            Operand::Reg(r) => {
+                let state = self.regs[r.index()];
+                RegState { value: self.lanes.value(r).or(state.value), deps: state.deps }
+            }
             #[allow(clippy::cast_sign_loss, reason = "an immediate is a bit pattern")]
             Operand::Imm(v) => RegState { value: Some(v as Value), deps: [0; 4] },
             Operand::Address(s) => {
@@ -278,7 +297,7 @@ impl<V: View> Machine<'_, V> {
         }
     }
 
-    fn registers(&mut self, op: &Op) {
+    pub(crate) fn registers(&mut self, op: &Op) {
         let two = |f: &dyn Fn(Value, Value) -> Value, a: RegState, b: RegState| RegState {
             value: a.value.zip(b.value).map(|(a, b)| f(a, b)),
             deps: join(a.deps, b.deps),
@@ -303,7 +322,7 @@ impl<V: View> Machine<'_, V> {
                 self.regs[dst.index()] = two(&|a, b| Value::from(compare(*op, number(a), number(b))), a, b);
             }
             Op::Selp { ty, dst, a, b, p } => {
-                let p = self.regs[p.index()];
+                let p = self.operand(Operand::Reg(*p));
                 let (a, b) = (self.operand(*a), self.operand(*b));
                 let chosen = p.value.map(|p| if p != 0 { a } else { b });
                 let value = chosen.and_then(|c| c.value).map(|v| truncate(v, ty.bytes() * 8));
@@ -316,6 +335,17 @@ impl<V: View> Machine<'_, V> {
                 let map =
                     |a, r| self.layout.mapped(self.program, a, truncate(r, 32), self.thread).unwrap_or(0);
                 self.regs[dst.index()] = two(&map, src, rank);
+            }
+            Op::Control(Control::Elect { dst, pred, mask }) => {
+                let mask = self.operand(*mask);
+                // An empty mask elects nobody.
+                let leader = mask.value.map(|m| Value::from(truncate(m, 32).trailing_zeros()));
+                let own = Value::from(self.lanes.looked_at());
+                let is = leader.map(|l| Value::from(l == own));
+                self.regs[pred.index()] = RegState { value: is, deps: mask.deps };
+                if let Some(dst) = dst {
+                    self.regs[dst.index()] = RegState { value: leader, deps: mask.deps };
+                }
             }
             _ => {}
         }
@@ -358,12 +388,23 @@ impl<V: View> Machine<'_, V> {
             detached: false,
             home: None,
             tensor: None,
+            lanes: self.lanes.active,
+            arms: self.lanes.arms.clone(),
         }
     }
 
-    fn operation(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+    pub(crate) fn operation(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
         self.unit += 1;
         self.known(instr)?;
+        self.agreed(instr)?;
+        let done = self.emit(instr, pc);
+        for reg in defines(&instr.op) {
+            self.lanes.set(reg);
+        }
+        done
+    }
+
+    fn emit(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
         match &instr.op {
             Op::Fence { order, scope } => {
                 let event = self.blank(instr, pc, Kind::Fence, fence_labels(*order, *scope), Some(*scope));
@@ -382,6 +423,10 @@ impl<V: View> Machine<'_, V> {
             Op::Store { order, proxy, space, ty, addr, src } => {
                 let (labels, scope) = store_labels(*order, *proxy);
                 self.store(instr, pc, (labels, scope), *space, *ty, src, addr)
+            }
+            Op::Rmw { .. } | Op::MultimemRed { .. } if self.lanes.count() > 1 => {
+                let what = "a read-modify-write by several lanes at once";
+                Err(TraceEnd::Unsupported(what.into(), instr.line))
             }
             Op::Rmw { red, order, scope, proxy, space, op, ty, dst, addr, a, b } => {
                 let labels = rmw_labels(*order, *scope, *proxy, *red);
@@ -758,26 +803,37 @@ impl<V: View> Machine<'_, V> {
             }
             u32::try_from(v.clamp(least, most)).unwrap_or(MBARRIER_COUNT)
         };
+        let lanes = self.lanes.count();
         let add = |arrivals, tx| Act::Add { arrivals, tx, drops: false, no_complete: false, returns: false };
         let act = match &m.op {
             MbarrierOp::Init { count } => Act::Init { count: fits(known(*count)?, 1) },
             MbarrierOp::Inval => Act::Inval,
             MbarrierOp::Arrive(a) => Act::Add {
-                arrivals: a.count.map_or(Ok(1), |c| known(c).map(|c| fits(c, 1)))?,
-                tx: a.tx.map_or(Ok(0), |t| known(t).map(|t| i64::from(fits(t, 0))))?,
+                arrivals: lanes * a.count.map_or(Ok(1), |c| known(c).map(|c| fits(c, 1)))?,
+                tx: i64::from(lanes) * a.tx.map_or(Ok(0), |t| known(t).map(|t| i64::from(fits(t, 0))))?,
                 drops: a.drop,
                 no_complete: a.no_complete,
                 returns: a.dst.is_some(),
             },
-            MbarrierOp::ExpectTx { bytes, .. } => add(0, i64::from(fits(known(*bytes)?, 0))),
-            MbarrierOp::CompleteTx { bytes, .. } => add(0, -i64::from(fits(known(*bytes)?, 0))),
+            MbarrierOp::ExpectTx { bytes, .. } => {
+                add(0, i64::from(lanes) * i64::from(fits(known(*bytes)?, 0)))
+            }
+            MbarrierOp::CompleteTx { bytes, .. } => {
+                add(0, -i64::from(lanes) * i64::from(fits(known(*bytes)?, 0)))
+            }
             MbarrierOp::Wait(w) => Act::Wait { odd: known(w.phase)? & 1 == 1 },
         };
+        if lanes > 1 && act.ends() {
+            fault = Some(Fault::Repeated);
+        }
         Ok((act, fault, deps))
     }
 
     fn barrier(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
         let (barrier, deps, relaxed) = self.barrier_use(instr)?;
+        if barrier.waits {
+            self.may_wait(instr.line)?;
+        }
         let mut event = self.blank(instr, pc, Kind::Barrier(barrier), barrier_labels(barrier, relaxed), None);
         event.ctrl = join(event.ctrl, deps);
         let index = event.index;

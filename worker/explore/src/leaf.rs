@@ -316,6 +316,8 @@ pub mod flag {
     pub const NO_COMPLETE: &str = "protocol-no-complete";
     /// A count out of range.
     pub const RANGE: &str = "protocol-range";
+    /// An mbarrier that several lanes of a warp initialise, or invalidate, each.
+    pub const REPEATED: &str = "lifetime-repeated";
     /// A form for objects of the own CTA on one of another.
     pub const TARGET: &str = "protocol-target";
     /// `tcgen05.ld` or `st` of lanes that belong to another warp.

@@ -14,6 +14,7 @@ mod flow;
 mod hang;
 mod interp;
 pub mod judge;
+mod lanes;
 pub mod leaf;
 mod mbarrier;
 mod mbarrier_leaf;

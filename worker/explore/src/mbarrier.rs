@@ -12,6 +12,7 @@
 
 use crate::event::Kind;
 use crate::interp::TraceEnd;
+use crate::lanes::{Arms, apart};
 use crate::state::State;
 use moire_cat::bits;
 use moire_cat::vocabulary::rels;
@@ -40,6 +41,8 @@ pub(crate) enum Fault {
     Range,
     /// A form for objects of the own CTA on one of another.
     Target,
+    /// An `init` or `inval` by several lanes, of which each undoes the one before.
+    Repeated,
 }
 
 /// What an mbarrier event does.
@@ -177,12 +180,12 @@ impl<const W: usize> State<'_, W> {
         }
     }
 
-    /// Places an event of `thread` with this index can take now.
+    /// Places an event of `thread` with this index, in these arms of branches, can take now.
     /// An arrival of a commit (`detached`) comes after what is before the commit, and before nothing of its thread.
     pub(crate) fn places_for(
         &self,
         used: MbarUse,
-        (thread, index, detached): (usize, u16, bool),
+        (thread, index, arms, detached): (usize, u16, &Arms, bool),
         floor: &Floor,
     ) -> Vec<Place> {
         let object = used.object;
@@ -202,9 +205,10 @@ impl<const W: usize> State<'_, W> {
         let mine = |id: usize| self.events[id].thread.map(usize::from) == Some(thread);
         for (id, _, theirs) in self.placed_on(object).filter(|p| mine(p.0)) {
             let emitted = &self.events[id].emitted;
-            if emitted.index < index && !emitted.detached {
+            let apart = apart(&emitted.arms, arms);
+            if emitted.index < index && !emitted.detached && !apart {
                 out.retain(|p| theirs <= *p);
-            } else if emitted.index > index && !detached {
+            } else if emitted.index > index && !detached && !apart {
                 out.retain(|p| *p <= theirs);
             }
         }
@@ -238,7 +242,8 @@ impl<const W: usize> State<'_, W> {
     pub(crate) fn choices_for(&self, id: usize) -> Vec<Place> {
         let (Some(used), Some(thread)) = (self.mbar_use(id), self.events[id].thread) else { return vec![] };
         let emitted = &self.events[id].emitted;
-        self.places_for(used, (thread as usize, emitted.index, emitted.detached), &self.floors[id])
+        let event = (thread as usize, emitted.index, &emitted.arms, emitted.detached);
+        self.places_for(used, event, &self.floors[id])
     }
 
     /// Whether putting `id` off can lead anywhere: something else may happen to its object.
@@ -408,7 +413,7 @@ impl<const W: usize> State<'_, W> {
             return None;
         }
         let used = self.awaited(thread, index)?;
-        let places = self.places_for(used, (thread, index, false), &Floor::default());
+        let places = self.places_for(used, (thread, index, &None, false), &Floor::default());
         places.iter().all(|p| self.answer_at(used, *p) == 0).then_some(used.object)
     }
 

@@ -172,7 +172,9 @@ impl<const W: usize> State<'_, W> {
 
     fn po(&self, a: usize, b: usize) -> bool {
         let (x, y) = (&self.events[a], &self.events[b]);
-        let issued = y.emitted.detached && !x.emitted.detached && x.emitted.index < y.emitted.index;
+        let together = !crate::lanes::apart(&x.emitted.arms, &y.emitted.arms);
+        let issued =
+            together && y.emitted.detached && !x.emitted.detached && x.emitted.index < y.emitted.index;
         bits::has(&self.inputs.rels[rels::PO][a], b) || (x.thread == y.thread && issued)
     }
 
@@ -249,6 +251,7 @@ impl<const W: usize> State<'_, W> {
             match self.mbar_use(id).and_then(|u| u.fault) {
                 Some(Fault::Range) => drop(out.insert(flag::RANGE.to_owned())),
                 Some(Fault::Target) => drop(out.insert(flag::TARGET.to_owned())),
+                Some(Fault::Repeated) => drop(out.insert(flag::REPEATED.to_owned())),
                 None => {}
             }
         }

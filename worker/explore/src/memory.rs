@@ -219,7 +219,7 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
                 Operand::Address(s) => Some(s),
                 Operand::Reg(r) if !written(thread, r) => match thread.regs[r.index()].init {
                     RegInit::Address(s) => Some(s),
-                    RegInit::Value(_) => None,
+                    RegInit::Value(_) | RegInit::Lane => None,
                 },
                 Operand::Reg(r) => mapped_symbol(thread, r),
                 _ => None,

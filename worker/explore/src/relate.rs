@@ -57,7 +57,8 @@ fn relate<const W: usize>(
     let same_thread = a.thread.is_some() && a.thread == b.thread;
     let memory = x.access.zip(y.access);
     let apart = same_thread && x.index != y.index && memory.is_some() && unordered(x, y);
-    let after = same_thread && x.index < y.index && !apart && !x.detached && !y.detached;
+    let together = same_thread && !crate::lanes::apart(&x.arms, &y.arms);
+    let after = together && x.index < y.index && !apart && !x.detached && !y.detached;
     let loc = memory.is_some_and(|(p, q)| p.overlaps(&q));
     let threads = a.thread.is_some() && b.thread.is_some();
     let vloc = threads && loc && memory.is_some_and(|(p, q)| p.virt == q.virt);

@@ -211,6 +211,8 @@ impl<'a, const W: usize> State<'a, W> {
                 unit: 0,
                 detached: false,
                 home: None,
+                lanes: u32::MAX,
+                arms: None,
                 tensor: None,
             };
             let id = self.push(Event { thread: None, emitted }).ok_or(Stop::TooWide)?;
@@ -511,8 +513,8 @@ impl<'a, const W: usize> State<'a, W> {
         }
         let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_)) || e.kind == Kind::Read;
         let first = blind.events[gate as usize..].iter().flatten().find(asks);
-        if let Some(Emitted { index, kind: Kind::Mbarrier(used), .. }) = first {
-            let places = self.places_for(*used, (thread, *index, false), &Floor::default());
+        if let Some(Emitted { index, kind: Kind::Mbarrier(used), arms, .. }) = first {
+            let places = self.places_for(*used, (thread, *index, arms, false), &Floor::default());
             let values: BTreeSet<Value> = places.iter().map(|p| self.answer_at(*used, *p)).collect();
             return values.into_iter().any(|v| trial(Some((*index, v))).end != TraceEnd::SpinFail);
         }

@@ -138,6 +138,10 @@ impl<V: View> Machine<'_, V> {
     }
 
     pub(crate) fn tensor(&mut self, op: &Tcgen05, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+        if self.lanes.count() > 1 && op.by_one_thread() {
+            let what = format!("{} by several lanes at once", op.name());
+            return Err(TraceEnd::Unsupported(what, instr.line));
+        }
         match op {
             Tcgen05::WaitLoad => self.tensor_event(instr, pc, &[sets::TC_WAIT], Work::WaitLoad),
             Tcgen05::WaitStore => self.tensor_event(instr, pc, &[sets::TC_WAIT], Work::WaitStore),

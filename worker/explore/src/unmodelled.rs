@@ -12,7 +12,7 @@ pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u3
 
 fn reason(op: &Op, model: &Model) -> Option<String> {
     let op = match op {
-        Op::Control(Control::Ignored(_)) => return None,
+        Op::Control(Control::Ignored(_) | Control::Elect { .. }) => return None,
         Op::Tcgen05(op) => op,
         op => return op.extended().map(str::to_owned),
     };

@@ -6,6 +6,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals};
 use moire_explore::differential::draw::{Draw, Style, program};
+use moire_explore::differential::draw_lanes::lanes_program;
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
 use moire_explore::differential::draw_tensor::tensor_program;
 use moire_explore::differential::{Comparison, compare_planted};
@@ -124,6 +125,24 @@ fn engines_agree_on_mbarriers() {
     };
     let totals = campaign.run(&|t| report("so far", t));
     report("mbarriers", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
+/// Programs whose threads stand for several lanes of a warp.
+#[test]
+fn engines_agree_on_lanes() {
+    let models = ["any", "ptx"].map(|n| model(n, &Variants::new()));
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(400),
+        source: &lanes_program,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("lanes", &totals);
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     let skipped: u64 = totals.skipped.values().sum();
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");

@@ -123,6 +123,7 @@ impl<'p> State<'p> {
             let init = match &thread.regs[reg.index()].init {
                 RegInit::Value(v) => RegInit::Value(*v),
                 RegInit::Address(s) => RegInit::Address(self.symbol(*s)),
+                RegInit::Lane => RegInit::Lane,
             };
             decls.push(RegDecl { name: format!("r{n}"), init });
         }
@@ -325,6 +326,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
             cta: cta_number,
             warp,
             lane: p.lane,
+            more_lanes: p.more_lanes,
         };
     }
 }

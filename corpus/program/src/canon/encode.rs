@@ -24,6 +24,7 @@ pub fn bytes(program: &Program) -> Vec<u8> {
                 RegInit::Value(0) => w.0.push(0),
                 RegInit::Value(v) => w.tagged(1, &v.to_be_bytes()),
                 RegInit::Address(s) => w.tagged(2, &s.0.to_be_bytes()),
+                RegInit::Lane => w.tagged(3, &[]),
             }
         }
         w.place(&thread.place);
@@ -89,7 +90,7 @@ impl Writer {
         for n in [p.gpu, p.stream, p.grid, p.cluster, p.cta, p.warp] {
             self.0.extend(n.to_be_bytes());
         }
-        self.0.extend(p.lane.map_or([0, 0], |l| [1, l]));
+        self.0.extend(p.lane.map_or([0, 0, 0], |l| [1, l, p.more_lanes]));
     }
 
     fn operand(&mut self, operand: &Operand) {

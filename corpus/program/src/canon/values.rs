@@ -13,7 +13,7 @@ pub(super) fn free(program: &Program) -> bool {
             .threads
             .iter()
             .flat_map(|t| &t.regs)
-            .all(|r| !matches!(r.init, RegInit::Value(v) if v != 0));
+            .all(|r| !matches!(r.init, RegInit::Lane) && !matches!(r.init, RegInit::Value(v) if v != 0));
     let mut sizes = BTreeSet::new();
     start
         && program.threads.iter().all(|t| thread_is_free(t, &mut sizes))

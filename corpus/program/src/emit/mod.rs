@@ -187,6 +187,8 @@ fn start(out: &mut String, program: &Program, reg: &RegDecl, bits: u32) {
                 "    {{ .reg .b64 low, high; mov.b64 low, {low}U; mov.b64 high, {high}U; mov.b128 {name}, {{low, high}}; }}"
             )
         }
+        RegInit::Lane if bits == 32 => writeln!(out, "    mov.u32 {name}, %laneid;"),
+        RegInit::Lane => writeln!(out, "    mov.b{bits} {name}, 0;"),
         RegInit::Value(v) => {
             let mask = (1u128 << bits) - 1;
             writeln!(out, "    mov.b{bits} {name}, {};", v & mask)

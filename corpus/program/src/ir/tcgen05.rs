@@ -215,6 +215,12 @@ pub struct Multicast {
 }
 
 impl Tcgen05 {
+    /// Whether every thread that executes it issues a whole operation of its own (9.7.16.5, issue granularity).
+    pub fn by_one_thread(&self) -> bool {
+        let one = matches!(self, Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_));
+        one || matches!(self, Tcgen05::Commit(_))
+    }
+
     /// The qualifier that must be the same in a whole kernel.
     pub fn group(&self) -> Option<CtaGroup> {
         match self {

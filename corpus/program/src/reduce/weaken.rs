@@ -207,7 +207,8 @@ pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
         [to, Placement { cta: from.cta, ..to }, Placement { cta: from.cta, cluster: from.cluster, ..to }].map(
             |place| {
                 let mut next = program.clone();
-                next.threads[a].place = Placement { warp: place.warp.saturating_add(1), lane: None, ..place };
+                next.threads[a].place =
+                    Placement { warp: place.warp.saturating_add(1), lane: None, more_lanes: 0, ..place };
                 next
             },
         )

@@ -88,6 +88,7 @@ fn print_thread(out: &mut String, program: &Program, thread: &Thread) {
             RegInit::Value(0) => r.name.clone(),
             RegInit::Value(v) => format!("{} = {v}", r.name),
             RegInit::Address(s) => format!("{} = {}", r.name, program.symbols[s.index()].name),
+            RegInit::Lane => format!("{} = %laneid", r.name),
         };
         let regs: Vec<String> = thread.regs.iter().map(one).collect();
         let _ = writeln!(out, "  .reg {};", regs.join(", "));
@@ -120,7 +121,10 @@ fn placement(place: &Placement) -> String {
     if place.warp != 0 {
         parts.push(format!("warp {}", place.warp));
     }
-    parts.extend(place.lane.map(|l| format!("lane {l}")));
+    parts.extend(place.lane.map(|l| match place.more_lanes {
+        0 => format!("lane {l}"),
+        more => format!("lanes {l}-{}", u32::from(l) + u32::from(more)),
+    }));
     parts.join(", ")
 }
 

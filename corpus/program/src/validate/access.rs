@@ -38,7 +38,7 @@ fn fixed(thread: &Thread) -> Vec<Option<SymbolId>> {
         .iter()
         .map(|r| match r.init {
             RegInit::Address(symbol) => Some(symbol),
-            RegInit::Value(_) => None,
+            RegInit::Value(_) | RegInit::Lane => None,
         })
         .collect();
     for instr in &thread.body {

@@ -93,12 +93,13 @@ fn lanes(report: &mut Report<'_>) {
     let threads = &report.program.threads;
     for (i, a) in threads.iter().enumerate() {
         let same = |b: &&Thread| {
-            a.place.same_cta(&b.place) && a.place.warp == b.place.warp && a.place.lane == b.place.lane
+            let (p, q) = (&a.place, &b.place);
+            p.same_cta(q) && p.warp == q.warp && b.place.lane.is_some() && p.lanes() & q.lanes() != 0
         };
         if a.place.lane.is_some()
             && let Some(b) = threads[..i].iter().find(same)
         {
-            report.about("placement", format!("{} and {} are the same lane", b.name, a.name), None);
+            report.about("placement", format!("{} and {} share a lane of one warp", b.name, a.name), None);
         }
     }
 }

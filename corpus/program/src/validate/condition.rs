@@ -108,7 +108,7 @@ impl<'p> Values<'p> {
     fn of(program: &'p Program, accesses: &[Access]) -> Self {
         let start = |r: &RegDecl| match r.init {
             RegInit::Value(v) => Some(BTreeSet::from([v])),
-            RegInit::Address(_) => None,
+            RegInit::Address(_) | RegInit::Lane => None,
         };
         let regs = program.threads.iter().map(|t| t.regs.iter().map(start).collect()).collect();
         let mut values = Values { program, regs, cells: cells(program, accesses) };

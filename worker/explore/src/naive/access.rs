@@ -148,6 +148,7 @@ impl Runner<'_> {
             self.store_back(s, instr, piece, (read, i, *value), address)?;
         }
         let all = reads.iter().fold(0, |deps, r| deps | one(*r));
+        super::flow::targets(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
         match &instr.op {
             Op::Load { ty, dst, .. } => {
                 let per = pieces.len() / dst.len();

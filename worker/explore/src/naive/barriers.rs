@@ -47,6 +47,8 @@ struct Use {
     stuck: bool,
     count: Option<u128>,
     reduces: Option<(BarRed, bool, u128)>,
+    /// Lanes that arrive.
+    lanes: u32,
 }
 
 /// The threads and paths of one candidate.
@@ -99,8 +101,9 @@ impl Scene<'_> {
             for (i, event) in path.events.iter().enumerate() {
                 let Some(barrier) = &event.barrier else { continue };
                 let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
+                let lanes = event.lanes.count_ones();
                 let mut this =
-                    Use { at: (t, i), arrives: true, waits: true, stuck, count: None, reduces: None };
+                    Use { at: (t, i), arrives: true, waits: true, stuck, count: None, reduces: None, lanes };
                 let object = match barrier {
                     Barrier::Named { id, instance, count, waits, reduces } => {
                         (this.waits, this.count, this.reduces) = (*waits, *count, *reduces);
@@ -184,6 +187,7 @@ impl Scene<'_> {
 
     fn check_named(&self, (_, cta, id, instance): Object, uses: &[Use], phase: &[u16]) -> Option<Phases> {
         let last = *phase.iter().max()?;
+        let lanes = |here: &[usize]| here.iter().map(|i| u128::from(uses[*i].lanes)).sum::<u128>();
         let mut complete = Vec::new();
         let mut exits: Vec<Vec<usize>> = Vec::new();
         for p in 0..=last {
@@ -191,7 +195,7 @@ impl Scene<'_> {
             let first = *here.first()?;
             let mut gone = Vec::new();
             let full = match (uses[first].count, instance) {
-                (Some(count), _) => here.len() as u128 == count,
+                (Some(count), _) => lanes(&here) == count,
                 (None, Some(_)) => here.len() == self.written(cta, id, instance),
                 (None, None) => (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta).all(|t| {
                     let arrived = here.iter().any(|i| uses[*i].at.0 == t);
@@ -203,7 +207,7 @@ impl Scene<'_> {
                 }),
             };
             let over = match (uses[first].count, instance) {
-                (Some(count), _) => here.len() as u128 > count,
+                (Some(count), _) => lanes(&here) > count,
                 (None, Some(_)) => here.len() > self.written(cta, id, instance),
                 (None, None) => false,
             };
@@ -222,7 +226,7 @@ impl Scene<'_> {
             let Some((op, _, assumed)) = uses[i].reduces else { return true };
             let votes: Vec<bool> = (0..uses.len())
                 .filter(|j| phase[*j] == phase[i])
-                .map(|j| uses[j].reduces.is_some_and(|(_, vote, _)| vote))
+                .flat_map(|j| vec![uses[j].reduces.is_some_and(|(_, vote, _)| vote); uses[j].lanes as usize])
                 .collect();
             let result = match op {
                 BarRed::Popc => votes.iter().filter(|v| **v).count() as u128,

@@ -7,6 +7,7 @@
 
 use super::arith::{alu, bits, compare, low};
 use super::flow::Flow;
+use super::lanes::Lanes;
 use super::mbarrier::Count;
 use super::pairs::Events;
 use super::space::{Memory, Range};
@@ -14,7 +15,7 @@ use super::tags::{bit, proxy_tag, store_tags};
 use super::tensor::{Effect, UNKNOWN};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
-    BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
+    BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,12 +68,21 @@ pub(super) struct Event {
     pub(super) effect: Option<Effect>,
     /// Of an asynchronous event: a thread of the CTA whose memory it touches.
     pub(super) home: Option<usize>,
+    /// Lanes that take part.
+    pub(super) lanes: u32,
+    /// Partings of the lanes it happens inside of, and which arm.
+    pub(super) arms: Vec<(usize, bool)>,
 }
 
 impl Event {
     /// Asynchronous, and so outside program order.
     pub(super) fn loose(&self) -> bool {
         self.effect.as_ref().is_some_and(|e| e.later)
+    }
+
+    /// In the other arm of a branch.
+    pub(super) fn beside(&self, other: &Event) -> bool {
+        self.arms.iter().any(|(parting, arm)| other.arms.contains(&(*parting, !arm)))
     }
 
     pub(super) fn is(&self, set: usize) -> bool {
@@ -149,6 +159,9 @@ pub(super) struct State {
     pub(super) seen: BTreeMap<usize, Visit>,
     pub(super) jumps: BTreeMap<usize, u32>,
     pub(super) instructions: usize,
+    pub(super) lanes: Lanes,
+    /// The instruction runs for some lanes only; the others join again behind it.
+    pub(super) aside: bool,
 }
 
 /// Runs one thread.
@@ -171,6 +184,7 @@ impl Runner<'_> {
         let start = |init: &RegInit| match init {
             RegInit::Value(v) => *v,
             RegInit::Address(s) => self.memory.base(*s, self.thread),
+            RegInit::Lane => u128::from(thread.place.lane.unwrap_or(0)),
         };
         let first = State {
             pc: 0,
@@ -182,6 +196,8 @@ impl Runner<'_> {
             seen: BTreeMap::new(),
             jumps: BTreeMap::new(),
             instructions: 0,
+            lanes: Lanes::of(thread),
+            aside: false,
         };
         let mut out = Paths::default();
         let mut todo = vec![first];
@@ -198,8 +214,20 @@ impl Runner<'_> {
     fn advance(&self, mut s: State, todo: &mut Vec<State>, out: &mut Paths) -> Result<(), Refusal> {
         let body = &self.program.threads[self.thread].body;
         loop {
+            if std::mem::take(&mut s.aside) {
+                s.lanes.again();
+            }
+            s.pc = s.lanes.meet(s.pc);
             let pc = s.pc;
             s.open.retain(|(_, meets)| *meets != pc);
+            let waits = match body.get(pc).map(|i| &i.op) {
+                Some(Op::Bar { kind, .. }) => *kind != BarKind::Arrive,
+                Some(Op::ClusterWait | Op::WarpSync { .. }) => true,
+                _ => self.flow.heads.contains(&pc),
+            };
+            if waits && s.lanes.others_to_run() {
+                return Err(Refusal::Unsupported("a wait in one of two arms".into()));
+            }
             if self.flow.heads.contains(&pc) && self.arrive_at_head(&mut s, out) {
                 return Ok(());
             }
@@ -222,11 +250,23 @@ impl Runner<'_> {
             if !only_registers(&instr.op) && self.uses_unknown(&s, instr) {
                 return Err(Refusal::Unsupported("the use of a value from tensor memory".into()));
             }
+            if let Some(taken) = instr.guard.and_then(|g| s.lanes.disagree(g)) {
+                if self.parted(&mut s, instr, taken) {
+                    continue;
+                }
+                s.lanes.only(taken);
+                s.aside = true;
+            }
+            if !only_registers(&instr.op)
+                && let Some(refusal) = s.lanes.refuse(instr)
+            {
+                return Err(refusal);
+            }
             let more = self.selection(&s, instr);
             let runs = self.guarded(&mut s, instr);
             if only_registers(&instr.op) {
                 if runs {
-                    self.registers(&mut s, instr);
+                    self.each_lane(&mut s, instr);
                 }
                 for target in super::flow::targets(&instr.op) {
                     s.regs[target.index()].1 |= more;
@@ -246,7 +286,10 @@ impl Runner<'_> {
                     }
                     s.pc = *target;
                 }
-                Op::Exit => s.pc = body.len(),
+                Op::Exit => s.pc = s.lanes.exit(s.lanes.active).unwrap_or(body.len()),
+                Op::Rmw { .. } | Op::MultimemRed { .. } if s.lanes.active.count_ones() > 1 => {
+                    return Err(Refusal::Unsupported("a read-modify-write by several lanes".into()));
+                }
                 Op::Load { .. } | Op::Rmw { .. } | Op::MultimemLoad { .. } | Op::MultimemRed { .. } => {
                     return self.read(s, instr, todo);
                 }
@@ -266,7 +309,7 @@ impl Runner<'_> {
     /// dependency; otherwise it is a branch around its instruction, and what follows is control dependent on it.
     fn guarded(&self, s: &mut State, instr: &Instr) -> bool {
         let Some(Guard { reg, negated }) = instr.guard else { return true };
-        let (value, deps) = s.regs[reg.index()];
+        let (value, deps) = self.operand(s, Operand::Reg(reg));
         let selects = only_registers(&instr.op);
         if !selects {
             s.control |= deps;
@@ -287,7 +330,9 @@ impl Runner<'_> {
 
     /// Whether the path ends here: it spins, or has gone round too often.
     fn arrive_at_head(&self, s: &mut State, out: &mut Paths) -> bool {
-        let live: Vec<(Reg, u128)> = self.flow.live[s.pc].iter().map(|r| (*r, s.regs[r.index()].0)).collect();
+        let used = || self.flow.live[s.pc].iter().copied();
+        let mut live: Vec<(Reg, u128)> = used().map(|r| (r, s.regs[r.index()].0)).collect();
+        live.extend(s.lanes.live(used()));
         if let Some((since, number, then)) = s.seen.get(&s.pc) {
             let acts = |e: &Event| {
                 e.effect.is_some()
@@ -325,14 +370,17 @@ impl Runner<'_> {
 
     pub(super) fn operand(&self, s: &State, o: Operand) -> (u128, Events) {
         match o {
-            Operand::Reg(r) => s.regs[r.index()],
+            Operand::Reg(r) => {
+                let (value, deps) = s.regs[r.index()];
+                (s.lanes.of_register(r).unwrap_or(value), deps)
+            }
             Operand::Imm(v) => (u128::from_ne_bytes(v.to_ne_bytes()), 0),
             Operand::Address(symbol) => (self.memory.base(symbol, self.thread), 0),
         }
     }
 
     /// Register instructions.
-    fn registers(&self, s: &mut State, instr: &Instr) {
+    pub(super) fn registers(&self, s: &mut State, instr: &Instr) {
         match &instr.op {
             Op::Mov { ty, dst, src } => {
                 let (v, d) = self.operand(s, *src);
@@ -347,7 +395,7 @@ impl Runner<'_> {
                 s.regs[dst.index()] = (u128::from(compare(*op, *ty, a, b)), da | db);
             }
             Op::Selp { ty, dst, a, b, p } => {
-                let (p, dp) = s.regs[p.index()];
+                let (p, dp) = self.operand(s, Operand::Reg(*p));
                 let ((a, da), (b, db)) = (self.operand(s, *a), self.operand(s, *b));
                 let value = low(if p != 0 { a } else { b }, bits(*ty));
                 s.regs[dst.index()] = (value, da | db | dp);
@@ -356,6 +404,15 @@ impl Runner<'_> {
                 let ((address, da), (rank, dr)) = (self.operand(s, *src), self.operand(s, *rank));
                 let mapped = self.memory.mapped(address, low(rank, 32), self.thread);
                 s.regs[dst.index()] = (mapped.unwrap_or(0), da | dr);
+            }
+            Op::Control(Control::Elect { dst, pred, mask }) => {
+                let (mask, deps) = self.operand(s, *mask);
+                // The lowest lane named; 32 is nobody.
+                let leader = (0..32).find(|lane| mask >> lane & 1 == 1).unwrap_or(32u32);
+                s.regs[pred.index()] = (u128::from(leader == s.lanes.lane()), deps);
+                if let Some(dst) = dst {
+                    s.regs[dst.index()] = (u128::from(leader), deps);
+                }
             }
             _ => {}
         }
@@ -450,11 +507,15 @@ impl Runner<'_> {
             count: None,
             effect: None,
             home: None,
+            lanes: s.lanes.active,
+            arms: s.lanes.arms(),
         }
     }
 }
 
 /// Instructions that touch nothing but registers.
-fn only_registers(op: &Op) -> bool {
-    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
+pub(super) fn only_registers(op: &Op) -> bool {
+    let elects = matches!(op, Op::Control(Control::Elect { .. }));
+    elects
+        || matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
 }

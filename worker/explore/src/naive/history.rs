@@ -6,7 +6,7 @@
 //! (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
-use super::body::{Path, Refusal, Stop};
+use super::body::{Event, Path, Refusal, Stop};
 use super::mbarrier::{Count, Deed};
 use crate::leaf::flag;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,8 +45,8 @@ struct Machine {
     phase: u16,
 }
 
-/// An operation to be put in order, and whether it is outside program order.
-type Todo<'a> = (At, &'a Count, bool);
+/// An operation to be put in order, and its event.
+type Todo<'a> = (At, &'a Count, &'a Event);
 
 /// The histories of all objects.
 pub(super) type Histories = BTreeMap<(usize, u32), History>;
@@ -137,7 +137,7 @@ pub(super) fn histories(paths: &[&Path]) -> Result<Vec<Histories>, Refusal> {
         for (i, event) in path.events.iter().enumerate().take(kept(path)) {
             let Some(count) = &event.count else { continue };
             let threads = uses.entry(count.object).or_insert_with(|| vec![Vec::new(); paths.len()]);
-            threads[t].push(((t, i), count, event.loose()));
+            threads[t].push(((t, i), count, event));
         }
     }
     let mut out = vec![Histories::new()];
@@ -177,8 +177,9 @@ fn extend(
     for t in 0..threads.len() {
         for i in 0..threads[t].len() {
             // A loose one comes after all before it; nothing waits for it.
-            let held = (0..i).any(|j| !done[t][j] && !threads[t][j].2);
-            let (at, count, _) = threads[t][i];
+            let (at, count, event) = threads[t][i];
+            let first = |e: &Event| !e.loose() && !e.beside(event);
+            let held = (0..i).any(|j| !done[t][j] && first(threads[t][j].2));
             if done[t][i] || held {
                 continue;
             }

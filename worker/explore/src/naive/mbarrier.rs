@@ -31,6 +31,16 @@ pub(super) enum Deed {
     },
 }
 
+impl Deed {
+    /// Each of `lanes` does it.
+    fn repeated(&mut self, lanes: u32) {
+        if let Deed::Add { arrivals, tx, .. } = self {
+            *arrivals *= u64::from(lanes);
+            *tx *= i64::from(lanes);
+        }
+    }
+}
+
 /// An event on an mbarrier: instance and offset of the object, and what is done to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Count {
@@ -54,7 +64,14 @@ impl Runner<'_> {
             return Err(wild());
         }
         let data = m.operands().iter().fold(0, |d, o| d | self.operand(&s, *o).1);
-        let (deeds, mut wrong) = self.deeds(&s, m);
+        let (mut deeds, mut wrong) = self.deeds(&s, m);
+        let lanes = s.lanes.active.count_ones();
+        for deed in &mut deeds {
+            deed.repeated(lanes);
+        }
+        if lanes > 1 && matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval) {
+            wrong = Some(flag::REPEATED);
+        }
         if home != self.memory.cta[self.thread] && !reaches_others(m) {
             wrong = Some(flag::TARGET);
         }
@@ -72,6 +89,7 @@ impl Runner<'_> {
                     Deed::Init(_) | Deed::Inval => 0,
                 };
                 next.regs[dst.index()] = (value, super::pairs::one(at));
+                next.lanes.assigned(dst);
             }
             next.pc += 1;
             todo.push(next);

@@ -16,6 +16,7 @@ mod body;
 mod flow;
 mod history;
 mod judge;
+mod lanes;
 mod mbarrier;
 mod pairs;
 mod scene;

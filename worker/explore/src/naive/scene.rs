@@ -290,6 +290,9 @@ fn before(a: &Node<'_>, b: &Node<'_>) -> bool {
     if a.thread.is_none() || a.thread != b.thread || a.local >= b.local || loose(a) || loose(b) {
         return false;
     }
+    if a.event.zip(b.event).is_some_and(|(x, y)| x.beside(y)) {
+        return false;
+    }
     match a.event.and_then(|e| e.piece).zip(b.event.and_then(|e| e.piece)) {
         Some(((x, i), (y, j))) => x != y || i == j,
         None => true,

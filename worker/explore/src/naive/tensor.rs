@@ -109,6 +109,9 @@ impl Runner<'_> {
     }
 
     pub(super) fn tensor(&self, s: &mut State, op: &Tcgen05) -> Result<(), Refusal> {
+        if s.lanes.active.count_ones() > 1 && op.by_one_thread() {
+            return Err(Refusal::Unsupported(format!("{} by several lanes", op.name())));
+        }
         let mut effect = Effect {
             instruction: s.instructions,
             op: op.clone(),
@@ -216,6 +219,7 @@ impl Runner<'_> {
             let reduced = load.reduce.as_ref().map(|r| r.dst);
             for reg in load.dst.iter().copied().chain(reduced) {
                 s.regs[reg.index()] = (0, UNKNOWN);
+                s.lanes.assigned(reg);
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::arith::low;
 use super::body::{Barrier, Paths, Refusal, Runner, State, Stop};
 use super::tags::bit;
 use moire_cat::vocabulary::sets;
-use moire_program::ir::{BarKind, BarRed, Instr, Op, Operand};
+use moire_program::ir::{BarKind, BarRed, Instr, Op, Operand, Thread};
 
 impl Runner<'_> {
     /// Barriers: passed, or (where they wait) never passed.
@@ -55,10 +55,12 @@ impl Runner<'_> {
         let waits = !matches!(kind, BarKind::Arrive);
         let results: Vec<Option<(BarRed, bool, u128)>> = match kind {
             BarKind::Red { op, pred, .. } => {
-                let (value, deps) = s.regs[pred.reg.index()];
+                let (value, deps) = self.operand(&s, Operand::Reg(pred.reg));
                 data |= deps;
                 let mine = (value != 0) != pred.negated;
-                let most = if op == BarRed::Popc { self.program.threads.len() } else { 1 };
+                let lanes = |t: &Thread| t.place.lanes().count_ones() as usize;
+                let all: usize = self.program.threads.iter().map(lanes).sum();
+                let most = if op == BarRed::Popc { all } else { 1 };
                 (0..=most).map(|v| Some((op, mine, v as u128))).collect()
             }
             BarKind::Sync | BarKind::Arrive => vec![None],
@@ -75,6 +77,7 @@ impl Runner<'_> {
             }
             if let (BarKind::Red { dst, .. }, Some((_, _, value))) = (kind, reduces) {
                 next.regs[dst.index()] = (value, data);
+                next.lanes.assigned(dst);
             }
             next.pc += 1;
             todo.push(next);

@@ -84,7 +84,7 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
     scan.expect("(")?;
     while !scan.take(")") {
         let at = scan.at;
-        let word = scan.word("gpu, stream, grid, cluster, cta, warp, lane or host", "")?;
+        let word = scan.word("gpu, stream, grid, cluster, cta, warp, lane, lanes or host", "")?;
         if word == "host" {
             place.host = true;
         } else {
@@ -103,8 +103,20 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
                     scan.take(",");
                     continue;
                 }
+                "lanes" => {
+                    let last = if scan.take("-") { scan.number()? } else { n };
+                    let span = u8::try_from(n).ok().zip(u8::try_from(last).ok());
+                    let span = span.filter(|(first, last)| first <= last && *last < 32);
+                    let (first, last) = span.ok_or_else(|| {
+                        let hint = Some("a warp is `lanes 0-31`".to_owned());
+                        scan.error_at(at, "lanes are an ascending range inside 0 to 31".into(), hint)
+                    })?;
+                    (place.lane, place.more_lanes) = (Some(first), last - first);
+                    scan.take(",");
+                    continue;
+                }
                 other => {
-                    let known = ["gpu", "stream", "grid", "cluster", "cta", "warp", "lane", "host"];
+                    let known = ["gpu", "stream", "grid", "cluster", "cta", "warp", "lane", "lanes", "host"];
                     let hint = closest(other, &known).map(|k| format!("did you mean `{k}`?"));
                     return Err(scan.error_at(at, format!("`{other}` is no part of a placement"), hint));
                 }
@@ -169,7 +181,9 @@ fn registers(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
         let reg = register(scan, builder, thread)?;
         if scan.take("=") {
             let numeric = scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-');
-            let init = if numeric {
+            let init = if scan.take("%laneid") {
+                RegInit::Lane
+            } else if numeric {
                 RegInit::Value(super::dat3m::pattern(scan.number()?))
             } else {
                 RegInit::Address(named(scan, builder)?)

@@ -1,0 +1,230 @@
+//! The lanes a thread stands for, in one path: who is active, whose registers differ, who waits where branches meet.
+//!
+//! A register whose value differs is a column of 32 numbers; a register instruction is run once for each active lane
+//! with the scalar rules, and the results are put together again. (PTX ISA 9.2, 9.7.13.14; `%laneid`.)
+
+use super::body::{Refusal, Runner, State};
+use super::flow::{read_registers, targets};
+use moire_program::ir::{Guard, Instr, Op, Reg, RegInit, Thread};
+use std::collections::BTreeMap;
+
+/// Lanes that have come together at `at`, or will: the others still have to run from `first`.
+#[derive(Clone, Debug)]
+struct Meeting {
+    at: usize,
+    everybody: u32,
+    to_run: Option<(usize, u32)>,
+    /// Which parting of the path this was, if a branch.
+    parting: Option<usize>,
+}
+
+/// Lanes of a path.
+#[derive(Clone, Debug)]
+pub(super) struct Lanes {
+    pub(super) active: u32,
+    meetings: Vec<Meeting>,
+    columns: BTreeMap<Reg, Vec<u128>>,
+    /// Registers that only these lanes have.
+    holders: BTreeMap<Reg, u32>,
+    /// The lane being run.
+    one: Option<u32>,
+    partings: usize,
+}
+
+fn bits(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+impl Lanes {
+    pub(super) fn of(thread: &Thread) -> Self {
+        let active = thread.place.lanes();
+        let mut columns = BTreeMap::new();
+        for (n, reg) in thread.regs.iter().enumerate() {
+            if active.count_ones() > 1 && reg.init == RegInit::Lane {
+                columns.insert(Reg(u16::try_from(n).unwrap_or(u16::MAX)), (0..32).collect());
+            }
+        }
+        Lanes { active, meetings: Vec::new(), columns, holders: BTreeMap::new(), one: None, partings: 0 }
+    }
+
+    fn everybody(&self) -> u32 {
+        self.meetings.first().map_or(self.active, |m| m.everybody)
+    }
+
+    pub(super) fn lane(&self) -> u32 {
+        self.one.unwrap_or_else(|| self.active.trailing_zeros())
+    }
+
+    pub(super) fn of_register(&self, reg: Reg) -> Option<u128> {
+        self.columns.get(&reg).and_then(|c| c.get(self.lane() as usize)).copied()
+    }
+
+    /// What the registers hold where lanes differ, for comparing visits of a loop head.
+    pub(super) fn live(&self, regs: impl Iterator<Item = Reg>) -> Vec<(Reg, u128)> {
+        let column = |r: Reg| self.columns.get(&r).into_iter().flatten().map(move |v| (r, *v));
+        regs.flat_map(column).collect()
+    }
+
+    /// All active lanes have a new value.
+    pub(super) fn assigned(&mut self, reg: Reg) {
+        self.columns.remove(&reg);
+        self.holders.remove(&reg);
+        if self.everybody() != self.active {
+            self.holders.insert(reg, self.active);
+        }
+    }
+
+    /// Where the path is really, when its active lanes have come to `pc`.
+    pub(super) fn meet(&mut self, mut pc: usize) -> usize {
+        loop {
+            let Some(meeting) = self.meetings.last_mut() else { return pc };
+            if meeting.at != pc {
+                return pc;
+            }
+            if let Some((from, lanes)) = meeting.to_run.take() {
+                (pc, self.active) = (from, lanes);
+            } else {
+                self.active = meeting.everybody;
+                self.meetings.pop();
+            }
+        }
+    }
+
+    /// The lanes `gone` have exited; where the rest goes on, if the active ones were among them.
+    pub(super) fn exit(&mut self, gone: u32) -> Option<usize> {
+        for meeting in &mut self.meetings {
+            meeting.everybody &= !gone;
+        }
+        self.active &= !gone;
+        let mut resume = None;
+        while self.active == 0 {
+            let mut meeting = self.meetings.pop()?;
+            if let Some((from, lanes)) = meeting.to_run.take() {
+                (self.active, resume) = (lanes, Some(from));
+                self.meetings.push(meeting);
+            } else {
+                (self.active, resume) = (meeting.everybody, Some(meeting.at));
+            }
+        }
+        resume
+    }
+
+    /// Active lanes for which the guard holds, where they disagree.
+    pub(super) fn disagree(&self, guard: Guard) -> Option<u32> {
+        let column = self.columns.get(&guard.reg)?;
+        let yes = bits(self.active).filter(|l| (column[*l] != 0) != guard.negated).fold(0, |m, l| m | 1 << l);
+        (yes != 0 && yes != self.active).then_some(yes)
+    }
+
+    /// The lanes `taken` branch to `target`, the others go on; all meet at `at`.
+    pub(super) fn branch(&mut self, taken: u32, target: usize, at: usize) {
+        let (everybody, parting) = (self.active, Some(self.partings));
+        self.partings += 1;
+        self.meetings.push(Meeting { at, everybody, to_run: Some((target, taken)), parting });
+        self.active &= !taken;
+    }
+
+    /// For one instruction only `some` are active.
+    pub(super) fn only(&mut self, some: u32) {
+        let everybody = self.active;
+        self.meetings.push(Meeting { at: usize::MAX, everybody, to_run: None, parting: None });
+        self.active = some;
+    }
+
+    pub(super) fn again(&mut self) {
+        if let Some(meeting) = self.meetings.pop() {
+            self.active = meeting.everybody;
+        }
+    }
+
+    /// Where the active lanes are: partings not yet over, and whether in the second arm.
+    pub(super) fn arms(&self) -> Vec<(usize, bool)> {
+        self.meetings.iter().filter_map(|m| Some((m.parting?, m.to_run.is_none()))).collect()
+    }
+
+    /// Whether lanes have another arm of a branch to run before these are joined.
+    pub(super) fn others_to_run(&self) -> bool {
+        self.meetings.iter().any(|m| m.to_run.is_some_and(|(from, _)| from != m.at))
+    }
+
+    /// Why an instruction that takes one value for all active lanes cannot run.
+    pub(super) fn refuse(&self, instr: &Instr) -> Option<Refusal> {
+        let guard = instr.guard.map(|g| g.reg);
+        let one_value = |r: &Reg| {
+            let column = self.columns.get(r);
+            let same = column.is_none_or(|c| bits(self.active).all(|l| c[l] == c[self.lane() as usize]));
+            same && self.holders.get(r).is_none_or(|h| self.active & !h == 0)
+        };
+        let wrong = read_registers(&instr.op).into_iter().chain(guard).find(|r| !one_value(r))?;
+        Some(Refusal::Unsupported(format!("register {} in this instruction: lanes differ", wrong.0)))
+    }
+}
+
+impl Runner<'_> {
+    /// A register instruction for all active lanes.
+    pub(super) fn each_lane(&self, s: &mut State, instr: &Instr) {
+        let written = targets(&instr.op);
+        let read = read_registers(&instr.op);
+        let everybody = s.lanes.everybody();
+        if everybody.count_ones() == 1 {
+            return self.registers(s, instr);
+        }
+        let holders = |lanes: &Lanes, r: &Reg| lanes.holders.get(r).copied().unwrap_or(u32::MAX);
+        let known = read.iter().fold(s.lanes.active, |m, r| m & holders(&s.lanes, r));
+        let before: Vec<(u128, super::pairs::Events)> = written.iter().map(|r| s.regs[r.index()]).collect();
+        let mut columns: Vec<Vec<u128>> = written
+            .iter()
+            .zip(&before)
+            .map(|(r, was)| s.lanes.columns.get(r).cloned().unwrap_or_else(|| vec![was.0; 32]))
+            .collect();
+        let partial = s.lanes.active != everybody;
+        let mut deps: Vec<super::pairs::Events> =
+            before.iter().map(|was| if partial { was.1 } else { 0 }).collect();
+        for lane in bits(s.lanes.active) {
+            s.lanes.one = u32::try_from(lane).ok();
+            self.registers(s, instr);
+            for (n, r) in written.iter().enumerate() {
+                columns[n][lane] = s.regs[r.index()].0;
+                deps[n] |= s.regs[r.index()].1;
+                s.regs[r.index()] = before[n];
+            }
+        }
+        s.lanes.one = None;
+        for (n, r) in written.iter().enumerate() {
+            let kept = holders(&s.lanes, r) & !s.lanes.active;
+            let first = columns[n][s.lanes.lane() as usize];
+            s.regs[r.index()] = (first, deps[n]);
+            let same = bits(everybody).all(|l| columns[n][l] == first);
+            s.lanes.columns.remove(r);
+            if !same {
+                s.lanes.columns.insert(*r, std::mem::take(&mut columns[n]));
+            }
+            s.lanes.holders.remove(r);
+            if (known | kept) & everybody != everybody {
+                s.lanes.holders.insert(*r, (known | kept) & everybody);
+            }
+        }
+    }
+
+    /// An instruction under a guard that holds for `taken` only: whether it is dealt with.
+    pub(super) fn parted(&self, s: &mut State, instr: &Instr, taken: u32) -> bool {
+        match &instr.op {
+            Op::Bra { target } => {
+                s.lanes.branch(taken, *target, self.flow.meets[s.pc]);
+                s.pc += 1;
+            }
+            Op::Exit => {
+                let _ = s.lanes.exit(taken);
+                s.pc += 1;
+            }
+            op if super::body::only_registers(op) => {
+                s.lanes.only(taken);
+                self.each_lane(s, instr);
+                s.lanes.again();
+                s.pc += 1;
+            }
+            _ => return false,
+        }
+        true
+    }
+}
