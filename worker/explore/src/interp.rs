@@ -764,7 +764,7 @@ impl<V: View> Machine<'_, V> {
         }
         let here = self.program.threads[self.thread.index()].place;
         let local = home.owner.is_some_and(|o| self.program.threads[o.index()].place.same_cta(&here));
-        let (act, mut fault, deps) = self.act(m)?;
+        let (mut act, mut fault, deps) = self.act(m)?;
         let takes_remote = match &m.op {
             MbarrierOp::Arrive(a) => a.dst.is_none() && m.space != Space::SharedCta,
             MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => m.space != Space::SharedCta,
@@ -772,6 +772,7 @@ impl<V: View> Machine<'_, V> {
         };
         if !local && !takes_remote {
             fault = Some(Fault::Target);
+            act = act.lost();
         }
         let object = Object { instance: access.instance, offset: access.offset };
         let (labels, scope) = mbarrier_labels(&m.op, act);

@@ -72,6 +72,16 @@ impl Act {
         matches!(self, Act::Init { .. } | Act::Inval)
     }
 
+    /// The same by a form that does not reach the object: nothing arrives there.
+    pub(crate) fn lost(self) -> Self {
+        match self {
+            Act::Add { no_complete, returns, .. } => {
+                Act::Add { arrivals: 0, tx: 0, drops: false, no_complete, returns }
+            }
+            other => other,
+        }
+    }
+
     /// Whether the event hands a value to its thread.
     pub(crate) fn answers(&self) -> bool {
         matches!(self, Act::Wait { .. } | Act::Add { returns: true, .. })

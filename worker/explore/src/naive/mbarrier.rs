@@ -74,6 +74,12 @@ impl Runner<'_> {
         }
         if home != self.memory.cta[self.thread] && !reaches_others(m) {
             wrong = Some(flag::TARGET);
+            // Nothing arrives at an object the form does not reach.
+            for deed in &mut deeds {
+                if let Deed::Add { arrivals, tx, drops, .. } = deed {
+                    (*arrivals, *tx, *drops) = (0, 0, false);
+                }
+            }
         }
         let (tags, scope) = tags(m, &deeds[0]);
         for deed in deeds {
