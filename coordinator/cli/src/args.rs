@@ -173,7 +173,7 @@ pub(crate) struct Fuzz {
     /// What the stream is made of: random, shapes, mixed
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
-    /// Only these oracles: self, model-pair, metamorphic (repeatable)
+    /// Only these oracles: self, model-pair, metamorphic, assembler (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use moire_coordinator::{Local, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Side, Verification};
-use moire_worker::oracle::Oracles;
+use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, Oracles};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -119,10 +119,17 @@ impl Settings {
             programs: self.programs.unwrap_or(0),
             priority: 1,
             canaries: true,
+            needs: needs(&self.oracles),
             fingerprint: fingerprint.to_owned(),
             ..v1::CampaignSpec::default()
         }
     }
+}
+
+/// What a worker must have for these oracles.
+pub(crate) fn needs(oracles: &[String]) -> Vec<String> {
+    let assembler = oracles.iter().any(|o| o == ASSEMBLER);
+    if assembler { vec![ASSEMBLER_CAPABILITY.to_owned()] } else { Vec::new() }
 }
 
 /// What is told of each new finding once it is durable.

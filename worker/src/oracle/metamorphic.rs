@@ -35,7 +35,7 @@ pub(super) fn broken(
         return Ok(if same {
             Vec::new()
         } else {
-            vec![Broken { oracle: "metamorphic", direction: "equal", models, outcome: None }]
+            vec![Broken { oracle: "metamorphic", direction: "equal", models, outcome: None, cause: None }]
         });
     }
     let Some(stronger) = strengthen(program, turn) else { return Ok(Vec::new()) };
@@ -45,7 +45,7 @@ pub(super) fn broken(
     }
     let added: Option<&Outcome> = after.outcomes.difference(&answer.outcomes).next();
     Ok(added
-        .map(|_| Broken { oracle: "metamorphic", direction: "subset", models, outcome: None })
+        .map(|_| Broken { oracle: "metamorphic", direction: "subset", models, outcome: None, cause: None })
         .into_iter()
         .collect())
 }

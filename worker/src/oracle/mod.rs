@@ -5,21 +5,25 @@
 //! | `self` | explorer = naive enumerator: leaf keys, final states, flags | equal |
 //! | `model-pair` | sc <= ptx-6.0, ptx-7.5, ptx: no outcome lost; between versions: show the difference | subset, difference |
 //! | `metamorphic` | a fence more, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
+//! | `assembler` | the `ptxas-equal` rules = NVIDIA's assembler: what is taken and what is refused; where asked for | equal |
 //!
 //! An engine that cannot answer abstains, by reason, and is counted. Answers depend on the item alone.
 
 mod answer;
+mod assembler;
 mod blame;
 mod canary;
 mod metamorphic;
 mod pair;
 
+pub use assembler::{ASSEMBLER, CAPABILITY as ASSEMBLER_CAPABILITY, HOW as ASSEMBLER_HOW};
 pub use canary::{CANARIES, Canary};
 
 use crate::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Reduced, Side, Source, Verification,
 };
 use answer::Answer;
+use assembler::Assembler;
 use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
 use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream};
@@ -29,8 +33,8 @@ use moire_program::text::{Format, parse, print};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names of all oracles.
-pub const ORACLES: [&str; 3] = ["self", "model-pair", "metamorphic"];
+/// Names of all oracles. A plan that names none asks for all but the assembler, which not every worker has.
+pub const ORACLES: [&str; 4] = ["self", "model-pair", "metamorphic", ASSEMBLER];
 
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
@@ -39,6 +43,7 @@ pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 #[derive(Debug, Default)]
 pub struct Oracles {
     models: Mutex<BTreeMap<String, Arc<Model>>>,
+    assembler: Assembler,
 }
 
 /// A broken rule before it becomes a claim.
@@ -50,6 +55,8 @@ pub(crate) struct Broken {
     pub(crate) models: Vec<String>,
     /// Side whose outcome is wrong or extra, and which: position in `models`, and the outcome.
     pub(crate) outcome: Option<(usize, moire_explore::Outcome)>,
+    /// What of the rule is broken, where the oracle can name it.
+    pub(crate) cause: Option<String>,
 }
 
 impl Oracles {
@@ -95,6 +102,9 @@ impl Oracles {
         report: &mut ItemReport,
         cancel: &Cancel,
     ) -> Vec<Broken> {
+        if plan.oracles.iter().all(|o| o == ASSEMBLER) && !plan.oracles.is_empty() {
+            return Vec::new();
+        }
         let specs: Vec<String> =
             if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() };
         let mut answers: Vec<(String, Answer)> = Vec::new();
@@ -125,7 +135,13 @@ impl Oracles {
                     }
                     if naive.leaves != answer.leaves {
                         let (direction, oracle) = ("equal", "self");
-                        out.push(Broken { oracle, direction, models: vec![spec.clone()], outcome: None });
+                        out.push(Broken {
+                            oracle,
+                            direction,
+                            models: vec![spec.clone()],
+                            outcome: None,
+                            cause: None,
+                        });
                     }
                 }
                 Err(reason) => abstain(report, format!("self: {reason}")),
@@ -149,15 +165,13 @@ impl Oracles {
 
     fn claim(&self, program: &Program, broken: &Broken) -> Claim {
         let side = |spec: &String| {
-            let model = self.model(spec).ok();
             let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
             let variants =
                 rest.split(',').filter_map(|w| w.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned()));
             Side {
                 name: name.to_owned(),
                 variants: variants.collect(),
-                fingerprint: model
-                    .map_or([0; 32], |m| *blake3::hash(m.canonical_text().as_bytes()).as_bytes()),
+                fingerprint: self.side_fingerprint(spec).unwrap_or_default(),
             }
         };
         let witness = broken.outcome.as_ref().and_then(|(side, outcome)| {
@@ -172,13 +186,27 @@ impl Oracles {
             verdict: "discrepancy".into(),
             program: print(program),
             witness: witness.unwrap_or_default(),
-            axioms: Vec::new(),
+            axioms: broken.cause.iter().map(|c| vec![c.clone()]).collect(),
         }
+    }
+
+    /// What fixes the meaning of a side of a claim: the text of a model, the version of a tool.
+    pub fn side_fingerprint(&self, spec: &str) -> Result<[u8; 32], String> {
+        let text = match assembler::target(spec) {
+            Some(_) => self.assembler.tool()?.version().to_string(),
+            None => self.model(spec)?.canonical_text(),
+        };
+        Ok(*blake3::hash(text.as_bytes()).as_bytes())
     }
 
     /// The plan that runs just the rule of a claim, and the rule found broken again.
     fn again(&self, claim: &Claim, program: &Program, cancel: &Cancel) -> Result<Option<Broken>, String> {
         let models: Vec<String> = claim.models.iter().map(spec_of).collect();
+        if claim.oracle == ASSEMBLER {
+            let target = models.first().and_then(|s| assembler::target(s)).ok_or("no such architecture")?;
+            let same = |b: &Broken| claim.axioms.is_empty() || b.cause == claim.axioms[0].first().cloned();
+            return Ok(self.assembler.differs(program, target)?.filter(same));
+        }
         let plan = Plan {
             campaign: String::new(),
             oracles: vec![claim.oracle.clone()],
@@ -213,7 +241,8 @@ fn abstain(report: &mut ItemReport, reason: String) {
 
 impl Engine for Oracles {
     fn capabilities(&self) -> Vec<String> {
-        vec!["ptx".into()]
+        let tool = self.assembler.tool().is_ok().then(|| ASSEMBLER_CAPABILITY.to_owned());
+        std::iter::once("ptx".to_owned()).chain(tool).collect()
     }
 
     fn fingerprint(&self) -> String {
@@ -239,6 +268,10 @@ impl Engine for Oracles {
         report.program = canonical(&program).id.0;
         let broken = self.broken(&program, &item.plan, item.index, &mut report, cancel);
         report.claims = broken.iter().map(|b| self.claim(&program, b)).collect();
+        if assembler::due(&item.plan.oracles, item.index) {
+            let found = self.assembler.item(&program, item.index, &mut report);
+            report.claims.extend(found.iter().map(|(program, b)| self.claim(program, b)));
+        }
         report
     }
 
@@ -288,7 +321,9 @@ impl Engine for Oracles {
 impl Oracles {
     /// Minimal sets of checks of the stricter side whose removal admits the outcome.
     fn blame(&self, program: &Program, broken: &Broken) -> Vec<Vec<String>> {
-        let Some((side, outcome)) = &broken.outcome else { return Vec::new() };
+        let Some((side, outcome)) = &broken.outcome else {
+            return broken.cause.iter().map(|c| vec![c.clone()]).collect();
+        };
         let stricter = broken.models.iter().enumerate().find(|(i, _)| i != side).map(|(_, spec)| spec);
         let Some(model) = stricter.and_then(|spec| self.model(spec).ok()) else { return Vec::new() };
         blame::minimal_sets(program, &model, outcome)

@@ -26,7 +26,7 @@ pub(super) fn broken(answers: &[(String, Answer)]) -> Vec<Broken> {
             (false, None, Some(gained)) => ("difference", (1, gained.clone())),
             _ => continue,
         };
-        out.push(Broken { oracle: "model-pair", direction, models, outcome: Some(outcome) });
+        out.push(Broken { oracle: "model-pair", direction, models, outcome: Some(outcome), cause: None });
     }
     out
 }

@@ -2,27 +2,40 @@
 
 use crate::exit;
 use anyhow::Result;
-use std::process::Command;
+use moire_toolchain::Ptxas;
+use moire_toolchain::find::{candidates, environment};
+use moire_worker::oracle::ASSEMBLER_HOW;
 
 pub(crate) fn run() -> Result<u8> {
     println!("moire {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     println!("ok       {cores} processors for workers");
     println!("ok       models: {}", moire_cat::builtin::names().collect::<Vec<_>>().join(", "));
-    optional(
-        "ptxas",
-        &["--version"],
-        "pip install nvidia-cuda-nvcc; put its bin folder on PATH. No command needs it yet",
-    );
+    assembler();
+    disassembler();
     Ok(exit::CLEAN)
 }
 
-fn optional(program: &str, args: &[&str], how: &str) {
-    match Command::new(program).args(args).output() {
-        Ok(out) if out.status.success() => {
-            let text = String::from_utf8_lossy(&out.stdout);
-            println!("ok       {program}: {}", text.lines().last().unwrap_or_default());
+/// What the oracle `assembler` asks.
+fn assembler() {
+    match Ptxas::find(None) {
+        Ok(ptxas) => {
+            let old = if ptxas.answers_for_the_rules() { "" } else { ", too old for the oracle `assembler`" };
+            println!("ok       ptxas {} in {}{old}", ptxas.version(), ptxas.path().display());
         }
-        _ => println!("missing  {program} (optional): {how}"),
+        Err(tried) => {
+            println!("missing  ptxas (optional, for the oracle `assembler`): {ASSEMBLER_HOW}");
+            tried.iter().for_each(|t| println!("         not usable: {t}"));
+        }
+    }
+}
+
+/// Nothing asks it yet; a report that names machine instructions will.
+fn disassembler() {
+    match candidates("nvdisasm", None, &environment).first() {
+        Some(found) => println!("ok       nvdisasm in {}", found.path.display()),
+        None => println!(
+            "missing  nvdisasm (optional, no command needs it): it comes with the CUDA toolkit; set CUDA_HOME"
+        ),
     }
 }

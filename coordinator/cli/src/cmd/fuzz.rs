@@ -7,7 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use moire_corpus::Finding;
 use moire_program::generate::Profile;
-use moire_worker::oracle::{CANARIES, ORACLES};
+use moire_worker::job::Engine;
+use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, CANARIES, ORACLES};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -58,6 +59,10 @@ fn settings(args: &Fuzz) -> Result<Settings> {
         }
     }
     let engine = moire_worker::oracle::Oracles::new();
+    let tool = || engine.capabilities().iter().any(|c| c == ASSEMBLER_CAPABILITY);
+    if args.oracle.iter().any(|o| o == ASSEMBLER) && !tool() {
+        bail!("the oracle `{ASSEMBLER}` needs ptxas, which is not here: {ASSEMBLER_HOW}");
+    }
     for spec in &args.models {
         engine.model(spec).map_err(|e| anyhow!("{e}"))?;
     }

@@ -67,6 +67,7 @@ pub(crate) fn create(args: &NewCampaign) -> Result<u8> {
         programs: args.programs.unwrap_or(0),
         priority: 1,
         canaries: true,
+        needs: crate::local::needs(&args.oracle),
         fingerprint: Oracles::new().fingerprint(),
         ..v1::CampaignSpec::default()
     };

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use moire_coordinator::CLASS_PREFIX;
 use moire_coordinator::v1::CampaignPhase;
 use moire_corpus::{Finding, FindingState, Options, Store, Write, fsck, import};
+use moire_worker::oracle::ASSEMBLER_CAPABILITY;
 use std::path::Path;
 
 /// Opens an existing store.
@@ -123,7 +124,13 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
         program: f.reduced.clone(),
         original: f.original.clone(),
         provenance: f.provenance.clone(),
-        models: f.models.iter().map(model).collect::<Result<_>>()?,
+        // A side that is a tool has no text.
+        models: f
+            .models
+            .iter()
+            .filter(|m| m.name != ASSEMBLER_CAPABILITY)
+            .map(model)
+            .collect::<Result<_>>()?,
         witness: f.witness.clone(),
         tools: [("moire".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
     };

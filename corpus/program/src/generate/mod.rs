@@ -3,6 +3,7 @@
 //! Contract: pure functions of bytes or indices; every program made is valid. Seed, index, profile and
 //! [`GENERATOR_FINGERPRINT`] name a program for ever; a change of the stream changes the fingerprint.
 
+pub mod bend;
 pub mod build;
 pub mod config;
 pub mod exhaustive;
@@ -13,6 +14,7 @@ pub mod shapes;
 pub(crate) mod steps;
 pub mod stream;
 
+pub use bend::bend;
 pub use config::Knobs;
 pub use features::{Features, Histogram, estimate_candidates, features};
 pub use random::program;

@@ -75,8 +75,8 @@ fn features(op: &Op) -> Vec<&'static [Target]> {
     match op {
         Op::Tcgen05(op) => tcgen05(op),
         Op::Wgmma(_) => vec![&[Sm90a]],
-        Op::Load { ty, dst, .. } if wide(*ty, dst.len()) => vec![NOT_90],
-        Op::Store { ty, src, .. } if wide(*ty, src.len()) => vec![NOT_90],
+        Op::Load { proxy: Proxy::Generic, ty, dst, .. } if wide(*ty, dst.len()) => vec![NOT_90],
+        Op::Store { proxy: Proxy::Generic, ty, src, .. } if wide(*ty, src.len()) => vec![NOT_90],
         Op::AsyncCopy(AsyncCopy::Bulk(copy)) => bulk(copy),
         Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => mode(&prefetch.src, true).into_iter().collect(),
         Op::AsyncCopy(AsyncCopy::Remote(write)) if !matches!(write.order, RemoteOrder::Mbarrier(_)) => {
