@@ -121,7 +121,6 @@ impl Settings {
             canaries: true,
             needs: needs(&self.oracles),
             fingerprint: fingerprint.to_owned(),
-            ..v1::CampaignSpec::default()
         }
     }
 }

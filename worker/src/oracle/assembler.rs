@@ -39,6 +39,10 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
+    pub(super) fn of(ptxas: Ptxas) -> Self {
+        Self { found: OnceLock::from(Ok(ptxas)), ..Self::default() }
+    }
+
     /// The tool, or why there is none.
     pub(super) fn tool(&self) -> Result<&Ptxas, String> {
         let found = self.found.get_or_init(|| match Ptxas::find(None) {

@@ -65,6 +65,11 @@ impl Oracles {
         Self::default()
     }
 
+    /// The same with an assembler of the caller's choice.
+    pub fn with_assembler(ptxas: moire_toolchain::Ptxas) -> Self {
+        Self { assembler: Assembler::of(ptxas), ..Self::default() }
+    }
+
     /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once.
     pub fn model(&self, spec: &str) -> Result<Arc<Model>, String> {
         let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);

@@ -69,7 +69,6 @@ pub(crate) fn create(args: &NewCampaign) -> Result<u8> {
         canaries: true,
         needs: crate::local::needs(&args.oracle),
         fingerprint: Oracles::new().fingerprint(),
-        ..v1::CampaignSpec::default()
     };
     runtime()?.block_on(async {
         let status = connect(args.coordinator).await?.create_campaign(spec).await.map_err(said)?;
