@@ -6,6 +6,7 @@
 //! (registers that loads and atomics write, and all memory); races and flags are not.
 
 pub mod alphabets;
+pub mod atlas;
 
 use alphabets::Named;
 use moire_cat::Model;
