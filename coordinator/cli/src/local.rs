@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use moire_coordinator::{Local, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Side, Verification};
-use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, Oracles};
+use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, MUTANT, Oracles};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -52,6 +52,8 @@ pub(crate) struct Tally {
     pub(crate) claims: BTreeMap<String, u64>,
     /// Claims of a rule that must hold, not of a difference between versions.
     pub(crate) broken: u64,
+    /// Mutants of protocols by mutation and by what they were judged.
+    pub(crate) mutants: BTreeMap<(String, String), u64>,
 }
 
 /// The oracles, with a tally of what they say.
@@ -97,6 +99,11 @@ impl Tally {
         for claim in &report.claims {
             *self.claims.entry(kind(claim)).or_default() += 1;
             self.broken += u64::from(claim.direction != "difference");
+        }
+        for row in &report.engines {
+            if let Some(mutation) = row.engine.strip_prefix(MUTANT) {
+                *self.mutants.entry((mutation.to_owned(), row.verdict.clone())).or_default() += 1;
+            }
         }
     }
 }

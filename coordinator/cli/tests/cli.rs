@@ -34,7 +34,12 @@ const PROGRAM: &[u8] = b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.we
 fn usage() {
     check(&["--help"], &[], 0, "Exit codes");
     check(&["chek"], &[], 2, "check");
-    check(&["fuzz", "--oracle", "slef"], &[], 2, "there are self, model-pair, metamorphic, assembler");
+    check(
+        &["fuzz", "--oracle", "slef"],
+        &[],
+        2,
+        "there are self, model-pair, metamorphic, patterns, assembler",
+    );
     check(&["fuzz", "--for", "5 days"], &[], 2, "no");
     check(&["replay", "nothing"], &[], 2, "no file, no id");
     check(&["replay", "m1.AAAA"], &[], 2, "damaged");

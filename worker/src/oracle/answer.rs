@@ -41,7 +41,8 @@ impl Answer {
         Answer { leaves, outcomes, undefined, cut }
     }
 
-    fn verdict(&self) -> String {
+    /// Words of all verdicts, joined by `+`.
+    pub(super) fn verdict(&self) -> String {
         let mut words = BTreeSet::new();
         if self.leaves.values().any(|l| l.kind == LeafKind::Blocked) {
             words.insert("hang");

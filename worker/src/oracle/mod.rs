@@ -5,6 +5,7 @@
 //! | `self` | explorer = naive enumerator: leaf keys, final states, flags | equal |
 //! | `model-pair` | sc <= ptx-6.0, ptx-7.5, ptx: no outcome lost; between versions: show the difference | subset, difference |
 //! | `metamorphic` | a fence more, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
+//! | `patterns` | protocols put together from the documented patterns are clean, with one mistake they are not | property |
 //! | `assembler` | the `ptxas-equal` rules = NVIDIA's assembler: what is taken and what is refused; where asked for | equal |
 //!
 //! An engine that cannot answer abstains, by reason, and is counted. Answers depend on the item alone.
@@ -15,9 +16,11 @@ mod blame;
 mod canary;
 mod metamorphic;
 mod pair;
+mod patterns;
 
 pub use assembler::{ASSEMBLER, CAPABILITY as ASSEMBLER_CAPABILITY, HOW as ASSEMBLER_HOW};
 pub use canary::{CANARIES, Canary};
+pub use patterns::{MUTANT, PATTERNS};
 
 use crate::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Reduced, Side, Source, Verification,
@@ -34,7 +37,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names of all oracles. A plan that names none asks for all but the assembler, which not every worker has.
-pub const ORACLES: [&str; 4] = ["self", "model-pair", "metamorphic", ASSEMBLER];
+pub const ORACLES: [&str; 5] = ["self", "model-pair", "metamorphic", PATTERNS, ASSEMBLER];
 
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
@@ -107,7 +110,8 @@ impl Oracles {
         report: &mut ItemReport,
         cancel: &Cancel,
     ) -> Vec<Broken> {
-        if plan.oracles.iter().all(|o| o == ASSEMBLER) && !plan.oracles.is_empty() {
+        let elsewhere = |o: &String| o == ASSEMBLER || o == PATTERNS;
+        if plan.oracles.iter().all(elsewhere) && !plan.oracles.is_empty() {
             return Vec::new();
         }
         let specs: Vec<String> =
@@ -212,6 +216,11 @@ impl Oracles {
             let same = |b: &Broken| claim.axioms.is_empty() || b.cause == claim.axioms[0].first().cloned();
             return Ok(self.assembler.differs(program, target)?.filter(same));
         }
+        if claim.oracle == PATTERNS {
+            let model = self.model(patterns::MODEL)?;
+            let broken = patterns::broken(program, &model)?;
+            return Ok(broken.filter(|b| b.direction == claim.direction));
+        }
         let plan = Plan {
             campaign: String::new(),
             oracles: vec![claim.oracle.clone()],
@@ -273,6 +282,17 @@ impl Engine for Oracles {
         report.program = canonical(&program).id.0;
         let broken = self.broken(&program, &item.plan, item.index, &mut report, cancel);
         report.claims = broken.iter().map(|b| self.claim(&program, b)).collect();
+        let patterns = item.plan.oracles.is_empty() || item.plan.oracles.iter().any(|o| o == PATTERNS);
+        if patterns && let Source::Generated { seed, profile, index } = &item.source {
+            let found = match (self.model(patterns::MODEL), profile.parse()) {
+                (Ok(model), Ok(profile)) => {
+                    let protocol = Stream::new(*seed, profile).protocol(*index);
+                    protocol.map(|p| patterns::item(&p, &model, *index, &mut report, cancel))
+                }
+                _ => None,
+            };
+            report.claims.extend(found.iter().flatten().map(|(program, b)| self.claim(program, b)));
+        }
         if assembler::due(&item.plan.oracles, item.index) {
             let found = self.assembler.item(&program, item.index, &mut report);
             report.claims.extend(found.iter().map(|(program, b)| self.claim(program, b)));
@@ -302,6 +322,10 @@ impl Engine for Oracles {
         let Ok(program) = parse(&claim.program, Format::Native) else {
             return Reduced { claim: claim.clone(), tried: 0, normal: false };
         };
+        if claim.oracle == PATTERNS && claim.direction == patterns::PROPERTY {
+            // Part of a protocol is no protocol, and may well be wrong.
+            return Reduced { claim: claim.clone(), tried: 0, normal: true };
+        }
         let limits = Limits { tried_max: usize::try_from(budget.candidates).unwrap_or(usize::MAX) };
         let shrunk = minimise(
             &program,

@@ -132,8 +132,9 @@ fn missed(totals: &Totals) -> Vec<&'static str> {
 }
 
 /// Canaries are judged on whole campaigns over all oracles.
-fn enough(totals: &Totals) -> bool {
-    totals.status.programs >= CANARY_ITEMS
+fn enough(totals: &Totals, settings: &Settings) -> bool {
+    let whole = settings.oracles.is_empty() && settings.profile != Profile::Tensor.name();
+    whole && totals.status.programs >= CANARY_ITEMS
 }
 
 fn summary(totals: &Totals, settings: &Settings) -> String {
@@ -164,7 +165,7 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
         CANARIES.len(),
         s.canaries_planted
     );
-    match (missed.is_empty(), enough(totals)) {
+    match (missed.is_empty(), enough(totals, settings)) {
         (true, _) => {}
         (false, true) => drop(writeln!(out, "  RED: missed {}", missed.join(", "))),
         (false, false) => {
@@ -175,12 +176,32 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
             );
         }
     }
+    out.push_str(&mutants(&totals.tally));
     let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
     for (kind, n) in &totals.tally.claims {
         let _ = writeln!(out, "  {n:8}  {kind}");
     }
     out.push_str(&findings(totals));
     let _ = writeln!(out, "digest {}", totals.digest);
+    out
+}
+
+/// How many mistakes planted in protocols were found; equivalent mutants do not count.
+fn mutants(tally: &local::Tally) -> String {
+    let missed = |verdict: &str| ["equivalent", "clean, unconfirmed", "discrepancy"].contains(&verdict);
+    let sum = |keep: &dyn Fn(&str) -> bool| -> u64 {
+        tally.mutants.iter().filter(|((_, v), _)| keep(v)).map(|(_, n)| *n).sum()
+    };
+    let (all, equivalent, found) = (sum(&|_| true), sum(&|v| v == "equivalent"), sum(&|v| !missed(v)));
+    if all == 0 {
+        return String::new();
+    }
+    let score = 100.0 * found as f64 / (all - equivalent).max(1) as f64;
+    let mut out =
+        format!("mutants: {found} of {all} found, {equivalent} equivalent, mutation score {score:.1} %\n");
+    for ((mutation, verdict), n) in &tally.mutants {
+        let _ = writeln!(out, "  {n:8}  {mutation}: {verdict}");
+    }
     out
 }
 
@@ -200,7 +221,7 @@ fn findings(totals: &Totals) -> String {
 /// A difference between two versions of a model is worth showing, but nothing that should agree disagrees.
 fn code(totals: &Totals, settings: &Settings) -> u8 {
     let broken = totals.findings.iter().any(|f| f.rule != "difference");
-    let red = enough(totals) && settings.models.is_empty() && !missed(totals).is_empty();
+    let red = enough(totals, settings) && settings.models.is_empty() && !missed(totals).is_empty();
     match (broken || red, totals.interrupted) {
         (true, _) => exit::FINDING,
         (false, true) => exit::INCOMPLETE,

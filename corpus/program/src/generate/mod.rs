@@ -13,6 +13,7 @@ pub mod registers;
 pub mod shapes;
 pub(crate) mod steps;
 pub mod stream;
+pub mod tensor;
 
 pub use bend::bend;
 pub use config::Knobs;

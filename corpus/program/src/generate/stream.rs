@@ -11,11 +11,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::config::Knobs;
-use super::{random, shapes};
+use super::{random, shapes, tensor};
 use crate::ir::Program;
 
 /// Names the stream. A test compares the first programs with a recorded hash: when it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-3";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-4";
 
 /// Bytes one program may consume: three times what the largest one was seen to need.
 const BYTES: usize = 4096;
@@ -29,11 +29,13 @@ pub enum Profile {
     Shapes,
     /// Half of each.
     Mixed,
+    /// Whole protocols of tensor-core kernels, see [`tensor`].
+    Tensor,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Profile; 3] = [Profile::Random, Profile::Shapes, Profile::Mixed];
+    pub const ALL: [Profile; 4] = [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -41,6 +43,7 @@ impl Profile {
             Profile::Random => "random",
             Profile::Shapes => "shapes",
             Profile::Mixed => "mixed",
+            Profile::Tensor => "tensor",
         }
     }
 }
@@ -53,7 +56,7 @@ impl fmt::Display for Profile {
 
 /// A profile name nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile `{0}`; expected random, shapes or mixed")]
+#[error("unknown profile `{0}`; expected random, shapes, mixed or tensor")]
 pub struct UnknownProfile(String);
 
 impl FromStr for Profile {
@@ -77,12 +80,25 @@ impl Stream {
         Stream { seed, profile }
     }
 
-    /// The program at `index`; independent of every other index.
-    pub fn item(&self, index: u64) -> Program {
+    fn bytes(&self, index: u64) -> Vec<u8> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(index);
         let mut bytes = vec![0u8; BYTES];
         rng.fill_bytes(&mut bytes);
+        bytes
+    }
+
+    /// The protocol that the program at `index` is; of a stream of protocols only.
+    pub fn protocol(&self, index: u64) -> Option<tensor::Protocol> {
+        let bytes = self.bytes(index);
+        let plan =
+            (self.profile == Profile::Tensor).then(|| tensor::Plan::draw(&mut Unstructured::new(&bytes)));
+        Some(plan?.ok()?.protocol())
+    }
+
+    /// The program at `index`; independent of every other index.
+    pub fn item(&self, index: u64) -> Program {
+        let bytes = self.bytes(index);
         let mut u = Unstructured::new(&bytes);
         // Choices are total: `arbitrary` gives the least value when bytes run out, so this cannot fail.
         let mut program = self.draw(&mut u).unwrap_or_else(|_| shapes::message_passing());
@@ -95,6 +111,11 @@ impl Stream {
             Profile::Random => false,
             Profile::Shapes => true,
             Profile::Mixed => u.arbitrary()?,
+            Profile::Tensor => {
+                // A protocol always reads; see the tests.
+                let program = tensor::Plan::draw(u)?.protocol().program();
+                return Ok(program.unwrap_or_else(shapes::message_passing));
+            }
         };
         if shape {
             return shapes::draw(u);

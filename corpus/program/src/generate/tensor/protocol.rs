@@ -1,0 +1,238 @@
+//! What protocols there are, and their steps.
+//!
+//! An issuer multiplies tile by tile, step by step. Its operands come through a ring of stages that a producer writes
+//! (generic writes and a proxy fence), or through tensor memory: copied by the issuer itself (pattern 1), copied by another
+//! warp (pattern 3) or stored by another warp (pattern 4). A commit hands each tile to the epilogue (pattern 4), perhaps
+//! through a relay; a tile after the first waits until the epilogue has loaded the one before (pattern 4, write after
+//! read).
+
+use super::{Kind, Protocol, Role, Step};
+use arbitrary::Unstructured;
+
+/// Where the first factor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Feed {
+    /// A ring of stages in shared memory.
+    Ring,
+    /// Copies into tensor memory by the issuer.
+    OwnCopy,
+    /// A copy into tensor memory by another warp.
+    Copy,
+    /// A store into tensor memory by another warp.
+    Store,
+}
+
+/// The choices of a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Plan {
+    /// Where operands come from.
+    pub feed: Feed,
+    /// Stages of the ring.
+    pub stages: usize,
+    /// Products of a tile.
+    pub steps: usize,
+    /// Tiles.
+    pub tiles: usize,
+    /// Epilogue warps.
+    pub epilogues: u16,
+    /// A warp between the commit and the epilogue.
+    pub relay: bool,
+}
+
+/// Columns of the accumulator; what feeds the products lies behind them.
+const OPERAND: usize = 32;
+/// Columns of one first factor.
+const FACTOR: usize = 8;
+
+impl Plan {
+    /// Draws one.
+    pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Plan> {
+        let feed =
+            *u.choose(&[Feed::Ring, Feed::Ring, Feed::Ring, Feed::OwnCopy, Feed::Copy, Feed::Store])?;
+        let ring = feed == Feed::Ring;
+        Ok(Plan {
+            feed,
+            stages: if ring { u.int_in_range(1..=2)? } else { 1 },
+            steps: u.int_in_range(1..=if ring { 3 } else { 2 })?,
+            tiles: if ring { u.int_in_range(1..=2)? } else { 1 },
+            epilogues: u.int_in_range(1..=2)?,
+            relay: u.ratio(1, 4)?,
+        })
+    }
+
+    /// The protocol.
+    pub fn protocol(&self) -> Protocol {
+        let mut roles = vec![self.issuer()];
+        roles.extend(self.feeder());
+        if self.relay {
+            let steps = (0..self.tiles).flat_map(|tile| [wait("done", tile, false), arrive("passed", false)]);
+            roles.push(Role { cta: 0, warp: 6, steps: framed(steps) });
+        }
+        roles.extend((0..self.epilogues).map(|warp| self.epilogue(warp)));
+        let mut memory = vec![".tmem t[64];".to_owned(), ".shared .b8 b[64];".to_owned()];
+        match self.feed {
+            Feed::Ring => memory.extend((0..self.stages).map(|s| format!(".shared .b32 a{s}[8];"))),
+            Feed::OwnCopy | Feed::Copy => memory.push(".shared .b8 a[64];".to_owned()),
+            Feed::Store => {}
+        }
+        memory.extend(self.barriers().iter().map(|(name, _)| format!(".shared .b64 {name};")));
+        Protocol { name: self.name(), memory, roles }
+    }
+
+    fn name(&self) -> String {
+        let relay = if self.relay { ", relay" } else { "" };
+        format!(
+            "{:?}, {} stages, {} steps, {} tiles, {} epilogues{relay}",
+            self.feed, self.stages, self.steps, self.tiles, self.epilogues
+        )
+    }
+
+    /// Uses of the ring in all tiles.
+    fn uses(&self) -> usize {
+        self.steps * self.tiles
+    }
+
+    /// The mbarriers with the arrivals they expect.
+    fn barriers(&self) -> Vec<(String, u16)> {
+        let mut out = vec![("done".to_owned(), 1)];
+        if self.relay {
+            out.push(("passed".to_owned(), 1));
+        }
+        if self.tiles > 1 {
+            out.push(("free".to_owned(), self.epilogues));
+        }
+        match self.feed {
+            Feed::Ring => {
+                out.extend((0..self.stages.min(self.uses())).map(|s| (format!("full{s}"), 1)));
+                let again = self.uses().saturating_sub(self.stages).min(self.stages);
+                out.extend((0..again).map(|s| (format!("empty{s}"), 1)));
+            }
+            Feed::Copy | Feed::Store => out.push(("ready".to_owned(), 1)),
+            Feed::OwnCopy => {}
+        }
+        out
+    }
+
+    fn issuer(&self) -> Role {
+        let mut steps: Vec<Step> = Vec::new();
+        for (name, count) in self.barriers() {
+            steps.push(frame(&format!("mbarrier.init.shared::cta.b64 [{name}], {count};")));
+        }
+        steps.push(frame("bar.sync 0;"));
+        if matches!(self.feed, Feed::Copy | Feed::Store) {
+            steps.extend([wait("ready", 0, false), step(Kind::After)]);
+        }
+        for tile in 0..self.tiles {
+            if tile > 0 {
+                steps.extend([wait("free", tile - 1, false), step(Kind::After)]);
+            }
+            for k in 0..self.steps {
+                self.product(&mut steps, tile * self.steps + k);
+            }
+            steps.push(step(Kind::Commit("done".into())));
+        }
+        Role { cta: 0, warp: 5, steps }
+    }
+
+    /// The product of one use, with what makes its operands ready and free again.
+    fn product(&self, steps: &mut Vec<Step>, n: usize) {
+        let column = OPERAND + FACTOR * (n % 4);
+        let factor = match self.feed {
+            Feed::Ring => {
+                let stage = n % self.stages;
+                steps.push(wait(&format!("full{stage}"), n / self.stages, true));
+                format!("desc(a{stage}, 32)")
+            }
+            Feed::OwnCopy => {
+                steps.push(work(&format!("tcgen05.cp.cta_group::1.128x256b [t+{column}], desc(a, 64);")));
+                format!("[t+{column}]")
+            }
+            Feed::Copy | Feed::Store => format!("[t+{OPERAND}]"),
+        };
+        let input = u8::from(!n.is_multiple_of(self.steps));
+        steps.push(work(&format!(
+            "tcgen05.mma.cta_group::1.kind::f16 [t], {factor}, desc(b, 32), idesc(128, 16), {input};"
+        )));
+        if self.feed == Feed::Ring && n + self.stages < self.uses() {
+            steps.push(step(Kind::Commit(format!("empty{}", n % self.stages))));
+        }
+    }
+
+    fn feeder(&self) -> Option<Role> {
+        let steps = match self.feed {
+            Feed::OwnCopy => return None,
+            Feed::Ring => {
+                let mut steps = Vec::new();
+                for n in 0..self.uses() {
+                    let stage = n % self.stages;
+                    if n >= self.stages {
+                        steps.push(wait(&format!("empty{stage}"), n / self.stages - 1, true));
+                    }
+                    steps.push(work(&format!("st.weak.shared::cta.b32 [a{stage}], {};", n + 1)));
+                    steps.push(step(Kind::ProxyFence));
+                    steps.push(arrive(&format!("full{stage}"), true));
+                }
+                steps
+            }
+            Feed::Copy => vec![
+                work(&format!("tcgen05.cp.cta_group::1.128x256b [t+{OPERAND}], desc(a, 64);")),
+                step(Kind::Before),
+                arrive("ready", false),
+            ],
+            Feed::Store => vec![
+                work(&format!(
+                    "tcgen05.st.sync.aligned.32x32b.x8.b32 [t+{OPERAND}], {{r0, r1, r2, r3, r4, r5, r6, r7}};"
+                )),
+                complete("st"),
+                step(Kind::Before),
+                arrive("ready", false),
+            ],
+        };
+        Some(Role { cta: 0, warp: 4, steps: framed(steps) })
+    }
+
+    fn epilogue(&self, warp: u16) -> Role {
+        let mut steps = Vec::new();
+        for tile in 0..self.tiles {
+            steps.push(wait(if self.relay { "passed" } else { "done" }, tile, false));
+            steps.push(step(Kind::After));
+            let lanes = if warp == 0 { String::new() } else { format!("+lane {}", 32 * warp) };
+            steps.push(work(&format!("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{r0}}, [t{lanes}];")));
+            steps.push(complete("ld"));
+            if tile + 1 < self.tiles {
+                steps.extend([step(Kind::Before), arrive("free", false)]);
+            }
+        }
+        Role { cta: 0, warp, steps: framed(steps) }
+    }
+}
+
+fn step(kind: Kind) -> Step {
+    Step { kind, text: String::new() }
+}
+
+fn frame(text: &str) -> Step {
+    Step { kind: Kind::Frame, text: text.to_owned() }
+}
+
+fn work(text: &str) -> Step {
+    Step { kind: Kind::Work, text: text.to_owned() }
+}
+
+fn complete(what: &str) -> Step {
+    Step { kind: Kind::Complete, text: format!("tcgen05.wait::{what}.sync.aligned;") }
+}
+
+fn arrive(at: &str, release: bool) -> Step {
+    step(Kind::Arrive { at: at.to_owned(), release })
+}
+
+/// For the phase of that number.
+fn wait(at: &str, phase: usize, acquire: bool) -> Step {
+    step(Kind::Wait { at: at.to_owned(), parity: u8::from(phase % 2 == 1), acquire })
+}
+
+/// Behind the barrier that follows the setting up.
+fn framed(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+    std::iter::once(frame("bar.sync 0;")).chain(steps).collect()
+}
