@@ -9,6 +9,8 @@ pub const FILES: &[(&str, &str)] = &[
     ("ptx", include_str!("../../models/ptx.cat")),
     ("lib-ptx", include_str!("../../models/lib-ptx.cat")),
     ("lib-ptx-axioms", include_str!("../../models/lib-ptx-axioms.cat")),
+    ("lib-copies", include_str!("../../models/lib-copies.cat")),
+    ("lib-proxy-halves", include_str!("../../models/lib-proxy-halves.cat")),
     ("lib-tcgen05", include_str!("../../models/lib-tcgen05.cat")),
     ("lib-ptx-proxies", include_str!("../../models/lib-ptx-proxies.cat")),
 ];

@@ -51,6 +51,15 @@ vocabulary! {
     TC_WAIT = "TC_WAIT", "tcgen05.wait::ld and wait::st";
     TC_BEFORE = "TC_BEFORE", "tcgen05.fence::before_thread_sync";
     TC_AFTER = "TC_AFTER", "tcgen05.fence::after_thread_sync";
+    COPY_ISSUE = "COPY_ISSUE", "issue of an asynchronous copy, of st.async and red.async, of a request to launch control";
+    COPY_ACCESS = "COPY_ACCESS", "accesses of these and of warpgroup products; not in po, reads without a source";
+    COPY_DONE = "COPY_DONE", "what they do to an mbarrier when complete; not in po";
+    COPY_WAIT = "COPY_WAIT", "waits for groups of copies or warpgroup products";
+    COPY_REDUCE = "COPY_REDUCE", "accesses of reducing bulk copies";
+    WGMMA_ISSUE = "WGMMA_ISSUE", "issue of a warpgroup product";
+    WGMMA_FENCE = "WGMMA_FENCE", "wgmma.fence";
+    SHARED = "SHARED", "accesses to shared memory";
+    FAR = "FAR", "asynchronous events on memory or an mbarrier of another CTA than that of their thread";
     WEAK = "WEAK", "weak accesses";
     RLX = "RLX", "relaxed accesses; the read half of a release rmw, the write half of an acquire rmw";
     ACQ = "ACQ", "acquiring reads and fence.acquire";
@@ -68,6 +77,9 @@ vocabulary! {
     ASYNC = "ASYNC", "async-proxy accesses and fences";
     TMAP = "TMAP", "tensormap-proxy accesses and fences";
     ALIAS = "ALIAS", "fence.proxy.alias";
+    PF_CLUSTER = "PF_CLUSTER", "proxy fences that speak of shared::cluster, or are one half of a pair";
+    PF_READ = "PF_READ", "the one-sided proxy fence that is about earlier reads";
+    RESTRICTED = "RESTRICTED", "memory fences restricted to shared memory";
     CTA = "CTA", "operations of scope cta";
     CLUSTER = "CLUSTER", "operations of scope cluster";
     GPU = "GPU", "operations of scope gpu";
@@ -106,6 +118,8 @@ vocabulary! {
     TC_PIPE = "tc-pipe", "accesses of two instructions that pipeline in this order";
     TC_PIPE_KIND = "tc-pipe-kind", "accesses of two mma that would pipeline if their kinds were the same";
     TC_TRACKED = "tc-tracked", "accesses to the wait or the arrival that their completion precedes";
+    COPY_TRACKED = "copy-tracked", "access of a copy or a warpgroup product to the wait, or the change of an mbarrier, that its completion precedes";
+    COVERS = "covers", "proxy fence to the accesses it is about";
     RF = "rf", "reads from";
     CO = "co", "coherence, partial, transitive";
     FR = "fr", "from read, per byte";

@@ -1,8 +1,10 @@
 //! Events as a thread emits them: static labels, footprint, dependencies.
 
+use crate::copies::CopyUse;
 use crate::lanes::Arms;
 use crate::mbarrier::{Act, MbarUse};
 use crate::memory::Access;
+use crate::proxies::Covers;
 use crate::tensor::TensorUse;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
@@ -100,6 +102,12 @@ pub(crate) struct Emitted {
     pub(crate) lanes: u32,
     /// The arms of branches it stands in, where lanes parted.
     pub(crate) arms: Arms,
+    /// Of an event with an access to shared memory: a thread of the CTA whose memory it is.
+    pub(crate) owner: Option<ThreadId>,
+    /// Part in an asynchronous copy.
+    pub(crate) copy: Option<Rc<CopyUse>>,
+    /// Of a proxy fence: what it is about.
+    pub(crate) covers: Option<Covers>,
     /// What a tcgen05 instruction does.
     pub(crate) tensor: Option<Rc<TensorUse>>,
 }

@@ -398,6 +398,7 @@ impl<const W: usize> Search<'_, W> {
             (true, Source::Write(_)) if self.contradicts() => Ok(()),
             (true, _) => self.place_read(id, slot + 1),
             (false, Source::Open) => self.visit(),
+            (false, Source::Write(write)) if self.state.writes_unknown(write) && self.contradicts() => Ok(()),
             (false, Source::Write(_)) => self.resolved(&[id], Self::judge),
         };
         self.state.unset_source(id, cell, source);
@@ -475,7 +476,8 @@ impl<const W: usize> Search<'_, W> {
         }
         let mut reads: Vec<usize> = claimed.iter().map(|c| c.0 as usize).collect();
         reads.dedup();
-        let result = self.resolved(&reads, Self::judge);
+        let vain = !reads.is_empty() && self.state.writes_unknown(write) && self.contradicts();
+        let result = if vain { Ok(()) } else { self.resolved(&reads, Self::judge) };
         for &(read, cell) in claimed.iter().rev() {
             self.state.unset_source(read as usize, cell as usize, Source::Write(write));
             self.state.set_source(read as usize, cell as usize, Source::Open);

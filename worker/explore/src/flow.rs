@@ -38,8 +38,11 @@ pub(crate) fn defines(op: &Op) -> Vec<Reg> {
         Op::Load { dst, .. } => dst.clone(),
         Op::Mapa { dst, .. } => vec![*dst],
         Op::Mbarrier(m) => m.dst().into_iter().collect(),
-        Op::Control(Control::Elect { dst, pred, .. }) => dst.iter().copied().chain([*pred]).collect(),
-        _ => vec![],
+        op => {
+            let mut out = Vec::new();
+            op.registers(&mut |r, written| out.extend(written.then_some(r)));
+            out
+        }
     }
 }
 

@@ -5,13 +5,18 @@
 //! whether or not it writes, so that a pending compare-and-swap hides nothing. Branches on pending values end the
 //! trace, unless both arms only touch registers. Loops that may spin stop at a *gate* in front of each iteration.
 
+use crate::copies::Copies;
 use crate::event::*;
 use crate::flow::{Flow, defines, register_only, uses};
 use crate::lanes::Lanes;
 use crate::leaf::{arithmetic, compare, sign_extend, truncate};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
 use crate::memory::{Layout, space_admits};
+use crate::rmw::Update;
+use crate::unknown::{mark, marked};
+use crate::warpgroup::Held;
 use moire_program::ir::*;
+use std::collections::BTreeSet;
 
 /// What the graph says about a thread's events, by index.
 pub(crate) trait View {
@@ -21,6 +26,8 @@ pub(crate) trait View {
     fn passed(&self, index: u16) -> Option<Value>;
     /// What an operation on an mbarrier hands back, once it has its place.
     fn answer(&self, index: u16) -> Option<Value>;
+    /// Whether a read whose source is chosen returns unknown data; it has no value then.
+    fn unknown(&self, index: u16) -> bool;
     /// State of the gate in front of the loop iteration that starts at this event index.
     fn gate(&self, index: u16) -> Gate;
 }
@@ -61,6 +68,8 @@ pub(crate) struct Trace {
     /// Writes that may come: their address is pending, or whether they happen.
     pub(crate) unsure: Vec<Emitted>,
     pub(crate) regs: Vec<RegState>,
+    /// What the thread did wrong on its own.
+    pub(crate) flags: BTreeSet<&'static str>,
     pub(crate) end: TraceEnd,
     /// Where the trace stopped.
     pub(crate) pc: usize,
@@ -92,14 +101,19 @@ pub(crate) struct Machine<'a, V> {
     pub(crate) program: &'a Program,
     pub(crate) layout: &'a Layout,
     pub(crate) thread: ThreadId,
-    front: FrontEnd,
-    view: &'a V,
+    pub(crate) front: FrontEnd,
+    pub(crate) view: &'a V,
     pub(crate) events: Vec<Option<Emitted>>,
-    unsure: Vec<Emitted>,
+    pub(crate) unsure: Vec<Emitted>,
     pub(crate) regs: Vec<RegState>,
     control: Vec<(Deps, usize)>,
-    unit: u16,
+    pub(crate) unit: u16,
     pub(crate) lanes: Lanes,
+    pub(crate) copies: Copies,
+    pub(crate) held: Held,
+    /// Whether the thread has warpgroup products.
+    pub(crate) warpgroup: bool,
+    pub(crate) flags: BTreeSet<&'static str>,
 }
 
 /// Head, events before the iteration, live registers at its start, and those of them that differ among lanes.
@@ -121,13 +135,26 @@ pub(crate) fn run<V: View>(
         RegInit::Lane => Value::from(code.place.lane.unwrap_or(0)),
     };
     let regs = code.regs.iter().map(|r| RegState { value: Some(initial(r)), deps: [0; 4] }).collect();
-    let (events, control) = (Vec::new(), Vec::new());
-    let (unsure, lanes) = (Vec::new(), Lanes::new(code));
-    let mut m =
-        Machine { program, layout, thread, front, view, events, unsure, regs, control, unit: 0, lanes };
+    let mut m = Machine {
+        program,
+        layout,
+        thread,
+        front,
+        view,
+        events: Vec::new(),
+        unsure: Vec::new(),
+        regs,
+        control: Vec::new(),
+        unit: 0,
+        lanes: Lanes::new(code),
+        copies: Copies::default(),
+        held: Held::default(),
+        warpgroup: code.body.iter().any(|i| matches!(i.op, Op::Wgmma(_))),
+        flags: BTreeSet::new(),
+    };
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
-    Trace { events: m.events, unsure: m.unsure, regs: m.regs, end, pc }
+    Trace { events: m.events, unsure: m.unsure, regs: m.regs, flags: m.flags, end, pc }
 }
 
 pub(crate) enum Step {
@@ -205,8 +232,11 @@ impl<V: View> Machine<'_, V> {
             Kind::Write | Kind::Barrier(_) => false,
         };
         let silent = self.events[*since..].iter().flatten().all(|e| idle(e.kind) && e.tensor.is_none());
-        let same =
-            |(r, was): &(Reg, RegState)| was.value.is_some() && self.regs[r.index()].value == was.value;
+        let same = |(r, was): &(Reg, RegState)| {
+            let now = self.regs[r.index()];
+            (was.value.is_some() || marked(&was.deps))
+                && (now.value, marked(&now.deps)) == (was.value, marked(&was.deps))
+        };
         silent && live.iter().all(same)
     }
 
@@ -216,7 +246,7 @@ impl<V: View> Machine<'_, V> {
                 return self.diverge(flow, instr, pc, taken);
             }
             let state = self.operand(Operand::Reg(guard.reg));
-            match state.value {
+            match state.value.filter(|_| !marked(&state.deps)) {
                 // A predicated register instruction is a selection: a data dependency, whatever the predicate is.
                 value if register_only(&instr.op) => {
                     let read = uses(instr).into_iter().chain(defines(&instr.op));
@@ -247,6 +277,7 @@ impl<V: View> Machine<'_, V> {
                 }
             }
         }
+        self.guard_registers(instr);
         match &instr.op {
             Op::Bra { target } => Step::Jump(*target),
             Op::Exit => Step::Jump(self.leave().unwrap_or(usize::MAX)),
@@ -298,6 +329,11 @@ impl<V: View> Machine<'_, V> {
     }
 
     pub(crate) fn registers(&mut self, op: &Op) {
+        self.compute(op);
+        self.veil(&defines(op));
+    }
+
+    fn compute(&mut self, op: &Op) {
         let two = |f: &dyn Fn(Value, Value) -> Value, a: RegState, b: RegState| RegState {
             value: a.value.zip(b.value).map(|(a, b)| f(a, b)),
             deps: join(a.deps, b.deps),
@@ -387,6 +423,9 @@ impl<V: View> Machine<'_, V> {
             unit: self.unit,
             detached: false,
             home: None,
+            owner: None,
+            copy: None,
+            covers: None,
             tensor: None,
             lanes: self.lanes.active,
             arms: self.lanes.arms.clone(),
@@ -470,7 +509,19 @@ impl<V: View> Machine<'_, V> {
                 Ok(())
             }
             Op::Tcgen05(op) => self.tensor(op, instr, pc),
-            Op::Control(Control::Ignored(_)) => Ok(()),
+            Op::AsyncCopy(op) => self.copy(op, instr, pc),
+            Op::Wgmma(op) => self.wgmma(op, instr, pc),
+            Op::ProxyOrder(op) => self.proxy_order(op, instr, pc),
+            Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
+                self.try_cancel(*multicast, (addr, mbarrier), instr, pc)
+            }
+            Op::Control(Control::QueryCancel { dst, .. }) => {
+                self.forget(dst.iter().flatten().copied());
+                Ok(())
+            }
+            Op::Control(Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies) => {
+                Ok(())
+            }
             op => {
                 let name = op.extended().unwrap_or("this instruction");
                 Err(TraceEnd::Unsupported(name.into(), instr.line))
@@ -486,7 +537,7 @@ impl<V: View> Machine<'_, V> {
     }
 
     /// One address for each location behind a multimem name.
-    fn multimem(&self, addr: &Address, instr: &Instr) -> Result<Vec<RegState>, TraceEnd> {
+    pub(crate) fn multimem(&self, addr: &Address, instr: &Instr) -> Result<Vec<RegState>, TraceEnd> {
         let wrong =
             || TraceEnd::Unsupported("a multimem address that is not a multimem name".into(), instr.line);
         let Operand::Address(symbol) = addr.base else { return Err(wrong()) };
@@ -504,7 +555,7 @@ impl<V: View> Machine<'_, V> {
     }
 
     /// Resolves `base + offset`; `Ok(None)` while pending.
-    fn access(
+    pub(crate) fn access(
         &mut self,
         instr: &Instr,
         space: Space,
@@ -547,6 +598,9 @@ impl<V: View> Machine<'_, V> {
                 let value = event.access.and_then(|_| self.view.read(event.index));
                 state.value = state.value.zip(value).map(|(all, v)| all | v << (8 * bytes * piece));
                 state.deps = join(state.deps, dep(event.index));
+                if self.view.unknown(event.index) {
+                    state.deps = join(state.deps, mark());
+                }
                 let known = event.access.is_some();
                 self.events.push(known.then_some(event));
             }
@@ -567,7 +621,7 @@ impl<V: View> Machine<'_, V> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn store(
+    pub(crate) fn store(
         &mut self,
         instr: &Instr,
         pc: usize,
@@ -590,7 +644,7 @@ impl<V: View> Machine<'_, V> {
     }
 
     /// Emits a write; one whose address is pending, or of which it is not known whether it `exists`, may still come.
-    fn write(&mut self, event: Emitted, exists: bool) {
+    pub(crate) fn write(&mut self, event: Emitted, exists: bool) {
         if exists && event.access.is_some() {
             self.events.push(Some(event));
         } else {
@@ -633,119 +687,10 @@ impl<V: View> Machine<'_, V> {
         event.data = source.deps;
         event.access = self.access(instr, space, base, offset, bytes)?;
         event.value = source.value.map(|v| truncate(v >> shift, bytes * 8));
+        if marked(&source.deps) {
+            event.value = Some(0);
+        }
         self.write(event, true);
-        Ok(())
-    }
-
-    fn update(
-        &mut self,
-        instr: &Instr,
-        pc: usize,
-        u: &Update,
-        base: RegState,
-        dst: Option<Reg>,
-    ) -> Result<(), TraceEnd> {
-        let pieces = if u.ty.packed() { 2 } else { 1 };
-        let bytes = u.ty.bytes() / pieces;
-        let (a, b) = (self.operand(u.a), u.b.map(|b| self.operand(b)));
-        let mut state = RegState { value: Some(0), deps: [0; 4] };
-        for piece in 0..pieces {
-            let shift = 8 * bytes * piece;
-            let part = |s: RegState| RegState {
-                value: s.value.map(|v| truncate(v >> shift, 8 * bytes)),
-                deps: s.deps,
-            };
-            let access = self.access(instr, u.space, base, piece * bytes, bytes)?;
-            let mut read = self.blank(instr, pc, Kind::Read, u.labels.0, Some(u.scope));
-            read.addr = base.deps;
-            read.access = access;
-            let old = access.and_then(|_| self.view.read(read.index));
-            state.value = state.value.zip(old).map(|(all, v)| all | v << shift);
-            state.deps = join(state.deps, dep(read.index));
-            let index = read.index;
-            self.events.push(access.is_some().then_some(read));
-            let written = self.written(u, old, part(a), b.map(part), bytes);
-            let mut write = self.blank(instr, pc, Kind::Write, u.labels.1, Some(u.scope));
-            write.access = access;
-            write.addr = base.deps;
-            write.mate = Some(index);
-            write.rmw_dep = u.op != AtomOp::Exch;
-            write.data = join(a.deps, b.map_or([0; 4], |b| b.deps));
-            if write.rmw_dep {
-                write.data = join(write.data, dep(index));
-            }
-            let exists = match written {
-                Written::Nothing => false,
-                Written::Pending => u.op != AtomOp::Cas || self.front.cas_writes_back,
-                Written::Value(v) => {
-                    write.value = Some(v);
-                    true
-                }
-            };
-            match written {
-                Written::Nothing => self.events.push(None),
-                _ => self.write(write, exists),
-            }
-        }
-        if let Some(dst) = dst {
-            if matches!(u.ty, Ty::S(_)) {
-                #[allow(clippy::cast_sign_loss, reason = "a bit pattern is stored")]
-                let extend = |v| truncate(sign_extend(v, u.ty.bytes() * 8) as Value, 64);
-                state.value = state.value.map(extend);
-            }
-            self.regs[dst.index()] = state;
-        }
-        Ok(())
-    }
-
-    fn written(
-        &self,
-        u: &Update,
-        old: Option<Value>,
-        a: RegState,
-        b: Option<RegState>,
-        bytes: u32,
-    ) -> Written {
-        if u.op == AtomOp::Exch {
-            return a.value.map_or(Written::Pending, Written::Value);
-        }
-        let (Some(old), Some(a)) = (old, a.value) else { return Written::Pending };
-        if u.op == AtomOp::Cas {
-            if old != truncate(a, bytes * 8) {
-                return if self.front.cas_writes_back { Written::Value(old) } else { Written::Nothing };
-            }
-            return b.and_then(|b| b.value).map_or(Written::Pending, Written::Value);
-        }
-        Written::Value(modify(u.op, u.ty, bytes * 8, old, a))
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    fn multimem_load(
-        &mut self,
-        instr: &Instr,
-        pc: usize,
-        order: LoadOrder,
-        op: AtomOp,
-        ty: Ty,
-        dst: Reg,
-        addr: &Address,
-    ) -> Result<(), TraceEnd> {
-        let (labels, scope) = load_labels(order, Proxy::Generic);
-        let mut total: Option<RegState> = None;
-        for base in self.multimem(addr, instr)? {
-            let mut event = self.blank(instr, pc, Kind::Read, labels, scope);
-            event.access = self.access(instr, Space::Generic, base, 0, ty.bytes())?;
-            let one = RegState { value: self.view.read(event.index), deps: dep(event.index) };
-            self.events.push(Some(event));
-            total = Some(match total {
-                None => one,
-                Some(sum) => RegState {
-                    value: sum.value.zip(one.value).map(|(a, b)| modify(op, ty, ty.bytes() * 8, a, b)),
-                    deps: join(sum.deps, one.deps),
-                },
-            });
-        }
-        self.regs[dst.index()] = total.unwrap_or_default();
         Ok(())
     }
 
@@ -885,51 +830,4 @@ impl<V: View> Machine<'_, V> {
             _ => Err(TraceEnd::Unsupported("this barrier".into(), instr.line)),
         }
     }
-}
-
-struct Update {
-    labels: (u128, u128),
-    scope: Scope,
-    space: Space,
-    op: AtomOp,
-    ty: Ty,
-    a: Operand,
-    b: Option<Operand>,
-}
-
-enum Written {
-    Nothing,
-    Pending,
-    Value(Value),
-}
-
-/// What `atom` leaves in memory (PTX ISA 9.2, atom); `cas` and `exch` are handled by the caller.
-pub(crate) fn modify(op: AtomOp, ty: Ty, bits: u32, old: Value, a: Value) -> Value {
-    let (old, a) = (truncate(old, bits), truncate(a, bits));
-    let alu = |alu: AluOp| arithmetic(alu, ty, old, a);
-    let result = match op {
-        AtomOp::Add => old.wrapping_add(a),
-        AtomOp::Sub => old.wrapping_sub(a),
-        AtomOp::And => old & a,
-        AtomOp::Or => old | a,
-        AtomOp::Xor => old ^ a,
-        AtomOp::Min => alu(AluOp::Min),
-        AtomOp::Max => alu(AluOp::Max),
-        AtomOp::Inc => {
-            if old >= a {
-                0
-            } else {
-                old + 1
-            }
-        }
-        AtomOp::Dec => {
-            if old == 0 || old > a {
-                a
-            } else {
-                old - 1
-            }
-        }
-        AtomOp::Exch | AtomOp::Cas => a,
-    };
-    truncate(result, bits)
 }

@@ -172,6 +172,40 @@ pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
     out.into_iter().collect()
 }
 
+/// What the conditions of a program ask about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Registers.
+    pub registers: BTreeSet<(ThreadId, Reg)>,
+    /// Memory.
+    pub objects: BTreeSet<ObjectId>,
+}
+
+/// See [`Asked`].
+pub fn asked(program: &Program) -> Asked {
+    let mut out = Asked::default();
+    let mut todo: Vec<&Expr> = program.conditions.iter().map(|c| &c.expr).chain(&program.filter).collect();
+    while let Some(e) = todo.pop() {
+        match e {
+            Expr::Bool(_) => {}
+            Expr::Not(e) => todo.push(e),
+            Expr::And(es) | Expr::Or(es) => todo.extend(es),
+            Expr::Cmp(_, a, b) => {
+                for term in [a, b] {
+                    match term {
+                        Term::Reg(t, r) => out.registers.extend([(*t, *r)]),
+                        Term::Mem { symbol, .. } => {
+                            out.objects.extend([program.symbols[symbol.index()].object]);
+                        }
+                        Term::Const(_) => {}
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
 impl FinalState {
     /// The observer's view.
     pub fn outcome(&self, observed: &[(ThreadId, Reg)]) -> Outcome {
@@ -324,6 +358,8 @@ pub mod flag {
     pub const LANES: &str = "protocol-lanes";
     /// Cells outside the allocation a tensor memory address belongs to.
     pub const COLUMNS: &str = "lifetime-columns";
+    /// A register that a pending warpgroup product holds is touched, or used by one without `wgmma.fence`.
+    pub const REGISTERS: &str = "register-race";
     /// An operation on an object outside its life.
     pub const OUTSIDE: &str = "lifetime-outside";
 }

@@ -6,6 +6,7 @@
 //! Pure: no I/O, no clock, no async, no global state.
 
 mod barriers;
+mod copies;
 pub mod differential;
 mod event;
 pub mod explorer;
@@ -21,11 +22,15 @@ mod mbarrier_leaf;
 mod memory;
 pub mod naive;
 pub mod planted;
+mod proxies;
 mod relate;
+mod rmw;
 mod state;
 mod tensor;
+mod unknown;
 mod unmodelled;
 mod view;
+mod warpgroup;
 
 pub use explorer::{Abstain, Bound, Limits, Summary, Visitor, explore};
 pub use leaf::{EventRef, LeafFacts, LeafKey, LeafKind, Outcome};

@@ -360,7 +360,8 @@ impl<const W: usize> State<'_, W> {
         let joins = |t: usize, from: usize| {
             self.program.threads[t].body[from..].iter().any(|i| {
                 let Op::Mbarrier(m) = &i.op else {
-                    return !singles && matches!(i.op, Op::Tcgen05(Tcgen05::Commit(_)));
+                    let commit = matches!(i.op, Op::Tcgen05(Tcgen05::Commit(_)));
+                    return (!singles && commit) || crate::copies::reports_to(&i.op).is_some();
                 };
                 match &m.op {
                     MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => true,
@@ -404,14 +405,21 @@ impl<const W: usize> State<'_, W> {
             if let Op::Tcgen05(Tcgen05::Commit(_)) = &i.op {
                 return !ends;
             }
+            let named = |addr: &Address| {
+                let Operand::Address(symbol) = addr.base else { return true };
+                let instance =
+                    self.layout.instance(self.program, symbol, id).and_then(|i| u16::try_from(i).ok());
+                instance == Some(object.instance) && u32::try_from(addr.offset) == Ok(object.offset)
+            };
+            if let Some(addr) = crate::copies::reports_to(&i.op) {
+                return !ends && (crate::copies::spreads(&i.op) || named(addr));
+            }
             let Op::Mbarrier(m) = &i.op else { return false };
             let ending = matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval);
             if matches!(m.op, MbarrierOp::Wait(_)) || (ends && !ending) {
                 return false;
             }
-            let Operand::Address(symbol) = m.addr.base else { return true };
-            let instance = self.layout.instance(self.program, symbol, id).and_then(|i| u16::try_from(i).ok());
-            instance == Some(object.instance) && u32::try_from(m.addr.offset) == Ok(object.offset)
+            named(&m.addr)
         })
     }
 

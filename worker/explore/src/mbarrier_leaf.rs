@@ -261,6 +261,7 @@ impl<const W: usize> State<'_, W> {
         if self.events.iter().any(|e| e.emitted.tensor.as_ref().is_some_and(|t| t.wrong_columns)) {
             out.insert(flag::COLUMNS.to_owned());
         }
+        out.extend(self.threads.iter().flat_map(|t| &t.trace.flags).map(|f| (*f).to_owned()));
         if self.stalls().iter().any(|s| !s.valid) {
             out.insert(flag::OUTSIDE.to_owned());
         }

@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 /// Distance between the bases of two virtual ranges; larger than any object.
 pub(crate) const STRIDE: u64 = 1 << 32;
 
+/// Bulk copies start and end at multiples of it.
+const COPY_GRAIN: u32 = 16;
+
 /// A resolved access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
@@ -212,19 +215,25 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
     let (mut out, mut computed) = (Vec::new(), None);
     for thread in &program.threads {
         for instr in &thread.body {
+            let Some(later) = crate::copies::written(&instr.op) else {
+                computed = Some(computed.map_or(COPY_GRAIN, |least: u32| least.min(COPY_GRAIN)));
+                continue;
+            };
+            for (address, bytes) in later {
+                match base_symbol(thread, &address).zip(u32::try_from(address.offset).ok()) {
+                    Some((symbol, offset)) => {
+                        out.push((program.symbols[symbol.index()].object, offset, bytes))
+                    }
+                    None => {
+                        let grain = bytes.min(COPY_GRAIN);
+                        computed = Some(computed.map_or(grain, |least: u32| least.min(grain)));
+                    }
+                }
+            }
             let Some((address, bytes, count, _)) = memory_operand(&instr.op) else { continue };
             let bytes = if bytes == 16 && !matches!(instr.op, Op::Rmw { .. }) { 8 } else { bytes };
             let count = count * if memory_operand(&instr.op).is_some_and(|m| m.1 != bytes) { 2 } else { 1 };
-            let symbol = match address.base {
-                Operand::Address(s) => Some(s),
-                Operand::Reg(r) if !written(thread, r) => match thread.regs[r.index()].init {
-                    RegInit::Address(s) => Some(s),
-                    RegInit::Value(_) | RegInit::Lane => None,
-                },
-                Operand::Reg(r) => mapped_symbol(thread, r),
-                _ => None,
-            };
-            let Some(symbol) = symbol else {
+            let Some(symbol) = base_symbol(thread, address) else {
                 computed = Some(computed.map_or(bytes, |least: u32| least.min(bytes)));
                 continue;
             };
@@ -239,6 +248,19 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
         }
     }
     (out, computed)
+}
+
+/// The symbol an address always goes through.
+fn base_symbol(thread: &moire_program::ir::Thread, address: &Address) -> Option<SymbolId> {
+    match address.base {
+        Operand::Address(s) => Some(s),
+        Operand::Reg(r) if !written(thread, r) => match thread.regs[r.index()].init {
+            RegInit::Address(s) => Some(s),
+            RegInit::Value(_) | RegInit::Lane => None,
+        },
+        Operand::Reg(r) => mapped_symbol(thread, r),
+        Operand::Imm(_) => None,
+    }
 }
 
 fn written(thread: &moire_program::ir::Thread, reg: moire_program::ir::Reg) -> bool {

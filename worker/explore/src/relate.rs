@@ -5,7 +5,7 @@ use crate::tensor::Pipe;
 use moire_cat::bits;
 use moire_cat::eval::Inputs;
 use moire_cat::vocabulary::{rels, sets};
-use moire_program::ir::{Placement, Program};
+use moire_program::ir::{Placement, Program, ThreadId};
 
 /// An event of the universe: a thread's, or an initial write (no thread).
 #[derive(Clone, Debug)]
@@ -103,6 +103,9 @@ fn relate<const W: usize>(
     put(rels::TC_PIPE_KIND, pipe == Some(Pipe::OtherKind));
     let tracked = tensor.is_some_and(|(t, u)| x.detached && u.tracks(t));
     put(rels::TC_TRACKED, tracked && same_thread && x.index < y.index);
+    put(rels::COPY_TRACKED, same_thread && x.index < y.index && crate::copies::tracked(x, y));
+    let own = |t: ThreadId| place(a).is_some_and(|p| p.same_cta(&program.threads[t.index()].place));
+    put(rels::COVERS, crate::proxies::covers(x, y, own));
     put(rels::ADDR, depends(&y.addr));
     put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
     put(rels::CTRL, depends(&y.ctrl));

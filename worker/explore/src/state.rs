@@ -11,6 +11,7 @@ use crate::leaf::*;
 use crate::mbarrier::{Floor, Open, Place};
 use crate::memory::{Access, Layout, memory_operand};
 use crate::relate::{Event, enter};
+use crate::unknown::marked;
 use crate::view::{ThreadView, Trial};
 use moire_cat::bits::{self, Row};
 use moire_cat::eval::{Evaluator, Inputs, Solution};
@@ -98,7 +99,11 @@ impl<'a, const W: usize> State<'a, W> {
                 Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
                     2 * program.objects.len()
                 }
-                Op::Tcgen05(_) => 4,
+                Op::Tcgen05(_) | Op::ProxyOrder(_) => 4,
+                Op::AsyncCopy(_) | Op::Control(_) if crate::copies::spreads(&i.op) => {
+                    4 + 2 * program.threads.len()
+                }
+                Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => 12,
                 Op::Mov { .. }
                 | Op::Alu { .. }
                 | Op::Setp { .. }
@@ -124,7 +129,14 @@ impl<'a, const W: usize> State<'a, W> {
             .iter()
             .map(|i| Rc::new(initial_bytes(&program.objects[i.object.index()])))
             .collect();
-        let empty = Trace { events: vec![], unsure: vec![], regs: vec![], end: TraceEnd::Done, pc: 0 };
+        let empty = Trace {
+            events: vec![],
+            unsure: vec![],
+            regs: vec![],
+            flags: BTreeSet::new(),
+            end: TraceEnd::Done,
+            pc: 0,
+        };
         let threads = program
             .threads
             .iter()
@@ -213,6 +225,9 @@ impl<'a, const W: usize> State<'a, W> {
                 home: None,
                 lanes: u32::MAX,
                 arms: None,
+                owner: None,
+                copy: None,
+                covers: None,
                 tensor: None,
             };
             let id = self.push(Event { thread: None, emitted }).ok_or(Stop::TooWide)?;
@@ -225,11 +240,19 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     /// Adds an event to the universe; `None` when rows are too narrow.
-    fn push(&mut self, event: Event) -> Option<usize> {
+    fn push(&mut self, mut event: Event) -> Option<usize> {
         let id = self.events.len();
         if id == 64 * W {
             return None;
         }
+        event.emitted.owner =
+            event.emitted.access.and_then(|a| self.layout.instances[a.instance as usize].owner);
+        let far = event.emitted.home.zip(event.thread).is_some_and(|(h, t)| {
+            let place = |t: usize| &self.program.threads[t].place;
+            !place(h.index()).same_cta(place(t as usize))
+        });
+        let shared = event.emitted.labels >> sets::M & 1 == 1 && event.emitted.owner.is_some();
+        event.emitted.labels |= u128::from(shared) << sets::SHARED | u128::from(far) << sets::FAR;
         let slots =
             event.emitted.access.filter(|_| event.emitted.kind == Kind::Read).map_or(0, |a| a.cells as usize);
         self.events.push(event);
@@ -477,12 +500,20 @@ impl<'a, const W: usize> State<'a, W> {
         found.bounded
     }
 
+    /// Whether nobody knows what a placed write left.
+    pub(crate) fn writes_unknown(&self, write: usize) -> bool {
+        self.current(write).is_some_and(|e| marked(&e.data))
+    }
+
     /// Value of the bytes of a cell as a placed write left them.
     pub(crate) fn cell_value(&self, write: usize, cell: usize) -> Value {
         let cell = self.layout.cells[cell];
         let (from, to) = (cell.offset as usize, (cell.offset + cell.bytes) as usize);
         if self.events[write].thread.is_none() {
             return assemble(&self.initial[cell.instance as usize][from..to.min(from + 16)]);
+        }
+        if self.writes_unknown(write) {
+            return 0;
         }
         let start = self.events[write].emitted.access.map_or(0, |a| a.offset);
         let value = self.current(write).and_then(|e| e.value).unwrap_or(0);
@@ -524,6 +555,9 @@ impl<'a, const W: usize> State<'a, W> {
         }
         let writers = self.inputs.cells.writers[access.cell as usize];
         bits::iter(&writers).any(|w| {
+            if self.writes_unknown(w) {
+                return true;
+            }
             let value = self.cell_value(w, access.cell as usize);
             trial(Some((read, value))).end != TraceEnd::SpinFail
         })
@@ -546,6 +580,18 @@ fn written_after(program: &Program, layout: &Layout, thread: usize) -> Vec<Optio
     let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
     let own = |instr: &Instr| -> Option<Vec<bool>> {
         let mut cells = vec![false; layout.cells.len()];
+        if crate::copies::spreads(&instr.op) {
+            return None;
+        }
+        let later = crate::copies::written(&instr.op)?;
+        for (addr, bytes) in &later {
+            let Operand::Address(symbol) = addr.base else { return None };
+            let start = layout.address(program, symbol, id);
+            #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
+            let access =
+                layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), *bytes)?;
+            cells[access.cell_range()].fill(true);
+        }
         let Some((addr, bytes, count, true)) = memory_operand(&instr.op) else { return Some(cells) };
         let Operand::Address(symbol) = addr.base else { return None };
         if !program.symbols[symbol.index()].multimem.is_empty() {

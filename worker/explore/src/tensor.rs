@@ -2,12 +2,11 @@
 //!
 //! Digest `tcgen05.md` sections 8 and 9 (PTX ISA 9.2, 9.7.16.6). The accesses of one instruction to tensor memory and its
 //! completion are one event: nothing in the rules comes between them. Reads of shared memory are an event each, since
-//! the core model judges them. Data in tensor memory is symbolic: these events have no source and no value, and what a
-//! thread does with a loaded register beyond storing it in tensor memory again is not modelled.
+//! the core model judges them. Data in tensor memory is symbolic: these events have no source and no value, and a
+//! loaded register holds unknown data (`unknown`).
 
-use crate::event::{Emitted, Kind, dep, has_dep, labels};
-use crate::interp::{Machine, RegState, TraceEnd, View};
-use crate::leaf::observed_registers;
+use crate::event::{Emitted, Kind, labels};
+use crate::interp::{Machine, TraceEnd, View};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
 use crate::memory::STRIDE;
 use moire_cat::vocabulary::sets;
@@ -15,9 +14,6 @@ use moire_program::ir::*;
 use moire_program::tensor::{Usage, touches};
 use std::ops::Range;
 use std::rc::Rc;
-
-/// Dependency on what was loaded from tensor memory.
-const LOADED: u16 = 255;
 
 /// A rectangle of cells in the tensor memory of the CTA of the thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,29 +110,6 @@ impl TensorUse {
 }
 
 impl<V: View> Machine<'_, V> {
-    /// Stops at an instruction that uses what was loaded from tensor memory.
-    pub(crate) fn known(&self, instr: &Instr) -> Result<(), TraceEnd> {
-        let loaded = |r: &Reg| has_dep(&self.regs[r.index()].deps, LOADED);
-        if crate::flow::uses(instr).iter().any(loaded) {
-            let what = "a value loaded from tensor memory in another instruction than tcgen05.st";
-            return Err(TraceEnd::Unsupported(what.into(), instr.line));
-        }
-        Ok(())
-    }
-
-    /// The end of a trace: no branch and no question may hang on tensor memory.
-    pub(crate) fn resolved(&self, end: TraceEnd) -> TraceEnd {
-        let branch = matches!(&end, TraceEnd::Pending(d) if has_dep(d, LOADED));
-        let asked = || {
-            let mut observed = observed_registers(self.program).into_iter();
-            observed.any(|(t, r)| t == self.thread && has_dep(&self.regs[r.index()].deps, LOADED))
-        };
-        if branch || (end == TraceEnd::Done && asked()) {
-            return TraceEnd::Unsupported("a branch or a question about tensor memory".into(), 0);
-        }
-        end
-    }
-
     pub(crate) fn tensor(&mut self, op: &Tcgen05, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
         if self.lanes.count() > 1 && op.by_one_thread() {
             let what = format!("{} by several lanes at once", op.name());
@@ -199,9 +172,7 @@ impl<V: View> Machine<'_, V> {
             self.events.push(Some(event));
         }
         if let Tcgen05::Load(load) = op {
-            for reg in load.dst.iter().chain(load.reduce.iter().map(|r| &r.dst)) {
-                self.regs[reg.index()] = RegState { value: None, deps: dep(LOADED) };
-            }
+            self.forget(load.dst.iter().copied().chain(load.reduce.iter().map(|r| r.dst)));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! the place of the instruction, so that nothing about it is guessed.
 
 use moire_cat::Model;
-use moire_program::ir::{Control, CtaGroup, Op, Program, Tcgen05};
+use moire_program::ir::{AsyncCopy, Control, CtaGroup, Op, Program, ProxyOrder, Tcgen05};
 
 /// The first such instruction, and its line.
 pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
@@ -14,7 +14,7 @@ fn reason(op: &Op, model: &Model) -> Option<String> {
     let op = match op {
         Op::Control(Control::Ignored(_) | Control::Elect { .. }) => return None,
         Op::Tcgen05(op) => op,
-        op => return op.extended().map(str::to_owned),
+        op => return beyond(op, model),
     };
     let name = op.name();
     if model.definition("tcause").is_none() {
@@ -27,6 +27,20 @@ fn reason(op: &Op, model: &Model) -> Option<String> {
         Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Some(name.to_owned()),
         Tcgen05::Commit(c) if c.reads_only => Some(format!("{name}.sync_restrict")),
         Tcgen05::Commit(c) if c.multicast.is_some() => Some(format!("{name}.multicast::cluster")),
+        _ => None,
+    }
+}
+
+/// Copies, warpgroup products, proxy fences and launch control: those without events, and models without rules.
+fn beyond(op: &Op, model: &Model) -> Option<String> {
+    let name = op.extended()?;
+    match op {
+        Op::AsyncCopy(AsyncCopy::Remote(write)) if write.op.is_some() => Some(name.to_owned()),
+        Op::Control(Control::Elect { .. })
+        | Op::ProxyOrder(ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. }) => Some(name.to_owned()),
+        _ if model.definition("copy-steps").is_none() => {
+            Some(format!("{name} under the model {}", model.name()))
+        }
         _ => None,
     }
 }

@@ -27,12 +27,22 @@ impl<const W: usize> Reads for ThreadView<'_, '_, W> {
         let id = self.id(index)?;
         let access = self.state.events[id].emitted.access?;
         let mut value = 0;
+        if self.unknown(index) {
+            return None;
+        }
         for (slot, source) in self.state.sources[id].iter().enumerate() {
             let cell = access.cell as usize + slot;
             let shift = 8 * (self.state.layout.cells[cell].offset - access.offset);
             value |= self.state.cell_value((*source)? as usize, cell) << shift;
         }
         Some(value)
+    }
+
+    fn unknown(&self, index: u16) -> bool {
+        let Some(id) = self.id(index) else { return false };
+        let sources = &self.state.sources[id];
+        sources.iter().all(Option::is_some)
+            && sources.iter().flatten().any(|w| self.state.writes_unknown(*w as usize))
     }
 
     fn passed(&self, index: u16) -> Option<Value> {
@@ -62,6 +72,10 @@ pub(crate) struct Trial<'s, 'a, const W: usize> {
 impl<const W: usize> Reads for Trial<'_, '_, W> {
     fn read(&self, index: u16) -> Option<Value> {
         self.given.filter(|g| g.0 == index).map(|g| g.1).or_else(|| self.inner.read(index))
+    }
+
+    fn unknown(&self, index: u16) -> bool {
+        self.given.is_none_or(|g| g.0 != index) && self.inner.unknown(index)
     }
 
     fn passed(&self, index: u16) -> Option<Value> {
@@ -155,7 +169,7 @@ impl<const W: usize> View<'_, '_, '_, W> {
             let write = |memory: &Vec<Vec<u8>>, value: Value| {
                 let mut memory = memory.clone();
                 let at = cell.offset as usize;
-                for i in 0..cell.bytes as usize {
+                for i in 0..cell.bytes.min(16) as usize {
                     #[allow(clippy::cast_possible_truncation, reason = "one byte is wanted")]
                     let byte = (value >> (8 * i)) as u8;
                     memory[cell.instance as usize][at + i] = byte;

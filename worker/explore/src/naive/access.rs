@@ -5,9 +5,11 @@
 
 use super::arith::{atomic, bits, low};
 use super::body::{Event, Refusal, Runner, State};
+use super::copies::VEIL;
 use super::pairs::{Events, one};
 use super::space::Range;
 use super::tags::{bit, proxy_tag, read_tags};
+use super::tensor::UNKNOWN;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{Address, AtomOp, Instr, ObjectId, Op, Operand, Proxy, RmwOrder, Ty};
 
@@ -18,13 +20,30 @@ pub(super) struct Piece {
 }
 
 impl Runner<'_> {
-    pub(super) fn place(&self, e: &mut Event, piece: &Piece, value: u128) {
+    /// Puts a value in the cells of a piece, or what nobody knows.
+    pub(super) fn place(&self, e: &mut Event, piece: &Piece, value: Option<u128>) {
         e.range = Some(piece.range);
         for cell in &piece.cells {
             let part = self.memory.cells[*cell];
             let shift = 8 * (part.first - piece.range.offset);
-            e.cells.push((*cell, low(value >> shift, 8 * part.bytes)));
+            e.cells.push((*cell, value.map_or(VEIL, |v| low(v >> shift, 8 * part.bytes))));
         }
+        if value.is_none() {
+            e.data |= UNKNOWN;
+        }
+    }
+
+    /// The value of a piece whose cells hold this; `None` when nobody knows.
+    fn whole(&self, piece: &Piece, content: &[u128]) -> Option<u128> {
+        let mut value = 0;
+        for (cell, held) in piece.cells.iter().zip(content) {
+            let part = self.memory.cells[*cell];
+            if *held == VEIL {
+                return None;
+            }
+            value |= held << (8 * (part.first - piece.range.offset));
+        }
+        Some(value)
     }
 
     /// The scalar values of one element.
@@ -81,17 +100,15 @@ impl Runner<'_> {
     }
 
     /// Values a piece may have when read.
-    pub(super) fn candidates(&self, piece: &Piece) -> Vec<u128> {
-        let mut values = vec![0];
+    fn candidates(&self, piece: &Piece) -> Vec<Vec<u128>> {
+        let mut contents = vec![vec![]];
         for cell in &piece.cells {
-            let part = self.memory.cells[*cell];
-            let shift = 8 * (part.first - piece.range.offset);
-            let longer = values.iter().flat_map(|v| self.domain[*cell].iter().map(move |d| v | d << shift));
-            values = longer.collect();
+            let longer = contents.iter().flat_map(|c: &Vec<u128>| {
+                self.domain[*cell].iter().map(move |d| c.iter().copied().chain([*d]).collect())
+            });
+            contents = longer.collect();
         }
-        values.sort_unstable();
-        values.dedup();
-        values
+        contents
     }
 
     /// Loads and atomics: one continuation for each combination of values read.
@@ -105,13 +122,13 @@ impl Runner<'_> {
             _ => return Ok(()),
         };
         let (pieces, address) = self.pieces(&s, ty, elements, addr, rmw, multimem)?;
-        let mut choices: Vec<Vec<u128>> = vec![vec![]];
+        let mut choices: Vec<Vec<Vec<u128>>> = vec![vec![]];
         for piece in &pieces {
             let values = self.candidates(piece);
             let longer = choices.iter().flat_map(|c| {
                 values.iter().map(move |v| {
                     let mut c = c.clone();
-                    c.push(*v);
+                    c.push(v.clone());
                     c
                 })
             });
@@ -135,30 +152,36 @@ impl Runner<'_> {
         instr: &Instr,
         pieces: &[Piece],
         address: Events,
-        values: &[u128],
+        contents: &[Vec<u128>],
     ) -> Result<(), Refusal> {
         let mut reads = Vec::new();
-        for (i, (piece, value)) in pieces.iter().zip(values).enumerate() {
+        let known: Vec<Option<u128>> =
+            pieces.iter().zip(contents).map(|(p, content)| self.whole(p, content)).collect();
+        let veil = |some: &[Option<u128>]| if some.iter().all(Option::is_some) { 0 } else { UNKNOWN };
+        let values: Vec<u128> = known.iter().map(|v| v.unwrap_or(0)).collect();
+        for (i, (piece, content)) in pieces.iter().zip(contents).enumerate() {
             let (tags, scope) = read_tags(&instr.op);
             let mut e = self.event(s, tags | bit(sets::R) | bit(sets::M), scope);
             (e.address, e.piece) = (address, Some((s.instructions, i)));
-            self.place(&mut e, piece, *value);
+            e.range = Some(piece.range);
+            e.cells = piece.cells.iter().copied().zip(content.iter().copied()).collect();
             let read = Self::push(s, e);
             reads.push(read);
-            self.store_back(s, instr, piece, (read, i, *value), address)?;
+            self.store_back(s, instr, piece, (read, i, known[i]), address)?;
         }
-        let all = reads.iter().fold(0, |deps, r| deps | one(*r));
+        let all = reads.iter().fold(veil(&known), |deps, r| deps | one(*r));
         super::flow::targets(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
         match &instr.op {
             Op::Load { ty, dst, .. } => {
                 let per = pieces.len() / dst.len();
                 for (i, reg) in dst.iter().enumerate() {
                     let value = widen(*ty, join(*ty, &values[i * per..(i + 1) * per]));
-                    let deps = reads[i * per..(i + 1) * per].iter().fold(0, |d, r| d | one(*r));
+                    let unknown = veil(&known[i * per..(i + 1) * per]);
+                    let deps = reads[i * per..(i + 1) * per].iter().fold(unknown, |d, r| d | one(*r));
                     s.regs[reg.index()] = (value, deps);
                 }
             }
-            Op::Rmw { ty, dst: Some(dst), .. } => s.regs[dst.index()] = (widen(*ty, join(*ty, values)), all),
+            Op::Rmw { ty, dst: Some(dst), .. } => s.regs[dst.index()] = (widen(*ty, join(*ty, &values)), all),
             Op::MultimemLoad { op, ty, dst, .. } => {
                 let mut value = values[0];
                 for v in &values[1..] {
@@ -178,7 +201,7 @@ impl Runner<'_> {
         s: &mut State,
         instr: &Instr,
         piece: &Piece,
-        (read, i, old): (usize, usize, u128),
+        (read, i, old): (usize, usize, Option<u128>),
         address: Events,
     ) -> Result<(), Refusal> {
         let (op, ty, order, scope, a, b, red, proxy) = match &instr.op {
@@ -193,7 +216,14 @@ impl Runner<'_> {
         let part = if ty.packed() { Ty::U(16) } else { ty };
         let (a, mut data) = self.operand(s, a);
         let a = self.split(ty, true, a).get(i % 2).copied().unwrap_or(a);
-        let new = if op == AtomOp::Cas {
+        let veiled = data & UNKNOWN != 0 || (old.is_none() && op != AtomOp::Exch);
+        if veiled && op == AtomOp::Cas {
+            return Err(Refusal::Unsupported("a comparison with unknown data".into()));
+        }
+        let old = old.unwrap_or(0);
+        let new = if veiled {
+            Some(0)
+        } else if op == AtomOp::Cas {
             let (b, deps) = b.map_or((0, 0), |b| self.operand(s, b));
             data |= deps;
             let matches = low(old, bits(part)) == low(a, bits(part));
@@ -218,7 +248,7 @@ impl Runner<'_> {
         let mut e = self.event(s, tags, Some(scope));
         (e.address, e.data, e.piece) = (address, data, Some((s.instructions, i)));
         e.reads_first = Some((read, op != AtomOp::Exch));
-        self.place(&mut e, piece, new);
+        self.place(&mut e, piece, (!veiled).then_some(new));
         Self::push(s, e);
         Ok(())
     }

@@ -54,6 +54,7 @@ impl Search<'_> {
         let mut flags: BTreeSet<String> =
             e.flags.keys().map(|c| self.judge.model().checks()[*c].name.clone()).collect();
         flags.extend(past.values().flat_map(|h| &h.flags).map(|f| (*f).to_owned()));
+        flags.extend(paths.iter().flat_map(|p| &p.flags).map(|f| (*f).to_owned()));
         let effects = scenery.nodes[..scenery.base].iter().filter_map(|n| n.event?.effect.as_ref());
         flags.extend(effects.flat_map(|e| &e.flags).map(|f| (*f).to_owned()));
         if paths.iter().any(|p| waits_for_nothing(p, past)) {
@@ -86,7 +87,8 @@ impl Search<'_> {
         let mut memories = vec![start];
         for (cell, part) in self.memory.cells.iter().enumerate() {
             let last = members(graph.writers[cell]).filter(|w| co.0[*w] & graph.writers[cell] == 0);
-            let value = |w: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
+            let value =
+                |w: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| shown(*v));
             let values: BTreeSet<u128> =
                 last.filter(|w| scenery.nodes[*w].event.is_some()).filter_map(value).collect();
             if values.is_empty() {
@@ -106,6 +108,11 @@ impl Search<'_> {
         let states = memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory });
         states.map(|s| s.outcome(&observed)).collect()
     }
+}
+
+/// A value as final states show it.
+fn shown(value: u128) -> u128 {
+    if value == super::copies::VEIL { 0 } else { value }
 }
 
 /// Whether a path spins on an mbarrier that is none.

@@ -6,6 +6,7 @@
 //! (PTX ISA 9.2, 8.2 to 8.9 for events; 9.7 for instructions.)
 
 use super::arith::{alu, bits, compare, low};
+use super::copies::{Fleet, Motion, Sphere};
 use super::flow::Flow;
 use super::lanes::Lanes;
 use super::mbarrier::Count;
@@ -72,12 +73,18 @@ pub(super) struct Event {
     pub(super) lanes: u32,
     /// Partings of the lanes it happens inside of, and which arm.
     pub(super) arms: Vec<(usize, bool)>,
+    /// Part in an asynchronous instruction other than of the tensor cores.
+    pub(super) motion: Option<Motion>,
+    /// Of a proxy fence: what it speaks of, if not of everything.
+    pub(super) sphere: Option<Sphere>,
+    /// Number of the instruction in its path.
+    pub(super) turn: usize,
 }
 
 impl Event {
     /// Asynchronous, and so outside program order.
     pub(super) fn loose(&self) -> bool {
-        self.effect.as_ref().is_some_and(|e| e.later)
+        self.effect.as_ref().is_some_and(|e| e.later) || self.motion.as_ref().is_some_and(|m| m.late)
     }
 
     /// In the other arm of a branch.
@@ -108,6 +115,8 @@ pub(super) struct Path {
     /// Reads that decided which way the path went.
     pub(super) control: Events,
     pub(super) regs: Vec<u128>,
+    /// What the thread did wrong on its own.
+    pub(super) flags: BTreeSet<&'static str>,
     pub(super) stop: Stop,
     /// Number the next event would have (for a spin: the first of the failing iteration).
     pub(super) next: u16,
@@ -162,6 +171,8 @@ pub(super) struct State {
     pub(super) lanes: Lanes,
     /// The instruction runs for some lanes only; the others join again behind it.
     pub(super) aside: bool,
+    pub(super) fleet: Fleet,
+    pub(super) flags: BTreeSet<&'static str>,
 }
 
 /// Runs one thread.
@@ -198,6 +209,8 @@ impl Runner<'_> {
             instructions: 0,
             lanes: Lanes::of(thread),
             aside: false,
+            fleet: Fleet::new(thread.regs.len()),
+            flags: BTreeSet::new(),
         };
         let mut out = Paths::default();
         let mut todo = vec![first];
@@ -208,6 +221,10 @@ impl Runner<'_> {
             }
         }
         Ok(out)
+    }
+
+    fn warpgroup(&self) -> bool {
+        self.program.threads[self.thread].body.iter().any(|i| matches!(i.op, Op::Wgmma(_)))
     }
 
     /// Executes until the path ends or a read gives a choice.
@@ -232,10 +249,10 @@ impl Runner<'_> {
                 return Ok(());
             }
             let Some(instr) = body.get(pc) else {
-                let asked = crate::leaf::observed_registers(self.program);
+                let asked = crate::leaf::asked(self.program).registers;
                 let mut mine = asked.iter().filter(|(t, _)| t.index() == self.thread);
                 if mine.any(|(_, r)| s.regs[r.index()].1 & UNKNOWN != 0) {
-                    return Err(Refusal::Unsupported("a question about tensor memory".into()));
+                    return Err(Refusal::Unsupported("a question about unknown data".into()));
                 }
                 self.end(s, Stop::Done, out);
                 return Ok(());
@@ -248,7 +265,10 @@ impl Runner<'_> {
                 return Err(Refusal::TooMany("events of a thread"));
             }
             if !only_registers(&instr.op) && self.uses_unknown(&s, instr) {
-                return Err(Refusal::Unsupported("the use of a value from tensor memory".into()));
+                return Err(Refusal::Unsupported("the use of unknown data".into()));
+            }
+            if self.warpgroup() && self.meddles(&mut s, instr) {
+                s.flags.insert(crate::leaf::flag::REGISTERS);
             }
             if let Some(taken) = instr.guard.and_then(|g| s.lanes.disagree(g)) {
                 if self.parted(&mut s, instr, taken) {
@@ -299,6 +319,7 @@ impl Runner<'_> {
                 Op::Mbarrier(_) => return self.mbarrier(s, instr, todo),
                 _ => {
                     self.effect(&mut s, instr)?;
+                    super::flow::targets(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
                     s.pc += 1;
                 }
             }
@@ -336,6 +357,7 @@ impl Runner<'_> {
         if let Some((since, number, then)) = s.seen.get(&s.pc) {
             let acts = |e: &Event| {
                 e.effect.is_some()
+                    || e.motion.is_some()
                     || e.is(sets::W)
                     || e.is(sets::B)
                     || (e.is(sets::MBAR) && !e.is(sets::MBAR_WAIT))
@@ -356,8 +378,9 @@ impl Runner<'_> {
     }
 
     pub(super) fn end(&self, s: State, stop: Stop, out: &mut Paths) {
-        let regs = s.regs.into_iter().map(|r| r.0).collect();
-        out.paths.push(Path { events: s.events, control: s.control, regs, stop, next: s.next });
+        let regs = s.regs.into_iter().map(|r| if r.1 & UNKNOWN == 0 { r.0 } else { 0 }).collect();
+        let (events, flags) = (s.events, s.flags);
+        out.paths.push(Path { events, control: s.control, regs, flags, stop, next: s.next });
     }
 
     /// Appends an event; returns its position in the path.
@@ -432,7 +455,7 @@ impl Runner<'_> {
                 for (i, (piece, (value, data))) in pieces.iter().zip(values).enumerate() {
                     let mut e = self.event(s, tags | bit(sets::W) | bit(sets::M) | proxy_tag(*proxy), scope);
                     (e.address, e.data, e.piece) = (address, data, Some((s.instructions, i)));
-                    self.place(&mut e, piece, value);
+                    self.place(&mut e, piece, (data & UNKNOWN == 0).then_some(value));
                     Self::push(s, e);
                 }
             }
@@ -443,7 +466,7 @@ impl Runner<'_> {
                 for (i, piece) in pieces.iter().enumerate() {
                     let mut e = self.event(s, tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN), scope);
                     (e.address, e.data, e.piece) = (address, data, Some((s.instructions, i)));
-                    self.place(&mut e, piece, low(value, bits(*ty)));
+                    self.place(&mut e, piece, (data & UNKNOWN == 0).then_some(low(value, bits(*ty))));
                     Self::push(s, e);
                 }
             }
@@ -473,7 +496,16 @@ impl Runner<'_> {
                 Self::push(s, e);
             }
             Op::Tcgen05(op) => self.tensor(s, op)?,
-            Op::Control(Control::Ignored(_)) => {}
+            Op::AsyncCopy(op) => self.copy(s, op)?,
+            Op::Wgmma(op) => self.wgmma(s, op)?,
+            Op::ProxyOrder(op) => self.proxies(s, op)?,
+            Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
+                self.cancel(s, *multicast, addr, mbarrier)?;
+            }
+            Op::Control(Control::QueryCancel { dst, .. }) => {
+                dst.iter().flatten().for_each(|r| s.regs[r.index()] = (0, UNKNOWN));
+            }
+            Op::Control(Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies) => {}
             other => return Err(Refusal::Unsupported(format!("{other:?}"))),
         }
         Ok(())
@@ -509,6 +541,9 @@ impl Runner<'_> {
             home: None,
             lanes: s.lanes.active,
             arms: s.lanes.arms(),
+            motion: None,
+            sphere: None,
+            turn: s.instructions,
         }
     }
 }

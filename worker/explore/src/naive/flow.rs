@@ -1,6 +1,6 @@
 //! Static facts of one thread body: which instruction may follow which, live registers, where branches meet again.
 
-use moire_program::ir::{BarKind, Control, Op, Operand, Reg, Thread};
+use moire_program::ir::{BarKind, Op, Operand, Reg, Thread};
 use std::collections::BTreeSet;
 
 /// Facts by position in the body; `body.len()` is the exit.
@@ -87,8 +87,15 @@ pub(super) fn targets(op: &Op) -> Vec<Reg> {
         Op::Rmw { dst, .. } => dst.iter().copied().collect(),
         Op::Mapa { dst, .. } => vec![*dst],
         Op::Mbarrier(m) => m.dst().into_iter().collect(),
-        Op::Control(Control::Elect { dst, pred, .. }) => dst.iter().chain([pred]).copied().collect(),
-        _ => vec![],
+        op => {
+            let mut all = Vec::new();
+            op.registers(&mut |r, written| {
+                if written {
+                    all.push(r)
+                }
+            });
+            all
+        }
     }
 }
 

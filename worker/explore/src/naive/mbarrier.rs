@@ -33,7 +33,7 @@ pub(super) enum Deed {
 
 impl Deed {
     /// Each of `lanes` does it.
-    fn repeated(&mut self, lanes: u32) {
+    pub(super) fn repeated(&mut self, lanes: u32) {
         if let Deed::Add { arrivals, tx, .. } = self {
             *arrivals *= u64::from(lanes);
             *tx *= i64::from(lanes);
@@ -147,7 +147,10 @@ impl Runner<'_> {
     fn most_phases(&self) -> u128 {
         let mut most = 0;
         for thread in &self.program.threads {
-            let adds = |i: &&Instr| matches!(&i.op, Op::Mbarrier(m) if !matches!(m.op, MbarrierOp::Wait(_)));
+            let adds = |i: &&Instr| match &i.op {
+                Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Wait(_)),
+                op => super::copies::reports(op),
+            };
             let jumps = thread.body.iter().enumerate();
             let loops = jumps.filter(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= *pc)).count();
             let rounds = u32::try_from(loops).unwrap_or(u32::MAX).min(3);

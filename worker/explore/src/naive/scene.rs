@@ -2,6 +2,7 @@
 
 use super::barriers::{At, Phases};
 use super::body::{Event, Path, Stop};
+use super::copies::Sphere;
 use super::history::Meaning;
 use super::judge::Graph;
 use super::pairs::{EVENTS, Events, Pairs, members, one};
@@ -31,6 +32,8 @@ pub(super) struct Scenery<'a> {
     /// Events before the failing iterations.
     pub(super) base: usize,
     program: &'a Program,
+    /// By instance of memory: a thread of the CTA it belongs to.
+    ctas: Vec<Option<usize>>,
 }
 
 impl<'a> Scenery<'a> {
@@ -75,7 +78,19 @@ impl<'a> Scenery<'a> {
                 nodes.extend((end(path)..path.events.len()).map(|local| from_thread(t, local)));
             }
         }
-        (nodes.len() <= EVENTS).then_some(Scenery { nodes, base, program })
+        let ctas: Vec<Option<usize>> = memory.instances.iter().map(|i| i.cta).collect();
+        for node in &mut nodes {
+            let shared = node.range.is_some_and(|r| ctas[r.instance].is_some());
+            let place = |t: usize| &program.threads[t].place;
+            let far = node.event.and_then(|e| e.home).zip(node.thread);
+            if shared && node.tags >> sets::M & 1 == 1 {
+                node.tags |= 1 << sets::SHARED;
+            }
+            if far.is_some_and(|(home, t)| !place(home).same_cta(place(t))) {
+                node.tags |= 1 << sets::FAR;
+            }
+        }
+        (nodes.len() <= EVENTS).then_some(Scenery { nodes, base, program, ctas })
     }
 
     /// Position of an event of a thread.
@@ -151,6 +166,7 @@ impl<'a> Scenery<'a> {
             near(a, b, &|p, q| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid)
         });
         self.effects(&mut relations);
+        self.motions(&mut relations);
         let writers = (0..cells)
             .map(|c| {
                 let writes = |i: &usize| {
@@ -181,6 +197,44 @@ impl<'a> Scenery<'a> {
         define(rels::TC_PIPE, &|x, y, same, near| x.pipelines(y, near, false) && !(same && x.one_with(y)));
         define(rels::TC_PIPE_KIND, &|x, y, _, near| x.pipelines(y, near, true));
         define(rels::TC_TRACKED, &|x, y, same, _| same && x.precedes(y) && y.follows(x));
+    }
+
+    /// What asynchronous events and proxy fences are to each other.
+    fn motions(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let both = |i: usize, j: usize| {
+            let (a, b) = (&self.nodes[i], &self.nodes[j]);
+            a.event.zip(b.event).filter(|_| a.thread == b.thread)
+        };
+        let issue = Pairs::such_that(n, |i, j| {
+            both(i, j).is_some_and(|(a, b)| a.turn == b.turn && !a.loose() && b.loose())
+        });
+        relations[rels::ISSUE] = relations[rels::ISSUE].or(&issue);
+        relations[rels::COPY_TRACKED] = Pairs::such_that(n, |i, j| {
+            let ends = |(a, b): (&Event, &Event)| {
+                let parts = a.motion.as_ref().zip(b.motion.as_ref());
+                parts.is_some_and(|(x, y)| x.ends_with(a.home, y))
+            };
+            self.nodes[i].local < self.nodes[j].local && both(i, j).is_some_and(ends)
+        });
+        let cta = |n: &Node<'_>| n.range.and_then(|r| self.ctas[r.instance]);
+        let near = |f: &Node<'_>, owner: usize| {
+            let place = |t: usize| &self.program.threads[t].place;
+            f.thread.is_some_and(|t| place(t).same_cta(place(owner)))
+        };
+        relations[rels::COVERS] = Pairs::such_that(n, |i, j| {
+            let (f, x) = (&self.nodes[i], &self.nodes[j]);
+            let (Some(fence), Some(range)) = (f.event.filter(|e| e.is(sets::PF)), x.range) else {
+                return false;
+            };
+            match fence.sphere {
+                None => true,
+                Some(Sphere::NotShared) => cta(x).is_none(),
+                Some(Sphere::AnyShared) => cta(x).is_some(),
+                Some(Sphere::OwnShared) => cta(x).is_some_and(|owner| near(f, owner)),
+                Some(Sphere::Only(bytes)) => bytes.meets(&range),
+            }
+        });
     }
 
     /// Enters one way of dealing out barrier phases.

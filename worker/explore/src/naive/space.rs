@@ -183,22 +183,29 @@ impl<'p> Memory<'p> {
         let mut computed = BTreeSet::new();
         for thread in &self.program.threads {
             for instr in &thread.body {
-                let Some((address, pieces, bytes)) = footprint(&instr.op) else { continue };
-                let Some(s) = constant_base(thread, address) else {
-                    computed.insert(bytes);
-                    continue;
-                };
-                let symbol = &self.program.symbols[s.index()];
-                let reached: Vec<ObjectId> =
-                    std::iter::once(symbol.object).chain(symbol.multimem.iter().copied()).collect();
-                for (i, instance) in
-                    self.instances.iter().enumerate().filter(|(_, i)| reached.contains(&i.object))
-                {
-                    for piece in 0..pieces {
-                        let first = i64::from(address.offset) + i64::from(piece) * i64::from(bytes);
-                        let end = first + i64::from(bytes);
-                        if first >= 0 && end <= i64::from(size(instance)) {
-                            cuts[i].extend([first, end].map(|o| u32::try_from(o).unwrap_or(0)));
+                let one = footprint(&instr.op);
+                let many = super::copies::stretches(&instr.op);
+                if many.is_none() {
+                    computed.insert(16);
+                }
+                let many = many.into_iter().flatten().map(|(address, bytes)| (address, 1, bytes));
+                for (address, pieces, bytes) in one.into_iter().chain(many) {
+                    let Some(s) = constant_base(thread, address) else {
+                        computed.insert(bytes.min(16));
+                        continue;
+                    };
+                    let symbol = &self.program.symbols[s.index()];
+                    let reached: Vec<ObjectId> =
+                        std::iter::once(symbol.object).chain(symbol.multimem.iter().copied()).collect();
+                    for (i, instance) in
+                        self.instances.iter().enumerate().filter(|(_, i)| reached.contains(&i.object))
+                    {
+                        for piece in 0..pieces {
+                            let first = i64::from(address.offset) + i64::from(piece) * i64::from(bytes);
+                            let end = first + i64::from(bytes);
+                            if first >= 0 && end <= i64::from(size(instance)) {
+                                cuts[i].extend([first, end].map(|o| u32::try_from(o).unwrap_or(0)));
+                            }
                         }
                     }
                 }

@@ -104,7 +104,7 @@ impl Runner<'_> {
     /// Whether the instruction would use what came out of tensor memory.
     pub(super) fn uses_unknown(&self, s: &State, instr: &Instr) -> bool {
         let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
-        let read = super::flow::read_registers(&instr.op);
+        let read = super::unknown::needed(&instr.op);
         (read.iter().fold(guard, |d, r| d | s.regs[r.index()].1)) & UNKNOWN != 0
     }
 

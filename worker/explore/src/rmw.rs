@@ -1,0 +1,200 @@
+//! Read-modify-writes, and loads of all locations behind a multimem name: two events for each piece, and the value that
+//! is written (PTX ISA 9.2, 9.7.13.5 atom, 9.7.13.7 red, 9.7.9.14 multimem).
+
+use crate::event::*;
+use crate::interp::{Machine, RegState, TraceEnd, View};
+use crate::leaf::{arithmetic, sign_extend, truncate};
+use crate::unknown::{mark, marked};
+use moire_program::ir::*;
+
+impl<V: View> Machine<'_, V> {
+    /// A `red` as other modules need it.
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    pub(crate) fn reduce(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        labels: (u128, u128),
+        scope: Scope,
+        (op, ty, space): (AtomOp, Ty, Space),
+        addr: &Address,
+        a: Operand,
+    ) -> Result<(), TraceEnd> {
+        let update = Update { labels, scope, space, op, ty, a, b: None };
+        let base = self.address(addr);
+        self.update(instr, pc, &update, base, None)
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        u: &Update,
+        base: RegState,
+        dst: Option<Reg>,
+    ) -> Result<(), TraceEnd> {
+        let pieces = if u.ty.packed() { 2 } else { 1 };
+        let bytes = u.ty.bytes() / pieces;
+        let (a, b) = (self.operand(u.a), u.b.map(|b| self.operand(b)));
+        let mut state = RegState { value: Some(0), deps: [0; 4] };
+        for piece in 0..pieces {
+            let shift = 8 * bytes * piece;
+            let part = |s: RegState| RegState {
+                value: s.value.map(|v| truncate(v >> shift, 8 * bytes)),
+                deps: s.deps,
+            };
+            let access = self.access(instr, u.space, base, piece * bytes, bytes)?;
+            let mut read = self.blank(instr, pc, Kind::Read, u.labels.0, Some(u.scope));
+            read.addr = base.deps;
+            read.access = access;
+            let old = access.and_then(|_| self.view.read(read.index));
+            let veiled = access.is_some() && self.view.unknown(read.index);
+            if veiled && u.op == AtomOp::Cas {
+                let what = "a compare-and-swap on copied or computed data";
+                return Err(TraceEnd::Unsupported(what.into(), instr.line));
+            }
+            let seen = if veiled { mark() } else { [0; 4] };
+            state.value = state.value.zip(old).map(|(all, v)| all | v << shift);
+            state.deps = join(state.deps, join(dep(read.index), seen));
+            let index = read.index;
+            self.events.push(access.is_some().then_some(read));
+            let written = if marked(&a.deps) || (veiled && u.op != AtomOp::Exch) {
+                Written::Value(0)
+            } else {
+                self.written(u, old, part(a), b.map(part), bytes)
+            };
+            let mut write = self.blank(instr, pc, Kind::Write, u.labels.1, Some(u.scope));
+            write.access = access;
+            write.addr = base.deps;
+            write.mate = Some(index);
+            write.rmw_dep = u.op != AtomOp::Exch;
+            write.data = join(a.deps, b.map_or([0; 4], |b| b.deps));
+            if write.rmw_dep {
+                write.data = join(write.data, join(dep(index), seen));
+            }
+            let exists = match written {
+                Written::Nothing => false,
+                Written::Pending => u.op != AtomOp::Cas || self.front.cas_writes_back,
+                Written::Value(v) => {
+                    write.value = Some(v);
+                    true
+                }
+            };
+            match written {
+                Written::Nothing => self.events.push(None),
+                _ => self.write(write, exists),
+            }
+        }
+        if let Some(dst) = dst {
+            if matches!(u.ty, Ty::S(_)) {
+                #[allow(clippy::cast_sign_loss, reason = "a bit pattern is stored")]
+                let extend = |v| truncate(sign_extend(v, u.ty.bytes() * 8) as Value, 64);
+                state.value = state.value.map(extend);
+            }
+            self.regs[dst.index()] = state;
+        }
+        Ok(())
+    }
+
+    fn written(
+        &self,
+        u: &Update,
+        old: Option<Value>,
+        a: RegState,
+        b: Option<RegState>,
+        bytes: u32,
+    ) -> Written {
+        if u.op == AtomOp::Exch {
+            return a.value.map_or(Written::Pending, Written::Value);
+        }
+        let (Some(old), Some(a)) = (old, a.value) else { return Written::Pending };
+        if u.op == AtomOp::Cas {
+            if old != truncate(a, bytes * 8) {
+                return if self.front.cas_writes_back { Written::Value(old) } else { Written::Nothing };
+            }
+            return b.and_then(|b| b.value).map_or(Written::Pending, Written::Value);
+        }
+        Written::Value(modify(u.op, u.ty, bytes * 8, old, a))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    pub(crate) fn multimem_load(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        order: LoadOrder,
+        op: AtomOp,
+        ty: Ty,
+        dst: Reg,
+        addr: &Address,
+    ) -> Result<(), TraceEnd> {
+        let (labels, scope) = load_labels(order, Proxy::Generic);
+        let mut total: Option<RegState> = None;
+        for base in self.multimem(addr, instr)? {
+            let mut event = self.blank(instr, pc, Kind::Read, labels, scope);
+            event.access = self.access(instr, Space::Generic, base, 0, ty.bytes())?;
+            let mut one = RegState { value: self.view.read(event.index), deps: dep(event.index) };
+            if self.view.unknown(event.index) {
+                one.deps = join(one.deps, mark());
+            }
+            self.events.push(Some(event));
+            total = Some(match total {
+                None => one,
+                Some(sum) => RegState {
+                    value: sum.value.zip(one.value).map(|(a, b)| modify(op, ty, ty.bytes() * 8, a, b)),
+                    deps: join(sum.deps, one.deps),
+                },
+            });
+        }
+        self.regs[dst.index()] = total.unwrap_or_default();
+        Ok(())
+    }
+}
+
+/// The operands of one.
+pub(crate) struct Update {
+    pub(crate) labels: (u128, u128),
+    pub(crate) scope: Scope,
+    pub(crate) space: Space,
+    pub(crate) op: AtomOp,
+    pub(crate) ty: Ty,
+    pub(crate) a: Operand,
+    pub(crate) b: Option<Operand>,
+}
+
+enum Written {
+    Nothing,
+    Pending,
+    Value(Value),
+}
+
+/// What `atom` leaves in memory (PTX ISA 9.2, atom); `cas` and `exch` are handled by the caller.
+fn modify(op: AtomOp, ty: Ty, bits: u32, old: Value, a: Value) -> Value {
+    let (old, a) = (truncate(old, bits), truncate(a, bits));
+    let alu = |alu: AluOp| arithmetic(alu, ty, old, a);
+    let result = match op {
+        AtomOp::Add => old.wrapping_add(a),
+        AtomOp::Sub => old.wrapping_sub(a),
+        AtomOp::And => old & a,
+        AtomOp::Or => old | a,
+        AtomOp::Xor => old ^ a,
+        AtomOp::Min => alu(AluOp::Min),
+        AtomOp::Max => alu(AluOp::Max),
+        AtomOp::Inc => {
+            if old >= a {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old == 0 || old > a {
+                a
+            } else {
+                old - 1
+            }
+        }
+        AtomOp::Exch | AtomOp::Cas => a,
+    };
+    truncate(result, bits)
+}
