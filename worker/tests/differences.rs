@@ -137,7 +137,11 @@ fn is_equal(a: &str, b: &str) -> bool {
 
 /// Settings that only operations tell apart which no alphabet has, each with the program that does.
 const OUT_OF_REACH: &[(&str, &str)] = &[
+    ("ptx:Q4=A", "copies/multicast"),
+    ("ptx:Q4=C", "copies/multicast"),
     ("ptx:Q8=A", "mbarrier/q8-mixed-scopes"),
+    ("ptx:Q9=A", "copies/store-publish"),
+    ("ptx:Q13=B", "copies/restricted-one-side"),
     ("ptx:TQ1=B", "tcgen05/mma-mma-kinds"),
     ("ptx:TQ5=B", "tcgen05/ld-mma-threads-no-before"),
     ("ptx:TQ7=B", "tcgen05/ld-mma-threads-release"),
@@ -147,6 +151,11 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ14=B", "tcgen05/warp-sync"),
     ("ptx:TQ15=B", "tcgen05/relay-narrow-scope"),
     ("ptx:TQ16=B", "tcgen05/shared-write-after"),
+    ("ptx:TQ17=B", "copies/remote-operand"),
+    ("ptx:TQ17=C", "copies/remote-operand"),
+    ("ptx:TQ17=D", "copies/remote-operand"),
+    ("ptx:TQ27=B", "copies/init-proxy"),
+    ("ptx:TQ31=B", "copies/load-cumulative"),
 ];
 
 fn elsewhere(b: &str) -> Option<&'static str> {

@@ -110,7 +110,12 @@ fn compare(lab: &LabProgram, models: &mut BTreeMap<String, Option<Model>>, tally
         };
         let found = match kinds(&program, model) {
             Ok(found) => found,
-            Err(why) => return *tally.abstained.entry(why).or_default() += 1,
+            Err(why) => {
+                if show {
+                    eprintln!("{theirs}: abstained: {why}");
+                }
+                return *tally.abstained.entry(why).or_default() += 1;
+            }
         };
         tally.compared += 1;
         if show {

@@ -6,6 +6,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals};
 use moire_explore::differential::draw::{Draw, Style, program};
+use moire_explore::differential::draw_copies::copies_program;
 use moire_explore::differential::draw_lanes::lanes_program;
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
 use moire_explore::differential::draw_tensor::tensor_program;
@@ -169,6 +170,28 @@ fn engines_agree_on_tensor_memory() {
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     let skipped: u64 = totals.skipped.values().sum();
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
+/// Programs of asynchronous copies, under the letter and with each switch flipped that concerns them.
+#[test]
+fn engines_agree_on_copies() {
+    let settings =
+        ["Q4=A", "Q4=C", "Q9=A", "Q11=B", "Q13=B", "TQ17=B", "TQ17=C", "TQ17=D", "TQ27=B", "TQ31=B"];
+    let flipped = settings.iter().filter_map(|s| s.split_once('='));
+    let flipped = flipped.map(|(k, v)| model("ptx", &Variants::from([(k.to_owned(), v.to_owned())])));
+    let models: Vec<Model> = std::iter::once(model("ptx", &Variants::new())).chain(flipped).collect();
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(120),
+        source: &copies_program,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("copies", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(totals.comparisons > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
 /// Every planted bug is noticed within a few hundred programs.

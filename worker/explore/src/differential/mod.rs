@@ -6,6 +6,7 @@
 
 pub mod campaign;
 pub mod draw;
+pub mod draw_copies;
 pub mod draw_lanes;
 pub mod draw_mbarrier;
 pub mod draw_tensor;

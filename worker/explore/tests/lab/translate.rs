@@ -271,7 +271,8 @@ impl Translator<'_> {
                 for b in valid.iter().filter(own) {
                     body.line(&format!("mbarrier.init.shared::cta.b64 [{}], {}", place_name(&b.0), b.2));
                 }
-                if self.several && meets {
+                // Published to every proxy, whatever the reading of asynchronous arrivals is.
+                if !valid.is_empty() {
                     body.line("fence.mbarrier_init.release.cluster");
                 }
             }
