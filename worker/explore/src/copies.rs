@@ -420,12 +420,12 @@ impl<V: View> Machine<'_, V> {
         self.remote_accesses(write, instr, pc)?;
         for at in first..self.events.len() {
             let Some(mut event) = self.events[at].take() else { continue };
-            self.remote_access(&mut event);
+            self.remote_access(&mut event, instr);
             self.events[at] = Some(event);
         }
         let mut unsure = std::mem::take(&mut self.unsure);
         for event in unsure.iter_mut().filter(|e| e.unit == self.unit) {
-            self.remote_access(event);
+            self.remote_access(event, instr);
         }
         self.unsure = unsure;
         let bytes = write.ty.bytes() * u32::try_from(write.src.len()).unwrap_or(u32::MAX);
@@ -435,7 +435,8 @@ impl<V: View> Machine<'_, V> {
         }
     }
 
-    fn remote_access(&self, event: &mut Emitted) {
+    fn remote_access(&self, event: &mut Emitted, instr: &Instr) {
+        event.addr = join(event.addr, self.needs(instr));
         event.labels |= labels(&[sets::COPY_ACCESS]);
         if let Some(access) = event.access {
             self.detach(event, access, event.labels >> sets::W & 1 == 1);

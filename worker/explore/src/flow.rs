@@ -5,7 +5,7 @@
 //! live registers as before (Kokologiannakis, Ren, Vafeiadis, "Dynamic partial order reductions for spinloops",
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
-use moire_program::ir::{AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread};
+use moire_program::ir::{AsyncCopy, AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread};
 use std::collections::BTreeSet;
 
 /// What is known of a body before it runs.
@@ -145,7 +145,8 @@ fn is_cas(op: &Op) -> bool {
 
 /// Whether the value an instruction writes depends on what it reads.
 fn self_modifying(op: &Op) -> bool {
-    matches!(op, Op::Rmw { .. } | Op::MultimemRed { .. } | Op::MultimemLoad { .. } | Op::Bar { .. })
+    let later = matches!(op, Op::AsyncCopy(AsyncCopy::Remote(write)) if write.op.is_some());
+    later || matches!(op, Op::Rmw { .. } | Op::MultimemRed { .. } | Op::MultimemLoad { .. } | Op::Bar { .. })
 }
 
 fn liveness(body: &[Instr], succ: &[Vec<usize>]) -> Vec<BTreeSet<Reg>> {

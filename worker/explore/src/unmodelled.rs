@@ -2,7 +2,7 @@
 //! the place of the instruction, so that nothing about it is guessed.
 
 use moire_cat::Model;
-use moire_program::ir::{AsyncCopy, Control, CtaGroup, Op, Program, ProxyOrder, Tcgen05};
+use moire_program::ir::{Control, CtaGroup, Op, Program, ProxyOrder, Tcgen05};
 
 /// The first such instruction, and its line.
 pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
@@ -35,7 +35,6 @@ fn reason(op: &Op, model: &Model) -> Option<String> {
 fn beyond(op: &Op, model: &Model) -> Option<String> {
     let name = op.extended()?;
     match op {
-        Op::AsyncCopy(AsyncCopy::Remote(write)) if write.op.is_some() => Some(name.to_owned()),
         Op::Control(Control::Elect { .. })
         | Op::ProxyOrder(ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. }) => Some(name.to_owned()),
         _ if model.definition("copy-steps").is_none() => {

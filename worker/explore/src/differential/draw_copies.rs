@@ -155,10 +155,17 @@ impl Writer<'_> {
     fn remote(&mut self) -> String {
         self.writes += 1;
         if !self.clusters {
-            return "st.async.release.gpu.global.u32 [f], 1;\n".into();
+            let how = [
+                "st.async.release.gpu.global.u32 [f], 1;\n",
+                "red.async.release.gpu.global.add.u32 [f], 1;\n",
+            ];
+            return self.d.pick(&how).into();
         }
         let Some(b) = self.object() else { return String::new() };
-        match self.d.below(3) {
+        match self.d.below(4) {
+            3 => format!(
+                "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [far_s], 1, [far_b{b}];\n"
+            ),
             0 => format!(
                 "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [far_s], [s], 32, [far_b{b}];\n"
             ),

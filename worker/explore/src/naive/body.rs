@@ -16,7 +16,8 @@ use super::tags::{bit, proxy_tag, store_tags};
 use super::tensor::{Effect, UNKNOWN};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
-    BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg, RegInit, Scope,
+    AsyncCopy, BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg,
+    RegInit, Scope,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -313,6 +314,7 @@ impl Runner<'_> {
                 Op::Load { .. } | Op::Rmw { .. } | Op::MultimemLoad { .. } | Op::MultimemRed { .. } => {
                     return self.read(s, instr, todo);
                 }
+                Op::AsyncCopy(AsyncCopy::Remote(w)) if w.op.is_some() => return self.update(s, w, todo),
                 Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
                     return self.barrier(s, instr, todo, out);
                 }

@@ -216,7 +216,7 @@ impl Runner<'_> {
         e.address |= self.hangs_on(s);
         e.home = e.range.and_then(|r| self.memory.instances[r.instance].cta);
         e.motion = Some(Motion { instruction: s.instructions, late: true, part: Part::Access { writes } });
-        e.piece = Some((s.instructions, s.events.len()));
+        e.piece.get_or_insert((s.instructions, s.events.len()));
     }
 
     /// Changes an mbarrier, later if there is something to follow.
@@ -377,9 +377,6 @@ impl Runner<'_> {
     /// `st.async` and `red.async`.
     fn remote(&self, s: &mut State, w: &RemoteWrite) -> Result<(), Refusal> {
         self.mark(s, &[sets::COPY_ISSUE], Part::Start);
-        if w.op.is_some() {
-            return Err(odd("red.async"));
-        }
         let order = match w.order {
             RemoteOrder::Mbarrier(_) => StoreOrder::Weak,
             RemoteOrder::Release(scope) => StoreOrder::Release(scope),
@@ -393,8 +390,8 @@ impl Runner<'_> {
             let mut e = self.event(s, tags, scope);
             (e.address, e.data) = (address, data);
             self.place(&mut e, piece, (data & UNKNOWN == 0).then_some(value));
-            self.postpone(s, &mut e, true);
             e.piece = Some((s.instructions, i));
+            self.postpone(s, &mut e, true);
             Self::push(s, e);
         }
         let bytes = w.ty.bytes() * u32::try_from(w.src.len()).unwrap_or(u32::MAX);
@@ -402,6 +399,41 @@ impl Runner<'_> {
             RemoteOrder::Mbarrier(addr) => self.complete(s, self.whither(s, addr), bytes),
             _ => Ok(()),
         }
+    }
+
+    /// `red.async`: one continuation for each value it may find.
+    pub(super) fn update(&self, mut s: State, w: &RemoteWrite, todo: &mut Vec<State>) -> Result<(), Refusal> {
+        let (order, scope) = match w.order {
+            RemoteOrder::Mbarrier(_) => (RmwOrder::Relaxed, Scope::Cluster),
+            RemoteOrder::Release(scope) => (RmwOrder::Release, scope),
+            RemoteOrder::MmioRelease => (RmwOrder::Release, Scope::Sys),
+        };
+        let (Some(op), Some(a)) = (w.op, w.src.first().copied()) else { return Ok(()) };
+        let (ty, space, addr) = (w.ty, w.space, w.addr);
+        let proxy = Proxy::Generic;
+        let plain = Op::Rmw { red: true, order, scope, proxy, space, op, ty, dst: None, addr, a, b: None };
+        let here = self.program.threads[self.thread].body[s.pc].clone();
+        self.mark(&mut s, &[sets::COPY_ISSUE], Part::Start);
+        let (first, pc) = (s.events.len(), s.pc);
+        let mut found = Vec::new();
+        self.read(s, &Instr { guard: None, op: plain, ..here }, &mut found)?;
+        for mut next in found {
+            next.pc = pc;
+            for i in first..next.events.len() {
+                let mut e = next.events[i].clone();
+                e.tags |= bit(sets::COPY_ACCESS);
+                let writes = e.is(sets::W);
+                self.postpone(&next, &mut e, writes);
+                next.events[i] = e;
+            }
+            if let RemoteOrder::Mbarrier(addr) = &w.order {
+                let at = self.whither(&next, addr);
+                self.complete(&mut next, at, w.ty.bytes())?;
+            }
+            next.pc += 1;
+            todo.push(next);
+        }
+        Ok(())
     }
 
     pub(super) fn cancel(
