@@ -348,6 +348,27 @@ const ROWS: &[Row] = &[
         "completed-reads",
         "tcgen05/shared-write-after, tcgen05/shared-write-early",
     ),
+    Row(
+        "9.7.16.6.5",
+        Rule,
+        "bytes that a bulk copy brought are in the async proxy already: its completion suffices, and covers that copy only (TQ31)",
+        "copy-tracked out-of-access copy-steps",
+        "copies/load-mma, copies/load-mma-no-wait, copies/load-cumulative",
+    ),
+    Row(
+        "9.7.16.6.5",
+        Rule,
+        "an operand in another CTA: where the proxy fence of its generic writer stands is TQ17",
+        "near-operand far-fenced",
+        "copies/remote-operand, copies/remote-operand-far-fence, copies/remote-operand-cluster",
+    ),
+    Row(
+        "9.7.16.6.5",
+        Rule,
+        "mbarriers are generic; whether an asynchronous arrival reaches one through the async proxy is TQ27",
+        "init-known mbar-asynchronous",
+        "copies/init-proxy, copies/init-proxy-fence",
+    ),
 ];
 
 /// Parts of the sections that no row is about yet, and why.
