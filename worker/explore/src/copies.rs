@@ -410,6 +410,9 @@ impl<V: View> Machine<'_, V> {
     }
 
     fn remote(&mut self, write: &RemoteWrite, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+        if write.op.is_some() && self.lanes.count() > 1 {
+            return Err(self.wrong(instr, "a read-modify-write by several lanes at once"));
+        }
         let mbarrier = match &write.order {
             RemoteOrder::Mbarrier(addr) => Some(self.address_now(addr)?),
             _ => None,
@@ -459,6 +462,19 @@ impl<V: View> Machine<'_, V> {
                 self.reduce(instr, pc, labels, scope, (op, write.ty, write.space), &write.addr, write.src[0])
             }
         }
+    }
+
+    /// Launch control, and what has no meaning here.
+    pub(crate) fn launch_control(&mut self, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+        match &instr.op {
+            Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
+                return self.try_cancel(*multicast, (addr, mbarrier), instr, pc);
+            }
+            Op::Control(Control::QueryCancel { dst, .. }) => self.forget(dst.iter().flatten().copied()),
+            Op::Control(Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies) => {}
+            op => return Err(self.wrong(instr, op.extended().unwrap_or("this instruction"))),
+        }
+        Ok(())
     }
 
     /// `clusterlaunchcontrol.try_cancel`: the answer is written by the async proxy.

@@ -512,20 +512,7 @@ impl<V: View> Machine<'_, V> {
             Op::AsyncCopy(op) => self.copy(op, instr, pc),
             Op::Wgmma(op) => self.wgmma(op, instr, pc),
             Op::ProxyOrder(op) => self.proxy_order(op, instr, pc),
-            Op::Control(Control::TryCancel { multicast, addr, mbarrier, .. }) => {
-                self.try_cancel(*multicast, (addr, mbarrier), instr, pc)
-            }
-            Op::Control(Control::QueryCancel { dst, .. }) => {
-                self.forget(dst.iter().flatten().copied());
-                Ok(())
-            }
-            Op::Control(Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies) => {
-                Ok(())
-            }
-            op => {
-                let name = op.extended().unwrap_or("this instruction");
-                Err(TraceEnd::Unsupported(name.into(), instr.line))
-            }
+            _ => self.launch_control(instr, pc),
         }
     }
 

@@ -17,7 +17,7 @@ use super::tensor::{Effect, UNKNOWN};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
     AsyncCopy, BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg,
-    RegInit, Scope,
+    RegInit, Scope, ThreadId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -228,6 +228,40 @@ impl Runner<'_> {
         self.program.threads[self.thread].body.iter().any(|i| matches!(i.op, Op::Wgmma(_)))
     }
 
+    fn arrive_at_exit(&self, s: State, out: &mut Paths) -> Result<(), Refusal> {
+        let asked = crate::leaf::asked(self.program);
+        let unknown =
+            |(t, r): &(ThreadId, Reg)| t.index() == self.thread && s.regs[r.index()].1 & UNKNOWN != 0;
+        let object = |r: Range| self.memory.instances[r.instance].object;
+        let veiled = |e: &Event| {
+            let about = e.range.is_some_and(|r| asked.objects.contains(&object(r)));
+            e.is(sets::W) && about && e.data & UNKNOWN != 0
+        };
+        if asked.registers.iter().any(unknown) || s.events.iter().any(veiled) {
+            return Err(Refusal::Unsupported("a question about unknown data".into()));
+        }
+        self.end(s, Stop::Done, out);
+        Ok(())
+    }
+
+    /// Whether the path may go on with an instruction; counts it, and looks at the registers of products in flight.
+    fn admit(&self, s: &mut State, instr: &Instr) -> Result<(), Refusal> {
+        s.instructions += 1;
+        if s.instructions > STEPS {
+            return Err(Refusal::TooMany("instructions of a path"));
+        }
+        if s.events.len() > 100 {
+            return Err(Refusal::TooMany("events of a thread"));
+        }
+        if !only_registers(&instr.op) && self.uses_unknown(s, instr) {
+            return Err(Refusal::Unsupported("the use of unknown data".into()));
+        }
+        if self.warpgroup() && self.meddles(s, instr) {
+            s.flags.insert(crate::leaf::flag::REGISTERS);
+        }
+        Ok(())
+    }
+
     /// Executes until the path ends or a read gives a choice.
     fn advance(&self, mut s: State, todo: &mut Vec<State>, out: &mut Paths) -> Result<(), Refusal> {
         let body = &self.program.threads[self.thread].body;
@@ -250,27 +284,9 @@ impl Runner<'_> {
                 return Ok(());
             }
             let Some(instr) = body.get(pc) else {
-                let asked = crate::leaf::asked(self.program).registers;
-                let mut mine = asked.iter().filter(|(t, _)| t.index() == self.thread);
-                if mine.any(|(_, r)| s.regs[r.index()].1 & UNKNOWN != 0) {
-                    return Err(Refusal::Unsupported("a question about unknown data".into()));
-                }
-                self.end(s, Stop::Done, out);
-                return Ok(());
+                return self.arrive_at_exit(s, out);
             };
-            s.instructions += 1;
-            if s.instructions > STEPS {
-                return Err(Refusal::TooMany("instructions of a path"));
-            }
-            if s.events.len() > 100 {
-                return Err(Refusal::TooMany("events of a thread"));
-            }
-            if !only_registers(&instr.op) && self.uses_unknown(&s, instr) {
-                return Err(Refusal::Unsupported("the use of unknown data".into()));
-            }
-            if self.warpgroup() && self.meddles(&mut s, instr) {
-                s.flags.insert(crate::leaf::flag::REGISTERS);
-            }
+            self.admit(&mut s, instr)?;
             if let Some(taken) = instr.guard.and_then(|g| s.lanes.disagree(g)) {
                 if self.parted(&mut s, instr, taken) {
                     continue;

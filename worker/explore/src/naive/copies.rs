@@ -403,6 +403,9 @@ impl Runner<'_> {
 
     /// `red.async`: one continuation for each value it may find.
     pub(super) fn update(&self, mut s: State, w: &RemoteWrite, todo: &mut Vec<State>) -> Result<(), Refusal> {
+        if s.lanes.active.count_ones() > 1 {
+            return Err(odd("a read-modify-write by several lanes"));
+        }
         let (order, scope) = match w.order {
             RemoteOrder::Mbarrier(_) => (RmwOrder::Relaxed, Scope::Cluster),
             RemoteOrder::Release(scope) => (RmwOrder::Release, scope),
