@@ -94,9 +94,33 @@ pub(crate) struct ModelArgs {
     pub(crate) variants: Vec<String>,
 }
 
+/// How the kernel of a PTX module is launched.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Kernels (files that end in .ptx)")]
+pub(crate) struct LaunchArgs {
+    /// CTAs of the grid; one cluster if not given
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = crate::kernel::shape)]
+    pub(crate) grid: Option<[u32; 3]>,
+    /// Threads of a CTA; not needed where the kernel says it
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = crate::kernel::shape)]
+    pub(crate) block: Option<[u32; 3]>,
+    /// CTAs of a cluster; not needed where the kernel says it
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = crate::kernel::shape)]
+    pub(crate) cluster: Option<[u32; 3]>,
+    /// The value of a parameter, from 0 on (repeatable); pointers and tensor maps need none
+    #[arg(long = "param", value_name = "INDEX=VALUE", value_parser = crate::kernel::param)]
+    pub(crate) params: Vec<(u16, u64)>,
+    /// Which kernel, when the module has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) entry: Option<String>,
+    /// Print the litmus program that is explored instead of exploring it
+    #[arg(long)]
+    pub(crate) lowered: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx)
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -112,6 +136,8 @@ pub(crate) struct Check {
     pub(crate) contest: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
 }
 
 /// Bounds of an exploration; hitting one gives the verdict `bounded`.

@@ -14,6 +14,10 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    pub(crate) fn new(name: &str, program: Program, text: &str) -> Self {
+        Source { name: name.to_owned(), program, text: text.to_owned() }
+    }
+
     /// A remark of the static rules, with the line it is about.
     pub(crate) fn remark(&self, diagnostic: Diagnostic) -> Rejected {
         Rejected::new(&self.name, &self.text, diagnostic)
@@ -29,7 +33,7 @@ pub(crate) struct Rejected {
 }
 
 impl Rejected {
-    fn new(file: &str, text: &str, diagnostic: Diagnostic) -> Self {
+    pub(crate) fn new(file: &str, text: &str, diagnostic: Diagnostic) -> Self {
         let line = (diagnostic.line as usize).checked_sub(1).and_then(|n| text.lines().nth(n));
         let line: String = line.unwrap_or_default().chars().take(200).collect();
         Rejected { file: file.to_owned(), diagnostic, line }

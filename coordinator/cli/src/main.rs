@@ -15,6 +15,7 @@ mod args;
 mod cmd;
 mod exit;
 mod input;
+mod kernel;
 mod line;
 mod local;
 mod show;

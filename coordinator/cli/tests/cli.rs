@@ -50,6 +50,32 @@ fn usage() {
 }
 
 #[test]
+fn kernels() {
+    let file = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/ptx").join(name);
+        std::fs::read(path).expect("the module is there")
+    };
+    let ring = file("ring.ptx");
+    let files: &[(&str, &[u8])] = &[("ring.ptx", &ring)];
+    check(&["check", "ring.ptx", "--param", "0=2"], files, 0, "ring.ptx: clean");
+    check(&["check", "ring.ptx"], files, 11, "give it with --param 0=VALUE");
+    check(&["check", "ring.ptx", "--block", "32"], files, 2, "the kernel asks for --block 64,1,1");
+    check(&["check", "ring.ptx", "--block", "0"], files, 2, "`0` is no size");
+    check(&["check", "ring.ptx", "--param", "7=1"], files, 2, "there is no parameter 7");
+    check(&["check", "ring.ptx", "--param", "0"], files, 2, "write INDEX=VALUE");
+    check(&["check", "ring.ptx", "--entry", "rong"], files, 2, "the module has ring");
+    check(&["check", "ring.ptx", "--param", "0=1", "--lowered"], files, 0, "mbarrier.try_wait");
+    check(&["check", "ring.ptx", "--param", "0=2", "--format", "json"], files, 0, "\"clean\"");
+    let stuck = file("stuck.ptx");
+    check(&["check", "stuck.ptx"], &[("stuck.ptx", &stuck)], 10, "stuck.ptx: hang");
+    let typo = String::from_utf8(ring.clone()).expect("text").replace("bar.warp.sync", "bar.wrap.sync");
+    check(&["check", "ring.ptx"], &[("ring.ptx", typo.as_bytes())], 2, "not a barrier instruction");
+    let target = String::from_utf8(ring).expect("text").replace("elect.sync", "elect.synk");
+    check(&["check", "ring.ptx"], &[("ring.ptx", target.as_bytes())], 2, "ring.ptx:25:");
+    check(&["check", "t.litmus", "--lowered"], &[("t.litmus", PROGRAM)], 2, "is about PTX modules");
+}
+
+#[test]
 fn models() {
     check(
         &["models", "list", "--checks"],

@@ -6,6 +6,7 @@ pub mod canon;
 pub mod emit;
 pub mod generate;
 pub mod ir;
+pub mod kernel;
 pub mod limits;
 pub mod reduce;
 pub mod tensor;

@@ -22,5 +22,7 @@ pub const EXPRESSION_NODES: usize = 4_096;
 pub const EXPRESSION_DEPTH: usize = 64;
 /// Length of one name.
 pub const NAME_BYTES: usize = 128;
+/// Length of one name in a PTX module, where names of kernels hold those of all their types.
+pub const MANGLED_BYTES: usize = 4_096;
 /// Instructions of a program beyond which no advice is given: some of it compares every pair.
 pub const LINTED_INSTRUCTIONS: usize = 2_048;

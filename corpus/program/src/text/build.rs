@@ -13,9 +13,22 @@ pub(super) struct ThreadBuilder {
     pub(super) thread: Thread,
     /// Branch instructions whose label was not yet seen: instruction, label, byte offset of the label.
     pub(super) jumps: Vec<(usize, String, usize)>,
+    /// Declared types, as long as the registers.
+    pub(super) types: Vec<Ty>,
     regs: BTreeMap<String, Reg>,
     labels: BTreeMap<String, usize>,
     fresh: usize,
+    /// Where registers are declared before they are used: what is declared.
+    declared: Option<Declared>,
+}
+
+/// Declarations of registers in nested braces.
+#[derive(Clone, Debug, Default)]
+struct Declared {
+    /// `.reg .b32 %r<10>;`: prefix, how many, type.
+    families: Vec<(String, u32, Ty)>,
+    /// For each open brace: how many families there were, and what names meant that the braces gave a new meaning.
+    open: Vec<(usize, Vec<(String, Option<Reg>)>)>,
 }
 
 /// Words that start something else where a thread's name could stand.
@@ -25,13 +38,117 @@ impl ThreadBuilder {
     pub(super) fn new(name: &str, place: Placement) -> Self {
         let thread =
             Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
-        ThreadBuilder { thread, jumps: Vec::new(), regs: BTreeMap::new(), labels: BTreeMap::new(), fresh: 0 }
+        ThreadBuilder {
+            thread,
+            jumps: Vec::new(),
+            types: Vec::new(),
+            regs: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            fresh: 0,
+            declared: None,
+        }
+    }
+
+    /// The register a name means here.
+    pub(super) fn known(&self, name: &str) -> Option<Reg> {
+        self.regs.get(name).copied()
+    }
+
+    /// From here on a register must be declared before it is used.
+    pub(super) fn declare_first(&mut self) {
+        self.declared = Some(Declared::default());
+    }
+
+    /// An opening brace: names declared from here on are local to it.
+    pub(super) fn open(&mut self) {
+        if let Some(d) = &mut self.declared {
+            d.open.push((d.families.len(), Vec::new()));
+        }
+    }
+
+    /// The closing brace.
+    pub(super) fn close(&mut self) {
+        let Some((families, hidden)) = self.declared.as_mut().and_then(|d| d.open.pop()) else { return };
+        for (name, was) in hidden.into_iter().rev() {
+            match was {
+                Some(reg) => drop(self.regs.insert(name, reg)),
+                None => drop(self.regs.remove(&name)),
+            }
+        }
+        if let Some(d) = &mut self.declared {
+            d.families.truncate(families);
+        }
+    }
+
+    /// `.reg .ty name;`, or with `count` the names `name0`, `name1`, ..
+    pub(super) fn declare(
+        &mut self,
+        scan: &mut Scan<'_>,
+        name: &str,
+        count: Option<u32>,
+        ty: Ty,
+    ) -> Parsed<()> {
+        if let Some(count) = count {
+            if let Some(d) = &mut self.declared {
+                if d.families.len() == REGISTERS {
+                    return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
+                }
+                d.families.push((name.to_owned(), count, ty));
+            }
+            return Ok(());
+        }
+        self.enter(scan, name, ty).map(drop)
+    }
+
+    fn enter(&mut self, scan: &mut Scan<'_>, name: &str, ty: Ty) -> Parsed<Reg> {
+        if self.thread.regs.len() == REGISTERS {
+            return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
+        }
+        let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
+        self.thread.regs.push(RegDecl { name: name.into(), init: RegInit::Value(0) });
+        self.types.push(ty);
+        let was = self.regs.insert(name.to_owned(), reg);
+        if let Some((_, hidden)) = self.declared.as_mut().and_then(|d| d.open.last_mut()) {
+            hidden.push((name.to_owned(), was));
+        }
+        Ok(reg)
+    }
+
+    /// A register of a family, entered at its first use in the braces of the family.
+    fn of_family(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
+        let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let families = self.declared.as_ref().map(|d| d.families.as_slice()).unwrap_or_default();
+        let found = (1..=digits).rev().find_map(|n| {
+            let (stem, number) = name.split_at(name.len() - n);
+            let number: u32 = number.parse().ok().filter(|_| n == 1 || !number.starts_with('0'))?;
+            let family = families.iter().rposition(|f| f.0 == stem && number < f.1)?;
+            Some((family, families[family].2))
+        });
+        let Some((family, ty)) = found else {
+            let known: Vec<&str> = self.regs.keys().map(String::as_str).collect();
+            let hint = super::scan::closest(name, &known).map(|k| format!("did you mean `{k}`?"));
+            return Err(scan.error(format!("the register `{name}` is not declared"), hint));
+        };
+        let reg = self.enter(scan, name, ty)?;
+        // It lives as long as the family does, which may be longer than the innermost braces.
+        if let Some(d) = &mut self.declared {
+            let home = d.open.iter().filter(|(families, _)| *families <= family).count();
+            if let Some(entry) = d.open.last_mut().and_then(|(_, hidden)| hidden.pop())
+                && let Some((_, hidden)) = home.checked_sub(1).and_then(|h| d.open.get_mut(h))
+            {
+                hidden.push(entry);
+            }
+        }
+        Ok(reg)
     }
 
     /// The register of that name, declared now if new.
     pub(super) fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
         if let Some(reg) = self.regs.get(name) {
             return Ok(*reg);
+        }
+        if self.declared.is_some() {
+            return self.of_family(scan, name);
         }
         if self.thread.regs.len() == REGISTERS {
             return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
@@ -43,6 +160,7 @@ impl ThreadBuilder {
         let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
         self.thread.regs.push(RegDecl { name: name.into(), init: RegInit::Value(0) });
         self.regs.insert(name.to_owned(), reg);
+        self.types.push(Ty::B(64));
         Ok(reg)
     }
 

@@ -8,6 +8,7 @@ mod diagnostic;
 pub mod mixedproxy;
 pub mod native;
 mod print;
+pub mod ptx;
 mod scan;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};

@@ -20,6 +20,8 @@ pub(super) struct Scan<'a> {
     comments: Comments,
     /// How far lines were counted: offset, its line, where that line starts.
     counted: (usize, u32, usize),
+    /// Bytes a name may have.
+    pub(super) longest: usize,
 }
 
 /// A place in a text, both 1-based; the column in bytes.
@@ -33,7 +35,7 @@ pub(super) type Parsed<T> = Result<T, ParseError>;
 
 impl<'a> Scan<'a> {
     pub(super) fn new(source: &'a str, comments: Comments) -> Self {
-        Scan { source, at: 0, comments, counted: (0, 1, 0) }
+        Scan { source, at: 0, comments, counted: (0, 1, 0), longest: NAME_BYTES }
     }
 
     /// The rest of the text after blanks and comments.
@@ -97,8 +99,8 @@ impl<'a> Scan<'a> {
         if length == 0 {
             return Err(self.expected(expected));
         }
-        if length > NAME_BYTES {
-            return Err(self.error(format!("a name may have at most {NAME_BYTES} bytes"), None));
+        if length > self.longest {
+            return Err(self.error(format!("a name may have at most {} bytes", self.longest), None));
         }
         self.at += length;
         Ok(&rest[..length])

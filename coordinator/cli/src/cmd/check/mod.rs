@@ -9,8 +9,9 @@ mod reports;
 
 use crate::args::{Check, CheckFormat};
 use crate::input::{Rejected, Source, load_model, read_program, variants};
+use crate::kernel::{self, Kernel};
 use crate::{exit, show};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use moire_cat::Model;
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions, Verdict, judge};
@@ -42,7 +43,11 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let mut codes = Vec::new();
     let mut kept = Vec::new();
     for file in &args.files {
-        let answer = answer(file, &model, &others, &limits);
+        if args.launch.lowered {
+            codes.push(print_lowered(file, args)?);
+            continue;
+        }
+        let answer = answer(file, args, &model, &others, &limits);
         match &answer {
             Answer::Judged { judgement, contested, .. } => {
                 codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
@@ -83,21 +88,78 @@ fn flipped(args: &Check, model: &Model) -> Result<Vec<(String, Model)>> {
     Ok(out)
 }
 
-fn answer(file: &Path, model: &Model, others: &[(String, Model)], limits: &Limits) -> Answer {
+/// The litmus text of what a kernel becomes, for people.
+fn print_lowered(file: &Path, args: &Check) -> Result<u8> {
+    if !kernel::is_module(file) {
+        bail!("{}: --lowered is about PTX modules", file.display());
+    }
+    match kernel::read(file, &args.launch)? {
+        Kernel::Program(source, notes) => {
+            notes.iter().for_each(|n| eprintln!("{n}"));
+            print!("{}", moire_program::text::print(&source.program));
+            Ok(exit::CLEAN)
+        }
+        Kernel::Rejected(errors) => {
+            errors.iter().for_each(|e| eprintln!("{e}"));
+            Ok(exit::USAGE)
+        }
+        Kernel::Abstained(source, why) | Kernel::Bounded(source, why) => {
+            eprintln!("{}: {why}", source.name);
+            Ok(exit::INCOMPLETE)
+        }
+    }
+}
+
+/// A verdict no engine was asked for.
+fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
+    let judgement = Judgement {
+        verdicts: vec![verdict],
+        conditions: Vec::new(),
+        hang: None,
+        stalls: Vec::new(),
+        race: None,
+        broken: std::collections::BTreeMap::new(),
+        summary: moire_explore::Summary::default(),
+    };
+    Answer::Judged { source, advice: Vec::new(), judgement: Box::new(judgement), contested: Vec::new() }
+}
+
+fn failed(file: &Path, error: anyhow::Error) -> Answer {
+    match error.downcast::<Rejected>() {
+        Ok(rejected) => Answer::Rejected(vec![rejected]),
+        Err(error) => Answer::Unread(file.display().to_string(), error),
+    }
+}
+
+fn answer(file: &Path, args: &Check, model: &Model, others: &[(String, Model)], limits: &Limits) -> Answer {
+    if kernel::is_module(file) {
+        return match kernel::read(file, &args.launch) {
+            Ok(Kernel::Program(source, notes)) => judged(source, notes, model, others, limits),
+            Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
+            Ok(Kernel::Abstained(source, why)) => unasked(source, Verdict::Abstained(why)),
+            Ok(Kernel::Bounded(source, why)) => unasked(source, Verdict::Bounded(why)),
+            Err(error) => failed(file, error),
+        };
+    }
     let source = match read_program(file) {
         Ok(source) => source,
-        Err(error) => {
-            return match error.downcast::<Rejected>() {
-                Ok(rejected) => Answer::Rejected(vec![rejected]),
-                Err(error) => Answer::Unread(file.display().to_string(), error),
-            };
-        }
+        Err(error) => return failed(file, error),
     };
     let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
     let (errors, advice): (Vec<_>, _) = remarks.partition(|r| r.diagnostic.severity == Severity::Error);
     if !errors.is_empty() {
         return Answer::Rejected(errors);
     }
+    judged(Box::new(source), advice, model, others, limits)
+}
+
+fn judged(
+    source: Box<Source>,
+    advice: Vec<Rejected>,
+    model: &Model,
+    others: &[(String, Model)],
+    limits: &Limits,
+) -> Answer {
     let questions = Questions { witnesses: true, conditions_only: false };
     let judgement = Box::new(judge(&source.program, model, limits, questions));
     let plain = words(&judgement);
@@ -107,7 +169,7 @@ fn answer(file: &Path, model: &Model, others: &[(String, Model)], limits: &Limit
         (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
     };
     let contested = others.iter().filter_map(contest).collect();
-    Answer::Judged { source: Box::new(source), advice, judgement, contested }
+    Answer::Judged { source, advice, judgement, contested }
 }
 
 /// The verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..

@@ -214,6 +214,19 @@ fn parse_type(word: &str) -> Option<Ty> {
     }
 }
 
+/// One instruction without its guard and its semicolon, for readers of other texts with the same instructions. `text`
+/// are its dotted words, which end where `scan` stands; `at` is where they start.
+pub(super) fn instruction(
+    scan: &mut Scan<'_>,
+    builder: &Builder,
+    thread: &mut ThreadBuilder,
+    (at, spot): (usize, Spot),
+    guard: Option<Guard>,
+    text: &str,
+) -> Parsed<()> {
+    Reader { scan, builder, thread, at, spot, guard }.instruction(text)
+}
+
 struct Reader<'r, 's> {
     scan: &'r mut Scan<'s>,
     builder: &'r Builder,

@@ -1,0 +1,144 @@
+//! Asynchronous copies with their operands filled in; boxes of tensor maps become places of their own.
+
+use super::Refusal;
+use super::access::Place;
+use super::effect::Made;
+use super::layout::{Kind, Mem, Touch};
+use super::run::{State, Step, Warp};
+use super::value::{Base, Val};
+use crate::ir::*;
+
+impl Warp<'_> {
+    pub(super) fn copy(&mut self, state: &State, op: &AsyncCopy, mask: u32) -> Result<Step, Refusal> {
+        let mut made = Made::default();
+        let mut new = op.clone();
+        match &mut new {
+            AsyncCopy::Commit
+            | AsyncCopy::Wait(_)
+            | AsyncCopy::WaitAll
+            | AsyncCopy::BulkCommit
+            | AsyncCopy::BulkWait { .. } => {}
+            AsyncCopy::Prefetch(_) => {
+                self.note(
+                    self.line(state),
+                    "cp.async.bulk.prefetch is ignored: it has no effect on what other threads see",
+                );
+                return Ok(Step::Next);
+            }
+            AsyncCopy::Arrive { space, addr, .. } => {
+                let address = self.address(state, addr);
+                *addr =
+                    made.touch(self.shared(state, *space, &address, MBARRIER_BYTES, mask, Kind::Barrier)?);
+            }
+            AsyncCopy::Bulk(bulk) => self.bulk(state, bulk, mask, &mut made)?,
+            AsyncCopy::Small(_) | AsyncCopy::Remote(_) => {
+                return self.abstain(state, format!("`{}` is not interpreted", op.name()));
+            }
+        }
+        self.leave(state, mask, Op::AsyncCopy(new), made)
+    }
+
+    fn bulk(
+        &mut self,
+        state: &State,
+        bulk: &mut BulkCopy,
+        mask: u32,
+        made: &mut Made,
+    ) -> Result<(), Refusal> {
+        let bytes = match bulk.bytes {
+            Some(b) => match self.number(state, b, mask, "the size of a copy")? {
+                Operand::Imm(n) => {
+                    bulk.bytes = Some(Operand::Imm(n));
+                    u32::try_from(n).ok()
+                }
+                _ => None,
+            },
+            // As many as the barrier is told to expect; found out when all copies are known.
+            None => None,
+        };
+        let reported = match &mut bulk.done {
+            BulkDone::Mbarrier(addr) => {
+                let address = self.address(state, addr);
+                let mut touch =
+                    self.shared(state, Space::SharedCluster, &address, MBARRIER_BYTES, mask, Kind::Barrier)?;
+                if bulk.group.is_none() && matches!(bulk.dst, BulkEnd::Bytes { space: Space::SharedCta, .. })
+                {
+                    touch.mem = Mem::Shared(self.here.cta);
+                }
+                let place = (touch.mem, touch.ranges[0].0);
+                *addr = made.touch(touch);
+                Some(place)
+            }
+            BulkDone::Group => None,
+        };
+        for end in [&mut bulk.dst, &mut bulk.src] {
+            self.end(state, end, (bytes, reported), mask, made)?;
+        }
+        if let Some(multicast) = &mut bulk.multicast {
+            multicast.mask = self.number(state, multicast.mask, mask, "a mask of CTAs")?;
+        }
+        if bulk.byte_mask.is_some() || bulk.ignored.is_some() {
+            return self.abstain(state, "a bulk copy of some bytes only");
+        }
+        Ok(())
+    }
+
+    /// One side of a copy of so many bytes, if they are known, that reports to a barrier.
+    fn end(
+        &mut self,
+        state: &State,
+        end: &mut BulkEnd,
+        (bytes, reported): (Option<u32>, Option<(Mem, u64)>),
+        mask: u32,
+        made: &mut Made,
+    ) -> Result<(), Refusal> {
+        match end {
+            BulkEnd::Bytes { space, addr } => {
+                let address = self.address(state, addr);
+                let kind = if bytes.is_some() { Kind::Async } else { Kind::Box { reported } };
+                let touch = match self.place(state, *space, &address, mask)? {
+                    Place::In(mem, at) => match at.one(mask) {
+                        Some(at) => Touch::one(mem, at, bytes.unwrap_or(0), kind),
+                        None => return self.abstain(state, "a copy whose address differs from lane to lane"),
+                    },
+                    Place::Private => return self.abstain(state, "a copy of private memory"),
+                };
+                *addr = made.touch(touch);
+            }
+            BulkEnd::Tensor(tensor) => {
+                let (mem, at) = self.boxed(state, tensor, mask)?;
+                tensor.map = None;
+                let addr = made.touch(Touch::one(mem, at, 0, Kind::Box { reported }));
+                tensor.tile = Some(Tile { addr, bytes: 0 });
+                let all = tensor.coordinates.iter_mut().chain(&mut tensor.offsets);
+                all.for_each(|c| *c = Operand::Imm(0));
+            }
+        }
+        Ok(())
+    }
+
+    /// Which box of which map: a place of its own for each choice of coordinates.
+    fn boxed(&mut self, state: &State, tensor: &TensorBox, mask: u32) -> Result<(Mem, u64), Refusal> {
+        let map = tensor.map.as_ref().map(|m| self.address(state, m)).unwrap_or(Val::same(0));
+        let which = match &map {
+            Val::Known(l) => l.one(mask),
+            Val::Based(Base::Param(n), l) => l.one(mask).map(|o| u64::from(*n) << 40 | o),
+            Val::Based(Base::Variable(n), l) => l.one(mask).map(|o| (1 << 56) | u64::from(*n) << 40 | o),
+            _ => None,
+        };
+        let Some(which) = which else {
+            return self.abstain(state, format!("a tensor map that hangs on {}", self.reason(&map)));
+        };
+        let mut at: u64 = 0;
+        for c in &tensor.coordinates {
+            let value = self.value(state, *c);
+            let known = value.known().and_then(|l| l.one(mask));
+            if known.is_none() {
+                self.note(self.line(state), "a coordinate of a tensor map is not known: taken as 0");
+            }
+            at = at.wrapping_mul(0x1_0003).wrapping_add(known.unwrap_or(0) & 0xffff_ffff);
+        }
+        // Far enough apart for any box.
+        Ok((Mem::Boxes(which), (at & 0xff_ffff_ffff) << 20))
+    }
+}

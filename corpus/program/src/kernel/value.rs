@@ -1,0 +1,146 @@
+//! Values of registers while a warp is run ahead of the exploration: known lane by lane, an offset from an address that
+//! only the exploration knows, or unknown.
+
+use std::rc::Rc;
+
+/// Lanes of a warp.
+pub(super) const LANES: usize = 32;
+/// All of them.
+pub(super) const ALL: u32 = u32::MAX;
+
+/// A value a lane.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Lanes {
+    /// All lanes have it.
+    Same(u64),
+    /// One each.
+    Each(Rc<[u64; LANES]>),
+}
+
+impl Lanes {
+    pub(super) fn from_fn(f: impl Fn(usize) -> u64) -> Self {
+        let all: [u64; LANES] = std::array::from_fn(f);
+        if all.iter().all(|v| *v == all[0]) { Lanes::Same(all[0]) } else { Lanes::Each(Rc::new(all)) }
+    }
+
+    pub(super) fn get(&self, lane: usize) -> u64 {
+        match self {
+            Lanes::Same(v) => *v,
+            Lanes::Each(all) => all[lane % LANES],
+        }
+    }
+
+    pub(super) fn map(&self, f: impl Fn(u64) -> u64) -> Self {
+        match self {
+            Lanes::Same(v) => Lanes::Same(f(*v)),
+            Lanes::Each(all) => Lanes::from_fn(|l| f(all[l])),
+        }
+    }
+
+    pub(super) fn zip(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        match (self, other) {
+            (Lanes::Same(a), Lanes::Same(b)) => Lanes::Same(f(*a, *b)),
+            _ => Lanes::from_fn(|l| f(self.get(l), other.get(l))),
+        }
+    }
+
+    /// `self` in the lanes of the mask, `other` elsewhere.
+    pub(super) fn over(&self, mask: u32, other: &Self) -> Self {
+        if mask == ALL {
+            return self.clone();
+        }
+        Lanes::from_fn(|l| if mask >> l & 1 == 1 { self.get(l) } else { other.get(l) })
+    }
+
+    /// The one value the lanes of the mask have.
+    pub(super) fn one(&self, mask: u32) -> Option<u64> {
+        let first = self.get((mask.trailing_zeros() % 32) as usize);
+        let same = match self {
+            Lanes::Same(_) => true,
+            Lanes::Each(_) => lanes(mask).all(|l| self.get(l) == first),
+        };
+        same.then_some(first)
+    }
+
+    /// The lanes of the mask whose value is not zero.
+    pub(super) fn truth(&self, mask: u32) -> u32 {
+        lanes(mask).filter(|l| self.get(*l) != 0).fold(0, |m, l| m | 1 << l)
+    }
+}
+
+/// The lanes of a mask.
+pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |l| mask >> l & 1 == 1)
+}
+
+/// What an offset is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Base {
+    /// The value of a kernel parameter.
+    Param(u16),
+    /// A variable in global memory, by symbol.
+    Variable(u16),
+    /// A register of the program that is explored.
+    Register(u16),
+}
+
+/// Why a value is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Why {
+    /// Nothing was written, or only in other lanes.
+    Unset,
+    /// A parameter without a value.
+    Param(u16),
+    /// Loaded by this line.
+    Loaded(u32),
+    /// Computed by an instruction of this line that is not evaluated, or from such values.
+    Computed(u32),
+}
+
+/// See the module header.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Val {
+    /// Known.
+    Known(Lanes),
+    /// The base plus so much.
+    Based(Base, Lanes),
+    /// Not known.
+    Unknown(Why),
+}
+
+impl Val {
+    pub(super) fn same(value: u64) -> Self {
+        Val::Known(Lanes::Same(value))
+    }
+
+    pub(super) fn known(&self) -> Option<&Lanes> {
+        match self {
+            Val::Known(l) => Some(l),
+            _ => None,
+        }
+    }
+
+    /// This value in the lanes of the mask, `old` elsewhere.
+    pub(super) fn over(self, mask: u32, old: &Val) -> Val {
+        if mask == ALL || self == *old {
+            return self;
+        }
+        match (&self, old) {
+            (Val::Known(a), Val::Known(b)) => Val::Known(a.over(mask, b)),
+            (Val::Based(p, a), Val::Based(q, b)) if p == q => Val::Based(*p, a.over(mask, b)),
+            // Lanes that never had a value have none that matters.
+            (_, Val::Unknown(Why::Unset)) => self,
+            (Val::Unknown(_), _) => self,
+            (_, Val::Unknown(why)) => Val::Unknown(*why),
+            _ => Val::Unknown(Why::Unset),
+        }
+    }
+
+    pub(super) fn add(&self, by: &Lanes) -> Val {
+        match self {
+            Val::Known(l) => Val::Known(l.zip(by, u64::wrapping_add)),
+            Val::Based(b, l) => Val::Based(*b, l.zip(by, u64::wrapping_add)),
+            Val::Unknown(w) => Val::Unknown(*w),
+        }
+    }
+}

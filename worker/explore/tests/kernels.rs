@@ -1,0 +1,123 @@
+//! Kernels of PTX modules, judged: our own with their expectation beside them, outside ones with what their folder says.
+
+use moire_cat::{Variants, builtin};
+use moire_explore::Limits;
+use moire_explore::judge::{Questions, judge};
+use moire_program::kernel::{Launch, Refusal, lower};
+use moire_program::text::ptx;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Outside modules that are not judged, each with what is in the way. Shrinks, and never grows without a reason.
+/// `*` stands for all others.
+const ABSTAINS: &[(&str, &str)] = &[("14_mma_family_tour", "a mask of lanes"), ("*", "tcgen05.alloc")];
+
+/// What an outside hazard is.
+const HAZARDS: &[(&str, &str)] = &[
+    ("h01", "race"),
+    ("h02", "race"),
+    ("h03", "race"),
+    ("h04", "race"),
+    ("h05", "race"),
+    ("h06", "hang"),
+    ("h07", "protocol"),
+    ("h08", "protocol"),
+    ("h09", "protocol"),
+    ("h10", "protocol"),
+    ("h11", "lifetime"),
+    ("h12", "hang"),
+    ("h13", "protocol"),
+    ("h14", "race"),
+    ("h15", "lifetime"),
+];
+
+fn modules(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        eprintln!("skipped: no modules at {}", folder.display());
+        return Vec::new();
+    };
+    let all = entries.filter_map(|e| Some(e.ok()?.path()));
+    let mut out: Vec<PathBuf> = all.filter(|p| p.extension().is_some_and(|e| e == "ptx")).collect();
+    out.sort();
+    out
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// `clean`, `race, hang`, `abstained why`, `bounded why`
+fn verdicts(path: &Path, params: BTreeMap<u16, u64>, variants: &Variants) -> String {
+    let text = std::fs::read_to_string(path).expect("a module is text");
+    let module = ptx::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let kernel = &module.kernels[0];
+    let launch = Launch::of(kernel, None, None, None, params).expect("the launch fits");
+    match lower(kernel, &launch) {
+        Ok(lowered) => {
+            let model = builtin::load("ptx", variants).expect("the model loads");
+            let questions = Questions { witnesses: false, conditions_only: false };
+            let limits = Limits { leaves: 20_000, ..Limits::default() };
+            let judgement = judge(&lowered.program, &model, &limits, questions);
+            let word = |v: &moire_explore::judge::Verdict| match v {
+                moire_explore::judge::Verdict::Abstained(why) => format!("abstained {why}"),
+                other => other.word().to_owned(),
+            };
+            judgement.verdicts.iter().map(word).collect::<Vec<_>>().join(", ")
+        }
+        Err(Refusal::Bounded(why)) => format!("bounded {why}"),
+        Err(why) => format!("abstained {why}"),
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[test]
+fn our_modules_have_the_answer_beside_them() {
+    let all = modules(&root().join("corpus/ptx"));
+    assert!(all.len() > 6, "the modules are there");
+    let mut wrong = Vec::new();
+    for path in all {
+        let expected = std::fs::read_to_string(path.with_extension("expected")).expect("an expectation");
+        let (mut params, mut want) = (BTreeMap::new(), String::new());
+        for line in expected.lines() {
+            match line.split_once(' ') {
+                Some(("param", rest)) => {
+                    let (index, value) = rest.split_once('=').expect("INDEX=VALUE");
+                    params.insert(index.parse().expect("a number"), value.parse().expect("a number"));
+                }
+                Some(("verdicts", rest)) => want = rest.to_owned(),
+                _ => want = line.to_owned(),
+            }
+        }
+        let got = verdicts(&path, params, &Variants::new());
+        if got != want {
+            wrong.push(format!("{}: {got}, not {want}", stem(&path)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn outside_modules_have_the_answer_of_their_folder() {
+    let outside = root().join("../shared/spec/examples-ptx");
+    let mut wrong = Vec::new();
+    for folder in ["ok", "hazard"] {
+        for path in modules(&outside.join(folder)) {
+            let name = stem(&path);
+            let got = verdicts(&path, BTreeMap::new(), &Variants::new());
+            let hazard = HAZARDS.iter().find(|h| name.starts_with(h.0)).map(|h| h.1);
+            let abstains = ABSTAINS.iter().find(|a| name == a.0 || a.0 == "*");
+            let right = match (abstains, hazard) {
+                (Some((_, why)), _) => got.starts_with("abstained") && got.contains(why),
+                (None, Some(want)) => got.split(", ").any(|g| g == want),
+                (None, None) => got == "clean",
+            };
+            if !right {
+                wrong.push(format!("{folder}/{name}: {got}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
