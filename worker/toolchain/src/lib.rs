@@ -7,7 +7,9 @@
 pub mod find;
 mod ptxas;
 pub mod run;
+mod sass;
 mod version;
 
 pub use ptxas::{Answer, Ptxas};
+pub use sass::{ListError, Nvdisasm};
 pub use version::Version;

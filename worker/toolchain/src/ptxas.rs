@@ -90,22 +90,34 @@ impl Ptxas {
     /// It could not be run, or not to the end.
     pub fn assemble(&self, module: &str, target: &str) -> Result<Answer, RunError> {
         let folder = tempfile::tempdir()?;
-        let (source, object) = (folder.path().join("module.ptx"), folder.path().join("module.cubin"));
+        Ok(self.object(folder.path(), module, target, "-O0")?.0)
+    }
+
+    /// The same at a level of optimisation, in a folder of the caller's; with the path of the object made.
+    pub(crate) fn object(
+        &self,
+        folder: &Path,
+        module: &str,
+        target: &str,
+        level: &str,
+    ) -> Result<(Answer, PathBuf), RunError> {
+        let (source, object) = (folder.join("module.ptx"), folder.join("module.cubin"));
         std::fs::write(&source, module)?;
         let mut command = Command::new(&self.path);
-        command.current_dir(folder.path()).arg("-O0").arg(format!("-arch={target}"));
+        command.current_dir(folder).arg(level).arg(format!("-arch={target}"));
         command.arg("-o").arg(&object).arg(&source);
         let out = run(command, self.limits)?;
         if out.status.success() && object.is_file() {
-            return Ok(Answer::Accepted);
+            return Ok((Answer::Accepted, object));
         }
         let said = out.stderr.lines().chain(out.stdout.lines());
         let wrong = |l: &&str| ["error", "fatal"].iter().any(|w| l.contains(w)) && !l.contains("aborted");
         let lines: Vec<String> = said.filter(wrong).take(LINES).map(diagnostic).collect();
-        Ok(match out.status.code() {
+        let answer = match out.status.code() {
             Some(_) if !lines.is_empty() => Answer::Refused(lines),
             _ => Answer::Failed(format!("{}: {}", out.status, out.stderr.lines().next().unwrap_or_default())),
-        })
+        };
+        Ok((answer, object))
     }
 }
 

@@ -30,12 +30,12 @@ fn assembler() {
     }
 }
 
-/// Nothing asks it yet; a report that names machine instructions will.
+/// What tests of the machine code ask: volatile and mmio accesses, orders, scopes.
 fn disassembler() {
     match candidates("nvdisasm", None, &environment).first() {
         Some(found) => println!("ok       nvdisasm in {}", found.path.display()),
         None => println!(
-            "missing  nvdisasm (optional, no command needs it): it comes with the CUDA toolkit; set CUDA_HOME"
+            "missing  nvdisasm (optional, for the tests of machine code): pip install nvidia-cuda-nvdisasm, as ptxas"
         ),
     }
 }

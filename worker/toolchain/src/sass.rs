@@ -1,0 +1,79 @@
+//! Machine code of a module, as NVIDIA's disassembler prints it: `ptxas` makes it, `nvdisasm` lists it.
+
+use crate::find::{candidates, environment};
+use crate::ptxas::{Answer, Ptxas};
+use crate::run::{Limits, RunError, run};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A listing is longer than a diagnostic.
+const LISTING_BYTES: usize = 4 << 20;
+
+/// A disassembler that was found.
+#[derive(Clone, Debug)]
+pub struct Nvdisasm {
+    path: PathBuf,
+}
+
+/// Why there is no listing.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// A tool did not run to its end.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The assembler did not take the module.
+    #[error("not assembled: {0:?}")]
+    NotAssembled(Answer),
+    /// The disassembler did not take the object, or printed more than is read.
+    #[error("not disassembled: {0}")]
+    NotListed(String),
+}
+
+impl Nvdisasm {
+    /// Where [`candidates`] says.
+    pub fn find(venv: Option<&Path>) -> Option<Nvdisasm> {
+        let found = candidates("nvdisasm", venv, &environment).into_iter().next()?;
+        Some(Nvdisasm { path: found.path })
+    }
+
+    /// The instructions that `ptxas`, optimising, makes of a module for an architecture, in order, without addresses.
+    ///
+    /// # Errors
+    /// See [`ListError`].
+    pub fn instructions(&self, ptxas: &Ptxas, module: &str, target: &str) -> Result<Vec<String>, ListError> {
+        let folder = tempfile::tempdir().map_err(RunError::Start)?;
+        let (answer, object) = ptxas.object(folder.path(), module, target, "-O3")?;
+        if answer != Answer::Accepted {
+            return Err(ListError::NotAssembled(answer));
+        }
+        let mut command = Command::new(&self.path);
+        command.arg("-c").arg(object);
+        let out = run(command, Limits { output: LISTING_BYTES, ..Limits::default() })?;
+        if !out.status.success() || out.cut {
+            return Err(ListError::NotListed(out.stderr));
+        }
+        Ok(out.stdout.lines().filter_map(instruction).collect())
+    }
+}
+
+/// `/*0040*/ LDG.E R0, [R2] ;`
+fn instruction(line: &str) -> Option<String> {
+    let (address, rest) = line.trim_start().strip_prefix("/*")?.split_once("*/")?;
+    let digits = address.len() >= 4 && address.bytes().all(|b| b.is_ascii_hexdigit());
+    let text = rest.trim().trim_end_matches(';').trim_end();
+    (digits && !text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_told_from_the_rest() {
+        let line = "        /*0320*/               @P0 ATOMG.E.ADD.STRONG.GPU PT, RZ, [R4.64], R3 ;";
+        assert_eq!(instruction(line).unwrap(), "@P0 ATOMG.E.ADD.STRONG.GPU PT, RZ, [R4.64], R3");
+        for other in [".L_x_1:", "        .global         k0", "//------ .text", "/* note */ x", "/*0010*/"] {
+            assert_eq!(instruction(other), None, "{other}");
+        }
+    }
+}
