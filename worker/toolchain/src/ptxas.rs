@@ -114,8 +114,12 @@ impl Ptxas {
         let wrong = |l: &&str| ["error", "fatal"].iter().any(|w| l.contains(w)) && !l.contains("aborted");
         let lines: Vec<String> = said.filter(wrong).take(LINES).map(diagnostic).collect();
         let answer = match out.status.code() {
-            Some(_) if !lines.is_empty() => Answer::Refused(lines),
-            _ => Answer::Failed(format!("{}: {}", out.status, out.stderr.lines().next().unwrap_or_default())),
+            // A crash of the assembler is no judgement of the module.
+            Some(_) if !lines.is_empty() && !lines[0].contains("Internal") => Answer::Refused(lines),
+            _ => {
+                let first = lines.into_iter().next().unwrap_or_default();
+                Answer::Failed(format!("{}: {first}", out.status))
+            }
         };
         Ok((answer, object))
     }
