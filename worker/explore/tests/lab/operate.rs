@@ -1,7 +1,8 @@
 //! Copies and tensor-core operations of the lab as lines of native text; part of [`super::translate`].
 
 use crate::read::{LabAgent, LabOp};
-use crate::translate::{Body, CELL, END, Kind, Missing, Place, Thing, Translator, place};
+use crate::translate::{Body, CELL, END, Kind, MAP, Missing, Place, Thing, Translator, place};
+use std::collections::BTreeSet;
 
 impl Translator<'_> {
     pub(super) fn copy(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
@@ -10,6 +11,12 @@ impl Translator<'_> {
             "bwait" => {
                 let read = if op.has("read") { ".read" } else { "" };
                 body.line(&format!("cp.async.bulk.wait_group{read} {}", op.number(0)));
+            }
+            "tmfence" => {
+                body.line("fence.proxy.tensormap::generic.release.gpu");
+                for map in self.maps(agent) {
+                    body.line(&format!("fence.proxy.tensormap::generic.acquire.gpu [{map}], {MAP}"));
+                }
             }
             "cpac" => body.line("cp.async.commit_group"),
             "cpaw" if op.args.is_empty() => body.line("cp.async.wait_all"),
@@ -53,9 +60,6 @@ impl Translator<'_> {
 
     /// A bulk copy that completes on mbarriers.
     fn load(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
-        if op.key("tmap").is_some() {
-            return Err("a tensor map in memory".into());
-        }
         let to: Vec<Place> = op.arg(0).split(',').map(|x| place(x, agent.cta)).collect();
         let bars: Vec<Place> = op.arg(1).split(',').map(|x| place(x, agent.cta)).collect();
         let name = self.name(&to[0], Kind::Shared);
@@ -69,7 +73,19 @@ impl Translator<'_> {
             .first()
             .map_or("source".to_owned(), |s| self.name(&place(s, agent.cta), Kind::Shared));
         let mask: u32 = to.iter().map(|p| 1 << p.cta).sum();
-        if to.len() > 1 && to.len() == bars.len() {
+        if let Some(map) = op.list("tmap").first() {
+            let map = self.name(&place(map, agent.cta), Kind::Shared);
+            let bar = &bars[0].name;
+            body.line(&format!(
+                "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [{name}], [{map} as tile({source}, {bytes}), {{0}}], [{bar}]"
+            ));
+        } else if to.len() == 1 && bars.len() == 1 && to[0].cta == bars[0].cta && to[0].cta != agent.cta {
+            body.line(&format!("mapa.shared::cluster.u32 ra, {name}, {}", to[0].cta));
+            body.line(&format!("mapa.shared::cluster.u32 rb, {}, {}", bars[0].name, bars[0].cta));
+            body.line(&format!(
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [ra], [{source}], {bytes}, [rb]"
+            ));
+        } else if to.len() > 1 && to.len() == bars.len() {
             body.line(&format!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [{name}], [{source}], {bytes}, [{}], {mask}",
                 bars[0].name
@@ -81,6 +97,43 @@ impl Translator<'_> {
             ));
         } else {
             return Err("a bulk copy that reports to another CTA".into());
+        }
+        Ok(())
+    }
+
+    /// Every tensor map of the program.
+    fn maps(&self, agent: &LabAgent) -> Vec<String> {
+        let ops = self.program.agents.iter().flat_map(|a| &a.ops);
+        let named: BTreeSet<String> = ops
+            .flat_map(|o| o.list("tmap").into_iter().map(|m| self.name(&place(m, agent.cta), Kind::Shared)))
+            .collect();
+        named.into_iter().collect()
+    }
+
+    /// Warpgroup products. The lab has no `wgmma.fence`: it takes one to stand before each.
+    pub(super) fn warpgroup(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
+        let shared = |s: &&str| self.name(&place(s, agent.cta), Kind::Shared);
+        match op.verb.as_str() {
+            "wgc" => body.line("wgmma.commit_group.sync.aligned"),
+            "wgw" => body.line(&format!("wgmma.wait_group.sync.aligned {}", op.number(0))),
+            _ => {
+                let matrices: Vec<String> = op.list("s").iter().map(shared).collect();
+                let (Some(b), true) = (matrices.last(), matrices.len() < 3) else {
+                    return Err("a product without one or two matrices".into());
+                };
+                let bytes = |name: &str| self.things.get(name).map_or(64, Thing::size);
+                let desc = |name: &str| format!("desc({name}, {})", bytes(name));
+                let a = match op.list("r").first() {
+                    Some(r) => {
+                        let r = r.strip_prefix("r:").unwrap_or(r);
+                        format!("{{{r}_0, {r}_1, {r}_2, {r}_3}}, {}, 1, 1, 1, 0", desc(b))
+                    }
+                    None => format!("{}, {}, 1, 1, 1, 0, 0", desc(&matrices[0]), desc(b)),
+                };
+                body.line("wgmma.fence.sync.aligned");
+                let stem = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16";
+                body.line(&format!("{stem} {{wd0, wd1, wd2, wd3}}, {a}"));
+            }
         }
         Ok(())
     }

@@ -14,6 +14,8 @@ use std::fmt::Write;
 pub(crate) type Missing = String;
 
 pub(super) const CELL: u32 = 16;
+/// Bytes of a tensor map.
+pub(super) const MAP: u32 = 128;
 pub(super) const END: u32 = 1 << 30;
 
 /// A location as the lab writes it: `g:`, name, CTA, part.
@@ -76,7 +78,7 @@ impl Thing {
 }
 
 pub(super) struct Translator<'a> {
-    program: &'a LabProgram,
+    pub(super) program: &'a LabProgram,
     pub(super) things: BTreeMap<String, Thing>,
     /// Names that copies into tensor memory fill: factors of a scaled product.
     pub(super) scales: BTreeSet<String>,
@@ -158,8 +160,11 @@ impl Translator<'_> {
             "stas" => first(self, Kind::Shared, 0),
             "tma" => {
                 first(self, Kind::Shared, CELL * op.number(2));
-                for x in op.list("src").into_iter().chain(op.list("tmap")) {
+                for x in op.list("src") {
                     self.note(x, cta, Kind::Shared, CELL * op.number(2));
+                }
+                for x in op.list("tmap") {
+                    self.note(x, cta, Kind::Shared, MAP);
                 }
             }
             "tmast" => {
@@ -195,13 +200,16 @@ impl Translator<'_> {
     }
 
     fn declare(&self, out: &mut String) {
+        // What a bulk store copies fits into any of them.
+        let shared = self.things.values().filter(|t| t.kind == Kind::Shared);
+        let largest = shared.map(Thing::size).max().unwrap_or(0);
         for (name, thing) in &self.things {
             let _ = match thing.kind {
                 Kind::Tensor => {
                     writeln!(out, ".tmem {name}[{}];", (CELL * thing.cells()).next_multiple_of(32))
                 }
                 Kind::Shared => writeln!(out, ".shared .b8 {name}[{}];", thing.size()),
-                Kind::Global => writeln!(out, ".global .b8 {name}[{}];", thing.size()),
+                Kind::Global => writeln!(out, ".global .b8 {name}[{}];", thing.size().max(largest)),
                 Kind::Flag => writeln!(out, ".global .b32 {name};"),
                 Kind::Slot => writeln!(out, ".shared .b32 {name};"),
                 Kind::Mbarrier => writeln!(out, ".shared .b64 {name};"),
@@ -371,9 +379,10 @@ impl Translator<'_> {
                 body.line(&format!("@p bra {label}"));
                 body.ends.push((at + 1 + op.number(2) as usize, label));
             }
-            "tma" | "tmast" | "stas" | "cpa" | "cpac" | "cpaw" | "bcommit" | "bwait" => {
+            "tma" | "tmast" | "stas" | "cpa" | "cpac" | "cpaw" | "bcommit" | "bwait" | "tmfence" => {
                 self.copy(agent, op, body)?
             }
+            "wgmma" | "wgc" | "wgw" => self.warpgroup(agent, op, body)?,
             _ => self.tensor(agent, op, body)?,
         }
         Ok(())
@@ -435,8 +444,12 @@ impl Translator<'_> {
 
     fn generic(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
         let arg = op.arg(0);
-        if arg.starts_with("r:") {
-            return Err("registers of wgmma".into());
+        if let Some(name) = arg.strip_prefix("r:") {
+            body.line(&match op.verb.as_str() {
+                "st" => format!("mov.b32 {name}_0, 1"),
+                _ => format!("mov.b32 r0, {name}_0"),
+            });
+            return Ok(());
         }
         if let Some(b) = arg.strip_prefix("mb:") {
             let name = place_name(b);
