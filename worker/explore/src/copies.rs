@@ -283,10 +283,17 @@ impl<V: View> Machine<'_, V> {
         Ok(())
     }
 
-    /// The transactions of this instruction complete at an mbarrier.
-    fn complete(&mut self, address: Value, bytes: u32, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
-        let unit = self.unit;
-        let follows = CopyUse::Follows { units: vec![unit], reads_only: false, part: Some(self.thread) };
+    /// The transactions of this instruction complete at an mbarrier. Where that is the only one they are all of them,
+    /// even if it is in another CTA than the data (`.cta_group::2`).
+    fn complete(
+        &mut self,
+        address: Value,
+        (bytes, only): (u32, bool),
+        instr: &Instr,
+        pc: usize,
+    ) -> Result<(), TraceEnd> {
+        let part = (!only).then_some(self.thread);
+        let follows = CopyUse::Follows { units: vec![self.unit], reads_only: false, part };
         let named = [sets::MBAR_COMPLETE, sets::COPY_DONE, sets::REL];
         let place = (instr, pc);
         self.copy_count(address, (0, -i64::from(bytes)), (&named, Scope::Cluster), Some(follows), place)
@@ -327,7 +334,7 @@ impl<V: View> Machine<'_, V> {
         }
         for target in &targets {
             match target.mbarrier {
-                Some(mbarrier) => self.complete(mbarrier, bytes, instr, pc)?,
+                Some(mbarrier) => self.complete(mbarrier, (bytes, targets.len() == 1), instr, pc)?,
                 None => self.copies.bulk.add(self.unit),
             }
         }
@@ -433,7 +440,7 @@ impl<V: View> Machine<'_, V> {
         self.unsure = unsure;
         let bytes = write.ty.bytes() * u32::try_from(write.src.len()).unwrap_or(u32::MAX);
         match mbarrier {
-            Some(mbarrier) => self.complete(mbarrier, bytes, instr, pc),
+            Some(mbarrier) => self.complete(mbarrier, (bytes, true), instr, pc),
             None => Ok(()),
         }
     }
@@ -495,9 +502,9 @@ impl<V: View> Machine<'_, V> {
         for target in &targets {
             self.copy_write((target.data, CANCEL_BYTES), &[sets::WEAK, sets::ASYNC], instr, pc)?;
         }
-        for target in targets {
+        for target in &targets {
             if let Some(mbarrier) = target.mbarrier {
-                self.complete(mbarrier, CANCEL_BYTES, instr, pc)?;
+                self.complete(mbarrier, (CANCEL_BYTES, targets.len() == 1), instr, pc)?;
             }
         }
         Ok(())

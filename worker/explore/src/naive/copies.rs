@@ -253,9 +253,9 @@ impl Runner<'_> {
     }
 
     /// The bytes of this instruction are there.
-    fn complete(&self, s: &mut State, at: u128, bytes: u32) -> Result<(), Refusal> {
+    fn complete(&self, s: &mut State, at: u128, bytes: u32, others: bool) -> Result<(), Refusal> {
         let tags = bit(sets::MBAR_COMPLETE) | bit(sets::COPY_DONE) | bit(sets::REL);
-        let end = Part::End { of: vec![s.instructions], reads: false, cta: Some(0) };
+        let end = Part::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
         self.report(s, at, plain(0, -i64::from(bytes)), tags, Scope::Cluster, Some(end))
     }
 
@@ -355,9 +355,10 @@ impl Runner<'_> {
         for (to, _) in &goals {
             self.deposit(s, (*to, bytes), tags | bit(sets::ASYNC), scope)?;
         }
+        let others = goals.len() > 1;
         for (_, bar) in goals {
             match bar {
-                Some(bar) => self.complete(s, bar, bytes)?,
+                Some(bar) => self.complete(s, bar, bytes, others)?,
                 None => s.fleet.bulk.join(s.instructions),
             }
         }
@@ -396,7 +397,7 @@ impl Runner<'_> {
         }
         let bytes = w.ty.bytes() * u32::try_from(w.src.len()).unwrap_or(u32::MAX);
         match &w.order {
-            RemoteOrder::Mbarrier(addr) => self.complete(s, self.whither(s, addr), bytes),
+            RemoteOrder::Mbarrier(addr) => self.complete(s, self.whither(s, addr), bytes, false),
             _ => Ok(()),
         }
     }
@@ -431,7 +432,7 @@ impl Runner<'_> {
             }
             if let RemoteOrder::Mbarrier(addr) = &w.order {
                 let at = self.whither(&next, addr);
-                self.complete(&mut next, at, w.ty.bytes())?;
+                self.complete(&mut next, at, w.ty.bytes(), false)?;
             }
             next.pc += 1;
             todo.push(next);
@@ -456,8 +457,9 @@ impl Runner<'_> {
         for (to, _) in &goals {
             self.deposit(s, (*to, 16), bit(sets::WEAK) | bit(sets::ASYNC), None)?;
         }
+        let others = goals.len() > 1;
         for bar in goals.into_iter().filter_map(|g| g.1) {
-            self.complete(s, bar, 16)?;
+            self.complete(s, bar, 16, others)?;
         }
         Ok(())
     }

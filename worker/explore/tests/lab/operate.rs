@@ -85,6 +85,11 @@ impl Translator<'_> {
             body.line(&format!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [ra], [{source}], {bytes}, [rb]"
             ));
+        } else if to.len() == 1 && bars.len() == 1 && to[0].cta == agent.cta && bars[0].cta != agent.cta {
+            body.line(&format!("mapa.shared::cluster.u32 rb, {}, {}", bars[0].name, bars[0].cta));
+            body.line(&format!(
+                "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [{name}], [tile({source}, {bytes}), {{0}}], [rb]"
+            ));
         } else if to.len() > 1 && to.len() == bars.len() {
             body.line(&format!(
                 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [{name}], [{source}], {bytes}, [{}], {mask}",
