@@ -31,15 +31,6 @@ const HAZARDS: &[(&str, &str)] = &[
     ("h15", "lifetime"),
 ];
 
-/// Outside modules whose answer differs from what their folder says. In 15 two stores to the same cells stand without a
-/// wait between them, which the letter does not order; 17 has more orders of its fences than are visited; 12 is not
-/// understood yet.
-const DIFFERS: &[(&str, &str)] = &[
-    ("12_cta_pair_mma_multicast_commit", "race"),
-    ("15_ld_st_shapes", "race"),
-    ("17_fence_catalogue", "bounded"),
-];
-
 fn modules(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         eprintln!("skipped: no modules at {}", folder.display());
@@ -118,11 +109,10 @@ fn outside_modules_have_the_answer_of_their_folder() {
             let got = verdicts(&path, BTreeMap::new(), &Variants::new());
             let hazard = HAZARDS.iter().find(|h| name.starts_with(h.0)).map(|h| h.1);
             let abstains = ABSTAINS.iter().find(|a| name == a.0 || a.0 == "*");
-            let differs = DIFFERS.iter().find(|d| name == d.0).map(|d| d.1);
             let right = match (abstains, hazard) {
                 (Some((_, why)), _) => got.starts_with("abstained") && got.contains(why),
                 (None, Some(want)) => got.split(", ").any(|g| g == want),
-                (None, None) => got == differs.unwrap_or("clean"),
+                (None, None) => got == "clean",
             };
             if !right {
                 wrong.push(format!("{folder}/{name}: {got}"));

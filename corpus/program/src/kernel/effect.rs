@@ -74,7 +74,6 @@ impl Warp<'_> {
             Op::ProxyOrder(
                 order @ (ProxyOrder::TensormapAcquire { .. }
                 | ProxyOrder::TensormapRelease { .. }
-                | ProxyOrder::AliasOneSided(_)
                 | ProxyOrder::Fabric { .. }),
             ) => {
                 let text = format!("{} is ignored: nothing is seen to go through that proxy", order.name());
