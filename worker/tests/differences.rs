@@ -143,7 +143,10 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:Q9=A", "copies/store-publish"),
     ("ptx:Q13=B", "copies/restricted-one-side"),
     ("ptx:TQ1=B", "tcgen05/mma-mma-kinds"),
+    ("ptx:TQ2=B", "tcgen05/mma-mma-base"),
+    ("ptx:TQ2=C", "tcgen05/mma-mma-cell"),
     ("ptx:TQ5=B", "tcgen05/ld-mma-threads-no-before"),
+    ("ptx:TQ6=B", "tcgen05/alloc"),
     ("ptx:TQ7=B", "tcgen05/ld-mma-threads-release"),
     ("ptx:TQ9=B", "tcgen05/commit-publishes"),
     ("ptx:TQ10=B", "tcgen05/ld-commit-threads"),
@@ -156,6 +159,14 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ17=D", "copies/remote-operand"),
     ("ptx:TQ27=B", "copies/init-proxy"),
     ("ptx:TQ31=B", "copies/load-cumulative"),
+    ("ptx:TQ18=B", "tcgen05/pair-dealloc-crosswise"),
+    ("ptx:TQ18=C", "tcgen05/pair-dealloc-crosswise"),
+    ("ptx:TQ19=B", "tcgen05/pair-pipeline"),
+    ("ptx:TQ21=B", "tcgen05/mma-mask"),
+    ("ptx:TQ23=B", "tcgen05/dealloc-parts"),
+    ("ptx:TQ24=B", "tcgen05/launch-exit-pending"),
+    ("ptx:TQ26=B", "tcgen05/dealloc-mma"),
+    ("ptx:TQ29=B", "tcgen05/launch-pair-not-started"),
 ];
 
 fn elsewhere(b: &str) -> Option<&'static str> {

@@ -70,6 +70,9 @@ pub struct Program {
     pub symbols: Vec<Symbol>,
     /// In the order of the text.
     pub threads: Vec<Thread>,
+    /// The CTAs start and exit, as those of a launched kernel do. Otherwise each is there before the first instruction of
+    /// the program and after the last.
+    pub launched: bool,
     /// Executions outside this expression are not considered (Dat3M `filter`, mixedproxy `== k`).
     pub filter: Option<Expr>,
     /// Zero or more named questions about the final states.

@@ -1,5 +1,6 @@
 //! Events as a thread emits them: static labels, footprint, dependencies.
 
+use crate::allocator::AllocUse;
 use crate::copies::CopyUse;
 use crate::lanes::Arms;
 use crate::mbarrier::{Act, MbarUse};
@@ -40,6 +41,7 @@ pub(crate) enum Kind {
     Fence,
     Barrier(BarrierUse),
     Mbarrier(MbarUse),
+    Allocator(AllocUse),
 }
 
 /// A barrier event: which object, how many arrivals it wants, what it does.
@@ -96,6 +98,8 @@ pub(crate) struct Emitted {
     pub(crate) unit: u16,
     /// Asynchronous: after its issue, and outside program order.
     pub(crate) detached: bool,
+    /// A thread of the other CTA whose memory it touches, where CTAs start and exit.
+    pub(crate) reaches: Option<ThreadId>,
     /// Of an asynchronous event: a thread of the CTA whose memory or mbarrier it touches.
     pub(crate) home: Option<ThreadId>,
     /// The lanes that take part, a bit a lane.

@@ -24,6 +24,7 @@
 //! The price is dead ends: a read left open that no write can satisfy. They are counted, and kept rare by asking,
 //! whenever a write is placed, whether each open read still has a possible writer.
 
+use crate::allocator::Turn;
 use crate::event::{BarrierUse, Kind};
 use crate::interp::{FrontEnd, Gate, TraceEnd};
 use crate::leaf::{LeafFacts, LeafKind};
@@ -139,6 +140,8 @@ pub trait LeafView {
     fn witness(&mut self) -> crate::leaf::Witness;
     /// The decisions that lead here; [`explore`] with them visits this leaf again.
     fn path(&self) -> &[u32];
+    /// Threads that wait for columns of tensor memory, or for the other CTA of a pair, for ever.
+    fn column_stalls(&self) -> Vec<crate::leaf::ColumnStall>;
     /// Threads that wait at an mbarrier for ever, and for what.
     fn stalls(&self) -> Vec<crate::leaf::Stall>;
 }
@@ -183,6 +186,7 @@ pub(crate) fn explore_with(
         wide_whole: model.variant("Q2") == Some("A"),
         cas_writes_back: model.variant("Q16") == Some("B"),
         reconverging: model.variant("Q14") == Some("B"),
+        masked_too: model.variant("TQ21") == Some("B"),
         loop_bound: limits.loop_bound,
     };
     match attempt::<1>(program, model, front, prefix, limits, visitor)? {
@@ -245,6 +249,7 @@ enum Next {
     Barrier(usize),
     Gate(usize),
     Mbarrier(usize),
+    Allocation(Turn),
     Leaf,
     Dead,
 }
@@ -291,6 +296,7 @@ impl<const W: usize> Search<'_, W> {
             Next::Barrier(id) => self.place_barrier(id),
             Next::Gate(thread) => self.place_gate(thread),
             Next::Mbarrier(id) => self.place_mbarrier(id),
+            Next::Allocation(turn) => self.allocation(turn),
             Next::Leaf => self.leaf(),
             Next::Dead => {
                 self.summary.dead_ends += 1;
@@ -316,18 +322,24 @@ impl<const W: usize> Search<'_, W> {
                     Kind::Write if state.ready(id) => return Next::Write(id),
                     Kind::Write => {}
                     Kind::Barrier(_) => return Next::Barrier(id),
-                    Kind::Mbarrier(_) => {}
+                    Kind::Mbarrier(_) | Kind::Allocator(_) => {}
                 }
             }
+        }
+        if let Some(turn) = state.next_allocation(false) {
+            return Next::Allocation(turn);
         }
         if let Some(id) = state.next_mbarrier() {
             return Next::Mbarrier(id);
         }
-        match state.openable_gate() {
-            Some(thread) => Next::Gate(thread),
-            None if state.open.is_empty() && state.mbarriers_settled() => Next::Leaf,
-            None => Next::Dead,
+        if let Some(thread) = state.openable_gate() {
+            return Next::Gate(thread);
         }
+        if let Some(turn) = state.next_allocation(true) {
+            return Next::Allocation(turn);
+        }
+        let settled = state.open.is_empty() && state.mbarriers_settled() && state.allocations_settled();
+        if settled { Next::Leaf } else { Next::Dead }
     }
 
     /// Judges the graph, branches on unordered pairs, and goes on.
@@ -581,6 +593,52 @@ impl<const W: usize> Search<'_, W> {
     fn answered(&mut self, id: usize) -> Found {
         let answers = self.state.mbar_use(id).is_some_and(|u| u.act.answers());
         if answers { self.resolved(&[id], Self::judge) } else { self.judge() }
+    }
+
+    /// Decides something at the allocators of tensor memory.
+    fn allocation(&mut self, turn: Turn) -> Found {
+        match turn {
+            Turn::Meeting => {
+                for meeting in self.state.meetings() {
+                    if self.take(u32::from(*meeting)) {
+                        self.state.meeting = Some(*meeting);
+                        let result = self.wake(Self::visit);
+                        self.state.meeting = None;
+                        self.path.pop();
+                        result?;
+                    }
+                }
+                Ok(())
+            }
+            Turn::Grant(id) => self.grant(id),
+            Turn::Offer(id) => {
+                if self.take(0) {
+                    let result = self.grant(id);
+                    self.path.pop();
+                    result?;
+                }
+                if !self.has(Planted::FirstCome) && self.state.may_wait(id) && self.take(1) {
+                    let later = self.state.after_next(id);
+                    let old = std::mem::replace(&mut self.state.put_off[id], later);
+                    let result = self.visit();
+                    self.state.put_off[id] = old;
+                    self.path.pop();
+                    result?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn grant(&mut self, id: usize) -> Found {
+        let line = self.state.events[id].emitted.line;
+        let unsupported = |reason: &str| Stop::Abstain(Abstain { reason: reason.to_owned(), line });
+        let granted = self.state.grant(id).map_err(unsupported)?;
+        let result = self.wake(Self::judge);
+        for get in granted {
+            self.state.granted[get] = None;
+        }
+        result
     }
 
     fn place_gate(&mut self, thread: usize) -> Found {

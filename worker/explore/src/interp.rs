@@ -93,6 +93,8 @@ pub(crate) struct FrontEnd {
     pub(crate) cas_writes_back: bool,
     /// Q14=B: control dependencies end at reconvergence.
     pub(crate) reconverging: bool,
+    /// TQ21=B: lanes of an accumulator that are masked off count as written.
+    pub(crate) masked_too: bool,
     /// Iterations of a changing loop.
     pub(crate) loop_bound: u32,
 }
@@ -154,6 +156,7 @@ pub(crate) fn run<V: View>(
     };
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
+    m.exit(&end);
     Trace { events: m.events, unsure: m.unsure, regs: m.regs, flags: m.flags, end, pc }
 }
 
@@ -229,7 +232,7 @@ impl<V: View> Machine<'_, V> {
         let idle = |kind: Kind| match kind {
             Kind::Read | Kind::Fence => true,
             Kind::Mbarrier(u) => matches!(u.act, Act::Wait { .. }),
-            Kind::Write | Kind::Barrier(_) => false,
+            Kind::Write | Kind::Barrier(_) | Kind::Allocator(_) => false,
         };
         let silent = self.events[*since..].iter().flatten().all(|e| idle(e.kind) && e.tensor.is_none());
         let same = |(r, was): &(Reg, RegState)| {
@@ -422,6 +425,7 @@ impl<V: View> Machine<'_, V> {
             rmw_dep: false,
             unit: self.unit,
             detached: false,
+            reaches: None,
             home: None,
             owner: None,
             copy: None,
@@ -679,6 +683,19 @@ impl<V: View> Machine<'_, V> {
         }
         self.write(event, true);
         Ok(())
+    }
+
+    /// The address of an allocation, stored by the instruction that made it.
+    pub(crate) fn address_out(
+        &mut self,
+        instr: &Instr,
+        pc: usize,
+        dst: &Address,
+        address: Value,
+    ) -> Result<(), TraceEnd> {
+        let (labels, base) = (store_labels(StoreOrder::Weak, Proxy::Generic), self.address(dst));
+        let address = Operand::Imm(i128::try_from(address).unwrap_or(0));
+        self.element(instr, pc, labels, Space::SharedCta, base, 0, 4, address)
     }
 
     fn mbarrier(&mut self, m: &Mbarrier, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {

@@ -3,7 +3,7 @@
 //! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
 
 use crate::explorer::{Abstain, LeafView, Limits, Summary, explore};
-use crate::leaf::{End, LeafKind, Stall, Witness};
+use crate::leaf::{ColumnStall, End, LeafKind, Stall, Witness};
 use moire_cat::Model;
 use moire_program::ir::{Program, Quantifier};
 use std::collections::BTreeMap;
@@ -85,6 +85,8 @@ pub struct Judgement {
     pub hang: Option<(Vec<End>, Witness)>,
     /// At the first blocked execution: who waits for which mbarrier, and what its phase lacks.
     pub stalls: Vec<Stall>,
+    /// At the same: who waits for columns of tensor memory.
+    pub column_stalls: Vec<ColumnStall>,
     /// The first racy execution: the flag raised, and the execution.
     pub race: Option<(String, Witness)>,
     /// For each other flag (`lifetime-..`, `protocol-..`) the first execution that raises it.
@@ -108,6 +110,7 @@ struct Judge<'a> {
     conditions: Vec<ConditionResult>,
     hang: Option<(Vec<End>, Witness)>,
     stalls: Vec<Stall>,
+    column_stalls: Vec<ColumnStall>,
     race: Option<(String, Witness)>,
     broken: BTreeMap<String, Witness>,
     mixed: bool,
@@ -120,6 +123,7 @@ impl Judge<'_> {
                 let ends = leaf.facts().key.ends;
                 self.hang = Some((ends, self.witness(leaf)));
                 self.stalls = leaf.stalls();
+                self.column_stalls = leaf.column_stalls();
             }
         } else if self.conditions.iter().any(|c| !c.reachable) {
             self.decide(leaf);
@@ -183,6 +187,7 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
         conditions,
         hang: None,
         stalls: Vec::new(),
+        column_stalls: Vec::new(),
         race: None,
         broken: BTreeMap::new(),
         mixed: false,
@@ -193,8 +198,8 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
         Err(abstain) => (Summary::default(), Some(abstain)),
     };
     let verdicts = verdicts(program, &judge, &summary, abstained.as_ref());
-    let Judge { conditions, hang, stalls, race, broken, .. } = judge;
-    Judgement { verdicts, conditions, hang, stalls, race, broken, summary }
+    let Judge { conditions, hang, stalls, column_stalls, race, broken, .. } = judge;
+    Judgement { verdicts, conditions, hang, stalls, column_stalls, race, broken, summary }
 }
 
 /// The verdict a flag stands for: its name starts with it, or ends in `-race`.

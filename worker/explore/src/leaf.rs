@@ -360,6 +360,18 @@ pub mod flag {
     pub const COLUMNS: &str = "lifetime-columns";
     /// A register that a pending warpgroup product holds is touched, or used by one without `wgmma.fence`.
     pub const REGISTERS: &str = "register-race";
+    /// `tcgen05.alloc` or `dealloc` of a number of columns that no allocation has.
+    pub const COUNT: &str = "protocol-columns";
+    /// mma, cp, shift or commit by several lanes, each of which issues a whole operation.
+    pub const ISSUE: &str = "protocol-issue-granularity";
+    /// Some lanes of a warp do what the whole warp must.
+    pub const CONVERGED: &str = "protocol-converged";
+    /// A CTA exits while columns are allocated.
+    pub const LEAK: &str = "protocol-leak";
+    /// `tcgen05.dealloc` with another address or count than the allocation.
+    pub const DEALLOC: &str = "protocol-dealloc";
+    /// Tensor memory that is not allocated is accessed or given back.
+    pub const UNALLOCATED: &str = "lifetime-unallocated";
     /// An operation on an object outside its life.
     pub const OUTSIDE: &str = "lifetime-outside";
 }
@@ -383,6 +395,21 @@ pub struct Stall {
     pub pending: u64,
     /// Transactions expected and not completed, less those completed and not expected.
     pub tx: i64,
+}
+
+/// A thread that waits for an allocator of tensor memory for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnStall {
+    /// The thread.
+    pub thread: usize,
+    /// Line of the instruction.
+    pub line: u32,
+    /// Columns it wants; 0 for `relinquish`.
+    pub columns: u32,
+    /// Columns that are taken.
+    pub taken: u32,
+    /// The other CTA of the pair never comes.
+    pub alone: bool,
 }
 
 /// One execution in full, for people: events and the edges between them.

@@ -5,7 +5,9 @@
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
+mod allocator;
 mod barriers;
+pub mod columns;
 mod copies;
 pub mod differential;
 mod event;
@@ -16,6 +18,7 @@ mod hang;
 mod interp;
 pub mod judge;
 mod lanes;
+mod launch;
 pub mod leaf;
 mod mbarrier;
 mod mbarrier_leaf;

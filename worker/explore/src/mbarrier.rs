@@ -387,7 +387,7 @@ impl<const W: usize> State<'_, W> {
     }
 
     /// The least position of a thread's body that can be reached from `pc`.
-    fn reachable_from(&self, thread: usize, pc: usize) -> usize {
+    pub(crate) fn reachable_from(&self, thread: usize, pc: usize) -> usize {
         let body = &self.program.threads[thread].body;
         let back = |i: &Instr| if let Op::Bra { target } = i.op { target } else { usize::MAX };
         let mut least = pc.min(body.len());

@@ -262,6 +262,7 @@ impl<const W: usize> State<'_, W> {
             out.insert(flag::COLUMNS.to_owned());
         }
         out.extend(self.threads.iter().flat_map(|t| &t.trace.flags).map(|f| (*f).to_owned()));
+        self.allocator_flags(&mut out);
         if self.stalls().iter().any(|s| !s.valid) {
             out.insert(flag::OUTSIDE.to_owned());
         }

@@ -6,7 +6,7 @@
 
 use crate::leaf::{Instance, instances};
 use moire_program::ir::{
-    Address, Instr, Op, Operand, Program, RegInit, Scope, Space, SymbolId, ThreadId, Value,
+    Address, Instr, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, ThreadId, Value,
 };
 use std::collections::BTreeSet;
 
@@ -198,6 +198,7 @@ pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
     let element =
         |ty: &moire_program::ir::Ty| if ty.packed() { (ty.bytes() / 2, 2) } else { (ty.bytes(), 1) };
     match op {
+        Op::Tcgen05(Tcgen05::Alloc { dst, .. }) => Some((dst, 4, 1, true)),
         Op::Load { ty, dst, addr, .. } => Some((addr, element(ty).0, dst.len() * element(ty).1, false)),
         Op::Store { ty, src, addr, .. } => Some((addr, element(ty).0, src.len() * element(ty).1, true)),
         Op::Rmw { ty, addr, .. } => Some((addr, element(ty).0, element(ty).1, true)),

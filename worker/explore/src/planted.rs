@@ -25,6 +25,8 @@ pub enum Planted {
     FirstPhase,
     /// An operation on an mbarrier takes the first place it can.
     FirstPlace,
+    /// An allocation of tensor memory is granted as soon as it fits.
+    FirstCome,
     /// Every spin is a hang, whatever it could still read.
     AlwaysHangs,
 }

@@ -1,7 +1,6 @@
 //! The static base sets and relations of the model language, filled in event by event.
 
 use crate::event::{Emitted, Kind, has_dep};
-use crate::tensor::Pipe;
 use moire_cat::bits;
 use moire_cat::eval::Inputs;
 use moire_cat::vocabulary::{rels, sets};
@@ -96,11 +95,16 @@ fn relate<const W: usize>(
     put(rels::ISSUE, same_thread && x.unit == y.unit && !x.detached && y.detached);
     let tensor = x.tensor.as_deref().zip(y.tensor.as_deref());
     let tensor = tensor.filter(|_| x.unit != y.unit || !same_thread);
-    let (p, q) = (place(a), place(b));
-    put(rels::TC_CONFLICT, tensor.is_some_and(|(t, u)| x.detached && y.detached && t.conflicts(u, p, q)));
-    let pipe = tensor.filter(|_| x.detached && y.detached).and_then(|(t, u)| t.pipe(u, p, q));
-    put(rels::TC_PIPE, pipe == Some(Pipe::Yes));
-    put(rels::TC_PIPE_KIND, pipe == Some(Pipe::OtherKind));
+    let accesses = tensor.filter(|_| x.detached && y.detached);
+    put(rels::TC_CONFLICT, accesses.is_some_and(|(t, u)| t.conflicts(u)));
+    put(rels::TC_PIPE, accesses.is_some_and(|(t, u)| t.pipes(u)));
+    let common = accesses.and_then(|(t, u)| t.common(u));
+    put(rels::TC_SAME_SHAPE, common.is_some_and(|c| c.shape));
+    put(rels::TC_SAME_BASE, common.is_some_and(|c| c.base));
+    put(rels::TC_SAME_CELL, common.is_some_and(|c| c.cell));
+    put(rels::TC_SAME_KIND, common.is_some_and(|c| c.kind));
+    crate::allocator::relate(x, y, &mut put);
+    crate::launch::relate(program, a, b, &mut put);
     let tracked = tensor.is_some_and(|(t, u)| x.detached && u.tracks(t));
     put(rels::TC_TRACKED, tracked && same_thread && x.index < y.index);
     put(rels::COPY_TRACKED, same_thread && x.index < y.index && crate::copies::tracked(x, y));

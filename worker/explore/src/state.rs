@@ -3,6 +3,7 @@
 //! Invariants: `events[..]` are known to happen in every execution below this state; `present` holds the placed ones;
 //! every choice is undone in the reverse order it was made, so that a state costs no copy.
 
+use crate::columns;
 use crate::event::{Emitted, Kind, has_dep};
 use crate::explorer::{Abstain, Limits, Stop};
 use crate::flow::{Flow, successors};
@@ -62,6 +63,14 @@ pub(crate) struct State<'a, const W: usize> {
     pub(crate) floors: Vec<Floor>,
     /// Phases that add up and stay open all the same: object, era, level, operations at the time.
     pub(crate) kept_open: Vec<Open>,
+    /// Place of each granted allocation of tensor memory among those of its CTA.
+    pub(crate) granted: Vec<Option<u16>>,
+    /// Allocations of its CTA that must be granted before each one.
+    pub(crate) put_off: Vec<u16>,
+    /// Whether `dealloc` and `relinquish` of a pair wait for the other CTA; open until the first.
+    pub(crate) meeting: Option<bool>,
+    /// By thread: whether the order of allocations of its CTA matters.
+    pub(crate) contended: Vec<bool>,
     pub(crate) inputs: Inputs<W>,
     evaluator: Evaluator<W>,
     /// Names the universe; changes whenever it does.
@@ -99,7 +108,8 @@ impl<'a, const W: usize> State<'a, W> {
                 Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
                     2 * program.objects.len()
                 }
-                Op::Tcgen05(_) | Op::ProxyOrder(_) => 4,
+                Op::Tcgen05(Tcgen05::Commit(c)) if c.multicast.is_some() => 1 + program.threads.len(),
+                Op::Tcgen05(_) | Op::ProxyOrder(_) => 6,
                 Op::AsyncCopy(_) | Op::Control(_) if crate::copies::spreads(&i.op) => {
                     4 + 2 * program.threads.len()
                 }
@@ -163,6 +173,10 @@ impl<'a, const W: usize> State<'a, W> {
             mbarriers: Vec::new(),
             floors: Vec::new(),
             kept_open: Vec::new(),
+            granted: Vec::new(),
+            put_off: Vec::new(),
+            meeting: None,
+            contended: (0..program.threads.len()).map(|t| columns::contended(program, t)).collect(),
             inputs,
             evaluator: Evaluator::new(model),
             version: 1,
@@ -222,6 +236,7 @@ impl<'a, const W: usize> State<'a, W> {
                 rmw_dep: false,
                 unit: 0,
                 detached: false,
+                reaches: None,
                 home: None,
                 lanes: u32::MAX,
                 arms: None,
@@ -241,6 +256,7 @@ impl<'a, const W: usize> State<'a, W> {
 
     /// Adds an event to the universe; `None` when rows are too narrow.
     fn push(&mut self, mut event: Event) -> Option<usize> {
+        event.emitted.reaches = self.reached_cta(&event);
         let id = self.events.len();
         if id == 64 * W {
             return None;
@@ -260,6 +276,8 @@ impl<'a, const W: usize> State<'a, W> {
         self.phases.push(None);
         self.mbarriers.push(None);
         self.floors.push(Floor::default());
+        self.granted.push(None);
+        self.put_off.push(0);
         self.inputs.n = id + 1;
         enter(self.program, &mut self.inputs, &self.events, id);
         self.versions += 1;
@@ -282,6 +300,8 @@ impl<'a, const W: usize> State<'a, W> {
             self.phases.pop();
             self.mbarriers.pop();
             self.floors.pop();
+            self.granted.pop();
+            self.put_off.pop();
             if let Some(thread) = event.thread {
                 self.threads[thread as usize].ids[event.emitted.index as usize] = None;
             }

@@ -5,23 +5,53 @@
 //! the core model judges them. Data in tensor memory is symbolic: these events have no source and no value, and a
 //! loaded register holds unknown data (`unknown`).
 
-use crate::event::{Emitted, Kind, labels};
+use crate::columns;
+use crate::event::{Deps, Emitted, Kind, join, labels};
 use crate::interp::{Machine, TraceEnd, View};
+use crate::leaf::{flag, truncate};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
-use crate::memory::STRIDE;
+use crate::memory::{Access, STRIDE};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
-use moire_program::tensor::{Usage, touches};
+use moire_program::tensor::{InstructionDescriptor, Usage, touches};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// A rectangle of cells in the tensor memory of the CTA of the thread.
+/// What an address in tensor memory belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// Columns that are allocated from start to end.
+    Named(ObjectId),
+    /// An allocation of the CTA, by number.
+    Slot(u32),
+}
+
+/// A rectangle of cells in the tensor memory of one CTA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cells {
-    object: ObjectId,
+    /// First thread of the CTA.
+    pub(crate) cta: usize,
+    pub(crate) home: Home,
     lanes: Range<u32>,
-    columns: Range<u32>,
+    pub(crate) columns: Range<u32>,
     writes: bool,
+}
+
+impl Cells {
+    fn meet(&self, other: &Self) -> bool {
+        let meet = |a: &Range<u32>, b: &Range<u32>| a.start < b.end && b.start < a.end;
+        (self.cta, self.home) == (other.cta, other.home)
+            && meet(&self.lanes, &other.lanes)
+            && meet(&self.columns, &other.columns)
+    }
+}
+
+/// The accumulator of a product: where it starts, rows and columns, its cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Accumulator {
+    start: (Option<Home>, u32),
+    shape: (u16, u16),
+    cells: Vec<Cells>,
 }
 
 /// What kind of operation an event belongs to.
@@ -29,10 +59,9 @@ pub(crate) struct Cells {
 pub(crate) enum Work {
     Load,
     Store,
-    /// Accumulator, its shape, the element types.
+    /// Accumulator, the element types.
     Mma {
-        d: (ObjectId, u32),
-        shape: (u16, u16),
+        d: Rc<Accumulator>,
         kind: MmaKind,
     },
     /// Whether it is `.4x256b`.
@@ -42,7 +71,10 @@ pub(crate) enum Work {
     Shift,
     WaitLoad,
     WaitStore,
-    Commit,
+    /// Whether it follows the reads of A only.
+    Commit {
+        reads_only: bool,
+    },
     /// Issues and fences.
     Other,
 }
@@ -51,47 +83,76 @@ pub(crate) enum Work {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TensorUse {
     work: Work,
-    cells: Vec<Cells>,
+    /// With `.cta_group::2`.
+    pair: bool,
+    /// A read of the first factor.
+    reads_a: bool,
+    pub(crate) cells: Vec<Cells>,
     /// A warp's access to lanes of another.
     pub(crate) wrong_lanes: bool,
-    /// Cells outside the allocation.
+    /// Cells outside columns that are allocated from start to end.
     pub(crate) wrong_columns: bool,
+    /// An address that no allocation has.
+    pub(crate) unallocated: bool,
+    /// A mask with a CTA that is none.
+    pub(crate) wrong_mask: bool,
+    /// Issued by too many lanes, or by too few.
+    pub(crate) granularity: Option<&'static str>,
 }
 
-/// Whether two instructions pipeline.
+/// What two products have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pipe {
-    Yes,
-    /// If their kinds were the same.
-    OtherKind,
+pub(crate) struct Common {
+    /// Address, rows and columns of the accumulator.
+    pub(crate) shape: bool,
+    /// Its address.
+    pub(crate) base: bool,
+    /// One of its cells.
+    pub(crate) cell: bool,
+    /// Element types.
+    pub(crate) kind: bool,
 }
 
 impl TensorUse {
     fn of(work: Work) -> Self {
-        TensorUse { work, cells: Vec::new(), wrong_lanes: false, wrong_columns: false }
+        TensorUse {
+            work,
+            pair: false,
+            reads_a: false,
+            cells: Vec::new(),
+            wrong_lanes: false,
+            wrong_columns: false,
+            unallocated: false,
+            wrong_mask: false,
+            granularity: None,
+        }
     }
 
     /// Whether both touch a cell and one writes it.
-    pub(crate) fn conflicts(&self, other: &Self, p: Option<&Placement>, q: Option<&Placement>) -> bool {
-        let meet = |a: &Range<u32>, b: &Range<u32>| a.start < b.end && b.start < a.end;
-        let near = p.zip(q).is_some_and(|(p, q)| p.same_cta(q));
-        let pair = |a: &Cells, b: &Cells| {
-            let cells = meet(&a.lanes, &b.lanes) && meet(&a.columns, &b.columns);
-            a.object == b.object && (a.writes || b.writes) && cells
-        };
-        near && self.cells.iter().any(|a| other.cells.iter().any(|b| pair(a, b)))
+    pub(crate) fn conflicts(&self, other: &Self) -> bool {
+        let pair = |a: &Cells, b: &Cells| (a.writes || b.writes) && a.meet(b);
+        self.cells.iter().any(|a| other.cells.iter().any(|b| pair(a, b)))
     }
 
-    /// 9.7.16.6.2: pairs that execute in order.
-    pub(crate) fn pipe(&self, next: &Self, p: Option<&Placement>, q: Option<&Placement>) -> Option<Pipe> {
-        let near = p.zip(q).is_some_and(|(p, q)| p.same_cta(q));
+    /// 9.7.16.6.2: pairs that execute in order, two products aside.
+    pub(crate) fn pipes(&self, next: &Self) -> bool {
+        let pairs = match (&self.work, &next.work) {
+            (Work::Copy { .. } | Work::Shift, Work::Mma { .. }) | (Work::Mma { .. }, Work::Shift) => true,
+            (Work::Shift, Work::Copy { four }) => *four,
+            _ => false,
+        };
+        pairs && self.pair == next.pair
+    }
+
+    /// 9.7.16.6.2: what decides whether two products execute in order.
+    pub(crate) fn common(&self, next: &Self) -> Option<Common> {
         match (&self.work, &next.work) {
-            (Work::Mma { d, shape, kind }, Work::Mma { d: e, shape: other, kind: last }) => {
-                let same = near && d == e && shape == other;
-                same.then_some(if kind == last { Pipe::Yes } else { Pipe::OtherKind })
+            (Work::Mma { d, kind }, Work::Mma { d: e, kind: last }) if self.pair == next.pair => {
+                let cell = d.cells.iter().any(|a| e.cells.iter().any(|b| a.meet(b)));
+                let near = d.cells.iter().any(|a| e.cells.iter().any(|b| a.cta == b.cta));
+                let base = near && d.start == e.start;
+                Some(Common { shape: base && d.shape == e.shape, base, cell, kind: kind == last })
             }
-            (Work::Copy { .. } | Work::Shift, Work::Mma { .. }) => Some(Pipe::Yes),
-            (Work::Mma { .. }, Work::Shift) | (Work::Shift, Work::Copy { four: true }) => Some(Pipe::Yes),
             _ => None,
         }
     }
@@ -101,73 +162,82 @@ impl TensorUse {
         match self.work {
             Work::WaitLoad => earlier.work == Work::Load,
             Work::WaitStore => earlier.work == Work::Store,
-            Work::Commit => {
-                matches!(earlier.work, Work::Mma { .. } | Work::Copy { .. } | Work::Shift)
+            Work::Commit { reads_only: true } => earlier.reads_a && self.pair == earlier.pair,
+            Work::Commit { reads_only: false } => {
+                let tensor = matches!(earlier.work, Work::Mma { .. } | Work::Copy { .. } | Work::Shift);
+                tensor && self.pair == earlier.pair
             }
             _ => false,
         }
     }
 }
 
+/// The lanes of a range that are not masked off, as ranges.
+fn without(lanes: Range<u32>, off: u128) -> Vec<Range<u32>> {
+    let masked = |lane: u32| off.checked_shr(lane).is_some_and(|rest| rest & 1 == 1);
+    let mut out: Vec<Range<u32>> = Vec::new();
+    for lane in lanes.filter(|lane| !masked(*lane)) {
+        match out.last_mut() {
+            Some(last) if last.end == lane => last.end += 1,
+            _ => out.push(lane..lane + 1),
+        }
+    }
+    out
+}
+
 impl<V: View> Machine<'_, V> {
     pub(crate) fn tensor(&mut self, op: &Tcgen05, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
-        if self.lanes.count() > 1 && op.by_one_thread() {
-            let what = format!("{} by several lanes at once", op.name());
-            return Err(TraceEnd::Unsupported(what, instr.line));
-        }
         match op {
             Tcgen05::WaitLoad => self.tensor_event(instr, pc, &[sets::TC_WAIT], Work::WaitLoad),
             Tcgen05::WaitStore => self.tensor_event(instr, pc, &[sets::TC_WAIT], Work::WaitStore),
             Tcgen05::FenceBefore => self.tensor_event(instr, pc, &[sets::TC_BEFORE], Work::Other),
             Tcgen05::FenceAfter => self.tensor_event(instr, pc, &[sets::TC_AFTER], Work::Other),
             Tcgen05::Commit(commit) => return self.commit(commit, instr, pc),
+            Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => {
+                return self.allocator(op, instr, pc);
+            }
             _ => return self.asynchronous(op, instr, pc),
         }
         Ok(())
     }
 
+    /// 9.7.16.5: mma, cp, shift and commit are issued by one lane, what moves registers by the whole warp.
+    pub(crate) fn granularity(&self, op: &Tcgen05) -> Option<&'static str> {
+        let fences = matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
+        let whole = self.program.threads[self.thread.index()].place.lanes();
+        match op.by_one_thread() {
+            true => (self.lanes.count() > 1).then_some(flag::ISSUE),
+            false => (!fences && self.lanes.active != whole).then_some(flag::CONVERGED),
+        }
+    }
+
     fn tensor_event(&mut self, instr: &Instr, pc: usize, named: &[usize], work: Work) {
         let mut event = self.blank(instr, pc, Kind::Fence, labels(named), None);
-        event.tensor = Some(Rc::new(TensorUse::of(work)));
+        let granularity = if let Op::Tcgen05(op) = &instr.op { self.granularity(op) } else { None };
+        event.tensor = Some(Rc::new(TensorUse { granularity, ..TensorUse::of(work) }));
         self.events.push(Some(event));
     }
 
     /// Issue, accesses to tensor memory, reads of shared memory.
     fn asynchronous(&mut self, op: &Tcgen05, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
-        let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
-        let all = touches(op, None).ok_or_else(|| wild("the shape of this tcgen05 instruction"))?;
-        let mut used = TensorUse::of(self.work(op, instr)?);
-        for touch in all {
-            let (object, at) = self.place_in_tensor(&touch.addr, instr)?;
-            let columns = self.program.objects[object.index()].bytes / 4;
-            for cells in touch.cells {
-                let lanes = (at >> 16) + cells.lanes.start..(at >> 16) + cells.lanes.end;
-                let wide = (at & 0xffff) + cells.columns.start..(at & 0xffff) + cells.columns.end;
-                used.wrong_columns |= lanes.end > TENSOR_LANES || wide.end > columns;
-                let warp = u32::from(self.program.threads[self.thread.index()].place.warp) % 4;
-                let own = 32 * warp..32 * warp + 32;
-                let moves = matches!(op, Tcgen05::Load(_) | Tcgen05::Store(_));
-                used.wrong_lanes |= moves && (lanes.start < own.start || lanes.end > own.end);
-                let writes = touch.usage != Usage::Read;
-                used.cells.push(Cells { object, lanes, columns: wide, writes });
-            }
-        }
+        let shape = self.decoded(op)?;
+        let used = self.accesses(op, instr, shape)?;
         let tensor = matches!(used.work, Work::Mma { .. } | Work::Copy { .. } | Work::Shift);
-        let reads = self.shared_reads(op, instr)?;
+        let reads = self.shared_reads(op, instr, shape)?;
         self.tensor_event(instr, pc, &[sets::TC_ISSUE], Work::Other);
-        let work = used.work.clone();
+        let (work, pair) = (used.work.clone(), used.pair);
         let mut named = vec![sets::TC_ACCESS];
         named.extend(tensor.then_some(sets::TC_TENSOR));
         let mut event = self.blank(instr, pc, Kind::Fence, labels(&named), None);
         event.tensor = Some(Rc::new(used));
         event.detached = true;
         self.events.push(Some(event));
-        for access in reads {
+        for (access, reads_a) in reads {
             let named = [sets::TC_SHARED, sets::TC_TENSOR, sets::M, sets::R, sets::WEAK, sets::ASYNC];
             let mut event = self.blank(instr, pc, Kind::Fence, labels(&named), None);
             event.access = Some(access);
             event.home = self.layout.instances[access.instance as usize].owner;
-            event.tensor = Some(Rc::new(TensorUse::of(work.clone())));
+            event.tensor = Some(Rc::new(TensorUse { pair, reads_a, ..TensorUse::of(work.clone()) }));
             event.detached = true;
             self.events.push(Some(event));
         }
@@ -177,53 +247,152 @@ impl<V: View> Machine<'_, V> {
         Ok(())
     }
 
-    fn work(&self, op: &Tcgen05, instr: &Instr) -> Result<Work, TraceEnd> {
-        Ok(match op {
+    /// Rows and columns of a product.
+    fn decoded(&self, op: &Tcgen05) -> Result<Option<(u16, u16)>, TraceEnd> {
+        let Tcgen05::Mma(mma) = op else { return Ok(None) };
+        match mma.shape {
+            ProductShape::Tile { m, n } => Ok(Some((m, n))),
+            ProductShape::Packed(word) => {
+                let word = self.operand(word);
+                let Some(bits) = word.value else { return Err(TraceEnd::Pending(word.deps)) };
+                let bits = u32::try_from(truncate(bits, 32)).unwrap_or(0);
+                let shape = InstructionDescriptor::decode(bits, mma.kind);
+                Ok(Some((shape.m, shape.n)))
+            }
+        }
+    }
+
+    /// First threads of the CTAs whose memory an instruction works on.
+    pub(crate) fn ctas(&self, pair: bool, instr: &Instr) -> Result<Vec<usize>, TraceEnd> {
+        let own = columns::leader(self.program, self.thread.index());
+        if !pair {
+            return Ok(vec![own]);
+        }
+        let what = "cta_group::2 without the other CTA of the pair";
+        let peer = columns::peer(self.program, self.thread.index());
+        peer.map(|p| vec![own, p]).ok_or_else(|| TraceEnd::Unsupported(what.into(), instr.line))
+    }
+
+    /// What an instruction does in tensor memory.
+    fn accesses(
+        &self,
+        op: &Tcgen05,
+        instr: &Instr,
+        shape: Option<(u16, u16)>,
+    ) -> Result<TensorUse, TraceEnd> {
+        let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
+        let all = touches(op, shape).ok_or_else(|| wild("the shape of this tcgen05 instruction"))?;
+        let mut used = TensorUse::of(Work::Other);
+        used.pair = op.group() == Some(CtaGroup::Two);
+        let ctas = self.ctas(used.pair, instr)?;
+        let mut accumulator = None;
+        for (number, touch) in all.into_iter().enumerate() {
+            let off = if number == 0 { self.lanes_off(op, &ctas)? } else { vec![0; ctas.len()] };
+            let (home, at) = self.place_in_tensor(&touch.addr, instr)?;
+            let first = used.cells.len();
+            for cells in &touch.cells {
+                let lanes = (at >> 16) + cells.lanes.start..(at >> 16) + cells.lanes.end;
+                let wide = (at & 0xffff) + cells.columns.start..(at & 0xffff) + cells.columns.end;
+                let end = match home {
+                    Some(Home::Named(object)) => self.program.objects[object.index()].bytes / 4,
+                    _ => u32::MAX,
+                };
+                used.unallocated |= home.is_none();
+                used.wrong_columns |= lanes.end > TENSOR_LANES || wide.end > end;
+                let warp = u32::from(self.program.threads[self.thread.index()].place.warp) % 4;
+                let own = 32 * warp..32 * warp + 32;
+                let moves = matches!(op, Tcgen05::Load(_) | Tcgen05::Store(_));
+                used.wrong_lanes |= moves && (lanes.start < own.start || lanes.end > own.end);
+                let writes = touch.usage != Usage::Read;
+                let Some(home) = home else { continue };
+                for (cta, off) in ctas.iter().zip(&off) {
+                    for lanes in without(lanes.clone(), *off) {
+                        used.cells.push(Cells { cta: *cta, home, lanes, columns: wide.clone(), writes });
+                    }
+                }
+            }
+            accumulator.get_or_insert_with(|| ((home, at), used.cells[first..].to_vec()));
+        }
+        used.work = match op {
             Tcgen05::Load(_) => Work::Load,
             Tcgen05::Store(_) => Work::Store,
             Tcgen05::Copy { shape, .. } => Work::Copy { four: *shape == CopyShape::S4x256b },
             Tcgen05::Shift { .. } => Work::Shift,
             Tcgen05::Mma(mma) => {
-                let ProductShape::Tile { m, n } = mma.shape else {
-                    let what = "an instruction descriptor in a register";
-                    return Err(TraceEnd::Unsupported(what.into(), instr.line));
-                };
-                Work::Mma { d: self.place_in_tensor(&mma.d, instr)?, shape: (m, n), kind: mma.kind }
+                let (start, cells) = accumulator.unwrap_or(((None, 0), Vec::new()));
+                let shape = shape.unwrap_or((0, 0));
+                Work::Mma { d: Rc::new(Accumulator { start, shape, cells }), kind: mma.kind }
             }
-            other => return Err(TraceEnd::Unsupported(other.name().into(), instr.line)),
-        })
+            other => return Err(wild(other.name())),
+        };
+        Ok(used)
     }
 
-    /// Columns named in the text, and lane and column from there.
-    fn place_in_tensor(&self, addr: &Address, instr: &Instr) -> Result<(ObjectId, u32), TraceEnd> {
+    /// Lanes of the accumulator that a product leaves alone, in each CTA; four registers for the one of even rank first.
+    fn lanes_off(&self, op: &Tcgen05, ctas: &[usize]) -> Result<Vec<u128>, TraceEnd> {
+        let Tcgen05::Mma(mma) = op else { return Ok(vec![0; ctas.len()]) };
+        if mma.lanes_off.is_empty() || self.front.masked_too {
+            return Ok(vec![0; ctas.len()]);
+        }
+        let place = |t: usize| self.program.threads[t].place.cta;
+        let mask = |cta: &usize| {
+            let first = 4 * ctas.iter().filter(|c| place(**c) < place(*cta)).count();
+            let mut all = 0;
+            for (i, reg) in mma.lanes_off.iter().skip(first).take(4).enumerate() {
+                let state = self.operand(Operand::Reg(*reg));
+                let Some(bits) = state.value else { return Err(TraceEnd::Pending(state.deps)) };
+                all |= truncate(bits, 32) << (32 * i);
+            }
+            Ok(all)
+        };
+        ctas.iter().map(mask).collect()
+    }
+
+    /// What an address in tensor memory belongs to, and lane and column from there.
+    fn place_in_tensor(&self, addr: &Address, instr: &Instr) -> Result<(Option<Home>, u32), TraceEnd> {
         let at = self.address(addr);
         let Some(value) = at.value else { return Err(TraceEnd::Pending(at.deps)) };
         let stride = Value::from(STRIDE);
+        let low = u32::try_from(value % stride).unwrap_or(u32::MAX);
+        if value < stride {
+            let slot = columns::of_column(low & 0xffff);
+            return Ok(match slot {
+                Some((slot, column)) => (Some(Home::Slot(slot)), low & 0xffff_0000 | column),
+                None => (None, low),
+            });
+        }
         let object = self.layout.locate(self.program, value - value % stride, 0).and_then(|access| {
             let object = self.layout.instances[access.instance as usize].object;
             (self.program.objects[object.index()].space == Space::Tensor).then_some(object)
         });
-        match object.zip(u32::try_from(value % stride).ok()) {
-            Some(found) => Ok(found),
+        match object {
+            Some(object) => Ok((Some(Home::Named(object)), low)),
             None => {
-                let what = "an address in tensor memory that is not of a `.tmem` name";
+                let what = "an address in tensor memory that is neither allocated nor of a `.tmem` name";
                 Err(TraceEnd::Unsupported(what.into(), instr.line))
             }
         }
     }
 
-    fn shared_reads(&self, op: &Tcgen05, instr: &Instr) -> Result<Vec<crate::memory::Access>, TraceEnd> {
+    /// Bytes of shared memory an instruction reads, and whether they are of the first factor.
+    fn shared_reads(
+        &self,
+        op: &Tcgen05,
+        instr: &Instr,
+        _shape: Option<(u16, u16)>,
+    ) -> Result<Vec<(Access, bool)>, TraceEnd> {
         let descriptors = match op {
-            Tcgen05::Copy { src, .. } => vec![*src],
+            Tcgen05::Copy { src, .. } => vec![(*src, false)],
             Tcgen05::Mma(mma) => match mma.a {
-                Factor::Shared(a) => vec![a, mma.b],
-                Factor::Tensor(_) => vec![mma.b],
+                Factor::Shared(a) => vec![(a, true), (mma.b, false)],
+                Factor::Tensor(_) => vec![(mma.b, false)],
             },
             _ => vec![],
         };
         let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
+        let pair = op.group() == Some(CtaGroup::Two);
         let mut out = Vec::new();
-        for descriptor in descriptors {
+        for (descriptor, a) in descriptors {
             let Descriptor::Range { addr, bytes } = descriptor else {
                 return Err(wild("a matrix descriptor in a register"));
             };
@@ -231,26 +400,33 @@ impl<V: View> Machine<'_, V> {
             let Some(value) = at.value else { return Err(TraceEnd::Pending(at.deps)) };
             let access = self.layout.locate(self.program, value, bytes);
             let access = access.ok_or_else(|| wild("a matrix outside every object"))?;
-            out.push(self.own_shared(access, instr)?);
+            let access = self.own_shared(access, instr)?;
+            for cta in self.ctas(pair, instr)? {
+                out.extend(self.twin(access, cta).map(|access| (access, a)));
+            }
         }
         Ok(out)
     }
 
+    /// The same bytes of shared memory in another CTA.
+    fn twin(&self, access: Access, cta: usize) -> Option<Access> {
+        let object = self.layout.instances[access.instance as usize].object;
+        let place = |t: usize| &self.program.threads[t].place;
+        let owned = |o: ThreadId| place(o.index()).same_cta(place(cta));
+        let there =
+            self.layout.instances.iter().position(|i| i.object == object && i.owner.is_some_and(owned))?;
+        Some(Access { instance: u16::try_from(there).ok()?, ..access })
+    }
+
     /// An access that must be to shared memory of the thread's CTA.
-    fn own_shared(
-        &self,
-        access: crate::memory::Access,
-        instr: &Instr,
-    ) -> Result<crate::memory::Access, TraceEnd> {
+    fn own_shared(&self, access: Access, instr: &Instr) -> Result<Access, TraceEnd> {
         let owner = self.layout.instances[access.instance as usize].owner;
         let place = |t: ThreadId| &self.program.threads[t.index()].place;
         if owner.is_some_and(|o| place(o).same_cta(place(self.thread))) {
             return Ok(access);
         }
-        Err(TraceEnd::Unsupported(
-            "a tcgen05 operand outside the shared memory of the CTA".into(),
-            instr.line,
-        ))
+        let what = "a tcgen05 operand outside the shared memory of the CTA";
+        Err(TraceEnd::Unsupported(what.into(), instr.line))
     }
 
     fn commit(&mut self, commit: &Commit, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
@@ -259,23 +435,45 @@ impl<V: View> Machine<'_, V> {
         let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
         let access = self.layout.locate(self.program, value, MBARRIER_BYTES);
         let access = access.ok_or_else(|| wild("an mbarrier outside every object"))?;
-        let access = self.own_shared(access, instr)?;
+        if self.layout.instances[access.instance as usize].owner.is_none() {
+            return Err(wild("an mbarrier outside shared memory"));
+        }
         if access.offset % MBARRIER_BYTES != 0 {
             return Err(wild("an mbarrier that is not aligned to 8 bytes"));
         }
+        let (targets, wrong_mask, mask) = self.told(commit, access)?;
         self.tensor_event(instr, pc, &[sets::TC_COMMIT], Work::Other);
-        let object = Object { instance: access.instance, offset: access.offset };
-        let act = Act::Add { arrivals: 1, tx: 0, drops: false, no_complete: false, returns: false };
-        let used = MbarUse { object, act, fault: None::<Fault> };
-        let named = [sets::MBAR, sets::MBAR_ARRIVE, sets::TC_ARRIVE, sets::CLUSTER];
-        let mut event: Emitted =
-            self.blank(instr, pc, Kind::Mbarrier(used), labels(&named), Some(Scope::Cluster));
-        event.access = Some(access);
-        event.addr = base.deps;
-        event.home = self.layout.instances[access.instance as usize].owner;
-        event.tensor = Some(Rc::new(TensorUse::of(Work::Commit)));
-        event.detached = true;
-        self.events.push(Some(event));
+        let work = Work::Commit { reads_only: commit.reads_only };
+        let pair = commit.group == CtaGroup::Two;
+        let used = Rc::new(TensorUse { pair, wrong_mask, ..TensorUse::of(work) });
+        for access in targets {
+            let object = Object { instance: access.instance, offset: access.offset };
+            let arrivals = self.lanes.count();
+            let act = Act::Add { arrivals, tx: 0, drops: false, no_complete: false, returns: false };
+            let fault = wrong_mask.then_some(Fault::Target);
+            let named = [sets::MBAR, sets::MBAR_ARRIVE, sets::TC_ARRIVE, sets::CLUSTER];
+            let kind = Kind::Mbarrier(MbarUse { object, act, fault });
+            let mut event: Emitted = self.blank(instr, pc, kind, labels(&named), Some(Scope::Cluster));
+            event.home = self.layout.instances[access.instance as usize].owner;
+            event.access = Some(access);
+            event.addr = join(base.deps, mask);
+            event.tensor = Some(Rc::clone(&used));
+            event.detached = true;
+            self.events.push(Some(event));
+        }
         Ok(())
+    }
+
+    /// The mbarriers a commit arrives at, whether its mask names a CTA that is none, and what the mask depends on.
+    fn told(&self, commit: &Commit, access: Access) -> Result<(Vec<Access>, bool, Deps), TraceEnd> {
+        let Some(multicast) = commit.multicast else { return Ok((vec![access], false, [0; 4])) };
+        let mask = self.operand(multicast.mask);
+        let Some(bits) = mask.value else { return Err(TraceEnd::Pending(mask.deps)) };
+        let bits = truncate(bits, if multicast.wide { 32 } else { 16 });
+        let cluster = columns::cluster(self.program, self.thread.index());
+        let wrong = bits >> cluster.len().min(127) != 0;
+        let named = cluster.into_iter().enumerate().filter(|(rank, _)| bits >> rank & 1 == 1);
+        let targets = named.filter_map(|(_, cta)| self.twin(access, cta)).collect();
+        Ok((targets, wrong, mask.deps))
     }
 }

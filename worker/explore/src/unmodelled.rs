@@ -2,7 +2,7 @@
 //! the place of the instruction, so that nothing about it is guessed.
 
 use moire_cat::Model;
-use moire_program::ir::{Control, CtaGroup, Op, Program, ProxyOrder, Tcgen05};
+use moire_program::ir::{Control, Op, Program, ProxyOrder};
 
 /// The first such instruction, and its line.
 pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
@@ -20,15 +20,7 @@ fn reason(op: &Op, model: &Model) -> Option<String> {
     if model.definition("tcause").is_none() {
         return Some(format!("{name} under the model {}", model.name()));
     }
-    if op.group() == Some(CtaGroup::Two) {
-        return Some(format!("{name}.cta_group::2"));
-    }
-    match op {
-        Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => Some(name.to_owned()),
-        Tcgen05::Commit(c) if c.reads_only => Some(format!("{name}.sync_restrict")),
-        Tcgen05::Commit(c) if c.multicast.is_some() => Some(format!("{name}.multicast::cluster")),
-        _ => None,
-    }
+    None
 }
 
 /// Copies, warpgroup products, proxy fences and launch control: those without events, and models without rules.

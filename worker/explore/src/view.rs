@@ -47,6 +47,9 @@ impl<const W: usize> Reads for ThreadView<'_, '_, W> {
 
     fn passed(&self, index: u16) -> Option<Value> {
         let id = self.id(index)?;
+        if self.state.alloc_use(id).is_some() {
+            return self.state.allocator_passed(id);
+        }
         (self.state.phases[id].is_some() && self.state.complete(id)).then(|| self.state.reduction(id))
     }
 
@@ -138,6 +141,8 @@ impl<const W: usize> View<'_, '_, '_, W> {
             }
         }
         key.phases = (0..s.events.len()).filter_map(|e| s.phases[e].map(|p| (s.reference(e), p))).collect();
+        let turns = (0..s.events.len()).filter_map(|e| Some((s.reference(e), s.allocator_phase(e)?)));
+        key.phases.extend(turns);
         let places = (0..s.events.len()).filter_map(|e| Some((s.reference(e), s.mbarriers[e]?)));
         key.phases.extend(places.map(|(e, place)| (e, mbarrier_phase(place.era, place.level))));
         key.normalise()
@@ -227,6 +232,7 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
                     Kind::Fence => "F",
                     Kind::Barrier(_) => "B",
                     Kind::Mbarrier(_) => "M",
+                    Kind::Allocator(_) => "A",
                 }
                 .into(),
                 location: object.map(|o| {
@@ -256,6 +262,10 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
 
     fn stalls(&self) -> Vec<Stall> {
         self.state.stalls()
+    }
+
+    fn column_stalls(&self) -> Vec<ColumnStall> {
+        self.state.column_stalls()
     }
 
     fn path(&self) -> &[u32] {

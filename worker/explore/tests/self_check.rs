@@ -9,6 +9,7 @@ use moire_explore::differential::draw::{Draw, Style, program};
 use moire_explore::differential::draw_copies::copies_program;
 use moire_explore::differential::draw_lanes::lanes_program;
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
+use moire_explore::differential::draw_pairs::allocation_program;
 use moire_explore::differential::draw_tensor::tensor_program;
 use moire_explore::differential::{Comparison, compare_planted};
 use moire_explore::naive::NaiveLimits;
@@ -192,6 +193,42 @@ fn engines_agree_on_copies() {
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     let skipped: u64 = totals.skipped.values().sum();
     assert!(totals.comparisons > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
+/// Programs that allocate tensor memory, alone and in pairs, under the letter and with the switches that concern them.
+#[test]
+fn engines_agree_on_allocation() {
+    let switched = ["TQ2=C", "TQ6=B", "TQ7=B", "TQ18=B", "TQ18=C", "TQ19=B", "TQ23=B", "TQ26=B"];
+    let one = |setting: &&str| {
+        let (name, value) = setting.split_once('=').expect("a setting");
+        model("ptx", &Variants::from([(name.to_owned(), value.to_owned())]))
+    };
+    let models: Vec<Model> =
+        std::iter::once(model("ptx", &Variants::new())).chain(switched.iter().map(one)).collect();
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(150),
+        source: &allocation_program,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("allocation", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
+/// An explorer that grants every allocation as soon as it fits is noticed.
+#[test]
+fn the_bug_planted_in_allocation_is_noticed() {
+    let ptx = model("ptx", &Variants::new());
+    let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
+    let noticed = (0..300).filter_map(allocation_program).any(|program| {
+        let found = compare_planted(&program, &ptx, &limits, Some(Planted::FirstCome));
+        matches!(found, Comparison::Different(_))
+    });
+    assert!(noticed);
 }
 
 /// Every planted bug is noticed within a few hundred programs.

@@ -31,7 +31,8 @@ pub(super) fn arrange(program: &Program, order: &[usize], values: bool) -> Progr
     }
     places(program, order, &mut threads);
     let (objects, symbols) = state.memory();
-    let mut result = Program { name: String::new(), objects, symbols, threads, filter, conditions };
+    let launched = program.launched;
+    let mut result = Program { name: String::new(), objects, symbols, threads, launched, filter, conditions };
     state.fix_operands(&mut result);
     result
 }

@@ -49,6 +49,7 @@ pub fn bytes(program: &Program) -> Vec<u8> {
     if let Some(filter) = &program.filter {
         w.expr(filter);
     }
+    w.0.push(u8::from(program.launched));
     w.0
 }
 

@@ -23,6 +23,7 @@ impl Builder {
                 objects: Vec::new(),
                 symbols: Vec::new(),
                 threads: Vec::new(),
+                launched: false,
                 filter: None,
                 conditions: Vec::new(),
             },

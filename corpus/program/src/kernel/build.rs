@@ -27,6 +27,7 @@ pub(super) fn program(
         objects: layout.objects.clone(),
         symbols: Vec::new(),
         threads: Vec::new(),
+        launched: true,
         filter: None,
         conditions: Vec::new(),
     };

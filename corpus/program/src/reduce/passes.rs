@@ -113,7 +113,8 @@ fn drop_condition(program: &Program) -> Candidates<'_> {
         next
     });
     let filter = program.filter.iter().map(|_| Program { filter: None, ..program.clone() });
-    Box::new(each.chain(filter))
+    let resident = program.launched.then(|| Program { launched: false, ..program.clone() });
+    Box::new(each.chain(filter).chain(resident))
 }
 
 fn drop_conjunct(program: &Program) -> Candidates<'_> {

@@ -242,6 +242,7 @@ impl Builder {
                 objects: vec![],
                 symbols: vec![],
                 threads: vec![],
+                launched: false,
                 filter: None,
                 conditions: vec![],
             },

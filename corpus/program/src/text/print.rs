@@ -19,6 +19,9 @@ pub fn print(program: &Program) -> String {
     let mut out = String::new();
     let name = program.name.replace(['"', '\n'], "'");
     let _ = writeln!(out, "moire \"{name}\"\n");
+    if program.launched {
+        out.push_str(".launch;\n");
+    }
     for (i, symbol) in program.symbols.iter().enumerate() {
         declaration(&mut out, program, i, symbol);
     }

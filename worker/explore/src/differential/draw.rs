@@ -102,6 +102,7 @@ pub fn program(seed: u64, style: Style) -> Program {
         objects: vec![],
         symbols: vec![],
         threads: vec![],
+        launched: false,
         filter: None,
         conditions: vec![],
     };

@@ -9,6 +9,7 @@ pub mod draw;
 pub mod draw_copies;
 pub mod draw_lanes;
 pub mod draw_mbarrier;
+pub mod draw_pairs;
 pub mod draw_tensor;
 mod shape;
 mod shrink;

@@ -1,6 +1,7 @@
 //! What is said of one execution: its key, how it ended, its final states and flags.
 
 use super::Search;
+use super::allocator::wrongs;
 use super::barriers::Phases;
 use super::body::{Path, Stop};
 use super::history::{Histories, History};
@@ -57,6 +58,8 @@ impl Search<'_> {
         flags.extend(paths.iter().flat_map(|p| &p.flags).map(|f| (*f).to_owned()));
         let effects = scenery.nodes[..scenery.base].iter().filter_map(|n| n.event?.effect.as_ref());
         flags.extend(effects.flat_map(|e| &e.flags).map(|f| (*f).to_owned()));
+        let same_cta = |a: usize, b: usize| self.memory.cta[a] == self.memory.cta[b];
+        flags.extend(wrongs(paths, self.readings, &same_cta).into_iter().map(str::to_owned));
         if paths.iter().any(|p| waits_for_nothing(p, past)) {
             flags.insert(flag::OUTSIDE.to_owned());
         }

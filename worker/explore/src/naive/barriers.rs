@@ -5,6 +5,7 @@
 //! as many have arrived as the text of the CTA has `bar`s of that number and instance (Dat3M dialect). Complete phases
 //! hold exactly that many arrivals, and every phase but the last is complete. (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3.)
 
+use super::allocator::Readings;
 use super::body::{Barrier, Path, Refusal, Stop};
 use super::space::Memory;
 use moire_program::ir::{BarRed, Op, Operand, Program};
@@ -56,6 +57,7 @@ pub(super) struct Scene<'a> {
     pub(super) program: &'a Program,
     pub(super) memory: &'a Memory<'a>,
     pub(super) paths: &'a [&'a Path],
+    pub(super) readings: Readings,
 }
 
 impl Scene<'_> {
@@ -72,6 +74,8 @@ impl Scene<'_> {
             };
             out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         }
+        let ways = self.allocations()?;
+        out = out.iter().flat_map(|a| ways.iter().map(move |b| a.joined(b))).collect();
         out.retain(|phases| self.passable(phases));
         Ok(out)
     }
@@ -306,7 +310,7 @@ impl Scene<'_> {
 }
 
 impl Phases {
-    fn joined(&self, other: &Phases) -> Phases {
+    pub(super) fn joined(&self, other: &Phases) -> Phases {
         let mut out = self.clone();
         out.phase.extend(&other.phase);
         out.named.extend(&other.named);

@@ -5,6 +5,7 @@
 //! *spin*: the path ends there, and paths that leave the loop hold only its last iteration.
 //! (PTX ISA 9.2, 8.2 to 8.9 for events; 9.7 for instructions.)
 
+use super::allocator::Seize;
 use super::arith::{alu, bits, compare, low};
 use super::copies::{Fleet, Motion, Sphere};
 use super::flow::Flow;
@@ -68,6 +69,7 @@ pub(super) struct Event {
     pub(super) barrier: Option<Barrier>,
     pub(super) count: Option<Count>,
     pub(super) effect: Option<Effect>,
+    pub(super) seizes: Option<Seize>,
     /// Of an asynchronous event: a thread of the CTA whose memory it touches.
     pub(super) home: Option<usize>,
     /// Lanes that take part.
@@ -139,6 +141,8 @@ pub(super) struct Rules {
     pub(super) wide_whole: bool,
     /// Q16=B: a failed `cas` writes the old value back.
     pub(super) failed_cas_writes: bool,
+    /// TQ21=A: a product does nothing in lanes of the accumulator that are masked off.
+    pub(super) masks: bool,
     /// Backward jumps of one instruction.
     pub(super) loop_bound: u32,
     /// Paths of one thread.
@@ -335,6 +339,7 @@ impl Runner<'_> {
                     return self.barrier(s, instr, todo, out);
                 }
                 Op::Mbarrier(_) => return self.mbarrier(s, instr, todo),
+                op if super::allocator::concerns(op) => return self.allocation(s, instr, todo, out),
                 _ => {
                     self.effect(&mut s, instr)?;
                     super::flow::targets(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
@@ -376,6 +381,7 @@ impl Runner<'_> {
             let acts = |e: &Event| {
                 e.effect.is_some()
                     || e.motion.is_some()
+                    || e.seizes.is_some()
                     || e.is(sets::W)
                     || e.is(sets::B)
                     || (e.is(sets::MBAR) && !e.is(sets::MBAR_WAIT))
@@ -395,7 +401,11 @@ impl Runner<'_> {
         false
     }
 
-    pub(super) fn end(&self, s: State, stop: Stop, out: &mut Paths) {
+    pub(super) fn end(&self, mut s: State, stop: Stop, out: &mut Paths) {
+        if stop == Stop::Done && self.program.launched {
+            let exit = self.event(&s, bit(sets::EXIT), None);
+            Self::push(&mut s, exit);
+        }
         let regs = s.regs.into_iter().map(|r| if r.1 & UNKNOWN == 0 { r.0 } else { 0 }).collect();
         let (events, flags) = (s.events, s.flags);
         out.paths.push(Path { events, control: s.control, regs, flags, stop, next: s.next });
@@ -556,6 +566,7 @@ impl Runner<'_> {
             barrier: None,
             count: None,
             effect: None,
+            seizes: None,
             home: None,
             lanes: s.lanes.active,
             arms: s.lanes.arms(),

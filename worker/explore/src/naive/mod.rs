@@ -9,6 +9,7 @@
 //! model implies the part about dependencies.
 
 mod access;
+mod allocator;
 mod answer;
 mod arith;
 mod barriers;
@@ -30,6 +31,7 @@ mod waits;
 
 use crate::leaf::{LeafFacts, LeafKey, observed_registers};
 use crate::unmodelled::unmodelled;
+use allocator::Readings;
 use barriers::{Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
 use history::{Histories, Meaning, histories, meaning};
@@ -134,6 +136,7 @@ struct Search<'a> {
     memory: Memory<'a>,
     judge: Judge<'a>,
     control_meets: bool,
+    readings: Readings,
     summary: NaiveSummary,
 }
 
@@ -148,6 +151,11 @@ impl<'a> Search<'a> {
             memory: Memory::new(program),
             judge: Judge::new(model),
             control_meets: model.variant("Q14") == Some("B"),
+            readings: Readings {
+                alone: model.variant("TQ18") != Some("C"),
+                together: model.variant("TQ18") != Some("B"),
+                partly: model.variant("TQ23") == Some("B"),
+            },
             summary: NaiveSummary::default(),
         })
     }
@@ -174,6 +182,7 @@ impl<'a> Search<'a> {
         let rules = Rules {
             wide_whole: model.variant("Q2") == Some("A"),
             failed_cas_writes: model.variant("Q16") == Some("B"),
+            masks: model.variant("TQ21") != Some("B"),
             loop_bound: self.limits.loop_bound,
             paths: self.limits.paths,
         };
@@ -256,7 +265,8 @@ impl<'a> Search<'a> {
         visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Skip> {
         let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
-        let scene = Scene { program: self.program, memory: &self.memory, paths: &paths };
+        let readings = self.readings;
+        let scene = Scene { program: self.program, memory: &self.memory, paths: &paths, readings };
         let all_phases = scene.phases()?;
         if all_phases.is_empty() {
             return Ok(ControlFlow::Continue(()));
@@ -486,9 +496,9 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
         };
         if let Stop::Spin(_) = path.stop {
             let events = &path.events[..kept];
-            let spelt = events
-                .iter()
-                .map(|e| (e.pc, e.index, e.cells.clone(), format!("{:?} {:?}", e.barrier, e.count)));
+            let spelt = events.iter().map(|e| {
+                (e.pc, e.index, e.cells.clone(), format!("{:?} {:?} {:?}", e.barrier, e.count, e.seizes))
+            });
             let signature = (path.stop, spelt.collect());
             if let Some(at) = known.get(&signature) {
                 variants[*at].failing.push(path);
@@ -499,7 +509,11 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
         let events = &path.events[..kept];
         let shape: Vec<_> = events
             .iter()
-            .map(|e| (e.pc, e.tags, e.range, e.reads_first, e.piece, e.address, e.data, e.control, e.nearby))
+            .map(|e| {
+                let memory = (e.range, e.reads_first, e.piece, e.home);
+                let depends = (e.address, e.data, e.control, e.nearby);
+                (e.pc, e.tags, memory, depends, &e.effect, &e.seizes, (e.lanes, &e.arms))
+            })
             .collect();
         let count = shapes.len();
         let shape = *shapes.entry(format!("{shape:?}")).or_insert(count);

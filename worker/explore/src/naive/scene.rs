@@ -1,5 +1,6 @@
 //! The static relations of one choice of paths, by definition over all pairs.
 
+use super::allocator::{Seize, Seizure};
 use super::barriers::{At, Phases};
 use super::body::{Event, Path, Stop};
 use super::copies::Sphere;
@@ -165,6 +166,7 @@ impl<'a> Scenery<'a> {
         define(rels::SYNC_API, &|a, b| {
             near(a, b, &|p, q| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid)
         });
+        relations[rels::REACHES] = Pairs::such_that(n, |i, j| self.reaches(i, j));
         self.effects(&mut relations);
         self.motions(&mut relations);
         let writers = (0..cells)
@@ -180,23 +182,68 @@ impl<'a> Scenery<'a> {
         Graph { n, sets, relations, writers, reads: Vec::new() }
     }
 
+    /// Whether `j` does something in the memory of another CTA, that of the thread that `i` is in program order of.
+    fn reaches(&self, i: usize, j: usize) -> bool {
+        let (Some(s), Some(t)) = (self.nodes[i].thread, self.nodes[j].thread) else { return false };
+        let Some((e, f)) = self.nodes[i].event.zip(self.nodes[j].event) else { return false };
+        let leader = |t: usize| crate::columns::leader(self.program, t);
+        let owner = self.nodes[j].range.and_then(|r| self.ctas[r.instance]);
+        let mut touched: Vec<usize> = owner.into_iter().collect();
+        touched.extend(f.effect.iter().flat_map(|e| e.ctas()));
+        touched.extend(f.seizes.iter().filter(|s| matches!(s.what, Seizure::Get(_))).flat_map(|s| &s.ctas));
+        let other = |c: &usize| leader(*c) != leader(t) && leader(*c) == leader(s);
+        self.program.launched && !e.loose() && touched.iter().any(other)
+    }
+
     /// What tcgen05 events are to each other.
     fn effects(&self, relations: &mut [Pairs]) {
         let n = self.nodes.len();
-        let mut define = |relation: usize, holds: &dyn Fn(&Effect, &Effect, bool, bool) -> bool| {
+        let mut define = |relation: usize, holds: &dyn Fn(&Effect, &Effect, bool) -> bool| {
             relations[relation] = Pairs::such_that(n, |i, j| {
                 let (a, b) = (&self.nodes[i], &self.nodes[j]);
-                let place = |t: usize| &self.program.threads[t].place;
-                let near = a.thread.zip(b.thread).is_some_and(|(s, t)| place(s).same_cta(place(t)));
                 let both = effect(a).zip(effect(b));
-                i != j && both.is_some_and(|(x, y)| holds(x, y, a.thread == b.thread, near))
+                i != j && both.is_some_and(|(x, y)| holds(x, y, a.thread == b.thread))
             });
         };
-        define(rels::ISSUE, &|x, y, same, _| same && x.issues(y));
-        define(rels::TC_CONFLICT, &|x, y, _, near| near && x.clashes(y));
-        define(rels::TC_PIPE, &|x, y, same, near| x.pipelines(y, near, false) && !(same && x.one_with(y)));
-        define(rels::TC_PIPE_KIND, &|x, y, _, near| x.pipelines(y, near, true));
-        define(rels::TC_TRACKED, &|x, y, same, _| same && x.precedes(y) && y.follows(x));
+        define(rels::ISSUE, &|x, y, same| same && x.issues(y));
+        define(rels::TC_CONFLICT, &|x, y, _| x.clashes(y));
+        define(rels::TC_PIPE, &|x, y, _| x.pipelines(y));
+        let other = |x: &Effect, y: &Effect, same: bool| x.products(y) && !(same && x.one_with(y));
+        define(rels::TC_SAME_SHAPE, &|x, y, s| other(x, y, s) && x.same_shape(y));
+        define(rels::TC_SAME_BASE, &|x, y, s| other(x, y, s) && x.same_base(y));
+        define(rels::TC_SAME_CELL, &|x, y, s| other(x, y, s) && x.same_cell(y));
+        define(rels::TC_SAME_KIND, &|x, y, s| other(x, y, s) && x.same_kind(y));
+        define(rels::TC_TRACKED, &|x, y, same| same && x.precedes(y) && y.follows(x));
+        self.seizures(relations);
+    }
+
+    /// What events of allocators are to accesses and to each other.
+    fn seizures(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let seize = |i: usize| self.nodes[i].event.and_then(|e| e.seizes.as_ref());
+        let touches = |i: usize, s: &Seize, ctas: &[usize]| {
+            let effect = effect(&self.nodes[i]).filter(|e| e.later);
+            let mine = |(cta, slot, _): (usize, u32, u32)| Some(slot) == s.slot() && ctas.contains(&cta);
+            effect.is_some_and(|e| e.allocated().into_iter().any(mine))
+        };
+        let gets = |s: &Seize| matches!(s.what, Seizure::Get(_));
+        let puts = |s: &Seize| matches!(s.what, Seizure::Put(_));
+        relations[rels::TC_GOT] =
+            Pairs::such_that(n, |i, j| seize(i).is_some_and(|s| gets(s) && touches(j, s, &s.ctas[..1])));
+        relations[rels::TC_FREED] =
+            Pairs::such_that(n, |i, j| seize(j).is_some_and(|s| puts(s) && touches(i, s, &s.ctas)));
+        relations[rels::TC_GROWS] = Pairs::such_that(n, |i, j| {
+            let grows =
+                |a: &Seize, b: &Seize| gets(a) && gets(b) && a.ctas[0] == b.ctas[0] && b.columns > a.columns;
+            seize(i).zip(seize(j)).is_some_and(|(a, b)| grows(a, b))
+        });
+        relations[rels::TC_TAKEN] = Pairs::such_that(n, |i, j| {
+            let taken = |a: &Seize, b: &Seize| {
+                let crosswise = a.pair() && b.pair() && a.ctas[0] == b.ctas[1];
+                gets(a) && puts(b) && (crosswise || a.ctas[0] == b.ctas[0]) && a.slot() == b.slot()
+            };
+            seize(i).zip(seize(j)).is_some_and(|(a, b)| taken(a, b))
+        });
     }
 
     /// What asynchronous events and proxy fences are to each other.

@@ -5,7 +5,7 @@
 //! (PTX ISA 9.2, 8.2 and 8.3.)
 
 use moire_program::ir::{
-    Address, ObjectId, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Thread, Ty,
+    Address, ObjectId, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, Thread, Ty,
 };
 use std::collections::BTreeSet;
 
@@ -262,6 +262,7 @@ fn footprint(op: &Op) -> Option<(Address, u32, u32)> {
         }
     };
     let (addr, (count, bytes)) = match op {
+        Op::Tcgen05(Tcgen05::Alloc { dst, .. }) => (dst, (1, 4)),
         Op::Load { ty, dst, addr, .. } => (addr, pieces(*ty, dst.len(), false)),
         Op::Store { ty, src, addr, .. } => (addr, pieces(*ty, src.len(), false)),
         Op::Rmw { ty, addr, .. } => (addr, pieces(*ty, 1, true)),

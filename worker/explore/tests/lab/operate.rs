@@ -190,7 +190,8 @@ impl Translator<'_> {
             }
             "dealloc" => {
                 let name = self.name(&place(op.arg(0), agent.cta), Kind::Tensor);
-                body.line(&format!("tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 {name}, 32"));
+                let (_, columns) = self.allocation(&name, agent.cta)?.ok_or("what is never allocated")?;
+                body.line(&format!("tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 {name}, {columns}"));
             }
             "relinq" => {
                 body.line(&format!("tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned"))

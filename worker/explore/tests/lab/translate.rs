@@ -88,9 +88,6 @@ pub(super) struct Translator<'a> {
 /// The native text of a program.
 pub(crate) fn translate(program: &LabProgram) -> Result<String, Missing> {
     let ctas: BTreeSet<(u16, u16)> = program.agents.iter().map(|a| (a.gpu, a.cta)).collect();
-    if program.meta.iter().any(|m| m == "exits") {
-        return Err("the exit of a CTA".into());
-    }
     let mut t =
         Translator { program, things: BTreeMap::new(), scales: BTreeSet::new(), several: ctas.len() > 1 };
     t.collect()?;
@@ -181,8 +178,8 @@ impl Translator<'_> {
                 for x in op.list("s") {
                     self.note(x, cta, Kind::Shared, 64);
                 }
-                if op.verb == "alloc" && op.args.len() > 1 {
-                    self.note(op.arg(1), cta, Kind::Slot, 4);
+                if op.verb == "alloc" {
+                    self.note(if op.args.len() > 1 { op.arg(1) } else { "slot" }, cta, Kind::Slot, 4);
                 }
                 if op.verb == "cp" {
                     self.scales.insert(place(op.arg(0), cta).name);
@@ -199,11 +196,41 @@ impl Translator<'_> {
         Ok(())
     }
 
+    /// Address and columns of the tensor memory that a CTA allocates under a name: the register of that name holds it.
+    pub(super) fn allocation(&self, name: &str, cta: u16) -> Result<Option<(u32, u32)>, Missing> {
+        let mut found: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+        let allocates = |a: &&LabAgent| a.ops.iter().any(|o| o.verb == "alloc");
+        for agent in self.program.agents.iter().filter(allocates) {
+            let fellows: Vec<&LabAgent> =
+                self.program.agents.iter().filter(allocates).filter(|a| a.cta == agent.cta).collect();
+            let rank = fellows.iter().position(|a| a.name == agent.name).unwrap_or(0);
+            for (nth, op) in agent.ops.iter().filter(|o| o.verb == "alloc").enumerate() {
+                let slot = if op.pair() { nth } else { nth * fellows.len() + rank };
+                let address = 1_024 * u32::try_from(slot + 1).expect("few allocations");
+                let columns = op.key("n").map_or(512, |n| n.parse().unwrap_or(512));
+                let p = place(op.arg(0), agent.cta);
+                if self.key(&p, Kind::Tensor) == name && found.insert(agent.cta, (address, columns)).is_some()
+                {
+                    return Err("one name allocated twice".into());
+                }
+            }
+        }
+        let any = found.get(&cta).or(found.values().next()).copied();
+        let cells = self.things.get(name).map_or(0, Thing::cells);
+        if any.is_some_and(|(_, columns)| columns < CELL * cells) {
+            return Err("an allocation with many parts".into());
+        }
+        Ok(any)
+    }
+
     fn declare(&self, out: &mut String) {
         // What a bulk store copies fits into any of them.
         let shared = self.things.values().filter(|t| t.kind == Kind::Shared);
         let largest = shared.map(Thing::size).max().unwrap_or(0);
         for (name, thing) in &self.things {
+            if thing.kind == Kind::Tensor && self.allocation(name, 0) != Ok(None) {
+                continue;
+            }
             let _ = match thing.kind {
                 Kind::Tensor => {
                     writeln!(out, ".tmem {name}[{}];", (CELL * thing.cells()).next_multiple_of(32))
@@ -263,6 +290,9 @@ impl Translator<'_> {
             "moire \"{}\"\n",
             [p.name.as_str(), &p.half].join("-").replace(['"', '/', ' ', ','], "-")
         );
+        if !p.meta.is_empty() {
+            out.push_str(".launch;\n");
+        }
         self.declare(&mut out);
         let started = |v: &str| p.meta.iter().any(|m| m == v);
         let valid: Vec<_> = p.mbarriers.iter().filter(|b| b.1).collect();
@@ -274,6 +304,11 @@ impl Translator<'_> {
             let place = format!("gpu {}, cta {}, warp {warp}{lane}", agent.gpu, agent.cta);
             let _ = writeln!(out, "{} ({place}) {{", thread_name(agent));
             let mut body = Body { out: String::new(), labels: 0, ends: Vec::new() };
+            for (name, _) in self.things.iter().filter(|t| t.1.kind == Kind::Tensor) {
+                if let Some((address, _)) = self.allocation(name, agent.cta)? {
+                    body.line(&format!("mov.u32 {name}, {address}"));
+                }
+            }
             if first.insert((agent.gpu, agent.cta)) {
                 let own = |b: &&&(String, bool, u32)| b.0.ends_with(&format!("@{}", agent.cta));
                 for b in valid.iter().filter(own) {
@@ -295,6 +330,10 @@ impl Translator<'_> {
                 self.op(agent, op, i, &mut body)?;
             }
             body.label(agent.ops.len());
+            if !p.meta.is_empty() && !started("exits") {
+                body.line("barrier.cluster.arrive");
+                body.line("barrier.cluster.wait");
+            }
             out.push_str(&body.out);
             out.push_str("}\n");
         }

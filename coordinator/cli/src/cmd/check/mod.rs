@@ -117,6 +117,7 @@ fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
         conditions: Vec::new(),
         hang: None,
         stalls: Vec::new(),
+        column_stalls: Vec::new(),
         race: None,
         broken: std::collections::BTreeMap::new(),
         summary: moire_explore::Summary::default(),

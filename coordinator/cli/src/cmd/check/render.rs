@@ -5,7 +5,7 @@ use crate::input::{Rejected, Source};
 use crate::show;
 use moire_cat::Model;
 use moire_explore::judge::Judgement;
-use moire_explore::leaf::{End, Stall, Witness};
+use moire_explore::leaf::{ColumnStall, End, Stall, Witness};
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
         }
     }
     if let Some((ends, witness)) = &judgement.hang {
-        out.push_str(&format!("  hang: {}\n", hang(program, ends, &judgement.stalls)));
+        out.push_str(&format!("  hang: {}\n", hang(program, ends, judgement)));
         out.push_str(&show::table(program, witness));
     }
     if let Some((flag, witness)) = &judgement.race {
@@ -93,11 +93,14 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
 }
 
 /// Who waits for what.
-pub(super) fn hang(program: &Program, ends: &[End], stalls: &[Stall]) -> String {
+pub(super) fn hang(program: &Program, ends: &[End], judgement: &Judgement) -> String {
     let one = |(t, end): (usize, &End)| {
         let name = &program.threads[t].name;
-        if let Some(stall) = stalls.iter().find(|s| s.thread == t) {
+        if let Some(stall) = judgement.stalls.iter().find(|s| s.thread == t) {
             return Some(format!("{name} waits for {}", lacking(program, stall)));
+        }
+        if let Some(stall) = judgement.column_stalls.iter().find(|s| s.thread == t) {
+            return Some(format!("{name} (line {}) waits for {}", stall.line, columns(stall)));
         }
         match end {
             End::Done => None,
@@ -108,6 +111,16 @@ pub(super) fn hang(program: &Program, ends: &[End], stalls: &[Stall]) -> String 
         }
     };
     ends.iter().enumerate().filter_map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// An allocator of tensor memory that lets nobody on.
+fn columns(stall: &ColumnStall) -> String {
+    let ColumnStall { columns, taken, alone, .. } = stall;
+    if *alone {
+        "the other CTA of the pair, which never comes".to_owned()
+    } else {
+        format!("{columns} columns of tensor memory, while {taken} are taken and never given back")
+    }
 }
 
 /// An mbarrier nobody completes.
@@ -162,7 +175,7 @@ fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejec
         "verdicts": words(judgement),
         "remarks": advice.iter().map(remark).collect::<Vec<_>>(),
         "conditions": conditions,
-        "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends, &judgement.stalls), "witness": graph(program, w)})),
+        "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends, judgement), "witness": graph(program, w)})),
         "race": judgement.race.as_ref().map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)})),
         "broken": broken,
         "executions": s.complete,

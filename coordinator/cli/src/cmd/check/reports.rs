@@ -94,7 +94,7 @@ fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: us
 /// A verdict in a sentence.
 fn said(verdict: &Verdict, program: &Program, judgement: &Judgement) -> String {
     match (verdict, &judgement.hang, &judgement.race) {
-        (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends, &judgement.stalls),
+        (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends, judgement),
         (Verdict::Race, _, Some((flag, _))) => flag.clone(),
         (Verdict::Lifetime | Verdict::Protocol, ..) => {
             let broken = judgement.broken.keys().filter(|flag| flag_verdict(flag) == *verdict);

@@ -15,8 +15,10 @@ pub(super) fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<
         "surface" => alias(scan, builder, Proxy::Surface)?,
         "constant" => alias(scan, builder, Proxy::Constant)?,
         "multimem" => multimem(scan, builder)?,
+        "launch" => builder.program.launched = true,
         other => {
-            let known = ["global", "shared", "tmem", "alias", "texture", "surface", "constant", "multimem"];
+            let known =
+                ["launch", "global", "shared", "tmem", "alias", "texture", "surface", "constant", "multimem"];
             let hint = closest(other, &known).map_or_else(
                 || format!("known are {}", known.join(", ")),
                 |k| format!("did you mean `.{k}`?"),
