@@ -233,8 +233,16 @@ fn attempt<const W: usize>(
         Err(Stop::Abstain(a)) => return Err(a),
         Err(_) => return Ok(Attempt::TooWide),
     };
-    let mut search =
-        Search { state, prefix, path: Vec::new(), limits, summary: Summary::default(), steps: 0, visitor };
+    let mut search = Search {
+        state,
+        prefix,
+        path: Vec::new(),
+        limits,
+        summary: Summary::default(),
+        steps: 0,
+        unjudged: false,
+        visitor,
+    };
     match search.visit() {
         Ok(()) | Err(Stop::Visitor | Stop::Bound) => Ok(Attempt::Finished(search.summary)),
         Err(Stop::TooWide) => Ok(Attempt::TooWide),
@@ -249,6 +257,9 @@ enum Next {
     Barrier(usize),
     Gate(usize),
     Mbarrier(usize),
+    /// One of the two before, where there is nothing to choose.
+    SureMbarrier(usize),
+    SureGate(usize),
     Allocation(Turn),
     Leaf,
     Dead,
@@ -261,6 +272,8 @@ struct Search<'a, const W: usize> {
     limits: &'a Limits,
     summary: Summary,
     steps: u64,
+    /// Something was added without a choice, and the graph not judged since.
+    unjudged: bool,
     visitor: &'a mut dyn Visitor,
 }
 
@@ -290,12 +303,18 @@ impl<const W: usize> Search<'_, W> {
             self.bound(Bound::Steps);
             return Err(Stop::Bound);
         }
-        match self.next() {
+        let next = self.next();
+        if self.unjudged && !matches!(next, Next::SureMbarrier(_) | Next::SureGate(_)) {
+            return self.judge();
+        }
+        match next {
             Next::Read(id) => self.place_read(id, 0),
             Next::Write(id) => self.place_write(id),
             Next::Barrier(id) => self.place_barrier(id),
             Next::Gate(thread) => self.place_gate(thread),
-            Next::Mbarrier(id) => self.place_mbarrier(id),
+            Next::SureGate(thread) => self.set_gate(thread, Gate::Open),
+            Next::Mbarrier(id) => self.place_mbarrier(id, false),
+            Next::SureMbarrier(id) => self.place_mbarrier(id, true),
             Next::Allocation(turn) => self.allocation(turn),
             Next::Leaf => self.leaf(),
             Next::Dead => {
@@ -329,10 +348,17 @@ impl<const W: usize> Search<'_, W> {
         if let Some(turn) = state.next_allocation(false) {
             return Next::Allocation(turn);
         }
+        // What leaves no choice comes first: the less is open, the less a choice can be wrong.
+        if let Some(id) = state.settled_mbarrier() {
+            return Next::SureMbarrier(id);
+        }
+        if let Some(thread) = state.openable_gate(true) {
+            return Next::SureGate(thread);
+        }
         if let Some(id) = state.next_mbarrier() {
             return Next::Mbarrier(id);
         }
-        if let Some(thread) = state.openable_gate() {
+        if let Some(thread) = state.openable_gate(false) {
             return Next::Gate(thread);
         }
         if let Some(turn) = state.next_allocation(true) {
@@ -344,6 +370,21 @@ impl<const W: usize> Search<'_, W> {
 
     /// Judges the graph, branches on unordered pairs, and goes on.
     fn judge(&mut self) -> Found {
+        let unjudged = std::mem::take(&mut self.unjudged);
+        let result = self.judge_now();
+        self.unjudged = unjudged;
+        result
+    }
+
+    /// Goes on without judging the graph, until there is something to choose.
+    fn judge_later(&mut self) -> Found {
+        let unjudged = std::mem::replace(&mut self.unjudged, true);
+        let result = self.visit();
+        self.unjudged = unjudged;
+        result
+    }
+
+    fn judge_now(&mut self) -> Found {
         self.summary.checks += 1;
         if self.summary.checks > self.limits.checks {
             self.bound(Bound::Checks);
@@ -540,8 +581,8 @@ impl<const W: usize> Search<'_, W> {
         result
     }
 
-    /// Gives an operation on an mbarrier each place it can have now, and puts it off.
-    fn place_mbarrier(&mut self, id: usize) -> Found {
+    /// Gives an operation on an mbarrier each place it can have now, and puts it off; if `sure`, it has one place.
+    fn place_mbarrier(&mut self, id: usize, sure: bool) -> Found {
         let places = self.state.choices_for(id);
         let wide = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         for (choice, place) in places.iter().enumerate() {
@@ -552,12 +593,12 @@ impl<const W: usize> Search<'_, W> {
                 continue;
             }
             self.state.take_place(id, *place);
-            let result = self.close_phase(id);
+            let result = self.close_phase(id, sure);
             self.state.leave_place(id);
             self.path.pop();
             result?;
         }
-        if self.state.may_put_off(id) && self.take(wide(places.len())) {
+        if !sure && self.state.may_put_off(id) && self.take(wide(places.len())) {
             let old = self.state.put_off(id);
             let result = self.visit();
             self.state.floors[id] = old;
@@ -568,21 +609,25 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// The phase that `id` joined completes as soon as it adds up, or stays open for a later operation.
-    fn close_phase(&mut self, id: usize) -> Found {
-        let Some(open) = self.state.may_stay_open(id) else { return self.answered(id) };
+    fn close_phase(&mut self, id: usize, sure: bool) -> Found {
+        let Some(open) = self.state.may_stay_open(id) else { return self.answered(id, sure) };
+        self.state.kept_open.push(open);
+        let joined = self.state.may_join_open(&open);
+        self.state.kept_open.pop();
+        if !joined {
+            return self.answered(id, sure);
+        }
         for choice in 0..2 {
             if !self.take(choice) {
                 continue;
             }
-            let result = if choice == 0 {
-                self.answered(id)
-            } else {
+            if choice == 1 {
                 self.state.kept_open.push(open);
-                let joined = self.state.may_happen(open.0, None, None, false);
-                let result = if joined { self.answered(id) } else { Ok(()) };
+            }
+            let result = self.answered(id, false);
+            if choice == 1 {
                 self.state.kept_open.pop();
-                result
-            };
+            }
             self.path.pop();
             result?;
         }
@@ -590,9 +635,10 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Hands its answer to the thread of `id`, if it wants one, and goes on.
-    fn answered(&mut self, id: usize) -> Found {
+    fn answered(&mut self, id: usize, sure: bool) -> Found {
         let answers = self.state.mbar_use(id).is_some_and(|u| u.act.answers());
-        if answers { self.resolved(&[id], Self::judge) } else { self.judge() }
+        let then = if sure { Self::judge_later } else { Self::judge };
+        if answers { self.resolved(&[id], then) } else { then(self) }
     }
 
     /// Decides something at the allocators of tensor memory.
@@ -650,13 +696,19 @@ impl<const W: usize> Search<'_, W> {
             if !self.take(u32::try_from(choice).unwrap_or(0)) {
                 continue;
             }
-            self.state.threads[thread].gates.push((index, gate));
-            let result = self.wake_thread(thread);
-            self.state.threads[thread].gates.pop();
+            let result = self.set_gate(thread, gate);
             self.path.pop();
             result?;
         }
         Ok(())
+    }
+
+    fn set_gate(&mut self, thread: usize, gate: Gate) -> Found {
+        let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
+        self.state.threads[thread].gates.push((index, gate));
+        let result = self.wake_thread(thread);
+        self.state.threads[thread].gates.pop();
+        result
     }
 
     fn wake_thread(&mut self, thread: usize) -> Found {

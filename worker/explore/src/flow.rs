@@ -23,6 +23,8 @@ pub(crate) struct Flow {
     pub(crate) uses_loads: bool,
     /// Whether a loop with this head does nothing but ask one mbarrier.
     pub(crate) waits_only: Vec<bool>,
+    /// Whether a question to an mbarrier at this pc is asked, in such a loop, until the answer is yes.
+    pub(crate) asked_until_yes: Vec<bool>,
 }
 
 /// Registers an instruction writes.
@@ -128,14 +130,17 @@ impl Flow {
         let live = liveness(body, &succ);
         let reconverge = reconvergence(&succ);
         let spin_head = (0..body.len()).map(|head| may_spin(body, &succ, head)).collect();
-        let waits_only = (0..body.len()).map(|head| waits_only(body, &succ, head)).collect();
+        let waits: Vec<Option<usize>> = (0..body.len()).map(|head| waits_only(body, &succ, head)).collect();
+        let mut asked_until_yes = vec![false; body.len()];
+        waits.iter().flatten().for_each(|asked| asked_until_yes[*asked] = true);
+        let waits_only = waits.iter().map(Option::is_some).collect();
         let quiet = (0..body.len()).map(|pc| quiet_region(body, &succ, pc, reconverge[pc])).collect();
         let loaded: BTreeSet<Reg> =
             body.iter().filter(|i| !register_only(&i.op)).flat_map(|i| defines(&i.op)).collect();
         let uses_loads = body
             .iter()
             .any(|i| uses(i).iter().any(|r| loaded.contains(r)) || is_cas(&i.op) || self_modifying(&i.op));
-        Flow { live, reconverge, spin_head, quiet, uses_loads, waits_only }
+        Flow { live, reconverge, spin_head, quiet, uses_loads, waits_only, asked_until_yes }
     }
 }
 
@@ -231,8 +236,8 @@ fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
     false
 }
 
-/// Whether the loop with this head asks one mbarrier, once a round, and does nothing else.
-fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
+/// Where the loop with this head asks one mbarrier, once a round, if it does nothing else.
+fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> Option<usize> {
     let reach = |from: usize| {
         let (mut stack, mut seen) = (vec![from], BTreeSet::new());
         while let Some(pc) = stack.pop() {
@@ -243,9 +248,14 @@ fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
         seen
     };
     let inside: Vec<usize> = reach(head).into_iter().filter(|pc| reach(*pc).contains(&head)).collect();
+    if !inside.iter().any(|pc| succ[*pc].contains(&head)) {
+        return None;
+    }
     let idle = |pc: &usize| register_only(&body[*pc].op) || matches!(body[*pc].op, Op::Bra { .. });
-    let asked = inside.iter().filter(|pc| asks(&body[**pc].op)).count();
-    asked == 1 && inside.iter().all(|pc| idle(pc) || (asks(&body[*pc].op) && body[*pc].guard.is_none()))
+    let mut asked = inside.iter().copied().filter(|pc| asks(&body[*pc].op));
+    let only = asked.next().filter(|_| asked.next().is_none())?;
+    let rest = inside.iter().all(|pc| idle(pc) || (*pc == only && body[*pc].guard.is_none()));
+    rest.then_some(only)
 }
 
 /// Registers defined between a forward branch and its reconvergence point, if nothing but registers changes there.

@@ -8,6 +8,7 @@
 use crate::copies::Copies;
 use crate::event::*;
 use crate::flow::{Flow, defines, register_only, uses};
+use crate::future::Future;
 use crate::lanes::Lanes;
 use crate::leaf::{arithmetic, compare, sign_extend, truncate};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
@@ -16,6 +17,7 @@ use crate::rmw::Update;
 use crate::unknown::{mark, marked};
 use crate::warpgroup::Held;
 use moire_program::ir::*;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// What the graph says about a thread's events, by index.
@@ -73,6 +75,8 @@ pub(crate) struct Trace {
     pub(crate) end: TraceEnd,
     /// Where the trace stopped.
     pub(crate) pc: usize,
+    /// What the thread would do on from here, once asked.
+    pub(crate) future: OnceCell<Future>,
 }
 
 /// A register: its value unless pending, and what it depends on.
@@ -157,7 +161,7 @@ pub(crate) fn run<V: View>(
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
     m.exit(&end);
-    Trace { events: m.events, unsure: m.unsure, regs: m.regs, flags: m.flags, end, pc }
+    Trace { events: m.events, unsure: m.unsure, regs: m.regs, flags: m.flags, end, pc, future: OnceCell::new() }
 }
 
 pub(crate) enum Step {

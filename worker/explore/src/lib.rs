@@ -14,6 +14,7 @@ mod event;
 pub mod explorer;
 pub mod families;
 mod flow;
+mod future;
 mod hang;
 mod interp;
 pub mod judge;

@@ -10,7 +10,8 @@
 //! once (see `explorer`). A phase is complete when the arrivals it holds and its transactions add up; an operation on the
 //! transaction count can belong to a phase that adds up without it, and then completing is a decision too.
 
-use crate::event::Kind;
+use crate::event::{Kind, has_dep};
+use crate::future::Without;
 use crate::interp::TraceEnd;
 use crate::lanes::{Arms, apart};
 use crate::state::State;
@@ -256,10 +257,23 @@ impl<const W: usize> State<'_, W> {
         self.places_for(used, event, &self.floors[id])
     }
 
-    /// Whether putting `id` off can lead anywhere: something else may happen to its object.
+    /// Whether putting `id` off can lead anywhere: without it, and without the thread that waits for its answer, the
+    /// phase may complete or the life of the object end.
     pub(crate) fn may_put_off(&self, id: usize) -> bool {
         let Some(used) = self.mbar_use(id) else { return false };
-        self.may_happen(used.object, Some(id), None, used.act.ends())
+        let event = &self.events[id];
+        let waits = |t: &usize| match &self.threads[*t].trace.end {
+            TraceEnd::Pending(deps) => has_dep(deps, event.emitted.index),
+            _ => false,
+        };
+        let thread = event.thread.map(usize::from).filter(waits);
+        let outlook = self.outlook(Without { event: Some(id), thread });
+        if used.act.ends() { outlook.may_end(used.object) } else { self.may_advance(used.object, &outlook) }
+    }
+
+    /// An event on an mbarrier that has one place, and cannot be put off.
+    pub(crate) fn settled_mbarrier(&self) -> Option<usize> {
+        self.waiting_mbarriers().find(|id| self.choices_for(*id).len() == 1 && !self.may_put_off(*id))
     }
 
     /// Puts an event off past everything it can take now; returns what it was put off past before.
@@ -345,45 +359,24 @@ impl<const W: usize> State<'_, W> {
         }
     }
 
-    /// Whether the phase that `id` just joined adds up, and a later operation might belong to it all the same: it took
-    /// place before the one that completes the phase. Only among single arrivals without bytes any order completes
+    /// Whether the phase that `id` just joined adds up, so that a later operation might belong to it all the same: it
+    /// took place before the one that completes the phase. Only among single arrivals without bytes any order completes
     /// the phase too early.
     pub(crate) fn may_stay_open(&self, id: usize) -> Option<Open> {
         let (used, place) = (self.mbar_use(id)?, self.mbarriers[id]?);
         let phases = self.phases_of(used.object, place.era)?;
         let phase = &phases[place.level.checked_sub(1)? as usize];
-        if !phase.adds_up() || !matches!(used.act, Act::Add { .. }) {
-            return None;
-        }
+        let adds = matches!(used.act, Act::Add { .. });
+        (phase.adds_up() && adds).then_some((used.object, place.era, place.level, phase.members.len()))
+    }
+
+    /// Whether a later operation may join a phase that is kept open though it adds up.
+    pub(crate) fn may_join_open(&self, open: &Open) -> bool {
         let single = |act: Act| matches!(act, Act::Add { arrivals: 1, tx: 0, .. });
+        let phases = self.phases_of(open.0, open.1).unwrap_or_default();
+        let Some(phase) = phases.get(usize::from(open.2).saturating_sub(1)) else { return false };
         let singles = phase.members.iter().all(|m| self.mbar_use(*m).is_some_and(|u| single(u.act)));
-        let joins = |t: usize, from: usize| {
-            self.program.threads[t].body[from..].iter().any(|i| {
-                let Op::Mbarrier(m) = &i.op else {
-                    let commit = matches!(i.op, Op::Tcgen05(Tcgen05::Commit(_)));
-                    return (!singles && commit) || crate::copies::reports_to(&i.op).is_some();
-                };
-                match &m.op {
-                    MbarrierOp::ExpectTx { .. } | MbarrierOp::CompleteTx { .. } => true,
-                    MbarrierOp::Arrive(a) => !singles || a.tx.is_some() || a.count.is_some(),
-                    MbarrierOp::Init { .. } | MbarrierOp::Inval | MbarrierOp::Wait(_) => false,
-                }
-            })
-        };
-        let may_follow = |i: usize| match self.mbar_use(i) {
-            Some(MbarUse { object, act: act @ Act::Add { .. }, .. }) => {
-                object == used.object && !(singles && single(act))
-            }
-            _ => false,
-        };
-        let known = self.waiting_mbarriers().any(may_follow);
-        let unseen = || {
-            (0..self.threads.len()).any(|t| {
-                let trace = &self.threads[t].trace;
-                trace.end != TraceEnd::Done && joins(t, self.reachable_from(t, trace.pc))
-            })
-        };
-        (known || unseen()).then_some((used.object, place.era, place.level, phase.members.len()))
+        self.outlook(Without::default()).may_join(open.0, |act| !(singles && single(act)))
     }
 
     /// The least position of a thread's body that can be reached from `pc`.
@@ -397,85 +390,6 @@ impl<const W: usize> State<'_, W> {
         least
     }
 
-    /// Whether a thread may still operate on an object from `pc` on, other than by waiting.
-    fn may_operate(&self, thread: usize, pc: usize, object: Object, ends: bool) -> bool {
-        let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-        let from = self.reachable_from(thread, pc);
-        self.program.threads[thread].body[from..].iter().any(|i| {
-            if let Op::Tcgen05(Tcgen05::Commit(_)) = &i.op {
-                return !ends;
-            }
-            let named = |addr: &Address| {
-                let Operand::Address(symbol) = addr.base else { return true };
-                let instance =
-                    self.layout.instance(self.program, symbol, id).and_then(|i| u16::try_from(i).ok());
-                instance == Some(object.instance) && u32::try_from(addr.offset) == Ok(object.offset)
-            };
-            if let Some(addr) = crate::copies::reports_to(&i.op) {
-                return !ends && (crate::copies::spreads(&i.op) || named(addr));
-            }
-            let Op::Mbarrier(m) = &i.op else { return false };
-            let ending = matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval);
-            if matches!(m.op, MbarrierOp::Wait(_)) || (ends && !ending) {
-                return false;
-            }
-            named(&m.addr)
-        })
-    }
-
-    /// The object a thread at a gate waits for, when its loop does nothing but wait for it and it cannot pass now.
-    fn held_by(&self, thread: usize) -> Option<Object> {
-        let state = &self.threads[thread];
-        let TraceEnd::Gate(index) = state.trace.end else { return None };
-        if !state.flow.waits_only[state.trace.pc] {
-            return None;
-        }
-        let used = self.awaited(thread, index)?;
-        let places = self.places_for(used, (thread, index, &None, false), &Floor::default());
-        places.iter().all(|p| self.answer_at(used, *p) == 0).then_some(used.object)
-    }
-
-    /// Whether anything but waiting (with `ends`, an `init` or `inval`) may still happen to `object`, leaving out the
-    /// event `except` and the thread `without`.
-    pub(crate) fn may_happen(
-        &self,
-        object: Object,
-        except: Option<usize>,
-        without: Option<usize>,
-        ends: bool,
-    ) -> bool {
-        let held: Vec<Option<Object>> = (0..self.threads.len()).map(|t| self.held_by(t)).collect();
-        let mut moves: Vec<bool> = (0..self.threads.len())
-            .map(|t| {
-                let over = matches!(self.threads[t].trace.end, TraceEnd::Done | TraceEnd::Stuck(_));
-                !over && held[t].is_none() && Some(t) != without
-            })
-            .collect();
-        let happens = |moves: &[bool], object: Object, ends: bool| {
-            let joins = |id: usize| {
-                let free = Some(id) != except && !self.choices_for(id).is_empty();
-                free && self.mbar_use(id).is_some_and(|u| {
-                    u.object == object && !matches!(u.act, Act::Wait { .. }) && (!ends || u.act.ends())
-                })
-            };
-            let pc = |t: usize| self.threads[t].trace.pc;
-            self.waiting_mbarriers().any(joins)
-                || (0..moves.len()).any(|t| moves[t] && self.may_operate(t, pc(t), object, ends))
-        };
-        loop {
-            if happens(&moves, object, ends) {
-                return true;
-            }
-            let more = (0..moves.len()).find(|t| {
-                !moves[*t] && Some(*t) != without && held[*t].is_some_and(|o| happens(&moves, o, false))
-            });
-            match more {
-                Some(t) => moves[t] = true,
-                None => return false,
-            }
-        }
-    }
-
     /// Whether a thread at a gate can be stuck there though it could pass now. Where its loop only waits, the phase it
     /// waits for must not be the one just completed in the end.
     pub(crate) fn may_miss(&self, thread: usize, index: u16) -> bool {
@@ -485,7 +399,8 @@ impl<const W: usize> State<'_, W> {
         self.awaited(thread, index).is_none_or(|used| {
             let era = self.eras(used.object);
             let now = Place { era, level: self.level(used.object, era) };
-            self.answer_at(used, now) == 0 || self.may_happen(used.object, None, Some(thread), false)
+            let outlook = || self.outlook(Without { event: None, thread: Some(thread) });
+            self.answer_at(used, now) == 0 || self.may_advance(used.object, &outlook())
         })
     }
 

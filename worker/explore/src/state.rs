@@ -19,6 +19,7 @@ use moire_cat::eval::{Evaluator, Inputs, Solution};
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{CheckId, Model};
 use moire_program::ir::*;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -93,8 +94,11 @@ impl<'a, const W: usize> State<'a, W> {
     pub(crate) fn fits(program: &Program, _model: &Model, _front: FrontEnd, limits: &Limits) -> bool {
         let mut total = instances(program).len();
         for thread in &program.threads {
+            let flow = Flow::new(thread);
+            // A loop that only waits leaves the events of one iteration.
+            let repeats = |pc: usize, next: &usize| *next <= pc && !flow.waits_only[*next];
             let loops =
-                (0..thread.body.len()).any(|pc| successors(&thread.body, pc).iter().any(|s| *s <= pc));
+                (0..thread.body.len()).any(|pc| successors(&thread.body, pc).iter().any(|s| repeats(pc, s)));
             let per = |i: &Instr| match &i.op {
                 Op::Load { dst, .. } => 2 * dst.len(),
                 Op::Store { src, .. } => 2 * src.len(),
@@ -146,6 +150,7 @@ impl<'a, const W: usize> State<'a, W> {
             flags: BTreeSet::new(),
             end: TraceEnd::Done,
             pc: 0,
+            future: OnceCell::new(),
         };
         let threads = program
             .threads
@@ -540,11 +545,11 @@ impl<'a, const W: usize> State<'a, W> {
         truncate(value >> (8 * (cell.offset - start)), 8 * cell.bytes)
     }
 
-    /// First thread at a gate whose next iteration might not be in vain.
-    pub(crate) fn openable_gate(&self) -> Option<usize> {
+    /// First thread at a gate whose next iteration might not be in vain; with `sure`, that it cannot miss.
+    pub(crate) fn openable_gate(&self, sure: bool) -> Option<usize> {
         (0..self.threads.len()).find(|t| {
             let TraceEnd::Gate(index) = self.threads[*t].trace.end else { return false };
-            self.iteration_may_succeed(*t, index)
+            self.iteration_may_succeed(*t, index) && !(sure && self.may_miss(*t, index))
         })
     }
 
