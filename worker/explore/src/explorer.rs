@@ -197,9 +197,13 @@ pub(crate) fn explore_with(
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<8>(program, model, front, prefix, limits, visitor)? {
+    match attempt::<4>(program, model, front, prefix, limits, visitor)? {
+        Attempt::Finished(summary) => return Ok(summary),
+        Attempt::TooWide => {}
+    }
+    match attempt::<16>(program, model, front, prefix, limits, visitor)? {
         Attempt::Finished(summary) => Ok(summary),
-        Attempt::TooWide => Err(Abstain { reason: "an execution of more than 512 events".into(), line: 0 }),
+        Attempt::TooWide => Err(Abstain { reason: "an execution of more than 1024 events".into(), line: 0 }),
     }
 }
 
@@ -225,7 +229,7 @@ fn attempt<const W: usize>(
     visitor: &mut dyn Visitor,
 ) -> Result<Attempt, Abstain> {
     // A wider attempt must not show leaves again, so a narrow one first finds out whether it can hold every event.
-    if W < 8 && !State::<W>::fits(program, model, front, limits) {
+    if W < 16 && !State::<W>::fits(program, model, front, limits) {
         return Ok(Attempt::TooWide);
     }
     let state = match State::<W>::new(program, model, front) {

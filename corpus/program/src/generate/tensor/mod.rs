@@ -4,9 +4,11 @@
 //! Contract: a protocol is right under the letter of the documents; a mutant differs from it in one step. Both are
 //! valid programs. Warps: producer, issuer, relay, epilogue, with mbarriers between them.
 
+mod gemm;
 mod mutate;
 mod protocol;
 
+pub use gemm::Gemm;
 pub use mutate::{Mutant, Mutation, mutants};
 pub use protocol::{Feed, Plan};
 
@@ -65,6 +67,8 @@ pub struct Role {
     pub cta: u16,
     /// Its warp.
     pub warp: u16,
+    /// Lanes it stands for: 1 or the whole warp.
+    pub lanes: u8,
     /// What it does.
     pub steps: Vec<Step>,
 }
@@ -113,7 +117,8 @@ impl Protocol {
         }
         let mut label = 0;
         for (n, role) in self.roles.iter().enumerate() {
-            let _ = writeln!(out, "P{n} (gpu 0, cta {}, warp {}) {{", role.cta, role.warp);
+            let lanes = if role.lanes > 1 { format!(", lanes 0-{}", role.lanes - 1) } else { String::new() };
+            let _ = writeln!(out, "P{n} (gpu 0, cta {}, warp {}{lanes}) {{", role.cta, role.warp);
             for step in &role.steps {
                 label += 1;
                 let _ = writeln!(out, "  {}", step.text(label));

@@ -66,7 +66,7 @@ impl Plan {
         roles.extend(self.feeder());
         if self.relay {
             let steps = (0..self.tiles).flat_map(|tile| [wait("done", tile, false), arrive("passed", false)]);
-            roles.push(Role { cta: 0, warp: 6, steps: framed(steps) });
+            roles.push(Role { cta: 0, warp: 6, lanes: 1, steps: framed(steps) });
         }
         roles.extend((0..self.epilogues).map(|warp| self.epilogue(warp)));
         let mut memory = vec![".tmem t[64];".to_owned(), ".shared .b8 b[64];".to_owned()];
@@ -131,7 +131,7 @@ impl Plan {
             }
             steps.push(step(Kind::Commit("done".into())));
         }
-        Role { cta: 0, warp: 5, steps }
+        Role { cta: 0, warp: 5, lanes: 1, steps }
     }
 
     /// The product of one use, with what makes its operands ready and free again.
@@ -188,7 +188,7 @@ impl Plan {
                 arrive("ready", false),
             ],
         };
-        Some(Role { cta: 0, warp: 4, steps: framed(steps) })
+        Some(Role { cta: 0, warp: 4, lanes: 1, steps: framed(steps) })
     }
 
     fn epilogue(&self, warp: u16) -> Role {
@@ -203,36 +203,36 @@ impl Plan {
                 steps.extend([step(Kind::Before), arrive("free", false)]);
             }
         }
-        Role { cta: 0, warp, steps: framed(steps) }
+        Role { cta: 0, warp, lanes: 1, steps: framed(steps) }
     }
 }
 
-fn step(kind: Kind) -> Step {
+pub(super) fn step(kind: Kind) -> Step {
     Step { kind, text: String::new() }
 }
 
-fn frame(text: &str) -> Step {
+pub(super) fn frame(text: &str) -> Step {
     Step { kind: Kind::Frame, text: text.to_owned() }
 }
 
-fn work(text: &str) -> Step {
+pub(super) fn work(text: &str) -> Step {
     Step { kind: Kind::Work, text: text.to_owned() }
 }
 
-fn complete(what: &str) -> Step {
+pub(super) fn complete(what: &str) -> Step {
     Step { kind: Kind::Complete, text: format!("tcgen05.wait::{what}.sync.aligned;") }
 }
 
-fn arrive(at: &str, release: bool) -> Step {
+pub(super) fn arrive(at: &str, release: bool) -> Step {
     step(Kind::Arrive { at: at.to_owned(), release })
 }
 
 /// For the phase of that number.
-fn wait(at: &str, phase: usize, acquire: bool) -> Step {
+pub(super) fn wait(at: &str, phase: usize, acquire: bool) -> Step {
     step(Kind::Wait { at: at.to_owned(), parity: u8::from(phase % 2 == 1), acquire })
 }
 
 /// Behind the barrier that follows the setting up.
-fn framed(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+pub(super) fn framed(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     std::iter::once(frame("bar.sync 0;")).chain(steps).collect()
 }
