@@ -116,23 +116,6 @@ pub(crate) fn spreads(op: &Op) -> bool {
     }
 }
 
-/// The mbarrier an instruction of this family reports to later.
-pub(crate) fn reports_to(op: &Op) -> Option<&Address> {
-    match op {
-        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => match &copy.done {
-            BulkDone::Mbarrier(addr) => Some(addr),
-            BulkDone::Group => None,
-        },
-        Op::AsyncCopy(AsyncCopy::Remote(write)) => match &write.order {
-            RemoteOrder::Mbarrier(addr) => Some(addr),
-            _ => None,
-        },
-        Op::AsyncCopy(AsyncCopy::Arrive { addr, .. }) => Some(addr),
-        Op::Control(Control::TryCancel { mbarrier, .. }) => Some(mbarrier),
-        _ => None,
-    }
-}
-
 fn box_of(end: &BulkEnd) -> Option<Tile> {
     if let BulkEnd::Tensor(tensor) = end { tensor.tile } else { None }
 }

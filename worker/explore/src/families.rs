@@ -77,6 +77,7 @@ pub const FAMILIES: &[Family] = &[
         what: "producers and consumers of a queue",
         ..family([2, 4, 4, 6], mpmc, |n| factorial(n / 2) * factorial(n / 2))
     },
+    Family { name: "gemm", what: "tiles of a matrix product", ..family([1, 2, 2, 4], gemm, |_| 1) },
     Family { name: "barrier", what: "threads at a barrier", ..family([2, 6, 10, 10], barrier, |_| 1) },
 ];
 
@@ -277,4 +278,9 @@ fn barrier(n: usize) -> String {
     }
     let seen: Vec<String> = (0..n).map(|i| format!("P{i}:r == 1")).collect();
     text + &format!("forall ({})\n", seen.join(" /\\ "))
+}
+
+/// A ring of three stages, four k-steps a tile, epilogue warps of which each lane arrives.
+fn gemm(n: usize) -> String {
+    moire_program::generate::tensor::Gemm { stages: 3, steps: 4, tiles: n, lanes: 32 }.protocol().text()
 }

@@ -157,16 +157,23 @@ impl<const W: usize> State<'_, W> {
         yes || self.may_advance(used.object, outlook)
     }
 
-    /// Whether the current phase of some life of an object may complete, or a life end.
+    /// Whether the current phase of some life of an object may complete, or a life end: as far as arrivals go, and bytes.
     pub(crate) fn may_advance(&self, object: Object, outlook: &Outlook) -> bool {
-        let arrivals = |a: &Act| match a {
-            Act::Add { arrivals, .. } => u64::from(*arrivals),
-            _ => 0,
-        };
-        let more: u64 = outlook.on(object).iter().map(arrivals).sum();
+        let (mut more, mut expected, mut completed) = (0, 0, 0);
+        for act in outlook.on(object) {
+            if let Act::Add { arrivals, tx, .. } = act {
+                more += u64::from(*arrivals);
+                expected += (*tx).max(0);
+                completed += (-*tx).max(0);
+            }
+        }
         let enough = |era: u16| {
-            let phases = self.phases_of(object, era);
-            phases.and_then(|p| p.last().map(|now| now.arrivals + more >= now.expected)).unwrap_or(false)
+            self.phases_of(object, era).is_some_and(|phases| {
+                phases.last().is_some_and(|now| {
+                    let bytes = now.tx - completed <= 0 && now.tx + expected >= 0;
+                    bytes && now.arrivals + more >= now.expected
+                })
+            })
         };
         let joins = outlook.may_join(object, |_| true);
         outlook.may_end(object) || outlook.unknown || (joins && (0..=self.eras(object)).any(enough))

@@ -161,7 +161,15 @@ pub(crate) fn run<V: View>(
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
     m.exit(&end);
-    Trace { events: m.events, unsure: m.unsure, regs: m.regs, flags: m.flags, end, pc, future: OnceCell::new() }
+    Trace {
+        events: m.events,
+        unsure: m.unsure,
+        regs: m.regs,
+        flags: m.flags,
+        end,
+        pc,
+        future: OnceCell::new(),
+    }
 }
 
 pub(crate) enum Step {
