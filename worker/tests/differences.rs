@@ -125,9 +125,9 @@ fn document(oracles: &Oracles) -> (String, Vec<(String, String)>, Vec<Finding>) 
 
 /// What no program can tell apart, by the argument in the digests and models: Q7, Q10 and Q12 where base causality
 /// contains program order, and so 7.5 and the current text; a failed cas that writes back what is there, if memory is
-/// sequentially consistent; and the halves of 128 bits where no check binds even two bytes together.
+/// sequentially consistent; the lanes of a warp that move together (TQ13); and the halves of 128 bits where no check binds even two bytes together.
 fn is_equal(a: &str, b: &str) -> bool {
-    let equal = ["Q7=A", "Q7=B", "Q10=A", "Q10=B", "Q12=A", "Q12=B"];
+    let equal = ["Q7=A", "Q7=B", "Q10=A", "Q10=B", "Q12=A", "Q12=B", "TQ13=B"];
     let setting = b.split(':').nth(1).unwrap_or_default();
     (a, b) == ("ptx-7.5", "ptx")
         || b == "sc:Q16=B"
@@ -145,6 +145,15 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ1=B", "tcgen05/mma-mma-kinds"),
     ("ptx:TQ2=B", "tcgen05/mma-mma-base"),
     ("ptx:TQ2=C", "tcgen05/mma-mma-cell"),
+    ("ptx:TQ3=B", "tcgen05/cp-mma-relay-st"),
+    ("ptx:TQ3=C", "tcgen05/cp-mma-relay-st"),
+    ("ptx:TQ4=B", "tcgen05/mma-fences-ld"),
+    ("ptx:TQ4=C", "tcgen05/mma-fences-ld"),
+    ("ptx:TQ8=B", "tcgen05/commit-relay"),
+    ("ptx:TQ12=B", "tcgen05/ld-st"),
+    ("ptx:TQ22=B", "tcgen05/mma-threads-collector"),
+    ("ptx:TQ28=B", "tcgen05/mma-fences-ld"),
+    ("ptx:TQ30=B", "tcgen05/ld-use-mma-threads"),
     ("ptx:TQ5=B", "tcgen05/ld-mma-threads-no-before"),
     ("ptx:TQ6=B", "tcgen05/alloc"),
     ("ptx:TQ7=B", "tcgen05/ld-mma-threads-release"),

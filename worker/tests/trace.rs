@@ -425,6 +425,55 @@ const ROWS: &[Row] = &[
         "init-known mbar-asynchronous",
         "copies/init-proxy, copies/init-proxy-fence",
     ),
+    Row(
+        "9.7.16.6.2",
+        Rule,
+        "a pipeline orders all accesses of the first before all of the second; a weaker meaning of the word is TQ3",
+        "tc-through",
+        "tcgen05/cp-mma-relay-st, tcgen05/cp-mma-threads",
+    ),
+    Row(
+        "9.7.16.6.3",
+        Rule,
+        "fences order asynchronous instructions before and after them: the order of issue, or of what they do: TQ4",
+        "tc-literal",
+        "tcgen05/mma-fences-ld, tcgen05/mma-ld-threads",
+    ),
+    Row(
+        "9.7.16.6.1",
+        Rule,
+        "commit is in the table of synchronous instructions and an asynchronous one on its page: TQ8",
+        "tc-before-commit",
+        "tcgen05/commit-relay, tcgen05/commit-publishes",
+    ),
+    Row(
+        "9.7.16.6.1",
+        Rule,
+        "loads and stores of one warp are unordered without a wait, whose they are being the warp or the lane: TQ12, TQ13",
+        "tc-warp-order",
+        "tcgen05/ld-st, tcgen05/ld-wait-st",
+    ),
+    Row(
+        "9.7.16.6.2",
+        Rule,
+        "products of different threads to different cells need no order, unless collector buffers are meant too: TQ22",
+        "tc-collected",
+        "tcgen05/mma-threads-collector, tcgen05/mma-mma",
+    ),
+    Row(
+        "9.7.16.6.4.2",
+        Example,
+        "the third sample, without a commit, read as if its arrival were one: TQ28",
+        "tc-arrival-waits",
+        "tcgen05/mma-fences-ld, tcgen05/mma-no-commit",
+    ),
+    Row(
+        "9.7.16.6.4.5",
+        Example,
+        "a load whose registers have been read is not complete by that; practice takes it to be: TQ30",
+        "tc-used",
+        "tcgen05/ld-use-mma-threads, tcgen05/ld-half-use-mma-threads",
+    ),
 ];
 
 /// Parts of the sections that no row is about yet, and why.

@@ -125,13 +125,16 @@ pub(crate) struct Check {
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// Readings taken together: letter, or a profile of the model such as practice
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: CheckFormat,
     /// Write the deciding executions as Graphviz files into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) witness: Option<PathBuf>,
-    /// Also say which contesting switches change the verdict, flipped one at a time (text and json)
+    /// Also say which contesting switches change the verdict, flipped one at a time
     #[arg(long)]
     pub(crate) contest: bool,
     #[command(flatten)]
@@ -155,6 +158,9 @@ pub(crate) struct LimitArgs {
 pub(crate) struct Test {
     /// Folder with expected.csv, or with NAME.expected beside programs
     pub(crate) dir: PathBuf,
+    /// Only the lines of NAME.expected under this profile; letter: those without one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// Also run the rows of debated.csv; they never fail the run
     #[arg(long)]
     pub(crate) debated: bool,

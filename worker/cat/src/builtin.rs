@@ -11,6 +11,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("lib-ptx-axioms", include_str!("../../models/lib-ptx-axioms.cat")),
     ("lib-copies", include_str!("../../models/lib-copies.cat")),
     ("lib-proxy-halves", include_str!("../../models/lib-proxy-halves.cat")),
+    ("lib-early", include_str!("../../models/lib-early.cat")),
     ("lib-tcgen05", include_str!("../../models/lib-tcgen05.cat")),
     ("lib-ptx-proxies", include_str!("../../models/lib-ptx-proxies.cat")),
 ];

@@ -1,4 +1,5 @@
-//! Tokens of cat. Comments nest; a comment that starts with `(*| switch` is a declaration and kept.
+//! Tokens of cat. Comments nest; a comment that starts with `(*| switch` or `(*| profile` is a
+//! declaration and kept.
 
 use crate::error::{LoadError, Position};
 
@@ -81,8 +82,8 @@ impl<'a> Cursor<'a> {
                 self.advance(2);
                 if depth == 0 {
                     let whole = &self.text[from + 2..self.offset - 2];
-                    let declaration =
-                        whole.strip_prefix('|').map(str::trim).filter(|p| p.starts_with("switch "));
+                    let kept = |p: &&str| p.starts_with("switch ") || p.starts_with("profile ");
+                    let declaration = whole.strip_prefix('|').map(str::trim).filter(kept);
                     return Ok(declaration.map(str::to_owned));
                 }
             } else if let Some(c) = self.rest().chars().next() {

@@ -22,5 +22,5 @@ pub mod vocabulary;
 
 pub use error::LoadError;
 pub use eval::{Completion, Completions, Evaluator, Inputs, Solution, Stage};
-pub use load::{Library, Variants, load};
-pub use model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Switch, Type};
+pub use load::{LETTER, Library, PROFILE, Variants, load};
+pub use model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Profile, Switch, Type};

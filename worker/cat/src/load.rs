@@ -1,7 +1,7 @@
 //! From parsed text to a [`Model`]: names resolved, functions expanded, types and growth found, checks classified.
 
 use crate::error::{LoadError, Position, closest};
-use crate::model::{Model, Node, NodeId, Switch, Type};
+use crate::model::{Model, Node, NodeId, Profile, Switch, Type};
 use crate::parse::parse;
 use crate::syntax::{Binding, Expr, ExprKind, Statement, StatementKind, VariantTest};
 use crate::vocabulary::{rel, rels, set, sets};
@@ -36,7 +36,13 @@ pub trait Library {
     fn open(&self, name: &str) -> Option<String>;
 }
 
-/// Switch values by switch name, for example `Q6` -> `B`.
+/// Name under which [`Variants`] choose a profile, as in `profile` -> `practice`.
+pub const PROFILE: &str = "profile";
+/// The profile every model has: each switch at its default.
+pub const LETTER: &str = "letter";
+
+/// Switch values by switch name, for example `Q6` -> `B`; under [`PROFILE`] the name of a profile, which gives the values
+/// of switches that are not named.
 pub type Variants = BTreeMap<String, String>;
 
 /// Loads a model. Every variant must be declared by the text (`(*| switch .. *)`) with that value.
@@ -51,6 +57,7 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
             groups: Vec::new(),
             checks: Vec::new(),
             switches: Vec::new(),
+            profiles: Vec::new(),
             variants: Variants::new(),
             names: BTreeMap::new(),
             text: String::new(),
@@ -167,8 +174,37 @@ impl Loader<'_> {
         self.file(path, &text)
     }
 
+    /// `profile practice = TQ5=B TQ7=B : one line`, before the switches it sets
+    fn profile(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
+        Self::limit(file, at, self.model.profiles.len(), SWITCHES, "profiles")?;
+        let bad = || {
+            LoadError::new(file, at, "this declaration is not understood")
+                .hint("write `(*| profile NAME = SWITCH=VALUE .. : what it is *)`")
+        };
+        let (head, doc) = text.split_once(" : ").ok_or_else(bad)?;
+        let rest = head.trim().strip_prefix("profile ").ok_or_else(bad)?;
+        let (name, settings) = rest.split_once('=').ok_or_else(bad)?;
+        let one = |w: &str| w.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).ok_or_else(bad);
+        let settings = settings.split_whitespace().map(one).collect::<Loaded<Vec<_>>>()?;
+        let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.model.profiles.push(Profile { name: name.trim().into(), settings, doc });
+        Ok(())
+    }
+
+    /// The value asked for, by name or by a profile.
+    fn asked(&self, switch: &str) -> Option<&String> {
+        let chosen = self.requested.get(PROFILE);
+        let profile = self.model.profiles.iter().find(|p| Some(&p.name) == chosen);
+        let settings = profile.into_iter().flat_map(|p| &p.settings);
+        let of_profile = settings.filter(|s| s.0 == switch).map(|s| &s.1).next();
+        self.requested.get(switch).or(of_profile)
+    }
+
     /// `switch Q6 = A | B | C default A contests B : one line`
     fn switch(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
+        if text.trim_start().starts_with("profile ") {
+            return self.profile(file, at, text);
+        }
         Self::limit(file, at, self.model.switches.len(), SWITCHES, "switches")?;
         let bad = || {
             LoadError::new(file, at, "this declaration is not understood")
@@ -194,7 +230,7 @@ impl Loader<'_> {
         if !named(&switch.default) || !switch.contesting.iter().all(named) {
             return Err(bad());
         }
-        let value = match self.requested.get(&switch.name) {
+        let value = match self.asked(&switch.name) {
             Some(v) if named(v) => v.clone(),
             Some(v) => {
                 return Err(LoadError::new(file, at, format!("switch {} has no value `{v}`", switch.name))
@@ -210,7 +246,16 @@ impl Loader<'_> {
 
     fn unknown_variants(&self, file: &str) -> Loaded<()> {
         let known = || self.model.switches.iter().map(|s| s.name.as_str());
-        for name in self.requested.keys() {
+        if let Some(name) = self.requested.get(PROFILE).filter(|n| *n != LETTER)
+            && !self.model.profiles.iter().any(|p| p.name == *name)
+        {
+            let names: Vec<&str> = self.model.profiles.iter().map(|p| p.name.as_str()).collect();
+            let start = Position { line: 1, column: 1 };
+            return Err(LoadError::new(file, start, format!("this model has no profile `{name}`"))
+                .hint(format!("its profiles are {}", [&[LETTER], &names[..]].concat().join(", "))));
+        }
+        let profiled = self.model.profiles.iter().flat_map(|p| &p.settings).map(|s| &s.0);
+        for name in self.requested.keys().filter(|n| *n != PROFILE).chain(profiled) {
             if !known().any(|k| k == name) {
                 let start = Position { line: 1, column: 1 };
                 let error = LoadError::new(file, start, format!("this model has no switch `{name}`"));

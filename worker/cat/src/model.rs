@@ -155,6 +155,17 @@ pub struct Switch {
     pub doc: String,
 }
 
+/// Settings of several switches that belong together, declared by the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// For example `practice`.
+    pub name: String,
+    /// Switch and value.
+    pub settings: Vec<(String, String)>,
+    /// One line.
+    pub doc: String,
+}
+
 /// A loaded, typed model.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -165,6 +176,7 @@ pub struct Model {
     pub(crate) groups: Vec<Vec<NodeId>>,
     pub(crate) checks: Vec<Check>,
     pub(crate) switches: Vec<Switch>,
+    pub(crate) profiles: Vec<Profile>,
     pub(crate) variants: BTreeMap<String, String>,
     /// Definitions by name, last one wins; for explanations.
     pub(crate) names: BTreeMap<String, NodeId>,
@@ -187,6 +199,11 @@ impl Model {
     /// Declared switches.
     pub fn switches(&self) -> &[Switch] {
         &self.switches
+    }
+
+    /// The profiles the text declares; without one every switch has its default.
+    pub fn profiles(&self) -> &[Profile] {
+        &self.profiles
     }
 
     /// The value a switch has in this load; `None` when the model does not declare it.

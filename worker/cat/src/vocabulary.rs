@@ -47,6 +47,8 @@ vocabulary! {
     TC_ACCESS = "TC_ACCESS", "tensor memory accesses of an asynchronous tcgen05 instruction, to its completion; not in po";
     TC_SHARED = "TC_SHARED", "shared memory reads of such an instruction; not in po, without a source";
     TC_TENSOR = "TC_TENSOR", "accesses of mma, cp and shift, in either memory";
+    TC_MMA = "TC_MMA", "accesses of mma to tensor memory";
+    TC_USE = "TC_USE", "instruction that has read the last register of a tcgen05.ld";
     TC_ARRIVE = "TC_ARRIVE", "arrival of a commit; not in po";
     TC_WAIT = "TC_WAIT", "tcgen05.wait::ld and wait::st";
     TC_BEFORE = "TC_BEFORE", "tcgen05.fence::before_thread_sync";
@@ -132,6 +134,7 @@ vocabulary! {
     TC_TRACKED = "tc-tracked", "accesses to the wait or the arrival that their completion precedes";
     COPY_TRACKED = "copy-tracked", "access of a copy or a warpgroup product to the wait, or the change of an mbarrier, that its completion precedes";
     COVERS = "covers", "proxy fence to the accesses it is about";
+    TC_USED = "tc-used", "accesses of a tcgen05.ld to the instruction that has read the last of its registers";
     RF = "rf", "reads from";
     CO = "co", "coherence, partial, transitive";
     FR = "fr", "from read, per byte";
@@ -146,6 +149,7 @@ vocabulary! {
     MBAR_CHAIN = "mbar-chain", "mbar-sync, where the scopes of the operation and of all others of its phase include each other";
     MBAR_LIFE = "mbar-life", "mbarrier.init to the operations of the life it starts, what ends it included";
     MBAR_STEP = "mbar-step", "operation of a phase to operation of the next phase of one mbarrier";
+    MBAR_AGAIN = "mbar-again", "waits answered true for the same phase of one mbarrier; symmetric";
     MBAR_SEEN = "mbar-seen", "wait answered true to operations of the phase after the one it answered for";
 }
 

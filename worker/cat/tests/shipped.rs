@@ -64,8 +64,8 @@ fn switches_are_declared_with_the_defaults_of_each_version() {
         format!("{} contesting {}", all.join(" "), contesting.join(" "))
     };
     let ptx = "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=A Q8=B Q10=A Q11=A Q12=A Q14=A Q15=A Q16=A \
-        TQ1=A TQ5=A TQ7=A TQ9=A TQ10=A TQ11=A TQ14=A TQ15=A TQ16=A \
-        contesting Q6 Q1 Q5 Q8 TQ1 TQ5 TQ7 TQ9 TQ10 TQ11 TQ14 TQ15 TQ16";
+        TQ1=A TQ3=A TQ4=A TQ5=A TQ7=A TQ8=A TQ9=A TQ10=A TQ11=A TQ12=A TQ13=A TQ14=A TQ15=A TQ16=A \
+        TQ22=A TQ28=A TQ30=A contesting Q6 Q1 Q5 Q8 TQ1 TQ5 TQ7 TQ8 TQ9 TQ10 TQ11 TQ13 TQ14 TQ15 TQ16 TQ28 TQ30";
     assert_eq!(settings("ptx"), ptx);
     let isca =
         "Q1=A Q2=B Q3=A Q5=A Q6=A Q7=B Q8=B Q10=B Q11=A Q12=B Q14=A Q15=A Q16=A contesting Q6 Q1 Q5 Q8";

@@ -134,6 +134,8 @@ pub trait LeafView {
     fn states(&mut self) -> Vec<crate::leaf::FinalState>;
     /// Names of the flags the model raises.
     fn flags(&self) -> &BTreeSet<String>;
+    /// What the flags are about: events by thread and line.
+    fn findings(&self) -> BTreeSet<crate::leaf::Finding>;
     /// Everything two engines compare.
     fn facts(&mut self) -> LeafFacts;
     /// The execution in full, for people.
@@ -757,8 +759,9 @@ impl<const W: usize> Search<'_, W> {
                 LeafKind::Complete => self.summary.complete += 1,
                 LeafKind::Blocked => self.summary.blocked += 1,
             }
-            let mut flags: BTreeSet<String> =
-                flags.iter().map(|c| model.checks()[c.0].name.clone()).chain(own.iter().cloned()).collect();
+            let name = |c: &moire_cat::CheckId| model.checks()[c.0].name.clone();
+            let pairs = flags.iter().map(|(c, pairs)| (name(c), pairs.clone())).collect();
+            let mut flags: BTreeSet<String> = flags.keys().map(name).chain(own.iter().cloned()).collect();
             if ends_badly {
                 flags.insert(crate::leaf::flag::NO_COMPLETE.to_owned());
             }
@@ -767,6 +770,7 @@ impl<const W: usize> Search<'_, W> {
                 co,
                 fence,
                 flags,
+                pairs,
                 kind,
                 limit,
                 path: &self.path,

@@ -120,6 +120,8 @@ pub(crate) struct Machine<'a, V> {
     /// Whether the thread has warpgroup products.
     pub(crate) warpgroup: bool,
     pub(crate) flags: BTreeSet<&'static str>,
+    /// Loads from tensor memory: their accesses, registers nobody has read yet.
+    pub(crate) loads: Vec<(u16, Vec<Reg>)>,
 }
 
 /// Head, events before the iteration, live registers at its start, and those of them that differ among lanes.
@@ -157,6 +159,7 @@ pub(crate) fn run<V: View>(
         held: Held::default(),
         warpgroup: code.body.iter().any(|i| matches!(i.op, Op::Wgmma(_))),
         flags: BTreeSet::new(),
+        loads: Vec::new(),
     };
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
@@ -293,6 +296,7 @@ impl<V: View> Machine<'_, V> {
             }
         }
         self.guard_registers(instr);
+        self.consume(instr, pc);
         match &instr.op {
             Op::Bra { target } => Step::Jump(*target),
             Op::Exit => Step::Jump(self.leave().unwrap_or(usize::MAX)),

@@ -3,10 +3,10 @@
 //! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
 
 use crate::explorer::{Abstain, LeafView, Limits, Summary, explore};
-use crate::leaf::{ColumnStall, End, LeafKind, Stall, Witness};
+use crate::leaf::{ColumnStall, End, Finding, LeafKind, Stall, Witness};
 use moire_cat::Model;
 use moire_program::ir::{Program, Quantifier};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// A verdict about a program under a model.
@@ -25,6 +25,8 @@ pub enum Verdict {
     Lifetime,
     /// A documented precondition is broken.
     Protocol,
+    /// A wait returned before the event it stands for.
+    EarlyPass,
     /// The model gives the program no meaning (mixed-size race).
     Undefined,
     /// A limit was hit.
@@ -43,6 +45,7 @@ impl Verdict {
             Verdict::Hang => "hang",
             Verdict::Lifetime => "lifetime",
             Verdict::Protocol => "protocol",
+            Verdict::EarlyPass => "early-pass",
             Verdict::Undefined => "undefined",
             Verdict::Bounded(_) => "bounded",
             Verdict::Abstained(_) => "abstained",
@@ -91,6 +94,8 @@ pub struct Judgement {
     pub race: Option<(String, Witness)>,
     /// For each other flag (`lifetime-..`, `protocol-..`) the first execution that raises it.
     pub broken: BTreeMap<String, Witness>,
+    /// What all flags are about, in any execution; nothing with [`Questions::conditions_only`].
+    pub findings: BTreeSet<Finding>,
     /// Totals.
     pub summary: Summary,
 }
@@ -113,6 +118,7 @@ struct Judge<'a> {
     column_stalls: Vec<ColumnStall>,
     race: Option<(String, Witness)>,
     broken: BTreeMap<String, Witness>,
+    findings: BTreeSet<Finding>,
     mixed: bool,
 }
 
@@ -130,6 +136,9 @@ impl Judge<'_> {
         }
         if !self.questions.conditions_only {
             self.mixed |= leaf.flags().contains("mixed-race");
+            if !leaf.flags().is_empty() {
+                self.findings.extend(leaf.findings());
+            }
             for flag in leaf.flags().clone() {
                 if !flag.ends_with("-race") {
                     if !self.broken.contains_key(&flag) {
@@ -190,6 +199,7 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
         column_stalls: Vec::new(),
         race: None,
         broken: BTreeMap::new(),
+        findings: BTreeSet::new(),
         mixed: false,
     };
     let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
@@ -198,8 +208,8 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
         Err(abstain) => (Summary::default(), Some(abstain)),
     };
     let verdicts = verdicts(program, &judge, &summary, abstained.as_ref());
-    let Judge { conditions, hang, stalls, column_stalls, race, broken, .. } = judge;
-    Judgement { verdicts, conditions, hang, stalls, column_stalls, race, broken, summary }
+    let Judge { conditions, hang, stalls, column_stalls, race, broken, findings, .. } = judge;
+    Judgement { verdicts, conditions, hang, stalls, column_stalls, race, broken, findings, summary }
 }
 
 /// The verdict a flag stands for: its name starts with it, or ends in `-race`.
@@ -207,6 +217,7 @@ pub fn flag_verdict(flag: &str) -> Verdict {
     match flag.split('-').next() {
         Some("lifetime") => Verdict::Lifetime,
         Some("protocol") => Verdict::Protocol,
+        Some("early") => Verdict::EarlyPass,
         Some("mixed") => Verdict::Undefined,
         _ => Verdict::Race,
     }

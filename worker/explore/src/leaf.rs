@@ -342,6 +342,24 @@ pub fn mbarrier_phase(era: u16, level: u16) -> u16 {
     era.saturating_mul(1_024).saturating_add(level)
 }
 
+/// An instruction, by thread and line of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Index of the thread.
+    pub thread: u16,
+    /// 1-based; 0 when generated.
+    pub line: u32,
+}
+
+/// What a flag is about in some execution.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Finding {
+    /// Name of the flag.
+    pub flag: String,
+    /// The instructions, in order; none where the flag is about no event in particular.
+    pub places: Vec<Place>,
+}
+
 /// Flags the engines raise themselves, beside those of the model.
 pub mod flag {
     /// More arrivals in a phase than it expects.

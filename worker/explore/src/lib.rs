@@ -24,6 +24,7 @@ pub mod leaf;
 mod mbarrier;
 mod mbarrier_leaf;
 mod memory;
+pub mod missing;
 pub mod naive;
 pub mod planted;
 mod proxies;

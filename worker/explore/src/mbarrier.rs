@@ -300,6 +300,10 @@ impl<const W: usize> State<'_, W> {
         for (other, act, theirs) in others {
             let before = theirs < place;
             if theirs == place {
+                if yes(act, place, self) && yes(used.act, place, self) {
+                    bits::set(&mut self.inputs.rels[rels::MBAR_AGAIN][id], other);
+                    bits::set(&mut self.inputs.rels[rels::MBAR_AGAIN][other], id);
+                }
                 self.relate_level((other, act), (id, used.act), |s, a| yes(a, place, s));
                 continue;
             }
@@ -426,5 +430,12 @@ impl<const W: usize> State<'_, W> {
 }
 
 /// Relations this module fills in.
-const MBAR_RELATIONS: [usize; 6] =
-    [rels::MBAR_ORDER, rels::MBAR_SYNC, rels::MBAR_CHAIN, rels::MBAR_LIFE, rels::MBAR_STEP, rels::MBAR_SEEN];
+const MBAR_RELATIONS: [usize; 7] = [
+    rels::MBAR_ORDER,
+    rels::MBAR_SYNC,
+    rels::MBAR_CHAIN,
+    rels::MBAR_LIFE,
+    rels::MBAR_STEP,
+    rels::MBAR_SEEN,
+    rels::MBAR_AGAIN,
+];

@@ -8,12 +8,12 @@ use crate::interp::TraceEnd;
 use crate::leaf::{Stall, flag};
 use crate::mbarrier::{Act, Fault, Object, Phase, Place};
 use crate::state::State;
-use moire_cat::CheckId;
 use moire_cat::bits::{self, Row};
 use moire_cat::eval::Solution;
 use moire_cat::vocabulary::{rels, sets};
+use moire_cat::{CheckId, Model, Type};
 use moire_program::ir::MBARRIER_COUNT;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations of a phase whose orders are tried one by one, where it matters.
 const ORDERED: usize = 7;
@@ -27,13 +27,27 @@ struct Tail {
     ends_badly: bool,
 }
 
+/// Flags and the pairs they name.
+pub(crate) type Raised = BTreeMap<CheckId, BTreeSet<(usize, usize)>>;
+
 /// A coherence of the finished graph with what is said of it.
 pub(crate) struct Settled<const W: usize> {
     pub(crate) co: Vec<Row<W>>,
     pub(crate) fence: Vec<Row<W>>,
-    pub(crate) flags: BTreeSet<CheckId>,
+    /// Flags with the pairs each names; one event twice where the flag is on a set.
+    pub(crate) flags: Raised,
     /// Some order has a `noComplete` arrival complete its phase.
     pub(crate) ends_badly: bool,
+}
+
+fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W>>)], n: usize) -> Raised {
+    let pairs = |check: &CheckId, rows: &[Row<W>]| -> BTreeSet<(usize, usize)> {
+        if model.facts(model.checks()[check.0].node).ty == Type::Set {
+            return rows.first().map(|r| bits::iter(r).map(|e| (e, e)).collect()).unwrap_or_default();
+        }
+        rows.iter().take(n).enumerate().flat_map(|(a, row)| bits::iter(row).map(move |b| (a, b))).collect()
+    };
+    flags.iter().map(|(check, rows)| (*check, pairs(check, rows))).collect()
 }
 
 impl<const W: usize> State<'_, W> {
@@ -65,15 +79,19 @@ impl<const W: usize> State<'_, W> {
     ) {
         let Some((first, rest)) = tails.split_first() else {
             *tried += 1;
+            let n = self.inputs.n;
+            let model = self.model;
             *cut |= self.evaluate_leaf(|co, fence, flags| match found.iter_mut().find(|s| s.co == co) {
                 Some(known) => {
-                    known.flags.extend(flags);
+                    for (flag, pairs) in raised(model, flags, n) {
+                        known.flags.entry(flag).or_default().extend(pairs);
+                    }
                     known.ends_badly |= bad;
                 }
                 None => found.push(Settled {
                     co: co.to_vec(),
                     fence: fence.to_vec(),
-                    flags: flags.clone(),
+                    flags: raised(model, flags, n),
                     ends_badly: bad,
                 }),
             });

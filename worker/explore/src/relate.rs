@@ -110,6 +110,8 @@ fn relate<const W: usize>(
     put(rels::COPY_TRACKED, same_thread && x.index < y.index && crate::copies::tracked(x, y));
     let own = |t: ThreadId| place(a).is_some_and(|p| p.same_cta(&program.threads[t.index()].place));
     put(rels::COVERS, crate::proxies::covers(x, y, own));
+    let spent = tensor.is_some_and(|(_, u)| x.detached && u.consumes(x.index));
+    put(rels::TC_USED, spent && same_thread);
     put(rels::ADDR, depends(&y.addr));
     put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
     put(rels::CTRL, depends(&y.ctrl));

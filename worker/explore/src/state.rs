@@ -514,13 +514,12 @@ impl<'a, const W: usize> State<'a, W> {
     /// Visits every coherence the finished graph can have; whether some order of the fence.sc was left untried.
     pub(crate) fn evaluate_leaf(
         &mut self,
-        mut visit: impl FnMut(&[Row<W>], &[Row<W>], &BTreeSet<CheckId>),
+        mut visit: impl FnMut(&[Row<W>], &[Row<W>], &[(CheckId, Vec<Row<W>>)]),
     ) -> bool {
         self.prepare();
         self.inputs.present = self.present;
         let found = self.evaluator.completions(&self.inputs, &mut |c| {
-            let flags = c.flags.iter().map(|f| f.0).collect();
-            visit(c.coherence, c.fences, &flags);
+            visit(c.coherence, c.fences, c.flags);
         });
         found.bounded
     }

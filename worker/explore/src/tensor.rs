@@ -75,6 +75,8 @@ pub(crate) enum Work {
     Commit {
         reads_only: bool,
     },
+    /// Has read every register of the loads whose accesses are these events of its thread.
+    Use(Vec<u16>),
     /// Issues and fences.
     Other,
 }
@@ -157,6 +159,11 @@ impl TensorUse {
         }
     }
 
+    /// Whether this has read every register of the load of that event.
+    pub(crate) fn consumes(&self, load: u16) -> bool {
+        matches!(&self.work, Work::Use(loads) if loads.contains(&load))
+    }
+
     /// Whether this wait or arrival follows the completion of `earlier`.
     pub(crate) fn tracks(&self, earlier: &Self) -> bool {
         match self.work {
@@ -211,6 +218,25 @@ impl<V: View> Machine<'_, V> {
         }
     }
 
+    /// Counts the registers an instruction reads against the loads that wrote them. Half a warp that reads them does not
+    /// count, nor does a register that is overwritten unread.
+    pub(crate) fn consume(&mut self, instr: &Instr, pc: usize) {
+        let place = self.program.threads[self.thread.index()].place;
+        if self.loads.is_empty() || self.lanes.active != place.lanes() {
+            return;
+        }
+        let read = crate::flow::uses(instr);
+        self.loads.iter_mut().for_each(|(_, left)| left.retain(|r| !read.contains(r)));
+        let spent: Vec<u16> = self.loads.iter().filter(|l| l.1.is_empty()).map(|l| l.0).collect();
+        let lost = crate::flow::defines(&instr.op);
+        self.loads.retain(|(_, left)| !left.is_empty() && left.iter().all(|r| !lost.contains(r)));
+        if !spent.is_empty() {
+            self.unit += 1;
+            self.tensor_event(instr, pc, &[sets::TC_USE], Work::Use(spent));
+            self.unit += 1;
+        }
+    }
+
     fn tensor_event(&mut self, instr: &Instr, pc: usize, named: &[usize], work: Work) {
         let mut event = self.blank(instr, pc, Kind::Fence, labels(named), None);
         let granularity = if let Op::Tcgen05(op) = &instr.op { self.granularity(op) } else { None };
@@ -228,9 +254,11 @@ impl<V: View> Machine<'_, V> {
         let (work, pair) = (used.work.clone(), used.pair);
         let mut named = vec![sets::TC_ACCESS];
         named.extend(tensor.then_some(sets::TC_TENSOR));
+        named.extend(matches!(work, Work::Mma { .. }).then_some(sets::TC_MMA));
         let mut event = self.blank(instr, pc, Kind::Fence, labels(&named), None);
         event.tensor = Some(Rc::new(used));
         event.detached = true;
+        let accesses = event.index;
         self.events.push(Some(event));
         for (access, reads_a) in reads {
             let named = [sets::TC_SHARED, sets::TC_TENSOR, sets::M, sets::R, sets::WEAK, sets::ASYNC];
@@ -242,7 +270,10 @@ impl<V: View> Machine<'_, V> {
             self.events.push(Some(event));
         }
         if let Tcgen05::Load(load) = op {
-            self.forget(load.dst.iter().copied().chain(load.reduce.iter().map(|r| r.dst)));
+            let loaded: Vec<Reg> =
+                load.dst.iter().copied().chain(load.reduce.iter().map(|r| r.dst)).collect();
+            self.forget(loaded.iter().copied());
+            self.loads.push((accesses, loaded));
         }
         Ok(())
     }

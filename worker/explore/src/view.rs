@@ -8,7 +8,7 @@ use crate::state::{State, ThreadState};
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::rels;
 use moire_program::ir::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the interpreter may ask about one thread.
 pub(crate) struct ThreadView<'s, 'a, const W: usize> {
@@ -100,6 +100,8 @@ pub(crate) struct View<'s, 'a, 'p, const W: usize> {
     pub(crate) co: Vec<Row<W>>,
     pub(crate) fence: Vec<Row<W>>,
     pub(crate) flags: BTreeSet<String>,
+    /// By flag of the model, the pairs it names.
+    pub(crate) pairs: BTreeMap<String, BTreeSet<(usize, usize)>>,
     pub(crate) kind: LeafKind,
     pub(crate) limit: usize,
     pub(crate) path: &'p [u32],
@@ -207,6 +209,29 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
         let observed = observed_registers(self.state.program);
         let outcomes = self.states().iter().map(|f| f.outcome(&observed)).collect();
         LeafFacts { key: self.key(), kind: self.kind, outcomes, flags: self.flags.clone() }
+    }
+
+    fn findings(&self) -> BTreeSet<Finding> {
+        let place = |e: usize| {
+            let event = &self.state.events[e];
+            event.thread.map(|thread| Place { thread, line: event.emitted.line })
+        };
+        let mut out = BTreeSet::new();
+        for flag in &self.flags {
+            let Some(pairs) = self.pairs.get(flag) else {
+                out.insert(Finding { flag: flag.clone(), places: Vec::new() });
+                continue;
+            };
+            for (a, b) in pairs {
+                let mut places: Vec<Place> = [place(*a), place(*b)].into_iter().flatten().collect();
+                places.sort();
+                if a == b {
+                    places.dedup();
+                }
+                out.insert(Finding { flag: flag.clone(), places });
+            }
+        }
+        out
     }
 
     fn witness(&mut self) -> Witness {

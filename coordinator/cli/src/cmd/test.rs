@@ -8,7 +8,7 @@ use crate::args::Test;
 use crate::exit;
 use crate::input::{load_model, read_program, variants};
 use anyhow::{Context, Result, bail};
-use moire_cat::Model;
+use moire_cat::{LETTER, Model};
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions, judge};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Test) -> Result<u8> {
     if dir.join("expected.csv").is_file() {
         suite(args, &mut tally)?;
     } else {
-        own(dir, &mut tally)?;
+        own(dir, args.profile.as_deref(), &mut tally)?;
     }
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
     if tally.passed + tally.failed == 0 {
@@ -156,7 +156,14 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn own(dir: &Path, tally: &mut Tally) -> Result<()> {
+/// Whether a line such as `ptx:profile=practice` is of the profile asked for.
+fn wanted(model: &str, profile: Option<&str>) -> bool {
+    let settings = model.split_once(':').map_or("", |m| m.1);
+    let own = settings.split(',').find_map(|s| s.strip_prefix("profile="));
+    profile.is_none_or(|p| own.unwrap_or(LETTER) == p)
+}
+
+fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
     let mut files = Vec::new();
     walk(dir, &mut files)?;
     for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "litmus" || e == "test")) {
@@ -170,7 +177,7 @@ fn own(dir: &Path, tally: &mut Tally) -> Result<()> {
         let source = read_program(file)?;
         for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let Some(model) = words.first() else { continue };
+            let Some(model) = words.first().filter(|m| wanted(m, profile)) else { continue };
             let questions = Questions { witnesses: false, conditions_only: false };
             let judgement = judge(&source.program, tally.model(model)?, &Limits::default(), questions);
             let got = own_line(model, &judgement);

@@ -178,6 +178,8 @@ pub(super) struct State {
     pub(super) aside: bool,
     pub(super) fleet: Fleet,
     pub(super) flags: BTreeSet<&'static str>,
+    /// Loads from tensor memory by number, with the registers nobody has read yet.
+    pub(super) unread: Vec<(usize, Vec<Reg>)>,
 }
 
 /// Runs one thread.
@@ -216,6 +218,7 @@ impl Runner<'_> {
             aside: false,
             fleet: Fleet::new(thread.regs.len()),
             flags: BTreeSet::new(),
+            unread: Vec::new(),
         };
         let mut out = Paths::default();
         let mut todo = vec![first];
@@ -305,6 +308,9 @@ impl Runner<'_> {
             }
             let more = self.selection(&s, instr);
             let runs = self.guarded(&mut s, instr);
+            if runs && (instr.guard.is_none() || !only_registers(&instr.op)) {
+                self.reading(&mut s, instr);
+            }
             if only_registers(&instr.op) {
                 if runs {
                     self.each_lane(&mut s, instr);

@@ -201,6 +201,8 @@ pub(super) struct Meaning {
     pub(super) life: BTreeSet<(At, At)>,
     pub(super) step: BTreeSet<(At, At)>,
     pub(super) seen: BTreeSet<(At, At)>,
+    /// Answered true for the same phase.
+    pub(super) again: BTreeSet<(At, At)>,
     /// What an answer needed to have taken place.
     pub(super) needs: BTreeSet<(At, At)>,
 }
@@ -227,6 +229,10 @@ pub(super) fn meaning(history: &History) -> Meaning {
             }
             if next && yes {
                 out.sync.insert((a.at, b.at));
+            }
+            let too = matches!(a.deed, Deed::Ask { answer: true, .. });
+            if same && a.level == b.level && yes && too && a.at != b.at {
+                out.again.insert((a.at, b.at));
             }
             if same && a.level == b.level && adds(a) && yes {
                 out.seen.insert((b.at, a.at));

@@ -213,6 +213,7 @@ impl<'a> Scenery<'a> {
         define(rels::TC_SAME_BASE, &|x, y, s| other(x, y, s) && x.same_base(y));
         define(rels::TC_SAME_CELL, &|x, y, s| other(x, y, s) && x.same_cell(y));
         define(rels::TC_SAME_KIND, &|x, y, s| other(x, y, s) && x.same_kind(y));
+        define(rels::TC_USED, &|x, y, same| same && y.spends(x));
         define(rels::TC_TRACKED, &|x, y, same| same && x.precedes(y) && y.follows(x));
         self.seizures(relations);
     }
@@ -323,6 +324,7 @@ impl<'a> Scenery<'a> {
         graph.relations[rels::MBAR_LIFE] = pairs(&|m| &m.life);
         graph.relations[rels::MBAR_STEP] = pairs(&|m| &m.step);
         graph.relations[rels::MBAR_SEEN] = pairs(&|m| &m.seen);
+        graph.relations[rels::MBAR_AGAIN] = pairs(&|m| &m.again);
     }
 
     /// What the answers of mbarriers needed to have taken place.

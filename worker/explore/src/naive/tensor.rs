@@ -54,6 +54,8 @@ pub(super) struct Effect {
     /// After its issue and outside program order.
     pub(super) later: bool,
     pub(super) flags: Vec<&'static str>,
+    /// Numbers of loads whose registers have all been read by now; no instruction of its own.
+    spent: Vec<usize>,
 }
 
 impl Effect {
@@ -117,9 +119,15 @@ impl Effect {
         matches!((&self.op, &next.op), (Tcgen05::Mma(a), Tcgen05::Mma(b)) if a.kind == b.kind)
     }
 
+    /// Whether the registers of that load have all been read here.
+    pub(super) fn spends(&self, load: &Effect) -> bool {
+        load.later && matches!(load.op, Tcgen05::Load(_)) && self.spent.contains(&load.instruction)
+    }
+
     /// Whether this wait, or this arrival of a commit, comes after the end of an earlier instruction of its thread.
     pub(super) fn follows(&self, earlier: &Effect) -> bool {
         earlier.later
+            && self.spent.is_empty()
             && match &self.op {
                 Tcgen05::WaitLoad => matches!(earlier.op, Tcgen05::Load(_)),
                 Tcgen05::WaitStore => matches!(earlier.op, Tcgen05::Store(_)),
@@ -158,6 +166,45 @@ impl Runner<'_> {
         (read.iter().fold(guard, |d, r| d | s.regs[r.index()].1)) & UNKNOWN != 0
     }
 
+    /// Takes the registers that the whole warp reads off the loads that wrote them; what is overwritten unread stays
+    /// unread for ever.
+    pub(super) fn reading(&self, s: &mut State, instr: &Instr) {
+        if s.unread.is_empty() || s.lanes.active != self.program.threads[self.thread].place.lanes() {
+            return;
+        }
+        let mut read = super::flow::read_registers(&instr.op);
+        read.extend(instr.guard.map(|g| g.reg));
+        let written = super::flow::targets(&instr.op);
+        let mut spent = Vec::new();
+        for (load, mut left) in std::mem::take(&mut s.unread) {
+            left.retain(|r| !read.contains(r));
+            if left.is_empty() {
+                spent.push(load);
+            } else if !left.iter().any(|r| written.contains(r)) {
+                s.unread.push((load, left));
+            }
+        }
+        if spent.is_empty() {
+            return;
+        }
+        let mut event = self.event(s, bit(sets::TC_USE), None);
+        event.effect = Some(Effect {
+            instruction: s.instructions,
+            op: Tcgen05::WaitLoad,
+            accumulator: None,
+            start: 0,
+            shape: None,
+            result: Vec::new(),
+            columns: Vec::new(),
+            first_factor: false,
+            later: false,
+            flags: Vec::new(),
+            spent,
+        });
+        Self::push(s, event);
+        s.instructions += 1;
+    }
+
     pub(super) fn tensor(&self, s: &mut State, op: &Tcgen05) -> Result<(), Refusal> {
         let mut effect = Effect {
             instruction: s.instructions,
@@ -170,6 +217,7 @@ impl Runner<'_> {
             first_factor: false,
             later: false,
             flags: Vec::new(),
+            spent: Vec::new(),
         };
         let set = match op {
             Tcgen05::WaitLoad | Tcgen05::WaitStore => sets::TC_WAIT,
@@ -280,6 +328,7 @@ impl Runner<'_> {
         (quiet.accumulator, quiet.start) = (effect.accumulator, effect.start);
         quiet.result = effect.result.clone();
         let tensor = if effect.tensor() { bit(sets::TC_TENSOR) } else { 0 };
+        let tensor = if matches!(op, Tcgen05::Mma(_)) { tensor | bit(sets::TC_MMA) } else { tensor };
         let mut access = self.event(s, bit(sets::TC_ACCESS) | tensor, None);
         access.effect = Some(effect);
         Self::push(s, access);
@@ -310,6 +359,7 @@ impl Runner<'_> {
         }
         if let Tcgen05::Load(load) = op {
             let reduced = load.reduce.as_ref().map(|r| r.dst);
+            s.unread.push((s.instructions, load.dst.iter().copied().chain(reduced).collect()));
             for reg in load.dst.iter().copied().chain(reduced) {
                 s.regs[reg.index()] = (0, UNKNOWN);
                 s.lanes.assigned(reg);

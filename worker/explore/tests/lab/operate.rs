@@ -193,6 +193,11 @@ impl Translator<'_> {
                 let (_, columns) = self.allocation(&name, agent.cta)?.ok_or("what is never allocated")?;
                 body.line(&format!("tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 {name}, {columns}"));
             }
+            "use" => {
+                for reg in std::mem::take(&mut body.loaded) {
+                    body.line(&format!("mov.b32 r4, {reg}"));
+                }
+            }
             "relinq" => {
                 body.line(&format!("tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned"))
             }
@@ -206,12 +211,16 @@ impl Translator<'_> {
         let name = self.name(&p, Kind::Tensor);
         let thing = self.things.get(&name).ok_or("unknown tensor memory")?;
         let lane = op.key("lane").map_or(String::new(), |l| format!("+lane {l}"));
-        for cell in thing.of(p.part) {
+        let cells = thing.of(p.part);
+        for cell in cells {
             let column = if cell == 0 { String::new() } else { format!("+{}", CELL * cell) };
-            body.line(&match op.verb.as_str() {
-                "tst" => format!("tcgen05.st.sync.aligned.32x32b.x1.b32 [{name}{lane}{column}], {{r2}}"),
-                _ => format!("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{r3}}, [{name}{lane}{column}]"),
-            });
+            if op.verb == "tst" {
+                body.line(&format!("tcgen05.st.sync.aligned.32x32b.x1.b32 [{name}{lane}{column}], {{r2}}"));
+                continue;
+            }
+            let reg = body.register();
+            body.line(&format!("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{{reg}}}, [{name}{lane}{column}]"));
+            body.loaded.push(reg);
         }
         Ok(())
     }

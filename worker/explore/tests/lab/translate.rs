@@ -303,7 +303,8 @@ impl Translator<'_> {
             let lane = lane.map_or(String::new(), |l| format!(", lane {l}"));
             let place = format!("gpu {}, cta {}, warp {warp}{lane}", agent.gpu, agent.cta);
             let _ = writeln!(out, "{} ({place}) {{", thread_name(agent));
-            let mut body = Body { out: String::new(), labels: 0, ends: Vec::new() };
+            let mut body =
+                Body { out: String::new(), labels: 0, registers: 0, loaded: Vec::new(), ends: Vec::new() };
             for (name, _) in self.things.iter().filter(|t| t.1.kind == Kind::Tensor) {
                 if let Some((address, _)) = self.allocation(name, agent.cta)? {
                     body.line(&format!("mov.u32 {name}, {address}"));
@@ -349,6 +350,9 @@ fn place_name(text: &str) -> String {
 pub(super) struct Body {
     out: String,
     labels: usize,
+    registers: usize,
+    /// Registers loaded from tensor memory and not read yet.
+    pub(super) loaded: Vec<String>,
     /// Labels to set before an operation.
     ends: Vec<(usize, String)>,
 }
@@ -362,6 +366,12 @@ impl Body {
         for (_, name) in self.ends.iter().filter(|e| e.0 == at) {
             let _ = writeln!(self.out, "{name}:");
         }
+    }
+
+    /// A register for what is loaded.
+    pub(super) fn register(&mut self) -> String {
+        self.registers += 1;
+        format!("d{}", self.registers)
     }
 
     fn fresh(&mut self) -> String {

@@ -4,6 +4,7 @@
 //! vocabulary. What the static rules call an error is `rejected` and not explored; their advice goes beside the
 //! verdict. Text and JSON come out file by file, SARIF and JUnit once at the end.
 
+mod notes;
 mod render;
 mod reports;
 
@@ -12,11 +13,12 @@ use crate::input::{Rejected, Source, load_model, read_program, variants};
 use crate::kernel::{self, Kernel};
 use crate::{exit, show};
 use anyhow::{Context, Result, bail};
-use moire_cat::Model;
+use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_explore::judge::{Judgement, Questions, Verdict, judge};
 use moire_program::text::Severity;
 use moire_program::validate::validate;
+use notes::{Notes, Profiles};
 use std::path::Path;
 
 /// What became of one file.
@@ -26,7 +28,13 @@ enum Answer {
     /// Not read at all.
     Unread(String, anyhow::Error),
     /// Explored; with the advice of the static rules.
-    Judged { source: Box<Source>, advice: Vec<Rejected>, judgement: Box<Judgement>, contested: Vec<Contest> },
+    Judged {
+        source: Box<Source>,
+        advice: Vec<Rejected>,
+        judgement: Box<Judgement>,
+        contested: Vec<Contest>,
+        notes: Box<Notes>,
+    },
 }
 
 /// A setting of one switch, and the verdicts it gives instead.
@@ -36,7 +44,8 @@ struct Contest {
 }
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
-    let model = load_model(&args.model.model, &variants(&args.model.variants)?)?;
+    let model = load_model(&args.model.model, &chosen(args, &args.model.variants)?)?;
+    let profiles = Profiles::new(args, &model)?;
     let others = if args.contest { flipped(args, &model)? } else { Vec::new() };
     let limits =
         Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
@@ -47,7 +56,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             codes.push(print_lowered(file, args)?);
             continue;
         }
-        let answer = answer(file, args, &model, &others, &limits);
+        let answer = answer(file, args, (&model, &profiles), &others, &limits);
         match &answer {
             Answer::Judged { judgement, contested, .. } => {
                 codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
@@ -81,7 +90,7 @@ fn flipped(args: &Check, model: &Model) -> Result<Vec<(String, Model)>> {
                 let setting = format!("{}={value}", switch.name);
                 let own = args.model.variants.iter().filter(|v| v.split('=').next() != Some(&switch.name));
                 let words: Vec<String> = own.cloned().chain([setting.clone()]).collect();
-                out.push((setting, load_model(&args.model.model, &variants(&words)?)?));
+                out.push((setting, load_model(&args.model.model, &chosen(args, &words)?)?));
             }
         }
     }
@@ -120,9 +129,16 @@ fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
         column_stalls: Vec::new(),
         race: None,
         broken: std::collections::BTreeMap::new(),
+        findings: std::collections::BTreeSet::new(),
         summary: moire_explore::Summary::default(),
     };
-    Answer::Judged { source, advice: Vec::new(), judgement: Box::new(judgement), contested: Vec::new() }
+    Answer::Judged {
+        source,
+        advice: Vec::new(),
+        judgement: Box::new(judgement),
+        contested: Vec::new(),
+        notes: Box::default(),
+    }
 }
 
 fn failed(file: &Path, error: anyhow::Error) -> Answer {
@@ -132,7 +148,20 @@ fn failed(file: &Path, error: anyhow::Error) -> Answer {
     }
 }
 
-fn answer(file: &Path, args: &Check, model: &Model, others: &[(String, Model)], limits: &Limits) -> Answer {
+/// Settings of switches, with the profile asked for.
+fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
+    let mut out = variants(words)?;
+    out.extend(args.profile.iter().map(|p| (PROFILE.to_owned(), p.clone())));
+    Ok(out)
+}
+
+fn answer(
+    file: &Path,
+    args: &Check,
+    model: (&Model, &Profiles),
+    others: &[(String, Model)],
+    limits: &Limits,
+) -> Answer {
     if kernel::is_module(file) {
         return match kernel::read(file, &args.launch) {
             Ok(Kernel::Program(source, notes)) => judged(source, notes, model, others, limits),
@@ -157,7 +186,7 @@ fn answer(file: &Path, args: &Check, model: &Model, others: &[(String, Model)], 
 fn judged(
     source: Box<Source>,
     advice: Vec<Rejected>,
-    model: &Model,
+    (model, profiles): (&Model, &Profiles),
     others: &[(String, Model)],
     limits: &Limits,
 ) -> Answer {
@@ -170,7 +199,8 @@ fn judged(
         (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
     };
     let contested = others.iter().filter_map(contest).collect();
-    Answer::Judged { source, advice, judgement, contested }
+    let notes = Box::new(Notes::of(&source.program, model, profiles, &judgement, limits));
+    Answer::Judged { source, advice, judgement, contested, notes }
 }
 
 /// The verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..

@@ -14,9 +14,10 @@ pub(super) fn text(answer: &Answer, model: &Model) {
     match answer {
         Answer::Unread(_, error) => eprintln!("{error:#}"),
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
-        Answer::Judged { source, advice, judgement, contested } => {
+        Answer::Judged { source, advice, judgement, contested, notes } => {
             advice.iter().for_each(|a| eprintln!("{a}"));
             print!("{}", verdict(source, model, judgement));
+            print!("{}", notes.text(&source.program, judgement));
             for contest in contested {
                 println!("  contested by {}: {}", contest.setting, contest.verdicts.join(", "));
             }
@@ -34,10 +35,11 @@ pub(super) fn json(answer: &Answer, model: &Model) {
             let file = errors.first().map(|e| e.file.as_str());
             json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": errors.iter().map(remark).collect::<Vec<_>>()})
         }
-        Answer::Judged { source, advice, judgement, contested } => {
+        Answer::Judged { source, advice, judgement, contested, notes } => {
             let mut object = object(source, model, judgement, advice);
             let one = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
             object["contested"] = contested.iter().map(one).collect();
+            notes.json(&source.program, judgement, &mut object);
             object
         }
     };

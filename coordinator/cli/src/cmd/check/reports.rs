@@ -11,12 +11,14 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 
 /// The verdicts that are results, with what they mean (design, words).
-const VERDICTS: [(&str, &str); 10] = [
+const VERDICTS: [(&str, &str); 12] = [
     ("condition", "the stated condition does not hold"),
     ("race", "conflicting accesses without the order the model wants"),
     ("hang", "a blocked end state"),
     ("lifetime", "an object used outside its life"),
     ("protocol", "a documented precondition is broken"),
+    ("early-pass", "a wait returned before the event it stands for"),
+    ("contested", "a disputed reading, or the readings of a profile, change the verdict"),
     ("undefined", "the model gives the program no meaning"),
     ("bounded", "a limit was hit"),
     ("abstained", "an unsupported construct that can reach the verdict"),
@@ -49,13 +51,22 @@ fn results(answer: &Answer) -> Vec<Value> {
     match answer {
         Answer::Unread(file, error) => vec![result("unread", "error", &format!("{error:#}"), file, 0, 0)],
         Answer::Rejected(errors) => errors.iter().map(remark).collect(),
-        Answer::Judged { source, advice, judgement, .. } => {
+        Answer::Judged { source, advice, judgement, contested, notes } => {
             let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
                 let level = if v.exit_code() == 11 { "warning" } else { "error" };
                 let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
-                result(v.word(), level, &said(v, &source.program, judgement), &source.name, line, 0)
+                let lacks = notes.lacks().filter(|_| *v == Verdict::Race).map(|l| format!("; {l}"));
+                let text = said(v, &source.program, judgement) + &lacks.unwrap_or_default();
+                result(v.word(), level, &text, &source.name, line, 0)
             });
-            verdicts.chain(advice.iter().map(remark)).collect()
+            let disputed = contested.iter().map(|c| {
+                let text = format!("{} gives {}", c.setting, c.verdicts.join(", "));
+                result("contested", "warning", &text, &source.name, 0, 0)
+            });
+            let unwritten = notes.sentences(&source.program).into_iter();
+            let unwritten =
+                unwritten.map(|(text, line)| result("contested", "warning", &text, &source.name, line, 0));
+            verdicts.chain(disputed).chain(unwritten).chain(advice.iter().map(remark)).collect()
         }
     }
 }
@@ -96,7 +107,7 @@ fn said(verdict: &Verdict, program: &Program, judgement: &Judgement) -> String {
     match (verdict, &judgement.hang, &judgement.race) {
         (Verdict::Hang, Some((ends, _)), _) => render::hang(program, ends, judgement),
         (Verdict::Race, _, Some((flag, _))) => flag.clone(),
-        (Verdict::Lifetime | Verdict::Protocol, ..) => {
+        (Verdict::Lifetime | Verdict::Protocol | Verdict::EarlyPass, ..) => {
             let broken = judgement.broken.keys().filter(|flag| flag_verdict(flag) == *verdict);
             broken.cloned().collect::<Vec<_>>().join(", ")
         }
@@ -121,8 +132,19 @@ pub(super) fn junit(answers: &[Answer]) -> Result<String> {
                 let file = errors.first().map_or("", |e| e.file.as_str());
                 (file, failed(NonSuccessKind::Error, "rejected", &text.join("\n")))
             }
-            Answer::Judged { source, judgement, .. } => {
-                (source.name.as_str(), judged(&source.program, judgement))
+            Answer::Judged { source, judgement, contested, notes, .. } => {
+                let mut more: Vec<String> = contested
+                    .iter()
+                    .map(|c| format!("contested: {} gives {}", c.setting, c.verdicts.join(", ")))
+                    .collect();
+                more.extend(notes.lacks());
+                more.extend(
+                    notes
+                        .sentences(&source.program)
+                        .into_iter()
+                        .map(|s| format!("contested(profile): {}", s.0)),
+                );
+                (source.name.as_str(), judged(&source.program, judgement, &more))
             }
         };
         suite.add_test_case(TestCase::new(name, status));
@@ -132,8 +154,9 @@ pub(super) fn junit(answers: &[Answer]) -> Result<String> {
     Ok(report.to_string()?)
 }
 
-fn judged(program: &Program, judgement: &Judgement) -> TestCaseStatus {
-    let text: Vec<String> = judgement.verdicts.iter().map(|v| said(v, program, judgement)).collect();
+fn judged(program: &Program, judgement: &Judgement, more: &[String]) -> TestCaseStatus {
+    let mut text: Vec<String> = judgement.verdicts.iter().map(|v| said(v, program, judgement)).collect();
+    text.extend(more.iter().cloned());
     let worst = crate::exit::worst(judgement.verdicts.iter().map(Verdict::exit_code));
     let title = words(judgement).join(", ");
     match worst {

@@ -1,0 +1,223 @@
+//! What goes beside a verdict: which instructions each finding is about, what it lacks, and whether it is there under the
+//! readings that shipped kernels rely on (`contested(profile)`).
+
+use crate::args::Check;
+use crate::input::{load_model, variants};
+use anyhow::Result;
+use moire_cat::{LETTER, Model, PROFILE};
+use moire_explore::Limits;
+use moire_explore::judge::{Judgement, Questions, Verdict, flag_verdict, judge};
+use moire_explore::leaf::Finding;
+use moire_explore::missing::{Missing, missing};
+use moire_program::ir::Program;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Findings for which an addition is looked for.
+const EXPLAINED: usize = 4;
+/// Findings listed for people.
+const LISTED: usize = 12;
+
+/// The models of a profile other than the one in use.
+pub(super) struct Profiles {
+    other: Option<Other>,
+}
+
+struct Other {
+    name: String,
+    model: Model,
+    /// Each setting: in words, what it is, the model with it alone, and the profile without it.
+    settings: Vec<(String, String, Model, Model)>,
+}
+
+/// Findings under the letter only that rely on the same readings.
+pub(super) struct Unwritten {
+    /// For example `TQ30=B`.
+    settings: Vec<String>,
+    doc: Vec<String>,
+    findings: Vec<Finding>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Notes {
+    missing: Vec<(Finding, Missing)>,
+    /// Name of the other profile, its verdicts, what is there under the letter only.
+    profile: Option<(String, Vec<String>, Vec<Unwritten>)>,
+}
+
+impl Profiles {
+    /// The first profile of the model, when the letter is in use.
+    pub(super) fn new(args: &Check, model: &Model) -> Result<Self> {
+        let letter = args.profile.as_deref().unwrap_or(LETTER) == LETTER;
+        let Some(profile) = model.profiles().first().filter(|_| letter) else {
+            return Ok(Profiles { other: None });
+        };
+        let own = variants(&args.model.variants)?;
+        let with = |settings: &[&(String, String)]| {
+            let mut all = own.clone();
+            all.remove(PROFILE);
+            all.extend(settings.iter().map(|s| (*s).clone()));
+            load_model(&args.model.model, &all)
+        };
+        let all: Vec<&(String, String)> = profile.settings.iter().collect();
+        let doc = |name: &str| {
+            model.switches().iter().find(|s| s.name == name).map_or(String::new(), |s| s.doc.clone())
+        };
+        let mut settings = Vec::new();
+        for setting in &all {
+            let rest: Vec<&(String, String)> = all.iter().copied().filter(|s| s != setting).collect();
+            let words = format!("{}={}", setting.0, setting.1);
+            settings.push((words, doc(&setting.0), with(&[setting])?, with(&rest)?));
+        }
+        Ok(Profiles { other: Some(Other { name: profile.name.clone(), model: with(&all)?, settings }) })
+    }
+}
+
+impl Notes {
+    pub(super) fn of(
+        program: &Program,
+        model: &Model,
+        profiles: &Profiles,
+        judgement: &Judgement,
+        limits: &Limits,
+    ) -> Self {
+        let lacks = |f: &Finding| missing(program, model, judgement, f).map(|m| (f.clone(), m));
+        let races = judgement.findings.iter().filter(|f| f.flag.ends_with("-race"));
+        let missing = races.take(EXPLAINED).filter_map(lacks).collect();
+        let profile = profiles.other.as_ref().filter(|_| !judgement.findings.is_empty());
+        let profile = profile.map(|other| {
+            let quiet = Questions { witnesses: false, conditions_only: false };
+            let under = |m: &Model| judge(program, m, limits, quiet);
+            let there = under(&other.model);
+            let unwritten = unwritten(judgement, &there, other, &under);
+            (other.name.clone(), super::words(&there), unwritten)
+        });
+        Notes { missing, profile }
+    }
+
+    /// Lines for people.
+    pub(super) fn text(&self, program: &Program, judgement: &Judgement) -> String {
+        let mut out = String::new();
+        for finding in judgement.findings.iter().filter(|f| !f.places.is_empty()).take(LISTED) {
+            out += &format!("  {}: {}\n", finding.flag, places(program, finding));
+            if let Some((_, m)) = self.missing.iter().find(|m| m.0 == *finding) {
+                out += &format!("    missing: {}\n", m.text);
+            }
+        }
+        let more = judgement.findings.len().saturating_sub(LISTED);
+        if more > 0 {
+            out += &format!("  and {more} more\n");
+        }
+        if let Some((name, verdicts, unwritten)) = &self.profile {
+            out += &format!("  under {name}: {}\n", verdicts.join(", "));
+            for u in unwritten {
+                let kinds: BTreeSet<&str> = u.findings.iter().map(|f| flag_word(f)).collect();
+                let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+                let places: BTreeSet<String> = u.findings.iter().map(|f| self::places(program, f)).collect();
+                let places = places.into_iter().collect::<Vec<_>>().join("; ");
+                out += &format!(
+                    "  contested(profile): {kinds} under the letter only, {name} relies on {}",
+                    u.settings.join(", ")
+                );
+                out += &format!(" at {places}\n");
+                u.settings.iter().zip(&u.doc).for_each(|(s, d)| out += &format!("    {s}: {d}\n"));
+            }
+        }
+        out
+    }
+
+    /// The same for scripts.
+    pub(super) fn json(&self, program: &Program, judgement: &Judgement, object: &mut Value) {
+        let findings = judgement.findings.iter().map(|f| {
+            let lacks =
+                self.missing.iter().find(|m| m.0 == *f).map(|(_, m)| json!({"edge": m.edge, "text": m.text}));
+            let mut one = finding(program, f);
+            one["missing"] = json!(lacks);
+            one
+        });
+        object["findings"] = findings.collect();
+        object["profile"] = match &self.profile {
+            None => Value::Null,
+            Some((name, verdicts, unwritten)) => {
+                let one = |u: &Unwritten| {
+                    let findings: Vec<Value> = u.findings.iter().map(|f| finding(program, f)).collect();
+                    json!({"verdict": "contested(profile)", "relies": u.settings, "readings": u.doc, "findings": findings})
+                };
+                json!({"name": name, "verdicts": verdicts, "contested": unwritten.iter().map(one).collect::<Vec<_>>()})
+            }
+        };
+    }
+
+    /// What is there under the letter only, in sentences.
+    pub(super) fn sentences(&self, program: &Program) -> Vec<(String, u32)> {
+        let Some((name, _, unwritten)) = &self.profile else { return Vec::new() };
+        let one = |u: &Unwritten| {
+            let places: Vec<String> = u.findings.iter().map(|f| self::places(program, f)).collect();
+            let line = u.findings.iter().flat_map(|f| &f.places).map(|p| p.line).find(|l| *l > 0);
+            let text = format!(
+                "under the letter only, {name} relies on {}: {}",
+                u.settings.join(", "),
+                places.join("; ")
+            );
+            (text, line.unwrap_or(0))
+        };
+        unwritten.iter().map(one).collect()
+    }
+
+    /// What a race lacks, in a sentence.
+    pub(super) fn lacks(&self) -> Option<String> {
+        self.missing.first().map(|(_, m)| format!("missing: {}", m.text))
+    }
+}
+
+/// Letter-only findings by the readings they rely on: one that is enough, or all that cannot be left out.
+fn unwritten(
+    letter: &Judgement,
+    practice: &Judgement,
+    other: &Other,
+    under: &dyn Fn(&Model) -> Judgement,
+) -> Vec<Unwritten> {
+    let left: Vec<&Finding> = letter.findings.difference(&practice.findings).collect();
+    if left.is_empty() || practice.verdicts.iter().any(|v| v.exit_code() == 11) {
+        return Vec::new();
+    }
+    let alone: Vec<Judgement> = other.settings.iter().map(|s| under(&s.2)).collect();
+    let without: Vec<Judgement> = other.settings.iter().map(|s| under(&s.3)).collect();
+    let mut groups: BTreeMap<Vec<usize>, Vec<Finding>> = BTreeMap::new();
+    for finding in left {
+        let gone = |j: &Judgement| !j.findings.contains(finding);
+        let one = alone.iter().position(gone).map(|i| vec![i]);
+        let needed = || (0..without.len()).filter(|i| !gone(&without[*i])).collect();
+        groups.entry(one.unwrap_or_else(needed)).or_default().push(finding.clone());
+    }
+    let name = |(settings, findings): (Vec<usize>, Vec<Finding>)| Unwritten {
+        settings: settings.iter().map(|i| other.settings[*i].0.clone()).collect(),
+        doc: settings.iter().map(|i| other.settings[*i].1.clone()).collect(),
+        findings,
+    };
+    groups.into_iter().map(name).collect()
+}
+
+fn flag_word(finding: &Finding) -> &'static str {
+    let verdict: Verdict = flag_verdict(&finding.flag);
+    verdict.word()
+}
+
+/// `P0 line 7 and P1 line 12`
+fn places(program: &Program, finding: &Finding) -> String {
+    let one = |p: &moire_explore::leaf::Place| {
+        let thread = program.threads.get(usize::from(p.thread)).map_or("?", |t| t.name.as_str());
+        format!("{thread} line {}", p.line)
+    };
+    if finding.places.is_empty() {
+        return finding.flag.clone();
+    }
+    finding.places.iter().map(one).collect::<Vec<_>>().join(" and ")
+}
+
+fn finding(program: &Program, finding: &Finding) -> Value {
+    let one = |p: &moire_explore::leaf::Place| json!({"thread": program.threads.get(usize::from(p.thread)).map(|t| &t.name), "line": p.line});
+    let places: Vec<Value> = finding.places.iter().map(one).collect();
+    json!({"kind": finding.flag, "verdict": flag_word(finding), "places": places})
+}
