@@ -17,6 +17,7 @@ mod flow;
 mod future;
 mod hang;
 mod interp;
+mod interp_memory;
 pub mod judge;
 mod lanes;
 mod launch;

@@ -279,12 +279,7 @@ impl Runner<'_> {
             s.pc = s.lanes.meet(s.pc);
             let pc = s.pc;
             s.open.retain(|(_, meets)| *meets != pc);
-            let waits = match body.get(pc).map(|i| &i.op) {
-                Some(Op::Bar { kind, .. }) => *kind != BarKind::Arrive,
-                Some(Op::ClusterWait | Op::WarpSync { .. }) => true,
-                _ => self.flow.heads.contains(&pc),
-            };
-            if waits && s.lanes.others_to_run() {
+            if self.may_wait(body, pc) && s.lanes.others_to_run() {
                 return Err(Refusal::Unsupported("a wait in one of two arms".into()));
             }
             if self.flow.heads.contains(&pc) && self.arrive_at_head(&mut s, out) {
@@ -352,6 +347,15 @@ impl Runner<'_> {
                     s.pc += 1;
                 }
             }
+        }
+    }
+
+    /// Whether a thread may have to wait at a place: for a barrier, or in a loop.
+    fn may_wait(&self, body: &[Instr], pc: usize) -> bool {
+        match body.get(pc).map(|i| &i.op) {
+            Some(Op::Bar { kind, .. }) => *kind != BarKind::Arrive,
+            Some(Op::ClusterWait | Op::WarpSync { .. }) => true,
+            _ => self.flow.heads.contains(&pc),
         }
     }
 
