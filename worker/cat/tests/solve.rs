@@ -58,7 +58,7 @@ fn graph(text: &str) -> Graph {
                 }
             }
             if placed && events[a][0] == events[b][0] {
-                [rels::INT, rels::SCTA].into_iter().for_each(&mut put);
+                [rels::INT, rels::SCTA, rels::SCTA_HOME].into_iter().for_each(&mut put);
                 if a < b {
                     put(rels::PO);
                     if both && events[a][2] == events[b][2] {
@@ -67,7 +67,7 @@ fn graph(text: &str) -> Graph {
                 }
             }
             if strong(a) && strong(b) {
-                put(rels::SR);
+                [rels::SR, rels::SR_HOME].into_iter().for_each(&mut put);
             }
         }
     }
@@ -197,7 +197,9 @@ fn a_read_may_not_see_half_of_a_strong_write() {
     g.inputs.cells.reads.push((1, 1, 2));
     bits::set(&mut g.inputs.rels[rels::RF][2], 1);
     let weak = |mut g: Graph| {
-        g.inputs.rels[rels::SR].iter_mut().for_each(|r| *r = bits::empty());
+        for relation in [rels::SR, rels::SR_HOME] {
+            g.inputs.rels[relation].iter_mut().for_each(|r| *r = bits::empty());
+        }
         g
     };
     assert_eq!(verdict(&model("ptx", ""), g), "Atomicity-1");

@@ -169,17 +169,17 @@ impl<'a> Scenery<'a> {
         relations[rels::REACHES] = Pairs::such_that(n, |i, j| self.reaches(i, j));
         self.effects(&mut relations);
         self.motions(&mut relations);
-        let writers = (0..cells)
-            .map(|c| {
-                let writes = |i: &usize| {
-                    let node = &self.nodes[*i];
-                    node.tags >> sets::W & 1 == 1 && node.cells.iter().any(|(cell, _)| *cell == c)
-                };
-                (0..n).filter(writes).fold(0, |set, i| set | one(i))
-            })
-            .collect();
+        let writers = (0..cells).map(|c| self.writers(c)).collect();
         let sets = (0..sets::ALL.len()).map(in_set).collect();
         Graph { n, sets, relations, writers, reads: Vec::new() }
+    }
+
+    /// Events that write a cell.
+    fn writers(&self, wanted: usize) -> Events {
+        let writes = |node: &Node<'_>| {
+            node.tags >> sets::W & 1 == 1 && node.cells.iter().any(|(cell, _)| *cell == wanted)
+        };
+        (0..self.nodes.len()).filter(|i| writes(&self.nodes[*i])).fold(0, |set, i| set | one(i))
     }
 
     /// Whether `j` does something in the memory of another CTA, that of the thread that `i` is in program order of.
