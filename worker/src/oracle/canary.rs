@@ -41,13 +41,13 @@ enum Bug {
 pub const CANARIES: [Canary; 19] = [
     Canary {
         name: "release-fence-dropped",
-        bug: Bug::Model("lib-ptx", "  | [MF & (REL | ACQ_REL)]; po; [strong-write]", ""),
+        bug: Bug::Model("lib-ptx", "  | [(MF | PF) & (REL | ACQ_REL)]; po; [strong-write]", ""),
         every: 8,
         suits: |s| s.threads.iter().any(|t| t.release_fence) && s.threads.iter().any(|t| t.acquires),
     },
     Canary {
         name: "acquire-fence-dropped",
-        bug: Bug::Model("lib-ptx", "  | [strong-read]; po; [MF & (ACQ | ACQ_REL)]", ""),
+        bug: Bug::Model("lib-ptx", "  | [strong-read]; po; [(MF | PF) & (ACQ | ACQ_REL)]", ""),
         every: 8,
         suits: |s| s.threads.iter().any(|t| t.acquire_fence) && s.threads.iter().any(|t| t.releases),
     },
@@ -73,8 +73,8 @@ pub const CANARIES: [Canary; 19] = [
         name: "scopes-ignored",
         bug: Bug::Model(
             "lib-ptx",
-            "((po | po^-1) | sr)",
-            "((po | po^-1) | sr | ([(M \\ WEAK) | MF]; (_ * _); [(M \\ WEAK) | MF]))",
+            "((po | po^-1) | reach)",
+            "((po | po^-1) | reach | ([(M \\ WEAK) | MF]; (_ * _); [(M \\ WEAK) | MF]))",
         ),
         every: 60,
         suits: |_| true,
@@ -119,7 +119,11 @@ pub const CANARIES: [Canary; 19] = [
     },
     Canary {
         name: "sc-fence-as-acq-rel",
-        bug: Bug::Model("lib-ptx", "let sync = sync-pattern | sync_fence |", "let sync = sync-pattern |"),
+        bug: Bug::Model(
+            "lib-ptx",
+            "let sync = patterns \\ restricted | sync_fence |",
+            "let sync = patterns \\ restricted |",
+        ),
         every: 4,
         suits: |s| s.threads.iter().filter(|t| t.sc_fence).count() > 1,
     },
