@@ -2,7 +2,7 @@
 //! when the order of allocations is part of an execution.
 //!
 //! PTX ISA 9.2, 9.7.16.7 and 9.7.16.5 (CTA pair). An address has the column in its low half, so that each allocation of
-//! a CTA gets columns of its own, [`STEP`] apart, and programs compute with them as they do with real ones. Freed columns
+//! a CTA gets columns of its own, 1,024 apart, and programs compute with them as they do with real ones. Freed columns
 //! are not handed out again: their reuse shows as an access outside a live allocation instead.
 
 use moire_program::ir::{Op, Operand, Placement, Program, Scope, TENSOR_COLUMNS, Tcgen05, ThreadId, Value};

@@ -3,7 +3,7 @@
 //! What is launched together (device, stream, grid) is one `.entry`; each thread of the program is a block in it that
 //! the warp of its position runs. Names become `m0`, `m1` .. for memory and `r0`, `r1` .. for registers, declared with
 //! the width their uses want. Instructions are printed as in native text; what is notation of ours is written out
-//! first, see [`lower`], and what has no word in PTX at all is left out and named in a comment. The module says which
+//! first, see `lower`, and what has no word in PTX at all is left out and named in a comment. The module says which
 //! instructions there are, in which order and with which operands: it is made to be assembled, not to be launched.
 
 mod lower;

@@ -104,7 +104,7 @@ impl Want {
     }
 }
 
-/// How wide PTX must declare each register of `thread`, [`PREDICATE`] for a predicate; 64 bits where its uses take
+/// How wide PTX must declare each register of `thread`, `PREDICATE` for a predicate; 64 bits where its uses take
 /// any width. The first register that no declaration fits, if there is one.
 pub fn classes(thread: &Thread) -> Result<Vec<u32>, Reg> {
     let mut wants = vec![Want::default(); thread.regs.len()];
