@@ -168,6 +168,7 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ17=D", "copies/remote-operand"),
     ("ptx:TQ27=B", "copies/init-proxy"),
     ("ptx:TQ31=B", "copies/load-cumulative"),
+    ("ptx:TQ32=B", "tcgen05/alloc-under-copy"),
     ("ptx:TQ18=B", "tcgen05/pair-dealloc-crosswise"),
     ("ptx:TQ18=C", "tcgen05/pair-dealloc-crosswise"),
     ("ptx:TQ19=B", "tcgen05/pair-pipeline"),

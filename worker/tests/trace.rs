@@ -421,6 +421,13 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.5",
         Rule,
+        "the word an allocation wrote is generic too; whether a copy over it wants a proxy fence is TQ32",
+        "slot-over slot-after",
+        "tcgen05/alloc-under-copy",
+    ),
+    Row(
+        "9.7.16.6.5",
+        Rule,
         "mbarriers are generic; whether an asynchronous arrival reaches one through the async proxy is TQ27",
         "init-known mbar-asynchronous",
         "copies/init-proxy, copies/init-proxy-fence",

@@ -63,6 +63,7 @@ vocabulary! {
     SHARED = "SHARED", "accesses to shared memory";
     FAR = "FAR", "asynchronous events on memory or an mbarrier of another CTA than that of their thread";
     TC_GET = "TC_GET", "tcgen05.alloc, before its store of the address";
+    TC_SLOT = "TC_SLOT", "that store";
     TC_PUT = "TC_PUT", "tcgen05.dealloc";
     EXIT = "EXIT", "end of a thread, in programs whose CTAs start and exit";
     TC_REL = "TC_REL", "tcgen05.relinquish_alloc_permit";
@@ -135,6 +136,7 @@ vocabulary! {
     COPY_TRACKED = "copy-tracked", "access of a copy or a warpgroup product to the wait, or the change of an mbarrier, that its completion precedes";
     COVERS = "covers", "proxy fence to the accesses it is about";
     TC_USED = "tc-used", "accesses of a tcgen05.ld to the instruction that has read the last of its registers";
+    BAR_MIXED = "bar-mixed", "events of one CTA at barriers of one number that name different counts; symmetric";
     RF = "rf", "reads from";
     CO = "co", "coherence, partial, transitive";
     FR = "fr", "from read, per byte";

@@ -73,10 +73,45 @@ impl<const W: usize> State<'_, W> {
         let floor = floor.max().unwrap_or(0);
         let arrivals = self.potential_arrivals(id);
         let last = narrow(arrivals.div_ceil((count as usize).max(1))).saturating_sub(1);
-        (floor..=last.max(floor)).filter(|p| members(*p) + lanes(id) <= count as usize).collect()
+        // A phase is passed over only if it completes without this thread.
+        let mut out = Vec::new();
+        for p in floor..=last.max(floor) {
+            if members(p) + lanes(id) <= count as usize {
+                out.push(p);
+            }
+            let missing = (count as usize).saturating_sub(members(p));
+            if missing > 0 && missing > self.others_at(id, barrier, p) {
+                break;
+            }
+        }
+        out
     }
 
-    /// Barrier instructions of the CTA, times the iterations a loop may take.
+    /// Arrivals other threads can still add to phase `p` of the barrier of `id`: one each where they wait.
+    fn others_at(&self, id: usize, barrier: &BarrierUse, p: u16) -> usize {
+        let thread = self.events[id].thread.unwrap_or(0) as usize;
+        let companions = self.companions(id, barrier.object);
+        let mut total = 0usize;
+        for (t, code) in self.program.threads.iter().enumerate() {
+            if t == thread || !self.place(t).same_cta(self.place(thread)) {
+                continue;
+            }
+            let meets = |i: &&Instr| may_meet(i, barrier);
+            if code.body.iter().filter(meets).any(|i| matches!(i.op, Op::Bar { kind: BarKind::Arrive, .. })) {
+                return usize::MAX;
+            }
+            let over = self.threads[t].trace.end == TraceEnd::Done;
+            let past = companions.iter().any(|c| {
+                self.events[*c].thread == u16::try_from(t).ok() && self.phases[*c].is_some_and(|q| q >= p)
+            });
+            if !past && !over && code.body.iter().any(|i| may_meet(i, barrier)) {
+                total += code.place.lanes().count_ones() as usize;
+            }
+        }
+        total
+    }
+
+    /// Barrier instructions of the CTA that may be this barrier, times the iterations a loop may take.
     fn potential_arrivals(&self, id: usize) -> usize {
         let thread = self.events[id].thread.unwrap_or(0) as usize;
         let mut total = 0;
@@ -156,7 +191,7 @@ impl<const W: usize> State<'_, W> {
                 let here = all().filter(|c| self.phases[*c] == Some(phase));
                 here.map(|c| self.events[c].emitted.lanes.count_ones()).sum::<u32>() >= count
             }
-            (BarrierObject::Cta { id: number, instance: Some(instance) }, None) => {
+            (BarrierObject::Cta { id: number, instance: Some(instance), .. }, None) => {
                 self.static_bars(thread, number, instance).into_iter().all(|(t, pc)| self.reached(t, pc))
             }
             (object, _) => (0..self.threads.len()).all(|t| {
@@ -233,6 +268,40 @@ impl<const W: usize> State<'_, W> {
             BarRed::Or => Value::from(preds.iter().any(|p| p.0)),
         }
     }
+}
+
+/// Lanes of the CTA of a thread, all threads of the program together.
+pub(crate) fn cta_lanes(program: &Program, thread: ThreadId) -> u32 {
+    let own = &program.threads[thread.index()].place;
+    let here = program.threads.iter().filter(|t| t.place.same_cta(own));
+    here.map(|t| t.place.lanes().count_ones()).sum()
+}
+
+/// Whether an instruction may be an arrival at a barrier with this number and count.
+fn may_meet(instr: &Instr, barrier: &BarrierUse) -> bool {
+    let Op::Bar { id, count, .. } = &instr.op else { return false };
+    let number = match (id, barrier.object) {
+        (Operand::Imm(v), BarrierObject::Cta { id, .. }) => *v == i128::from(id),
+        _ => true,
+    };
+    let counted = match count {
+        Some(Operand::Imm(v)) => barrier.count.is_none_or(|c| *v == i128::from(c)),
+        Some(_) => true,
+        // As many as there are threads.
+        None => matches!(barrier.object, BarrierObject::Cta { count: None, .. }),
+    };
+    number && counted
+}
+
+/// Whether two events are at barriers of one number that name different counts.
+pub(crate) fn mixed(x: &Kind, y: &Kind) -> bool {
+    let cta = |kind: &Kind| match kind {
+        Kind::Barrier(BarrierUse { object: BarrierObject::Cta { id, instance: None, count }, .. }) => {
+            Some((*id, *count))
+        }
+        _ => None,
+    };
+    cta(x).zip(cta(y)).is_some_and(|((i, m), (j, n))| i == j && m != n)
 }
 
 /// Whether a count is a minimum without phases, as in the Dat3M dialect (FORMATS: late arrivals pass).

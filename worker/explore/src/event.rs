@@ -61,10 +61,12 @@ pub(crate) struct BarrierUse {
 /// Identity of a barrier; the CTA, cluster or warp is that of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum BarrierObject {
-    /// CTA barrier: number, and the instance of the Dat3M dialect.
+    /// CTA barrier: number, the instance of the Dat3M dialect, and the count where it is not that of all threads:
+    /// phases of different counts are kept apart, and `bar-mixed` says which must not meet.
     Cta {
         id: i64,
         instance: Option<u32>,
+        count: Option<u32>,
     },
     Cluster,
     /// Warp barrier: arrivals meet only under the same mask.

@@ -343,6 +343,8 @@ impl<const W: usize> Search<'_, W> {
                 }
                 match state.events[id].emitted.kind {
                     Kind::Fence => {}
+                    // Reads that stand for data come last: the later, the fewer writes are still to come.
+                    Kind::Read if state.program.launched && state.idle(id) => {}
                     Kind::Read => return Next::Read(id),
                     Kind::Write if state.ready(id) => return Next::Write(id),
                     Kind::Write => {}
@@ -369,6 +371,9 @@ impl<const W: usize> Search<'_, W> {
         }
         if let Some(turn) = state.next_allocation(true) {
             return Next::Allocation(turn);
+        }
+        if let Some(id) = state.next_read() {
+            return Next::Read(id);
         }
         let settled = state.open.is_empty() && state.mbarriers_settled() && state.allocations_settled();
         if settled { Next::Leaf } else { Next::Dead }
@@ -398,6 +403,10 @@ impl<const W: usize> Search<'_, W> {
         }
         match self.state.partial() {
             Solution::Violated(_) => Ok(()),
+            Solution::Consistent { .. } if self.state.too_late() => {
+                self.summary.dead_ends += 1;
+                Ok(())
+            }
             Solution::Consistent { .. } => self.visit(),
             Solution::Open { a, b } => {
                 for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
@@ -480,11 +489,19 @@ impl<const W: usize> Search<'_, W> {
                 self.bound(Bound::Loop);
                 Ok(())
             }
-            Err(TraceEnd::Unsupported(reason, line)) => Err(Stop::Abstain(Abstain { reason, line })),
+            Err(TraceEnd::Unsupported(reason, line)) => {
+                self.state.reset(mark);
+                return self.unsupported(reason, line);
+            }
             Err(_) => Err(Stop::TooWide),
         };
         self.state.reset(mark);
         result
+    }
+
+    /// An execution that cannot be is no reason to abstain.
+    fn unsupported(&mut self, reason: String, line: u32) -> Found {
+        if self.contradicts() { Ok(()) } else { Err(Stop::Abstain(Abstain { reason, line })) }
     }
 
     /// Adds a write as the source of every subset of the open reads of its cells.
@@ -580,7 +597,10 @@ impl<const W: usize> Search<'_, W> {
                 self.bound(Bound::Loop);
                 Ok(())
             }
-            Err(TraceEnd::Unsupported(reason, line)) => Err(Stop::Abstain(Abstain { reason, line })),
+            Err(TraceEnd::Unsupported(reason, line)) => {
+                self.state.reset(mark);
+                return self.unsupported(reason, line);
+            }
             Err(_) => Err(Stop::TooWide),
         };
         self.state.reset(mark);
@@ -726,7 +746,10 @@ impl<const W: usize> Search<'_, W> {
                 self.bound(Bound::Loop);
                 Ok(())
             }
-            Err(TraceEnd::Unsupported(reason, line)) => Err(Stop::Abstain(Abstain { reason, line })),
+            Err(TraceEnd::Unsupported(reason, line)) => {
+                self.state.reset(mark);
+                return self.unsupported(reason, line);
+            }
             Err(_) => Err(Stop::TooWide),
         };
         self.state.reset(mark);

@@ -645,14 +645,19 @@ impl<V: View> Machine<'_, V> {
         match &instr.op {
             Op::Bar { kind, id, count, instance } => {
                 let (id, mut deps) = known(*id)?;
-                let object =
-                    BarrierObject::Cta { id: i64::try_from(id).unwrap_or(i64::MAX), instance: *instance };
-                let mut barrier = plain(object, true, *kind != BarKind::Arrive);
+                let mut total = None;
                 if let Some(count) = count {
                     let (count, more) = known(*count)?;
-                    barrier.count = Some(u32::try_from(count).unwrap_or(u32::MAX));
+                    total = Some(u32::try_from(count).unwrap_or(u32::MAX));
                     deps = join(deps, more);
                 }
+                let part = total.filter(|n| {
+                    instance.is_none() && *n != crate::barriers::cta_lanes(self.program, self.thread)
+                });
+                let id = i64::try_from(id).unwrap_or(i64::MAX);
+                let object = BarrierObject::Cta { id, instance: *instance, count: part };
+                let mut barrier = plain(object, true, *kind != BarKind::Arrive);
+                barrier.count = total;
                 if let BarKind::Red { pred, .. } = kind {
                     let (value, more) = known(Operand::Reg(pred.reg))?;
                     barrier.pred = (value != 0) != pred.negated;

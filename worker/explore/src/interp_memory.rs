@@ -8,6 +8,7 @@ use crate::interp::{Machine, RegState, TraceEnd, View};
 use crate::leaf::{sign_extend, truncate};
 use crate::memory::space_admits;
 use crate::unknown::{mark, marked};
+use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
 
 impl<V: View> Machine<'_, V> {
@@ -184,7 +185,8 @@ impl<V: View> Machine<'_, V> {
         dst: &Address,
         address: Value,
     ) -> Result<(), TraceEnd> {
-        let (labels, base) = (store_labels(StoreOrder::Weak, Proxy::Generic), self.address(dst));
+        let (store, scope) = store_labels(StoreOrder::Weak, Proxy::Generic);
+        let (labels, base) = ((store | labels(&[sets::TC_SLOT]), scope), self.address(dst));
         let address = Operand::Imm(i128::try_from(address).unwrap_or(0));
         self.element(instr, pc, labels, Space::SharedCta, base, 0, 4, address)
     }

@@ -16,6 +16,7 @@ pub mod families;
 mod flow;
 mod future;
 mod hang;
+mod held;
 mod interp;
 mod interp_memory;
 pub mod judge;

@@ -83,6 +83,7 @@ fn relate<const W: usize>(
         |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
     put(rels::SR, place(a).zip(place(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
     put(rels::SR_HOME, home(a).zip(home(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
+    put(rels::BAR_MIXED, near(Placement::same_cta) && crate::barriers::mixed(&x.kind, &y.kind));
     put(rels::UNORDERED, apart);
     put(rels::RMW, same_thread && y.mate == Some(x.index));
     put(rels::RMW_DEP, same_thread && y.mate == Some(x.index) && y.rmw_dep);

@@ -7,10 +7,11 @@ use crate::columns;
 use crate::event::{Emitted, Kind, has_dep};
 use crate::explorer::{Abstain, Limits, Stop};
 use crate::flow::{Flow, successors};
+use crate::held::{Ahead, Written};
 use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};
 use crate::leaf::*;
 use crate::mbarrier::{Floor, Open, Place};
-use crate::memory::{Access, Layout, memory_operand};
+use crate::memory::{Access, Layout};
 use crate::relate::{Event, enter};
 use crate::unknown::marked;
 use crate::view::{ThreadView, Trial};
@@ -39,7 +40,7 @@ pub(crate) struct ThreadState {
     pub(crate) ids: Vec<Option<u16>>,
     pub(crate) gates: Vec<(u16, Gate)>,
     /// Per pc: cells the code from there on may write; `None` any.
-    after: Rc<Vec<Option<Vec<bool>>>>,
+    pub(crate) ahead: Rc<Ahead>,
 }
 
 /// See the module header.
@@ -73,7 +74,7 @@ pub(crate) struct State<'a, const W: usize> {
     /// By thread: whether the order of allocations of its CTA matters.
     pub(crate) contended: Vec<bool>,
     pub(crate) inputs: Inputs<W>,
-    evaluator: Evaluator<W>,
+    pub(crate) evaluator: Evaluator<W>,
     /// Names the universe; changes whenever it does.
     version: u64,
     versions: u64,
@@ -161,7 +162,7 @@ impl<'a, const W: usize> State<'a, W> {
                 trace: Rc::new(empty.clone()),
                 ids: Vec::new(),
                 gates: Vec::new(),
-                after: Rc::new(written_after(program, &layout, t)),
+                ahead: Rc::new(Ahead::new(program, &layout, t)),
             })
             .collect();
         let mut state = State {
@@ -404,7 +405,8 @@ impl<'a, const W: usize> State<'a, W> {
             let unseen = match &thread.trace.end {
                 TraceEnd::Pending(d) if needs(d, t) => false,
                 TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
-                    thread.after[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell])
+                    let unless = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+                    unless(&thread.ahead.all) && (unless(&thread.ahead.near) || !self.held(reader, t))
                 }
                 _ => false,
             };
@@ -595,59 +597,5 @@ impl<'a, const W: usize> State<'a, W> {
     pub(crate) fn reference(&self, id: usize) -> EventRef {
         let event = &self.events[id];
         event.thread.map_or(EventRef::init(), |thread| EventRef { thread, index: event.emitted.index })
-    }
-}
-
-/// Per pc the cells the code from there on may write; `None` when some address is not a static constant.
-fn written_after(program: &Program, layout: &Layout, thread: usize) -> Vec<Option<Vec<bool>>> {
-    let body = &program.threads[thread].body;
-    let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-    let own = |instr: &Instr| -> Option<Vec<bool>> {
-        let mut cells = vec![false; layout.cells.len()];
-        if crate::copies::spreads(&instr.op) {
-            return None;
-        }
-        let later = crate::copies::written(&instr.op)?;
-        for (addr, bytes) in &later {
-            let Operand::Address(symbol) = addr.base else { return None };
-            let start = layout.address(program, symbol, id);
-            #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
-            let access =
-                layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), *bytes)?;
-            cells[access.cell_range()].fill(true);
-        }
-        let Some((addr, bytes, count, true)) = memory_operand(&instr.op) else { return Some(cells) };
-        let Operand::Address(symbol) = addr.base else { return None };
-        if !program.symbols[symbol.index()].multimem.is_empty() {
-            return None;
-        }
-        let start = layout.address(program, symbol, id);
-        let (bytes, count) = if bytes == 16 { (8, 2 * count) } else { (bytes, count) };
-        for element in 0..count {
-            let offset = i128::from(addr.offset) + i128::try_from(element).ok()? * i128::from(bytes);
-            #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
-            let access = layout.resolve(program, start.wrapping_add(offset as Value), bytes)?;
-            cells[access.cell_range()].fill(true);
-        }
-        Some(cells)
-    };
-    let own: Vec<Option<Vec<bool>>> = body.iter().map(own).collect();
-    let mut after = vec![Some(vec![false; layout.cells.len()]); body.len() + 1];
-    loop {
-        let mut changed = false;
-        for pc in (0..body.len()).rev() {
-            let mut now = own[pc].clone();
-            for s in successors(body, pc) {
-                now = match (now, &after[s.min(body.len())]) {
-                    (Some(a), Some(b)) => Some(a.iter().zip(b).map(|(x, y)| *x || *y).collect()),
-                    _ => None,
-                };
-            }
-            changed |= now != after[pc];
-            after[pc] = now;
-        }
-        if !changed {
-            return after;
-        }
     }
 }

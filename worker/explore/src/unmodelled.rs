@@ -2,12 +2,36 @@
 //! the place of the instruction, so that nothing about it is guessed.
 
 use moire_cat::Model;
-use moire_program::ir::{Control, Op, Program, ProxyOrder};
+use moire_program::ir::{Control, Instr, Op, Operand, Program, ProxyOrder, ThreadId};
 
 /// The first such instruction, and its line.
 pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
     let mut instrs = program.threads.iter().flat_map(|t| &t.body);
-    instrs.find_map(|i| reason(&i.op, model).map(|reason| (reason, i.line)))
+    let found = instrs.find_map(|i| reason(&i.op, model).map(|reason| (reason, i.line)));
+    found.or_else(|| if model.definition("tc-ran").is_none() { mixed_counts(program) } else { None })
+}
+
+/// A barrier with one number that may be given different counts, which only a model with execution order can judge.
+fn mixed_counts(program: &Program) -> Option<(String, u32)> {
+    for (t, thread) in program.threads.iter().enumerate() {
+        for instr in &thread.body {
+            let Op::Bar { id, count, instance: None, .. } = &instr.op else { continue };
+            let others = program.threads.iter().skip(t).filter(|u| u.place.same_cta(&thread.place));
+            let lanes = crate::barriers::cta_lanes(program, ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
+            let whole = |c: &Option<Operand>| c.filter(|c| *c != Operand::Imm(i128::from(lanes)));
+            let differs = |i: &Instr| match &i.op {
+                Op::Bar { id: other, count: theirs, instance: None, .. } => {
+                    let apart = matches!((id, other), (Operand::Imm(a), Operand::Imm(b)) if a != b);
+                    !apart && whole(theirs) != whole(count)
+                }
+                _ => false,
+            };
+            if others.flat_map(|u| &u.body).any(differs) {
+                return Some(("a barrier whose arrivals name different counts".to_owned(), instr.line));
+            }
+        }
+    }
+    None
 }
 
 fn reason(op: &Op, model: &Model) -> Option<String> {

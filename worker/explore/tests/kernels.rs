@@ -129,3 +129,33 @@ fn outside_modules_have_the_answer_of_their_folder() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Compiled kernels of an outside folder: name, parameters that bound them, the verdict under the readings shipped kernels
+/// rely on (of a mutant: the one its folder asks for, others beside it).
+const KERNELS: &[(&str, &[(u16, u64)], &str)] = &[
+    ("cuda-copy-chain", &[(2, 3)], "clean"),
+    ("cuda-copy-chain.mutant-1", &[(2, 3)], "race"),
+    ("cuda-copy-chain.mutant-2", &[(2, 3)], "race"),
+    ("cuda-copy-chain.mutant-3", &[(2, 3)], "race"),
+    ("gluon-tmem-ldst", &[], "clean"),
+    ("gluon-mma-pipelined", &[(15, 192)], "clean"),
+];
+
+#[test]
+fn outside_kernels_have_the_answer_of_their_folder() {
+    let folder = root().join("../shared/kernels");
+    let known = modules(&folder);
+    let practice = Variants::from([("profile".to_owned(), "practice".to_owned())]);
+    let mut wrong = Vec::new();
+    for (name, params, want) in KERNELS {
+        let Some(path) = known.iter().find(|p| stem(p) == *name) else {
+            eprintln!("skipped: no {name}");
+            continue;
+        };
+        let got = verdicts(path, params.iter().copied().collect(), &practice);
+        if !got.split(", ").any(|g| g == *want) {
+            wrong.push(format!("{name}: {got}, not {want}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -239,7 +239,8 @@ impl Warp<'_> {
             return self.emit(state, mask, Item::Data { write: true, relaxed, touch });
         }
         for (start, content) in words {
-            let touch = Touch::one(mem, u64::from(start), bytes, Kind::Word);
+            let kind = if relaxed { Kind::Agreed } else { Kind::Word };
+            let touch = Touch::one(mem, u64::from(start), bytes, kind);
             let value = match content {
                 Content::Known(v) => i128::from(v),
                 _ => 0,

@@ -2,9 +2,9 @@
 //! become branches.
 
 use super::heap::Map;
-use super::layout::{Kind, Layout, Mem, Touch};
+use super::layout::{Layout, Mem, Touch};
 use super::run::{Here, Item, Placed, Trace};
-use super::{Lowered, Note, Refusal, boxes};
+use super::{Lowered, Note, Refusal, agree, boxes};
 use crate::ir::*;
 use crate::limits::{INSTRUCTIONS, REGISTERS};
 use crate::text::ptx::Kernel;
@@ -17,8 +17,9 @@ pub(super) fn program(
     traces: Vec<Trace>,
     notes: BTreeSet<Note>,
 ) -> Result<Lowered, Refusal> {
-    let counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
+    let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
+    agree::split(&mut items, &mut counts);
     boxes::measure(&mut items)?;
     let param = |n: u16| format!("param{n}");
     let layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
@@ -166,6 +167,14 @@ impl Maker<'_> {
                 self.jump(Some(Guard { reg, negated: true }), *to, line);
             }
             Item::Exit => self.push(guard, Op::Exit, line),
+            Item::Differ(touch) => {
+                // Before the start of every object.
+                let address = Address { offset: i32::MIN, ..self.whole(touch, line)?.0 };
+                let (order, proxy, ty) = (LoadOrder::Weak, Proxy::Generic, Ty::U(8));
+                let dst = vec![self.sink()];
+                let space = Space::SharedCta;
+                self.push(guard, Op::Load { order, proxy, space, ty, dst, addr: address }, line);
+            }
             Item::Data { write, relaxed, touch } => {
                 for (object, at, _) in self.layout.contested(touch) {
                     let op = self.data(*write, *relaxed, touch.mem, object, at)?;
@@ -205,28 +214,33 @@ impl Maker<'_> {
         at: u32,
     ) -> Result<Op, Refusal> {
         let addr = self.address(mem, object, at)?;
-        let space = match mem {
-            Mem::Shared(cta) if cta == self.here.cta => Space::SharedCta,
-            Mem::Shared(_) => Space::SharedCluster,
-            _ => Space::Global,
+        let space = match mem.cta() {
+            Some(cta) if cta == self.here.cta => Space::SharedCta,
+            Some(_) => Space::SharedCluster,
+            None => Space::Global,
         };
         let (proxy, ty) = (Proxy::Generic, Ty::U(8));
         if write {
             let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
             return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });
         }
+        Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()], addr })
+    }
+
+    /// A register nothing reads.
+    fn sink(&mut self) -> Reg {
         let sink = match self.sink {
             Some(sink) => sink,
             None => self.reg("data".into(), RegInit::Value(0)),
         };
         self.sink = Some(sink);
-        Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![sink], addr })
+        sink
     }
 
     fn address(&mut self, mem: Mem, object: ObjectId, at: u32) -> Result<Address, Refusal> {
         let offset = i32::try_from(at).unwrap_or(i32::MAX);
         let base = Operand::Address(SymbolId(object.0));
-        let Mem::Shared(cta) = mem else { return Ok(Address { base, offset }) };
+        let Some(cta) = mem.cta() else { return Ok(Address { base, offset }) };
         if cta == self.here.cta {
             return Ok(Address { base, offset });
         }
@@ -256,9 +270,7 @@ impl Maker<'_> {
         let found = self.layout.find(touch);
         match found.as_slice() {
             [(object, at, bytes)] => Ok((self.address(touch.mem, *object, *at)?, *bytes)),
-            [(object, at, _), ..] if matches!(touch.kind, Kind::Barrier | Kind::Word) => {
-                Ok((self.address(touch.mem, *object, *at)?, 0))
-            }
+            [(object, at, _), ..] if touch.kind.fixed() => Ok((self.address(touch.mem, *object, *at)?, 0)),
             _ => {
                 let what =
                     "a copy or a matrix that overlaps others in a way no one order of bytes shows".to_owned();

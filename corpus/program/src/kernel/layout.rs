@@ -24,6 +24,10 @@ pub(super) enum Mem {
     Variable(u16),
     /// Boxes of a tensor map.
     Boxes(u64),
+    /// A further copy of words of a CTA (`agree`), by number.
+    Copy(u32, u32),
+    /// Marks that accesses of a CTA leave (`agree`), by number.
+    Mark(u32, u32),
 }
 
 impl Mem {
@@ -31,12 +35,18 @@ impl Mem {
     fn domain(self) -> Mem {
         match self {
             Mem::Shared(_) => Mem::Shared(0),
+            Mem::Copy(_, n) => Mem::Copy(0, n),
+            Mem::Mark(_, n) => Mem::Mark(0, n),
             other => other,
         }
     }
 
-    fn shared(self) -> bool {
-        matches!(self, Mem::Shared(_))
+    /// The CTA whose shared memory it is.
+    pub(super) fn cta(self) -> Option<u32> {
+        match self {
+            Mem::Shared(cta) | Mem::Copy(cta, _) | Mem::Mark(cta, _) => Some(cta),
+            _ => None,
+        }
     }
 }
 
@@ -47,6 +57,8 @@ pub(super) enum Kind {
     Barrier,
     /// A word whose value matters.
     Word,
+    /// The same, where a line stores one number for several warps.
+    Agreed,
     /// Data, by ordinary accesses.
     Data,
     /// Data, by copies and products.
@@ -56,6 +68,13 @@ pub(super) enum Kind {
         /// The barrier it reports to.
         reported: Option<(Mem, u64)>,
     },
+}
+
+impl Kind {
+    /// Whether the bytes keep their place.
+    pub(super) fn fixed(self) -> bool {
+        matches!(self, Kind::Barrier | Kind::Word | Kind::Agreed)
+    }
 }
 
 /// Bytes an item touches.
@@ -170,7 +189,7 @@ impl Layout {
                 format!("{bytes} bytes of memory that accesses tell apart are more than {OBJECT_BYTES}");
             return Err(Refusal::Bounded(text));
         }
-        let space = if mem.shared() { Space::SharedCta } else { Space::Global };
+        let space = if mem.cta().is_some() { Space::SharedCta } else { Space::Global };
         let mut unique = name.clone();
         for n in 2.. {
             if !self.objects.iter().any(|o| o.name == unique) {
@@ -202,7 +221,7 @@ impl Layout {
         let tiled = |f: &&(u64, u64)| runs.iter().any(|r| inside(r, f) && !r.group.is_empty());
         for (start, end) in fixed.iter().filter(|f| !tiled(f)) {
             let name = match mem {
-                Mem::Shared(_) => {
+                Mem::Shared(_) | Mem::Copy(..) => {
                     let (name, from) = map.named(short(*start));
                     let offset = short(*start) - from;
                     if offset == 0 { name } else { format!("{name}_{offset}") }
@@ -228,7 +247,8 @@ impl Layout {
         });
         if !rest.is_empty() {
             let name = match mem {
-                Mem::Shared(_) => "tiles".to_owned(),
+                Mem::Shared(_) | Mem::Copy(..) => "tiles".to_owned(),
+                Mem::Mark(_, n) => format!("marks{n}"),
                 Mem::Param(n) => params(n),
                 Mem::Variable(n) => format!("global{n}"),
                 Mem::Absolute => "global".to_owned(),
@@ -310,7 +330,7 @@ impl Layout {
 
 /// Barriers and words, from a multiple of eight bytes on; those that overlap together.
 fn fixed(all: &[Used<'_>]) -> Vec<(u64, u64)> {
-    let kept = all.iter().map(|u| u.touch).filter(|t| matches!(t.kind, Kind::Barrier | Kind::Word));
+    let kept = all.iter().map(|u| u.touch).filter(|t| t.kind.fixed());
     let mut found: Vec<(u64, u64)> = kept.flat_map(|t| t.ranges.iter().map(|r| (r.0 & !7, r.1))).collect();
     found.sort_unstable();
     let mut out: Vec<(u64, u64)> = Vec::new();
@@ -341,7 +361,7 @@ impl Here {
         let name = mixed(n);
         self.name = if sign > 0 { self.name.wrapping_add(name) } else { self.name.wrapping_sub(name) };
         self.touched += sign;
-        self.fixed += one(matches!(kind, Kind::Barrier | Kind::Word));
+        self.fixed += one(kind.fixed());
         self.copies += one(matches!(kind, Kind::Async | Kind::Box { .. }));
         self.writes += one(used.writes);
         let count = self.warps.entry(used.warp).or_default();

@@ -12,6 +12,7 @@
 //! and have as many bytes as the barrier they report to is told to expect.
 
 mod access;
+mod agree;
 mod alu;
 mod boxes;
 mod build;

@@ -72,6 +72,8 @@ pub(super) enum Item {
     Others { mask: u32, to: u32 },
     /// `exit`
     Exit,
+    /// Copies of a word differ (`agree`): no engine has an answer.
+    Differ(Touch),
 }
 
 /// An item with the lanes it is for (all that are there when none) and its line.

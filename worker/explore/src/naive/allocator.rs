@@ -142,7 +142,7 @@ impl Runner<'_> {
             let (tags, scope) = store_tags(StoreOrder::Weak);
             let (pieces, address) = self.pieces(&s, Ty::U(32), 1, *dst, false, false)?;
             for piece in &pieces {
-                let tags = tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN);
+                let tags = tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN) | bit(sets::TC_SLOT);
                 let mut e = self.event(&s, tags, scope);
                 e.address = address;
                 self.place(&mut e, piece, Some(u128::from(columns::address(slot))));
