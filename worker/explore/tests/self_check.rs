@@ -4,8 +4,8 @@
 //! `MOIRE_SELF_CHECK_MODELS=a,b` chooses models. Differences are shrunk and printed.
 
 use moire_cat::{Model, Variants, builtin};
-use moire_explore::differential::campaign::{Campaign, Totals};
-use moire_explore::differential::draw::{Draw, Style, program};
+use moire_explore::differential::campaign::{Campaign, Totals, random_settings, tcgen05};
+use moire_explore::differential::draw::{Style, program};
 use moire_explore::differential::draw_copies::copies_program;
 use moire_explore::differential::draw_lanes::lanes_program;
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
@@ -22,18 +22,6 @@ fn number(name: &str) -> Option<u64> {
 
 fn model(name: &str, variants: &Variants) -> Model {
     builtin::load(name, variants).expect("shipped models load")
-}
-
-/// The current text under random switch values.
-fn random_switches(d: &mut Draw) -> Model {
-    let plain = model("ptx", &Variants::new());
-    let mut variants = Variants::new();
-    for switch in plain.switches() {
-        if d.chance(30) {
-            variants.insert(switch.name.clone(), switch.values[d.below(switch.values.len())].clone());
-        }
-    }
-    model("ptx", &variants)
 }
 
 fn report(what: &str, totals: &Totals) {
@@ -93,10 +81,11 @@ fn engines_agree() {
 
 #[test]
 fn engines_agree_under_switches() {
-    let mut d = Draw::new(number("MOIRE_SELF_CHECK_SEED").unwrap_or(7));
+    let plain = model("ptx", &Variants::new());
     let rounds = number("MOIRE_SELF_CHECK").unwrap_or(250).div_ceil(25);
-    for round in 0..rounds {
-        let models = [random_switches(&mut d)];
+    let settings = random_settings(&plain, number("MOIRE_SELF_CHECK_SEED").unwrap_or(7), rounds as usize);
+    for (round, variants) in (0..).zip(&settings) {
+        let models = [model("ptx", variants)];
         let campaign = Campaign {
             models: &models,
             first_seed: 1_000_000 + 1_000 * round,
@@ -127,6 +116,28 @@ fn engines_agree_on_mbarriers() {
     };
     let totals = campaign.run(&|t| report("so far", t));
     report("mbarriers", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    let skipped: u64 = totals.skipped.values().sum();
+    assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
+}
+
+/// Programs around tcgen05 under the default and a random setting each, in another order under other names too.
+#[test]
+fn engines_agree_on_tcgen05_under_random_switches() {
+    let plain = model("ptx", &Variants::new());
+    let settings = random_settings(&plain, number("MOIRE_SELF_CHECK_SEED").unwrap_or(1), 16);
+    let settings: Vec<Model> = settings.iter().map(|v| model("ptx", v)).collect();
+    let campaign = Campaign {
+        models: &[plain],
+        settings: &settings,
+        turned: true,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(500),
+        source: &tcgen05,
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("tcgen05", &totals);
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     let skipped: u64 = totals.skipped.values().sum();
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");

@@ -2,12 +2,17 @@
 //!
 //! A run is a range of seeds, so that it can be stopped and continued: start the next run at [`Totals::next_seed`].
 
-use super::draw::{Style, program};
-use super::{Comparison, Difference, Shape, compare, shrink};
+use super::draw::{Draw, Style, program};
+use super::draw_copies::copies_program;
+use super::draw_lanes::lanes_program;
+use super::draw_mbarrier::mbarrier_program;
+use super::draw_pairs::allocation_program;
+use super::draw_tensor::tensor_program;
+use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
 use crate::explorer::{LeafView, Limits, explore};
 use crate::leaf::Outcome;
 use crate::naive::NaiveLimits;
-use moire_cat::Model;
+use moire_cat::{Model, Variants};
 use moire_program::canon::canonical;
 use moire_program::generate::{Profile, Stream};
 use moire_program::ir::Program;
@@ -23,6 +28,10 @@ const BLOCK: u64 = 256;
 pub struct Campaign<'a> {
     /// Models every program is compared under; `count` is reached for each separately.
     pub models: &'a [Model],
+    /// Each program is compared under one of these too, chosen by its seed.
+    pub settings: &'a [Model],
+    /// The explorer also looks at each program with its threads in another order under other names.
+    pub turned: bool,
     /// For the share of programs with outcomes beyond sequential consistency: the strong and the weak model.
     pub yardstick: Option<(&'a Model, &'a Model)>,
     /// First seed.
@@ -115,6 +124,8 @@ impl Default for Campaign<'_> {
     fn default() -> Self {
         Campaign {
             models: &[],
+            settings: &[],
+            turned: false,
             yardstick: None,
             first_seed: 0,
             count: 1_000,
@@ -140,6 +151,33 @@ pub fn mixed(seed: u64) -> Program {
         1 => program(seed, Style::Dat3m),
         _ => Stream::new(seed, Profile::Mixed).item(0),
     }
+}
+
+/// A program around tcgen05 by turns from each drawer that has to do with it; `None` when the text drawn is not read.
+pub fn tcgen05(seed: u64) -> Option<Program> {
+    let (turn, seed) = (seed % 5, seed / 5);
+    match turn {
+        0 => tensor_program(seed),
+        1 => allocation_program(seed),
+        2 => copies_program(seed),
+        3 => mbarrier_program(seed),
+        _ => lanes_program(seed),
+    }
+}
+
+/// `count` random settings of a model's switches; most switches keep their default.
+pub fn random_settings(model: &Model, seed: u64, count: usize) -> Vec<Variants> {
+    let mut draw = Draw::new(seed);
+    let mut one = || {
+        let mut out = Variants::new();
+        for switch in model.switches() {
+            if draw.chance(30) {
+                out.insert(switch.name.clone(), switch.values[draw.below(switch.values.len())].clone());
+            }
+        }
+        out
+    };
+    (0..count).map(|_| one()).collect()
 }
 
 impl Campaign<'_> {
@@ -202,7 +240,10 @@ impl Campaign<'_> {
     /// One program under every model.
     fn one(&self, seed: u64, program: &Program) -> Totals {
         let mut out = Totals::default();
-        for model in self.models {
+        // Mixed first: drawers take turns by seed too.
+        let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let setting = usize::try_from(mixed).unwrap_or(0).checked_rem(self.settings.len());
+        for model in self.models.iter().chain(setting.map(|s| &self.settings[s])) {
             match compare(program, model, &self.limits) {
                 Comparison::Same { leaves, candidates } => {
                     out.comparisons += 1;
@@ -213,28 +254,23 @@ impl Campaign<'_> {
                     out.skipped.insert(reason, 1);
                     return out;
                 }
-                Comparison::Different(_) => {
-                    let mut last = None;
-                    let small = shrink(program, &mut |p| match compare(p, model, &self.limits) {
-                        Comparison::Different(d) => {
-                            last = Some(d);
-                            true
-                        }
-                        _ => false,
-                    });
-                    let difference = match compare(&small, model, &self.limits) {
+                Comparison::Different(first) => {
+                    let again = |p: &Program| match compare(p, model, &self.limits) {
                         Comparison::Different(d) => Some(d),
-                        _ => last,
+                        _ => None,
                     };
-                    if let Some(difference) = difference {
-                        out.failures.push(Failure {
-                            seed,
-                            model: model.name().into(),
-                            difference,
-                            program: small,
-                        });
-                    }
+                    out.failures.push(smallest(seed, program, model, first, &again));
                 }
+            }
+        }
+        let limits = Limits { steps: 20_000_000, ..Limits::default() };
+        for model in self.models.iter().filter(|_| self.turned) {
+            let again = |p: &Program| {
+                let tallies = differs_when_turned(p, model, &limits)?;
+                Some(Difference::Turned(Box::new(tallies)))
+            };
+            if let Some(first) = again(program) {
+                out.failures.push(smallest(seed, program, model, first, &again));
             }
         }
         let shape = Shape::of(program);
@@ -249,6 +285,26 @@ impl Campaign<'_> {
         }
         out
     }
+}
+
+/// The failure of a program, shrunk as far as `again` finds a difference.
+fn smallest(
+    seed: u64,
+    program: &Program,
+    model: &Model,
+    first: Difference,
+    again: &dyn Fn(&Program) -> Option<Difference>,
+) -> Failure {
+    let mut difference = first;
+    let program = shrink(program, &mut |p| match again(p) {
+        Some(found) => {
+            difference = found;
+            true
+        }
+        None => false,
+    });
+    let settings: String = model.variants().iter().map(|(k, v)| format!(" {k}={v}")).collect();
+    Failure { seed, model: format!("{}{settings}", model.name()), difference, program }
 }
 
 /// Final states the explorer finds.

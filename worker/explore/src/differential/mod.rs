@@ -13,9 +13,11 @@ pub mod draw_pairs;
 pub mod draw_tensor;
 mod shape;
 mod shrink;
+mod turned;
 
 pub use shape::Shape;
 pub use shrink::shrink;
+pub use turned::{Tally, differs_when_turned, turned};
 
 use crate::explorer::{Bound, Limits};
 use crate::leaf::{LeafFacts, LeafKey};
@@ -55,6 +57,8 @@ pub enum Difference {
     Outcomes(Box<(LeafFacts, LeafFacts)>),
     /// One leaf, other flags: explorer, enumerator.
     Flags(Box<(LeafFacts, LeafFacts)>),
+    /// The explorer counts otherwise when threads stand in another order under other names: as drawn, turned.
+    Turned(Box<(Tally, Tally)>),
 }
 
 impl Difference {
@@ -66,6 +70,7 @@ impl Difference {
             Difference::Extra(_) => "extra",
             Difference::Outcomes(_) => "outcomes",
             Difference::Flags(_) => "flags",
+            Difference::Turned(_) => "thread order",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `moire bench selfcheck`: explorer against naive enumerator on many distinct programs, under every shipped model.
 //!
-//! Contract: what is compared and printed depends on seed, count and models alone, not on the number of threads. A
+//! Contract: what is compared and printed depends on the words of the command alone, not on the number of threads. A
 //! difference is shrunk and printed with its replayable text (exit 10); too few programs of a demanded kind are no
 //! proof (exit 11).
 
@@ -8,7 +8,8 @@ use crate::exit;
 use crate::input::load_model;
 use anyhow::{Result, bail};
 use moire_cat::{Model, Variants, builtin};
-use moire_explore::differential::campaign::{Campaign, Totals};
+use moire_explore::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
+use moire_program::ir::Program;
 use moire_program::text::print;
 use std::time::Instant;
 
@@ -20,29 +21,60 @@ pub(crate) struct SelfCheck {
     /// First seed; a run ends by saying where the next one starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Compare under these models (repeatable) [default: all shipped]
+    /// What is drawn
+    #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
+    draw: Drawn,
+    /// Compare under these models (repeatable) [default: all shipped; of tcgen05 `ptx`]
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
+    /// Compare each program also under one of N random settings of the switches of `ptx`
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    settings: usize,
     /// Threads that work [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Drawn {
+    /// Threads that communicate through memory and barriers
+    Mixed,
+    /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp
+    Tcgen05,
+}
+
+impl Drawn {
+    /// The program of a seed.
+    fn program(self, seed: u64) -> Option<Program> {
+        match self {
+            Drawn::Mixed => Some(mixed(seed)),
+            Drawn::Tcgen05 => tcgen05(seed),
+        }
+    }
 }
 
 pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     if args.programs == 0 {
         bail!("--programs 0 compares nothing");
     }
-    let names: Vec<&str> = if args.models.is_empty() {
-        builtin::names().collect()
-    } else {
-        args.models.iter().map(String::as_str).collect()
+    let names: Vec<&str> = match (args.models.is_empty(), args.draw) {
+        (false, _) => args.models.iter().map(String::as_str).collect(),
+        (true, Drawn::Mixed) => builtin::names().collect(),
+        (true, Drawn::Tcgen05) => vec!["ptx"],
     };
     let models: Vec<Model> =
         names.iter().map(|n| load_model(n, &Variants::new())).collect::<Result<Vec<_>>>()?;
     let (strong, weak) = (load_model("sc", &Variants::new())?, load_model("ptx", &Variants::new())?);
+    let settings: Vec<Model> = random_settings(&weak, args.seed, args.settings)
+        .iter()
+        .map(|v| load_model("ptx", v))
+        .collect::<Result<Vec<_>>>()?;
     let campaign = Campaign {
         models: &models,
-        yardstick: Some((&strong, &weak)),
+        settings: &settings,
+        turned: true,
+        source: &|seed| args.draw.program(seed),
+        yardstick: (args.draw == Drawn::Mixed).then_some((&strong, &weak)),
         first_seed: args.seed,
         count: args.programs,
         workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
@@ -60,6 +92,18 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     };
     let totals = campaign.run(&progress);
     eprintln!("{:.1} s", begin.elapsed().as_secs_f64());
+    tell(args, &names, &totals);
+    let mixed = args.draw == Drawn::Mixed;
+    let few =
+        mixed && totals.shares().into_iter().any(|(_, have, least)| 100 * have < least * totals.programs);
+    Ok(match (totals.failures.is_empty(), few) {
+        (false, _) => exit::FINDING,
+        (true, true) => exit::INCOMPLETE,
+        (true, false) => exit::CLEAN,
+    })
+}
+
+fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
     println!(
         "{} distinct programs under each of {}: {} comparisons, {} executions, {} candidates",
         totals.programs,
@@ -68,7 +112,12 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         totals.leaves,
         totals.candidates
     );
-    print!("{}", totals.histogram());
+    if args.settings > 0 {
+        println!("each also under one of {} random settings of ptx", args.settings);
+    }
+    if args.draw == Drawn::Mixed {
+        print!("{}", totals.histogram());
+    }
     let skipped: u64 = totals.skipped.values().sum();
     println!("{} drawn again, {skipped} not compared, next seed {}", totals.repeated, totals.next_seed);
     for (reason, n) in &totals.skipped {
@@ -79,10 +128,4 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         println!("{:#?}\n{}", failure.difference, print(&failure.program));
     }
     println!("{} differences", totals.failures.len());
-    let few = totals.shares().into_iter().any(|(_, have, least)| 100 * have < least * totals.programs);
-    Ok(match (totals.failures.is_empty(), few) {
-        (false, _) => exit::FINDING,
-        (true, true) => exit::INCOMPLETE,
-        (true, false) => exit::CLEAN,
-    })
 }
