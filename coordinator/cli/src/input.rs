@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) program: Program,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl Source {

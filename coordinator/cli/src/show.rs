@@ -4,6 +4,7 @@ use moire_explore::EventRef;
 use moire_explore::leaf::{Witness, WitnessEvent};
 use moire_program::ir::Program;
 use moire_program::text::instruction;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Name of an event: thread and index, or `init`.
@@ -14,40 +15,87 @@ pub(crate) fn event_name(program: &Program, event: EventRef) -> String {
     }
 }
 
-/// One line an event, in program order, with where reads come from.
+/// One line an event, in program order, with where reads come from. A thread that does the same lines as one before it is
+/// named there and not listed again.
 pub(crate) fn table(program: &Program, witness: &Witness) -> String {
-    let mut order: Vec<usize> =
-        (0..witness.events.len()).filter(|e| witness.events[*e].kind != "init").collect();
-    order.sort_by_key(|e| witness.events[*e].event);
     let mut out = String::new();
-    for e in order {
-        let event = &witness.events[e];
-        let what = match (&event.location, event.value) {
-            (Some(l), Some(v)) => format!("{} {l} = {v}", event.kind),
-            (Some(l), None) => format!("{} {l}", event.kind),
-            _ => event.kind.clone(),
-        };
-        let from = witness.edges.iter().filter(|(k, _, to)| k == "rf" && *to == e);
-        let from: Vec<String> = from.map(|(_, w, _)| event_name(program, witness.events[*w].event)).collect();
-        let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
-        let line = source_line(program, event);
-        let _ = writeln!(out, "    {:8} {what}{from}{line}", event_name(program, event.event));
+    let mut listed: Vec<(Vec<(&str, u32)>, usize)> = Vec::new();
+    let mut alike: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let threads = events_by_thread(program, witness);
+    for (t, events) in threads.iter().enumerate() {
+        let lines: Vec<(&str, u32)> =
+            events.iter().map(|e| (witness.events[*e].kind.as_str(), witness.events[*e].line)).collect();
+        let long = lines.len() > ALIKE && lines.iter().all(|l| l.1 > 0 || l.0 == "exit");
+        match listed.iter().find(|l| long && l.0 == lines) {
+            Some((_, first)) => alike.entry(*first).or_default().push(&program.threads[t].name),
+            None => listed.push((lines, t)),
+        }
     }
-    let pairs = |kind: &str| {
-        let all = witness.edges.iter().filter(|(k, ..)| k == kind);
-        let all = all.map(|(_, a, b)| {
-            format!(
-                "{} -> {}",
-                event_name(program, witness.events[*a].event),
-                event_name(program, witness.events[*b].event)
-            )
-        });
-        all.collect::<Vec<_>>().join(", ")
+    let width = listed.iter().map(|l| program.threads[l.1].name.len()).max().unwrap_or(0) + 4;
+    for (_, t) in listed {
+        for e in &threads[t] {
+            out.push_str(&row(program, witness, *e, width));
+        }
+        if let Some(others) = alike.get(&t) {
+            let _ = writeln!(out, "    {}: the lines of {}", others.join(", "), program.threads[t].name);
+        }
+    }
+    out.push_str(&edges(program, witness));
+    out
+}
+
+/// A thread with fewer events is always listed.
+const ALIKE: usize = 6;
+
+/// Positions in the witness by thread, in program order.
+fn events_by_thread(program: &Program, witness: &Witness) -> Vec<Vec<usize>> {
+    let mut out = vec![Vec::new(); program.threads.len()];
+    for (e, event) in witness.events.iter().enumerate().filter(|(_, e)| e.kind != "init") {
+        if let Some(thread) = out.get_mut(event.event.thread as usize) {
+            thread.push(e);
+        }
+    }
+    for thread in &mut out {
+        thread.sort_by_key(|e| witness.events[*e].event);
+    }
+    out
+}
+
+fn row(program: &Program, witness: &Witness, e: usize, width: usize) -> String {
+    let event = &witness.events[e];
+    let what = match (&event.location, event.value) {
+        (Some(l), Some(v)) => format!("{} {l} = {v}", event.kind),
+        (Some(l), None) => format!("{} {l}", event.kind),
+        _ => event.kind.clone(),
     };
+    let from = witness.edges.iter().filter(|(k, _, to)| k == "rf" && *to == e);
+    let from: Vec<String> = from.map(|(_, w, _)| event_name(program, witness.events[*w].event)).collect();
+    let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
+    let line = source_line(program, event);
+    format!("    {:width$} {what}{from}{line}\n", event_name(program, event.event))
+}
+
+/// Edges other than `rf`; barriers by who meets there.
+fn edges(program: &Program, witness: &Witness) -> String {
+    let name = |e: usize| event_name(program, witness.events[e].event);
+    let mut out = String::new();
     for kind in ["co", "sync_fence", "syncbar"] {
-        let text = pairs(kind);
-        if !text.is_empty() {
-            let _ = writeln!(out, "    {kind}: {text}");
+        let all: BTreeSet<(usize, usize)> =
+            witness.edges.iter().filter(|(k, ..)| k == kind).map(|(_, a, b)| (*a, *b)).collect();
+        let mut words = Vec::new();
+        let mut met = BTreeSet::new();
+        for (a, b) in &all {
+            let all_of = |x: usize| all.iter().filter(move |p| p.0 == x).map(|p| p.1);
+            let group: BTreeSet<usize> = all_of(*a).chain([*a]).collect();
+            let mutual = |x: &usize| all_of(*x).chain([*x]).collect::<BTreeSet<_>>() == group;
+            if !group.iter().all(mutual) {
+                words.push(format!("{} -> {}", name(*a), name(*b)));
+            } else if met.insert(group.clone()) {
+                words.push(group.into_iter().map(name).collect::<Vec<_>>().join(" <-> "));
+            }
+        }
+        if !words.is_empty() {
+            let _ = writeln!(out, "    {kind}: {}", words.join(", "));
         }
     }
     out

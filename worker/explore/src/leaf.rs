@@ -446,7 +446,8 @@ pub struct WitnessEvent {
     pub event: EventRef,
     /// Line of the program text; 0 for initial writes and generated programs.
     pub line: u32,
-    /// `R`, `W`, `F`, `B`, `M` (mbarrier) or `init`.
+    /// `R`, `W`, `F`, `B`, `M` (mbarrier), `A` (allocator), `init`, `exit`; `issue` of an asynchronous instruction, and what it
+    /// does then: `tmem`, `async R`, `async W`, `async M`.
     pub kind: String,
     /// Object and offset of an access.
     pub location: Option<String>,

@@ -4,9 +4,10 @@ use crate::event::Kind;
 use crate::explorer::LeafView;
 use crate::interp::{Gate, TraceEnd, View as Reads, run};
 use crate::leaf::*;
+use crate::relate::Event;
 use crate::state::{State, ThreadState};
 use moire_cat::bits::{self, Row};
-use moire_cat::vocabulary::rels;
+use moire_cat::vocabulary::{rels, sets};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -250,22 +251,15 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
             out.events.push(WitnessEvent {
                 event: s.reference(e),
                 line: event.emitted.line,
-                kind: match event.emitted.kind {
-                    Kind::Read => "R",
-                    Kind::Write if event.thread.is_none() => "init",
-                    Kind::Write => "W",
-                    Kind::Fence => "F",
-                    Kind::Barrier(_) => "B",
-                    Kind::Mbarrier(_) => "M",
-                    Kind::Allocator(_) => "A",
-                }
-                .into(),
+                kind: event_word(event).into(),
                 location: object.map(|o| {
                     let offset = event.emitted.access.map_or(0, |a| a.offset);
                     let name = &s.program.objects[o.index()].name;
                     if offset == 0 { name.clone() } else { format!("{name}+{offset}") }
                 }),
-                value: value(e).map(|v| u64::try_from(v).unwrap_or(u64::MAX)),
+                value: value(e)
+                    .filter(|_| !event.emitted.detached)
+                    .map(|v| u64::try_from(v).unwrap_or(u64::MAX)),
             });
         }
         let n = s.events.len();
@@ -295,5 +289,25 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
 
     fn path(&self) -> &[u32] {
         self.path
+    }
+}
+
+/// What an event is, in a word for people.
+fn event_word(event: &Event) -> &'static str {
+    let has = |set: usize| event.emitted.labels >> set & 1 == 1;
+    match event.emitted.kind {
+        _ if event.emitted.detached && has(sets::TC_ACCESS) => "tmem",
+        _ if event.emitted.detached && has(sets::W) => "async W",
+        _ if event.emitted.detached && has(sets::R) => "async R",
+        _ if event.emitted.detached => "async M",
+        _ if has(sets::TC_ISSUE) || has(sets::COPY_ISSUE) || has(sets::WGMMA_ISSUE) => "issue",
+        _ if has(sets::EXIT) => "exit",
+        Kind::Read => "R",
+        Kind::Write if event.thread.is_none() => "init",
+        Kind::Write => "W",
+        Kind::Fence => "F",
+        Kind::Barrier(_) => "B",
+        Kind::Mbarrier(_) => "M",
+        Kind::Allocator(_) => "A",
     }
 }

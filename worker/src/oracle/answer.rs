@@ -151,7 +151,7 @@ fn derived(witness: &Witness) -> Vec<(String, usize, usize)> {
     for (_, write, read) in of("rf") {
         let initial = all[*write].kind == "init";
         let later = |w: usize| {
-            let same = all[w].kind == "W" && all[w].location == all[*read].location;
+            let same = all[w].kind.ends_with('W') && all[w].location == all[*read].location;
             let own = of("rmw").iter().any(|(_, a, b)| a == read && *b == w);
             !own && ((initial && same) || of("co").iter().any(|(_, a, b)| a == write && *b == w))
         };

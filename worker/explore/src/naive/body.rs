@@ -18,7 +18,7 @@ use super::tensor::{Effect, UNKNOWN};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
     AsyncCopy, BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg,
-    RegInit, Scope, ThreadId,
+    RegInit, Scope, Tcgen05, ThreadId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,6 +66,8 @@ pub(super) struct Event {
     pub(super) control: Events,
     /// Control, up to where the branches meet.
     pub(super) nearby: Events,
+    /// Reads without which nothing here has been issued; no dependency of any model.
+    pub(super) held: Events,
     pub(super) barrier: Option<Barrier>,
     pub(super) count: Option<Count>,
     pub(super) effect: Option<Effect>,
@@ -117,6 +119,8 @@ pub(super) struct Path {
     pub(super) events: Vec<Event>,
     /// Reads that decided which way the path went.
     pub(super) control: Events,
+    /// Reads without which the path does not get to its end.
+    pub(super) held: Events,
     pub(super) regs: Vec<u128>,
     /// What the thread did wrong on its own.
     pub(super) flags: BTreeSet<&'static str>,
@@ -167,6 +171,8 @@ pub(super) struct State {
     pub(super) events: Vec<Event>,
     pub(super) next: u16,
     pub(super) control: Events,
+    /// See [`Runner::hold`].
+    pub(super) held: Events,
     /// Branches still open: reads they depend on, where they meet.
     pub(super) open: Vec<(Events, usize)>,
     /// By loop head: the latest visit.
@@ -210,6 +216,7 @@ impl Runner<'_> {
             events: Vec::new(),
             next: 0,
             control: 0,
+            held: 0,
             open: Vec::new(),
             seen: BTreeMap::new(),
             jumps: BTreeMap::new(),
@@ -320,6 +327,7 @@ impl Runner<'_> {
                 s.pc += 1;
                 continue;
             }
+            self.hold(&mut s, instr);
             match &instr.op {
                 Op::Bra { target } => {
                     if *target <= pc {
@@ -418,7 +426,22 @@ impl Runner<'_> {
         }
         let regs = s.regs.into_iter().map(|r| if r.1 & UNKNOWN == 0 { r.0 } else { 0 }).collect();
         let (events, flags) = (s.events, s.flags);
-        out.paths.push(Path { events, control: s.control, regs, flags, stop, next: s.next });
+        out.paths.push(Path { events, control: s.control, held: s.held, regs, flags, stop, next: s.next });
+    }
+
+    /// An instruction of a barrier, an mbarrier, a copy or a tensor core is issued in order, when it is known what it is
+    /// about; nothing of the thread comes before that, not even its end.
+    fn hold(&self, s: &mut State, instr: &Instr) {
+        let stored = match &instr.op {
+            Op::Tcgen05(Tcgen05::Store(store)) => store.src.clone(),
+            Op::Tcgen05(_) | Op::Mbarrier(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => {
+                Vec::new()
+            }
+            Op::Control(Control::TryCancel { .. }) | Op::Bar { .. } | Op::WarpSync { .. } => Vec::new(),
+            _ => return,
+        };
+        let needed = super::unknown::needed(&instr.op).into_iter().filter(|r| !stored.contains(r));
+        s.held |= needed.fold(0, |d, r| d | s.regs[r.index()].1) & !UNKNOWN;
     }
 
     /// Appends an event; returns its position in the path.
@@ -573,6 +596,7 @@ impl Runner<'_> {
             data: 0,
             control: s.control,
             nearby: s.open.iter().fold(0, |all, (deps, _)| all | deps),
+            held: s.held,
             barrier: None,
             count: None,
             effect: None,

@@ -338,8 +338,8 @@ impl<'a> Scenery<'a> {
         out
     }
 
-    /// What an event's existence or value needs: dependencies, reads-from aside, and everything a passed barrier
-    /// waited for.
+    /// What an event's existence or value needs: dependencies, reads-from aside, what was issued in order before it, and
+    /// everything a passed barrier waited for.
     pub(super) fn needs(
         &self,
         graph: &Graph,
@@ -360,9 +360,14 @@ impl<'a> Scenery<'a> {
             let Some(a) = self.find(arrival.0, arrival.1) else { continue };
             later(*wait).for_each(|b| out.add(a, b));
         }
+        for (b, node) in self.nodes.iter().enumerate() {
+            let (Some(thread), Some(event)) = (node.thread, node.event) else { continue };
+            members(event.held).filter_map(|l| self.find(thread, l)).for_each(|a| out.add(a, b));
+        }
         for (wait, gone) in &phases.exits {
-            let mut causes: Vec<usize> =
-                members(paths[*gone].control).filter_map(|l| self.find(*gone, l)).collect();
+            let mut causes: Vec<usize> = members(paths[*gone].control | paths[*gone].held)
+                .filter_map(|l| self.find(*gone, l))
+                .collect();
             for (passed, arrival) in phases.needs.iter().filter(|(passed, _)| passed.0 == *gone) {
                 causes.extend(self.find(arrival.0, arrival.1));
                 causes.extend(self.find(passed.0, passed.1));

@@ -59,6 +59,23 @@ pub(super) struct Effect {
 }
 
 impl Effect {
+    /// An instruction that touches nothing yet.
+    fn of(instruction: usize, op: &Tcgen05) -> Effect {
+        Effect {
+            instruction,
+            op: op.clone(),
+            accumulator: None,
+            start: 0,
+            shape: None,
+            result: Vec::new(),
+            columns: Vec::new(),
+            first_factor: false,
+            later: false,
+            flags: Vec::new(),
+            spent: Vec::new(),
+        }
+    }
+
     fn tensor(&self) -> bool {
         matches!(self.op, Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. })
     }
@@ -188,37 +205,13 @@ impl Runner<'_> {
             return;
         }
         let mut event = self.event(s, bit(sets::TC_USE), None);
-        event.effect = Some(Effect {
-            instruction: s.instructions,
-            op: Tcgen05::WaitLoad,
-            accumulator: None,
-            start: 0,
-            shape: None,
-            result: Vec::new(),
-            columns: Vec::new(),
-            first_factor: false,
-            later: false,
-            flags: Vec::new(),
-            spent,
-        });
+        event.effect = Some(Effect { spent, ..Effect::of(s.instructions, &Tcgen05::WaitLoad) });
         Self::push(s, event);
         s.instructions += 1;
     }
 
     pub(super) fn tensor(&self, s: &mut State, op: &Tcgen05) -> Result<(), Refusal> {
-        let mut effect = Effect {
-            instruction: s.instructions,
-            op: op.clone(),
-            accumulator: None,
-            start: 0,
-            shape: None,
-            result: Vec::new(),
-            columns: Vec::new(),
-            first_factor: false,
-            later: false,
-            flags: Vec::new(),
-            spent: Vec::new(),
-        };
+        let mut effect = Effect::of(s.instructions, op);
         let set = match op {
             Tcgen05::WaitLoad | Tcgen05::WaitStore => sets::TC_WAIT,
             Tcgen05::FenceBefore => sets::TC_BEFORE,

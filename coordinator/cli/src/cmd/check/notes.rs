@@ -2,7 +2,7 @@
 //! readings that shipped kernels rely on (`contested(profile)`).
 
 use crate::args::Check;
-use crate::input::{load_model, variants};
+use crate::input::{Source, load_model, variants};
 use anyhow::Result;
 use moire_cat::{LETTER, Model, PROFILE};
 use moire_explore::Limits;
@@ -13,10 +13,12 @@ use moire_program::ir::Program;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Findings for which an addition is looked for.
+/// Groups of findings for which an addition is looked for.
 const EXPLAINED: usize = 4;
-/// Findings listed for people.
+/// Groups of findings listed for people.
 const LISTED: usize = 12;
+/// Characters of a source line that are shown.
+const SHOWN: usize = 100;
 
 /// The models of a profile other than the one in use.
 pub(super) struct Profiles {
@@ -82,9 +84,12 @@ impl Notes {
         judgement: &Judgement,
         limits: &Limits,
     ) -> Self {
-        let lacks = |f: &Finding| missing(program, model, judgement, f).map(|m| (f.clone(), m));
-        let races = judgement.findings.iter().filter(|f| f.flag.ends_with("-race"));
-        let missing = races.take(EXPLAINED).filter_map(lacks).collect();
+        let mut lacking = Vec::new();
+        for group in groups(judgement).iter().filter(|g| g[0].flag.ends_with("-race")).take(EXPLAINED) {
+            if let Some(found) = missing(program, model, judgement, group[0]) {
+                lacking.extend(group.iter().map(|f| ((*f).clone(), found.clone())));
+            }
+        }
         let profile = profiles.other.as_ref().filter(|_| !judgement.findings.is_empty());
         let profile = profile.map(|other| {
             let quiet = Questions { witnesses: false, conditions_only: false };
@@ -93,19 +98,26 @@ impl Notes {
             let unwritten = unwritten(judgement, &there, other, &under);
             (other.name.clone(), super::words(&there), unwritten)
         });
-        Notes { missing, profile }
+        Notes { missing: lacking, profile }
     }
 
     /// Lines for people.
-    pub(super) fn text(&self, program: &Program, judgement: &Judgement) -> String {
+    pub(super) fn text(&self, source: &Source, judgement: &Judgement) -> String {
+        let program = &source.program;
         let mut out = String::new();
-        for finding in judgement.findings.iter().filter(|f| !f.places.is_empty()).take(LISTED) {
-            out += &format!("  {}: {}\n", finding.flag, places(program, finding));
-            if let Some((_, m)) = self.missing.iter().find(|m| m.0 == *finding) {
+        let groups = groups(judgement);
+        for group in groups.iter().take(LISTED) {
+            out += &format!("  {} ({}): {}\n", flag_word(group[0]), group[0].flag, together(program, group));
+            let mut lines: Vec<u32> = group[0].places.iter().map(|p| p.line).collect();
+            lines.dedup();
+            for line in lines {
+                out += &quoted(source, line);
+            }
+            if let Some((_, m)) = self.missing.iter().find(|m| m.0 == *group[0]) {
                 out += &format!("    missing: {}\n", m.text);
             }
         }
-        let more = judgement.findings.len().saturating_sub(LISTED);
+        let more = groups.len().saturating_sub(LISTED);
         if more > 0 {
             out += &format!("  and {more} more\n");
         }
@@ -202,6 +214,50 @@ fn unwritten(
 fn flag_word(finding: &Finding) -> &'static str {
     let verdict: Verdict = flag_verdict(&finding.flag);
     verdict.word()
+}
+
+/// Findings of one kind about the same lines, whichever threads they are of; those about no event aside.
+fn groups(judgement: &Judgement) -> Vec<Vec<&Finding>> {
+    let mut out: BTreeMap<(&str, Vec<u32>), Vec<&Finding>> = BTreeMap::new();
+    for finding in judgement.findings.iter().filter(|f| !f.places.is_empty()) {
+        let mut lines: Vec<u32> = finding.places.iter().map(|p| p.line).collect();
+        lines.sort_unstable();
+        out.entry((&finding.flag, lines)).or_default().push(finding);
+    }
+    let mut out: Vec<Vec<&Finding>> = out.into_values().collect();
+    out.sort_by_key(|g| !g[0].flag.ends_with("-race"));
+    out
+}
+
+/// `lines 51 and 52 of P0, P1`, or `line 51 of P0, P1 and line 61 of P2`
+fn together(program: &Program, group: &[&Finding]) -> String {
+    let name = |t: u16| program.threads.get(usize::from(t)).map_or("?", |t| t.name.as_str());
+    let mut by_line: BTreeMap<u32, BTreeSet<u16>> = BTreeMap::new();
+    for place in group.iter().flat_map(|f| &f.places) {
+        by_line.entry(place.line).or_default().insert(place.thread);
+    }
+    let names = |threads: &BTreeSet<u16>| threads.iter().map(|t| name(*t)).collect::<Vec<_>>().join(", ");
+    let alone = group.iter().all(|f| f.places.iter().all(|p| p.thread == f.places[0].thread));
+    match by_line.first_key_value() {
+        Some((_, threads)) if alone && by_line.len() > 1 => {
+            let lines: Vec<String> = by_line.keys().map(u32::to_string).collect();
+            format!("lines {} of {}", lines.join(" and "), names(threads))
+        }
+        _ => {
+            let one = |(line, threads): (&u32, &BTreeSet<u16>)| format!("line {line} of {}", names(threads));
+            by_line.iter().map(one).collect::<Vec<_>>().join(" and ")
+        }
+    }
+}
+
+/// A line of the text as it stands there.
+fn quoted(source: &Source, line: u32) -> String {
+    let at = usize::try_from(line).unwrap_or(0).checked_sub(1);
+    let Some(text) = at.and_then(|at| source.text.lines().nth(at)) else { return String::new() };
+    let text = text.trim();
+    let shown: String = text.chars().take(SHOWN).collect();
+    let dots = if shown.len() < text.len() { " .." } else { "" };
+    format!("    {line:4} | {shown}{dots}\n")
 }
 
 /// `P0 line 7 and P1 line 12`

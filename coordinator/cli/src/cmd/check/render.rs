@@ -17,10 +17,11 @@ pub(super) fn text(answer: &Answer, model: &Model) {
         Answer::Judged { source, advice, judgement, contested, notes } => {
             advice.iter().for_each(|a| eprintln!("{a}"));
             print!("{}", verdict(source, model, judgement));
-            print!("{}", notes.text(&source.program, judgement));
+            print!("{}", notes.text(source, judgement));
             for contest in contested {
                 println!("  contested by {}: {}", contest.setting, contest.verdicts.join(", "));
             }
+            print!("{}", executions(&source.program, judgement));
         }
     }
 }
@@ -79,19 +80,28 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
             out.push_str(&show::table(program, witness));
         }
     }
-    if let Some((ends, witness)) = &judgement.hang {
+    if let Some((ends, _)) = &judgement.hang {
         out.push_str(&format!("  hang: {}\n", hang(program, ends, judgement)));
-        out.push_str(&show::table(program, witness));
-    }
-    if let Some((flag, witness)) = &judgement.race {
-        out.push_str(&format!("  {flag}, in this execution:\n"));
-        out.push_str(&show::table(program, witness));
-    }
-    for (flag, witness) in &judgement.broken {
-        out.push_str(&format!("  {flag}, in this execution:\n"));
-        out.push_str(&show::table(program, witness));
     }
     out
+}
+
+/// The executions that show what is wrong, each once.
+fn executions(program: &Program, judgement: &Judgement) -> String {
+    let hang = judgement.hang.iter().map(|(_, w)| ("hang", w));
+    let race = judgement.race.iter().map(|(flag, w)| (flag.as_str(), w));
+    let broken = judgement.broken.iter().map(|(flag, w)| (flag.as_str(), w));
+    let mut shown: Vec<(Vec<&str>, &Witness)> = Vec::new();
+    for (flag, witness) in hang.chain(race).chain(broken) {
+        match shown.iter_mut().find(|s| s.1 == witness) {
+            Some((flags, _)) => flags.push(flag),
+            None => shown.push((vec![flag], witness)),
+        }
+    }
+    let one = |(flags, witness): (Vec<&str>, &Witness)| {
+        format!("  {}, in this execution:\n{}", flags.join(", "), show::table(program, witness))
+    };
+    shown.into_iter().map(one).collect()
 }
 
 /// Who waits for what.

@@ -32,6 +32,36 @@ use condition::condition;
 use declare::{declaration, named};
 use qualifiers::{ACCESS, PLAIN, Qualifiers, Takes, UPDATE, scope_of};
 
+/// Mnemonics that litmus texts and modules have in common.
+pub(in crate::text) const CORE: [&str; 26] = [
+    "ld",
+    "st",
+    "atom",
+    "red",
+    "multimem",
+    "fence",
+    "membar",
+    "bar",
+    "barrier",
+    "mbarrier",
+    "mapa",
+    "tcgen05",
+    "cp",
+    "wgmma",
+    "tensormap",
+    "elect",
+    "griddepcontrol",
+    "clusterlaunchcontrol",
+    "setmaxnreg",
+    "nanosleep",
+    "pmevent",
+    "prefetch",
+    "prefetchu",
+    "bra",
+    "ret",
+    "exit",
+];
+
 /// Reads one file.
 pub fn parse(source: &str) -> Result<Program, ParseError> {
     let mut scan = Scan::new(source, Comments::C);
@@ -300,39 +330,8 @@ impl Reader<'_, '_> {
     }
 
     fn unknown(&self, word: &str) -> Parsed<()> {
-        let mut known = vec![
-            "ld",
-            "st",
-            "atom",
-            "red",
-            "fence",
-            "membar",
-            "bar",
-            "barrier",
-            "bra",
-            "exit",
-            "mov",
-            "setp",
-            "selp",
-            "multimem",
-            "mbarrier",
-            "mapa",
-            "tcgen05",
-            "cp",
-            "wgmma",
-            "tensormap",
-            "elect",
-            "griddepcontrol",
-            "clusterlaunchcontrol",
-            "setmaxnreg",
-            "nanosleep",
-            "pmevent",
-            "prefetch",
-            "tld",
-            "suld",
-            "sust",
-            "ldc",
-        ];
+        let mut known = CORE.to_vec();
+        known.extend(["mov", "setp", "selp", "tld", "suld", "sust", "ldc"]);
         known.extend(ALU_OPS.iter().map(|(w, _)| *w));
         let hint = closest(word, &known)
             .map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `{k}`?"));

@@ -3,9 +3,10 @@
 //! Labels and registers are local to their braces (PTX ISA 9.2, 4.4 and 9.7.14.1).
 
 use super::operand::{Names, operands};
-use super::words::{ACCESS, CORE, PLAIN, type_of};
+use super::words::{ACCESS, PLAIN, type_of};
 use super::*;
 use crate::text::native;
+use crate::text::native::CORE;
 use std::collections::BTreeMap;
 
 /// What is open while a body is read.

@@ -76,36 +76,6 @@ pub(super) fn special(name: &str) -> Option<Special> {
     })
 }
 
-/// Mnemonics that the reader of litmus texts reads.
-pub(super) const CORE: [&str; 26] = [
-    "ld",
-    "st",
-    "atom",
-    "red",
-    "multimem",
-    "fence",
-    "membar",
-    "bar",
-    "barrier",
-    "mbarrier",
-    "mapa",
-    "tcgen05",
-    "cp",
-    "wgmma",
-    "tensormap",
-    "elect",
-    "griddepcontrol",
-    "clusterlaunchcontrol",
-    "setmaxnreg",
-    "nanosleep",
-    "pmevent",
-    "prefetch",
-    "prefetchu",
-    "bra",
-    "ret",
-    "exit",
-];
-
 /// Qualifiers of plain loads and stores that matter; with any other the access is kept as words.
 pub(super) const ACCESS: [&str; 37] = [
     "weak",
