@@ -198,8 +198,7 @@ impl Scene<'_> {
         };
         let mut out = Vec::new();
         for together in modes {
-            let Some(met) = self.met(&all, together) else { continue };
-            let mut ways = vec![met];
+            let mut ways = self.met(&all, together);
             let mut groups: BTreeSet<Vec<usize>> = BTreeSet::new();
             for u in &all {
                 let mut ctas = u.seize.ctas.clone();
@@ -215,28 +214,37 @@ impl Scene<'_> {
         Ok(out)
     }
 
-    /// Collective operations wait for each other where they must; `None` where a path ends otherwise.
-    fn met(&self, all: &[Use<'_>], together: bool) -> Option<Phases> {
-        let mut out = Phases::default();
+    /// Collective operations wait for each other where they must, each for any one that it meets; nothing where a path
+    /// ends otherwise.
+    fn met(&self, all: &[Use<'_>], together: bool) -> Vec<Phases> {
+        let mut out = vec![Phases::default()];
         for u in all.iter().filter(|u| u.seize.pair()) {
-            let partner = all.iter().find(|v| u.seize.meets(v.seize));
+            let partners: Vec<&Use<'_>> = all.iter().filter(|v| u.seize.meets(v.seize)).collect();
             if !u.seize.gets() {
-                out.phase.insert(u.at, u16::from(together));
-                if u.stuck != (together && partner.is_none()) {
-                    return None;
+                out.iter_mut().for_each(|way| _ = way.phase.insert(u.at, u16::from(together)));
+                if u.stuck != (together && partners.is_empty()) {
+                    return Vec::new();
                 }
                 if !together {
                     continue;
                 }
             }
-            if let (Some(v), false) = (partner, u.stuck) {
-                out.needs.insert((u.at, v.at));
+            if u.stuck {
+                continue;
             }
-            if u.seize.gets() && !u.stuck && partner.is_none_or(|v| v.stuck) {
-                return None;
+            if u.seize.gets() && partners.first().is_none_or(|v| v.stuck) {
+                return Vec::new();
+            }
+            let with = |way: &Phases, v: &Use<'_>| {
+                let mut way = way.clone();
+                way.needs.insert((u.at, v.at));
+                way
+            };
+            if !partners.is_empty() {
+                out = out.iter().flat_map(|way| partners.iter().map(move |v| with(way, v))).collect();
             }
         }
-        Some(out)
+        out
     }
 
     /// The orders in which an allocator, or those of a pair, can have worked.
