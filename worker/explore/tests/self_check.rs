@@ -83,7 +83,8 @@ fn engines_agree() {
 fn engines_agree_under_switches() {
     let plain = model("ptx", &Variants::new());
     let rounds = number("MOIRE_SELF_CHECK").unwrap_or(250).div_ceil(25);
-    let settings = random_settings(&plain, number("MOIRE_SELF_CHECK_SEED").unwrap_or(7), rounds as usize);
+    let rounds = usize::try_from(rounds).unwrap_or(usize::MAX);
+    let settings = random_settings(&plain, number("MOIRE_SELF_CHECK_SEED").unwrap_or(7), rounds);
     for (round, variants) in (0..).zip(&settings) {
         let models = [model("ptx", variants)];
         let campaign = Campaign {

@@ -323,11 +323,13 @@ impl Runner<'_> {
                 s.pc += 1;
                 continue;
             }
+            if runs || matches!(instr.op, Op::Bra { .. }) {
+                self.hold(&mut s, instr);
+            }
             if !runs {
                 s.pc += 1;
                 continue;
             }
-            self.hold(&mut s, instr);
             match &instr.op {
                 Op::Bra { target } => {
                     if *target <= pc {
@@ -430,8 +432,17 @@ impl Runner<'_> {
     }
 
     /// An instruction of a barrier, an mbarrier, a copy or a tensor core is issued in order, when it is known what it is
-    /// about; nothing of the thread comes before that, not even its end.
+    /// about, and a loop is left when it is known that it ends; nothing of the thread comes before that, not even its end.
     fn hold(&self, s: &mut State, instr: &Instr) {
+        if let (Op::Bra { .. }, Some(guard)) = (&instr.op, instr.guard) {
+            let body = &self.program.threads[self.thread].body;
+            let back =
+                |(at, i): (usize, &Instr)| at >= s.pc && matches!(i.op, Op::Bra { target } if target <= s.pc);
+            if body.iter().enumerate().any(back) {
+                s.held |= s.regs[guard.reg.index()].1 & !UNKNOWN;
+            }
+            return;
+        }
         let stored = match &instr.op {
             Op::Tcgen05(Tcgen05::Store(store)) => store.src.clone(),
             Op::Tcgen05(_) | Op::Mbarrier(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => {

@@ -97,9 +97,6 @@ impl Runner<'_> {
                 next.regs[dst.index()] = (value, super::pairs::one(at));
                 next.lanes.assigned(dst);
             }
-            if matches!(deed, Deed::Ask { .. }) {
-                next.held |= super::pairs::one(at);
-            }
             next.pc += 1;
             todo.push(next);
         }
