@@ -80,6 +80,12 @@ impl Warp<'_> {
                 self.note(self.line(state), text);
                 Ok(Step::Next)
             }
+            Op::ProxyOrder(order @ ProxyOrder::AliasOneSided(_)) => {
+                // Less order than there is: what is clean without it is clean.
+                let text = format!("{} is ignored: it is taken to order nothing", order.name());
+                self.note(self.line(state), text);
+                Ok(Step::Next)
+            }
             Op::ProxyOrder(ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
             | Op::Wgmma(_)
             | Op::MultimemLoad { .. }

@@ -1,6 +1,8 @@
-//! Items without what says nothing: labels nobody jumps to, jumps to the next item, data touched twice in a row.
+//! Items without what says nothing: labels nobody jumps to, jumps to the next item, data touched twice in a row, fences
+//! beside a stronger one.
 
 use super::run::{Item, Placed};
+use crate::ir::{FenceOrder, Op, Scope};
 use std::collections::BTreeSet;
 
 /// See the module header.
@@ -24,7 +26,32 @@ pub(super) fn items(mut all: Vec<Placed>) -> Vec<Placed> {
             break;
         }
     }
-    join(all)
+    join(fences(all))
+}
+
+fn fence(placed: &Placed) -> Option<(FenceOrder, Scope, Option<u32>)> {
+    let Item::Op { op, .. } = &placed.item else { return None };
+    if let Op::Fence { order, scope } = **op { Some((order, scope, placed.mask)) } else { None }
+}
+
+/// Of memory fences in a row, by the same lanes, those that no other one covers: nothing lies between them that the others
+/// could order more.
+fn fences(all: Vec<Placed>) -> Vec<Placed> {
+    let covers = |strong: FenceOrder, weak: FenceOrder| match strong {
+        FenceOrder::Sc => true,
+        FenceOrder::AcqRel => weak != FenceOrder::Sc,
+        _ => strong == weak,
+    };
+    let spare = |at: usize| {
+        let Some((order, scope, mask)) = fence(&all[at]) else { return false };
+        let before = all[..at].iter().rev().map_while(fence).map(|f| (f, false));
+        let behind = all[at + 1..].iter().map_while(fence).map(|f| (f, true));
+        before.chain(behind).any(|((o, s, m), later)| {
+            m == mask && covers(o, order) && s >= scope && (later || (o, s) != (order, scope))
+        })
+    };
+    let keep: Vec<bool> = (0..all.len()).map(|at| !spare(at)).collect();
+    all.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(placed, _)| placed).collect()
 }
 
 /// Whether an item is a jump to one of the labels right behind it.
