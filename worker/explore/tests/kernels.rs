@@ -159,3 +159,14 @@ fn outside_kernels_have_the_answer_of_their_folder() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn the_hazard_of_two_kinds_is_contested() {
+    let folder = root().join("../shared/spec/examples-ptx/hazard");
+    let Some(path) = modules(&folder).into_iter().find(|p| stem(p).starts_with("h14")) else { return };
+    for (name, value, want) in [("TQ1", "A", "race"), ("TQ1", "B", "clean"), ("profile", "practice", "clean")]
+    {
+        let variants = Variants::from([(name.to_owned(), value.to_owned())]);
+        assert_eq!(verdicts(&path, BTreeMap::new(), &variants), want, "{name}={value}");
+    }
+}
