@@ -141,8 +141,8 @@ impl<const W: usize> State<'_, W> {
                 self.granted[id].is_some().then(|| Value::from(columns::address(slot)))
             }
             (_, None, _) | (_, _, Some(false)) => Some(0),
-            (_, Some(_), None) => None,
-            (_, Some(_), Some(true)) => self.partner(&used).map(|_| 0),
+            // With the other one there, it goes on whatever is decided.
+            (_, Some(_), None | Some(true)) => self.partner(&used).map(|_| 0),
         }
     }
 
@@ -221,7 +221,8 @@ impl<const W: usize> State<'_, W> {
                         return Some(Turn::Offer(id));
                     }
                 }
-                (_, Some(_)) if self.meeting.is_none() => return Some(Turn::Meeting),
+                // The later it is decided, the less is done twice.
+                (_, Some(_)) if last && self.meeting.is_none() => return Some(Turn::Meeting),
                 _ => {}
             }
         }

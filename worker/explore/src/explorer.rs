@@ -203,6 +203,10 @@ pub(crate) fn explore_with(
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
+    match attempt::<10>(program, model, front, prefix, limits, visitor)? {
+        Attempt::Finished(summary) => return Ok(summary),
+        Attempt::TooWide => {}
+    }
     match attempt::<16>(program, model, front, prefix, limits, visitor)? {
         Attempt::Finished(summary) => Ok(summary),
         Attempt::TooWide => Err(Abstain { reason: "an execution of more than 1024 events".into(), line: 0 }),
@@ -284,6 +288,8 @@ struct Search<'a, const W: usize> {
 }
 
 type Found = Result<(), Stop>;
+/// How to go on.
+type Then<S> = fn(&mut S) -> Found;
 
 impl<const W: usize> Search<'_, W> {
     fn bound(&mut self, bound: Bound) {
@@ -310,13 +316,14 @@ impl<const W: usize> Search<'_, W> {
             return Err(Stop::Bound);
         }
         let next = self.next();
-        if self.unjudged && !matches!(next, Next::SureMbarrier(_) | Next::SureGate(_)) {
+        let then: Then<Self> = if self.sure(&next) { Self::judge_later } else { Self::judge };
+        if self.unjudged && !self.sure(&next) {
             return self.judge();
         }
         match next {
-            Next::Read(id) => self.place_read(id, 0),
-            Next::Write(id) => self.place_write(id),
-            Next::Barrier(id) => self.place_barrier(id),
+            Next::Read(id) => self.place_read(id, 0, then),
+            Next::Write(id) => self.place_write(id, then),
+            Next::Barrier(id) => self.place_barrier(id, then),
             Next::Gate(thread) => self.place_gate(thread),
             Next::SureGate(thread) => self.set_gate(thread, Gate::Open),
             Next::Mbarrier(id) => self.place_mbarrier(id, false),
@@ -327,6 +334,28 @@ impl<const W: usize> Search<'_, W> {
                 self.summary.dead_ends += 1;
                 Ok(())
             }
+        }
+    }
+
+    /// Whether a step leaves nothing to choose. The graph is judged before the next choice, not before: a check put off
+    /// prunes the same, since it is monotone and nothing branches in between.
+    fn sure(&self, next: &Next) -> bool {
+        let state = &self.state;
+        match next {
+            Next::SureMbarrier(_) | Next::SureGate(_) => true,
+            Next::Barrier(id) => match state.events[*id].emitted.kind {
+                Kind::Barrier(barrier) => state.phases_for(*id, &barrier).len() == 1,
+                _ => false,
+            },
+            Next::Write(id) => state.events[*id].emitted.access.is_some_and(|access| {
+                state.open.iter().all(|(_, cell)| !access.cell_range().contains(&(*cell as usize)))
+            }),
+            Next::Read(id) => state.events[*id].emitted.access.is_some_and(|access| {
+                let cell = access.cell as usize;
+                let one = access.cells == 1 && bits::count(&state.inputs.cells.writers[cell]) == 1;
+                one && !state.may_be_written(cell, *id, None)
+            }),
+            _ => false,
         }
     }
 
@@ -428,7 +457,7 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Chooses the sources of a read, cell by cell; the last one resolves its value.
-    fn place_read(&mut self, id: usize, slot: usize) -> Found {
+    fn place_read(&mut self, id: usize, slot: usize, then: Then<Self>) -> Found {
         if slot == 0 {
             bits::set(&mut self.state.present, id);
         }
@@ -441,14 +470,14 @@ impl<const W: usize> Search<'_, W> {
             let initial = self.state.events[write].thread.is_none();
             let forgotten = initial && bits::count(&writers) > 1 && self.has(Planted::ForgetsInitial);
             if result.is_ok() && !forgotten && self.take(choice) {
-                result = self.read_from(id, slot, Source::Write(write));
+                result = self.read_from(id, slot, Source::Write(write), then);
                 self.path.pop();
             }
             choice += 1;
         }
         let never = self.has(Planted::NeverOpen);
         if result.is_ok() && !never && self.state.may_be_written(cell, id, None) && self.take(choice) {
-            result = self.read_from(id, slot, Source::Open);
+            result = self.read_from(id, slot, Source::Open, then);
             self.path.pop();
         }
         if slot == 0 {
@@ -457,17 +486,17 @@ impl<const W: usize> Search<'_, W> {
         result
     }
 
-    fn read_from(&mut self, id: usize, slot: usize, source: Source) -> Found {
+    fn read_from(&mut self, id: usize, slot: usize, source: Source, then: Then<Self>) -> Found {
         let access = self.state.events[id].emitted.access.expect("a placed read has an address");
         let cell = access.cell as usize + slot;
         let more = slot + 1 < access.cells as usize;
         self.state.set_source(id, cell, source);
         let result = match (more, source) {
             (true, Source::Write(_)) if self.contradicts() => Ok(()),
-            (true, _) => self.place_read(id, slot + 1),
+            (true, _) => self.place_read(id, slot + 1, then),
             (false, Source::Open) => self.visit(),
             (false, Source::Write(write)) if self.state.writes_unknown(write) && self.contradicts() => Ok(()),
-            (false, Source::Write(_)) => self.resolved(&[id], Self::judge),
+            (false, Source::Write(_)) => self.resolved(&[id], then),
         };
         self.state.unset_source(id, cell, source);
         result
@@ -505,7 +534,7 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Adds a write as the source of every subset of the open reads of its cells.
-    fn place_write(&mut self, id: usize) -> Found {
+    fn place_write(&mut self, id: usize, then: Then<Self>) -> Found {
         let access = self.state.events[id].emitted.access.expect("a placed write has an address");
         let saved = self.state.add_write(id);
         let (mut must, mut may) = (Vec::new(), Vec::new());
@@ -538,14 +567,14 @@ impl<const W: usize> Search<'_, W> {
             }
             let chosen = may.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1).map(|(_, r)| *r);
             let claimed: Vec<(u16, u16)> = must.iter().copied().chain(chosen).collect();
-            result = self.claim(id, &claimed);
+            result = self.claim(id, &claimed, then);
             self.path.pop();
         }
         self.state.remove_write(id, saved);
         result
     }
 
-    fn claim(&mut self, write: usize, claimed: &[(u16, u16)]) -> Found {
+    fn claim(&mut self, write: usize, claimed: &[(u16, u16)], then: Then<Self>) -> Found {
         for &(read, cell) in claimed {
             self.state.unset_source(read as usize, cell as usize, Source::Open);
             self.state.set_source(read as usize, cell as usize, Source::Write(write));
@@ -553,7 +582,7 @@ impl<const W: usize> Search<'_, W> {
         let mut reads: Vec<usize> = claimed.iter().map(|c| c.0 as usize).collect();
         reads.dedup();
         let vain = !reads.is_empty() && self.state.writes_unknown(write) && self.contradicts();
-        let result = if vain { Ok(()) } else { self.resolved(&reads, Self::judge) };
+        let result = if vain { Ok(()) } else { self.resolved(&reads, then) };
         for &(read, cell) in claimed.iter().rev() {
             self.state.unset_source(read as usize, cell as usize, Source::Write(write));
             self.state.set_source(read as usize, cell as usize, Source::Open);
@@ -563,7 +592,7 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Lets a barrier event join each phase it can.
-    fn place_barrier(&mut self, id: usize) -> Found {
+    fn place_barrier(&mut self, id: usize, then: Then<Self>) -> Found {
         let Kind::Barrier(barrier) = self.state.events[id].emitted.kind else { return Ok(()) };
         let phases = self.state.phases_for(id, &barrier);
         for (choice, phase) in phases.into_iter().enumerate() {
@@ -573,16 +602,16 @@ impl<const W: usize> Search<'_, W> {
             if !self.take(u32::try_from(choice).unwrap_or(u32::MAX)) {
                 continue;
             }
-            let result = self.join_phase(id, &barrier, phase);
+            let result = self.join_phase(id, &barrier, phase, then);
             self.path.pop();
             result?;
         }
         Ok(())
     }
 
-    fn join_phase(&mut self, id: usize, barrier: &BarrierUse, phase: u16) -> Found {
+    fn join_phase(&mut self, id: usize, barrier: &BarrierUse, phase: u16, then: Then<Self>) -> Found {
         self.state.join_phase(id, barrier, phase);
-        let result = self.wake(Self::judge);
+        let result = self.wake(then);
         self.state.leave_phase(id);
         result
     }

@@ -5,6 +5,7 @@
 //! Source: the benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with
 //! `.relaxed.gpu` and one CTA a thread unless said; rings, counters, locks, a sequence lock, a queue, a barrier.
 
+use moire_program::generate::tensor::Gemm;
 use std::fmt::Write;
 
 /// One family.
@@ -77,7 +78,12 @@ pub const FAMILIES: &[Family] = &[
         what: "producers and consumers of a queue",
         ..family([2, 4, 4, 6], mpmc, |n| factorial(n / 2) * factorial(n / 2))
     },
-    Family { name: "gemm", what: "tiles of a matrix product", ..family([1, 2, 2, 4], gemm, |_| 1) },
+    Family { name: "gemm", what: "tiles of a matrix product", ..family([1, 2, 2, 2], gemm, |_| 1) },
+    Family {
+        name: "gemm2",
+        what: "tiles of a matrix product of two CTAs",
+        ..family([1, 1, 2, 2], gemm2, |_| 2)
+    },
     Family { name: "barrier", what: "threads at a barrier", ..family([2, 6, 10, 10], barrier, |_| 1) },
 ];
 
@@ -282,5 +288,10 @@ fn barrier(n: usize) -> String {
 
 /// A ring of three stages, four k-steps a tile, epilogue warps of which each lane arrives.
 fn gemm(n: usize) -> String {
-    moire_program::generate::tensor::Gemm { stages: 3, steps: 4, tiles: n, lanes: 32 }.protocol().text()
+    Gemm::usual(false, n, 32).protocol().text()
+}
+
+/// The same by a pair of CTAs, a warp arriving as one. Two executions: what a pair gives back waits, or does not.
+fn gemm2(n: usize) -> String {
+    Gemm::usual(true, n, 1).protocol().text()
 }

@@ -10,11 +10,12 @@
 //! once (see `explorer`). A phase is complete when the arrivals it holds and its transactions add up; an operation on the
 //! transaction count can belong to a phase that adds up without it, and then completing is a decision too.
 
-use crate::event::{Kind, has_dep};
+use crate::event::{Emitted, Kind, has_dep};
 use crate::future::Without;
-use crate::interp::TraceEnd;
+use crate::interp::{TraceEnd, run};
 use crate::lanes::{Arms, apart};
 use crate::state::State;
+use crate::view::{ThreadView, Trial};
 use moire_cat::bits;
 use moire_cat::vocabulary::rels;
 use moire_program::ir::*;
@@ -254,7 +255,26 @@ impl<const W: usize> State<'_, W> {
         let (Some(used), Some(thread)) = (self.mbar_use(id), self.events[id].thread) else { return vec![] };
         let emitted = &self.events[id].emitted;
         let event = (thread as usize, emitted.index, &emitted.arms, emitted.detached);
-        self.places_for(used, event, &self.floors[id])
+        let mut places = self.places_for(used, event, &self.floors[id]);
+        if matches!(used.act, Act::Wait { .. }) && places.iter().any(|p| self.answer_at(used, *p) == 0) {
+            let vain = self.asked_in_vain(thread as usize, emitted);
+            places.retain(|p| !vain || self.answer_at(used, *p) != 0);
+        }
+        places
+    }
+
+    /// Whether a thread that gets no for an answer here has spun in vain, so that this iteration is none: it does not
+    /// ask where the answer is no, and where that is does not change.
+    fn asked_in_vain(&self, thread: usize, emitted: &Emitted) -> bool {
+        let waits = &self.threads[thread];
+        let pending = matches!(&waits.trace.end, TraceEnd::Pending(deps) if has_dep(deps, emitted.index));
+        pending && waits.flow.asked_until_yes[emitted.pc] && {
+            let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
+            let inner = ThreadView { state: self, thread };
+            let view = Trial { inner, gate: u16::MAX, given: Some((emitted.index, 0)) };
+            let trace = run(self.program, &self.layout, &waits.flow, id, self.front, &view);
+            trace.end == TraceEnd::SpinFail
+        }
     }
 
     /// Whether putting `id` off can lead anywhere: without it, and without the thread that waits for its answer, the

@@ -2,7 +2,10 @@
 //!
 //! Operations of one phase commute, except that no earlier part of them may complete the phase, and that a wait which
 //! asked during the phase came before the operation that completed it. Some order is enough; it is looked for here,
-//! phase by phase, and judged by the model through `mbar-order`.
+//! phase by phase, and judged by the model through `mbar-order`. Of a phase with many operations one order is looked for
+//! instead of all: first one that follows the order in which the events became known, which causality agrees with unless
+//! that completes the phase too early; then one among the pairs that the model does not refuse one by one. If the one
+//! found will not do, that is said (a bound); if there is none, there is no such execution.
 
 use crate::interp::TraceEnd;
 use crate::leaf::{Stall, flag};
@@ -17,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Operations of a phase whose orders are tried one by one, where it matters.
 const ORDERED: usize = 7;
+/// Operations of a phase of which an order is looked for.
+const MEMBERS: usize = 16;
 /// Choices of one order for every phase that are tried at one leaf.
 const CHOICES: usize = 10_000;
 
@@ -25,6 +30,14 @@ const CHOICES: usize = 10_000;
 struct Tail {
     pairs: Vec<(usize, usize)>,
     ends_badly: bool,
+}
+
+/// The ways to order a phase, or some of them.
+#[derive(Clone, Debug)]
+struct Ways {
+    tails: Vec<Tail>,
+    /// The phase and the waits that asked in it, where not all orders are there.
+    large: Option<(Phase, Vec<usize>)>,
 }
 
 /// Flags and the pairs they name.
@@ -54,19 +67,29 @@ impl<const W: usize> State<'_, W> {
     /// Every coherence the finished graph can have under some order of each phase; whether something was left untried.
     pub(crate) fn settle(&mut self) -> (Vec<Settled<W>>, bool) {
         let mut found = Vec::new();
-        let (mut tails, mut cut) = self.tails();
-        for tail in &mut tails {
-            let kept: Vec<Tail> = std::mem::take(tail)
-                .into_iter()
-                .filter(|t| self.under(t, |s| !matches!(s.partial(), Solution::Violated(_))))
-                .collect();
-            *tail = kept;
+        let ways = self.tails();
+        let large = ways.iter().any(|w| w.large.is_some());
+        let mut tails: Vec<Vec<Tail>> = Vec::new();
+        let untried = ways.iter().filter_map(|w| w.large.as_ref()).any(|l| l.0.members.len() > MEMBERS);
+        for Ways { tails: some, large } in ways {
+            let mut kept: Vec<Tail> = some.into_iter().filter(|t| self.allows(t)).collect();
+            if let (true, Some((phase, asked))) = (kept.is_empty(), &large) {
+                kept.extend(self.allowed_order(phase, asked));
+            }
+            tails.push(kept);
         }
+        let hopeless = tails.iter().any(Vec::is_empty);
         let fences = self.events.iter().filter(|e| e.emitted.labels >> sets::SC & 1 == 1).count();
         let all = fences > 1 || tails.iter().flatten().any(|t| t.ends_badly);
-        let mut tried = 0;
+        let (mut tried, mut cut) = (0, false);
         self.choose(&tails, (all, false), &mut tried, &mut found, &mut cut);
+        cut |= untried || (large && !hopeless && (all || found.is_empty()));
         (found, cut)
+    }
+
+    /// Whether the model has nothing against the pairs of a tail.
+    fn allows(&mut self, tail: &Tail) -> bool {
+        self.under(tail, |s| !matches!(s.partial(), Solution::Violated(_)))
     }
 
     fn choose(
@@ -126,9 +149,9 @@ impl<const W: usize> State<'_, W> {
         placed.filter_map(|id| Some(self.mbar_use(id)?.object)).collect()
     }
 
-    /// The ways to order each phase whose order matters; whether some were left out.
-    fn tails(&self) -> (Vec<Vec<Tail>>, bool) {
-        let (mut out, mut cut) = (Vec::new(), false);
+    /// The ways to order each phase whose order matters.
+    fn tails(&self) -> Vec<Ways> {
+        let mut out = Vec::new();
         for object in self.objects() {
             for era in 0..=self.eras(object) {
                 for (n, phase) in self.phases_of(object, era).into_iter().flatten().enumerate() {
@@ -140,18 +163,90 @@ impl<const W: usize> State<'_, W> {
                         })
                         .map(|p| p.0)
                         .collect();
-                    if self.order_matters(&phase) {
-                        cut |= phase.members.len() > ORDERED;
-                        out.push(self.ordered(&phase, &asked));
+                    if self.order_matters(&phase) && phase.members.len() > ORDERED {
+                        let tails = self.one_order(&phase, &asked, &|a, b| self.po(a, b));
+                        out.push(Ways { tails: tails.into_iter().collect(), large: Some((phase, asked)) });
+                    } else if self.order_matters(&phase) {
+                        out.push(Ways { tails: self.ordered(&phase, &asked), large: None });
                     } else if phase.adds_up()
                         && (!asked.is_empty() || phase.members.iter().any(|m| self.no_complete(*m)))
                     {
-                        out.push(self.completed(&phase, &asked));
+                        out.push(Ways { tails: self.completed(&phase, &asked), large: None });
                     }
                 }
             }
         }
-        (out, cut)
+        out
+    }
+
+    /// An order of a large phase whose pairs the model allows one by one.
+    fn allowed_order(&mut self, phase: &Phase, asked: &[usize]) -> Option<Tail> {
+        let mut refused = BTreeSet::new();
+        for a in phase.members.iter().chain(asked) {
+            for b in phase.members.iter().filter(|b| *b != a) {
+                let pair = Tail { pairs: vec![(*a, *b)], ends_badly: false };
+                if !self.allows(&pair) {
+                    refused.insert((*b, *a));
+                }
+            }
+        }
+        self.one_order(phase, asked, &|a, b| refused.contains(&(a, b)) || self.po(a, b))
+    }
+
+    /// An order of the operations in which no earlier part adds up and nothing comes before what must precede it.
+    fn one_order(
+        &self,
+        phase: &Phase,
+        asked: &[usize],
+        precedes: &dyn Fn(usize, usize) -> bool,
+    ) -> Option<Tail> {
+        let members = &phase.members;
+        if members.len() > MEMBERS {
+            return None;
+        }
+        let earlier =
+            |m: &usize| (0..members.len()).filter(|o| precedes(members[*o], *m)).map(|o| 1 << o).sum();
+        let needs: Vec<u32> = members.iter().map(earlier).collect();
+        let (mut order, mut vain) = (Vec::new(), BTreeSet::new());
+        let may_end = |m: usize| !phase.adds_up() || asked.iter().all(|a| !precedes(members[m], *a));
+        self.extend_one(phase, (&needs, &may_end), &mut order, &mut vain).then(|| {
+            let order: Vec<usize> = order.iter().map(|m| members[*m]).collect();
+            let later = |i: usize| order[i + 1..].iter().map(move |b| (i, *b));
+            let mut pairs: Vec<(usize, usize)> =
+                (0..order.len()).flat_map(later).map(|(i, b)| (order[i], b)).collect();
+            let last = order.last().copied().filter(|_| phase.adds_up());
+            pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
+            Tail { pairs, ends_badly: last.is_some_and(|l| self.no_complete(l)) }
+        })
+    }
+
+    /// Completes an order of members by number, each after those it needs and one at the end that may be there; `vain`:
+    /// sets that lead nowhere.
+    fn extend_one(
+        &self,
+        phase: &Phase,
+        (needs, may_end): (&[u32], &dyn Fn(usize) -> bool),
+        order: &mut Vec<usize>,
+        vain: &mut BTreeSet<u32>,
+    ) -> bool {
+        let done: u32 = order.iter().map(|m| 1 << m).sum();
+        let ids: Vec<usize> = order.iter().map(|m| phase.members[*m]).collect();
+        let (arrivals, tx) = self.sums(&ids);
+        if order.len() == needs.len() {
+            return order.last().is_none_or(|m| may_end(*m));
+        }
+        let early = !order.is_empty() && arrivals >= phase.expected && tx == 0;
+        if early || !vain.insert(done) {
+            return false;
+        }
+        (0..needs.len()).filter(|m| done >> m & 1 == 0 && needs[*m] & !done == 0).any(|m| {
+            order.push(m);
+            let found = self.extend_one(phase, (needs, may_end), order, vain);
+            if !found {
+                order.pop();
+            }
+            found
+        })
     }
 
     fn no_complete(&self, id: usize) -> bool {
@@ -217,9 +312,7 @@ impl<const W: usize> State<'_, W> {
     /// Every order of the operations in which no earlier part of them adds up.
     fn ordered(&self, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
         let mut out = Vec::new();
-        if phase.members.len() <= ORDERED {
-            self.extend_order(phase, asked, &mut Vec::new(), &mut out);
-        }
+        self.extend_order(phase, asked, &mut Vec::new(), &mut out);
         out
     }
 

@@ -113,11 +113,12 @@ impl<'a, const W: usize> State<'a, W> {
                 Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
                     2 * program.objects.len()
                 }
-                Op::Tcgen05(Tcgen05::Commit(c)) if c.multicast.is_some() => 1 + program.threads.len(),
-                Op::Tcgen05(_) | Op::ProxyOrder(_) => 6,
+                Op::Tcgen05(op) => crate::tensor::most_events(op, program.threads.len()),
+                Op::ProxyOrder(_) => 6,
                 Op::AsyncCopy(_) | Op::Control(_) if crate::copies::spreads(&i.op) => {
                     4 + 2 * program.threads.len()
                 }
+                Op::AsyncCopy(AsyncCopy::Bulk(_)) => 6,
                 Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => 12,
                 Op::Mov { .. }
                 | Op::Alu { .. }
@@ -129,7 +130,7 @@ impl<'a, const W: usize> State<'a, W> {
                 _ => 1,
             };
             let once: usize = thread.body.iter().map(per).sum();
-            total += once * if loops { limits.loop_bound as usize + 2 } else { 1 };
+            total += 1 + once * if loops { limits.loop_bound as usize + 2 } else { 1 };
         }
         total <= 64 * W
     }

@@ -179,6 +179,21 @@ impl TensorUse {
     }
 }
 
+/// Most events of an instruction: the one that reads all a load brought is counted with the load.
+pub(crate) fn most_events(op: &Tcgen05, threads: usize) -> usize {
+    match op {
+        Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::FenceBefore | Tcgen05::FenceAfter => 1,
+        Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. } => 1,
+        Tcgen05::Commit(Commit { multicast: None, .. }) | Tcgen05::Store(_) => 2,
+        Tcgen05::Commit(Commit { multicast: Some(Multicast { mask: Operand::Imm(mask), .. }), .. }) => {
+            1 + threads.min(mask.count_ones() as usize)
+        }
+        Tcgen05::Commit(_) => 1 + threads,
+        Tcgen05::Load(_) | Tcgen05::Alloc { .. } => 3,
+        _ => 6,
+    }
+}
+
 /// The lanes of a range that are not masked off, as ranges.
 fn without(lanes: Range<u32>, off: u128) -> Vec<Range<u32>> {
     let masked = |lane: u32| off.checked_shr(lane).is_some_and(|rest| rest & 1 == 1);

@@ -1,118 +1,213 @@
-//! The skeleton of a warp-specialised matrix product: a producer of bulk copies, an issuer, four epilogue warps.
+//! The skeleton of a warp-specialised matrix product: a producer of bulk tensor copies, an issuer, epilogue warps; in one
+//! CTA, or in a pair of them that multiplies together.
 //!
 //! A ring of stages carries the operands of each k-step: the copies complete the bytes the producer announced, a commit
 //! gives the stage back. Two accumulators alternate between tiles: a commit hands one over, the epilogue's arrivals give
-//! it back. All of it is deterministic but the time at which things happen, so there is one execution.
+//! it back. In a pair each CTA copies its half and reports to the leader, whose issuer works for both; commits tell both,
+//! and both epilogues arrive at the leader. Before a CTA of the pair ends, its producer waits for every stage it would
+//! get back, as compiled kernels do: an arrival is on its way to it. All of it is deterministic but the time at which
+//! things happen, so there is one execution; in a pair there are two, since the text leaves open whether giving columns,
+//! or the right to them, back waits for the other CTA.
 
-use super::protocol::{arrive, complete, frame, framed, step, wait, work};
+use super::protocol::{complete, step, sync, wait, work};
 use super::{Kind, Protocol, Role, Step};
 
 /// Its sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gemm {
+    /// Two CTAs.
+    pub pair: bool,
     /// Stages of the ring.
     pub stages: usize,
     /// k-steps of a tile.
     pub steps: usize,
     /// Output tiles.
     pub tiles: usize,
+    /// Epilogue warps of a CTA, at most 4.
+    pub warps: u16,
     /// Lanes of an epilogue warp that arrive, each for itself: 1 or 32.
     pub lanes: u8,
 }
 
-/// Bytes of one operand of one stage.
+/// Bytes of one operand of one stage in one CTA.
 const BYTES: usize = 64;
 /// Columns of one accumulator.
 const COLUMNS: usize = 32;
-const WARPS: u16 = 4;
+/// Where the accumulators are.
+const ADDRESS: &str = "ld.weak.shared::cta.u32 r0, [slot];";
+/// The CTA that multiplies for both.
+const LEADER: u16 = 0;
+/// Both CTAs, as a mask.
+const BOTH: u16 = 3;
 
 impl Gemm {
+    /// The size named most: a ring of three stages, four k-steps, four epilogue warps.
+    pub fn usual(pair: bool, tiles: usize, lanes: u8) -> Gemm {
+        Gemm { pair, stages: 3, steps: 4, tiles, warps: 4, lanes }
+    }
+
     /// The protocol.
     pub fn protocol(&self) -> Protocol {
         let bytes = BYTES * self.stages;
-        let total = BYTES * self.steps * self.tiles;
-        let mut memory = vec![
-            format!(".tmem acc[{}];", 2 * COLUMNS),
+        let total = BYTES * self.uses() * usize::from(self.ctas());
+        let mut memory: Vec<String> = self.pair.then(|| ".launch;".to_owned()).into_iter().collect();
+        memory.extend([
+            ".shared .b32 slot;".to_owned(),
             format!(".shared .b8 a[{bytes}];"),
             format!(".shared .b8 b[{bytes}];"),
             format!(".global .b8 ga[{total}];"),
             format!(".global .b8 gb[{total}];"),
-        ];
+        ]);
         memory.extend(self.barriers().iter().map(|(name, _)| format!(".shared .b64 {name};")));
-        let mut roles = vec![self.producer(), self.issuer()];
-        roles.extend((0..WARPS).map(|warp| self.epilogue(warp)));
+        let mut roles = Vec::new();
+        for cta in 0..self.ctas() {
+            roles.extend([self.producer(cta), self.issuer(cta)]);
+            roles.extend((0..self.warps).map(|warp| self.epilogue(cta, warp)));
+        }
+        let of = if self.pair { "gemm of a pair" } else { "gemm" };
         let name = format!(
-            "gemm, {} stages, {} steps, {} tiles, {} lanes",
-            self.stages, self.steps, self.tiles, self.lanes
+            "{of}, {} stages, {} steps, {} tiles, {} warps, {} lanes",
+            self.stages, self.steps, self.tiles, self.warps, self.lanes
         );
         Protocol { name, memory, roles }
     }
 
+    fn ctas(&self) -> u16 {
+        if self.pair { 2 } else { 1 }
+    }
+
+    /// k-steps of all tiles.
+    fn uses(&self) -> usize {
+        self.steps * self.tiles
+    }
+
     /// The mbarriers with the arrivals they expect.
     fn barriers(&self) -> Vec<(String, u16)> {
-        let stages = (0..self.stages).flat_map(|s| [(format!("full{s}"), 1), (format!("empty{s}"), 1)]);
-        let back = WARPS * u16::from(self.lanes.max(1));
-        let tiles = (0..2).flat_map(|t| [(format!("done{t}"), 1), (format!("free{t}"), back)]);
+        let stages = self.stages.min(self.uses());
+        let stages = (0..stages).flat_map(|s| [(format!("full{s}"), 1), (format!("empty{s}"), 1)]);
+        let back = self.warps * u16::from(self.lanes.max(1)) * self.ctas();
+        let tiles =
+            (0..self.tiles.min(2)).flat_map(|t| [(format!("done{t}"), 1), (format!("free{t}"), back)]);
         stages.chain(tiles).collect()
     }
 
-    fn producer(&self) -> Role {
-        let mut steps: Vec<Step> = Vec::new();
-        for (name, count) in self.barriers() {
-            steps.push(frame(&format!("mbarrier.init.shared::cta.b64 [{name}], {count};")));
-        }
-        steps.push(frame("bar.sync 0;"));
-        for n in 0..self.steps * self.tiles {
-            let (stage, from) = (n % self.stages, BYTES * n);
-            // A fresh mbarrier answers for the phase before its first: the first round waits for nothing.
-            steps.push(wait(&format!("empty{stage}"), n / self.stages + 1, true));
-            steps.push(work(&format!(
-                "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [full{stage}], {};",
-                2 * BYTES
-            )));
-            for name in ["a", "b"] {
-                steps.push(work(&format!(
-                    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [{name}+{}], [g{name}+{from}], {BYTES}, [full{stage}];",
-                    BYTES * stage
-                )));
-            }
-        }
-        Role { cta: 0, warp: 0, lanes: 1, steps }
+    /// A barrier of all warps that work together; of the cluster it may publish nothing but mbarriers.
+    fn meet(&self, order: &str) -> Step {
+        let text = format!("barrier.cluster.arrive.{order};\n  barrier.cluster.wait.acquire;");
+        if self.pair { Step { kind: Kind::Sync, text } } else { sync() }
     }
 
-    fn issuer(&self) -> Role {
-        let mut steps = Vec::new();
-        for n in 0..self.steps * self.tiles {
+    /// What every warp starts with: both CTAs are there, with their mbarriers.
+    fn start(&self) -> Vec<Step> {
+        self.pair.then(|| self.meet("relaxed")).into_iter().collect()
+    }
+
+    fn end(&self) -> Step {
+        self.meet("release")
+    }
+
+    fn columns(&self, what: &str) -> Step {
+        let group = self.ctas();
+        let columns = COLUMNS * self.tiles.min(2);
+        let text = match what {
+            "alloc" => {
+                format!("tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [slot], {columns};")
+            }
+            "dealloc" => format!("tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 r0, {columns};"),
+            _ => format!("tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned;"),
+        };
+        Step { kind: Kind::Columns, text }
+    }
+
+    fn commit(&self, at: &str) -> Step {
+        step(Kind::Commit { at: at.to_owned(), pair: self.pair.then_some(BOTH) })
+    }
+
+    fn producer(&self, cta: u16) -> Role {
+        let mut steps: Vec<Step> =
+            self.barriers().into_iter().map(|(at, count)| step(Kind::Init { at, count })).collect();
+        if self.pair {
+            steps.push(step(Kind::InitFence));
+        }
+        steps.extend(self.start());
+        steps.push(sync());
+        for n in 0..self.uses() {
+            let stage = n % self.stages;
+            // A fresh mbarrier answers for the phase before its first: the first round waits for nothing.
+            steps.push(wait(&format!("empty{stage}"), n / self.stages + 1, true));
+            let at = format!("full{stage}");
+            if cta == LEADER {
+                let bytes = 2 * BYTES * usize::from(self.ctas());
+                steps.push(step(Kind::Expect { at: at.clone(), bytes }));
+            }
+            steps.extend(["a", "b"].map(|name| self.copy(name, n, cta)));
+        }
+        let first = self.uses().saturating_sub(self.stages);
+        for n in first..if self.pair { self.uses() } else { first } {
+            steps.push(wait(&format!("empty{}", n % self.stages), n / self.stages, true));
+        }
+        steps.push(self.end());
+        Role { cta, warp: 0, lanes: 1, steps }
+    }
+
+    /// The copy of one operand for one k-step into one CTA.
+    fn copy(&self, name: &str, n: usize, cta: u16) -> Step {
+        let stage = n % self.stages;
+        let tile = n * usize::from(self.ctas()) + usize::from(cta);
+        let (space, group) = if self.pair { ("cluster", ".cta_group::2") } else { ("cta", "") };
+        let text = format!(
+            "cp.async.bulk.tensor.1d.shared::{space}.global.tile.mbarrier::complete_tx::bytes{group} [{name}+{}], [tile(g{name}+{}, {BYTES}), {{{tile}}}]",
+            BYTES * stage,
+            BYTES * tile
+        );
+        Step { kind: Kind::Copy { at: format!("full{stage}"), cta: (cta != LEADER).then_some(LEADER) }, text }
+    }
+
+    fn issuer(&self, cta: u16) -> Role {
+        let mut steps = self.start();
+        steps.extend([self.columns("alloc"), self.columns("relinquish"), sync(), work(ADDRESS)]);
+        for n in 0..if cta == LEADER { self.uses() } else { 0 } {
             let (tile, stage) = (n / self.steps, n % self.stages);
             if n.is_multiple_of(self.steps) {
-                steps.extend([wait(&format!("free{}", tile % 2), tile / 2 + 1, false), step(Kind::After)]);
+                let at = format!("free{}", tile % 2);
+                let (parity, wide) = (u8::from((tile / 2 + 1) % 2 == 1), self.pair);
+                let wait = step(Kind::Wait { at, parity, acquire: false, wide });
+                steps.extend([wait, step(Kind::After)]);
             }
             steps.push(wait(&format!("full{stage}"), n / self.stages, true));
             steps.push(work(&format!(
-                "tcgen05.mma.cta_group::1.kind::f16 [acc+{}], desc(a+{at}, {BYTES}), desc(b+{at}, {BYTES}), idesc(128, {COLUMNS}), {};",
+                "tcgen05.mma.cta_group::{}.kind::f16 [r0+{}], desc(a+{at}, {BYTES}), desc(b+{at}, {BYTES}), idesc({}, {COLUMNS}), {};",
+                self.ctas(),
                 COLUMNS * (tile % 2),
+                128 * self.ctas(),
                 u8::from(!n.is_multiple_of(self.steps)),
                 at = BYTES * stage,
             )));
-            steps.push(step(Kind::Commit(format!("empty{stage}"))));
+            steps.push(self.commit(&format!("empty{stage}")));
             if (n + 1).is_multiple_of(self.steps) {
-                steps.push(step(Kind::Commit(format!("done{}", tile % 2))));
+                steps.push(self.commit(&format!("done{}", tile % 2)));
             }
         }
-        Role { cta: 0, warp: 1, lanes: 1, steps: framed(steps) }
+        steps.extend([self.end(), self.columns("dealloc")]);
+        Role { cta, warp: 1, lanes: 1, steps }
     }
 
-    fn epilogue(&self, warp: u16) -> Role {
-        let mut steps = Vec::new();
+    fn epilogue(&self, cta: u16, warp: u16) -> Role {
+        let mut steps = self.start();
+        steps.extend([sync(), work(ADDRESS)]);
         for tile in 0..self.tiles {
-            let accumulator = COLUMNS * (tile % 2);
+            let at = usize::from(32 * warp) * 65_536 + COLUMNS * (tile % 2);
             steps.extend([wait(&format!("done{}", tile % 2), tile / 2, false), step(Kind::After)]);
-            steps.push(work(&format!(
-                "tcgen05.ld.sync.aligned.32x32b.x1.b32 {{r0}}, [acc+lane {}+{accumulator}];",
-                32 * warp
-            )));
-            steps.extend([complete("ld"), step(Kind::Before), arrive(&format!("free{}", tile % 2), false)]);
+            steps.push(work(&format!("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{r1}}, [r0+{at}];")));
+            steps.extend([complete("ld"), step(Kind::Before)]);
+            steps.push(step(Kind::Arrive {
+                at: format!("free{}", tile % 2),
+                release: false,
+                wide: self.pair,
+                cta: (cta != LEADER).then_some(LEADER),
+            }));
         }
-        Role { cta: 0, warp: 4 + warp, lanes: self.lanes.max(1), steps: framed(steps) }
+        steps.push(self.end());
+        Role { cta, warp: 4 + warp, lanes: self.lanes.max(1), steps }
     }
 }

@@ -1,4 +1,4 @@
-//! Whole protocols of tensor-core kernels in one CTA, put together from the documented patterns so that nothing is wrong
+//! Whole protocols of tensor-core kernels, in one CTA or a pair of them, put together from the documented patterns so that nothing is wrong
 //! with them, and what they become with one mistake.
 //!
 //! Contract: a protocol is right under the letter of the documents; a mutant differs from it in one step. Both are
@@ -19,7 +19,7 @@ use std::fmt::Write;
 /// What a step is for: mutations are about some kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing a mutation touches: barriers set up, a barrier of all.
+    /// Nothing a mutation touches.
     Frame,
     /// An instruction of the tensor cores, or an access they are ordered with.
     Work,
@@ -31,14 +31,50 @@ pub enum Kind {
     After,
     /// `fence.proxy.async`
     ProxyFence,
+    /// `mbarrier.init`
+    Init {
+        /// Which.
+        at: String,
+        /// Arrivals of a phase.
+        count: u16,
+    },
+    /// `fence.mbarrier_init`
+    InitFence,
+    /// A barrier of all warps of the CTA, or of the cluster.
+    Sync,
+    /// Columns taken, given back, or the right to them given up.
+    Columns,
+    /// A bulk copy that reports to an mbarrier; its text is the instruction up to that operand.
+    Copy {
+        /// Which.
+        at: String,
+        /// In this CTA instead of the own one.
+        cta: Option<u16>,
+    },
+    /// An arrival that expects bytes.
+    Expect {
+        /// Which.
+        at: String,
+        /// How many.
+        bytes: usize,
+    },
     /// A commit to an mbarrier.
-    Commit(String),
+    Commit {
+        /// Which.
+        at: String,
+        /// Of the pair, and the CTAs that are told; otherwise of one CTA.
+        pair: Option<u16>,
+    },
     /// An arrival at an mbarrier.
     Arrive {
         /// Which.
         at: String,
         /// Release instead of relaxed.
         release: bool,
+        /// At the scope of the cluster instead of the CTA.
+        wide: bool,
+        /// In this CTA instead of the own one.
+        cta: Option<u16>,
     },
     /// A loop that waits for a phase of an mbarrier.
     Wait {
@@ -48,6 +84,8 @@ pub enum Kind {
         parity: u8,
         /// Acquire instead of relaxed.
         acquire: bool,
+        /// At the scope of the cluster instead of the CTA.
+        wide: bool,
     },
 }
 
@@ -84,26 +122,54 @@ pub struct Protocol {
     pub roles: Vec<Role>,
 }
 
+/// `.cluster` or `.cta`.
+fn scope(wide: bool) -> &'static str {
+    if wide { "cluster" } else { "cta" }
+}
+
+/// The address of an mbarrier in another CTA, if it is there, and the operand.
+fn operand(at: &str, cta: Option<u16>) -> (String, String) {
+    match cta {
+        Some(cta) => (format!("mapa.shared::cluster.u32 ra, {at}, {cta};\n  "), "[ra]".to_owned()),
+        None => (String::new(), format!("[{at}]")),
+    }
+}
+
 impl Step {
     fn text(&self, label: usize) -> String {
         match &self.kind {
             Kind::Before => "tcgen05.fence::before_thread_sync;".into(),
             Kind::After => "tcgen05.fence::after_thread_sync;".into(),
             Kind::ProxyFence => "fence.proxy.async;".into(),
-            Kind::Commit(at) => {
+            Kind::Init { at, count } => format!("mbarrier.init.shared::cta.b64 [{at}], {count};"),
+            Kind::InitFence => "fence.mbarrier_init.release.cluster;".into(),
+            Kind::Copy { at, cta } => {
+                let (mapped, place) = operand(at, *cta);
+                format!("{mapped}{}, {place};", self.text)
+            }
+            Kind::Expect { at, bytes } => {
+                format!("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [{at}], {bytes};")
+            }
+            Kind::Commit { at, pair: None } => {
                 format!("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [{at}];")
             }
-            Kind::Arrive { at, release } => {
-                let order = if *release { "release.cta" } else { "relaxed.cta" };
-                format!("mbarrier.arrive.{order}.shared::cta.b64 _, [{at}];")
+            Kind::Commit { at, pair: Some(mask) } => format!(
+                "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [{at}], {mask};"
+            ),
+            Kind::Arrive { at, release, wide, cta } => {
+                let (mapped, place) = operand(at, *cta);
+                let order = if *release { "release" } else { "relaxed" };
+                let space = scope(cta.is_some());
+                format!("{mapped}mbarrier.arrive.{order}.{}.shared::{space}.b64 _, {place};", scope(*wide))
             }
-            Kind::Wait { at, parity, acquire } => {
-                let order = if *acquire { "acquire.cta" } else { "relaxed.cta" };
+            Kind::Wait { at, parity, acquire, wide } => {
+                let order = if *acquire { "acquire" } else { "relaxed" };
+                let scope = scope(*wide);
                 format!(
-                    "L{label}:\n  mbarrier.try_wait.parity.{order}.shared::cta.b64 p, [{at}], {parity};\n  @!p bra L{label};"
+                    "L{label}:\n  mbarrier.try_wait.parity.{order}.{scope}.shared::cta.b64 p, [{at}], {parity};\n  @!p bra L{label};"
                 )
             }
-            Kind::Frame | Kind::Work | Kind::Complete => self.text.clone(),
+            Kind::Frame | Kind::Work | Kind::Complete | Kind::Sync | Kind::Columns => self.text.clone(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! One mistake in a protocol.
 
-use super::{Kind, Protocol, Step};
+use super::{Kind, Protocol, Role, Step};
 
 /// What was done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,13 +18,17 @@ pub enum Mutation {
     Parity,
     /// A commit, arrival or wait names another mbarrier.
     Barrier,
-    /// A warp runs in another CTA.
+    /// A warp runs in another CTA, an arrival or a copy reaches another, a commit tells one less.
     Cta,
+    /// The scope of an arrival or a wait is the CTA instead of the cluster.
+    Scope,
+    /// Another number of arrivals or bytes is expected.
+    Count,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 7] = [
+    pub const ALL: [Mutation; 9] = [
         Mutation::Drop,
         Mutation::Move,
         Mutation::Weaken,
@@ -32,6 +36,8 @@ impl Mutation {
         Mutation::Parity,
         Mutation::Barrier,
         Mutation::Cta,
+        Mutation::Scope,
+        Mutation::Count,
     ];
 
     /// In one word.
@@ -44,6 +50,8 @@ impl Mutation {
             Mutation::Parity => "parity",
             Mutation::Barrier => "barrier",
             Mutation::Cta => "cta",
+            Mutation::Scope => "scope",
+            Mutation::Count => "count",
         }
     }
 }
@@ -62,23 +70,28 @@ pub struct Mutant {
 /// Every mutant of `protocol`, in a fixed order.
 pub fn mutants(protocol: &Protocol) -> Vec<Mutant> {
     let mut out = Vec::new();
+    let pair = protocol.roles.iter().any(|role| role.cta > 0);
     for (r, role) in protocol.roles.iter().enumerate() {
         for (s, step) in role.steps.iter().enumerate() {
             for mutation in Mutation::ALL {
-                let changed = match mutation {
-                    Mutation::Cta => None,
-                    _ => changed(protocol, &role.steps, s, mutation),
-                };
-                let Some(steps) = changed else { continue };
-                let mut mutated = protocol.clone();
-                mutated.roles[r].steps = steps;
-                let what = format!("{} of {} in warp {}, step {s}", mutation.name(), word(step), role.warp);
-                out.push(mutant(mutation, what, mutated));
+                for steps in changed(protocol, role, s, mutation, pair) {
+                    let mut mutated = protocol.clone();
+                    mutated.roles[r].steps = steps;
+                    let place = if pair { format!("cta {}, ", role.cta) } else { String::new() };
+                    let what = format!(
+                        "{} of {} in {place}warp {}, step {s}",
+                        mutation.name(),
+                        word(step),
+                        role.warp
+                    );
+                    out.push(mutant(mutation, what, mutated));
+                }
             }
         }
         let mut mutated = protocol.clone();
-        mutated.roles[r].cta = 1;
-        out.push(mutant(Mutation::Cta, format!("warp {} in the other CTA", role.warp), mutated));
+        mutated.roles[r].cta ^= 1;
+        let what = format!("cta {}, warp {} in the other CTA", role.cta, role.warp);
+        out.push(mutant(Mutation::Cta, what, mutated));
     }
     out
 }
@@ -97,35 +110,124 @@ fn word(step: &Step) -> &'static str {
         Kind::Before => "before",
         Kind::After => "after",
         Kind::ProxyFence => "proxy fence",
-        Kind::Commit(_) => "commit",
+        Kind::Init { .. } => "init",
+        Kind::InitFence => "init fence",
+        Kind::Sync => "barrier",
+        Kind::Columns => "columns",
+        Kind::Copy { .. } => "copy",
+        Kind::Expect { .. } => "expectation",
+        Kind::Commit { .. } => "commit",
         Kind::Arrive { .. } => "arrival",
         Kind::Wait { .. } => "wait",
     }
 }
 
-/// The steps with one changed; nothing where the mutation is not about it.
-fn changed(protocol: &Protocol, steps: &[Step], s: usize, mutation: Mutation) -> Option<Vec<Step>> {
-    let mut out = steps.to_vec();
-    let fixed = matches!(out[s].kind, Kind::Frame | Kind::Work);
-    let early = matches!(out[s].kind, Kind::Commit(_) | Kind::Arrive { .. });
-    let place = if early { s.checked_sub(1) } else { Some(s + 1) };
-    let place = place.filter(|p| !fixed && steps.get(*p).is_some_and(|step| step.kind != Kind::Frame));
-    match (mutation, &mut out[s].kind) {
-        (Mutation::Drop, _) if !fixed => drop(out.remove(s)),
-        (Mutation::Move, _) => out.swap(s, place?),
-        (Mutation::Weaken, Kind::Arrive { release: strong, .. } | Kind::Wait { acquire: strong, .. })
-            if *strong =>
-        {
-            *strong = false;
+/// The steps with one changed, in each way the mutation has; nothing where it is not about that step.
+fn changed(protocol: &Protocol, role: &Role, s: usize, mutation: Mutation, pair: bool) -> Vec<Vec<Step>> {
+    let steps = &role.steps;
+    let single = |change: &dyn Fn(&mut Kind) -> Option<()>| {
+        let mut out = steps.clone();
+        change(&mut out[s].kind).map(|()| out).into_iter().collect()
+    };
+    let all: Vec<Vec<Step>> = match mutation {
+        Mutation::Drop if !matches!(steps[s].kind, Kind::Frame | Kind::Work) => {
+            let mut out = steps.clone();
+            out.remove(s);
+            vec![out]
         }
-        (Mutation::Duplicate, Kind::Commit(_) | Kind::Arrive { .. }) => out.insert(s, steps[s].clone()),
-        (Mutation::Parity, Kind::Wait { parity, .. }) => *parity ^= 1,
-        (Mutation::Barrier, Kind::Commit(at) | Kind::Arrive { at, .. } | Kind::Wait { at, .. }) => {
-            *at = other(protocol, at)?;
+        Mutation::Move => moved(steps, s).into_iter().collect(),
+        Mutation::Duplicate if repeatable(&steps[s].kind) => {
+            let mut out = steps.clone();
+            out.insert(s, steps[s].clone());
+            vec![out]
+        }
+        Mutation::Weaken => single(&weaken),
+        Mutation::Parity => single(&|kind| match kind {
+            Kind::Wait { parity, .. } => {
+                *parity ^= 1;
+                Some(())
+            }
+            _ => None,
+        }),
+        Mutation::Barrier => single(&|kind| rename(protocol, kind)),
+        Mutation::Scope => single(&narrow),
+        Mutation::Cta if pair => single(&|kind| redirect(kind, role.cta)),
+        Mutation::Count => {
+            [false, true].iter().flat_map(|more| single(&|kind| recount(kind, *more))).collect()
+        }
+        _ => Vec::new(),
+    };
+    all.into_iter().filter(|out| out != steps).collect()
+}
+
+/// What makes sense twice.
+fn repeatable(kind: &Kind) -> bool {
+    matches!(kind, Kind::Commit { .. } | Kind::Arrive { .. } | Kind::Expect { .. } | Kind::Copy { .. })
+}
+
+/// The steps with one in the place of its neighbour, unless that is no mistake whatever the neighbour is.
+fn moved(steps: &[Step], s: usize) -> Option<Vec<Step>> {
+    let fixed = matches!(steps[s].kind, Kind::Frame | Kind::Work | Kind::Copy { .. } | Kind::Expect { .. });
+    let early = matches!(steps[s].kind, Kind::Commit { .. } | Kind::Arrive { .. });
+    let place = if early { s.checked_sub(1)? } else { s + 1 };
+    let other = steps.get(place).filter(|other| !fixed && other.kind != Kind::Frame)?;
+    let alike = matches!((&steps[s].kind, &other.kind), (Kind::Init { .. }, Kind::Init { .. }));
+    let mut out = steps.to_vec();
+    out.swap(s, place);
+    (!alike).then_some(out)
+}
+
+fn weaken(kind: &mut Kind) -> Option<()> {
+    match kind {
+        Kind::Arrive { release: strong, .. } | Kind::Wait { acquire: strong, .. } if *strong => {
+            *strong = false
         }
         _ => return None,
     }
-    (out != steps).then_some(out)
+    Some(())
+}
+
+fn narrow(kind: &mut Kind) -> Option<()> {
+    match kind {
+        Kind::Arrive { wide, .. } | Kind::Wait { wide, .. } if *wide => *wide = false,
+        _ => return None,
+    }
+    Some(())
+}
+
+fn rename(protocol: &Protocol, kind: &mut Kind) -> Option<()> {
+    match kind {
+        Kind::Commit { at, .. }
+        | Kind::Arrive { at, .. }
+        | Kind::Wait { at, .. }
+        | Kind::Expect { at, .. }
+        | Kind::Copy { at, .. } => *at = other(protocol, at)?,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// To the own CTA instead of the leader, to the other instead of the own; a commit to the own alone.
+fn redirect(kind: &mut Kind, own: u16) -> Option<()> {
+    match kind {
+        Kind::Commit { pair: Some(mask), .. } => *mask = 1 << own,
+        Kind::Arrive { cta, .. } | Kind::Copy { cta, .. } => {
+            *cta = if cta.is_some() { None } else { Some(own ^ 1) };
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn recount(kind: &mut Kind, more: bool) -> Option<()> {
+    match kind {
+        Kind::Init { count, .. } => {
+            *count = if more { *count + 1 } else { count.checked_sub(1).filter(|c| *c > 0)? }
+        }
+        Kind::Expect { bytes, .. } => *bytes = if more { *bytes * 2 } else { *bytes / 2 },
+        _ => return None,
+    }
+    Some(())
 }
 
 /// The mbarrier declared behind this one, the first behind the last.

@@ -116,9 +116,9 @@ impl Plan {
     fn issuer(&self) -> Role {
         let mut steps: Vec<Step> = Vec::new();
         for (name, count) in self.barriers() {
-            steps.push(frame(&format!("mbarrier.init.shared::cta.b64 [{name}], {count};")));
+            steps.push(step(Kind::Init { at: name, count }));
         }
-        steps.push(frame("bar.sync 0;"));
+        steps.push(sync());
         if matches!(self.feed, Feed::Copy | Feed::Store) {
             steps.extend([wait("ready", 0, false), step(Kind::After)]);
         }
@@ -129,7 +129,7 @@ impl Plan {
             for k in 0..self.steps {
                 self.product(&mut steps, tile * self.steps + k);
             }
-            steps.push(step(Kind::Commit("done".into())));
+            steps.push(commit("done"));
         }
         Role { cta: 0, warp: 5, lanes: 1, steps }
     }
@@ -154,7 +154,7 @@ impl Plan {
             "tcgen05.mma.cta_group::1.kind::f16 [t], {factor}, desc(b, 32), idesc(128, 16), {input};"
         )));
         if self.feed == Feed::Ring && n + self.stages < self.uses() {
-            steps.push(step(Kind::Commit(format!("empty{}", n % self.stages))));
+            steps.push(commit(&format!("empty{}", n % self.stages)));
         }
     }
 
@@ -211,10 +211,6 @@ pub(super) fn step(kind: Kind) -> Step {
     Step { kind, text: String::new() }
 }
 
-pub(super) fn frame(text: &str) -> Step {
-    Step { kind: Kind::Frame, text: text.to_owned() }
-}
-
 pub(super) fn work(text: &str) -> Step {
     Step { kind: Kind::Work, text: text.to_owned() }
 }
@@ -223,16 +219,25 @@ pub(super) fn complete(what: &str) -> Step {
     Step { kind: Kind::Complete, text: format!("tcgen05.wait::{what}.sync.aligned;") }
 }
 
+/// A barrier of the CTA.
+pub(super) fn sync() -> Step {
+    Step { kind: Kind::Sync, text: "bar.sync 0;".to_owned() }
+}
+
+pub(super) fn commit(at: &str) -> Step {
+    step(Kind::Commit { at: at.to_owned(), pair: None })
+}
+
 pub(super) fn arrive(at: &str, release: bool) -> Step {
-    step(Kind::Arrive { at: at.to_owned(), release })
+    step(Kind::Arrive { at: at.to_owned(), release, wide: false, cta: None })
 }
 
 /// For the phase of that number.
 pub(super) fn wait(at: &str, phase: usize, acquire: bool) -> Step {
-    step(Kind::Wait { at: at.to_owned(), parity: u8::from(phase % 2 == 1), acquire })
+    step(Kind::Wait { at: at.to_owned(), parity: u8::from(phase % 2 == 1), acquire, wide: false })
 }
 
 /// Behind the barrier that follows the setting up.
 pub(super) fn framed(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
-    std::iter::once(frame("bar.sync 0;")).chain(steps).collect()
+    std::iter::once(sync()).chain(steps).collect()
 }
