@@ -1,5 +1,5 @@
-//! Whole protocols of tensor-core kernels, in one CTA or a pair of them, put together from the documented patterns so that nothing is wrong
-//! with them, and what they become with one mistake.
+//! Whole protocols of tensor-core kernels, in one CTA or a pair of them, put together from the documented patterns so that
+//! nothing is wrong with them, and what they become with one mistake.
 //!
 //! Contract: a protocol is right under the letter of the documents; a mutant differs from it in one step. Both are
 //! valid programs. Warps: producer, issuer, relay, epilogue, with mbarriers between them.
