@@ -323,9 +323,7 @@ impl Runner<'_> {
                 s.pc += 1;
                 continue;
             }
-            if runs || matches!(instr.op, Op::Bra { .. }) {
-                self.hold(&mut s, instr);
-            }
+            self.hold(&mut s, instr, runs);
             if !runs {
                 s.pc += 1;
                 continue;
@@ -433,7 +431,7 @@ impl Runner<'_> {
 
     /// An instruction of a barrier, an mbarrier, a copy or a tensor core is issued in order, when it is known what it is
     /// about, and a loop is left when it is known that it ends; nothing of the thread comes before that, not even its end.
-    fn hold(&self, s: &mut State, instr: &Instr) {
+    fn hold(&self, s: &mut State, instr: &Instr, runs: bool) {
         if let (Op::Bra { .. }, Some(guard)) = (&instr.op, instr.guard) {
             let body = &self.program.threads[self.thread].body;
             let back =
@@ -441,6 +439,8 @@ impl Runner<'_> {
             if body.iter().enumerate().any(back) {
                 s.held |= s.regs[guard.reg.index()].1 & !UNKNOWN;
             }
+        }
+        if !runs {
             return;
         }
         let stored = match &instr.op {

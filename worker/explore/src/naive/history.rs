@@ -214,10 +214,7 @@ pub(super) fn meaning(history: &History) -> Meaning {
     let adds = |s: &Step| matches!(s.deed, Deed::Add { .. });
     for (i, a) in history.steps.iter().enumerate() {
         for b in &history.steps[i + 1..] {
-            // Within a phase nothing tells which came first.
-            if ends(a) || ends(b) || (a.era, a.level) != (b.era, b.level) {
-                out.order.insert((a.at, b.at));
-            }
+            out.order.insert((a.at, b.at));
             let next_end = ends(b) && b.era == a.era + 1;
             if matches!(a.deed, Deed::Init(_)) && (b.era == a.era || next_end) {
                 out.life.insert((a.at, b.at));
