@@ -93,8 +93,22 @@ pub struct Finding {
     pub cut: Option<Size>,
 }
 
-/// The least difference of each pair of models, found in one go through the programs.
+/// The least difference of each pair of models. Pairs are dealt out to the processors, and each goes through the programs
+/// once for all of its pairs.
 pub fn least(models: &[Arc<Model>], pairs: &[(usize, usize)], reach: &Reach) -> Vec<Finding> {
+    let hands = std::thread::available_parallelism().map_or(1, usize::from).min(pairs.len()).max(1);
+    let dealt = |hand: usize| pairs.iter().copied().skip(hand).step_by(hands).collect::<Vec<_>>();
+    let found: Vec<Vec<Finding>> = std::thread::scope(|scope| {
+        let runs: Vec<_> =
+            (0..hands).map(|hand| scope.spawn(move || one_by_one(models, &dealt(hand), reach))).collect();
+        let ended = runs.into_iter().map(std::thread::ScopedJoinHandle::join);
+        ended.map(|found| found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let mut found: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
+    (0..pairs.len()).filter_map(|pair| found[pair % hands].next()).collect()
+}
+
+fn one_by_one(models: &[Arc<Model>], pairs: &[(usize, usize)], reach: &Reach) -> Vec<Finding> {
     let mut findings = vec![Finding::default(); pairs.len()];
     let mut open: Vec<usize> = (0..pairs.len()).collect();
     let mut at = (0, 0, 0);
