@@ -36,7 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("corpus/program", &["arbitrary", "blake3", "rand_chacha", "thiserror"]),
     ("worker/cat", &["thiserror"]),
     ("worker/explore", &["moire-program", "moire-cat", "rustc-hash", "smallvec", "thiserror"]),
-    ("worker/toolchain", &["rustix", "tempfile", "thiserror"]),
+    ("worker/toolchain", &["moire-program", "rustix", "tempfile", "thiserror"]),
     ("proto", &["prost", "tonic", "tonic-prost"]),
 ];
 

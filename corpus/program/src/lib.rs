@@ -11,4 +11,5 @@ pub mod limits;
 pub mod reduce;
 pub mod tensor;
 pub mod text;
+pub mod tile;
 pub mod validate;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Environment variable with a Python environment that has the wheel `nvidia-cuda-nvcc`.
+/// Environment variable with a Python environment that has NVIDIA's wheels, or several as in `PATH`.
 pub const VENV: &str = "MOIRE_VENV";
 
 /// One place and what was there.
@@ -16,7 +16,8 @@ pub struct Candidate {
 }
 
 /// Places of the tool `name`, best first: `MOIRE_NAME` names the file, `MOIRE_VENV` or `venv` a Python environment,
-/// then `PATH`, then `CUDA_HOME` and `CUDA_PATH`. `environment` answers for the variables.
+/// then `PATH`, then `CUDA_HOME` and `CUDA_PATH`. Both of the first may be lists, so that several releases stand side by
+/// side. `environment` answers for the variables.
 pub fn candidates(
     name: &str,
     venv: Option<&Path>,
@@ -24,15 +25,16 @@ pub fn candidates(
 ) -> Vec<Candidate> {
     let variable = format!("MOIRE_{}", name.to_ascii_uppercase());
     let mut out = Vec::new();
-    if let Some(path) = environment(&variable) {
-        out.push(Candidate { path, why: variable });
-    }
+    let list = |variable: &str| {
+        let all = environment(variable).unwrap_or_default();
+        std::env::split_paths(&all).filter(|p| !p.as_os_str().is_empty()).collect::<Vec<_>>()
+    };
+    out.extend(list(&variable).into_iter().map(|path| Candidate { path, why: variable.clone() }));
     let venvs = venv.map(|v| (v.to_owned(), "the environment named".to_owned()));
-    for (venv, why) in venvs.into_iter().chain(environment(VENV).map(|v| (v, VENV.to_owned()))) {
+    for (venv, why) in venvs.into_iter().chain(list(VENV).into_iter().map(|v| (v, VENV.to_owned()))) {
         out.extend(wheels(&venv, name).into_iter().map(|path| Candidate { path, why: why.clone() }));
     }
-    let path = environment("PATH").unwrap_or_default();
-    for folder in std::env::split_paths(&path) {
+    for folder in list("PATH") {
         out.push(Candidate { path: folder.join(name), why: "PATH".into() });
     }
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
@@ -83,7 +85,9 @@ mod tests {
         let (path, toolkit) = (put("path/ptxas"), put("cuda/bin/ptxas"));
         let environment = |name: &str| match name {
             "MOIRE_PTXAS" => Some(named.clone()),
-            "MOIRE_VENV" => Some(folder.path().join("venv")),
+            "MOIRE_VENV" => std::env::join_paths([folder.path().join("none"), folder.path().join("venv")])
+                .ok()
+                .map(PathBuf::from),
             "PATH" => std::env::join_paths([folder.path().join("empty"), folder.path().join("path")])
                 .ok()
                 .map(PathBuf::from),

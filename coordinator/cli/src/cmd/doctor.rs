@@ -4,6 +4,7 @@ use crate::exit;
 use anyhow::Result;
 use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
+use moire_toolchain::tile::Tileiras;
 use moire_worker::oracle::ASSEMBLER_HOW;
 
 pub(crate) fn run() -> Result<u8> {
@@ -13,6 +14,7 @@ pub(crate) fn run() -> Result<u8> {
     println!("ok       models: {}", moire_cat::builtin::names().collect::<Vec<_>>().join(", "));
     assembler();
     disassembler();
+    tile_compiler();
     Ok(exit::CLEAN)
 }
 
@@ -37,5 +39,20 @@ fn disassembler() {
         None => println!(
             "missing  nvdisasm (optional, for the tests of machine code): pip install nvidia-cuda-nvdisasm, as ptxas"
         ),
+    }
+}
+
+/// What compiles Tile IR.
+fn tile_compiler() {
+    for found in Tileiras::all(None) {
+        let (version, bytecode) = (found.version(), found.bytecode());
+        println!("ok       tileiras {version} in {}, bytecode up to {bytecode}", found.path().display());
+    }
+    if let Err(tried) = Tileiras::find(None) {
+        println!(
+            "missing  tileiras (optional, the compiler of Tile IR): pip install nvidia-cuda-tileiras nvidia-cuda-nvcc \
+             nvidia-nvvm of one release, as ptxas"
+        );
+        tried.iter().for_each(|t| println!("         not usable: {t}"));
     }
 }

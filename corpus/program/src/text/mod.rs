@@ -10,6 +10,7 @@ pub mod native;
 mod print;
 pub mod ptx;
 mod scan;
+pub mod tile;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};
 pub use print::{instruction, print};

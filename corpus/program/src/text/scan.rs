@@ -10,6 +10,8 @@ pub(super) enum Comments {
     C,
     /// `(* .. *)`, `<< .. >>` and `// ..`.
     Litmus,
+    /// `// ..`.
+    Slashes,
 }
 
 /// See the module header.
@@ -49,7 +51,7 @@ impl<'a> Scan<'a> {
                 Comments::C if trimmed.starts_with("/*") => ("/*", "*/"),
                 Comments::Litmus if trimmed.starts_with("(*") => ("(*", "*)"),
                 Comments::Litmus if trimmed.starts_with("<<") => ("<<", ">>"),
-                Comments::Litmus if trimmed.starts_with("//") => ("//", "\n"),
+                Comments::Litmus | Comments::Slashes if trimmed.starts_with("//") => ("//", "\n"),
                 _ => return trimmed,
             };
             let skip = open.len().min(trimmed.len());

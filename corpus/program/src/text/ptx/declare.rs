@@ -321,7 +321,9 @@ fn head(scan: &mut Scan<'_>, kernel: &mut Kernel) -> Parsed<()> {
             "reqntid" => kernel.threads = Some(three(scan)?),
             "maxntid" => kernel.most_threads = Some(three(scan)?),
             "reqnctapercluster" => kernel.cluster = Some(three(scan)?),
-            "minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank" => drop(scan.number()?),
+            "language" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank" => {
+                scan.number()?;
+            }
             "explicitcluster" | "noreturn" | "blocksareclusters" | "abi_preserve" => {}
             "pragma" => {
                 let end = scan.rest().find(';').unwrap_or(0);

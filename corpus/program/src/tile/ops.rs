@@ -1,0 +1,363 @@
+//! Operations of Tile IR: what each takes, and the blocks inside it.
+//!
+//! A variant is one operation, so that what an operation cannot have cannot be said. Results are in [`super::Instr`].
+//! Source: operations chapter of the Tile IR specification; opcodes and versions are the bytecode writer's business.
+
+use super::words::{
+    AtomicMode, Convert, FloatOp, Order, Overflow, Predicate, Reduction, Rounding, Scope, Sign,
+};
+use super::{Block, Hints, Value};
+
+/// Elements of a constant, as bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    /// One that all elements have, or each in row-major order.
+    pub bits: Vec<u64>,
+}
+
+/// Arithmetic on integers, with what the operation promises or how it reads its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerOp {
+    /// `addi`
+    Add(Overflow),
+    /// `subi`
+    Sub(Overflow),
+    /// `muli`
+    Mul(Overflow),
+    /// `andi`
+    And,
+    /// `ori`
+    Or,
+    /// `xori`
+    Xor,
+    /// `maxi`
+    Max(Sign),
+    /// `mini`
+    Min(Sign),
+    /// `shli`
+    Shl(Overflow),
+    /// `shri`
+    Shr(Sign),
+    /// `remi`
+    Rem(Sign),
+}
+
+/// What `assume` promises.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// Every element is divisible; or the first of each `every` along a dimension, the others counting on from it.
+    DivBy {
+        /// By what.
+        divisor: u64,
+        /// Length of a run, and its dimension.
+        every: Option<(i64, i64)>,
+    },
+    /// In an interval.
+    Bounded {
+        /// Least.
+        low: Option<i64>,
+        /// Greatest.
+        high: Option<i64>,
+    },
+}
+
+/// Order and scope of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Access {
+    /// How strong.
+    pub order: Order,
+    /// With whom; weak accesses have none.
+    pub scope: Option<Scope>,
+}
+
+/// One tile of a view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The view.
+    pub view: Value,
+    /// Which tile of it, one number a dimension.
+    pub index: Vec<Value>,
+    /// For each dimension: the program promises that the tile lies inside.
+    pub inbounds: Vec<bool>,
+}
+
+/// See the module header. `token` is what an operation waits for, `mask` which elements it concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "fields are the operands, in the words of the specification")]
+pub enum Op {
+    Constant(Constant),
+    /// 0, 1, 2, ..
+    Iota,
+    Convert {
+        to: Convert,
+        value: Value,
+    },
+    /// `exti`
+    Extend {
+        sign: Sign,
+        value: Value,
+    },
+    /// `trunci`
+    Truncate {
+        overflow: Overflow,
+        value: Value,
+    },
+    /// Pointers moved by elements.
+    Offset {
+        pointer: Value,
+        offset: Value,
+    },
+    Integer {
+        op: IntegerOp,
+        a: Value,
+        b: Value,
+    },
+    Float {
+        op: FloatOp,
+        rounding: Rounding,
+        flush: bool,
+        a: Value,
+        b: Value,
+    },
+    Compare {
+        predicate: Predicate,
+        sign: Sign,
+        a: Value,
+        b: Value,
+    },
+    Select {
+        condition: Value,
+        a: Value,
+        b: Value,
+    },
+    Assume {
+        that: Assumption,
+        value: Value,
+    },
+    TileBlockId,
+    NumTileBlocks,
+    /// Extents and strides are given for the dimensions whose type leaves them open.
+    TensorView {
+        base: Value,
+        shape: Vec<Value>,
+        strides: Vec<Value>,
+    },
+    /// `make_partition_view`, `make_strided_view`: the type of the result says which.
+    MakeView {
+        tensor: Value,
+    },
+    MakeToken,
+    JoinTokens(Vec<Value>),
+    LoadPtr {
+        pointers: Value,
+        access: Access,
+        hints: Hints,
+        mask: Option<Value>,
+        padding: Option<Value>,
+        token: Option<Value>,
+    },
+    StorePtr {
+        pointers: Value,
+        value: Value,
+        access: Access,
+        hints: Hints,
+        mask: Option<Value>,
+        token: Option<Value>,
+    },
+    LoadView {
+        place: Place,
+        access: Access,
+        hints: Hints,
+        token: Option<Value>,
+    },
+    StoreView {
+        place: Place,
+        value: Value,
+        access: Access,
+        hints: Hints,
+        token: Option<Value>,
+    },
+    AtomicRmw {
+        pointers: Value,
+        mode: AtomicMode,
+        value: Value,
+        order: Order,
+        scope: Scope,
+        mask: Option<Value>,
+        token: Option<Value>,
+    },
+    AtomicCas {
+        pointers: Value,
+        compare: Value,
+        value: Value,
+        order: Order,
+        scope: Scope,
+        mask: Option<Value>,
+        token: Option<Value>,
+    },
+    AtomicRedView {
+        place: Place,
+        mode: AtomicMode,
+        value: Value,
+        order: Order,
+        scope: Scope,
+        token: Option<Value>,
+    },
+    MultimemLoadReduce {
+        place: Place,
+        reduction: Reduction,
+        access: Access,
+        token: Option<Value>,
+    },
+    MultimemReduce {
+        place: Place,
+        reduction: Reduction,
+        value: Value,
+        order: Order,
+        scope: Scope,
+        token: Option<Value>,
+    },
+    MultimemStore {
+        place: Place,
+        value: Value,
+        access: Access,
+        token: Option<Value>,
+    },
+    /// `memory_fence_alias_tko`
+    AliasFence {
+        token: Value,
+    },
+    GdcWait {
+        token: Option<Value>,
+    },
+    GdcLaunch {
+        token: Option<Value>,
+    },
+    If {
+        condition: Value,
+        then: Block,
+        otherwise: Option<Block>,
+    },
+    /// Parameters of the body: the counter, then what is carried.
+    For {
+        unsigned: bool,
+        bounds: [Value; 3],
+        inits: Vec<Value>,
+        body: Block,
+    },
+    Loop {
+        inits: Vec<Value>,
+        body: Block,
+    },
+    Yield(Vec<Value>),
+    Continue(Vec<Value>),
+    Break(Vec<Value>),
+    Return(Vec<Value>),
+}
+
+impl IntegerOp {
+    /// As texts have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            IntegerOp::Add(_) => "addi",
+            IntegerOp::Sub(_) => "subi",
+            IntegerOp::Mul(_) => "muli",
+            IntegerOp::And => "andi",
+            IntegerOp::Or => "ori",
+            IntegerOp::Xor => "xori",
+            IntegerOp::Max(_) => "maxi",
+            IntegerOp::Min(_) => "mini",
+            IntegerOp::Shl(_) => "shli",
+            IntegerOp::Shr(_) => "shri",
+            IntegerOp::Rem(_) => "remi",
+        }
+    }
+}
+
+impl Op {
+    /// Whether it ends a block.
+    pub fn ends_block(&self) -> bool {
+        matches!(self, Op::Yield(_) | Op::Continue(_) | Op::Break(_) | Op::Return(_))
+    }
+
+    /// Blocks inside, in order.
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Op::If { then, otherwise, .. } => std::iter::once(then).chain(otherwise).collect(),
+            Op::For { body, .. } | Op::Loop { body, .. } => vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Values it takes, blocks inside left out.
+    pub fn operands(&self) -> Vec<Value> {
+        let place = |p: &Place| std::iter::once(p.view).chain(p.index.iter().copied()).collect::<Vec<_>>();
+        let several = |first: &[Value], rest: [&Option<Value>; 3]| {
+            first.iter().copied().chain(rest.into_iter().filter_map(|v| *v)).collect::<Vec<_>>()
+        };
+        let none = &None;
+        match self {
+            Op::Constant(_) | Op::Iota | Op::TileBlockId | Op::NumTileBlocks | Op::MakeToken => Vec::new(),
+            Op::Convert { value, .. }
+            | Op::Extend { value, .. }
+            | Op::Truncate { value, .. }
+            | Op::Assume { value, .. } => vec![*value],
+            Op::MakeView { tensor } => vec![*tensor],
+            Op::AliasFence { token } => vec![*token],
+            Op::If { condition, .. } => vec![*condition],
+            Op::Offset { pointer, offset } => vec![*pointer, *offset],
+            Op::Integer { a, b, .. } | Op::Float { a, b, .. } | Op::Compare { a, b, .. } => vec![*a, *b],
+            Op::Select { condition, a, b } => vec![*condition, *a, *b],
+            Op::TensorView { base, shape, strides } => {
+                std::iter::once(base).chain(shape).chain(strides).copied().collect()
+            }
+            Op::LoadPtr { pointers, mask, padding, token, .. } => {
+                several(&[*pointers], [mask, padding, token])
+            }
+            Op::StorePtr { pointers, value, mask, token, .. }
+            | Op::AtomicRmw { pointers, value, mask, token, .. } => {
+                several(&[*pointers, *value], [mask, token, none])
+            }
+            Op::AtomicCas { pointers, compare, value, mask, token, .. } => {
+                several(&[*pointers, *compare, *value], [mask, token, none])
+            }
+            Op::LoadView { place: p, token, .. } | Op::MultimemLoadReduce { place: p, token, .. } => {
+                several(&place(p), [token, none, none])
+            }
+            Op::StoreView { place: p, value, token, .. }
+            | Op::AtomicRedView { place: p, value, token, .. }
+            | Op::MultimemReduce { place: p, value, token, .. }
+            | Op::MultimemStore { place: p, value, token, .. } => {
+                several(&place(p), [&Some(*value), token, none])
+            }
+            Op::GdcWait { token } | Op::GdcLaunch { token } => several(&[], [token, none, none]),
+            Op::For { bounds, inits, .. } => bounds.iter().chain(inits).copied().collect(),
+            Op::Loop { inits: list, .. }
+            | Op::JoinTokens(list)
+            | Op::Yield(list)
+            | Op::Continue(list)
+            | Op::Break(list)
+            | Op::Return(list) => list.clone(),
+        }
+    }
+
+    /// The token it waits for, of those that make memory events.
+    pub fn token(&self) -> Option<Value> {
+        match self {
+            Op::LoadPtr { token, .. }
+            | Op::StorePtr { token, .. }
+            | Op::LoadView { token, .. }
+            | Op::StoreView { token, .. }
+            | Op::AtomicRmw { token, .. }
+            | Op::AtomicCas { token, .. }
+            | Op::AtomicRedView { token, .. }
+            | Op::MultimemLoadReduce { token, .. }
+            | Op::MultimemReduce { token, .. }
+            | Op::MultimemStore { token, .. }
+            | Op::GdcWait { token }
+            | Op::GdcLaunch { token } => *token,
+            Op::AliasFence { token } => Some(*token),
+            _ => None,
+        }
+    }
+}
