@@ -169,6 +169,7 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:TQ27=B", "copies/init-proxy"),
     ("ptx:TQ31=B", "copies/load-cumulative"),
     ("ptx:TQ32=B", "tcgen05/alloc-under-copy"),
+    ("ptx:TQ33=B", "tcgen05/commit-commit"),
     ("ptx:TQ18=B", "tcgen05/pair-dealloc-crosswise"),
     ("ptx:TQ18=C", "tcgen05/pair-dealloc-crosswise"),
     ("ptx:TQ19=B", "tcgen05/pair-pipeline"),

@@ -23,7 +23,7 @@ impl<const W: usize> State<'_, W> {
     }
 
     /// Whether two threads share barriers of this kind.
-    fn meet(&self, object: &BarrierObject, a: usize, b: usize) -> bool {
+    pub(crate) fn meet(&self, object: &BarrierObject, a: usize, b: usize) -> bool {
         let (p, q) = (self.place(a), self.place(b));
         match object {
             BarrierObject::Cta { .. } => p.same_cta(q),
@@ -32,6 +32,12 @@ impl<const W: usize> State<'_, W> {
                 a == b || (p.same_cta(q) && p.warp == q.warp && p.lane.is_some() && q.lane.is_some())
             }
         }
+    }
+
+    /// Whether a thread is among those a barrier waits for.
+    pub(crate) fn names(&self, object: &BarrierObject, thread: usize) -> bool {
+        let lane = self.place(thread).lane.unwrap_or(0);
+        !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0)
     }
 
     /// Placed events of the same barrier as `id`, itself excluded.
@@ -195,9 +201,7 @@ impl<const W: usize> State<'_, W> {
                 self.static_bars(thread, number, instance).into_iter().all(|(t, pc)| self.reached(t, pc))
             }
             (object, _) => (0..self.threads.len()).all(|t| {
-                let lane = self.place(t).lane.unwrap_or(0);
-                let named = !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0);
-                !self.meet(&object, thread, t) || !named || arrived(t) || exited(t)
+                !self.meet(&object, thread, t) || !self.names(&object, t) || arrived(t) || exited(t)
             }),
         }
     }

@@ -238,18 +238,16 @@ fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
 
 /// Where the loop with this head asks one mbarrier, once a round, if it does nothing else.
 fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> Option<usize> {
-    let reach = |from: usize| {
-        let (mut stack, mut seen) = (vec![from], BTreeSet::new());
-        while let Some(pc) = stack.pop() {
-            if pc < body.len() && seen.insert(pc) {
-                stack.extend(&succ[pc]);
-            }
-        }
-        seen
-    };
-    let inside: Vec<usize> = reach(head).into_iter().filter(|pc| reach(*pc).contains(&head)).collect();
-    if !inside.iter().any(|pc| succ[*pc].contains(&head)) {
+    let ends: Vec<usize> = (head..body.len()).filter(|pc| succ[*pc].contains(&head)).collect();
+    if ends.is_empty() {
         return None;
+    }
+    // The natural loop: what comes to its end without another round.
+    let (mut stack, mut inside) = (ends, BTreeSet::from([head]));
+    while let Some(pc) = stack.pop() {
+        if inside.insert(pc) {
+            stack.extend((0..body.len()).filter(|before| succ[*before].contains(&pc)));
+        }
     }
     let idle = |pc: &usize| register_only(&body[*pc].op) || matches!(body[*pc].op, Op::Bra { .. });
     let mut asked = inside.iter().copied().filter(|pc| asks(&body[*pc].op));

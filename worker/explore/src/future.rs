@@ -2,15 +2,17 @@
 //!
 //! A thread is run ahead as if every wait were answered with yes. What it then does to mbarriers, in order, is an upper
 //! bound of what it can do; the waits in between hold it as long as the phase they ask for cannot complete. Threads are
-//! let go on until none can: what they came by may happen, nothing else. A thread that cannot be run ahead (its way
-//! depends on values nobody knows yet) may do anything.
+//! let go on until none can: what they came by may happen, nothing else. Barriers of the CTA, the cluster and the warp hold
+//! a thread likewise, until enough others can have come there. A thread that cannot be run ahead (its way depends on
+//! values nobody knows yet) may do anything, once it gets to where that is.
 //!
 //! A thread asks one mbarrier in order: behind a wait that can have been answered in some phase at the earliest, the next
 //! one is not answered in an earlier phase, where the same parity may have meant an older one.
 
-use crate::event::Kind;
+use crate::event::{BarrierObject, BarrierUse, Kind};
 use crate::flow::Flow;
-use crate::interp::{Gate, TraceEnd, View as Reads, run};
+use crate::interp::{Gate, Trace, TraceEnd, View as Reads, run};
+use crate::loose::Loose;
 use crate::mbarrier::{Act, Floor, MbarUse, Object, Place};
 use crate::state::State;
 use crate::view::ThreadView;
@@ -21,30 +23,65 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Sums of arrivals and bytes that are told apart; with more of them a phase may complete.
 const SUMS: usize = 1_024;
 
-/// Operations of one thread on mbarriers from its start to its end, its waits answered with yes.
+/// Operations of one thread on mbarriers and barriers from its start to its end, its waits answered with yes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Future {
+    /// It does these in this order and nothing else before.
     items: Vec<Item>,
-    /// Whether it does these in this order and nothing else before.
-    sure: bool,
-    /// Whether this is all.
-    complete: bool,
+    /// What it may do next, where that is not all.
+    rest: Option<Loose>,
 }
 
 /// One of them.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     index: u16,
-    used: MbarUse,
+    step: Step,
     /// By all lanes of the thread, so that it is ordered with all others.
     whole: bool,
+}
+
+/// What it does.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Mbarrier(MbarUse),
+    /// With so many lanes, and so many waits of the thread at the same barrier before it.
+    Barrier {
+        used: BarrierUse,
+        lanes: u32,
+        waits: u32,
+    },
+}
+
+/// Arrivals that may come about: by barrier and thread, how many and of how many lanes.
+type Arrivals = BTreeMap<(BarrierObject, usize), (u32, u32)>;
+
+/// Threads run ahead, as far as they have got.
+#[derive(Default)]
+struct Run {
+    without: Without,
+    out: Outlook,
+    cursors: Vec<Cursor>,
+    /// By thread and object, where the last wait was answered at the earliest.
+    floors: BTreeMap<(usize, Object), Place>,
+    arrivals: Arrivals,
+    /// Threads that cannot be run ahead from where they are.
+    lost: BTreeSet<usize>,
+}
+
+/// How far a thread gets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    at: usize,
+    /// Whether the arrival it stands at is counted.
+    counted: bool,
 }
 
 /// Everything that may happen as far as threads can get.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outlook {
-    /// Some thread may do anything.
-    unknown: bool,
+    /// By threads that cannot be run ahead from where they got to.
+    loose: Loose,
     acts: BTreeMap<Object, Vec<Act>>,
 }
 
@@ -80,17 +117,17 @@ impl<const W: usize> Reads for Hopeful<'_, '_, W> {
     }
 }
 
-/// Whether what a thread does is told by running it ahead: nothing hangs on what an arrival or a barrier hands back, and
-/// every question to an mbarrier is asked until the answer is yes.
-fn foreseeable(thread: &Thread, flow: &Flow) -> bool {
-    thread.body.iter().enumerate().all(|(pc, instr)| match &instr.op {
+/// Whether a thread goes on behind an instruction as if its answer were yes: nothing hangs on what an arrival or a barrier
+/// hands back, and a question to an mbarrier is asked until the answer is yes.
+fn foreseeable(thread: &Thread, flow: &Flow, pc: usize) -> bool {
+    match &thread.body[pc].op {
         Op::Bar { kind: BarKind::Red { .. }, .. } => false,
         Op::Mbarrier(m) => match m.op {
             MbarrierOp::Wait(_) => flow.asked_until_yes[pc],
             _ => m.dst().is_none(),
         },
         _ => true,
-    })
+    }
 }
 
 impl Outlook {
@@ -101,13 +138,13 @@ impl Outlook {
 
     /// Whether an `init` or `inval` may happen.
     pub(crate) fn may_end(&self, object: Object) -> bool {
-        self.unknown || self.on(object).iter().any(Act::ends)
+        self.loose.ends.has(object.instance) || self.on(object).iter().any(Act::ends)
     }
 
     /// Whether an operation that `joins` may happen.
     pub(crate) fn may_join(&self, object: Object, joins: impl Fn(Act) -> bool) -> bool {
         let adds = |a: &Act| matches!(a, Act::Add { .. }) && joins(*a);
-        self.unknown || self.on(object).iter().any(adds)
+        self.loose.adds.has(object.instance) || self.on(object).iter().any(adds)
     }
 }
 
@@ -118,58 +155,141 @@ impl<const W: usize> State<'_, W> {
             let flow = &self.threads[thread].flow;
             let view = Hopeful(ThreadView { state: self, thread });
             let trace = run(self.program, &self.layout, flow, id, self.front, &view);
-            let ops = trace.events.iter().flatten();
-            let items = ops.filter_map(|e| match e.kind {
-                Kind::Mbarrier(used) => Some(Item { index: e.index, used, whole: e.arms.is_none() }),
-                _ => None,
-            });
-            let sure = foreseeable(&self.program.threads[thread], flow);
-            Future { items: items.collect(), sure, complete: trace.end == TraceEnd::Done }
+            let mut waits: BTreeMap<BarrierObject, u32> = BTreeMap::new();
+            let mut items = Vec::new();
+            for e in trace.events.iter().flatten() {
+                let step = match e.kind {
+                    Kind::Mbarrier(used) => Step::Mbarrier(used),
+                    Kind::Barrier(used) => {
+                        let before = waits.entry(used.object).or_default();
+                        let waits = *before;
+                        *before += u32::from(used.waits && e.arms.is_none());
+                        Step::Barrier { used, lanes: e.lanes.count_ones(), waits }
+                    }
+                    _ => continue,
+                };
+                items.push(Item { index: e.index, step, whole: e.arms.is_none() });
+                // What is answered already is no guess; what an arrival hands back may still change.
+                let waits = matches!(step, Step::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
+                let answered = || waits && view.0.answer(e.index).is_some();
+                if !foreseeable(&self.program.threads[thread], flow, e.pc) && !answered() {
+                    return Future { items, rest: Some(self.loose(thread, e.pc, &trace)) };
+                }
+            }
+            let open = trace.end != TraceEnd::Done;
+            Future { items, rest: open.then(|| self.loose(thread, trace.pc, &trace)) }
         })
+    }
+
+    /// What the text behind a place of a thread may do.
+    fn loose(&self, thread: usize, pc: usize, trace: &Trace) -> Loose {
+        // Lanes that parted may still be at several places.
+        let parted = trace.events.iter().flatten().any(|e| e.arms.is_some());
+        let start = if parted { 0 } else { self.reachable_from(thread, pc) };
+        Loose::of(self.program, &self.layout, &self.program.threads[thread].body[start..])
     }
 
     /// What may happen without an event and a thread.
     pub(crate) fn outlook(&self, without: Without) -> Outlook {
-        let mut out = Outlook::default();
-        // What is over, or left out, still has what it has come by.
-        let stays = |t: usize| {
-            Some(t) == without.thread
-                || matches!(self.threads[t].trace.end, TraceEnd::Done | TraceEnd::Stuck(_))
-        };
-        let mut cursors = vec![0; self.threads.len()];
-        let mut floors: BTreeMap<(usize, Object), Place> = BTreeMap::new();
+        let n = self.threads.len();
+        let mut run = Run { without, cursors: vec![Cursor::default(); n], ..Run::default() };
         loop {
             let mut moved = false;
-            for (thread, at) in cursors.iter_mut().enumerate() {
-                let (future, stays) = (self.future(thread), stays(thread));
-                while let Some(Item { index, used, whole }) = future.items.get(*at) {
-                    let id =
-                        self.threads[thread].ids.get(*index as usize).copied().flatten().map(usize::from);
-                    let seen = id.is_some_and(|id| bits::has(&self.present, id) || Some(id) == without.event);
-                    if matches!(used.act, Act::Wait { .. }) {
-                        if !seen && !stays {
-                            let key = (thread, used.object);
-                            let floor = floors.get(&key).copied().filter(|_| *whole);
-                            let Some(passes) = self.may_pass(*used, (thread, *index), floor, &out) else {
-                                break;
-                            };
-                            if *whole {
-                                floors.insert(key, passes);
-                            }
-                        }
-                    } else if !seen && (id.is_some() || !stays) {
-                        out.acts.entry(used.object).or_default().push(used.act);
+            for thread in 0..n {
+                let future = self.future(thread);
+                while let Some(item) = future.items.get(run.cursors[thread].at) {
+                    let before = run.cursors[thread].counted;
+                    if !self.passes(thread, item, &mut run) {
+                        moved |= before != run.cursors[thread].counted;
+                        break;
                     }
-                    (*at, moved) = (*at + 1, true);
+                    run.cursors[thread] = Cursor { at: run.cursors[thread].at + 1, ..Cursor::default() };
+                    moved = true;
                 }
-                let lost = !future.sure || (*at >= future.items.len() && !future.complete);
-                if lost && !stays && !out.unknown {
-                    (out.unknown, moved) = (true, true);
+                let at_end = run.cursors[thread].at >= future.items.len();
+                if let Some(rest) = future.rest.as_ref().filter(|_| at_end)
+                    && !self.stays(thread, without)
+                    && run.lost.insert(thread)
+                {
+                    run.out.loose.join(rest);
+                    moved = true;
                 }
             }
             if !moved {
-                return out;
+                return run.out;
             }
+        }
+    }
+
+    /// Whether a thread does no more than it has come by: it is over, or left out.
+    fn stays(&self, thread: usize, without: Without) -> bool {
+        let end = &self.threads[thread].trace.end;
+        Some(thread) == without.thread || matches!(end, TraceEnd::Done | TraceEnd::Stuck(_))
+    }
+
+    /// Takes note of what a thread does next, and says whether it may get past it.
+    fn passes(&self, thread: usize, item: &Item, run: &mut Run) -> bool {
+        let stays = self.stays(thread, run.without);
+        let id = self.threads[thread].ids.get(item.index as usize).copied().flatten().map(usize::from);
+        let seen = id.is_some_and(|id| bits::has(&self.present, id) || Some(id) == run.without.event);
+        match item.step {
+            Step::Mbarrier(used) if matches!(used.act, Act::Wait { .. }) => {
+                if seen || stays {
+                    return true;
+                }
+                let key = (thread, used.object);
+                let floor = run.floors.get(&key).copied().filter(|_| item.whole);
+                let passes = self.may_pass(used, (thread, item.index), floor, &run.out);
+                if let Some(place) = passes.filter(|_| item.whole) {
+                    run.floors.insert(key, place);
+                }
+                passes.is_some()
+            }
+            Step::Mbarrier(used) => {
+                let behind = run.without.event.is_some_and(|e| self.behind(thread, item, used.object, e));
+                if !seen && !behind && (id.is_some() || !stays) {
+                    run.out.acts.entry(used.object).or_default().push(used.act);
+                }
+                true
+            }
+            Step::Barrier { used, lanes, waits } => {
+                if !run.cursors[thread].counted && (id.is_some() || !stays) {
+                    let sum = run.arrivals.entry((used.object, thread)).or_default();
+                    *sum = (sum.0 + u32::from(used.arrives), sum.1.saturating_add(lanes));
+                    run.cursors[thread].counted = true;
+                }
+                let past = id.is_some() && self.threads[thread].trace.end != TraceEnd::Barrier(item.index);
+                let free = !item.whole || !used.waits || past || stays;
+                free || self.may_complete(thread, &used, waits, run)
+            }
+        }
+    }
+
+    /// Whether an operation comes after an event of the same thread on the same object in any case, so that the event cannot
+    /// be put off past it.
+    fn behind(&self, thread: usize, item: &Item, object: Object, event: usize) -> bool {
+        let (e, used) = (&self.events[event], self.mbar_use(event));
+        let same = e.thread.map(usize::from) == Some(thread) && used.is_some_and(|u| u.object == object);
+        same && e.emitted.index < item.index && !e.emitted.detached && e.emitted.arms.is_none() && item.whole
+    }
+
+    /// Whether a thread that has waited so many times at a barrier may get past it once more: whether as many arrivals as
+    /// that takes may have come about.
+    fn may_complete(&self, thread: usize, used: &BarrierUse, waits: u32, run: &Run) -> bool {
+        let of = |t: usize| run.arrivals.get(&(used.object, t)).copied().unwrap_or_default();
+        let mut here = (0..self.threads.len()).filter(|t| self.meet(&used.object, thread, *t));
+        let lanes = || here.clone().map(|t| u64::from(of(t).1)).sum::<u64>();
+        // Over, or lost.
+        let ended = |t: usize| {
+            let all = run.cursors[t].at >= self.future(t).items.len() && Some(t) != run.without.thread;
+            all || self.threads[t].trace.end == TraceEnd::Done
+        };
+        match (used.object, used.count) {
+            (BarrierObject::Cta { instance: Some(_), .. }, _) => true,
+            (BarrierObject::Cta { .. }, Some(count)) => {
+                lanes() >= u64::from(count) * (u64::from(waits) + 1) || here.any(|t| run.lost.contains(&t))
+            }
+            (object, _) => here.all(|t| !self.names(&object, t) || of(t).0 > waits || ended(t)),
         }
     }
 
@@ -194,10 +314,9 @@ impl<const W: usize> State<'_, W> {
             // The answer is yes in every other phase.
             let first = later.take(usize::from(floor.map_or(0, |f| f.level)) + 2).find(yes)?;
             let phases = u64::from(first.level - now.level);
-            (outlook.unknown || self.may_add_up(object, era, phases, outlook)).then_some(first)
+            self.may_add_up(object, era, phases, outlook).then_some(first)
         });
-        let ends = outlook.unknown || outlook.may_end(object);
-        let reborn = ends.then_some(Place { era: eras + 1, level: 0 });
+        let reborn = outlook.may_end(object).then_some(Place { era: eras + 1, level: 0 });
         known.chain(lives).chain(reborn).min()
     }
 
@@ -206,7 +325,6 @@ impl<const W: usize> State<'_, W> {
     pub(crate) fn may_advance(&self, object: Object, outlook: &Outlook) -> bool {
         let joins = outlook.may_join(object, |_| true);
         outlook.may_end(object)
-            || outlook.unknown
             || (joins && (0..=self.eras(object)).any(|era| self.may_add_up(object, era, 1, outlook)))
     }
 
@@ -215,6 +333,9 @@ impl<const W: usize> State<'_, W> {
     fn may_add_up(&self, object: Object, era: u16, phases: u64, outlook: &Outlook) -> bool {
         let known = self.phases_of(object, era).unwrap_or_default();
         let Some(now) = known.last() else { return false };
+        if outlook.loose.adds.has(object.instance) {
+            return true;
+        }
         let drops = |a: &Act| matches!(a, Act::Add { drops: true, .. });
         let dropped = now.members.iter().filter_map(|m| self.mbar_use(*m)).any(|u| drops(&u.act));
         // What drops out is not waited for again.

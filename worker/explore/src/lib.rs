@@ -23,6 +23,7 @@ pub mod judge;
 mod lanes;
 mod launch;
 pub mod leaf;
+mod loose;
 mod mbarrier;
 mod mbarrier_leaf;
 mod memory;
