@@ -155,9 +155,14 @@ impl<const W: usize> State<'_, W> {
             let flow = &self.threads[thread].flow;
             let view = Hopeful(ThreadView { state: self, thread });
             let trace = run(self.program, &self.layout, flow, id, self.front, &view);
+            let real = &self.threads[thread].trace;
             let mut waits: BTreeMap<BarrierObject, u32> = BTreeMap::new();
-            let mut items = Vec::new();
+            let (mut items, mut guessed) = (Vec::new(), false);
             for e in trace.events.iter().flatten() {
+                // What the thread has come by it does, whatever the answers.
+                if guessed && real.events.len() <= e.index as usize {
+                    break;
+                }
                 let step = match e.kind {
                     Kind::Mbarrier(used) => Step::Mbarrier(used),
                     Kind::Barrier(used) => {
@@ -168,16 +173,18 @@ impl<const W: usize> State<'_, W> {
                     }
                     _ => continue,
                 };
-                items.push(Item { index: e.index, step, whole: e.arms.is_none() });
-                // What is answered already is no guess; what an arrival hands back may still change.
-                let waits = matches!(step, Step::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
-                let answered = || waits && view.0.answer(e.index).is_some();
-                if !foreseeable(&self.program.threads[thread], flow, e.pc) && !answered() {
-                    return Future { items, rest: Some(self.loose(thread, e.pc, &trace)) };
+                // An answer that is there is no guess; what an arrival hands back may still change. Who does not ask until
+                // the answer is yes is not held.
+                let asks = matches!(step, Step::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
+                let foreseen = foreseeable(&self.program.threads[thread], flow, e.pc);
+                guessed |= !foreseen && !(asks && view.0.answer(e.index).is_some());
+                if foreseen || !asks {
+                    items.push(Item { index: e.index, step, whole: e.arms.is_none() });
                 }
             }
-            let open = trace.end != TraceEnd::Done;
-            Future { items, rest: open.then(|| self.loose(thread, trace.pc, &trace)) }
+            let end = if guessed { real } else { &trace };
+            let rest = (end.end != TraceEnd::Done).then(|| self.loose(thread, end.pc, &trace));
+            Future { items, rest }
         })
     }
 
