@@ -98,8 +98,51 @@ pub fn iter<const W: usize>(row: &Row<W>) -> impl Iterator<Item = usize> + use<W
     })
 }
 
-/// Transitive closure in place (Warshall on rows).
+/// Rows from which walking the graph costs less than Warshall's square.
+const MANY: usize = 64;
+
+/// Transitive closure in place.
 pub fn close<const W: usize>(rows: &mut [Row<W>]) {
+    if rows.len() <= MANY || !close_acyclic(rows) {
+        close_any(rows);
+    }
+}
+
+/// Closes a relation without cycles, each row from the closed rows of its successors, in one walk depth first; `false`
+/// where it meets a cycle, the rows then being some of the closure.
+fn close_acyclic<const W: usize>(rows: &mut [Row<W>]) -> bool {
+    let (mut begun, mut done) = (empty::<W>(), empty::<W>());
+    let mut stack: Vec<(usize, Row<W>)> = Vec::new();
+    for root in 0..rows.len() {
+        if has(&begun, root) {
+            continue;
+        }
+        set(&mut begun, root);
+        stack.push((root, rows[root]));
+        while let Some((at, left)) = stack.last_mut() {
+            let Some(next) = iter(left).next() else {
+                set(&mut done, *at);
+                stack.pop();
+                continue;
+            };
+            if has(&done, next) {
+                let (at, through) = (*at, rows[next]);
+                or(&mut rows[at], &through);
+                *left = minus(left, &through);
+                clear(left, next);
+            } else if has(&begun, next) {
+                return false;
+            } else {
+                set(&mut begun, next);
+                stack.push((next, rows[next]));
+            }
+        }
+    }
+    true
+}
+
+/// Warshall on rows.
+fn close_any<const W: usize>(rows: &mut [Row<W>]) {
     for k in 0..rows.len() {
         let through = rows[k];
         if is_empty(&through) {
@@ -173,11 +216,59 @@ pub fn transpose<const W: usize>(a: &[Row<W>], out: &mut [Row<W>]) {
 
 /// Inserts every pair of `more` into a transitively closed relation and keeps it closed.
 pub fn extend_closed<const W: usize>(rows: &mut [Row<W>], more: &[Row<W>]) {
+    let new: u32 = rows.iter().zip(more).map(|(row, extra)| count(&minus(extra, row))).sum();
+    if rows.len() > MANY && new as usize > rows.len() / 16 {
+        rows.iter_mut().zip(more).for_each(|(row, extra)| or(row, extra));
+        return close(rows);
+    }
     for (a, extra) in more.iter().enumerate() {
         let mut left = minus(extra, &rows[a]);
         while let Some(b) = iter(&left).next() {
             insert_closed(rows, a, b);
             left = minus(&left, &rows[a]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pairs drawn by a linear congruence; from lower to higher only if `acyclic`, among shuffled names.
+    fn drawn(seed: u64, n: usize, pairs: usize, acyclic: bool) -> Vec<Row<3>> {
+        let mut state = seed;
+        let mut next = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap_or(0) % below
+        };
+        let mut rows = vec![empty::<3>(); n];
+        for _ in 0..pairs {
+            let (a, b) = (next(n), next(n));
+            // A bijection, as 67 shares no factor with the sizes below.
+            let name = |x: usize| x * 67 % n;
+            if !acyclic || name(a) < name(b) {
+                set(&mut rows[a], b);
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn every_way_to_close_gives_the_same() {
+        for seed in 0..200 {
+            let n = 65 + usize::try_from(seed).unwrap_or(0) % 100;
+            let (acyclic, pairs) = (seed % 4 != 0, 20 + usize::try_from(seed * 3).unwrap_or(0));
+            let rows = drawn(seed, n, pairs, acyclic);
+            let (mut quick, mut plain) = (rows.clone(), rows.clone());
+            close(&mut quick);
+            close_any(&mut plain);
+            assert_eq!(quick, plain, "seed {seed}");
+            let more = drawn(seed + 1_000, n, 1 + pairs / 8, acyclic);
+            let mut both = plain.clone();
+            both.iter_mut().zip(&more).for_each(|(row, extra)| or(row, extra));
+            close_any(&mut both);
+            extend_closed(&mut quick, &more);
+            assert_eq!(quick, both, "seed {seed}, extended");
         }
     }
 }

@@ -288,7 +288,7 @@ const PAIR: &[Mistake] = &[
     one("a relaxed wait for a stage", P1, "wait empty0", 1, Edit::Relaxed, "race+early-pass"),
     one("columns are taken in one CTA alone", I1, "alloc.cta", 0, Edit::Drop, "hang"),
     one("the right to columns is given up in one CTA alone", I1, "relinquish", 0, Edit::Drop, "hang"),
-    one("the right to columns is given up too early", I0, "alloc.cta", 0, Edit::Later, "protocol"),
+    one("the right to columns is given up too early", I0, "alloc.cta", 0, Edit::Later, "hang+protocol"),
     one("columns are given back before the last barrier", I1, "dealloc", 0, Edit::Earlier, "hang+lifetime"),
     all(
         "columns are given back before the last barrier, in both CTAs",
