@@ -15,6 +15,9 @@ const TRIALS: usize = 120;
 /// Consistency checks of the program itself beyond which nothing is tried.
 const CHECKS: u64 = 20_000;
 
+/// Consistency checks of all trials together, by those of the program itself, and at least.
+const SPENT: (u64, u64) = (20, 5_000);
+
 /// Kinds of addition.
 const WAYS: usize = 8;
 
@@ -41,6 +44,8 @@ struct Search<'a> {
     finding: &'a Finding,
     hangs: bool,
     left: usize,
+    /// Checks that trials may still take.
+    checks: u64,
 }
 
 /// The addition a race lacks; `None` where no single one helps or the program is too large to try.
@@ -56,7 +61,8 @@ pub fn missing(
     let leaves = 4 * (judgement.summary.complete + judgement.summary.blocked) + 100;
     let limits = Limits { leaves, ..Limits::default() };
     let hangs = judgement.verdicts.contains(&Verdict::Hang);
-    let mut search = Search { program, model, limits, finding, hangs, left: TRIALS };
+    let checks = SPENT.0 * judgement.summary.checks + SPENT.1;
+    let mut search = Search { program, model, limits, finding, hangs, left: TRIALS, checks };
     let (first, last) = (finding.places.first()?, finding.places.last()?);
     let (a, b) = (search.find(first)?, search.find(last)?);
     let turned = a.thread != b.thread;
@@ -116,12 +122,14 @@ impl Search<'_> {
 
     /// Whether the pair is ordered in this program, and no thread waits for ever that did not.
     fn helps(&mut self, program: &Program) -> bool {
-        if self.left == 0 {
+        if self.left == 0 || self.checks == 0 {
             return false;
         }
         self.left -= 1;
         let quiet = Questions { witnesses: false, conditions_only: false };
-        let now = judge(program, self.model, &self.limits, quiet);
+        let limits = Limits { checks: self.checks, ..self.limits };
+        let now = judge(program, self.model, &limits, quiet);
+        self.checks = self.checks.saturating_sub(now.summary.checks);
         let open = |v: &Verdict| {
             matches!(v, Verdict::Abstained(_) | Verdict::Bounded(_)) || (*v == Verdict::Hang && !self.hangs)
         };
