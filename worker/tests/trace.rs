@@ -357,6 +357,13 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "9.7.16.6.4.4",
+        Rule,
+        "a commit completes by itself; whether a later one of the same thread arrives after it is TQ33",
+        "commit-order tc-tracked",
+        "tcgen05/commit-commit",
+    ),
+    Row(
+        "9.7.16.6.4.4",
         Wording,
         "the older wording numbers both samples 1",
         "tc-wait-out tc-tracked",
