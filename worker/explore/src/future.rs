@@ -177,7 +177,8 @@ impl<const W: usize> State<'_, W> {
                 // the answer is yes is not held.
                 let asks = matches!(step, Step::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
                 let foreseen = foreseeable(&self.program.threads[thread], flow, e.pc);
-                guessed |= !foreseen && !(asks && view.0.answer(e.index).is_some());
+                let answered = asks && view.0.answer(e.index).is_some();
+                guessed |= !foreseen && !answered;
                 if foreseen || !asks {
                     items.push(Item { index: e.index, step, whole: e.arms.is_none() });
                 }
