@@ -13,8 +13,8 @@ macro_rules! codes {
     };
 }
 
-// 3 is debug information, 7 the name of the producer.
-codes!(section u8 { STRING = 1, FUNC = 2, CONSTANT = 4, TYPE = 5, GLOBAL = 6 });
+// 7 is the name of the producer.
+codes!(section u8 { STRING = 1, FUNC = 2, DEBUG = 3, CONSTANT = 4, TYPE = 5, GLOBAL = 6 });
 
 codes!(ty u8 {
     POINTER = 12,
@@ -36,11 +36,9 @@ codes!(attribute u8 {
     BOUNDED = 12,
 });
 
-/// Of a function.
-pub(super) const FLAG_PRIVATE: u8 = 1;
-/// Of a function.
+/// Of a function that can be launched; 1 is a private one.
 pub(super) const FLAG_ENTRY: u8 = 2;
-/// Of a function.
+/// Of a function with hints, before 13.5.
 pub(super) const FLAG_HINTS: u8 = 4;
 /// Kind of a pointer that reaches all replicas.
 pub(super) const MULTICAST: u8 = 2;

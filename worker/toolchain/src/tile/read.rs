@@ -6,10 +6,10 @@
 
 use super::Bytecode;
 use super::bytes::{Cursor, Taken};
-use super::codes::{FLAG_ENTRY, FLAG_HINTS, FLAG_PRIVATE, MAGIC, attribute, section};
-use super::items::{Item, Numbering, decode};
+use super::codes::{FLAG_ENTRY, FLAG_HINTS, MAGIC, attribute, section};
+use super::items::{Item, Numbering, decode, value_type};
 use super::read_ops::Body;
-use moire_program::tile::{FUNCTIONS, Function, Hint, Hints, Module};
+use moire_program::tile::{FUNCTIONS, Function, Hint, Hints, Module, Scalar, Type};
 
 /// Largest file that is read.
 const FILE_BYTES: usize = 1 << 20;
@@ -52,10 +52,11 @@ pub fn read(bytes: &[u8]) -> Result<(Module, Bytecode, Numbering), ReadError> {
             return functions.error(format!("a module may have at most {FUNCTIONS} functions"));
         }
         for _ in 0..n {
-            module.functions.push(function(&mut functions, version, &tables)?);
+            let debug = parts[usize::from(section::DEBUG)].is_some();
+            module.functions.push(function(&mut functions, version, &tables, debug)?);
         }
         if functions.left() > 0 {
-            return functions.error("bytes are left after the last function");
+            return functions.error("what follows the last function is not read here");
         }
     }
     Ok((module, version, tables))
@@ -67,6 +68,9 @@ fn sections<'a>(file: &mut Cursor<'a>) -> Taken<[Option<Cursor<'a>>; 8]> {
     loop {
         let start = *file;
         let id = file.byte()?;
+        if id == 0 && file.left() > 0 {
+            return start.error("bytes are left after the last section");
+        }
         if id == 0 {
             return Ok(parts);
         }
@@ -125,7 +129,8 @@ fn tables(parts: &[Option<Cursor<'_>>; 8], version: Bytecode) -> Taken<Numbering
     Ok(out)
 }
 
-fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering) -> Taken<Function> {
+/// `debug`: there is something that locations can be.
+fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering, debug: bool) -> Taken<Function> {
     let name = string(c, tables)?;
     let start = *c;
     let id = c.varint()?;
@@ -135,22 +140,23 @@ fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering) -> Taken<
     };
     let start = *c;
     let flags = c.byte()?;
-    if flags & !(FLAG_PRIVATE | FLAG_ENTRY | FLAG_HINTS) != 0 || flags & FLAG_PRIVATE != 0 {
+    let hinted = if version < Bytecode::V13_5 { FLAG_HINTS } else { 0 };
+    if flags & !(FLAG_ENTRY | hinted) != 0 {
         return start.error(format!("flags {flags} of a function are not known here"));
     }
     let entry = flags & FLAG_ENTRY != 0;
-    c.varint()?;
+    let start = *c;
+    if c.varint()? != 0 && !debug {
+        return start.error("a function has a location and the file has none");
+    }
     let mut function = Function::entry(&name, params.clone());
     (function.entry, function.results) = (entry, results.clone());
     if flags & FLAG_HINTS != 0 || entry && version >= Bytecode::V13_5 {
         tag(c, attribute::HINTS)?;
         function.hints = hints(c, tables)?;
     }
-    if version >= Bytecode::V13_5 {
-        tag(c, attribute::ARRAY)?;
-        if c.varint()? != 0 {
-            return c.error("attributes of parameters are not read here");
-        }
+    if version >= Bytecode::V13_5 && (c.byte()?, c.varint()?) != (attribute::ARRAY, 0) {
+        return c.error("attributes of parameters are not read here");
     }
     let length = c.count()?;
     let body = c.part(length)?;
@@ -185,10 +191,10 @@ pub(super) fn hints(c: &mut Cursor<'_>, tables: &Numbering) -> Taken<Hints> {
             let start = *c;
             let hint = match c.byte()? {
                 attribute::BOOL => Hint::Flag(c.byte()? != 0),
-                attribute::INTEGER => {
-                    c.varint()?;
-                    Hint::Number(c.small()?)
-                }
+                attribute::INTEGER => match value_type(c, &tables.types)? {
+                    Type::Bare(Scalar::I32) => Hint::Number(c.small()?),
+                    other => return start.error(format!("hints of type `{other}` are not known here")),
+                },
                 other => return start.error(format!("a hint with tag {other} is not known here")),
             };
             all.push((name, hint));

@@ -311,7 +311,11 @@ impl<'a> Body<'a> {
             let shape = self.counted()?;
             return Ok((Op::TensorView { base, shape, strides: self.counted()? }, types));
         }
+        let start = self.c;
         let types = self.types(1)?;
+        if !matches!(&types[..], [Type::View(v)] if v.steps.is_some() == (code == op::STRIDED_VIEW)) {
+            return start.error("the operation makes another kind of view");
+        }
         Ok((Op::MakeView { tensor: self.value()? }, types))
     }
 

@@ -10,7 +10,7 @@ mod control;
 mod plain;
 
 use super::types::{Elem, Scalar, Tile, Type};
-use super::{Block, Function, Instr, Module, NESTING, RANK, Value};
+use super::{Block, Function, Hint, Hints, Instr, Module, NESTING, Op, RANK, Value};
 use std::fmt;
 
 macro_rules! reasons {
@@ -93,6 +93,8 @@ reasons!(
     Multicast "tile-multicast",
     /// A block that does not end as it must, or an end where none can be.
     Block "tile-block",
+    /// A hint for the compiler that is given twice.
+    Hint "tile-hint",
     /// A kernel with results, or with parameters that none can have.
     Entry "tile-entry",
 );
@@ -166,6 +168,7 @@ impl<'f> Check<'f> {
         for ty in &function.types {
             well_formed(ty)?;
         }
+        once(&function.hints)?;
         if !function.entry {
             return Ok(());
         }
@@ -256,6 +259,13 @@ impl<'f> Check<'f> {
                 return broken(Reason::Name, "a result is no value of the function");
             }
         }
+        match &instr.op {
+            Op::LoadPtr { hints, .. }
+            | Op::StorePtr { hints, .. }
+            | Op::LoadView { hints, .. }
+            | Op::StoreView { hints, .. } => once(hints)?,
+            _ => {}
+        }
         if let Some(checked) = self.plain(instr) {
             return checked;
         }
@@ -308,6 +318,16 @@ impl<'f> Check<'f> {
         }
         broken(Reason::Results, format!("the result has type `{want}`, not `{ty}`"))
     }
+}
+
+/// No architecture and no hint stands there twice.
+fn once(hints: &Hints) -> Checked {
+    let twice = |names: Vec<&String>| (1..names.len()).any(|i| names[..i].contains(&names[i]));
+    let inner = |(_, all): &(String, Vec<(String, Hint)>)| twice(all.iter().map(|(name, _)| name).collect());
+    if twice(hints.iter().map(|(arch, _)| arch).collect()) || hints.iter().any(inner) {
+        return broken(Reason::Hint, "a hint is given twice");
+    }
+    Ok(())
 }
 
 /// Shapes are small powers of two, views fit their tensors.

@@ -160,21 +160,25 @@ impl<'f> Check<'f> {
                 if !pointers && !matches!(ty, Type::Tensor(_)) {
                     self.integers(value)?;
                 }
-                if !divisor.is_power_of_two() {
+                if !divisor.is_power_of_two() || *divisor > 1 << 62 {
                     return broken(
                         Reason::Constant,
-                        format!("divisors are powers of two, {divisor} is none"),
+                        format!("divisors are powers of two up to 2^62, not {divisor}"),
                     );
                 }
                 if let Some((every, along)) = every {
                     let extent = ty.tile().and_then(|t| t.shape.get(usize::try_from(*along).ok()?));
-                    if extent.is_none_or(|e| *every < 1 || *every > i64::from(*e)) {
+                    if extent.is_none_or(|e| *every < 0 || *every > i64::from(*e)) {
                         return broken(Reason::Shape, "runs lie inside a dimension of the tile");
                     }
                 }
             }
             Assumption::Bounded { low, high } => {
-                self.integers(value)?;
+                let bits = self.integers(value)?.elem.scalar().map_or(64, Scalar::bits);
+                let fits = |bound: &i64| bound >> (bits - 1) == bound >> 63;
+                if ![low, high].into_iter().flatten().all(fits) {
+                    return broken(Reason::Constant, format!("a bound does not fit {bits} bits with sign"));
+                }
                 if low.zip(*high).is_some_and(|(low, high)| low > high) {
                     return broken(Reason::Constant, "no number lies in that interval");
                 }

@@ -77,6 +77,8 @@ fn arithmetic() {
     wrong(Reason::Constant, "%0 = assume div_by<3>, %x : tile<i32>");
     wrong(Reason::Shape, "%0 = assume div_by<4, every 8 along 0>, %y : tile<4xi32>");
     wrong(Reason::Constant, "%0 = assume bounded<3, 2>, %x : tile<i32>");
+    wrong(Reason::Constant, "%0 = assume bounded<?, 2147483648>, %x : tile<i32>");
+    right("%0 = assume bounded<-2147483648, 2147483647>, %x : tile<i32>");
     wrong(Reason::Pointer, "%0 = offset %x, %x : tile<i32>, tile<i32> -> tile<i32>");
     wrong(Reason::Shape, "%0 = offset %q, %x : tile<4xptr<i32>>, tile<i32> -> tile<4xptr<i32>>");
     wrong(Reason::Tokens, "%0 = join_tokens %t : token");
@@ -105,6 +107,10 @@ fn accesses() {
     wrong(
         Reason::Multicast,
         "%0 = store_ptr_tko weak %mp, %x : tile<ptr<i32, <multicast>>>, tile<i32> -> token",
+    );
+    wrong(
+        Reason::Hint,
+        "%0, %1 = load_ptr_tko weak %p optimization_hints = <sm_90 = {latency = 3, latency = 2}> : tile<ptr<i32>> -> tile<i32>, token",
     );
     wrong(Reason::Value, "%0 = store_ptr_tko weak %p, 3 : tile<ptr<i32>>, tile<i32> -> token");
 }
