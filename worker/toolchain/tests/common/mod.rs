@@ -3,7 +3,12 @@
 #![allow(dead_code, reason = "not every test uses all of it")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
-use moire_toolchain::Ptxas;
+use moire_toolchain::find::{candidates, environment};
+use moire_toolchain::run::{Limits, run};
+use moire_toolchain::tile::Bytecode;
+use moire_toolchain::{Ptxas, Version};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Mutex;
 
 /// One whose version has the recorded answers, or a line that says there is none.
@@ -19,6 +24,19 @@ pub(crate) fn assembler() -> Option<Ptxas> {
             None
         }
     }
+}
+
+/// NVIDIA's disassembler of Tile IR and the newest bytecode it reads, or a line that says there is none.
+pub(crate) fn tile_disassembler() -> Option<(PathBuf, Bytecode)> {
+    let Some(found) = candidates("tileirdisasm", None, &environment).into_iter().next() else {
+        println!("skipped: no tileirdisasm");
+        return None;
+    };
+    let mut command = Command::new(&found.path);
+    command.arg("--version");
+    let version = Version::parse(&run(command, Limits::default()).unwrap().stdout).unwrap();
+    let newest = Bytecode::of(13, u8::try_from(version.minor).unwrap()).unwrap_or(Bytecode::V13_5);
+    Some((found.path, newest))
 }
 
 /// Runs `each` on all items, on every processor.
