@@ -1,5 +1,6 @@
 //! Small random programs of tcgen05 instructions: two or three warps of a CTA, hand-overs by barriers and mbarriers, with
-//! every fence, wait and commit that a correct program has left out now and then.
+//! every fence, wait and commit that a correct program has left out now and then. Registers of a load are read before
+//! its wait, or instead of it, in full or in part; waits are repeated.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -29,7 +30,7 @@ pub fn tensor_program(seed: u64) -> Option<Program> {
         // Two threads now and then share the lanes of one warp of the group.
         w.warp = if w.d.chance(60) { t } else { 4 * t };
         let warp = w.warp;
-        let _ = writeln!(out, "P{t} (gpu 0, cta 0, warp {warp}) {{\n.reg r0, r1;");
+        let _ = writeln!(out, "P{t} (gpu 0, cta 0, warp {warp}) {{\n.reg r0, r1, r2, r3;");
         if t == 0 {
             for b in 0..2 {
                 let count = w.d.pick(&[1, 1, 1, 2]);
@@ -89,11 +90,33 @@ impl Writer<'_> {
         let warp = if self.d.chance(97) { self.warp % 4 } else { 1 };
         let at = format!("{}+{}", self.d.pick(&["t", "t", "u"]), (32 * warp) << 16);
         if self.d.chance(50) {
-            let wait = self.maybe("tcgen05.wait::ld.sync.aligned;\n");
-            return format!("tcgen05.ld.sync.aligned.32x32b.x1.b32 {{r1}}, [{at}];\n{wait}");
+            return self.loaded(&at);
         }
         let wait = self.maybe("tcgen05.wait::st.sync.aligned;\n");
         format!("tcgen05.st.sync.aligned.32x32b.x1.b32 [{at}], {{r1}};\n{wait}")
+    }
+
+    /// A load, what reads its registers, and its wait, in some order or left out.
+    fn loaded(&mut self, at: &str) -> String {
+        let (count, registers) = self.d.pick(&[("x1", "r1"), ("x1", "r1"), ("x2", "r1, r2")]);
+        let load = format!("tcgen05.ld.sync.aligned.32x32b.{count}.b32 {{{registers}}}, [{at}];\n");
+        let mut after = Vec::new();
+        let mut waits = vec![self.maybe("tcgen05.wait::ld.sync.aligned;\n")];
+        if self.d.chance(10) {
+            waits.push("tcgen05.wait::ld.sync.aligned;\n");
+        }
+        if self.d.chance(40) {
+            after.push(self.d.pick(&["mov.b32 r3, r1;\n", "mov.b32 r3, r1;\n", "add.u32 r3, r1, 1;\n"]));
+            if count == "x2" && self.d.chance(70) {
+                after.push("mov.b32 r3, r2;\n");
+            }
+        }
+        if self.d.chance(60) {
+            after.extend(waits);
+        } else {
+            after.splice(0..0, waits);
+        }
+        format!("{load}{}", after.concat())
     }
 
     fn tensor(&mut self) -> String {
@@ -135,11 +158,27 @@ impl Writer<'_> {
         format!("mbarrier.arrive.{how}.shared::cta.b64 _, [b{b}];\n")
     }
 
+    /// A wait for a phase, now and then twice for the same, perhaps with something between.
     fn wait(&mut self) -> String {
         let Some(b) = self.object() else { return String::new() };
+        let parity = self.d.pick(&[0, 0, 0, 1]);
+        let once = self.asked(b, parity);
+        if self.used[b] > 4 || !self.d.chance(25) {
+            return once;
+        }
+        self.used[b] += 1;
+        let between = match self.d.below(4) {
+            0 => self.moved(),
+            1 => "tcgen05.fence::after_thread_sync;\n".to_owned(),
+            _ => String::new(),
+        };
+        let again = self.asked(b, parity);
+        format!("{once}{between}{again}")
+    }
+
+    fn asked(&mut self, b: usize, parity: u8) -> String {
         self.labels += 1;
         let how = self.d.pick(&["acquire.cta", "acquire.cta", "relaxed.cluster"]);
-        let parity = self.d.pick(&[0, 0, 0, 1]);
         let ask = format!("mbarrier.try_wait.parity.{how}.shared::cta.b64 p, [b{b}], {parity};\n");
         format!("L{0}:\n{ask}@!p bra L{0};\n", self.labels)
     }

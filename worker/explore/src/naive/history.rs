@@ -130,8 +130,8 @@ fn kept(path: &Path) -> usize {
     }
 }
 
-/// Every way to order the operations on each object.
-pub(super) fn histories(paths: &[&Path]) -> Result<Vec<Histories>, Refusal> {
+/// Every way to order the operations on each object, by object.
+pub(super) fn orders(paths: &[&Path]) -> Result<BTreeMap<(usize, u32), Vec<History>>, Refusal> {
     let mut uses: BTreeMap<(usize, u32), Vec<Vec<Todo<'_>>>> = BTreeMap::new();
     for (t, path) in paths.iter().enumerate() {
         for (i, event) in path.events.iter().enumerate().take(kept(path)) {
@@ -140,17 +140,30 @@ pub(super) fn histories(paths: &[&Path]) -> Result<Vec<Histories>, Refusal> {
             threads[t].push(((t, i), count, event));
         }
     }
-    let mut out = vec![Histories::new()];
+    let mut out = BTreeMap::new();
     for (object, threads) in uses {
         let mut ways = Vec::new();
         let mut done: Vec<Vec<bool>> = threads.iter().map(|t| vec![false; t.len()]).collect();
         extend(&History::default(), &threads, &mut done, &mut ways)?;
+        out.insert(object, ways);
+    }
+    Ok(out)
+}
+
+/// One way for each object, as long as `possible` holds of those chosen so far.
+pub(super) fn histories(
+    orders: &BTreeMap<(usize, u32), Vec<History>>,
+    possible: &dyn Fn(&Histories) -> bool,
+) -> Result<Vec<Histories>, Refusal> {
+    let mut out = vec![Histories::new()];
+    for (object, ways) in orders {
         let with = |h: &Histories, way: &History| {
             let mut h = h.clone();
-            h.insert(object, way.clone());
+            h.insert(*object, way.clone());
             h
         };
-        out = out.iter().flat_map(|h| ways.iter().map(|way| with(h, way)).collect::<Vec<_>>()).collect();
+        let longer = out.iter().flat_map(|h| ways.iter().map(move |way| with(h, way)));
+        out = longer.filter(|h| possible(h)).collect();
         if out.len() > ORDERS {
             return Err(Refusal::TooMany("orders of operations on mbarriers"));
         }

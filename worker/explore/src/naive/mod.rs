@@ -34,7 +34,7 @@ use crate::unmodelled::unmodelled;
 use allocator::Readings;
 use barriers::{Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
-use history::{Histories, Meaning, histories, meaning};
+use history::{Histories, Meaning, histories, meaning, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
 use moire_cat::vocabulary::{rels, sets};
@@ -276,14 +276,29 @@ impl<'a> Search<'a> {
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
         // Orders on mbarriers that cannot be told apart lead to one key.
         let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
-        let orders = histories(&paths)?;
-        for (phases, past) in all_phases.iter().flat_map(|p| orders.iter().map(move |h| (p, h))) {
-            let entry = shapes.entry(shape.clone()).or_insert_with(|| {
-                let graph = scenery.graph(self.memory.cells.len());
-                let constants = self.judge.fixed(&graph);
-                (graph, constants)
-            });
-            let mut graph = entry.0.clone();
+        let orders = orders(&paths)?;
+        let (graph, constants) = shapes.entry(shape).or_insert_with(|| {
+            let graph = scenery.graph(self.memory.cells.len());
+            let constants = self.judge.fixed(&graph);
+            (graph, constants)
+        });
+        let mut todo: Vec<(&Phases, Histories)> = Vec::new();
+        let combos = failing(chosen);
+        for phases in &all_phases {
+            let needs = scenery.needs(graph, phases, &paths, self.control_meets);
+            // What is waited for in a circle does not come about, whatever is read; nor does a loop go on where the
+            // answer would end it.
+            let possible = |past: &Histories| {
+                if !combos.iter().any(|paths| ask_on(past, paths)) {
+                    return false;
+                }
+                let meant: Vec<Meaning> = past.values().map(meaning).collect();
+                needs.or(&scenery.answered(&meant, graph.n)).acyclic()
+            };
+            todo.extend(histories(&orders, &possible)?.into_iter().map(|past| (phases, past)));
+        }
+        for (phases, past) in &todo {
+            let mut graph = graph.clone();
             scenery.set_phases(&mut graph, phases);
             let meant: Vec<Meaning> = past.values().map(meaning).collect();
             scenery.set_histories(&mut graph, &meant);
@@ -299,7 +314,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let mut tried = 0;
-                let executions = self.judge.executions(&mut graph, &entry.1, &mut tried);
+                let executions = self.judge.executions(&mut graph, constants, &mut tried);
                 self.count(tried.saturating_sub(1))?;
                 for execution in executions {
                     if !self.hangs(chosen, (phases, past), &pick, &execution)? {
@@ -371,19 +386,7 @@ impl<'a> Search<'a> {
         if chosen.iter().all(|v| v.failing.is_empty()) {
             return Ok(true);
         }
-        let mut combos: Vec<Vec<&Path>> = vec![vec![]];
-        for variant in chosen {
-            let options: Vec<&Path> = if variant.failing.is_empty() {
-                vec![&variant.path]
-            } else {
-                variant.failing.iter().collect()
-            };
-            let longer = combos
-                .iter()
-                .flat_map(|c| options.iter().map(move |o| c.iter().copied().chain([*o]).collect()));
-            combos = longer.collect();
-        }
-        for paths in combos {
+        for paths in failing(chosen) {
             let Some(asked) = asked_in_vain(past, &paths) else { continue };
             let meant: Vec<Meaning> = asked.values().map(meaning).collect();
             let too_many = Skip::TooMany("events of an execution");
@@ -424,6 +427,37 @@ impl<'a> Search<'a> {
         }
         Ok(false)
     }
+}
+
+/// The paths with one failing iteration of every spinning thread, in each way there is.
+fn failing<'v>(chosen: &[&'v Variant]) -> Vec<Vec<&'v Path>> {
+    let mut combos: Vec<Vec<&Path>> = vec![vec![]];
+    for variant in chosen {
+        let options: Vec<&Path> =
+            if variant.failing.is_empty() { vec![&variant.path] } else { variant.failing.iter().collect() };
+        let longer = combos
+            .iter()
+            .flat_map(|c| options.iter().map(move |o| c.iter().copied().chain([*o]).collect::<Vec<_>>()));
+        combos = longer.collect();
+    }
+    combos
+}
+
+/// Whether the objects whose history is known give the failing iterations their answers.
+fn ask_on(past: &Histories, paths: &[&Path]) -> bool {
+    let mut now = past.clone();
+    for (t, path) in paths.iter().enumerate() {
+        let Stop::Spin(since) = path.stop else { continue };
+        for (i, event) in path.events.iter().enumerate().skip(since) {
+            let Some(count) = &event.count else { continue };
+            let Some(history) = now.get_mut(&count.object) else { continue };
+            match history.then((t, i), count) {
+                Some(next) => *history = next,
+                None => return false,
+            }
+        }
+    }
+    true
 }
 
 /// The histories with what the failing iterations ask in the end; `None` when some answer is not the one assumed.
