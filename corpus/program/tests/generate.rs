@@ -62,7 +62,7 @@ fn the_stream_is_the_one_its_fingerprint_names() {
         }
     }
     let hash = hasher.finalize().to_hex();
-    assert_eq!((GENERATOR_FINGERPRINT, &hash.as_str()[..16]), ("ptx-4", "77ea949ea042198a"));
+    assert_eq!((GENERATOR_FINGERPRINT, &hash.as_str()[..16]), ("ptx-5", "7709ecb79ce1ef8e"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ enum Edit {
     Later,
     Twice,
     Parity,
-    /// Another number of arrivals or bytes.
+    /// Another number of arrivals, bytes or columns.
     Number(usize),
     /// A commit tells these CTAs.
     Mask(u16),
@@ -99,7 +99,8 @@ fn words(step: &Step) -> String {
         Kind::Commit { at, .. } => format!("commit {at}"),
         Kind::Arrive { at, .. } => format!("arrive {at}"),
         Kind::Wait { at, .. } => format!("wait {at}"),
-        Kind::Frame | Kind::Work | Kind::Complete | Kind::Sync | Kind::Columns => step.text.clone(),
+        Kind::Columns { act, .. } => format!("{act:?}"),
+        Kind::Frame | Kind::Work | Kind::Complete | Kind::Sync => step.text.clone(),
     }
 }
 
@@ -107,7 +108,7 @@ fn change(step: &mut Step, edit: Edit) {
     match (edit, &mut step.kind) {
         (Edit::Parity, Kind::Wait { parity, .. }) => *parity ^= 1,
         (Edit::Number(n), Kind::Init { count, .. }) => *count = u16::try_from(n).unwrap(),
-        (Edit::Number(n), Kind::Expect { bytes, .. }) => *bytes = n,
+        (Edit::Number(n), Kind::Expect { bytes: is, .. } | Kind::Columns { columns: is, .. }) => *is = n,
         (Edit::Mask(mask), Kind::Commit { pair: Some(told), .. }) => *told = mask,
         (Edit::Here, Kind::Arrive { cta, .. } | Kind::Copy { cta, .. }) => *cta = None,
         (Edit::Narrow, Kind::Arrive { wide, .. } | Kind::Wait { wide, .. }) => *wide = false,
@@ -286,20 +287,14 @@ const PAIR: &[Mistake] = &[
     again(one("a wait at the scope of its CTA", I0, "wait free0", 1, Edit::Narrow, "race+early-pass")),
     one("a relaxed wait for operands", I0, "wait full0", 0, Edit::Relaxed, "race+early-pass"),
     one("a relaxed wait for a stage", P1, "wait empty0", 1, Edit::Relaxed, "race+early-pass"),
-    one("columns are taken in one CTA alone", I1, "alloc.cta", 0, Edit::Drop, "hang"),
-    one("the right to columns is given up in one CTA alone", I1, "relinquish", 0, Edit::Drop, "hang"),
-    one("the right to columns is given up too early", I0, "alloc.cta", 0, Edit::Later, "hang+protocol"),
-    one("columns are given back before the last barrier", I1, "dealloc", 0, Edit::Earlier, "hang+lifetime"),
-    all(
-        "columns are given back before the last barrier, in both CTAs",
-        "dealloc",
-        0,
-        Edit::Earlier,
-        "lifetime",
-    ),
-    one("columns are given back in one CTA alone", I1, "dealloc", 0, Edit::Drop, "hang+protocol"),
-    all("columns are never given back", "dealloc", 0, Edit::Drop, "protocol"),
-    all("too few columns are given back", "dealloc", 0, Edit::Words("64", "32"), "protocol"),
+    one("columns are taken in one CTA alone", I1, "Take", 0, Edit::Drop, "hang"),
+    one("the right to columns is given up in one CTA alone", I1, "Relinquish", 0, Edit::Drop, "hang"),
+    one("the right to columns is given up too early", I0, "Take", 0, Edit::Later, "hang+protocol"),
+    one("columns are given back before the last barrier", I1, "Give", 0, Edit::Earlier, "hang+lifetime"),
+    all("columns are given back before the last barrier, in both CTAs", "Give", 0, Edit::Earlier, "lifetime"),
+    one("columns are given back in one CTA alone", I1, "Give", 0, Edit::Drop, "hang+protocol"),
+    all("columns are never given back", "Give", 0, Edit::Drop, "protocol"),
+    all("too few columns are given back", "Give", 0, Edit::Number(32), "protocol"),
     all("no fence behind the setting up", "init fence", 0, Edit::Drop, "lifetime"),
     all(
         "no first barrier of the cluster",
@@ -405,10 +400,10 @@ const SINGLE: &[Mistake] = &[
     )),
     one("a relaxed wait for operands", I0, "wait full0", 0, Edit::Relaxed, "race+early-pass"),
     one("a relaxed wait for a stage", P0, "wait empty0", 1, Edit::Relaxed, "race+early-pass"),
-    one("the right to columns is given up too early", I0, "alloc.cta", 0, Edit::Later, "protocol"),
-    one("columns are given back before the last barrier", I0, "dealloc", 0, Edit::Earlier, "lifetime"),
-    one("columns are never given back", I0, "dealloc", 0, Edit::Drop, "protocol"),
-    one("too few columns are given back", I0, "dealloc", 0, Edit::Words("64", "32"), "protocol"),
+    one("the right to columns is given up too early", I0, "Take", 0, Edit::Later, "protocol"),
+    one("columns are given back before the last barrier", I0, "Give", 0, Edit::Earlier, "lifetime"),
+    one("columns are never given back", I0, "Give", 0, Edit::Drop, "protocol"),
+    one("too few columns are given back", I0, "Give", 0, Edit::Number(32), "protocol"),
     all("no last barrier", "bar.sync", 1, Edit::Drop, "lifetime"),
     all("no barrier before the address is read", "bar.sync", 0, Edit::Drop, "race"),
     one(

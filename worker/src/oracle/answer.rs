@@ -23,6 +23,9 @@ const STEPS: u64 = 400_000;
 /// Candidates the naive enumerator may judge for one item.
 const CANDIDATES: u64 = 2_000;
 
+/// The word for a program nothing is wrong with.
+pub(super) const CLEAN: &str = "clean";
+
 /// All leaves, and what follows from them.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
@@ -53,7 +56,7 @@ impl Answer {
             words.insert("bounded");
         }
         if words.is_empty() {
-            words.insert("clean");
+            words.insert(CLEAN);
         }
         words.into_iter().collect::<Vec<_>>().join("+")
     }
@@ -94,6 +97,32 @@ pub(super) fn explored_planted(
         Ok(s) => match s.bounded {
             None => Ok(Answer::new(leaves, false)),
             Some(Bound::Loop) => Ok(Answer::new(leaves, true)),
+            Some(bound) => Err(bound.to_string()),
+        },
+    }
+}
+
+/// The first execution the explorer finds that is not clean, or all of them where there is none.
+pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, String> {
+    let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
+    let mut all = Leaves::new();
+    let mut wrong = None;
+    let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        let facts = leaf.facts();
+        let one = Answer::new(Leaves::from([(facts.key.clone(), facts.clone())]), false);
+        if one.verdict() != CLEAN {
+            wrong = Some(one);
+            return ControlFlow::Break(());
+        }
+        all.insert(facts.key.clone(), facts);
+        ControlFlow::Continue(())
+    });
+    match (wrong, summary) {
+        (Some(wrong), _) => Ok(wrong),
+        (None, Err(abstain)) => Err(abstain.reason),
+        (None, Ok(s)) => match s.bounded {
+            None => Ok(Answer::new(all, false)),
+            Some(Bound::Loop) => Ok(Answer::new(all, true)),
             Some(bound) => Err(bound.to_string()),
         },
     }

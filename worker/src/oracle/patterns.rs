@@ -2,10 +2,11 @@
 //!
 //! A protocol that is not clean breaks a property. Of its mutants a few are tried for each item; one that the explorer
 //! calls clean must be clean for the enumerator too, and is then an equivalent mutant, or the enumerator is not up to its size.
-//! Each mutant is a row of the item's report, so that a campaign can tell how many mistakes were found.
+//! Each mutant is a row of the item's report, so that a campaign can tell how many mistakes were found; its verdict is that
+//! of the first execution that is not clean.
 
 use super::Broken;
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, CLEAN};
 use crate::job::{Cancel, EngineReport, ItemReport};
 use moire_cat::Model;
 use moire_program::generate::tensor::{Mutant, Protocol, mutants};
@@ -21,8 +22,6 @@ pub(super) const MODEL: &str = "ptx";
 pub(super) const PROPERTY: &str = "property";
 /// Mutants tried for each item.
 const TRIED: usize = 4;
-
-const CLEAN: &str = "clean";
 
 /// The rules an item breaks, with the programs that show it.
 pub(super) fn item(
@@ -49,7 +48,7 @@ pub(super) fn item(
     for mutant in chosen(protocol, index) {
         cancel.tick();
         let Some(program) = mutant.protocol.program() else { continue };
-        match answer::explored(&program, model) {
+        match answer::first_wrong(&program, model) {
             Err(reason) => super::abstain(report, format!("patterns: {reason}")),
             Ok(answer) => {
                 let verdict = judged(&program, model, &answer, &mut out);

@@ -15,7 +15,7 @@ use super::{random, shapes, tensor};
 use crate::ir::Program;
 
 /// Names the stream. A test compares the first programs with a recorded hash: when it fails, raise the number.
-pub const GENERATOR_FINGERPRINT: &str = "ptx-4";
+pub const GENERATOR_FINGERPRINT: &str = "ptx-5";
 
 /// Bytes one program may consume: three times what the largest one was seen to need.
 const BYTES: usize = 4096;
@@ -92,7 +92,7 @@ impl Stream {
     pub fn protocol(&self, index: u64) -> Option<tensor::Protocol> {
         let bytes = self.bytes(index);
         let plan =
-            (self.profile == Profile::Tensor).then(|| tensor::Plan::draw(&mut Unstructured::new(&bytes)));
+            (self.profile == Profile::Tensor).then(|| tensor::Scheme::draw(&mut Unstructured::new(&bytes)));
         Some(plan?.ok()?.protocol())
     }
 
@@ -113,7 +113,7 @@ impl Stream {
             Profile::Mixed => u.arbitrary()?,
             Profile::Tensor => {
                 // A protocol always reads; see the tests.
-                let program = tensor::Plan::draw(u)?.protocol().program();
+                let program = tensor::Scheme::draw(u)?.protocol().program();
                 return Ok(program.unwrap_or_else(shapes::message_passing));
             }
         };

@@ -9,8 +9,9 @@
 //! things happen, so there is one execution; in a pair there are two, since the text leaves open whether giving columns,
 //! or the right to them, back waits for the other CTA.
 
-use super::protocol::{complete, step, sync, wait, work};
-use super::{Kind, Protocol, Role, Step};
+use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
+use super::{Act, Kind, Protocol, Role, Step};
+use arbitrary::Unstructured;
 
 /// Its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,13 +38,23 @@ const COLUMNS: usize = 32;
 const ADDRESS: &str = "ld.weak.shared::cta.u32 r0, [slot];";
 /// The CTA that multiplies for both.
 const LEADER: u16 = 0;
-/// Both CTAs, as a mask.
-const BOTH: u16 = 3;
 
 impl Gemm {
     /// The size named most: a ring of three stages, four k-steps, four epilogue warps.
     pub fn usual(pair: bool, tiles: usize, lanes: u8) -> Gemm {
         Gemm { pair, stages: 3, steps: 4, tiles, warps: 4, lanes }
+    }
+
+    /// Draws a small one.
+    pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Gemm> {
+        Ok(Gemm {
+            pair: u.arbitrary()?,
+            stages: u.int_in_range(1..=3)?,
+            steps: u.int_in_range(1..=3)?,
+            tiles: u.int_in_range(1..=3)?,
+            warps: u.int_in_range(1..=2)?,
+            lanes: if u.ratio(1, 4)? { 32 } else { 1 },
+        })
     }
 
     /// The protocol.
@@ -93,8 +104,7 @@ impl Gemm {
 
     /// A barrier of all warps that work together; of the cluster it may publish nothing but mbarriers.
     fn meet(&self, order: &str) -> Step {
-        let text = format!("barrier.cluster.arrive.{order};\n  barrier.cluster.wait.acquire;");
-        if self.pair { Step { kind: Kind::Sync, text } } else { sync() }
+        if self.pair { meet(order) } else { sync() }
     }
 
     /// What every warp starts with: both CTAs are there, with their mbarriers.
@@ -106,21 +116,12 @@ impl Gemm {
         self.meet("release")
     }
 
-    fn columns(&self, what: &str) -> Step {
-        let group = self.ctas();
-        let columns = COLUMNS * self.tiles.min(2);
-        let text = match what {
-            "alloc" => {
-                format!("tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32 [slot], {columns};")
-            }
-            "dealloc" => format!("tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 r0, {columns};"),
-            _ => format!("tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned;"),
-        };
-        Step { kind: Kind::Columns, text }
+    fn columns(&self, act: Act, place: &str) -> Step {
+        columns(act, self.pair, COLUMNS * self.tiles.min(2), place)
     }
 
     fn commit(&self, at: &str) -> Step {
-        step(Kind::Commit { at: at.to_owned(), pair: self.pair.then_some(BOTH) })
+        commit_of(at, self.pair)
     }
 
     fn producer(&self, cta: u16) -> Role {
@@ -138,7 +139,7 @@ impl Gemm {
             let at = format!("full{stage}");
             if cta == LEADER {
                 let bytes = 2 * BYTES * usize::from(self.ctas());
-                steps.push(step(Kind::Expect { at: at.clone(), bytes }));
+                steps.push(step(Kind::Expect { at: at.clone(), bytes, arrives: true }));
             }
             steps.extend(["a", "b"].map(|name| self.copy(name, n, cta)));
         }
@@ -165,7 +166,8 @@ impl Gemm {
 
     fn issuer(&self, cta: u16) -> Role {
         let mut steps = self.start();
-        steps.extend([self.columns("alloc"), self.columns("relinquish"), sync(), work(ADDRESS)]);
+        steps.extend([self.columns(Act::Take, "[slot]"), self.columns(Act::Relinquish, "")]);
+        steps.extend([sync(), work(ADDRESS)]);
         for n in 0..if cta == LEADER { self.uses() } else { 0 } {
             let (tile, stage) = (n / self.steps, n % self.stages);
             if n.is_multiple_of(self.steps) {
@@ -188,7 +190,7 @@ impl Gemm {
                 steps.push(self.commit(&format!("done{}", tile % 2)));
             }
         }
-        steps.extend([self.end(), self.columns("dealloc")]);
+        steps.extend([self.end(), self.columns(Act::Give, "r0")]);
         Role { cta, warp: 1, lanes: 1, steps }
     }
 

@@ -4,10 +4,14 @@
 //! Contract: a protocol is right under the letter of the documents; a mutant differs from it in one step. Both are
 //! valid programs. Warps: producer, issuer, relay, epilogue, with mbarriers between them.
 
+mod columns;
+mod draw;
 mod gemm;
 mod mutate;
 mod protocol;
 
+pub use columns::Columns;
+pub use draw::Scheme;
 pub use gemm::Gemm;
 pub use mutate::{Mutant, Mutation, mutants};
 pub use protocol::{Feed, Plan};
@@ -42,8 +46,15 @@ pub enum Kind {
     InitFence,
     /// A barrier of all warps of the CTA, or of the cluster.
     Sync,
-    /// Columns taken, given back, or the right to them given up.
-    Columns,
+    /// Columns taken, given back, or the right to them given up; its text is where the address is.
+    Columns {
+        /// Which of it.
+        act: Act,
+        /// By both CTAs of a pair.
+        pair: bool,
+        /// How many.
+        columns: usize,
+    },
     /// A bulk copy that reports to an mbarrier; its text is the instruction up to that operand.
     Copy {
         /// Which.
@@ -51,12 +62,14 @@ pub enum Kind {
         /// In this CTA instead of the own one.
         cta: Option<u16>,
     },
-    /// An arrival that expects bytes.
+    /// Bytes are announced.
     Expect {
         /// Which.
         at: String,
         /// How many.
         bytes: usize,
+        /// By an arrival; otherwise the arrival is another step.
+        arrives: bool,
     },
     /// A commit to an mbarrier.
     Commit {
@@ -87,6 +100,17 @@ pub enum Kind {
         /// At the scope of the cluster instead of the CTA.
         wide: bool,
     },
+}
+
+/// What is done with columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// They are taken.
+    Take,
+    /// They are given back.
+    Give,
+    /// The right to take more is given up.
+    Relinquish,
 }
 
 /// One step of a warp.
@@ -147,8 +171,22 @@ impl Step {
                 let (mapped, place) = operand(at, *cta);
                 format!("{mapped}{}, {place};", self.text)
             }
-            Kind::Expect { at, bytes } => {
+            Kind::Expect { at, bytes, arrives: true } => {
                 format!("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [{at}], {bytes};")
+            }
+            Kind::Expect { at, bytes, arrives: false } => {
+                format!("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{at}], {bytes};")
+            }
+            Kind::Columns { act, pair, columns } => {
+                let group = if *pair { "cta_group::2" } else { "cta_group::1" };
+                let place = &self.text;
+                match act {
+                    Act::Take => {
+                        format!("tcgen05.alloc.{group}.sync.aligned.shared::cta.b32 {place}, {columns};")
+                    }
+                    Act::Give => format!("tcgen05.dealloc.{group}.sync.aligned.b32 {place}, {columns};"),
+                    Act::Relinquish => format!("tcgen05.relinquish_alloc_permit.{group}.sync.aligned;"),
+                }
             }
             Kind::Commit { at, pair: None } => {
                 format!("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [{at}];")
@@ -169,7 +207,7 @@ impl Step {
                     "L{label}:\n  mbarrier.try_wait.parity.{order}.{scope}.shared::cta.b64 p, [{at}], {parity};\n  @!p bra L{label};"
                 )
             }
-            Kind::Frame | Kind::Work | Kind::Complete | Kind::Sync | Kind::Columns => self.text.clone(),
+            Kind::Frame | Kind::Work | Kind::Complete | Kind::Sync => self.text.clone(),
         }
     }
 }

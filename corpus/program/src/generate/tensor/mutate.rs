@@ -1,6 +1,6 @@
 //! One mistake in a protocol.
 
-use super::{Kind, Protocol, Role, Step};
+use super::{Act, Kind, Protocol, Role, Step};
 
 /// What was done to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub enum Mutation {
     Move,
     /// Release or acquire has become relaxed.
     Weaken,
-    /// A commit or an arrival is there twice.
+    /// A commit, an arrival, a copy or something done with columns is there twice.
     Duplicate,
     /// A wait names the other parity.
     Parity,
@@ -22,7 +22,7 @@ pub enum Mutation {
     Cta,
     /// The scope of an arrival or a wait is the CTA instead of the cluster.
     Scope,
-    /// Another number of arrivals or bytes is expected.
+    /// Another number of arrivals or bytes is expected, of columns taken or given back.
     Count,
 }
 
@@ -113,7 +113,9 @@ fn word(step: &Step) -> &'static str {
         Kind::Init { .. } => "init",
         Kind::InitFence => "init fence",
         Kind::Sync => "barrier",
-        Kind::Columns => "columns",
+        Kind::Columns { act: Act::Take, .. } => "columns taken",
+        Kind::Columns { act: Act::Give, .. } => "columns given back",
+        Kind::Columns { act: Act::Relinquish, .. } => "right given up",
         Kind::Copy { .. } => "copy",
         Kind::Expect { .. } => "expectation",
         Kind::Commit { .. } => "commit",
@@ -162,7 +164,9 @@ fn changed(protocol: &Protocol, role: &Role, s: usize, mutation: Mutation, pair:
 
 /// What makes sense twice.
 fn repeatable(kind: &Kind) -> bool {
-    matches!(kind, Kind::Commit { .. } | Kind::Arrive { .. } | Kind::Expect { .. } | Kind::Copy { .. })
+    let columns = matches!(kind, Kind::Columns { act, .. } if *act != Act::Relinquish);
+    columns
+        || matches!(kind, Kind::Commit { .. } | Kind::Arrive { .. } | Kind::Expect { .. } | Kind::Copy { .. })
 }
 
 /// The steps with one in the place of its neighbour, unless that is no mistake whatever the neighbour is.
@@ -224,7 +228,9 @@ fn recount(kind: &mut Kind, more: bool) -> Option<()> {
         Kind::Init { count, .. } => {
             *count = if more { *count + 1 } else { count.checked_sub(1).filter(|c| *c > 0)? }
         }
-        Kind::Expect { bytes, .. } => *bytes = if more { *bytes * 2 } else { *bytes / 2 },
+        Kind::Expect { bytes: n, .. } | Kind::Columns { columns: n, act: Act::Take | Act::Give, .. } => {
+            *n = if more { *n * 2 } else { *n / 2 }
+        }
         _ => return None,
     }
     Some(())

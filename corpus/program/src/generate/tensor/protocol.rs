@@ -1,19 +1,24 @@
 //! What protocols there are, and their steps.
 //!
 //! An issuer multiplies tile by tile, step by step. Its operands come through a ring of stages that a producer writes
-//! (generic writes and a proxy fence), or through tensor memory: copied by the issuer itself (pattern 1), copied by another
+//! (generic writes and a proxy fence) or has copied (bulk copies that complete the bytes it announced), or through tensor
+//! memory: copied by the issuer itself (pattern 1), copied by another
 //! warp (pattern 3) or stored by another warp (pattern 4). A commit hands each tile to the epilogue (pattern 4), perhaps
 //! through a relay; a tile after the first waits until the epilogue has loaded the one before (pattern 4, write after
 //! read).
 
-use super::{Kind, Protocol, Role, Step};
+use super::{Act, Kind, Protocol, Role, Step};
 use arbitrary::Unstructured;
 
 /// Where the first factor comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feed {
-    /// A ring of stages in shared memory.
+    /// A ring of stages in shared memory, written by the producer.
     Ring,
+    /// The same filled by bulk copies; the arrival announces the bytes.
+    Bulk,
+    /// The same; the bytes are announced before the copy, the arrival comes after it.
+    Announced,
     /// Copies into tensor memory by the issuer.
     OwnCopy,
     /// A copy into tensor memory by another warp.
@@ -35,27 +40,49 @@ pub struct Plan {
     pub tiles: usize,
     /// Epilogue warps.
     pub epilogues: u16,
+    /// Lanes of an epilogue warp that arrive, each for itself: 1 or 32.
+    pub lanes: u8,
     /// A warp between the commit and the epilogue.
     pub relay: bool,
+}
+
+impl Feed {
+    /// Through stages of shared memory.
+    pub fn ring(self) -> bool {
+        matches!(self, Feed::Ring | Feed::Bulk | Feed::Announced)
+    }
 }
 
 /// Columns of the accumulator; what feeds the products lies behind them.
 const OPERAND: usize = 32;
 /// Columns of one first factor.
 const FACTOR: usize = 8;
+/// Bytes of one stage of the ring.
+const STAGE: usize = 32;
+/// Both CTAs of a pair, as a mask.
+const BOTH: u16 = 3;
 
 impl Plan {
     /// Draws one.
     pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Plan> {
-        let feed =
-            *u.choose(&[Feed::Ring, Feed::Ring, Feed::Ring, Feed::OwnCopy, Feed::Copy, Feed::Store])?;
-        let ring = feed == Feed::Ring;
+        let feed = *u.choose(&[
+            Feed::Ring,
+            Feed::Ring,
+            Feed::Bulk,
+            Feed::Bulk,
+            Feed::Announced,
+            Feed::OwnCopy,
+            Feed::Copy,
+            Feed::Store,
+        ])?;
+        let ring = feed.ring();
         Ok(Plan {
             feed,
             stages: if ring { u.int_in_range(1..=2)? } else { 1 },
             steps: u.int_in_range(1..=if ring { 3 } else { 2 })?,
             tiles: if ring { u.int_in_range(1..=2)? } else { 1 },
             epilogues: u.int_in_range(1..=2)?,
+            lanes: if u.ratio(1, 4)? { 32 } else { 1 },
             relay: u.ratio(1, 4)?,
         })
     }
@@ -72,6 +99,10 @@ impl Plan {
         let mut memory = vec![".tmem t[64];".to_owned(), ".shared .b8 b[64];".to_owned()];
         match self.feed {
             Feed::Ring => memory.extend((0..self.stages).map(|s| format!(".shared .b32 a{s}[8];"))),
+            Feed::Bulk | Feed::Announced => {
+                memory.push(format!(".global .b8 g[{}];", STAGE * self.uses()));
+                memory.extend((0..self.stages).map(|s| format!(".shared .b8 a{s}[{STAGE}];")));
+            }
             Feed::OwnCopy | Feed::Copy => memory.push(".shared .b8 a[64];".to_owned()),
             Feed::Store => {}
         }
@@ -81,8 +112,9 @@ impl Plan {
 
     fn name(&self) -> String {
         let relay = if self.relay { ", relay" } else { "" };
+        let lanes = if self.lanes > 1 { ", each lane" } else { "" };
         format!(
-            "{:?}, {} stages, {} steps, {} tiles, {} epilogues{relay}",
+            "{:?}, {} stages, {} steps, {} tiles, {} epilogues{lanes}{relay}",
             self.feed, self.stages, self.steps, self.tiles, self.epilogues
         )
     }
@@ -99,10 +131,10 @@ impl Plan {
             out.push(("passed".to_owned(), 1));
         }
         if self.tiles > 1 {
-            out.push(("free".to_owned(), self.epilogues));
+            out.push(("free".to_owned(), self.epilogues * u16::from(self.lanes.max(1))));
         }
         match self.feed {
-            Feed::Ring => {
+            Feed::Ring | Feed::Bulk | Feed::Announced => {
                 out.extend((0..self.stages.min(self.uses())).map(|s| (format!("full{s}"), 1)));
                 let again = self.uses().saturating_sub(self.stages).min(self.stages);
                 out.extend((0..again).map(|s| (format!("empty{s}"), 1)));
@@ -138,7 +170,7 @@ impl Plan {
     fn product(&self, steps: &mut Vec<Step>, n: usize) {
         let column = OPERAND + FACTOR * (n % 4);
         let factor = match self.feed {
-            Feed::Ring => {
+            Feed::Ring | Feed::Bulk | Feed::Announced => {
                 let stage = n % self.stages;
                 steps.push(wait(&format!("full{stage}"), n / self.stages, true));
                 format!("desc(a{stage}, 32)")
@@ -153,7 +185,7 @@ impl Plan {
         steps.push(work(&format!(
             "tcgen05.mma.cta_group::1.kind::f16 [t], {factor}, desc(b, 32), idesc(128, 16), {input};"
         )));
-        if self.feed == Feed::Ring && n + self.stages < self.uses() {
+        if self.feed.ring() && n + self.stages < self.uses() {
             steps.push(commit(&format!("empty{}", n % self.stages)));
         }
     }
@@ -161,16 +193,14 @@ impl Plan {
     fn feeder(&self) -> Option<Role> {
         let steps = match self.feed {
             Feed::OwnCopy => return None,
-            Feed::Ring => {
+            Feed::Ring | Feed::Bulk | Feed::Announced => {
                 let mut steps = Vec::new();
                 for n in 0..self.uses() {
                     let stage = n % self.stages;
                     if n >= self.stages {
                         steps.push(wait(&format!("empty{stage}"), n / self.stages - 1, true));
                     }
-                    steps.push(work(&format!("st.weak.shared::cta.b32 [a{stage}], {};", n + 1)));
-                    steps.push(step(Kind::ProxyFence));
-                    steps.push(arrive(&format!("full{stage}"), true));
+                    self.fill(&mut steps, n);
                 }
                 steps
             }
@@ -191,6 +221,27 @@ impl Plan {
         Some(Role { cta: 0, warp: 4, lanes: 1, steps: framed(steps) })
     }
 
+    /// A stage of the ring filled for one use.
+    fn fill(&self, steps: &mut Vec<Step>, n: usize) {
+        let stage = n % self.stages;
+        let at = format!("full{stage}");
+        if self.feed == Feed::Ring {
+            steps.push(work(&format!("st.weak.shared::cta.b32 [a{stage}], {};", n + 1)));
+            steps.extend([step(Kind::ProxyFence), arrive(&at, true)]);
+            return;
+        }
+        let arrives = self.feed == Feed::Bulk;
+        steps.push(step(Kind::Expect { at: at.clone(), bytes: STAGE, arrives }));
+        let text = format!(
+            "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a{stage}], [g+{}], {STAGE}",
+            STAGE * n
+        );
+        steps.push(Step { kind: Kind::Copy { at: at.clone(), cta: None }, text });
+        if !arrives {
+            steps.push(arrive(&at, true));
+        }
+    }
+
     fn epilogue(&self, warp: u16) -> Role {
         let mut steps = Vec::new();
         for tile in 0..self.tiles {
@@ -203,7 +254,7 @@ impl Plan {
                 steps.extend([step(Kind::Before), arrive("free", false)]);
             }
         }
-        Role { cta: 0, warp, lanes: 1, steps: framed(steps) }
+        Role { cta: 0, warp, lanes: self.lanes.max(1), steps: framed(steps) }
     }
 }
 
@@ -224,8 +275,24 @@ pub(super) fn sync() -> Step {
     Step { kind: Kind::Sync, text: "bar.sync 0;".to_owned() }
 }
 
+/// A barrier of the cluster; what it orders is for the arrival to say.
+pub(super) fn meet(order: &str) -> Step {
+    let text = format!("barrier.cluster.arrive.{order};\n  barrier.cluster.wait.acquire;");
+    Step { kind: Kind::Sync, text }
+}
+
+/// Of columns, with the place of their address.
+pub(super) fn columns(act: Act, pair: bool, columns: usize, place: &str) -> Step {
+    Step { kind: Kind::Columns { act, pair, columns }, text: place.to_owned() }
+}
+
 pub(super) fn commit(at: &str) -> Step {
-    step(Kind::Commit { at: at.to_owned(), pair: None })
+    commit_of(at, false)
+}
+
+/// Of one CTA, or of a pair with both told.
+pub(super) fn commit_of(at: &str, pair: bool) -> Step {
+    step(Kind::Commit { at: at.to_owned(), pair: pair.then_some(BOTH) })
 }
 
 pub(super) fn arrive(at: &str, release: bool) -> Step {
