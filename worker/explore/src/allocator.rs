@@ -168,13 +168,19 @@ impl<const W: usize> State<'_, W> {
         self.allocator_events().filter(move |(_, u)| meets(u))
     }
 
-    /// Columns of an allocation that have been given back.
-    fn given_back(&self, cta: usize, slot: u32, whole: u32) -> u32 {
+    /// Columns of an allocation that have been given back, other than by what its own thread did before `get`.
+    fn given_back(&self, get: usize, cta: usize, slot: u32, whole: u32) -> u32 {
+        let before = |id: usize| {
+            let (a, b) = (&self.events[id], &self.events[get]);
+            a.thread == b.thread && a.emitted.index < b.emitted.index
+        };
         let partly = self.model.variant("TQ23") == Some("B");
         let of = |u: &AllocUse| {
             u.cta == cta && matches!(u.act, AllocAct::Put { place: Some((s, _)) } if s == slot)
         };
-        let done = self.allocator_events().filter(|(id, u)| of(u) && self.allocator_passed(*id).is_some());
+        let done = self
+            .allocator_events()
+            .filter(|(id, u)| of(u) && !before(*id) && self.allocator_passed(*id).is_some());
         done.map(|(_, u)| if partly { u.columns } else { whole }).fold(0, u32::saturating_add).min(whole)
     }
 
@@ -184,7 +190,7 @@ impl<const W: usize> State<'_, W> {
         for (id, used) in self.allocator_events() {
             let AllocAct::Get { slot } = used.act else { continue };
             if used.cta == cta && self.granted[id].is_some() {
-                let left = used.columns - self.given_back(cta, slot, used.columns);
+                let left = used.columns - self.given_back(id, cta, slot, used.columns);
                 taken = (taken.0 + left, taken.1 || (used.exclusive && left > 0));
             }
         }
@@ -333,7 +339,7 @@ impl<const W: usize> State<'_, W> {
             if let AllocAct::Get { slot } = used.act
                 && self.granted[id].is_some()
                 && self.over(used.cta)
-                && self.given_back(used.cta, slot, used.columns) < used.columns
+                && self.given_back(id, used.cta, slot, used.columns) < used.columns
             {
                 out.insert(flag::LEAK.to_owned());
             }

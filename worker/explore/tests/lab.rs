@@ -70,7 +70,7 @@ fn kinds(program: &Program, model: &Model) -> Result<BTreeSet<String>, String> {
 }
 
 /// Where lab and engines differ for a reason (`lib-ptx.cat` at `mbar-published`).
-fn explained(lab: &BTreeSet<String>, ours: &BTreeSet<String>) -> bool {
+fn explained(setting: &str, lab: &BTreeSet<String>, ours: &BTreeSet<String>) -> bool {
     let with = |set: &BTreeSet<String>, kind: &str| {
         let mut set = set.clone();
         set.insert(kind.to_owned());
@@ -82,8 +82,11 @@ fn explained(lab: &BTreeSet<String>, ours: &BTreeSet<String>) -> bool {
     // Polls in vain are not events here, so that one for ever before the init breaks no rule beside the hang.
     let vain = ours.contains("hang") && with(ours, "lifetime") == *lab;
     // A collective operation that waits for ever has been issued here; in the lab it has not happened.
-    let issued = lab.contains("hang") && with(lab, "lifetime") == *ours;
-    lost || vain || issued
+    let issued = lab.contains("hang") && ["lifetime", "protocol"].iter().any(|k| with(lab, k) == *ours);
+    // Where a read needs no proxy fence before a write, what the read observed needs none either (8.9.5: observation,
+    // then proxy-preserved base causality); the lab knows no observation among ordinary accesses.
+    let observed = setting == "cQ11=B" && with(ours, "race") == *lab;
+    lost || vain || issued || observed
 }
 
 #[derive(Default)]
@@ -125,7 +128,7 @@ fn compare(lab: &LabProgram, models: &mut BTreeMap<String, Option<Model>>, tally
         if show {
             eprintln!("{theirs}: lab {expected:?}, ours {found:?}");
         }
-        if found != *expected && !explained(expected, &found) {
+        if found != *expected && !explained(theirs, expected, &found) {
             differences.insert(theirs.clone(), format!("lab {expected:?}, ours {found:?}"));
         }
     }
@@ -168,7 +171,7 @@ fn the_corpus_holds_the_bugs() {
     if let Some(all) = programs(0, 0) {
         let (wrong, held) = corpus::check(&all);
         eprintln!("{held} programs");
-        assert!(held >= 90 && wrong.is_empty(), "{held} held, not as translated (BLESS=1 writes): {wrong:?}");
+        assert!(held >= 200 && wrong.is_empty(), "{held} held, not as translated (BLESS=1 writes): {wrong:?}");
     }
 }
 

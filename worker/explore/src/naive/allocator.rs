@@ -379,7 +379,10 @@ pub(super) fn wrongs(
             Seizure::Get(slot) if !u.stuck => {
                 let over = (0..paths.len()).all(|t| !same_cta(t, s.ctas[0]) || paths[t].stop == Stop::Done);
                 let part = |u: &Use<'_>| if readings.partly { u.seize.columns } else { s.columns };
-                let back: u32 = puts(s.ctas[0], slot).filter(|u| !u.stuck).map(part).sum();
+                // What its own thread gave back before gave nothing back.
+                let before = |v: &Use<'_>| v.at.0 == u.at.0 && v.at.1 < u.at.1;
+                let given = puts(s.ctas[0], slot).filter(|v| !v.stuck && !before(v));
+                let back: u32 = given.map(part).sum();
                 if over && back < s.columns {
                     out.insert(flag::LEAK);
                 }
