@@ -171,7 +171,10 @@ fn the_corpus_holds_the_bugs() {
     if let Some(all) = programs(0, 0) {
         let (wrong, held) = corpus::check(&all);
         eprintln!("{held} programs");
-        assert!(held >= 200 && wrong.is_empty(), "{held} held, not as translated (BLESS=1 writes): {wrong:?}");
+        assert!(
+            held >= 200 && wrong.is_empty(),
+            "{held} held, not as translated (BLESS=1 writes): {wrong:?}"
+        );
     }
 }
 
