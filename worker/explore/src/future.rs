@@ -4,7 +4,7 @@
 //! bound of what it can do; the waits in between hold it as long as the phase they ask for cannot complete. Threads are
 //! let go on until none can: what they came by may happen, nothing else. Barriers of the CTA, the cluster and the warp hold
 //! a thread likewise, until enough others can have come there. A thread that cannot be run ahead (its way depends on
-//! values nobody knows yet) may do anything, once it gets to where that is.
+//! values nobody knows yet) may do whatever the rest of its text names, once it gets to where that is.
 //!
 //! A thread asks one mbarrier in order: behind a wait that can have been answered in some phase at the earliest, the next
 //! one is not answered in an earlier phase, where the same parity may have meant an older one.

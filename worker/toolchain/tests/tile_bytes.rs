@@ -132,6 +132,15 @@ fn modules_that_no_text_gives_are_refused() {
     assert_eq!(Numbering::usual(&Module::default()).types.len(), 7);
 }
 
+#[test]
+fn what_ends_a_block_has_no_results() {
+    let mut bytes = write(&parse("entry @k() { return }").unwrap(), Bytecode::V13_1).unwrap();
+    let end = bytes.windows(3).position(|w| w == [0x5C, 0, 0]).expect("a return");
+    bytes[end + 1] = 1;
+    let why = read(&bytes).unwrap_err().to_string();
+    assert!(why.ends_with("what ends a block has no results"), "{why}");
+}
+
 fn survive(bytes: &[u8]) -> bool {
     let Ok((module, version, numbering)) = read(bytes) else { return false };
     verify(&module);

@@ -172,7 +172,10 @@ impl<'a> Body<'a> {
             op::MULTIMEM_LOAD_REDUCE | op::MULTIMEM_REDUCE | op::MULTIMEM_STORE => self.multimem(code),
             op::IF | op::FOR | op::LOOP => self.structured(code),
             op::YIELD | op::CONTINUE | op::BREAK | op::RETURN => {
-                let types = self.counted_types()?;
+                let counted = self.c;
+                if self.c.count()? != 0 {
+                    return counted.error("what ends a block has no results".to_owned());
+                }
                 let values = self.counted()?;
                 let op = match code {
                     op::YIELD => Op::Yield(values),
@@ -180,7 +183,7 @@ impl<'a> Body<'a> {
                     op::BREAK => Op::Break(values),
                     _ => Op::Return(values),
                 };
-                Ok((op, types))
+                Ok((op, Vec::new()))
             }
             other => start.error(format!("operation {other} is not known here")),
         }
