@@ -12,6 +12,7 @@
 use crate::event::{BarrierObject, BarrierUse, Kind};
 use crate::flow::Flow;
 use crate::interp::{Gate, Trace, TraceEnd, View as Reads, run};
+use crate::lanes::Arms;
 use crate::loose::Loose;
 use crate::mbarrier::{Act, Floor, MbarUse, Object, Place};
 use crate::state::State;
@@ -33,10 +34,11 @@ pub(crate) struct Future {
 }
 
 /// One of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Item {
     index: u16,
     step: Step,
+    arms: Arms,
     /// By all lanes of the thread, so that it is ordered with all others.
     whole: bool,
 }
@@ -180,7 +182,7 @@ impl<const W: usize> State<'_, W> {
                 let answered = asks && view.0.answer(e.index).is_some();
                 guessed |= !foreseen && !answered;
                 if foreseen || !asks {
-                    items.push(Item { index: e.index, step, whole: e.arms.is_none() });
+                    items.push(Item { index: e.index, step, arms: e.arms.clone(), whole: e.arms.is_none() });
                 }
             }
             let end = if guessed { real } else { &trace };
@@ -247,7 +249,7 @@ impl<const W: usize> State<'_, W> {
                 }
                 let key = (thread, used.object);
                 let floor = run.floors.get(&key).copied().filter(|_| item.whole);
-                let passes = self.may_pass(used, (thread, item.index), floor, &run.out);
+                let passes = self.may_pass(used, (thread, item), floor, &run.out);
                 if let Some(place) = passes.filter(|_| item.whole) {
                     run.floors.insert(key, place);
                 }
@@ -305,13 +307,13 @@ impl<const W: usize> State<'_, W> {
     fn may_pass(
         &self,
         used: MbarUse,
-        (thread, index): (usize, u16),
+        (thread, item): (usize, &Item),
         floor: Option<Place>,
         outlook: &Outlook,
     ) -> Option<Place> {
         let object = used.object;
         let allowed = |p: &Place| floor.is_none_or(|f| f <= *p);
-        let places = self.places_for(used, (thread, index, &None, false), &Floor::default());
+        let places = self.places_for(used, (thread, item.index, &item.arms, false), &Floor::default());
         let yes = |p: &Place| allowed(p) && self.answer_at(used, *p) != 0;
         let known = places.into_iter().filter(yes);
         let eras = self.eras(object);
