@@ -40,8 +40,8 @@ pub(super) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
             }
             Item::Op { touches, .. } => {
                 let data = touches.iter().filter(|t| matches!(t.mem, Mem::Shared(_)));
-                data.filter(|t| matches!(t.kind, Kind::Async | Kind::Box { .. }))
-                    .for_each(|t| written.ranges.extend(&t.ranges));
+                let copied = |k| matches!(k, Kind::Async | Kind::Box { .. } | Kind::Small { writes: true });
+                data.filter(|t| copied(t.kind)).for_each(|t| written.ranges.extend(&t.ranges));
             }
             _ => {}
         }

@@ -22,7 +22,8 @@ pub(super) fn program(
     agree::split(&mut items, &mut counts);
     boxes::measure(&mut items)?;
     let param = |n: u16| format!("param{n}");
-    let layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    make_room(&mut layout, &items)?;
     let mut program = Program {
         name: kernel.name.chars().take(100).collect(),
         objects: layout.objects.clone(),
@@ -47,6 +48,25 @@ pub(super) fn program(
         program.threads.push(thread(name, here, items, regs, &layout)?);
     }
     Ok(Lowered { program, notes: notes.into_iter().collect() })
+}
+
+/// What is read of the sources of a `cp.async`: memory, object, byte.
+fn small_sources(layout: &Layout, from: &[Touch]) -> Vec<(Mem, ObjectId, u32)> {
+    let of = |t: &Touch| layout.contested(t).into_iter().map(|(object, at, _)| (t.mem, object, at)).collect();
+    from.iter().flat_map(|t: &Touch| -> Vec<_> { of(t) }).collect()
+}
+
+/// Places for the copies that only read: those of a `cp.async` whose source has more classes than its destination.
+fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> {
+    let spare = |placed: &Placed| match &placed.item {
+        Item::Op { op, touches } if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) => {
+            let sources = small_sources(layout, touches.get(1..).unwrap_or_default()).len();
+            sources.saturating_sub(touches.first().map_or(0, |to| layout.classes(to, false).len()))
+        }
+        _ => 0,
+    };
+    let spare = items.iter().flatten().map(spare).sum();
+    layout.make_room(spare)
 }
 
 /// A name that native text takes.
@@ -182,6 +202,9 @@ impl Maker<'_> {
                 }
             }
             Item::Op { op, touches } => {
+                if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) {
+                    return self.small(guard, touches, line);
+                }
                 let mut op = op.as_ref().clone();
                 let mut failed = None;
                 addresses(&mut op, &mut |address, bytes| {
@@ -225,6 +248,29 @@ impl Maker<'_> {
             return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });
         }
         Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()], addr })
+    }
+
+    /// `cp.async` of several lanes: a copy for each class of its destination, and what is read is read by these copies. A
+    /// source that nobody writes is not read.
+    fn small(&mut self, guard: Option<Guard>, touches: &[Touch], line: u32) -> Result<(), Refusal> {
+        let Some((to, from)) = touches.split_first() else { return Ok(()) };
+        let targets = self.layout.classes(to, false);
+        let sources = small_sources(self.layout, from);
+        for n in 0..targets.len().max(sources.len()) {
+            let found = targets.get(n).copied();
+            let (object, at, length) = found.unwrap_or_else(|| self.layout.aside());
+            // What the static rules ask for, where the class has it.
+            let bytes = if length >= 4 && at % 4 == 0 { 4 } else { 1 };
+            let dst = self.address(to.mem, object, at)?;
+            let (src, read) = match sources.get(n) {
+                Some((mem, object, at)) => (self.address(*mem, *object, *at)?, 1),
+                None => (Address { base: Operand::Imm(0), offset: 0 }, 0),
+            };
+            let part = SmallPart::Bytes(Operand::Imm(read));
+            let copy = SmallCopy { all_levels: true, dst, src, bytes, part };
+            self.push(guard, Op::AsyncCopy(AsyncCopy::Small(copy)), line);
+        }
+        Ok(())
     }
 
     /// A register nothing reads.
@@ -370,6 +416,16 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
             matrix(&mut mma.b, see);
         }
         Op::AsyncCopy(AsyncCopy::Arrive { addr, .. }) => see(addr, None),
+        Op::Control(Control::TryCancel { addr, mbarrier, .. }) => {
+            see(addr, None);
+            see(mbarrier, None);
+        }
+        Op::AsyncCopy(AsyncCopy::Remote(write)) => {
+            see(&mut write.addr, None);
+            if let RemoteOrder::Mbarrier(addr) = &mut write.order {
+                see(addr, None);
+            }
+        }
         Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
             for end in [&mut copy.dst, &mut copy.src] {
                 match end {

@@ -3,8 +3,9 @@
 use super::Refusal;
 use super::access::Place;
 use super::effect::Made;
+use super::heap::Content;
 use super::layout::{Kind, Mem, Touch};
-use super::run::{State, Step, Warp};
+use super::run::{State, Step, Stored, Warp};
 use super::value::{Base, Val};
 use crate::ir::*;
 
@@ -13,11 +14,8 @@ impl Warp<'_> {
         let mut made = Made::default();
         let mut new = op.clone();
         match &mut new {
-            AsyncCopy::Commit
-            | AsyncCopy::Wait(_)
-            | AsyncCopy::WaitAll
-            | AsyncCopy::BulkCommit
-            | AsyncCopy::BulkWait { .. } => {}
+            AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => self.grouped(state, mask, op)?,
+            AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => {}
             AsyncCopy::Prefetch(_) => {
                 self.note(
                     self.line(state),
@@ -26,14 +24,14 @@ impl Warp<'_> {
                 return Ok(Step::Next);
             }
             AsyncCopy::Arrive { space, addr, .. } => {
+                self.grouped(state, mask, op)?;
                 let address = self.address(state, addr);
                 *addr =
                     made.touch(self.shared(state, *space, &address, MBARRIER_BYTES, mask, Kind::Barrier)?);
             }
             AsyncCopy::Bulk(bulk) => self.bulk(state, bulk, mask, &mut made)?,
-            AsyncCopy::Small(_) | AsyncCopy::Remote(_) => {
-                return self.abstain(state, format!("`{}` is not interpreted", op.name()));
-            }
+            AsyncCopy::Small(small) => return self.small(state, small, mask),
+            AsyncCopy::Remote(write) => return self.remote(state, write, mask),
         }
         self.leave(state, mask, Op::AsyncCopy(new), made)
     }
@@ -74,6 +72,7 @@ impl Warp<'_> {
         for end in [&mut bulk.dst, &mut bulk.src] {
             self.end(state, end, (bytes, reported), mask, made)?;
         }
+        self.overwritten(state, bulk, bytes, &made.touches);
         if let Some(multicast) = &mut bulk.multicast {
             multicast.mask = self.number(state, multicast.mask, mask, "a mask of CTAs")?;
         }
@@ -81,6 +80,18 @@ impl Warp<'_> {
             return self.abstain(state, "a bulk copy of some bytes only");
         }
         Ok(())
+    }
+
+    /// What a copy writes to shared memory is no number any branch may count on.
+    fn overwritten(&mut self, state: &State, bulk: &BulkCopy, bytes: Option<u32>, touches: &[Touch]) {
+        let BulkEnd::Bytes { addr: Address { base: Operand::Imm(n), .. }, .. } = bulk.dst else { return };
+        let touch = usize::try_from(n).ok().and_then(|n| touches.get(n));
+        let (Some(Touch { mem: Mem::Shared(own), ranges, .. }), Some(bytes)) = (touch, bytes) else { return };
+        let (at, line) = (u32::try_from(ranges[0].0).unwrap_or(u32::MAX), self.line(state));
+        let others = self.here.peers.iter().filter(|p| bulk.multicast.is_some() && *p != own);
+        for cta in others.chain([own]).copied() {
+            self.out.stores.push(Stored { cta, at, bytes, content: Content::Opaque, line });
+        }
     }
 
     /// One side of a copy of so many bytes, if they are known, that reports to a barrier.

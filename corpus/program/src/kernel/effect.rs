@@ -54,18 +54,10 @@ impl Warp<'_> {
             Op::Tcgen05(t) => self.tensor(state, t, mask),
             Op::AsyncCopy(c) => self.copy(state, c, mask),
             Op::Bar { kind, id, count, instance } => {
-                if matches!(kind, BarKind::Red { .. }) {
-                    return self.abstain(state, "bar.red is not interpreted");
-                }
                 let id = self.number(state, *id, mask, "the number of a barrier")?;
                 let count =
                     count.map(|c| self.number(state, c, mask, "the count of a barrier")).transpose()?;
-                self.leave(
-                    state,
-                    mask,
-                    Op::Bar { kind: *kind, id, count, instance: *instance },
-                    Made::default(),
-                )
+                self.bar(state, Op::Bar { kind: *kind, id, count, instance: *instance }, mask)
             }
             Op::WarpSync { mask: lanes } => {
                 let lanes = self.number(state, *lanes, mask, "the mask of bar.warp.sync")?;
@@ -289,39 +281,6 @@ impl Warp<'_> {
             self.set(state, *dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)), mask);
         }
         Ok(Step::Next)
-    }
-
-    fn control(&mut self, state: &mut State, control: &Control, mask: u32) -> Result<Step, Refusal> {
-        let line = self.line(state);
-        match control {
-            Control::Elect { dst, pred, mask: lanes } => {
-                let value = self.value(state, *lanes);
-                let wanted = value.known().and_then(|l| l.one(mask));
-                if wanted.is_none_or(|w| w & 0xffff_ffff != 0xffff_ffff && w != u64::from(mask)) {
-                    return self.abstain(state, "elect.sync with a mask that is not full");
-                }
-                let leader = mask.trailing_zeros();
-                self.set(state, *pred, Val::Known(Lanes::from_fn(|l| u64::from(l == leader as usize))), mask);
-                if let Some(dst) = dst {
-                    self.set(state, *dst, Val::same(u64::from(leader)), mask);
-                }
-                Ok(Step::Next)
-            }
-            Control::Ignored(what) => {
-                self.note(
-                    line,
-                    format!("{} is ignored: it has no effect on what other threads see", what.name()),
-                );
-                Ok(Step::Next)
-            }
-            Control::LaunchDependents | Control::WaitDependencies => {
-                self.note(line, format!("{} is ignored: one grid is judged", control.name()));
-                Ok(Step::Next)
-            }
-            Control::TryCancel { .. } | Control::QueryCancel { .. } => {
-                self.abstain(state, format!("`{}` is not interpreted", control.name()))
-            }
-        }
     }
 
     fn mbarrier(&mut self, state: &mut State, m: &Mbarrier, mask: u32) -> Result<Step, Refusal> {

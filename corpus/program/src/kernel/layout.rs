@@ -9,6 +9,7 @@ use super::run::{Item, Placed};
 use super::{Refusal, heap::Map};
 use crate::ir::*;
 use crate::limits::OBJECT_BYTES;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Memory by what names it.
@@ -63,6 +64,11 @@ pub(super) enum Kind {
     Data,
     /// Data, by copies and products.
     Async,
+    /// Data, by copies of single lanes (`cp.async`).
+    Small {
+        /// It is written.
+        writes: bool,
+    },
     /// The same, of unknown size: as much as the barrier is told to expect.
     Box {
         /// The barrier it reports to.
@@ -74,6 +80,16 @@ impl Kind {
     /// Whether the bytes keep their place.
     pub(super) fn fixed(self) -> bool {
         matches!(self, Kind::Barrier | Kind::Word | Kind::Agreed)
+    }
+
+    /// Whether the bytes stay together, as the one run that a copy or a product names.
+    fn together(self) -> bool {
+        matches!(self, Kind::Async | Kind::Box { .. })
+    }
+
+    /// Whether the access goes on behind its instruction: even one warp can be in a race with itself.
+    fn asynchronous(self) -> bool {
+        self.together() || matches!(self, Kind::Small { .. })
     }
 }
 
@@ -124,6 +140,8 @@ struct Piece {
 /// See the module header.
 pub(super) struct Layout {
     pieces: BTreeMap<Mem, Vec<Piece>>,
+    /// Places nobody else knows of: object, next byte.
+    aside: Option<(ObjectId, Cell<u32>)>,
     pub(super) objects: Vec<Object>,
 }
 
@@ -134,7 +152,8 @@ fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
         Item::Data { touch, write, .. } => (&[][..], Some(touch), *write),
         _ => (&[][..], None, false),
     };
-    many.iter().chain(one).map(move |touch| Used { touch, warp, writes })
+    let reads = |t: &Touch| t.kind == Kind::Small { writes: false };
+    many.iter().chain(one).map(move |touch| Used { touch, warp, writes: writes && !reads(touch) })
 }
 
 /// A run between two cuts with what touches it.
@@ -146,6 +165,8 @@ struct Run {
     /// Asynchronous accesses, largest first.
     group: Vec<(std::cmp::Reverse<u64>, u64)>,
     fixed: bool,
+    /// A `cp.async` touches it, which has four bytes at least.
+    small: bool,
     contested: bool,
 }
 
@@ -175,7 +196,7 @@ impl Layout {
                 by_domain.entry(used.touch.mem.domain()).or_default().push(used);
             }
         }
-        let mut layout = Layout { pieces: BTreeMap::new(), objects: Vec::new() };
+        let mut layout = Layout { pieces: BTreeMap::new(), aside: None, objects: Vec::new() };
         for (mem, all) in by_domain {
             let (runs, fixed) = (runs(&all), fixed(&all));
             layout.place(mem, runs, &fixed, map, params)?;
@@ -273,7 +294,13 @@ impl Layout {
         let mut at: u64 = 0;
         for class in rest.chunk_by(|a, b| a.name == b.name && !a.fixed && !b.fixed) {
             let asynchronous = !class[0].group.is_empty() || class[0].fixed;
-            let bytes = if asynchronous { class.iter().map(|r| r.end - r.start).sum() } else { 1 };
+            let small = !asynchronous && class[0].small;
+            let bytes = match small {
+                true => 4,
+                false if asynchronous => class.iter().map(|r| r.end - r.start).sum(),
+                false => 1,
+            };
+            at = if small { at.next_multiple_of(4) } else { at };
             let (from, length) =
                 (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(bytes).unwrap_or(u32::MAX));
             pieces.extend(class.iter().map(|r| Piece {
@@ -289,6 +316,22 @@ impl Layout {
         let made = self.object(name, mem, u32::try_from(at).unwrap_or(u32::MAX))?;
         debug_assert_eq!(made, object, "objects are made in order");
         Ok(())
+    }
+
+    /// Makes so many places nobody else knows of, four bytes each.
+    pub(super) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
+        if places > 0 {
+            let bytes = u32::try_from(places).unwrap_or(u32::MAX).saturating_mul(4);
+            let object = self.object("aside".to_owned(), Mem::Shared(0), bytes)?;
+            self.aside = Some((object, Cell::new(0)));
+        }
+        Ok(())
+    }
+
+    /// The next of them.
+    pub(super) fn aside(&self) -> (ObjectId, u32, u32) {
+        let Some((object, next)) = &self.aside else { return (ObjectId(0), 0, 0) };
+        (*object, next.replace(next.get().saturating_add(4)), 4)
     }
 
     /// Where the bytes of a touch are: object, first byte, length; runs of one object that follow each other joined.
@@ -314,7 +357,7 @@ impl Layout {
         self.classes(touch, false)
     }
 
-    fn classes(&self, touch: &Touch, contested: bool) -> Vec<(ObjectId, u32, u32)> {
+    pub(super) fn classes(&self, touch: &Touch, contested: bool) -> Vec<(ObjectId, u32, u32)> {
         let Some(pieces) = self.pieces.get(&touch.mem.domain()) else { return Vec::new() };
         let mut out = Vec::new();
         for (start, end) in &touch.ranges {
@@ -350,6 +393,7 @@ struct Here {
     touched: i64,
     fixed: i64,
     copies: i64,
+    small: i64,
     writes: i64,
     warps: BTreeMap<usize, i64>,
 }
@@ -362,7 +406,8 @@ impl Here {
         self.name = if sign > 0 { self.name.wrapping_add(name) } else { self.name.wrapping_sub(name) };
         self.touched += sign;
         self.fixed += one(kind.fixed());
-        self.copies += one(matches!(kind, Kind::Async | Kind::Box { .. }));
+        self.copies += one(kind.asynchronous());
+        self.small += one(matches!(kind, Kind::Small { .. }));
         self.writes += one(used.writes);
         let count = self.warps.entry(used.warp).or_default();
         *count += sign;
@@ -387,7 +432,7 @@ fn runs(all: &[Used<'_>]) -> Vec<Run> {
     for (i, (at, sign, n)) in ends.iter().enumerate() {
         let used = &all[*n];
         here.pass(used, *n as u64, *sign);
-        if matches!(used.touch.kind, Kind::Async | Kind::Box { .. }) {
+        if used.touch.kind.together() {
             let key = (std::cmp::Reverse(used.touch.bytes()), used.touch.ranges.first().map_or(0, |r| r.0));
             let count = copies.entry(key).or_default();
             *count += sign;
@@ -398,7 +443,8 @@ fn runs(all: &[Used<'_>]) -> Vec<Run> {
         let Some((end, ..)) = ends.get(i + 1).filter(|e| e.0 > *at && here.touched > 0) else { continue };
         let contested = here.writes > 0 && (here.copies > 0 || here.warps.len() > 1);
         let group = copies.keys().copied().collect();
-        out.push(Run { start: *at, end: *end, name: here.name, group, fixed: here.fixed > 0, contested });
+        let (name, fixed, small) = (here.name, here.fixed > 0, here.small > 0);
+        out.push(Run { start: *at, end: *end, name, group, fixed, small, contested });
     }
     out
 }

@@ -6,7 +6,7 @@ use super::alu::Int;
 use super::heap::{LOCALS, PARAMS};
 use super::run::{State, Step, Warp};
 use super::value::{Base, Lanes, Val, Why};
-use crate::ir::{Reg, Space, Ty};
+use crate::ir::{Address, Operand, Reg, RemoteOrder, RemoteWrite, Space, Ty};
 use crate::text::ptx::{Arg, Plain, Statement};
 
 impl Warp<'_> {
@@ -49,6 +49,9 @@ impl Warp<'_> {
         if mask == 0 || words.contains(&"local") || words.iter().any(|w| w.starts_with("param")) {
             return Ok(Step::Next);
         }
+        if words.get(1) == Some(&"async") && words.contains(&"mbarrier::complete_tx::bytes") {
+            return self.vector_away(state, words, plain, mask);
+        }
         if words.contains(&"bulk") || words.contains(&"async") {
             return self.abstain(state, format!("`{}` is not interpreted", words.join(".")));
         }
@@ -61,6 +64,34 @@ impl Warp<'_> {
         let access = self.shape(words, values.len());
         self.store(state, &access, &values, &address, mask)?;
         Ok(Step::Next)
+    }
+
+    /// `st.async` of a register that is a vector, whose elements are not looked at.
+    fn vector_away(
+        &mut self,
+        state: &mut State,
+        words: &[&str],
+        plain: &Plain,
+        mask: u32,
+    ) -> Result<Step, Refusal> {
+        let address = |arg: Option<&Arg>| match arg {
+            Some(Arg::Address(base, offset)) => match **base {
+                Arg::Reg(reg) => {
+                    Some(Address { base: Operand::Reg(reg), offset: i32::try_from(*offset).ok()? })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let (Some(addr), Some(mbarrier)) = (address(plain.args.first()), address(plain.args.get(2))) else {
+            return self.abstain(state, format!("`{}` is not interpreted", words.join(".")));
+        };
+        let count = [("v2", 2), ("v4", 4)].into_iter().find(|c| words.contains(&c.0)).map_or(1, |c| c.1);
+        let shape = self.shape(words, count);
+        let order = RemoteOrder::Mbarrier(mbarrier);
+        let write = RemoteWrite { op: None, space: shape.space, ty: shape.ty, addr, src: Vec::new(), order };
+        let values = vec![Val::Unknown(Why::Computed(self.line(state))); count];
+        self.remote_of(state, &write, &values, mask)
     }
 
     fn shape(&self, words: &[&str], count: usize) -> Access {

@@ -270,12 +270,27 @@ impl Warp<'_> {
         }
         let Val::Known(v) = self.arg(state, plain.args.get(1)?) else { return None };
         let truth = v.truth(mask);
+        // Lanes that are named and not here say what they say elsewhere.
+        let members = self.arg(state, plain.args.get(2)?);
+        let named = members.known().and_then(|m| m.one(mask))? & 0xffff_ffff;
+        if words.contains(&"sync") && named & u64::from(self.here.lanes) != u64::from(mask) {
+            return None;
+        }
         let value = match (words[0], words.get(2).copied()?) {
             ("vote", "all") => u64::from(truth == mask),
             ("vote", "any") => u64::from(truth != 0),
             ("vote", "uni") => u64::from(truth == mask || truth == 0),
             ("vote", "ballot") => u64::from(truth),
-            ("match", _) => return None,
+            ("match", _) if words.get(1) == Some(&"any") => {
+                let alike = |l: usize, o: usize| if v.get(o) == v.get(l) { 1 << o } else { 0 };
+                let with = |l: usize| super::value::lanes(mask).fold(0, |m, o| m | alike(l, o));
+                return Some(vec![Val::Known(Lanes::from_fn(with))]);
+            }
+            ("match", _) => {
+                let all = v.one(mask).is_some();
+                let found = Val::same(if all { u64::from(mask) } else { 0 });
+                return Some(vec![found, Val::same(u64::from(all))]);
+            }
             ("redux", name) => {
                 let t = Int::of(crate::text::ptx::type_of(words.last()?)?)?;
                 let mut all = super::value::lanes(mask).map(|l| v.get(l));

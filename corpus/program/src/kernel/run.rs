@@ -3,6 +3,7 @@
 use super::flow::Flow;
 use super::heap::{Content, Heap, Map};
 use super::layout::Touch;
+use super::small::Copying;
 use super::value::{LANES, Lanes, Val, Why};
 use super::{Launch, Note, Refusal, STEPS};
 use crate::ir::{Guard, Op, Reg};
@@ -133,6 +134,7 @@ pub(super) struct Warp<'w> {
     pub(super) here: Here,
     pub(super) heap: &'w Heap,
     pub(super) out: Trace,
+    pub(super) copying: Copying,
     /// Lanes that are together.
     together: u32,
     labels: u32,
@@ -162,6 +164,7 @@ impl<'w> Warp<'w> {
             here,
             heap,
             out,
+            copying: Copying::default(),
             together,
             labels: 0,
             steps: 0,
@@ -218,9 +221,14 @@ impl<'w> Warp<'w> {
                 format!("a warp with more than {INSTRUCTIONS} instructions after its loops are unrolled");
             return Err(Refusal::Bounded(what));
         }
-        let mask = (mask != self.together).then_some(mask);
+        let mask = self.relative(mask);
         self.out.items.push(Placed { item, mask, line: self.line(state) });
         Ok(())
+    }
+
+    /// A mask as items have it: none for all lanes that are together.
+    pub(super) fn relative(&self, mask: u32) -> Option<u32> {
+        (mask != self.together).then_some(mask)
     }
 
     /// What the rest of the run from here hangs on.

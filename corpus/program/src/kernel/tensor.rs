@@ -4,7 +4,7 @@ use super::Refusal;
 use super::effect::Made;
 use super::heap::Content;
 use super::layout::{Kind, Mem, Touch};
-use super::run::{State, Step, Stored, Warp};
+use super::run::{Item, State, Step, Stored, Warp};
 use super::value::{Base, Val, Why};
 use crate::ir::*;
 use crate::tensor::{InstructionDescriptor, SharedMatrix, copied_extent, factor_extent};
@@ -126,7 +126,15 @@ impl Warp<'_> {
                     let zero = self.zero();
                     mma.lanes_off.iter_mut().for_each(|r| *r = zero);
                 }
-                _ => return self.abstain(state, "a mask of lanes of a product that is not zero"),
+                Some(all) => {
+                    for (n, (reg, value)) in mma.lanes_off.iter_mut().zip(all).enumerate() {
+                        *reg = self.slot(state, n);
+                        let src = Operand::Imm(i128::from(value & 0xffff_ffff));
+                        let op = Box::new(Op::Mov { ty: Ty::B(32), dst: *reg, src });
+                        self.emit(state, mask, Item::Op { op, touches: vec![] })?;
+                    }
+                }
+                None => return self.abstain(state, "a mask of lanes of a product that is not known"),
             }
         }
         if let EnableInput::When(guard) = mma.input {
