@@ -96,9 +96,9 @@ pub(crate) struct ModelArgs {
 
 /// How the kernel of a PTX module is launched.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Kernels (files that end in .ptx)")]
+#[command(next_help_heading = "Kernels (files that end in .ptx or .tile)")]
 pub(crate) struct LaunchArgs {
-    /// CTAs of the grid; one cluster if not given
+    /// CTAs or tile blocks of the grid; one cluster, or one tile block, if not given
     #[arg(long, value_name = "X[,Y,Z]", value_parser = crate::kernel::shape)]
     pub(crate) grid: Option<[u32; 3]>,
     /// Threads of a CTA; not needed where the kernel says it

@@ -20,9 +20,9 @@ pub(crate) enum Kernel {
     Bounded(Box<Source>, String),
 }
 
-/// Whether a file is a PTX module by its name.
+/// Whether a file is a module of kernels by its name: PTX or Tile IR.
 pub(crate) fn is_module(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "ptx")
+    path.extension().is_some_and(|e| e == "ptx") || crate::tile::is_text(path)
 }
 
 /// `8`, `8,4`, `8,4,1`
@@ -57,6 +57,9 @@ pub(crate) fn param(text: &str) -> Result<(u16, u64), String> {
 
 /// Reads the kernel of a module and runs it ahead.
 pub(crate) fn read(path: &Path, args: &LaunchArgs) -> Result<Kernel> {
+    if crate::tile::is_text(path) {
+        return crate::tile::read(path, args);
+    }
     let name = path.display().to_string();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(&name, text, d));

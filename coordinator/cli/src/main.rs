@@ -19,6 +19,7 @@ mod kernel;
 mod line;
 mod local;
 mod show;
+mod tile;
 
 use clap::Parser;
 use std::io::Write;

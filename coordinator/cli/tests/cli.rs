@@ -76,6 +76,23 @@ fn kernels() {
 }
 
 #[test]
+fn tile_kernels() {
+    let file = |name: &str| {
+        std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/tile").join(name))
+            .expect("readable")
+    };
+    let (good, bad) = (file("mp_weak_token.tile"), file("mp_weak_bare.tile"));
+    let files: &[(&str, &[u8])] = &[("good.tile", &good), ("bad.tile", &bad)];
+    let two = ["--model", "tile-ir", "--grid", "2"];
+    let with = |name| [&["check", name][..], &two].concat();
+    check(&with("good.tile"), files, 0, "good.tile: clean");
+    check(&with("bad.tile"), files, 10, "bad.tile: undefined");
+    check(&["check", "good.tile"], files, 11, "store_ptr_tko under the model ptx");
+    let views = String::from_utf8(good.clone()).expect("text").replace("%one = constant", "%one = constint");
+    check(&with("typo.tile"), &[("typo.tile", views.as_bytes())], 2, "typo.tile:");
+}
+
+#[test]
 fn models() {
     check(
         &["models", "list", "--checks"],

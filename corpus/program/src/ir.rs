@@ -16,6 +16,7 @@ mod mma;
 mod parts;
 mod proxy;
 mod tcgen05;
+mod tile;
 mod wgmma;
 
 pub use control::*;
@@ -26,6 +27,7 @@ pub use mma::*;
 pub use parts::{Part, Parts, See};
 pub use proxy::*;
 pub use tcgen05::*;
+pub use tile::*;
 pub use wgmma::*;
 
 /// A bit pattern held in a register or in memory, zero-extended to 128 bits.
@@ -694,6 +696,8 @@ pub enum Op {
     Wgmma(Wgmma),
     /// Fences of the async and tensormap proxies with a space, a direction or a range; `tensormap.*`
     ProxyOrder(ProxyOrder),
+    /// Memory instructions of a tile block, and tokens.
+    Tile(TileOp),
     /// `elect`, launch control, instructions without a meaning here.
     Control(Control),
     /// `bra`

@@ -12,4 +12,5 @@ pub mod reduce;
 pub mod tensor;
 pub mod text;
 pub mod tile;
+pub mod tile_run;
 pub mod validate;

@@ -7,6 +7,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("ptx-6.0", include_str!("../../models/ptx-6.0.cat")),
     ("ptx-7.5", include_str!("../../models/ptx-7.5.cat")),
     ("ptx", include_str!("../../models/ptx.cat")),
+    ("tile-ir", include_str!("../../models/tile-ir.cat")),
     ("lib-ptx", include_str!("../../models/lib-ptx.cat")),
     ("lib-ptx-axioms", include_str!("../../models/lib-ptx-axioms.cat")),
     ("lib-copies", include_str!("../../models/lib-copies.cat")),

@@ -92,6 +92,7 @@ vocabulary! {
     GPU = "GPU", "operations of scope gpu";
     SYS = "SYS", "operations of scope sys";
     HOST = "HOST", "events of host threads";
+    TILE = "TILE", "accesses of tile blocks";
 }
 
 vocabulary! {
@@ -137,6 +138,8 @@ vocabulary! {
     COVERS = "covers", "proxy fence to the accesses it is about";
     TC_USED = "tc-used", "accesses of a tcgen05.ld to the instruction that has read the last of its registers";
     BAR_MIXED = "bar-mixed", "events of one CTA at barriers of one number that name different counts; symmetric";
+    TOKEN = "token", "accesses of a tile block, the later one behind tokens that the instruction of the earlier one is behind or made";
+    TOKEN_DIRECT = "token-direct", "accesses of a tile block, the later one waiting for tokens of which the instruction of the earlier one made one";
     RF = "rf", "reads from";
     CO = "co", "coherence, partial, transitive";
     FR = "fr", "from read, per byte";

@@ -116,6 +116,9 @@ pub(crate) struct Emitted {
     pub(crate) covers: Option<Covers>,
     /// What a tcgen05 instruction does.
     pub(crate) tensor: Option<Rc<TensorUse>>,
+    /// Of an event of a tile block: what came before by token order, and the last steps of that.
+    pub(crate) token: Deps,
+    pub(crate) token_direct: Deps,
 }
 
 /// Labels of an event that is in these sets and in no other.

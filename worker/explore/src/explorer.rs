@@ -186,8 +186,9 @@ pub(crate) fn explore_with(
     let front = FrontEnd {
         planted,
         wide_whole: model.variant("Q2") == Some("A"),
-        cas_writes_back: model.variant("Q16") == Some("B"),
+        cas_writes_back: ["Q16", "CAS"].iter().any(|q| model.variant(q) == Some("B")),
         reconverging: model.variant("Q14") == Some("B"),
+        both_arms: model.variant("TOKIF") == Some("B"),
         masked_too: model.variant("TQ21") == Some("B"),
         loop_bound: limits.loop_bound,
     };

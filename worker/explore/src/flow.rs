@@ -5,7 +5,9 @@
 //! live registers as before (Kokologiannakis, Ren, Vafeiadis, "Dynamic partial order reductions for spinloops",
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
-use moire_program::ir::{AsyncCopy, AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread};
+use moire_program::ir::{
+    AsyncCopy, AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread, TileKind, TileOp,
+};
 use std::collections::BTreeSet;
 
 /// What is known of a body before it runs.
@@ -87,6 +89,7 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
         Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
             operands.extend(instr.op.sources());
         }
+        Op::Tile(op) => out.extend(op.read()),
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence
@@ -144,8 +147,10 @@ impl Flow {
     }
 }
 
+/// Every atomic of a tile block counts.
 fn is_cas(op: &Op) -> bool {
-    matches!(op, Op::Rmw { op: AtomOp::Cas, .. })
+    let tile = |op: &TileOp| matches!(op, TileOp::Access(a) if matches!(a.kind, TileKind::Rmw { .. }));
+    matches!(op, Op::Rmw { op: AtomOp::Cas, .. }) || matches!(op, Op::Tile(op) if tile(op))
 }
 
 /// Whether the value an instruction writes depends on what it reads.
@@ -215,6 +220,7 @@ fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
         let effect = match &body[pc].op {
             Op::Rmw { op, .. } => *op != AtomOp::Cas,
             Op::Store { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => true,
+            Op::Tile(op) => op.always_writes(),
             Op::Mbarrier(_) => !asks(&body[pc].op),
             Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => true,
             _ => false,

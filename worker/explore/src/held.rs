@@ -11,7 +11,7 @@
 use crate::event::{BarrierObject, Emitted, Kind, has_dep};
 use crate::flow::{successors, uses};
 use crate::interp::TraceEnd;
-use crate::memory::{Layout, memory_operand};
+use crate::memory::{Layout, memory_operand, tile_operands};
 use crate::relate::Event;
 use crate::state::State;
 use moire_cat::bits::{self, Row};
@@ -40,6 +40,13 @@ fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: 
         let start = layout.address(program, symbol, id);
         #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), *bytes)?;
+        cells[access.cell_range()].fill(true);
+    }
+    for (addr, bytes) in tile_operands(&instr.op) {
+        let Operand::Address(symbol) = addr.base else { return None };
+        let start = layout.address(program, symbol, id);
+        #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
+        let access = layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), bytes)?;
         cells[access.cell_range()].fill(true);
     }
     let ordinary =

@@ -14,11 +14,12 @@ use crate::leaf::{arithmetic, compare, sign_extend, truncate};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
 use crate::memory::Layout;
 use crate::rmw::Update;
+use crate::tile::Token;
 use crate::unknown::marked;
 use crate::warpgroup::Held;
 use moire_program::ir::*;
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the graph says about a thread's events, by index.
 pub(crate) trait View {
@@ -99,6 +100,8 @@ pub(crate) struct FrontEnd {
     pub(crate) reconverging: bool,
     /// TQ21=B: lanes of an accumulator that are masked off count as written.
     pub(crate) masked_too: bool,
+    /// TOKIF=B: of the tokens an `if` yields both arms count.
+    pub(crate) both_arms: bool,
     /// Iterations of a changing loop.
     pub(crate) loop_bound: u32,
 }
@@ -122,6 +125,8 @@ pub(crate) struct Machine<'a, V> {
     pub(crate) flags: BTreeSet<&'static str>,
     /// Loads from tensor memory: their accesses, registers nobody has read yet.
     pub(crate) loads: Vec<(u16, Vec<Reg>)>,
+    /// What tokens stand for.
+    pub(crate) tokens: BTreeMap<Reg, Token>,
 }
 
 /// Head, events before the iteration, live registers at its start, and those of them that differ among lanes.
@@ -160,6 +165,7 @@ pub(crate) fn run<V: View>(
         warpgroup: code.body.iter().any(|i| matches!(i.op, Op::Wgmma(_))),
         flags: BTreeSet::new(),
         loads: Vec::new(),
+        tokens: BTreeMap::new(),
     };
     let (end, pc) = m.walk(flow);
     let end = m.resolved(end);
@@ -447,6 +453,8 @@ impl<V: View> Machine<'_, V> {
             copy: None,
             covers: None,
             tensor: None,
+            token: [0; 4],
+            token_direct: [0; 4],
             lanes: self.lanes.active,
             arms: self.lanes.arms.clone(),
         }
@@ -532,6 +540,7 @@ impl<V: View> Machine<'_, V> {
             Op::AsyncCopy(op) => self.copy(op, instr, pc),
             Op::Wgmma(op) => self.wgmma(op, instr, pc),
             Op::ProxyOrder(op) => self.proxy_order(op, instr, pc),
+            Op::Tile(op) => self.tile(op, instr, pc),
             _ => self.launch_control(instr, pc),
         }
     }

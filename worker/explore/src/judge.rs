@@ -27,7 +27,7 @@ pub enum Verdict {
     Protocol,
     /// A wait returned before the event it stands for.
     EarlyPass,
-    /// The model gives the program no meaning (mixed-size race).
+    /// The model gives the program no meaning (a race of tile blocks, of accesses of different sizes).
     Undefined,
     /// A limit was hit.
     Bounded(String),
@@ -135,7 +135,7 @@ impl Judge<'_> {
             self.decide(leaf);
         }
         if !self.questions.conditions_only {
-            self.mixed |= leaf.flags().contains("mixed-race");
+            self.mixed |= leaf.flags().iter().any(|f| flag_verdict(f) == Verdict::Undefined);
             if !leaf.flags().is_empty() {
                 self.findings.extend(leaf.findings());
             }
@@ -218,7 +218,7 @@ pub fn flag_verdict(flag: &str) -> Verdict {
         Some("lifetime") => Verdict::Lifetime,
         Some("protocol") => Verdict::Protocol,
         Some("early") => Verdict::EarlyPass,
-        Some("mixed") => Verdict::Undefined,
+        Some("mixed" | "undefined") => Verdict::Undefined,
         _ => Verdict::Race,
     }
 }

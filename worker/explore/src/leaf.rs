@@ -6,7 +6,8 @@
 //! of it: it is existential (see `moire_cat::eval`). Spin iterations that fail are not events and so not part of it.
 
 use moire_program::ir::{
-    AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, Ty, Value,
+    AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, TileOp, Ty,
+    Value,
 };
 use std::collections::BTreeSet;
 
@@ -165,6 +166,9 @@ pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
                 Op::MultimemLoad { dst, .. } => {
                     out.insert((t, *dst));
                 }
+                Op::Tile(TileOp::Access(a)) => {
+                    out.extend(a.elements.iter().filter_map(|e| Some((t, e.dst?))))
+                }
                 _ => {}
             }
         }
@@ -292,6 +296,7 @@ pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
             Op::Setp { dst, .. } if *dst == reg => Some(Ty::Pred),
             Op::Load { dst, ty, .. } if dst.contains(&reg) => Some(*ty),
             Op::Rmw { dst: Some(dst), ty, .. } | Op::MultimemLoad { dst, ty, .. } if *dst == reg => Some(*ty),
+            Op::Tile(TileOp::Access(a)) if a.elements.iter().any(|e| e.dst == Some(reg)) => Some(a.ty),
             _ => None,
         };
         widest = widest.max(ty.map_or(0, |t| t.bytes() * 8));

@@ -35,6 +35,7 @@ mod relate;
 mod rmw;
 mod state;
 mod tensor;
+mod tile;
 mod unknown;
 mod unmodelled;
 mod view;

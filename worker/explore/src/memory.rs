@@ -6,7 +6,7 @@
 
 use crate::leaf::{Instance, instances};
 use moire_program::ir::{
-    Address, Instr, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, ThreadId, Value,
+    Address, Instr, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, ThreadId, TileOp, Value,
 };
 use std::collections::BTreeSet;
 
@@ -210,6 +210,12 @@ pub(crate) fn memory_operand(op: &Op) -> Option<(&Address, u32, usize, bool)> {
     }
 }
 
+/// Address and size of each element of a tile.
+pub(crate) fn tile_operands(op: &Op) -> impl Iterator<Item = (&Address, u32)> {
+    let access = if let Op::Tile(TileOp::Access(access)) = op { Some(access) } else { None };
+    access.into_iter().flat_map(|a| a.elements.iter().map(|e| (&e.addr, a.ty.bytes())))
+}
+
 /// Static footprints (object, offset, bytes), and the least size of an access whose address is computed: such accesses
 /// are aligned to their size (PTX ISA 9.2, 6.4.1), so they start and end at its multiples.
 fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)>, Option<u32>) {
@@ -229,6 +235,15 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
                         let grain = bytes.min(COPY_GRAIN);
                         computed = Some(computed.map_or(grain, |least: u32| least.min(grain)));
                     }
+                }
+            }
+            for (address, bytes) in tile_operands(&instr.op) {
+                match base_symbol(thread, address) {
+                    Some(symbol) => {
+                        let object = program.symbols[symbol.index()].object;
+                        out.extend(u32::try_from(address.offset).ok().map(|offset| (object, offset, bytes)));
+                    }
+                    None => computed = Some(computed.map_or(bytes, |least: u32| least.min(bytes))),
                 }
             }
             let Some((address, bytes, count, _)) = memory_operand(&instr.op) else { continue };

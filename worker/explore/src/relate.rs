@@ -113,6 +113,7 @@ fn relate<const W: usize>(
     put(rels::COVERS, crate::proxies::covers(x, y, own));
     let spent = tensor.is_some_and(|(_, u)| x.detached && u.consumes(x.index));
     put(rels::TC_USED, spent && same_thread);
+    crate::tile::relate(same_thread, x, y, &mut put);
     put(rels::ADDR, depends(&y.addr));
     put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
     put(rels::CTRL, depends(&y.ctrl));

@@ -96,7 +96,7 @@ impl<V: View> Machine<'_, V> {
         Ok(())
     }
 
-    fn written(
+    pub(crate) fn written(
         &self,
         u: &Update,
         old: Option<Value>,
@@ -162,7 +162,8 @@ pub(crate) struct Update {
     pub(crate) b: Option<Operand>,
 }
 
-enum Written {
+/// What a read-modify-write leaves.
+pub(crate) enum Written {
     Nothing,
     Pending,
     Value(Value),

@@ -115,6 +115,8 @@ impl<'a, const W: usize> State<'a, W> {
                 }
                 Op::Tcgen05(op) => crate::tensor::most_events(op, program.threads.len()),
                 Op::ProxyOrder(_) => 6,
+                Op::Tile(TileOp::Access(access)) => 2 * access.elements.len(),
+                Op::Tile(TileOp::Token(_)) => 0,
                 Op::AsyncCopy(_) | Op::Control(_) if crate::copies::spreads(&i.op) => {
                     4 + 2 * program.threads.len()
                 }
@@ -251,6 +253,8 @@ impl<'a, const W: usize> State<'a, W> {
                 copy: None,
                 covers: None,
                 tensor: None,
+                token: [0; 4],
+                token_direct: [0; 4],
             };
             let id = self.push(Event { thread: None, emitted }).ok_or(Stop::TooWide)?;
             bits::set(&mut self.present, id);

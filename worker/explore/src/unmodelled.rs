@@ -35,7 +35,17 @@ fn mixed_counts(program: &Program) -> Option<(String, u32)> {
 }
 
 fn reason(op: &Op, model: &Model) -> Option<String> {
+    let tile = |op: &Op| {
+        matches!(op, Op::Tile(_) | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. })
+            || matches!(op, Op::Selp { .. } | Op::Bra { .. } | Op::Exit)
+    };
+    let tiles = model.definition("token-order").is_some();
     let op = match op {
+        op if tiles && !tile(op) => {
+            let name = op.extended().unwrap_or("an instruction of PTX");
+            return Some(format!("{name} under the model {}", model.name()));
+        }
+        Op::Tile(_) if tiles => return None,
         Op::Control(Control::Ignored(_) | Control::Elect { .. }) => return None,
         Op::Tcgen05(op) => op,
         op => return beyond(op, model),

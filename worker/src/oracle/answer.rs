@@ -5,7 +5,7 @@ use crate::job::EngineReport;
 use moire_cat::Model;
 use moire_explore::differential::{Leaves, naive_leaves};
 use moire_explore::explorer::{Bound, LeafView};
-use moire_explore::judge::flag_verdict;
+use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::leaf::{Witness, WitnessEvent};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::{Planted, explore_planted};
@@ -40,7 +40,7 @@ pub(super) struct Answer {
 impl Answer {
     fn new(leaves: Leaves, cut: bool) -> Self {
         let outcomes = leaves.values().flat_map(|l| l.outcomes.iter().cloned()).collect();
-        let undefined = leaves.values().any(|l| l.flags.contains("mixed-race"));
+        let undefined = leaves.values().flat_map(|l| &l.flags).any(|f| flag_verdict(f) == Verdict::Undefined);
         Answer { leaves, outcomes, undefined, cut }
     }
 

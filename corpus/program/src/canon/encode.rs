@@ -252,7 +252,12 @@ impl Writer {
                 self.tagged(21, &[u8::from(*shared)]);
                 self.ty(*ty);
             }
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            Op::Tcgen05(_)
+            | Op::AsyncCopy(_)
+            | Op::Wgmma(_)
+            | Op::ProxyOrder(_)
+            | Op::Tile(_)
+            | Op::Control(_) => {
                 self.extended(op);
             }
             // `Exit`, the only operation without modifiers or operands.
@@ -321,7 +326,12 @@ impl Writer {
                 count.iter().for_each(|c| self.operand(c));
             }
             Op::WarpSync { mask } => self.operand(mask),
-            Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+            Op::Tcgen05(_)
+            | Op::AsyncCopy(_)
+            | Op::Wgmma(_)
+            | Op::ProxyOrder(_)
+            | Op::Tile(_)
+            | Op::Control(_) => {
                 op.sources().iter().for_each(|o| self.operand(o));
             }
             Op::Mbarrier(m) => {

@@ -81,7 +81,12 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         // Counts, parities and ranks are more than names.
         Op::Mbarrier(_) | Op::Mapa { .. } => false,
         // So are sizes, columns, masks and groups.
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => false,
+        Op::Tcgen05(_)
+        | Op::AsyncCopy(_)
+        | Op::Wgmma(_)
+        | Op::ProxyOrder(_)
+        | Op::Tile(_)
+        | Op::Control(_) => false,
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence

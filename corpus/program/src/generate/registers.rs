@@ -80,6 +80,7 @@ pub fn visit(op: &Op, see: &mut dyn FnMut(Reg, bool)) {
         Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
             op.registers(see);
         }
+        Op::Tile(_) => op.registers(see),
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence
@@ -151,7 +152,12 @@ pub fn rewrite(op: &mut Op, reg: &mut dyn FnMut(Reg) -> Reg, operand: &mut dyn F
             *rank = operand(*rank);
             *dst = reg(*dst);
         }
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+        Op::Tcgen05(_)
+        | Op::AsyncCopy(_)
+        | Op::Wgmma(_)
+        | Op::ProxyOrder(_)
+        | Op::Tile(_)
+        | Op::Control(_) => {
             op.parts(&mut |part| match part {
                 Part::Source(o) => *o = operand(*o),
                 Part::Read(r) | Part::Write(r) => *r = reg(*r),

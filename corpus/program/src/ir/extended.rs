@@ -4,8 +4,8 @@ use super::parts::{Parts, See};
 use super::{CtaGroup, Op, Operand, Reg};
 
 impl Op {
-    /// The name of an instruction of the tensor cores, of the asynchronous copies, of their fences or of launch
-    /// control; none for the others. An engine that has no model of one abstains by this name.
+    /// The name of an instruction of the tensor cores, of the asynchronous copies, of their fences, of launch
+    /// control or of a tile block; none for the others. An engine that has no model of one abstains by this name.
     pub fn extended(&self) -> Option<&'static str> {
         match self {
             Op::Tcgen05(op) => Some(op.name()),
@@ -13,6 +13,7 @@ impl Op {
             Op::Wgmma(op) => Some(op.name()),
             Op::ProxyOrder(op) => Some(op.name()),
             Op::Control(op) => Some(op.name()),
+            Op::Tile(op) => Some(op.name()),
             _ => None,
         }
     }
@@ -25,6 +26,7 @@ impl Op {
             Op::Wgmma(op) => op.parts(see),
             Op::ProxyOrder(op) => op.parts(see),
             Op::Control(op) => op.parts(see),
+            Op::Tile(op) => op.parts(see),
             _ => {}
         }
     }
@@ -37,6 +39,7 @@ impl Op {
             Op::Wgmma(op) => op.registers(see),
             Op::ProxyOrder(op) => op.registers(see),
             Op::Control(op) => op.registers(see),
+            Op::Tile(op) => op.registers(see),
             _ => {}
         }
     }
@@ -49,6 +52,7 @@ impl Op {
             Op::Wgmma(op) => op.sources(),
             Op::ProxyOrder(op) => op.sources(),
             Op::Control(op) => op.sources(),
+            Op::Tile(op) => op.sources(),
             _ => Vec::new(),
         }
     }

@@ -5,6 +5,7 @@ mod copy;
 mod mbarrier;
 mod proxy;
 mod tensor;
+mod tile;
 
 pub(super) use control::WGMMA_TYPES;
 pub(super) use copy::TILE_MODES;
@@ -464,6 +465,7 @@ impl Printer<'_> {
                     (rmw_order(*order), scope(*sc), word(&ATOM_OPS, op), type_name(*t));
                 format!("multimem.red{order}.{scope}.{op}{t} {}, {}", self.address(addr), self.operand(*src))
             }
+            Op::Tile(op) => self.tile(op),
             _ => String::new(),
         }
     }

@@ -171,7 +171,12 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
             [Operand::Reg(*dst), *src].iter().for_each(|o| see(*o, bits(*ty), true));
             see(*rank, 32, true);
         }
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
+        Op::Tcgen05(_)
+        | Op::AsyncCopy(_)
+        | Op::Wgmma(_)
+        | Op::ProxyOrder(_)
+        | Op::Tile(_)
+        | Op::Control(_) => {
             super::widths::extended(op).into_iter().for_each(|(o, bits)| see(o, bits, true));
         }
         Op::MbarrierInitFence => {}

@@ -11,6 +11,7 @@ pub mod draw_lanes;
 pub mod draw_mbarrier;
 pub mod draw_pairs;
 pub mod draw_tensor;
+pub mod draw_tile;
 mod shape;
 mod shrink;
 mod turned;

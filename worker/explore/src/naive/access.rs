@@ -19,6 +19,13 @@ pub(super) struct Piece {
     cells: Vec<usize>,
 }
 
+impl Piece {
+    /// The cells, in order.
+    pub(super) fn cells(&self) -> &[usize] {
+        &self.cells
+    }
+}
+
 impl Runner<'_> {
     /// Puts a value in the cells of a piece, or what nobody knows.
     pub(super) fn place(&self, e: &mut Event, piece: &Piece, value: Option<u128>) {
@@ -34,7 +41,7 @@ impl Runner<'_> {
     }
 
     /// The value of a piece whose cells hold this; `None` when nobody knows.
-    fn whole(&self, piece: &Piece, content: &[u128]) -> Option<u128> {
+    pub(super) fn whole(&self, piece: &Piece, content: &[u128]) -> Option<u128> {
         let mut value = 0;
         for (cell, held) in piece.cells.iter().zip(content) {
             let part = self.memory.cells[*cell];
@@ -100,7 +107,7 @@ impl Runner<'_> {
     }
 
     /// Values a piece may have when read.
-    fn candidates(&self, piece: &Piece) -> Vec<Vec<u128>> {
+    pub(super) fn candidates(&self, piece: &Piece) -> Vec<Vec<u128>> {
         let mut contents = vec![vec![]];
         for cell in &piece.cells {
             let longer = contents.iter().flat_map(|c: &Vec<u128>| {
@@ -195,6 +202,18 @@ impl Runner<'_> {
         Ok(())
     }
 
+    /// What an atomic leaves of the old value, the operand and, for a comparison, the new value.
+    pub(super) fn replaced(&self, op: AtomOp, ty: Ty, (old, a, b): (u128, u128, u128)) -> Option<u128> {
+        if op != AtomOp::Cas {
+            return atomic(op, ty, old, a);
+        }
+        match (low(old, bits(ty)) == low(a, bits(ty)), self.rules.failed_cas_writes) {
+            (true, _) => Some(low(b, bits(ty))),
+            (false, true) => Some(old),
+            (false, false) => None,
+        }
+    }
+
     /// The write half of an atomic, if there is one.
     pub(super) fn store_back(
         &self,
@@ -226,14 +245,9 @@ impl Runner<'_> {
         } else if op == AtomOp::Cas {
             let (b, deps) = b.map_or((0, 0), |b| self.operand(s, b));
             data |= deps;
-            let matches = low(old, bits(part)) == low(a, bits(part));
-            match (matches, self.rules.failed_cas_writes) {
-                (true, _) => Some(low(b, bits(part))),
-                (false, true) => Some(old),
-                (false, false) => None,
-            }
+            self.replaced(op, part, (old, a, b))
         } else {
-            atomic(op, part, old, a)
+            self.replaced(op, part, (old, a, 0))
         };
         let Some(new) = new else {
             s.next += 1;

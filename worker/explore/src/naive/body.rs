@@ -15,6 +15,7 @@ use super::pairs::Events;
 use super::space::{Memory, Range};
 use super::tags::{bit, proxy_tag, store_tags};
 use super::tensor::{Effect, UNKNOWN};
+use super::tile::Before;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{
     AsyncCopy, BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg,
@@ -84,6 +85,9 @@ pub(super) struct Event {
     pub(super) sphere: Option<Sphere>,
     /// Number of the instruction in its path.
     pub(super) turn: usize,
+    /// Of an element of a tile: what came before by tokens, and the nearest of it.
+    pub(super) token: Events,
+    pub(super) token_nearest: Events,
 }
 
 impl Event {
@@ -145,6 +149,8 @@ pub(super) struct Rules {
     pub(super) wide_whole: bool,
     /// Q16=B: a failed `cas` writes the old value back.
     pub(super) failed_cas_writes: bool,
+    /// TOKIF=B: tokens yielded by both arms of an `if` count.
+    pub(super) both_arms: bool,
     /// TQ21=A: a product does nothing in lanes of the accumulator that are masked off.
     pub(super) masks: bool,
     /// Backward jumps of one instruction.
@@ -186,6 +192,7 @@ pub(super) struct State {
     pub(super) flags: BTreeSet<&'static str>,
     /// Loads from tensor memory by number, with the registers nobody has read yet.
     pub(super) unread: Vec<(usize, Vec<Reg>)>,
+    pub(super) tokens: BTreeMap<Reg, Before>,
 }
 
 /// Runs one thread.
@@ -226,6 +233,7 @@ impl Runner<'_> {
             fleet: Fleet::new(thread.regs.len()),
             flags: BTreeSet::new(),
             unread: Vec::new(),
+            tokens: BTreeMap::new(),
         };
         let mut out = Paths::default();
         let mut todo = vec![first];
@@ -347,7 +355,7 @@ impl Runner<'_> {
                 Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. } => {
                     return self.barrier(s, instr, todo, out);
                 }
-                Op::Mbarrier(_) => return self.mbarrier(s, instr, todo),
+                Op::Mbarrier(_) | Op::Tile(_) => return self.questions(s, instr, todo),
                 op if super::allocator::concerns(op) => return self.allocation(s, instr, todo, out),
                 _ => {
                     self.effect(&mut s, instr)?;
@@ -355,6 +363,14 @@ impl Runner<'_> {
                     s.pc += 1;
                 }
             }
+        }
+    }
+
+    /// What goes on in one way for each answer.
+    fn questions(&self, s: State, instr: &Instr, todo: &mut Vec<State>) -> Result<(), Refusal> {
+        match instr.op {
+            Op::Tile(_) => self.tile(s, instr, todo),
+            _ => self.mbarrier(s, instr, todo),
         }
     }
 
@@ -618,6 +634,8 @@ impl Runner<'_> {
             motion: None,
             sphere: None,
             turn: s.instructions,
+            token: 0,
+            token_nearest: 0,
         }
     }
 }

@@ -138,6 +138,7 @@ pub(super) fn read_registers(op: &Op) -> Vec<Reg> {
         Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
             operands.extend(op.sources());
         }
+        Op::Tile(_) => op.registers(&mut |r, written| more.extend((!written).then_some(r))),
         Op::Fence { .. }
         | Op::ProxyFence(_)
         | Op::MbarrierInitFence

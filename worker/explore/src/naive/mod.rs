@@ -26,6 +26,7 @@ mod scene;
 mod space;
 mod tags;
 mod tensor;
+mod tile;
 mod unknown;
 mod waits;
 
@@ -181,7 +182,8 @@ impl<'a> Search<'a> {
         let model = self.judge.model();
         let rules = Rules {
             wide_whole: model.variant("Q2") == Some("A"),
-            failed_cas_writes: model.variant("Q16") == Some("B"),
+            failed_cas_writes: ["Q16", "CAS"].iter().any(|q| model.variant(q) == Some("B")),
+            both_arms: model.variant("TOKIF") == Some("B"),
             masks: model.variant("TQ21") != Some("B"),
             loop_bound: self.limits.loop_bound,
             paths: self.limits.paths,
@@ -545,7 +547,7 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
             .iter()
             .map(|e| {
                 let memory = (e.range, e.reads_first, e.piece, e.home);
-                let depends = (e.address, e.data, e.control, e.nearby);
+                let depends = (e.address, e.data, e.control, e.nearby, e.token, e.token_nearest);
                 (e.pc, e.tags, memory, depends, &e.effect, &e.seizes, (e.lanes, &e.arms))
             })
             .collect();

@@ -158,6 +158,8 @@ impl<'a> Scenery<'a> {
         let depends = |a: &Node<'_>, b: &Node<'_>, of: fn(&Event) -> Events| {
             a.thread == b.thread && a.event.is_some() && b.event.is_some_and(|e| of(e) & one(a.local) != 0)
         };
+        define(rels::TOKEN, &|a, b| depends(a, b, |e| e.token));
+        define(rels::TOKEN_DIRECT, &|a, b| depends(a, b, |e| e.token_nearest));
         define(rels::ADDR, &|a, b| depends(a, b, |e| e.address));
         define(rels::DATA, &|a, b| depends(a, b, |e| e.data));
         define(rels::CTRL, &|a, b| depends(a, b, |e| e.control));

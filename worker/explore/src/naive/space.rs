@@ -5,7 +5,7 @@
 //! (PTX ISA 9.2, 8.2 and 8.3.)
 
 use moire_program::ir::{
-    Address, ObjectId, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, Thread, Ty,
+    Address, ObjectId, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, Thread, TileOp, Ty,
 };
 use std::collections::BTreeSet;
 
@@ -189,7 +189,7 @@ impl<'p> Memory<'p> {
                     computed.insert(16);
                 }
                 let many = many.into_iter().flatten().map(|(address, bytes)| (address, 1, bytes));
-                for (address, pieces, bytes) in one.into_iter().chain(many) {
+                for (address, pieces, bytes) in one.into_iter().chain(many).chain(tile(&instr.op)) {
                     let Some(s) = constant_base(thread, address) else {
                         computed.insert(bytes.min(16));
                         continue;
@@ -248,6 +248,16 @@ fn mapped_once(thread: &Thread, reg: moire_program::ir::Reg) -> Option<SymbolId>
     match (&defining[..], defining.first().map(|i| &i.op)) {
         ([only], Some(Op::Mapa { src: Operand::Address(s), .. })) if only.guard.is_none() => Some(*s),
         _ => None,
+    }
+}
+
+/// The same as [`footprint`] for each element of a tile.
+fn tile(op: &Op) -> Vec<(Address, u32, u32)> {
+    match op {
+        Op::Tile(TileOp::Access(access)) => {
+            access.elements.iter().map(|e| (e.addr, 1, access.ty.bytes())).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

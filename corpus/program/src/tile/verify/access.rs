@@ -203,8 +203,7 @@ impl<'f> Check<'f> {
         let first = place.index.first().map(|i| self.ty(*i));
         for index in &place.index {
             let ty = self.ty(*index);
-            let whole = |s: Scalar| s.integer() && s != Scalar::I4;
-            let integer = |t: &Tile| t.shape.is_empty() && t.elem.scalar().is_some_and(whole);
+            let integer = |t: &Tile| t.shape.is_empty() && t.elem.scalar().is_some_and(Scalar::integer);
             if !ty.tile().is_some_and(integer) || Some(ty) != first {
                 return broken(Reason::IndexType, format!("indices are integers of one type, not `{ty}`"));
             }

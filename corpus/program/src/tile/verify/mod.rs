@@ -290,7 +290,7 @@ impl<'f> Check<'f> {
     fn integers(&self, value: Value) -> Result<&'f Tile, Broken> {
         let tile = self.tile(value)?;
         match tile.elem.scalar() {
-            Some(scalar) if scalar.integer() && scalar != Scalar::I4 => Ok(tile),
+            Some(scalar) if scalar.integer() => Ok(tile),
             _ => broken(Reason::ElementType, format!("integers are needed, not `{tile}`")),
         }
     }
@@ -333,7 +333,7 @@ fn once(hints: &Hints) -> Checked {
 /// Shapes are small powers of two, views fit their tensors.
 fn well_formed(ty: &Type) -> Checked {
     match ty {
-        Type::Tile(tile) => tile_type(tile),
+        Type::Tile(tile) => tile_shape(&tile.shape),
         Type::Tensor(view) => tensor(view),
         Type::View(view) => tile_view(view),
         Type::Token | Type::Bare(_) => Ok(()),
@@ -342,17 +342,6 @@ fn well_formed(ty: &Type) -> Checked {
 
 /// Most elements of a tile.
 const TILE_ELEMENTS: u64 = 1 << 24;
-
-fn tile_type(tile: &Tile) -> Checked {
-    if matches!(tile.elem, Elem::Pointer { to: Scalar::I4, .. }) {
-        return broken(Reason::Pointee, "nothing points to `i4`");
-    }
-    // Two share a byte.
-    if tile.elem == Elem::Scalar(Scalar::F4E2M1FN) && tile.shape.iter().all(|d| d % 2 == 1) {
-        return broken(Reason::Shape, format!("`{tile}` has an odd number of elements"));
-    }
-    tile_shape(&tile.shape)
-}
 
 fn tile_shape(shape: &[u32]) -> Checked {
     if shape.len() > RANK {
@@ -376,7 +365,7 @@ fn tensor(view: &super::TensorView) -> Checked {
     if known.into_iter().any(|n| *n == 0 || i64::try_from(*n).is_err()) {
         return broken(Reason::ViewShape, "extents and strides are positive and fit 64 bits with sign");
     }
-    if view.elem == Scalar::I4 {
+    if view.elem == Scalar::I1 || view.elem.bits() < 8 {
         return broken(Reason::ElementType, format!("a tensor in memory has no elements `{}`", view.elem));
     }
     Ok(())
@@ -384,7 +373,7 @@ fn tensor(view: &super::TensorView) -> Checked {
 
 fn tile_view(view: &super::TileView) -> Checked {
     tensor(&view.tensor)?;
-    tile_type(&view.loaded())?;
+    tile_shape(&view.tile)?;
     let rank = view.tensor.shape.len();
     if view.tile.is_empty() || view.tile.len() != rank || view.dim_map.len() != rank {
         return broken(Reason::ViewShape, "tile, tensor and map have the same number of dimensions, not 0");

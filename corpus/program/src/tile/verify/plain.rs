@@ -51,7 +51,7 @@ impl<'f> Check<'f> {
 
     fn iota(&self, instr: &Instr) -> Checked {
         let tile = self.result_tile(instr)?;
-        let Some(elem) = tile.elem.scalar().filter(|e| e.integer() && *e != Scalar::I4) else {
+        let Some(elem) = tile.elem.scalar().filter(|e| e.integer()) else {
             return broken(Reason::ElementType, "integers are counted");
         };
         let [length] = tile.shape.as_slice() else {
@@ -89,9 +89,9 @@ impl<'f> Check<'f> {
     }
 
     fn resized(&self, instr: &Instr, value: Value, fits: fn(u32, u32) -> bool) -> Checked {
-        let (from, into) = (self.tile(value)?, self.result_tile(instr)?);
+        let (from, into) = (self.integers(value)?, self.result_tile(instr)?);
         match (from.elem.scalar(), into.elem.scalar()) {
-            (Some(a), Some(b)) if a.integer() && b.integer() && fits(a.bits(), b.bits()) => {}
+            (Some(a), Some(b)) if b.integer() && fits(a.bits(), b.bits()) => {}
             _ => return broken(Reason::ElementType, format!("`{from}` does not become `{into}`")),
         }
         if from.shape != into.shape {

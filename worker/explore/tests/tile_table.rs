@@ -1,0 +1,91 @@
+//! Kernels of `corpus/tile` launched under the Tile IR model: what each switch says of each, by both engines.
+//!
+//! `expected.csv`: kernel, tile blocks, a switch that is not at its default, a final state (element of a parameter and
+//! its value) and whether that is allowed or forbidden, or the kernel undefined. The rows are those of the verdict table
+//! of the memory model and at least four for each switch that the table does not speak of.
+
+use moire_cat::{Model, Variants, builtin};
+use moire_explore::Limits;
+use moire_explore::differential::{Comparison, compare};
+use moire_explore::judge::{Questions, Verdict, judge};
+use moire_explore::naive::NaiveLimits;
+use moire_program::ir::{CmpOp, Condition, Expr, Program, Quantifier, SymbolId, Term};
+use moire_program::text::tile::parse;
+use moire_program::tile_run::{TileLaunch, lower, tile_entry};
+use std::path::{Path, PathBuf};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/tile")
+}
+
+fn model(setting: &str) -> Model {
+    let pairs = setting.split_whitespace().filter_map(|s| s.split_once('='));
+    let variants: Variants = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    builtin::load("tile-ir", &variants).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// `x0=1 out1=0` over parameters x, y and out.
+fn question(text: &str) -> Expr {
+    let term = |word: &str| {
+        let (place, value) = word.split_once('=').expect("a place and a value");
+        let (name, element) = place.split_at(place.find(|c: char| c.is_ascii_digit()).expect("an element"));
+        let symbol = SymbolId(match name {
+            "x" => 0,
+            "y" => 1,
+            _ => 2,
+        });
+        let offset = 4 * element.parse::<u32>().expect("a number");
+        let memory = Term::Mem { symbol, offset, bytes: 4, thread: None };
+        Expr::Cmp(CmpOp::Eq, memory, Term::Const(value.parse().expect("a number")))
+    };
+    Expr::And(text.split_whitespace().map(term).collect())
+}
+
+fn kernel(name: &str, blocks: u32) -> Program {
+    let text = std::fs::read_to_string(folder().join(format!("{name}.tile"))).expect("readable");
+    let module = parse(&text).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let launch = TileLaunch::row(blocks);
+    lower(tile_entry(&module, None).expect("one kernel"), &launch).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn verdict(program: &Program, model: &Model) -> &'static str {
+    let questions = Questions { witnesses: false, conditions_only: false };
+    let judged = judge(program, model, &Limits::default(), questions);
+    let odd = |v: &Verdict| !matches!(v, Verdict::Clean | Verdict::Condition(_) | Verdict::Undefined);
+    assert!(!judged.verdicts.iter().any(odd), "{}: {:?}", program.name, judged.verdicts);
+    match judged.conditions.first().map(|c| c.reachable) {
+        _ if judged.verdicts.contains(&Verdict::Undefined) => "undefined",
+        Some(true) => "allowed",
+        _ => "forbidden",
+    }
+}
+
+#[test]
+fn the_table() {
+    let table = std::fs::read_to_string(folder().join("expected.csv")).expect("readable");
+    let (mut wrong, mut rows) = (Vec::new(), 0);
+    for line in table.lines().skip(1) {
+        let [name, blocks, setting, asked, wanted] = line.split(',').collect::<Vec<_>>()[..] else {
+            panic!("not five columns: {line}")
+        };
+        let mut program = kernel(name, blocks.parse().expect("a number"));
+        // The question may be about more than the kernel touches.
+        let out = &mut program.objects[2];
+        out.bytes = out.bytes.max(8);
+        out.init.resize(out.bytes as usize, 0);
+        let (quantifier, expr) = (Quantifier::Exists, question(asked));
+        program.conditions.push(Condition { name: String::new(), quantifier, expr });
+        let model = model(setting);
+        let got = verdict(&program, &model);
+        if got != wanted {
+            wrong.push(format!("{line}: {got}\n{}", moire_program::text::print(&program)));
+        }
+        match compare(&program, &model, &NaiveLimits::default()) {
+            Comparison::Same { .. } => {}
+            other => wrong.push(format!("{line}: the engines: {other:?}")),
+        }
+        rows += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(rows > 60, "only {rows} rows");
+}
