@@ -86,12 +86,20 @@ pub(crate) enum CheckFormat {
 /// Which model, with which switches.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// A shipped model, or a file that ends in .cat
-    #[arg(long, default_value = "ptx")]
-    pub(crate) model: String,
+    /// A shipped model, or a file that ends in .cat [default: ptx, and tile-ir for Tile IR kernels]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
     /// Set a switch of the model, for example Q6=B (repeatable)
     #[arg(long = "variant", value_name = "NAME=VALUE")]
     pub(crate) variants: Vec<String>,
+}
+
+impl ModelArgs {
+    /// The model for a file, or for no file.
+    pub(crate) fn name(&self, file: Option<&std::path::Path>) -> &str {
+        let own = if file.is_some_and(crate::tile::is_text) { "tile-ir" } else { "ptx" };
+        self.model.as_deref().unwrap_or(own)
+    }
 }
 
 /// How the kernel of a PTX module is launched.

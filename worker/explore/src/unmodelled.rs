@@ -35,26 +35,18 @@ fn mixed_counts(program: &Program) -> Option<(String, u32)> {
 }
 
 fn reason(op: &Op, model: &Model) -> Option<String> {
-    let tile = |op: &Op| {
-        matches!(op, Op::Tile(_) | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. })
-            || matches!(op, Op::Selp { .. } | Op::Bra { .. } | Op::Exit)
-    };
+    let under = |name: &str| Some(format!("{name} under the model {}", model.name()));
     let tiles = model.definition("token-order").is_some();
-    let op = match op {
-        op if tiles && !tile(op) => {
-            let name = op.extended().unwrap_or("an instruction of PTX");
-            return Some(format!("{name} under the model {}", model.name()));
-        }
-        Op::Tile(_) if tiles => return None,
-        Op::Control(Control::Ignored(_) | Control::Elect { .. }) => return None,
-        Op::Tcgen05(op) => op,
-        op => return beyond(op, model),
-    };
-    let name = op.name();
-    if model.definition("tcause").is_none() {
-        return Some(format!("{name} under the model {}", model.name()));
+    match op {
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => None,
+        Op::Tile(_) if tiles => None,
+        Op::Tile(op) => under(op.name()),
+        op if tiles => under(op.extended().unwrap_or("an instruction of PTX")),
+        Op::Control(Control::Ignored(_) | Control::Elect { .. }) => None,
+        Op::Tcgen05(op) if model.definition("tcause").is_none() => under(op.name()),
+        Op::Tcgen05(_) => None,
+        op => beyond(op, model),
     }
-    None
 }
 
 /// Copies, warpgroup products, proxy fences and launch control: those without events, and models without rules.

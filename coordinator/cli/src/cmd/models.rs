@@ -12,7 +12,7 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
         Models::List { checks } => list(*checks),
         Models::Diff(args) => super::diff::run(args),
         Models::Show { name, model } => {
-            let name = name.as_ref().unwrap_or(&model.model);
+            let name = name.as_deref().unwrap_or(model.name(None));
             let loaded = load_model(name, &variants(&model.variants)?)?;
             println!("{}", loaded.canonical_text());
             println!("Checks, and what the explorer does with them:\n{}", loaded.explain());

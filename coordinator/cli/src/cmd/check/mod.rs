@@ -19,6 +19,7 @@ use moire_explore::judge::{Judgement, Questions, Verdict, judge};
 use moire_program::text::Severity;
 use moire_program::validate::validate;
 use notes::{Notes, Profiles};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What became of one file.
@@ -43,10 +44,31 @@ struct Contest {
     verdicts: Vec<String>,
 }
 
+/// A model that files are checked under, and those it is compared with.
+struct Asked {
+    model: Model,
+    profiles: Profiles,
+    /// Settings of single switches, with `--contest`.
+    others: Vec<(String, Model)>,
+}
+
+impl Asked {
+    fn new(args: &Check, name: &str) -> Result<Self> {
+        let model = load_model(name, &chosen(args, &args.model.variants)?)?;
+        let profiles = Profiles::new(args, name, &model)?;
+        let others = if args.contest { flipped(args, name, &model)? } else { Vec::new() };
+        Ok(Asked { model, profiles, others })
+    }
+}
+
 pub(crate) fn run(args: &Check) -> Result<u8> {
-    let model = load_model(&args.model.model, &chosen(args, &args.model.variants)?)?;
-    let profiles = Profiles::new(args, &model)?;
-    let others = if args.contest { flipped(args, &model)? } else { Vec::new() };
+    let mut models: BTreeMap<&str, Asked> = BTreeMap::new();
+    for file in &args.files {
+        let name = args.model.name(Some(file));
+        if !models.contains_key(name) {
+            models.insert(name, Asked::new(args, name)?);
+        }
+    }
     let limits =
         Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
     let mut codes = Vec::new();
@@ -56,7 +78,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             codes.push(print_lowered(file, args)?);
             continue;
         }
-        let answer = answer(file, args, (&model, &profiles), &others, &limits);
+        let asked = &models[args.model.name(Some(file))];
+        let answer = answer(file, args, asked, &limits);
         match &answer {
             Answer::Judged { judgement, contested, .. } => {
                 codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
@@ -68,8 +91,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             write_witnesses(folder, source, judgement)?;
         }
         match args.format {
-            CheckFormat::Text => render::text(&answer, &model),
-            CheckFormat::Json => render::json(&answer, &model),
+            CheckFormat::Text => render::text(&answer, &asked.model),
+            CheckFormat::Json => render::json(&answer, &asked.model),
             CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
         }
     }
@@ -82,7 +105,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
 }
 
 /// The model under each contesting value of each switch that has another value now.
-fn flipped(args: &Check, model: &Model) -> Result<Vec<(String, Model)>> {
+fn flipped(args: &Check, name: &str, model: &Model) -> Result<Vec<(String, Model)>> {
     let mut out = Vec::new();
     for switch in model.switches() {
         for value in &switch.contesting {
@@ -90,7 +113,7 @@ fn flipped(args: &Check, model: &Model) -> Result<Vec<(String, Model)>> {
                 let setting = format!("{}={value}", switch.name);
                 let own = args.model.variants.iter().filter(|v| v.split('=').next() != Some(&switch.name));
                 let words: Vec<String> = own.cloned().chain([setting.clone()]).collect();
-                out.push((setting, load_model(&args.model.model, &chosen(args, &words)?)?));
+                out.push((setting, load_model(name, &chosen(args, &words)?)?));
             }
         }
     }
@@ -100,7 +123,7 @@ fn flipped(args: &Check, model: &Model) -> Result<Vec<(String, Model)>> {
 /// The litmus text of what a kernel becomes, for people.
 fn print_lowered(file: &Path, args: &Check) -> Result<u8> {
     if !kernel::is_module(file) {
-        bail!("{}: --lowered is about PTX modules", file.display());
+        bail!("{}: --lowered is about PTX modules and Tile IR kernels", file.display());
     }
     match kernel::read(file, &args.launch)? {
         Kernel::Program(source, notes) => {
@@ -128,7 +151,7 @@ fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
         stalls: Vec::new(),
         column_stalls: Vec::new(),
         race: None,
-        broken: std::collections::BTreeMap::new(),
+        broken: BTreeMap::new(),
         findings: std::collections::BTreeSet::new(),
         summary: moire_explore::Summary::default(),
     };
@@ -155,16 +178,10 @@ fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
     Ok(out)
 }
 
-fn answer(
-    file: &Path,
-    args: &Check,
-    model: (&Model, &Profiles),
-    others: &[(String, Model)],
-    limits: &Limits,
-) -> Answer {
+fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits) -> Answer {
     if kernel::is_module(file) {
         return match kernel::read(file, &args.launch) {
-            Ok(Kernel::Program(source, notes)) => judged(source, notes, model, others, limits),
+            Ok(Kernel::Program(source, notes)) => judged(source, notes, asked, limits),
             Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
             Ok(Kernel::Abstained(source, why)) => unasked(source, Verdict::Abstained(why)),
             Ok(Kernel::Bounded(source, why)) => unasked(source, Verdict::Bounded(why)),
@@ -180,16 +197,11 @@ fn answer(
     if !errors.is_empty() {
         return Answer::Rejected(errors);
     }
-    judged(Box::new(source), advice, model, others, limits)
+    judged(Box::new(source), advice, asked, limits)
 }
 
-fn judged(
-    source: Box<Source>,
-    advice: Vec<Rejected>,
-    (model, profiles): (&Model, &Profiles),
-    others: &[(String, Model)],
-    limits: &Limits,
-) -> Answer {
+fn judged(source: Box<Source>, advice: Vec<Rejected>, asked: &Asked, limits: &Limits) -> Answer {
+    let model = &asked.model;
     let questions = Questions { witnesses: true, conditions_only: false };
     let judgement = Box::new(judge(&source.program, model, limits, questions));
     let plain = words(&judgement);
@@ -198,8 +210,8 @@ fn judged(
         let verdicts = words(&judge(&source.program, other, limits, quiet));
         (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
     };
-    let contested = others.iter().filter_map(contest).collect();
-    let notes = Box::new(Notes::of(&source.program, model, profiles, &judgement, limits));
+    let contested = asked.others.iter().filter_map(contest).collect();
+    let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, limits));
     Answer::Judged { source, advice, judgement, contested, notes }
 }
 

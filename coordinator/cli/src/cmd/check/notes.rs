@@ -50,7 +50,7 @@ pub(super) struct Notes {
 
 impl Profiles {
     /// The first profile of the model, when the letter is in use.
-    pub(super) fn new(args: &Check, model: &Model) -> Result<Self> {
+    pub(super) fn new(args: &Check, name: &str, model: &Model) -> Result<Self> {
         let letter = args.profile.as_deref().unwrap_or(LETTER) == LETTER;
         let Some(profile) = model.profiles().first().filter(|_| letter) else {
             return Ok(Profiles { other: None });
@@ -60,7 +60,7 @@ impl Profiles {
             let mut all = own.clone();
             all.remove(PROFILE);
             all.extend(settings.iter().map(|s| (*s).clone()));
-            load_model(&args.model.model, &all)
+            load_model(name, &all)
         };
         let all: Vec<&(String, String)> = profile.settings.iter().collect();
         let doc = |name: &str| {
