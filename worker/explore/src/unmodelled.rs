@@ -38,7 +38,9 @@ fn reason(op: &Op, model: &Model) -> Option<String> {
     let under = |name: &str| Some(format!("{name} under the model {}", model.name()));
     let tiles = model.definition("token-order").is_some();
     match op {
-        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => None,
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => {
+            None
+        }
         Op::Tile(_) if tiles => None,
         Op::Tile(op) => under(op.name()),
         op if tiles => under(op.extended().unwrap_or("an instruction of PTX")),

@@ -9,6 +9,7 @@ use crate::input::load_model;
 use anyhow::{Result, bail};
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
+use moire_explore::differential::draw_tile::tile_program;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use std::time::Instant;
@@ -41,6 +42,8 @@ enum Drawn {
     Mixed,
     /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp
     Tcgen05,
+    /// Tile blocks: elements, tokens, masks
+    TileIr,
 }
 
 impl Drawn {
@@ -49,6 +52,7 @@ impl Drawn {
         match self {
             Drawn::Mixed => Some(mixed(seed)),
             Drawn::Tcgen05 => tcgen05(seed),
+            Drawn::TileIr => tile_program(seed),
         }
     }
 }
@@ -62,13 +66,16 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         // No program drawn here has tile blocks.
         (true, Drawn::Mixed) => builtin::names().filter(|name| *name != "tile-ir").collect(),
         (true, Drawn::Tcgen05) => vec!["ptx"],
+        (true, Drawn::TileIr) => vec!["tile-ir"],
     };
     let models: Vec<Model> =
         names.iter().map(|n| load_model(n, &Variants::new())).collect::<Result<Vec<_>>>()?;
     let (strong, weak) = (load_model("sc", &Variants::new())?, load_model("ptx", &Variants::new())?);
-    let settings: Vec<Model> = random_settings(&weak, args.seed, args.settings)
+    let switched = if args.draw == Drawn::TileIr { "tile-ir" } else { "ptx" };
+    let plain = load_model(switched, &Variants::new())?;
+    let settings: Vec<Model> = random_settings(&plain, args.seed, args.settings)
         .iter()
-        .map(|v| load_model("ptx", v))
+        .map(|v| load_model(switched, v))
         .collect::<Result<Vec<_>>>()?;
     let campaign = Campaign {
         models: &models,
