@@ -46,6 +46,8 @@ pub struct Campaign<'a> {
     pub failures: usize,
     /// Identity of a program; equal ones are compared once.
     pub identity: &'a (dyn Fn(&Program) -> Vec<u8> + Sync),
+    /// Called with seed, model and kind of a difference as soon as it is found, before it is shrunk.
+    pub found: &'a (dyn Fn(u64, &str, &str) + Sync),
     /// The program of a seed.
     pub source: &'a (dyn Fn(u64) -> Option<Program> + Sync),
 }
@@ -139,6 +141,7 @@ impl Default for Campaign<'_> {
             workers: 2,
             failures: 5,
             identity: &|p| canonical(p).id.0.to_vec(),
+            found: &|_, _, _| {},
             source: &|seed| Some(mixed(seed)),
         }
     }
@@ -237,6 +240,29 @@ impl Campaign<'_> {
         slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
     }
 
+    /// The failure of a program, shrunk as far as `again` finds a difference.
+    fn smallest(
+        &self,
+        seed: u64,
+        program: &Program,
+        model: &Model,
+        first: Difference,
+        again: &dyn Fn(&Program) -> Option<Difference>,
+    ) -> Failure {
+        let settings: String = model.variants().iter().map(|(k, v)| format!(" {k}={v}")).collect();
+        let name = format!("{}{settings}", model.name());
+        (self.found)(seed, &name, first.kind());
+        let mut difference = first;
+        let program = shrink(program, &mut |p| match again(p) {
+            Some(found) => {
+                difference = found;
+                true
+            }
+            None => false,
+        });
+        Failure { seed, model: name, difference, program }
+    }
+
     /// One program under every model.
     fn one(&self, seed: u64, program: &Program) -> Totals {
         let mut out = Totals::default();
@@ -259,7 +285,7 @@ impl Campaign<'_> {
                         Comparison::Different(d) => Some(d),
                         _ => None,
                     };
-                    out.failures.push(smallest(seed, program, model, first, &again));
+                    out.failures.push(self.smallest(seed, program, model, first, &again));
                 }
             }
         }
@@ -270,7 +296,7 @@ impl Campaign<'_> {
                 Some(Difference::Turned(Box::new(tallies)))
             };
             if let Some(first) = again(program) {
-                out.failures.push(smallest(seed, program, model, first, &again));
+                out.failures.push(self.smallest(seed, program, model, first, &again));
             }
         }
         let shape = Shape::of(program);
@@ -285,26 +311,6 @@ impl Campaign<'_> {
         }
         out
     }
-}
-
-/// The failure of a program, shrunk as far as `again` finds a difference.
-fn smallest(
-    seed: u64,
-    program: &Program,
-    model: &Model,
-    first: Difference,
-    again: &dyn Fn(&Program) -> Option<Difference>,
-) -> Failure {
-    let mut difference = first;
-    let program = shrink(program, &mut |p| match again(p) {
-        Some(found) => {
-            difference = found;
-            true
-        }
-        None => false,
-    });
-    let settings: String = model.variants().iter().map(|(k, v)| format!(" {k}={v}")).collect();
-    Failure { seed, model: format!("{}{settings}", model.name()), difference, program }
 }
 
 /// Final states the explorer finds.

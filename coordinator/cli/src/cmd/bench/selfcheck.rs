@@ -1,12 +1,13 @@
 //! `moire bench selfcheck`: explorer against naive enumerator on many distinct programs, under every shipped model.
 //!
-//! Contract: what is compared and printed depends on the words of the command alone, not on the number of threads. A
-//! difference is shrunk and printed with its replayable text (exit 10); too few programs of a demanded kind are no
-//! proof (exit 11).
+//! Contract: what is compared and what the report says depends on the words of the command alone, not on the number of
+//! threads. A difference is told at once, with the command that finds it again, and at the end printed, shrunk, with its
+//! replayable text (exit 10); too few programs of a demanded kind are no proof (exit 11).
 
 use crate::exit;
 use crate::input::load_model;
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
 use moire_explore::differential::draw_tile::tile_program;
@@ -31,6 +32,9 @@ pub(crate) struct SelfCheck {
     /// Compare each program also under one of N random settings of the switches of `ptx`
     #[arg(long, default_value_t = 0, value_name = "N")]
     settings: usize,
+    /// The seed these settings are drawn from [default: the first seed]
+    #[arg(long, value_name = "SEED")]
+    settings_from: Option<u64>,
     /// Threads that work [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
@@ -73,7 +77,8 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     let (strong, weak) = (load_model("sc", &Variants::new())?, load_model("ptx", &Variants::new())?);
     let switched = if args.draw == Drawn::TileIr { "tile-ir" } else { "ptx" };
     let plain = load_model(switched, &Variants::new())?;
-    let settings: Vec<Model> = random_settings(&plain, args.seed, args.settings)
+    let from = args.settings_from.unwrap_or(args.seed);
+    let settings: Vec<Model> = random_settings(&plain, from, args.settings)
         .iter()
         .map(|v| load_model(switched, v))
         .collect::<Result<Vec<_>>>()?;
@@ -88,6 +93,11 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         ..Campaign::default()
     };
+    // At once: a run that is stopped keeps what it found.
+    let found = |seed: u64, model: &str, kind: &str| {
+        eprintln!("seed {seed}, {model}: {kind}; again: {}", again(args, from, seed));
+    };
+    let campaign = Campaign { found: &found, ..campaign };
     let begin = Instant::now();
     let progress = |t: &Totals| {
         let seconds = begin.elapsed().as_secs_f64();
@@ -109,6 +119,17 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         (true, true) => exit::INCOMPLETE,
         (true, false) => exit::CLEAN,
     })
+}
+
+/// The command that compares the program of a seed again.
+fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
+    let draw = args.draw.to_possible_value().map_or(String::new(), |v| format!(" --draw {}", v.get_name()));
+    let models: String = args.models.iter().map(|m| format!(" --model {m}")).collect();
+    let settings = match args.settings {
+        0 => String::new(),
+        n => format!(" --settings {n} --settings-from {from}"),
+    };
+    format!("moire bench selfcheck{draw}{models}{settings} --seed {seed} --programs 1")
 }
 
 fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
@@ -136,4 +157,27 @@ fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
         println!("{:#?}\n{}", failure.difference, print(&failure.program));
     }
     println!("{} differences", totals.failures.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SelfCheck,
+    }
+
+    #[test]
+    fn a_difference_is_found_again_by_its_line() {
+        let line = "moire --draw tcgen05 --model ptx --settings 48 --seed 7 --programs 9";
+        let args = Line::parse_from(line.split(' ')).args;
+        let told = again(&args, 7, 1_120_979);
+        let words = told.strip_prefix("moire bench selfcheck ").expect("the command");
+        let args = Line::parse_from(["moire"].into_iter().chain(words.split(' '))).args;
+        assert_eq!((args.draw, args.models, args.settings), (Drawn::Tcgen05, vec!["ptx".to_owned()], 48));
+        assert_eq!((args.settings_from, args.seed, args.programs), (Some(7), 1_120_979, 1));
+    }
 }
