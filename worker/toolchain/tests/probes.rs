@@ -105,3 +105,24 @@ fn the_assembler_still_gives_the_published_answers() {
     println!("283 probes: {accepted} answers accepted, {} refused, by target", refused.len());
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// Modules of the corpus are what compilers could have printed.
+#[test]
+fn modules_of_the_corpus_are_taken() {
+    let Some(ptxas) = common::assembler() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/ptx");
+    let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    let modules: Vec<_> = entries.filter(|p| p.extension().is_some_and(|e| e == "ptx")).collect();
+    assert!(modules.len() > 30, "the modules are there");
+    let refused = Mutex::new(Vec::new());
+    common::on_all(&modules, |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let target = text.lines().find_map(|l| l.strip_prefix(".target ")).unwrap();
+        let answer = ptxas.assemble(&text, target.trim()).unwrap();
+        if answer.accepted() != Some(true) {
+            refused.lock().unwrap().push(format!("{}: {answer:?}", path.display()));
+        }
+    });
+    let refused = refused.into_inner().unwrap();
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+}

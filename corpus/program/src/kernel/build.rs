@@ -21,6 +21,7 @@ pub(super) fn program(
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
     agree::split(&mut items, &mut counts);
     boxes::measure(&mut items)?;
+    super::copies::drop_constant_maps(&mut items);
     let param = |n: u16| format!("param{n}");
     let mut layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     make_room(&mut layout, &items)?;
@@ -409,6 +410,12 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
         Op::Tcgen05(Tcgen05::Alloc { dst, .. }) => see(dst, None),
         Op::Tcgen05(Tcgen05::Commit(commit)) => see(&mut commit.addr, None),
         Op::Tcgen05(Tcgen05::Copy { src, .. }) => matrix(src, see),
+        Op::Wgmma(Wgmma::Product(product)) => {
+            if let WgmmaFactor::Shared(a) = &mut product.a {
+                matrix(a, see);
+            }
+            matrix(&mut product.b, see);
+        }
         Op::Tcgen05(Tcgen05::Mma(mma)) => {
             if let Factor::Shared(a) = &mut mma.a {
                 matrix(a, see);
@@ -416,6 +423,13 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
             matrix(&mut mma.b, see);
         }
         Op::AsyncCopy(AsyncCopy::Arrive { addr, .. }) => see(addr, None),
+        Op::ProxyOrder(
+            ProxyOrder::TensormapAcquire { addr, .. } | ProxyOrder::ReplaceTensormap { addr, .. },
+        ) => see(addr, None),
+        Op::ProxyOrder(ProxyOrder::CopyTensormap { dst, src, .. }) => {
+            see(dst, None);
+            see(src, None);
+        }
         Op::Control(Control::TryCancel { addr, mbarrier, .. }) => {
             see(addr, None);
             see(mbarrier, None);
@@ -431,6 +445,7 @@ fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
                 match end {
                     BulkEnd::Bytes { addr, .. } => see(addr, None),
                     BulkEnd::Tensor(tensor) => {
+                        tensor.map.iter_mut().for_each(|map| see(map, None));
                         if let Some(tile) = &mut tensor.tile {
                             see(&mut tile.addr, Some(&mut tile.bytes));
                         }

@@ -5,7 +5,7 @@ use super::access::Place;
 use super::effect::Made;
 use super::heap::Content;
 use super::layout::{Kind, Mem, Touch};
-use super::run::{State, Step, Stored, Warp};
+use super::run::{Item, Placed, State, Step, Stored, Warp};
 use super::value::{Base, Val};
 use crate::ir::*;
 
@@ -118,7 +118,7 @@ impl Warp<'_> {
             }
             BulkEnd::Tensor(tensor) => {
                 let (mem, at) = self.boxed(state, tensor, mask)?;
-                tensor.map = None;
+                tensor.map = self.map_read(state, tensor, mask)?.map(|touch| made.touch(touch));
                 let addr = made.touch(Touch::one(mem, at, 0, Kind::Box { reported }));
                 tensor.tile = Some(Tile { addr, bytes: 0 });
                 let all = tensor.coordinates.iter_mut().chain(&mut tensor.offsets);
@@ -126,6 +126,47 @@ impl Warp<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The tensor map, if it lies where a thread could change it.
+    fn map_read(&self, state: &State, tensor: &TensorBox, mask: u32) -> Result<Option<Touch>, Refusal> {
+        let Some(map) = tensor.map.as_ref().map(|m| self.address(state, m)) else { return Ok(None) };
+        Ok(match self.place(state, Space::Generic, &map, mask)? {
+            Place::In(mem, at) => at.one(mask).map(|at| Touch::one(mem, at, TENSORMAP_BYTES, Kind::Map)),
+            Place::Private => None,
+        })
+    }
+
+    /// Fences of the tensormap proxy and what changes tensor maps; the new content of a field is not looked at.
+    pub(super) fn tensormap(&mut self, state: &State, op: &ProxyOrder, mask: u32) -> Result<Step, Refusal> {
+        let mut made = Made::default();
+        let mut new = op.clone();
+        let mut at = |space: Space, addr: &mut Address, kind: Kind| {
+            let address = self.address(state, addr);
+            match self.place(state, space, &address, mask)? {
+                Place::In(mem, at) => match at.one(mask) {
+                    Some(at) => *addr = made.touch(Touch::one(mem, at, TENSORMAP_BYTES, kind)),
+                    None => {
+                        return self.abstain(state, "a tensor map whose address differs from lane to lane");
+                    }
+                },
+                Place::Private => return Ok(false),
+            }
+            Ok(true)
+        };
+        let seen = match &mut new {
+            ProxyOrder::TensormapAcquire { addr, .. } => at(Space::Generic, addr, Kind::Map)?,
+            ProxyOrder::CopyTensormap { dst, src, .. } => {
+                at(Space::SharedCta, src, Kind::Map)? && at(Space::Global, dst, Kind::Async)?
+            }
+            ProxyOrder::ReplaceTensormap { space, addr, value, .. } => {
+                *value = Operand::Imm(0);
+                at(*space, addr, Kind::Async)?
+            }
+            _ => true,
+        };
+        // Nobody changes a tensor map among the parameters.
+        if seen { self.leave(state, mask, Op::ProxyOrder(new), made) } else { Ok(Step::Next) }
     }
 
     /// Which box of which map: a place of its own for each choice of coordinates.
@@ -152,4 +193,42 @@ impl Warp<'_> {
         // Far enough apart for any box.
         Ok((Mem::Boxes(which), (at & 0xff_ffff_ffff) << 20))
     }
+}
+
+/// Tensor maps nobody writes have no part in any race: their reads and their fences go.
+pub(super) fn drop_constant_maps(traces: &mut [Vec<Placed>]) {
+    let touches = |item: &Item| match item {
+        Item::Op { touches, .. } => touches.clone(),
+        Item::Data { write: true, touch, .. } => vec![touch.clone()],
+        _ => Vec::new(),
+    };
+    let written: Vec<Touch> =
+        traces.iter().flatten().flat_map(|p| touches(&p.item)).filter(|t| t.kind.may_write()).collect();
+    let meets = |t: &Touch, w: &Touch| {
+        t.mem == w.mem && t.ranges.iter().any(|r| w.ranges.iter().any(|s| r.0 < s.1 && s.0 < r.1))
+    };
+    let constant = |t: &Touch| t.kind == Kind::Map && !written.iter().any(|w| meets(t, w));
+    let mut kept = false;
+    for placed in traces.iter_mut().flatten() {
+        let Item::Op { op, touches } = &mut placed.item else { continue };
+        let gone = |a: &Address| matches!(a.base, Operand::Imm(n) if usize::try_from(n).ok().and_then(|n| touches.get(n)).is_some_and(constant));
+        if let Op::AsyncCopy(AsyncCopy::Bulk(copy)) = &mut **op {
+            for end in [&mut copy.dst, &mut copy.src] {
+                if let BulkEnd::Tensor(tensor) = end {
+                    tensor.map = tensor.map.filter(|map| !gone(map));
+                    kept |= tensor.map.is_some();
+                }
+            }
+            touches.iter_mut().filter(|t| constant(t)).for_each(|t| t.ranges.clear());
+        }
+    }
+    let fence = |p: &Placed| match &p.item {
+        Item::Op { op, touches } => match &**op {
+            Op::ProxyOrder(ProxyOrder::TensormapAcquire { .. }) => touches.iter().all(constant),
+            Op::ProxyOrder(ProxyOrder::TensormapRelease { .. }) => !kept,
+            _ => false,
+        },
+        _ => false,
+    };
+    traces.iter_mut().for_each(|t| t.retain(|p| !fence(p)));
 }

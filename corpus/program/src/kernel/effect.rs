@@ -66,8 +66,10 @@ impl Warp<'_> {
             Op::ProxyOrder(
                 order @ (ProxyOrder::TensormapAcquire { .. }
                 | ProxyOrder::TensormapRelease { .. }
-                | ProxyOrder::Fabric { .. }),
-            ) => {
+                | ProxyOrder::CopyTensormap { .. }
+                | ProxyOrder::ReplaceTensormap { .. }),
+            ) => self.tensormap(state, order, mask),
+            Op::ProxyOrder(order @ ProxyOrder::Fabric { .. }) => {
                 let text = format!("{} is ignored: nothing is seen to go through that proxy", order.name());
                 self.note(self.line(state), text);
                 Ok(Step::Next)
@@ -78,14 +80,9 @@ impl Warp<'_> {
                 self.note(self.line(state), text);
                 Ok(Step::Next)
             }
-            Op::ProxyOrder(ProxyOrder::CopyTensormap { .. } | ProxyOrder::ReplaceTensormap { .. })
-            | Op::Wgmma(_)
-            | Op::MultimemLoad { .. }
-            | Op::MultimemStore { .. }
-            | Op::MultimemRed { .. } => {
-                let name = op.extended().unwrap_or("multimem");
-                self.abstain(state, format!("`{name}` is not interpreted"))
-            }
+            Op::Wgmma(w) => self.warpgroup(state, w, mask),
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => self
+                .abstain(state, "`multimem`: which memories are behind its address, the module does not say"),
             op => self.leave(state, mask, op.clone(), Made::default()),
         }
     }

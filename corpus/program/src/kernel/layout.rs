@@ -69,7 +69,9 @@ pub(super) enum Kind {
         /// It is written.
         writes: bool,
     },
-    /// The same, of unknown size: as much as the barrier is told to expect.
+    /// A tensor map that is read.
+    Map,
+    /// Data by copies, of unknown size: as much as the barrier is told to expect.
     Box {
         /// The barrier it reports to.
         reported: Option<(Mem, u64)>,
@@ -84,7 +86,12 @@ impl Kind {
 
     /// Whether the bytes stay together, as the one run that a copy or a product names.
     fn together(self) -> bool {
-        matches!(self, Kind::Async | Kind::Box { .. })
+        matches!(self, Kind::Async | Kind::Map | Kind::Box { .. })
+    }
+
+    /// Whether an instruction with such an access may write there.
+    pub(super) fn may_write(self) -> bool {
+        !matches!(self, Kind::Map | Kind::Small { writes: false })
     }
 
     /// Whether the access goes on behind its instruction: even one warp can be in a race with itself.
@@ -152,8 +159,7 @@ fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
         Item::Data { touch, write, .. } => (&[][..], Some(touch), *write),
         _ => (&[][..], None, false),
     };
-    let reads = |t: &Touch| t.kind == Kind::Small { writes: false };
-    many.iter().chain(one).map(move |touch| Used { touch, warp, writes: writes && !reads(touch) })
+    many.iter().chain(one).map(move |touch| Used { touch, warp, writes: writes && touch.kind.may_write() })
 }
 
 /// A run between two cuts with what touches it.

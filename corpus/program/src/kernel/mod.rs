@@ -31,6 +31,7 @@ mod small;
 mod tensor;
 mod tidy;
 mod value;
+mod warpgroup;
 
 use crate::ir::Program;
 use crate::limits::THREADS;

@@ -5,6 +5,7 @@ use super::heap::{Content, Heap, Map};
 use super::layout::Touch;
 use super::small::Copying;
 use super::value::{LANES, Lanes, Val, Why};
+use super::warpgroup::Classes;
 use super::{Launch, Note, Refusal, STEPS};
 use crate::ir::{Guard, Op, Reg};
 use crate::limits::INSTRUCTIONS;
@@ -135,6 +136,7 @@ pub(super) struct Warp<'w> {
     pub(super) heap: &'w Heap,
     pub(super) out: Trace,
     pub(super) copying: Copying,
+    pub(super) classes: Classes,
     /// Lanes that are together.
     together: u32,
     labels: u32,
@@ -165,6 +167,7 @@ impl<'w> Warp<'w> {
             heap,
             out,
             copying: Copying::default(),
+            classes: Classes::new(kernel),
             together,
             labels: 0,
             steps: 0,
@@ -460,6 +463,7 @@ impl<'w> Warp<'w> {
     }
 
     fn statement(&mut self, state: &mut State, statement: &Statement) -> Result<Step, Refusal> {
+        self.touch_registers(state, statement)?;
         match &statement.what {
             What::Plain(plain) => self.plain(state, statement, plain),
             What::Core(op) => {

@@ -169,6 +169,17 @@ impl Warp<'_> {
         let Some(matrix) = SharedMatrix::decode(bits) else {
             return self.abstain(state, format!("a matrix descriptor {bits:#x} that breaks its format"));
         };
+        Ok(self.matrix_of(state, matrix, extent, made))
+    }
+
+    /// The bytes of a matrix in the shared memory of the CTA.
+    pub(super) fn matrix_of(
+        &mut self,
+        state: &State,
+        matrix: SharedMatrix,
+        extent: crate::tensor::Extent,
+        made: &mut Made,
+    ) -> Descriptor {
         let mut ranges: Vec<(u64, u64)> =
             matrix.ranges(extent).into_iter().map(|r| (u64::from(r.start), u64::from(r.end))).collect();
         if let Some((_, end, name)) =
@@ -186,7 +197,7 @@ impl Warp<'_> {
         let mut touch = Touch { mem: Mem::Shared(self.here.cta), ranges, kind: Kind::Async };
         touch.join();
         let bytes = u32::try_from(touch.bytes()).unwrap_or(u32::MAX);
-        Ok(Descriptor::Range { addr: made.touch(touch), bytes })
+        Descriptor::Range { addr: made.touch(touch), bytes }
     }
 
     /// A register that holds nothing of interest.

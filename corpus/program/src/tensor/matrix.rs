@@ -107,6 +107,24 @@ impl SharedMatrix {
         })
     }
 
+    /// Reads a descriptor of a warpgroup product (9.7.15.5).
+    pub fn decode_warpgroup(bits: u64) -> Self {
+        let field = |from: u32, count: u32| u32::try_from(bits >> from & ((1 << count) - 1)).unwrap_or(0);
+        SharedMatrix {
+            start: field(0, 14) << 4,
+            leading: field(16, 14) << 4,
+            stride: field(32, 14) << 4,
+            base_offset: u8::try_from(field(49, 3)).unwrap_or(0),
+            absolute: false,
+            swizzle: match field(62, 2) {
+                0 => Swizzle::None,
+                1 => Swizzle::B128,
+                2 => Swizzle::B64,
+                _ => Swizzle::B32,
+            },
+        }
+    }
+
     /// The bytes a matrix of this size occupies, in ascending order, neighbours joined.
     ///
     /// Where the descriptor starts inside a swizzle pattern (base offset) or has an absolute leading dimension, whole
