@@ -134,7 +134,11 @@ impl Warp<'_> {
             // Whether it is what the allocation wrote, and not data of another time, the exploration sees.
             let allocated = contents.contains(&Content::Allocation);
             let contents = if allocated { [Content::Allocation].into() } else { contents };
-            if contents.contains(&Content::Opaque) || contents.len() > WAYS || ways.len() > 1 {
+            if contents.contains(&Content::Opaque)
+                || contents.contains(&Content::Held)
+                || contents.len() > WAYS
+                || ways.len() > 1
+            {
                 return Ok(None);
             }
             let word = self.slot(state, 2 * i);
@@ -214,6 +218,9 @@ impl Warp<'_> {
             return self.abstain(state, "a store with this combination of qualifiers");
         }
         let line = self.line(state);
+        if !matches!(mem, Mem::Shared(_)) && lanes(mask).any(|l| self.asked(mem, at.get(l), access.bytes())) {
+            return self.store_asked(state, access, values, (mem, &at), mask);
+        }
         let (Mem::Shared(cta), Some(one)) = (mem, at.one(mask)) else {
             return self.data(state, true, false, mem, &at, access.bytes(), mask);
         };
@@ -254,6 +261,31 @@ impl Warp<'_> {
             self.emit(state, mask, Item::Op { op: Box::new(op), touches: vec![touch] })?;
         }
         Ok(())
+    }
+
+    fn asked(&self, mem: Mem, at: u64, bytes: u32) -> bool {
+        self.heap.asked(mem, at, at.saturating_add(u64::from(bytes)))
+    }
+
+    /// A store to a word of global memory that some ordered access looks at.
+    fn store_asked(
+        &mut self,
+        state: &State,
+        access: &Access,
+        values: &[Val],
+        (mem, at): (Mem, &Lanes),
+        mask: u32,
+    ) -> Result<(), Refusal> {
+        let src: Option<Vec<Operand>> = values.iter().map(|v| self.operand_of(v, mask)).collect();
+        let (Some(one), Some(src)) = (at.one(mask), src) else {
+            let what = "a store of data, or of several lanes, to a word that is loaded with an order";
+            return self.abstain(state, what);
+        };
+        let touch = Touch::one(mem, one, access.bytes(), Kind::Word);
+        let addr = Address { base: Operand::Imm(0), offset: 0 };
+        let (order, proxy, space, ty) = (StoreOrder::Weak, Proxy::Generic, Space::Global, access.ty);
+        let op = Op::Store { order, proxy, space, ty, addr, src };
+        self.emit(state, mask, Item::Op { op: Box::new(op), touches: vec![touch] })
     }
 
     /// The bytes all lanes of the mask touch.

@@ -175,6 +175,7 @@ impl Warp<'_> {
             self.word(state, *space, address, ty.bytes() * u32::try_from(dst.len()).unwrap_or(1), mask)?;
         let regs: Vec<Reg> = (0..dst.len()).map(|i| self.slot(state, i)).collect();
         let mut made = Made::default();
+        let word = touch.clone();
         let addr = made.touch(touch);
         let new = Op::Load {
             order: *order,
@@ -185,15 +186,32 @@ impl Warp<'_> {
             addr,
         };
         self.leave(state, mask, new, made)?;
-        for (r, slot) in dst.iter().zip(regs) {
-            self.set(state, *r, Val::Based(Base::Register(slot.0), Lanes::Same(0)), mask);
+        for (n, (r, slot)) in dst.iter().zip(regs).enumerate() {
+            let value = self.held(state, &word, n, ty.bytes(), slot);
+            self.set(state, *r, value, mask);
         }
         Ok(Step::Next)
     }
 
-    /// Memory at an address all lanes agree on.
+    /// What an ordered or an atomic access finds in element `n`: the exploration knows, but for data somebody stores there.
+    fn held(&self, state: &State, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Val {
+        let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
+        let data = match word.mem {
+            Mem::Shared(cta) => {
+                let found = self.heap.contents(cta, u32::try_from(at).unwrap_or(u32::MAX), bytes);
+                found.contains(&Content::Opaque)
+            }
+            _ => false,
+        };
+        if data {
+            return Val::Unknown(Why::Loaded(self.line(state)));
+        }
+        Val::Based(Base::Register(slot.0), Lanes::Same(0))
+    }
+
+    /// Memory at an address all lanes agree on; what is stored there is kept from now on.
     fn word(
-        &self,
+        &mut self,
         state: &State,
         space: Space,
         address: &Val,
@@ -202,7 +220,15 @@ impl Warp<'_> {
     ) -> Result<Touch, Refusal> {
         match self.place(state, space, address, mask)? {
             Place::In(mem, at) => match at.one(mask) {
-                Some(at) => Ok(Touch::one(mem, at, bytes, Kind::Word)),
+                Some(at) => {
+                    let end = at.saturating_add(u64::from(bytes));
+                    let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+                    match mem {
+                        Mem::Shared(cta) => drop(self.out.wanted.insert((cta, short(at), short(end)))),
+                        _ => drop(self.out.asked.insert((mem, at, end))),
+                    }
+                    Ok(Touch::one(mem, at, bytes, Kind::Word))
+                }
                 None => self.abstain(state, "an ordered access whose address differs from lane to lane"),
             },
             Place::Private => self.abstain(state, "an ordered access of private memory"),
@@ -220,11 +246,7 @@ impl Warp<'_> {
         let Op::Store { order, space, ty, .. } = op else { return Ok(Step::Next) };
         let touch =
             self.word(state, *space, address, ty.bytes() * u32::try_from(values.len()).unwrap_or(1), mask)?;
-        if let Mem::Shared(cta) = touch.mem {
-            let at = u32::try_from(touch.ranges[0].0).unwrap_or(u32::MAX);
-            let (bytes, line) = (ty.bytes(), self.line(state));
-            self.out.stores.push(Stored { cta, at, bytes, content: Content::Opaque, line });
-        }
+        self.holds(state, &touch, ty.bytes());
         let mut src = Vec::new();
         for value in values {
             match self.operand_of(value, mask) {
@@ -240,6 +262,16 @@ impl Warp<'_> {
             Op::Store { order: *order, proxy: Proxy::Generic, space: *space, ty: *ty, addr, src },
             made,
         )
+    }
+
+    /// The exploration knows what these elements hold from here on.
+    fn holds(&mut self, state: &State, word: &Touch, bytes: u32) {
+        let (Mem::Shared(cta), Some((start, end))) = (word.mem, word.ranges.first()) else { return };
+        let line = self.line(state);
+        for at in (*start..*end).step_by(bytes.max(1) as usize) {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            self.out.stores.push(Stored { cta, at, bytes, content: Content::Held, line });
+        }
     }
 
     fn update(&mut self, state: &mut State, op: &Op, mask: u32) -> Result<Step, Refusal> {
@@ -258,7 +290,9 @@ impl Warp<'_> {
         let a = given(*a)?;
         let b = b.map(&mut given).transpose()?;
         let slot = dst.map(|_| self.slot(state, 0));
+        self.holds(state, &touch, ty.bytes());
         let mut made = Made::default();
+        let word = touch.clone();
         let addr = made.touch(touch);
         let new = Op::Rmw {
             red: *red,
@@ -275,7 +309,8 @@ impl Warp<'_> {
         };
         self.leave(state, mask, new, made)?;
         if let (Some(dst), Some(slot)) = (dst, slot) {
-            self.set(state, *dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)), mask);
+            let value = self.held(state, &word, 0, ty.bytes(), slot);
+            self.set(state, *dst, value, mask);
         }
         Ok(Step::Next)
     }

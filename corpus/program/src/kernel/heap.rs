@@ -1,5 +1,6 @@
 //! Shared memory while warps are run ahead: where variables lie, which words decide branches, and what is stored there.
 
+use super::layout::Mem;
 use super::run::{Stored, Trace};
 use crate::text::ptx::{Kernel, Variable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,6 +85,8 @@ pub(super) enum Content {
     Known(u64),
     /// The address an allocation of tensor memory returns.
     Allocation,
+    /// What an ordered or an atomic access writes: the program that is explored knows it.
+    Held,
     /// Anything.
     Opaque,
 }
@@ -95,6 +98,8 @@ pub(super) struct Heap {
     stores: BTreeMap<(u32, u32), BTreeSet<(u32, Content, u32, u32)>>,
     /// Bytes that decide something: CTA, first byte, end.
     wanted: BTreeSet<(u32, u32, u32)>,
+    /// The same in global memory.
+    asked: BTreeSet<(Mem, u64, u64)>,
 }
 
 /// Stores at one place that are kept apart; more are anything.
@@ -103,6 +108,7 @@ const KEPT: usize = 64;
 impl Heap {
     pub(super) fn absorb(&mut self, trace: &Trace) {
         self.wanted.extend(&trace.wanted);
+        self.asked.extend(&trace.asked);
         for Stored { cta, at, bytes, content, line } in &trace.stores {
             let all = self.stores.entry((*cta, *at)).or_default();
             if all.len() < KEPT {
@@ -116,6 +122,11 @@ impl Heap {
     /// Whether a branch or an address hangs on some of these bytes.
     pub(super) fn wanted(&self, cta: u32, at: u32, bytes: u32) -> bool {
         self.wanted.iter().any(|w| w.0 == cta && w.1 < at.saturating_add(bytes) && at < w.2)
+    }
+
+    /// The same of a run of global memory.
+    pub(super) fn asked(&self, mem: Mem, start: u64, end: u64) -> bool {
+        self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
     }
 
     /// What these bytes may hold; empty when nothing writes them.
@@ -132,7 +143,7 @@ impl Heap {
                         let shifted = v >> (8 * (at - start)).min(63);
                         Content::Known(if bytes >= 8 { shifted } else { shifted & ((1 << (8 * bytes)) - 1) })
                     }
-                    Content::Allocation if *start == at && *length == bytes => Content::Allocation,
+                    kept @ (Content::Allocation | Content::Held) if *start == at && *length == bytes => *kept,
                     _ => Content::Opaque,
                 });
             }

@@ -60,7 +60,8 @@ impl Warp<'_> {
                         reason = "a bit pattern"
                     )]
                     Some(Operand::Imm(v)) if weak && size <= 8 => Content::Known(cut(v as u64, size)),
-                    _ => Content::Opaque,
+                    _ if weak => Content::Opaque,
+                    _ => Content::Held,
                 };
                 let line = self.line(state);
                 self.out.stores.push(Stored { cta, at, bytes: size, content, line });

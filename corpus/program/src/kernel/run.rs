@@ -2,7 +2,7 @@
 
 use super::flow::Flow;
 use super::heap::{Content, Heap, Map};
-use super::layout::Touch;
+use super::layout::{Mem, Touch};
 use super::small::Copying;
 use super::value::{LANES, Lanes, Val, Why};
 use super::warpgroup::Classes;
@@ -105,6 +105,7 @@ pub(super) struct Trace {
     pub(super) regs: usize,
     pub(super) stores: Vec<Stored>,
     pub(super) wanted: BTreeSet<(u32, u32, u32)>,
+    pub(super) asked: BTreeSet<(Mem, u64, u64)>,
     pub(super) notes: BTreeSet<Note>,
     /// A line that loads a word nothing writes as far as is known.
     pub(super) starved: Option<u32>,
