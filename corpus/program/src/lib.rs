@@ -9,6 +9,7 @@ pub mod ir;
 pub mod kernel;
 pub mod limits;
 pub mod reduce;
+pub mod simt;
 pub mod tensor;
 pub mod text;
 pub mod tile;

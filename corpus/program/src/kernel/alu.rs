@@ -4,14 +4,14 @@ use crate::ir::Ty;
 
 /// Width in bits and whether it is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Int {
-    pub(super) bits: u32,
-    pub(super) signed: bool,
+pub(crate) struct Int {
+    pub(crate) bits: u32,
+    pub(crate) signed: bool,
 }
 
 impl Int {
     /// The integer type of a PTX type; none for floating point.
-    pub(super) fn of(ty: Ty) -> Option<Self> {
+    pub(crate) fn of(ty: Ty) -> Option<Self> {
         match ty {
             Ty::Pred => Some(Int { bits: 1, signed: false }),
             Ty::B(n) | Ty::U(n) if n <= 64 => Some(Int { bits: u32::from(n), signed: false }),
@@ -21,12 +21,12 @@ impl Int {
     }
 
     /// As many low bits as the type has.
-    pub(super) fn cut(self, v: u64) -> u64 {
+    pub(crate) fn cut(self, v: u64) -> u64 {
         if self.bits >= 64 { v } else { v & ((1 << self.bits) - 1) }
     }
 
     /// The number a bit pattern stands for.
-    pub(super) fn number(self, v: u64) -> i128 {
+    pub(crate) fn number(self, v: u64) -> i128 {
         let v = self.cut(v);
         if self.signed && self.bits < 64 && v >> (self.bits - 1) & 1 == 1 {
             i128::from(v) - (1i128 << self.bits)
@@ -38,14 +38,14 @@ impl Int {
     }
 
     /// The bit pattern of a number.
-    pub(super) fn pattern(self, n: i128) -> u64 {
+    pub(crate) fn pattern(self, n: i128) -> u64 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are wanted")]
         self.cut(n as u64)
     }
 }
 
 /// Operations of two operands that keep their type.
-pub(super) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
+pub(crate) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
     let (x, y) = (t.number(a), t.number(b));
     let shift = u32::try_from(b & 0xffff_ffff).unwrap_or(u32::MAX);
     Some(match name {
@@ -71,7 +71,7 @@ pub(super) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
 }
 
 /// Operations of one operand that keep their type.
-pub(super) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
+pub(crate) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
     let v = t.cut(a);
     Some(match name {
         "not" => t.cut(!a),
@@ -90,7 +90,7 @@ pub(super) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
 }
 
 /// `mul` and `mad`: which half, or twice as wide.
-pub(super) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
+pub(crate) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
     let full = t.number(a).checked_mul(t.number(b))?;
     let wide = Int { bits: (t.bits * 2).min(64), ..t };
     Some(match part {
@@ -102,7 +102,7 @@ pub(super) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
 }
 
 /// `setp`, `set`, `isspacep`: comparison by name.
-pub(super) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
+pub(crate) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
     let (x, y) = (t.number(a), t.number(b));
     Some(match name {
         "eq" => x == y,
@@ -120,7 +120,7 @@ pub(super) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
 }
 
 /// `bfe`
-pub(super) fn extract(t: Int, a: u64, from: u64, count: u64) -> u64 {
+pub(crate) fn extract(t: Int, a: u64, from: u64, count: u64) -> u64 {
     let (from, count) = (from & 0xff, count & 0xff);
     let top = u64::from(t.bits) - 1;
     let bit = |n: u64| if n > top { 0 } else { t.cut(a) >> n & 1 };

@@ -127,7 +127,7 @@ pub(super) fn stores(words: &[String]) -> bool {
 }
 
 /// Registers a statement writes and reads, its guard apart.
-pub(super) fn effects(statement: &Statement) -> (Vec<Reg>, Vec<Reg>) {
+pub(crate) fn effects(statement: &Statement) -> (Vec<Reg>, Vec<Reg>) {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     match &statement.what {
         What::Plain(plain) => {

@@ -31,7 +31,7 @@ pub(super) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<V
 }
 
 /// Integer instructions on known operands.
-pub(super) fn integer(name: &str, words: &[&str], ty: Ty, args: &[&Lanes]) -> Option<Lanes> {
+pub(crate) fn integer(name: &str, words: &[&str], ty: Ty, args: &[&Lanes]) -> Option<Lanes> {
     let t = Int::of(ty)?;
     let part = words.get(1).copied().unwrap_or_default();
     let three = |f: &dyn Fn(u64, u64, u64) -> Option<u64>| -> Option<Lanes> {

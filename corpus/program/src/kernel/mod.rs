@@ -13,15 +13,15 @@
 
 mod access;
 mod agree;
-mod alu;
+pub(crate) mod alu;
 mod boxes;
 mod build;
 mod control;
 mod copies;
 mod effect;
-mod flow;
+pub(crate) mod flow;
 mod heap;
-mod integer;
+pub(crate) mod integer;
 mod layout;
 mod moves;
 mod plain;
@@ -30,7 +30,7 @@ mod run;
 mod small;
 mod tensor;
 mod tidy;
-mod value;
+pub(crate) mod value;
 mod warpgroup;
 
 use crate::ir::Program;

@@ -4,13 +4,13 @@
 use std::rc::Rc;
 
 /// Lanes of a warp.
-pub(super) const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 /// All of them.
 pub(super) const ALL: u32 = u32::MAX;
 
 /// A value a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Lanes {
+pub(crate) enum Lanes {
     /// All lanes have it.
     Same(u64),
     /// One each.
@@ -23,7 +23,7 @@ impl Lanes {
         if all.iter().all(|v| *v == all[0]) { Lanes::Same(all[0]) } else { Lanes::Each(Rc::new(all)) }
     }
 
-    pub(super) fn get(&self, lane: usize) -> u64 {
+    pub(crate) fn get(&self, lane: usize) -> u64 {
         match self {
             Lanes::Same(v) => *v,
             Lanes::Each(all) => all[lane % LANES],
