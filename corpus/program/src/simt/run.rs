@@ -10,7 +10,7 @@ use crate::ir::{
     SymbolId, Thread, Ty,
 };
 use crate::kernel::flow::effects;
-use crate::text::ptx::{Arg, Kernel, Special, Statement, What};
+use crate::text::ptx::{Arg, Kernel, Statement, What};
 use std::collections::BTreeMap;
 
 /// Statements one thread runs through.
@@ -453,35 +453,6 @@ impl<'k> Run<'k> {
         };
         let line = self.kernel.body.get(pc).map_or(0, |s| s.line);
         Refusal::Abstained { what: format!("{name} is not interpreted"), line }
-    }
-
-    /// Special registers, as far as the launch says.
-    pub(super) fn special(&self, special: Special) -> Val {
-        let h = &self.here;
-        let (lane, cta) = (h.tid % 32, h.cta);
-        let axis = |n: u8, x: u32, else_: u32| if n == 0 { x } else { else_ };
-        let low = |n: u32| u32::try_from((1u64 << n) - 1).unwrap_or(u32::MAX);
-        Val::Known(u64::from(match special {
-            Special::Tid(n) => axis(n, h.tid, 0),
-            Special::Ntid(n) => axis(n, h.width, 1),
-            Special::Ctaid(n) => axis(n, cta, 0),
-            Special::Nctaid(n) => axis(n, h.blocks * h.rank, 1),
-            Special::Clusterid(n) => axis(n, cta / h.rank, 0),
-            Special::Nclusterid(n) => axis(n, h.blocks, 1),
-            Special::ClusterCtaid(n) => axis(n, cta % h.rank, 0),
-            Special::ClusterNctaid(n) => axis(n, h.rank, 1),
-            Special::ClusterCtarank => cta % h.rank,
-            Special::ClusterNctarank => h.rank,
-            Special::Warpid => h.tid / 32,
-            Special::Nwarpid => h.width.div_ceil(32),
-            Special::Laneid => lane,
-            Special::LanemaskEq => 1 << lane,
-            Special::LanemaskLt => low(lane),
-            Special::LanemaskLe => low(lane + 1),
-            Special::LanemaskGt => !low(lane + 1),
-            Special::LanemaskGe => !low(lane),
-            Special::DynamicSmemSize | Special::Unknown => return Val::Unknown(self.pc),
-        }))
     }
 
     /// What is known about an operand of an instruction kept as words; `!p` of what is not known is not.
