@@ -14,9 +14,11 @@ pub mod shapes;
 pub(crate) mod steps;
 pub mod stream;
 pub mod tensor;
+pub mod tile;
 
 pub use bend::bend;
 pub use config::Knobs;
 pub use features::{Features, Histogram, estimate_candidates, features};
 pub use random::program;
 pub use stream::{GENERATOR_FINGERPRINT, Profile, Stream};
+pub use tile::{TILE_FINGERPRINT, TileDraw, TileKnobs, tile, tile_seed};

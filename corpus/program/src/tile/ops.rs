@@ -289,6 +289,15 @@ impl Op {
         }
     }
 
+    /// Blocks inside, in order.
+    pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Op::If { then, otherwise, .. } => std::iter::once(then).chain(otherwise).collect(),
+            Op::For { body, .. } | Op::Loop { body, .. } => vec![body],
+            _ => Vec::new(),
+        }
+    }
+
     /// Values it takes, blocks inside left out.
     pub fn operands(&self) -> Vec<Value> {
         let place = |p: &Place| std::iter::once(p.view).chain(p.index.iter().copied()).collect::<Vec<_>>();

@@ -1,0 +1,493 @@
+//! From skeletons to plans: parameters, shapes of accesses, orders, tokens, masks, and what stands around them.
+
+use super::plan::{
+    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, Shown, Source, Step, Turn, Wait, Where,
+};
+use super::shapes::{self, Event};
+use super::{Dice, TileKnobs};
+use crate::tile::{AtomicMode, Order, Predicate, Scalar, Scope};
+
+/// Modes of atomics on integers.
+const MODES: &[AtomicMode] = &[
+    AtomicMode::Add,
+    AtomicMode::Add,
+    AtomicMode::Xchg,
+    AtomicMode::Xchg,
+    AtomicMode::And,
+    AtomicMode::Or,
+    AtomicMode::Xor,
+    AtomicMode::Max,
+    AtomicMode::Min,
+    AtomicMode::UMax,
+    AtomicMode::UMin,
+];
+
+/// How strong accesses of one kernel tend to be.
+#[derive(Clone, Copy)]
+struct Style {
+    /// Acquire and release instead of relaxed.
+    sync: u8,
+    scopes: &'static [Scope],
+}
+
+/// What is drawn for one kernel.
+struct Draw<'k> {
+    knobs: &'k TileKnobs,
+    style: Style,
+    width: u32,
+    params: Vec<Param>,
+    /// Parameter and first element of each place.
+    places: Vec<(usize, u32)>,
+    uniform: bool,
+    /// Memory instructions so far.
+    spent: usize,
+    value: u64,
+}
+
+/// A plan of a kernel.
+pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
+    let handed = dice.percent(knobs.handed_percent);
+    let uniform = !handed && dice.percent(knobs.uniform_percent);
+    let mut draw = Draw::new(dice, knobs, uniform);
+    if handed {
+        return draw.handed(dice);
+    }
+    let mut skeleton = match (uniform, dice.percent(55)) {
+        (true, _) => vec![shapes::uniform(dice)],
+        (false, true) => shapes::shape(dice),
+        (false, false) => shapes::free(dice),
+    };
+    draw.fit(&mut skeleton);
+    let blocks = if uniform { dice.of(&[2, 2, 3]) } else { u32::try_from(skeleton.len()).unwrap_or(2) };
+    let bodies = skeleton.iter().map(|events| {
+        let mut steps = draw.sequence(dice, events, 0);
+        draw.extra(dice, &mut steps);
+        steps
+    });
+    let bodies = bodies.collect();
+    let mut plan = Plan { params: draw.params.clone(), blocks, bodies, nested: dice.percent(50), safe: true };
+    if !plan.communicates() {
+        draw.connect(dice, &mut plan);
+    }
+    if dice.percent(3) {
+        spin(&mut plan);
+    }
+    plan
+}
+
+impl<'k> Draw<'k> {
+    fn new(dice: &mut Dice<'_, '_>, knobs: &'k TileKnobs, uniform: bool) -> Self {
+        let elem = dice.of(&knobs.elems);
+        let width = dice.of(&knobs.widths).clamp(2, 256);
+        let together = dice.percent(30);
+        let apart = dice.of(&[width, 1, 2 * width, 32]);
+        let places = (0..3u32).map(|n| if together { (0, n * apart) } else { (n as usize, 0) }).collect();
+        let shared = if together { 1 } else { 3 };
+        let mut params = vec![Param { elem, role: Role::Shared }; shared];
+        // Now and then one of another type.
+        let wide = knobs.elems.contains(&Scalar::I64) && dice.percent(5);
+        if let (true, Some(last)) = (wide && shared > 1, params.last_mut()) {
+            last.elem = Scalar::I64;
+        }
+        params.push(Param { elem, role: Role::Private });
+        params.push(Param { elem, role: Role::ReadOnly });
+        let style = Style {
+            sync: dice.of(&[0, 0, 50, 50, 100]),
+            scopes: dice.of::<&'static [Scope]>(&[
+                &[Scope::Device],
+                &[Scope::Device],
+                &[Scope::System],
+                &[Scope::Device, Scope::Device, Scope::System],
+            ]),
+        };
+        Draw { knobs, style, width, params, places, uniform, spent: 0, value: 0 }
+    }
+
+    /// Leaves out events that would be too many.
+    fn fit(&mut self, skeleton: &mut [Vec<Event>]) {
+        let cost = |s: &[Vec<Event>]| s.iter().flatten().map(|e| if e.write { 1 } else { 2 }).sum::<usize>();
+        while cost(skeleton) > self.knobs.memory_max {
+            match skeleton.iter_mut().filter(|b| b.len() > 1).max_by_key(|b| b.len()) {
+                Some(longest) => drop(longest.pop()),
+                None => break,
+            }
+        }
+        self.spent = cost(skeleton);
+    }
+
+    fn affords(&mut self, more: usize) -> bool {
+        let fits = self.spent + more <= self.knobs.memory_max;
+        self.spent += if fits { more } else { 0 };
+        fits
+    }
+
+    fn constant(&mut self, dice: &mut Dice<'_, '_>) -> u64 {
+        self.value = self.value % 5 + 1;
+        if dice.percent(80) { self.value } else { u64::from(dice.below(3)) }
+    }
+
+    /// Where an event is: which elements of its place, in which order.
+    fn place(&self, dice: &mut Dice<'_, '_>, place: usize) -> Where {
+        let (param, at) = self.places.get(place).copied().unwrap_or((0, 0));
+        let turn = if self.uniform {
+            dice.of(&[Turn::Own, Turn::Other, Turn::Other, Turn::Fixed])
+        } else {
+            Turn::Fixed
+        };
+        let w = self.width;
+        let spot = Where { param, at, width: 0, mapping: Mapping::InOrder, turn, step: 0, square: false };
+        if !dice.percent(self.knobs.wide_percent) {
+            let further = [0, 0, 0, 0, 0, 1, w / 2, w - 1];
+            return Where { at: at + dice.of(&further), ..spot };
+        }
+        let mapping = self.mapping(dice);
+        let width = if dice.percent(85) { w } else { (w / 2).max(2) };
+        Where { width, mapping, square: width >= 8 && dice.percent(6), ..spot }
+    }
+
+    fn mapping(&self, dice: &mut Dice<'_, '_>) -> Mapping {
+        let k = dice.of(&[1, 2, self.width / 2]);
+        let usual = [Mapping::InOrder; 5];
+        let rare = [
+            Mapping::Reversed,
+            Mapping::Reversed,
+            Mapping::Shifted(k),
+            Mapping::Rotated(k),
+            Mapping::Spread,
+            Mapping::Pairs,
+            Mapping::One,
+        ];
+        if dice.percent(60) { dice.of(&usual) } else { dice.of(&rare) }
+    }
+
+    fn mask(&self, dice: &mut Dice<'_, '_>, width: u32) -> Mask {
+        let percent = if width == 0 { self.knobs.mask_percent / 3 } else { self.knobs.mask_percent };
+        if !dice.percent(percent) {
+            return Mask::All;
+        }
+        let half = dice.of(&[1, width / 2, width.max(1) - 1]);
+        let value = u64::from(dice.below(3));
+        match (width, dice.below(8)) {
+            (_, 0) => Mask::On,
+            (_, 1) => Mask::Off,
+            (_, 2 | 3) => Mask::Read(0, value),
+            (0, _) => Mask::Read(1, value),
+            (_, 4 | 5) => Mask::Odd,
+            _ => Mask::Below(half.max(1)),
+        }
+    }
+
+    fn wait(&self, dice: &mut Dice<'_, '_>) -> Wait {
+        if !dice.percent(self.knobs.token_percent) {
+            return if dice.percent(15) { Wait::New } else { Wait::Nothing };
+        }
+        let earlier = u8::try_from(dice.below(3)).unwrap_or(0);
+        dice.of(&[
+            Wait::Last,
+            Wait::Last,
+            Wait::Last,
+            Wait::Last,
+            Wait::Joined(2),
+            Wait::Joined(4),
+            Wait::Earlier(earlier),
+        ])
+    }
+
+    fn source(&mut self, dice: &mut Dice<'_, '_>, width: u32) -> Source {
+        let constant = self.constant(dice);
+        if dice.percent(self.knobs.data_percent) {
+            let which = u8::try_from(dice.of(&[0, 0, 0, 1])).unwrap_or(0);
+            return Source::Read(which, combine(dice), constant);
+        }
+        match (self.uniform, width) {
+            (true, _) if dice.percent(60) => Source::Block(constant),
+            (_, 0) => Source::Constant(constant),
+            _ if dice.percent(30) => Source::Counted(constant),
+            _ => Source::Constant(constant),
+        }
+    }
+
+    fn shown(&self, dice: &mut Dice<'_, '_>, width: u32) -> Shown {
+        let constant = u64::from(1 + dice.below(3));
+        // How wide a scalar is shown is drawn apart from what is made of it.
+        let wide = if width == 0 && dice.percent(35) { self.width } else { width };
+        match dice.below(10) {
+            0 => Shown::Combined(combine(dice), constant, wide),
+            1 => Shown::Chosen(constant, wide),
+            _ if wide != width => Shown::Spread(wide),
+            _ => Shown::Plain,
+        }
+    }
+
+    fn scope(&self, dice: &mut Dice<'_, '_>) -> Option<Scope> {
+        Some(dice.of(self.style.scopes))
+    }
+
+    /// An access to memory that blocks share.
+    fn access(&mut self, dice: &mut Dice<'_, '_>, event: Event) -> Access {
+        let place = self.place(dice, event.place);
+        let elem = self.params.get(place.param).map_or(Scalar::I32, |p| p.elem);
+        let shown = self.shown(dice, place.width);
+        let atomic = elem.bits() >= 32
+            && dice.percent(self.knobs.atomic_percent)
+            && self.affords(usize::from(event.write));
+        let source = self.source(dice, place.width);
+        let kind = match (atomic, event.write) {
+            (false, false) => Kind::Load(shown),
+            (false, true) => Kind::Store(source),
+            (true, _) if dice.percent(25) => Kind::Cas(u64::from(dice.below(2)), source, shown),
+            (true, _) => Kind::Rmw(dice.of(MODES), source, shown),
+        };
+        let sync = dice.percent(self.style.sync);
+        let order = match kind {
+            _ if !sync => Order::Relaxed,
+            Kind::Load(_) => Order::Acquire,
+            Kind::Store(_) => Order::Release,
+            _ => dice.of(&[Order::AcqRel, Order::AcqRel, Order::Acquire, Order::Release]),
+        };
+        let (mask, wait) = (self.mask(dice, place.width), self.wait(dice));
+        Access { kind, place, order, scope: self.scope(dice), mask, wait }
+    }
+
+    fn sequence(&mut self, dice: &mut Dice<'_, '_>, events: &[Event], depth: u32) -> Vec<Step> {
+        let Some((first, rest)) = events.split_first() else { return Vec::new() };
+        let access = self.access(dice, *first);
+        let scalar = access.reads() && access.place.width == 0;
+        if dice.percent(self.knobs.for_percent) {
+            return self.repeated(dice, access, rest, depth);
+        }
+        let mut steps = vec![Step::Access(access)];
+        if scalar && depth < 2 && dice.percent(self.knobs.if_percent) {
+            steps.extend(self.guarded(dice, rest, depth));
+        } else {
+            steps.extend(self.sequence(dice, rest, depth));
+        }
+        steps
+    }
+
+    /// An `if` around what follows, or the next of it.
+    fn guarded(&mut self, dice: &mut Dice<'_, '_>, rest: &[Event], depth: u32) -> Vec<Step> {
+        let inside = if dice.percent(60) { rest.len() } else { rest.len().min(1) };
+        let (inner, outer) = rest.split_at(inside);
+        let marks = dice.percent(if inner.is_empty() { 100 } else { 30 }) && self.affords(2);
+        let then = self.sequence(dice, inner, depth + 1);
+        let other = dice.percent(40);
+        let otherwise = match inner.first() {
+            Some(event) if other && dice.percent(50) && self.affords(2) => {
+                Some(vec![Step::Access(self.access(dice, *event))])
+            }
+            _ if other || marks => Some(Vec::new()),
+            _ => None,
+        };
+        let step = Step::If {
+            read: 0,
+            predicate: dice.of(&[
+                Predicate::Equal,
+                Predicate::Equal,
+                Predicate::NotEqual,
+                Predicate::Greater,
+            ]),
+            with: u64::from(dice.below(3)),
+            then,
+            otherwise,
+            yields: dice.percent(40),
+            marks: marks.then_some(if dice.percent(70) { self.width } else { 0 }),
+        };
+        let mut steps = vec![step];
+        steps.extend(self.sequence(dice, outer, depth));
+        steps
+    }
+
+    fn repeated(
+        &mut self,
+        dice: &mut Dice<'_, '_>,
+        mut access: Access,
+        rest: &[Event],
+        depth: u32,
+    ) -> Vec<Step> {
+        let (inner, outer) = rest.split_at(usize::from(!rest.is_empty() && dice.percent(40)));
+        access.place.step = dice.of(&[0, 1, access.place.width]);
+        let mut body = vec![Step::Access(access)];
+        for event in inner {
+            let mut second = self.access(dice, *event);
+            second.place.step = dice.of(&[0, access.place.step]);
+            body.push(Step::Access(second));
+        }
+        let turns = dice.of(&[2, 2, 3]);
+        let mut steps = vec![Step::For { turns, body, carries: dice.percent(60) }];
+        steps.extend(self.sequence(dice, outer, depth));
+        steps
+    }
+
+    /// Accesses beside the skeleton: memory of the own block, memory nobody writes.
+    fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>) {
+        if dice.percent(18) && self.affords(3) {
+            let at = dice.below(u32::try_from(steps.len() + 1).unwrap_or(1)) as usize;
+            let store = self.private(dice, true);
+            let load = self.private(dice, false);
+            steps.insert(at.min(steps.len()), store);
+            let second = at + 1 + dice.below(2) as usize;
+            steps.insert(second.min(steps.len()), load);
+        }
+        if dice.percent(8) && self.affords(2) {
+            let mut access = self.access(dice, Event { write: false, place: 0 });
+            access.place.param = self.params.len() - 1;
+            access.kind = Kind::Load(self.shown(dice, access.place.width));
+            (access.order, access.scope) = (Order::Weak, None);
+            steps.insert(0, Step::Access(access));
+        }
+    }
+
+    fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool) -> Step {
+        let mut access = self.access(dice, Event { write, place: 0 });
+        let place = &mut access.place;
+        place.param = self.params.len() - 2;
+        place.turn = if self.uniform { Turn::Own } else { Turn::Fixed };
+        if !place.mapping.injective() {
+            place.mapping = Mapping::Reversed;
+        }
+        if matches!(access.mask, Mask::Off | Mask::Read(..)) {
+            access.mask = Mask::All;
+        }
+        let atomic = matches!(access.kind, Kind::Rmw(..) | Kind::Cas(..));
+        if !atomic && dice.percent(60) {
+            (access.order, access.scope) = (Order::Weak, None);
+        } else if dice.percent(50) {
+            access.scope = Some(Scope::TileBlock);
+        }
+        if dice.percent(15) {
+            return Step::For { turns: 2, body: vec![Step::Access(access)], carries: false };
+        }
+        Step::Access(access)
+    }
+
+    /// Adds a write by one block that another reads.
+    fn connect(&mut self, dice: &mut Dice<'_, '_>, plan: &mut Plan) {
+        let (param, at) = self.places[0];
+        let turned = |turn| if plan.uniform() { turn } else { Turn::Fixed };
+        let spot = Where {
+            param,
+            at,
+            width: 0,
+            mapping: Mapping::InOrder,
+            turn: turned(Turn::Own),
+            step: 0,
+            square: false,
+        };
+        let wide = dice.percent(self.knobs.wide_percent);
+        let width = if wide { self.width } else { 0 };
+        let (order, scope, mask) = (Order::Relaxed, self.scope(dice), Mask::All);
+        let value = Source::Constant(self.constant(dice));
+        let write = Kind::Store(value);
+        let write =
+            Access { kind: write, place: Where { width, ..spot }, order, scope, mask, wait: self.wait(dice) };
+        let order = if dice.percent(self.style.sync) { Order::Acquire } else { Order::Relaxed };
+        let place = Where { turn: turned(Turn::Other), ..spot };
+        let kind = Kind::Load(self.shown(dice, 0));
+        let read = Access { kind, place, order, scope, mask, wait: self.wait(dice) };
+        let last = plan.bodies.len() - 1;
+        plan.bodies[0].push(Step::Access(write));
+        plan.bodies[last].push(Step::Access(read));
+    }
+
+    /// Weak data behind a flag.
+    fn handed(&mut self, dice: &mut Dice<'_, '_>) -> Plan {
+        self.params[0].role = Role::Shared;
+        let data = self.params.len();
+        let elem = self.params[0].elem;
+        self.params.push(Param { elem, role: Role::Handed });
+        let flag = Where {
+            param: 0,
+            at: 0,
+            width: 0,
+            mapping: Mapping::InOrder,
+            turn: Turn::Fixed,
+            step: 0,
+            square: false,
+        };
+        let width = if dice.percent(60) { self.width } else { 0 };
+        let place = Where { param: data, width, ..flag };
+        let (weak, scope, mask) = (Order::Weak, None, Mask::All);
+        let source = if width > 0 { Source::Counted(1) } else { Source::Constant(1) };
+        let store =
+            Access { kind: Kind::Store(source), place, order: weak, scope, mask, wait: Wait::Nothing };
+        let wait = Wait::Last;
+        let flagged = Access {
+            kind: Kind::Store(Source::Constant(1)),
+            place: flag,
+            order: Order::Release,
+            scope: self.scope(dice),
+            mask,
+            wait,
+        };
+        let seen = Access {
+            kind: Kind::Load(self.shown(dice, 0)),
+            order: Order::Acquire,
+            wait: Wait::Nothing,
+            ..flagged
+        };
+        let mapping = dice.of(&[Mapping::InOrder, Mapping::Reversed, Mapping::Pairs]);
+        let load =
+            Access { kind: Kind::Load(Shown::Plain), place: Where { mapping, ..place }, wait, ..store };
+        let guarded = Step::If {
+            read: 0,
+            predicate: Predicate::Equal,
+            with: 1,
+            then: vec![Step::Access(load)],
+            otherwise: None,
+            yields: false,
+            marks: None,
+        };
+        let bodies =
+            vec![vec![Step::Access(store), Step::Access(flagged)], vec![Step::Access(seen), guarded]];
+        Plan { params: self.params.clone(), blocks: 2, bodies, nested: dice.percent(50), safe: false }
+    }
+}
+
+fn combine(dice: &mut Dice<'_, '_>) -> Combine {
+    dice.of(&[
+        Combine::Not,
+        Combine::Not,
+        Combine::Add,
+        Combine::Add,
+        Combine::Xor,
+        Combine::And,
+        Combine::Or,
+    ])
+}
+
+/// Makes a load wait for what another block stores, where there is such a pair.
+fn spin(plan: &mut Plan) {
+    let mut stored = Vec::new();
+    for (block, body) in plan.bodies.iter().enumerate() {
+        for step in body {
+            if let Step::Access(Access {
+                kind: Kind::Store(Source::Constant(value)),
+                place,
+                mask: Mask::All,
+                ..
+            }) = step
+            {
+                stored.push((block, *place, *value));
+            }
+        }
+    }
+    let blocks = plan.blocks;
+    for (block, body) in plan.bodies.iter_mut().enumerate() {
+        for step in body {
+            let Step::Access(access) = &*step else { continue };
+            let Kind::Load(_) = access.kind else { continue };
+            if access.place.width > 0 || access.mask != Mask::All || access.order == Order::Weak {
+                continue;
+            }
+            let at = access.place.elements(0, blocks);
+            let from = stored.iter().find(|(by, place, value)| {
+                *by != block && *value > 0 && place.elements(0, blocks).contains(&at[0])
+            });
+            if let Some((_, _, value)) = from {
+                *step = Step::Spin(*access, *value);
+                return;
+            }
+        }
+    }
+}

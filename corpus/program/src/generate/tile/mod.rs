@@ -1,0 +1,152 @@
+//! Random Tile IR kernels: litmus shapes and free compositions over a few tile blocks, with what compilers see in real
+//! code around them: index tiles, masks, tokens, `if`, `for`.
+//!
+//! Contract: total and pure; every module passes the verifier and is one kernel `k` whose last parameters take what was
+//! read, each load into a place of its own. A draw that is `safe` has no race under any reading of the model and a
+//! strong value that goes from one block to another; the others are safe ones after small injuries, and kernels that
+//! hand weak data over, which are races under readings whose token order does not span locations.
+
+mod decorate;
+mod emit;
+mod mutate;
+mod plan;
+mod shapes;
+
+use crate::tile::{Module, Scalar};
+use crate::tile_run::TileLaunch;
+use arbitrary::Unstructured;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// Names the stream of [`tile_seed`]. A test compares kernels with a recorded hash: when it fails, raise the number.
+pub const TILE_FINGERPRINT: &str = "tile-1";
+
+/// Bytes one kernel may consume: several times what the largest one was seen to need.
+const BYTES: usize = 4096;
+
+/// A kernel and how it is launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileDraw {
+    /// One kernel, `k`.
+    pub module: Module,
+    /// Two or three tile blocks.
+    pub launch: TileLaunch,
+    /// Free of races by construction, under every reading.
+    pub safe: bool,
+}
+
+/// What may appear, and how often, in percent of decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileKnobs {
+    /// Widths of tiles, one a kernel; powers of two.
+    pub widths: Vec<u32>,
+    /// Types of elements, one a kernel.
+    pub elems: Vec<Scalar>,
+    /// Memory instructions of a kernel, those that show what was read included; some shapes need a few more.
+    pub memory_max: usize,
+    /// A kernel is injured.
+    pub unsafe_percent: u8,
+    /// A kernel hands over weak data.
+    pub handed_percent: u8,
+    /// A kernel is one code for all blocks.
+    pub uniform_percent: u8,
+    /// An access is a tile.
+    pub wide_percent: u8,
+    /// A tile is masked.
+    pub mask_percent: u8,
+    /// An access waits for something.
+    pub token_percent: u8,
+    /// An access is an atomic.
+    pub atomic_percent: u8,
+    /// What follows a scalar load stands in an `if`.
+    pub if_percent: u8,
+    /// Something is repeated.
+    pub for_percent: u8,
+    /// A value that was read is stored.
+    pub data_percent: u8,
+}
+
+impl Default for TileKnobs {
+    fn default() -> Self {
+        TileKnobs {
+            widths: vec![4, 8, 16, 32, 64, 64, 128, 128, 128, 128, 256, 256],
+            elems: vec![Scalar::I32; 1],
+            memory_max: 10,
+            unsafe_percent: 20,
+            handed_percent: 5,
+            uniform_percent: 20,
+            wide_percent: 50,
+            mask_percent: 12,
+            token_percent: 60,
+            atomic_percent: 15,
+            if_percent: 20,
+            for_percent: 6,
+            data_percent: 20,
+        }
+    }
+}
+
+impl TileKnobs {
+    /// Random ones, so that whole features are missing in a part of the kernels.
+    fn draw(dice: &mut Dice<'_, '_>) -> TileKnobs {
+        TileKnobs {
+            elems: {
+                let mut elems = vec![Scalar::I32; 24];
+                elems.extend([Scalar::I64, Scalar::I64, Scalar::I64, Scalar::I16, Scalar::I8]);
+                elems
+            },
+            wide_percent: dice.of(&[0, 30, 50, 50, 70, 100]),
+            mask_percent: dice.of(&[0, 0, 15, 30]),
+            token_percent: dice.of(&[0, 40, 60, 80, 100, 100]),
+            atomic_percent: dice.of(&[0, 0, 10, 25, 50]),
+            if_percent: dice.of(&[0, 0, 20, 40]),
+            for_percent: dice.of(&[0, 0, 0, 20]),
+            data_percent: dice.of(&[0, 0, 20, 40]),
+            ..TileKnobs::default()
+        }
+    }
+}
+
+/// Choices from bytes: when they run out, the first of what there is.
+struct Dice<'d, 'u>(&'d mut Unstructured<'u>);
+
+impl Dice<'_, '_> {
+    /// Below `n`.
+    fn below(&mut self, n: u32) -> u32 {
+        self.0.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
+    }
+
+    fn percent(&mut self, percent: u8) -> bool {
+        self.below(100) < u32::from(percent)
+    }
+
+    /// One of a list that is not empty.
+    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+        let at = self.below(u32::try_from(list.len()).unwrap_or(1)) as usize;
+        list[at.min(list.len() - 1)]
+    }
+}
+
+/// A kernel of those knobs.
+pub fn tile(u: &mut Unstructured<'_>, knobs: &TileKnobs) -> TileDraw {
+    let mut dice = Dice(u);
+    let plan = decorate::plan(&mut dice, knobs);
+    let mut module = emit::module(&plan);
+    let mut safe = plan.safe;
+    if dice.percent(knobs.unsafe_percent) {
+        module = mutate::injured(&mut dice, module);
+        safe = false;
+    }
+    TileDraw { module, launch: TileLaunch::row(plan.blocks), safe }
+}
+
+/// The kernel at `index` of the stream of `seed`, under random knobs; independent of every other index.
+pub fn tile_seed(seed: u64, index: u64) -> TileDraw {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(index);
+    let mut bytes = vec![0u8; BYTES];
+    rng.fill_bytes(&mut bytes);
+    let mut u = Unstructured::new(&bytes);
+    let knobs = TileKnobs::draw(&mut Dice(&mut u));
+    tile(&mut u, &knobs)
+}
