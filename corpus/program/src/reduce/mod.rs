@@ -6,7 +6,10 @@
 
 mod passes;
 mod tensor;
+pub mod tile;
 mod weaken;
+
+pub use tile::{tile_minimise, tile_smaller};
 
 use std::collections::{BTreeMap, BTreeSet};
 

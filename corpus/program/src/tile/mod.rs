@@ -6,11 +6,13 @@
 //! [`crate::text::tile`] reads and prints, [`verify`] judges. Nothing here has a memory model.
 //! Source: the Tile IR specification, chapters on types and operations.
 
+mod edit;
 mod ops;
 mod types;
 mod verify;
 mod words;
 
+pub(crate) use edit::continues;
 pub use ops::{Access, Assumption, Constant, IntegerOp, Op, Place};
 pub(crate) use types::extents;
 pub use types::{Elem, Scalar, TensorView, Tile, TileView, Type};

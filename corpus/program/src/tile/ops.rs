@@ -350,6 +350,79 @@ impl Op {
         }
     }
 
+    /// The same values in the same order, to be changed.
+    pub fn operands_mut(&mut self) -> Vec<&mut Value> {
+        fn place(p: &mut Place) -> Vec<&mut Value> {
+            std::iter::once(&mut p.view).chain(&mut p.index).collect()
+        }
+        match self {
+            Op::Constant(_) | Op::Iota | Op::TileBlockId | Op::NumTileBlocks | Op::MakeToken => Vec::new(),
+            Op::Convert { value, .. }
+            | Op::Extend { value, .. }
+            | Op::Truncate { value, .. }
+            | Op::Assume { value, .. } => vec![value],
+            Op::MakeView { tensor } => vec![tensor],
+            Op::AliasFence { token } => vec![token],
+            Op::If { condition, .. } => vec![condition],
+            Op::Offset { pointer, offset } => vec![pointer, offset],
+            Op::Integer { a, b, .. } | Op::Float { a, b, .. } | Op::Compare { a, b, .. } => vec![a, b],
+            Op::Select { condition, a, b } => vec![condition, a, b],
+            Op::TensorView { base, shape, strides } => {
+                std::iter::once(base).chain(shape).chain(strides).collect()
+            }
+            Op::LoadPtr { pointers, mask, padding, token, .. } => {
+                std::iter::once(pointers).chain(mask).chain(padding).chain(token).collect()
+            }
+            Op::StorePtr { pointers, value, mask, token, .. }
+            | Op::AtomicRmw { pointers, value, mask, token, .. } => {
+                [pointers, value].into_iter().chain(mask).chain(token).collect()
+            }
+            Op::AtomicCas { pointers, compare, value, mask, token, .. } => {
+                [pointers, compare, value].into_iter().chain(mask).chain(token).collect()
+            }
+            Op::LoadView { place: p, token, .. } | Op::MultimemLoadReduce { place: p, token, .. } => {
+                place(p).into_iter().chain(token).collect()
+            }
+            Op::StoreView { place: p, value, token, .. }
+            | Op::AtomicRedView { place: p, value, token, .. }
+            | Op::MultimemReduce { place: p, value, token, .. }
+            | Op::MultimemStore { place: p, value, token, .. } => {
+                place(p).into_iter().chain([value]).chain(token).collect()
+            }
+            Op::GdcWait { token } | Op::GdcLaunch { token } => token.iter_mut().collect(),
+            Op::For { bounds, inits, .. } => bounds.iter_mut().chain(inits).collect(),
+            Op::Loop { inits: list, .. }
+            | Op::JoinTokens(list)
+            | Op::Yield(list)
+            | Op::Continue(list)
+            | Op::Break(list)
+            | Op::Return(list) => list.iter_mut().collect(),
+        }
+    }
+
+    /// Whether it makes memory events.
+    pub fn memory(&self) -> bool {
+        matches!(
+            self,
+            Op::LoadPtr { .. }
+                | Op::StorePtr { .. }
+                | Op::LoadView { .. }
+                | Op::StoreView { .. }
+                | Op::AtomicRmw { .. }
+                | Op::AtomicCas { .. }
+                | Op::AtomicRedView { .. }
+                | Op::MultimemLoadReduce { .. }
+                | Op::MultimemReduce { .. }
+                | Op::MultimemStore { .. }
+        )
+    }
+
+    /// Whether nothing but its results tells that it was there.
+    pub fn pure(&self) -> bool {
+        let waits = matches!(self, Op::AliasFence { .. } | Op::GdcWait { .. } | Op::GdcLaunch { .. });
+        !(waits || self.memory() || self.ends_block() || !self.blocks().is_empty())
+    }
+
     /// The token it waits for, of those that make memory events.
     pub fn token(&self) -> Option<Value> {
         match self {

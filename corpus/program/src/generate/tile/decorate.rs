@@ -1,7 +1,7 @@
 //! From skeletons to plans: parameters, shapes of accesses, orders, tokens, masks, and what stands around them.
 
 use super::plan::{
-    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, Shown, Source, Step, Turn, Wait, Where,
+    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, Turn, Wait, Where,
 };
 use super::shapes::{self, Event};
 use super::{Dice, TileKnobs};
@@ -59,9 +59,9 @@ pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
     };
     draw.fit(&mut skeleton);
     let blocks = if uniform { dice.of(&[2, 2, 3]) } else { u32::try_from(skeleton.len()).unwrap_or(2) };
-    let bodies = skeleton.iter().map(|events| {
+    let bodies = skeleton.iter().zip(0..).map(|(events, block)| {
         let mut steps = draw.sequence(dice, events, 0);
-        draw.extra(dice, &mut steps);
+        draw.extra(dice, &mut steps, block * STRIDE);
         steps
     });
     let bodies = bodies.collect();
@@ -210,7 +210,7 @@ impl<'k> Draw<'k> {
     fn shown(&self, dice: &mut Dice<'_, '_>, width: u32) -> Shown {
         let constant = u64::from(1 + dice.below(3));
         // How wide a scalar is shown is drawn apart from what is made of it.
-        let wide = if width == 0 && dice.percent(35) { self.width } else { width };
+        let wide = if width == 0 && dice.percent(15) { self.width } else { width };
         match dice.below(10) {
             0 => Shown::Combined(combine(dice), constant, wide),
             1 => Shown::Chosen(constant, wide),
@@ -320,11 +320,11 @@ impl<'k> Draw<'k> {
     }
 
     /// Accesses beside the skeleton: memory of the own block, memory nobody writes.
-    fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>) {
+    fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, from: u32) {
         if dice.percent(18) && self.affords(3) {
             let at = dice.below(u32::try_from(steps.len() + 1).unwrap_or(1)) as usize;
-            let store = self.private(dice, true);
-            let load = self.private(dice, false);
+            let store = self.private(dice, true, from);
+            let load = self.private(dice, false, from);
             steps.insert(at.min(steps.len()), store);
             let second = at + 1 + dice.below(2) as usize;
             steps.insert(second.min(steps.len()), load);
@@ -338,10 +338,12 @@ impl<'k> Draw<'k> {
         }
     }
 
-    fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool) -> Step {
+    /// Memory of this block alone: its part of a parameter starts there.
+    fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool, from: u32) -> Step {
         let mut access = self.access(dice, Event { write, place: 0 });
         let place = &mut access.place;
         place.param = self.params.len() - 2;
+        place.at = place.at % self.width + from;
         place.turn = if self.uniform { Turn::Own } else { Turn::Fixed };
         if !place.mapping.injective() {
             place.mapping = Mapping::Reversed;

@@ -88,10 +88,10 @@ fn injure(injury: Injury, op: &mut Op) {
         (Injury::Narrow, Op::AtomicRmw { scope, .. } | Op::AtomicCas { scope, .. }) => {
             *scope = Scope::TileBlock;
         }
-        (Injury::Relaxed, Op::LoadPtr { access, .. } | Op::StorePtr { access, .. }) => {
-            if access.order != Order::Weak {
-                access.order = Order::Relaxed;
-            }
+        (Injury::Relaxed, Op::LoadPtr { access, .. } | Op::StorePtr { access, .. })
+            if access.order != Order::Weak =>
+        {
+            access.order = Order::Relaxed;
         }
         (Injury::Relaxed, Op::AtomicRmw { order, .. } | Op::AtomicCas { order, .. }) => {
             *order = Order::Relaxed;

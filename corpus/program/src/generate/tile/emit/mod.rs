@@ -3,12 +3,12 @@
 //! What a plan asks for and is not there (a value to compare, a token) is left out. Each load's result goes to a place
 //! of its own behind the last parameters.
 
-use super::plan::{
-    Access, Combine, Kind, Mapping, Mask, Plan, Role, STRIDE, Shown, Source, Step, Turn, Wait, Where, touched,
-};
+mod parts;
+
+use super::plan::{Access, Kind, Mapping, Mask, Plan, Role, Shown, Step, touched};
 use crate::tile::{
     Access as Strength, Block, Constant, Convert, Elem, Function, Hints, Instr, IntegerOp, Module, Op, Order,
-    Overflow, Predicate, Scalar, Sign, Tile, Type, Value,
+    Predicate, Scalar, Sign, Tile, Type, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,6 +67,11 @@ pub(super) fn module(plan: &Plan) -> Module {
     emit.kernel();
     let ops = emit.open.pop().map(|b| b.ops).unwrap_or_default();
     emit.function.body.ops = ops;
+    // Parameters that nothing of this kernel touches.
+    for unused in emit.function.unused_params().into_iter().rev() {
+        emit.function.body.params.remove(unused);
+    }
+    emit.function.renumber();
     Module { name: "drawn".to_owned(), functions: vec![emit.function] }
 }
 
@@ -186,204 +191,6 @@ impl Emit<'_> {
         }
     }
 
-    // Places
-
-    /// Elements before the first of a tile.
-    fn first(&mut self, place: &Where) -> Number {
-        let mut sum = Number::Known(place.at);
-        if place.turn != Turn::Fixed {
-            let mut part = self.block;
-            if place.turn == Turn::Other {
-                let last = self.constant(Scalar::I32, 0, u64::from(self.plan.blocks - 1));
-                part = self.integer(IntegerOp::Sub(Overflow::Wraps), last, part);
-            }
-            sum = self.add(sum, part, STRIDE);
-        }
-        if let (Some((counter, _)), true) = (self.turn, place.step > 0) {
-            sum = self.add(sum, counter, place.step);
-        }
-        sum
-    }
-
-    fn add(&mut self, sum: Number, value: Value, times: u32) -> Number {
-        let mut value = value;
-        if times != 1 {
-            let times = self.constant(Scalar::I32, 0, u64::from(times));
-            value = self.integer(IntegerOp::Mul(Overflow::Wraps), value, times);
-        }
-        let before = match sum {
-            Number::Known(0) => return Number::Computed(value),
-            Number::Known(n) => self.constant(Scalar::I32, 0, u64::from(n)),
-            Number::Computed(before) => before,
-        };
-        Number::Computed(self.integer(IntegerOp::Add(Overflow::Wraps), before, value))
-    }
-
-    /// `base` moved by elements, for all elements of a tile.
-    fn pointers(&mut self, base: Value, elem: Scalar, first: Number, width: u32, mapping: Mapping) -> Value {
-        let to = Elem::pointer(elem);
-        let offset = match first {
-            Number::Known(0) => None,
-            Number::Known(n) => Some(self.constant(Scalar::I32, 0, u64::from(n))),
-            Number::Computed(value) => Some(value),
-        };
-        let mut pointer = base;
-        if let Some(offset) = offset {
-            pointer = self.op(Op::Offset { pointer, offset }, row(to, 0));
-        }
-        if width == 0 {
-            return pointer;
-        }
-        let pointer = self.splat(pointer, to, width);
-        match self.index(mapping, width) {
-            Some(offset) => self.op(Op::Offset { pointer, offset }, row(to, width)),
-            None => pointer,
-        }
-    }
-
-    fn index(&mut self, mapping: Mapping, width: u32) -> Option<Value> {
-        let wraps = Overflow::Wraps;
-        if mapping == Mapping::One {
-            return None;
-        }
-        let last = u64::from(width.max(1) - 1);
-        let ends = (mapping == Mapping::Reversed).then(|| self.constant(Scalar::I32, width, last));
-        let iota = self.op(Op::Iota, numbers(Scalar::I32, width));
-        let with = |emit: &mut Self, op, value: u32| {
-            let b = emit.constant(Scalar::I32, width, u64::from(value));
-            emit.integer(op, iota, b)
-        };
-        Some(match mapping {
-            Mapping::InOrder | Mapping::One => iota,
-            Mapping::Reversed => self.integer(IntegerOp::Sub(wraps), ends.unwrap_or(iota), iota),
-            Mapping::Shifted(k) => with(self, IntegerOp::Add(wraps), k),
-            Mapping::Rotated(k) => {
-                let moved = with(self, IntegerOp::Add(wraps), k);
-                let mask = self.constant(Scalar::I32, width, last);
-                self.integer(IntegerOp::And, moved, mask)
-            }
-            Mapping::Spread => with(self, IntegerOp::Mul(wraps), 2),
-            Mapping::Pairs => with(self, IntegerOp::Shr(Sign::Unsigned), 1),
-        })
-    }
-
-    // Values
-
-    /// A value that was read, counted from the last, of that type; scalars become tiles.
-    fn earlier(&mut self, which: u8, elem: Scalar, width: u32) -> Option<Value> {
-        let fits = |r: &&Read| r.elem == elem && (r.width == width || r.width == 0);
-        let read = self.seen.reads.iter().rev().filter(fits).nth(usize::from(which)).copied()?;
-        Some(if read.width == width { read.value } else { self.splat(read.value, Elem::Scalar(elem), width) })
-    }
-
-    fn combined(&mut self, value: Value, how: Combine, with: u64, elem: Scalar, width: u32) -> Value {
-        let op = match how {
-            Combine::Not => return value,
-            Combine::Add => IntegerOp::Add(Overflow::Wraps),
-            Combine::Xor => IntegerOp::Xor,
-            Combine::And => IntegerOp::And,
-            Combine::Or => IntegerOp::Or,
-        };
-        let with = self.constant(elem, width, with);
-        self.integer(op, value, with)
-    }
-
-    fn source(&mut self, source: Source, elem: Scalar, width: u32) -> Value {
-        match source {
-            Source::Constant(value) => self.constant(elem, width, value),
-            Source::Counted(from) if width > 0 => {
-                let iota = self.op(Op::Iota, numbers(elem, width));
-                self.combined(iota, Combine::Add, from, elem, width)
-            }
-            Source::Counted(value) => self.constant(elem, 0, value),
-            Source::Read(which, how, with) => match self.earlier(which, elem, width) {
-                Some(value) => self.combined(value, how, with, elem, width),
-                None => self.constant(elem, width, with),
-            },
-            Source::Block(value) if elem == Scalar::I32 => {
-                let number = self.combined(self.block, Combine::Add, value, elem, 0);
-                self.splat(number, Elem::Scalar(elem), width)
-            }
-            Source::Block(value) => self.constant(elem, width, value),
-        }
-    }
-
-    fn mask(&mut self, mask: Mask, width: u32) -> Option<Value> {
-        let compared = |emit: &mut Self, predicate, value: Value, with: u32| {
-            let read = Read { value, elem: Scalar::I32, width };
-            emit.compare(predicate, read, u64::from(with))
-        };
-        match mask {
-            Mask::All => None,
-            Mask::On => Some(self.constant(Scalar::I1, width, 1)),
-            Mask::Off => Some(self.constant(Scalar::I1, width, 0)),
-            Mask::Read(which, with) => {
-                let value = self.earlier(which, Scalar::I32, width)?;
-                let with = u32::try_from(with).unwrap_or(0);
-                Some(compared(self, Predicate::NotEqual, value, with))
-            }
-            Mask::Below(_) | Mask::Odd if width == 0 => None,
-            Mask::Below(n) => {
-                let iota = self.op(Op::Iota, numbers(Scalar::I32, width));
-                Some(compared(self, Predicate::Less, iota, n))
-            }
-            Mask::Odd => {
-                let iota = self.op(Op::Iota, numbers(Scalar::I32, width));
-                let low = self.combined(iota, Combine::And, 1, Scalar::I32, width);
-                Some(compared(self, Predicate::Equal, low, 1))
-            }
-        }
-    }
-
-    // Tokens
-
-    fn waits(&mut self, wait: Wait) -> Option<Value> {
-        let tokens = &self.seen.tokens;
-        match wait {
-            Wait::Nothing => None,
-            Wait::Last => tokens.last().copied(),
-            Wait::Earlier(n) => tokens.iter().rev().nth(usize::from(n)).or(tokens.first()).copied(),
-            Wait::New => Some(self.op(Op::MakeToken, Type::Token)),
-            Wait::Joined(n) => {
-                let several: Vec<Value> = tokens.iter().rev().take(n).copied().collect();
-                self.join(several)
-            }
-        }
-    }
-
-    fn join(&mut self, mut tokens: Vec<Value>) -> Option<Value> {
-        tokens.sort_unstable();
-        tokens.dedup();
-        match tokens[..] {
-            [] => None,
-            [one] => Some(one),
-            _ => Some(self.op(Op::JoinTokens(tokens), Type::Token)),
-        }
-    }
-
-    /// What the access waits for; memory of the own block is waited for in any case.
-    fn token(&mut self, access: &Access) -> Option<Value> {
-        let chain = self.seen.chains.get(&access.place.param).copied();
-        let wait = self.waits(access.wait);
-        match (chain, wait) {
-            (Some(chain), Some(wait)) => self.join(vec![chain, wait]),
-            (chain, wait) => chain.or(wait),
-        }
-    }
-
-    fn role(&self, param: usize) -> Role {
-        self.plan.params.get(param).map_or(Role::Shared, |p| p.role)
-    }
-
-    fn leaves(&mut self, access: &Access, token: Value) {
-        self.seen.tokens.push(token);
-        if self.role(access.place.param) == Role::Private {
-            self.seen.chains.insert(access.place.param, token);
-        }
-    }
-
-    // Accesses
-
     fn access(&mut self, access: &Access) {
         let place = &access.place;
         let elem = self.plan.params.get(place.param).map_or(Scalar::I32, |p| p.elem);
@@ -499,8 +306,6 @@ impl Emit<'_> {
         }
         Some(self.pointers(base, elem, first, width, Mapping::InOrder))
     }
-
-    // Control
 
     fn choice(&mut self, step: &Step) {
         let Step::If { read, predicate, with, then, otherwise, yields, marks } = step else { return };

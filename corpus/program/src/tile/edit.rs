@@ -1,0 +1,209 @@
+//! Changing functions: values put in place of others, what nobody needs left out, numbers made dense again.
+//!
+//! Contract: [`Function::tidy`] changes no memory event and no order of them, and leaves values numbered in the order of
+//! their text, as a reader would. What was valid stays valid.
+
+use super::{Block, Function, Instr, Op, Type, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Block {
+    /// All operations, those of blocks inside behind the one they belong to.
+    pub fn walk<'b>(&'b self, each: &mut dyn FnMut(&'b Instr)) {
+        for instr in &self.ops {
+            each(instr);
+            instr.op.blocks().into_iter().for_each(|block| block.walk(each));
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn walk_mut(&mut self, each: &mut dyn FnMut(&mut Instr)) {
+        for instr in &mut self.ops {
+            each(instr);
+            instr.op.blocks_mut().into_iter().for_each(|block| block.walk_mut(each));
+        }
+    }
+
+    /// What it ends with.
+    fn last_mut(&mut self) -> Option<&mut Vec<Value>> {
+        match self.ops.last_mut().map(|i| &mut i.op) {
+            Some(Op::Yield(list) | Op::Continue(list)) => Some(list),
+            _ => None,
+        }
+    }
+}
+
+impl Function {
+    /// Uses the second wherever the first was used; pairs may build on each other.
+    pub fn substitute(&mut self, pairs: &[(Value, Value)]) {
+        let map: BTreeMap<Value, Value> = pairs.iter().copied().collect();
+        let resolve = |mut value: Value| {
+            for _ in 0..=map.len() {
+                match map.get(&value) {
+                    Some(next) => value = *next,
+                    None => break,
+                }
+            }
+            value
+        };
+        self.body.walk_mut(&mut |instr| {
+            instr.op.operands_mut().into_iter().for_each(|value| *value = resolve(*value));
+        });
+    }
+
+    /// Values that some operation takes.
+    fn used(&self) -> BTreeSet<Value> {
+        let mut used = BTreeSet::new();
+        self.body.walk(&mut |instr| used.extend(instr.op.operands()));
+        used
+    }
+
+    /// Leaves out what nobody needs, and numbers values anew.
+    pub fn tidy(&mut self) {
+        loop {
+            let mut pairs = Vec::new();
+            let types = &self.types;
+            let ty = |v: &Value| types.get(v.index());
+            self.body.walk(&mut |instr| pairs.extend(same(instr, &ty)));
+            pairs.retain(|(a, b)| a != b);
+            let used = self.used();
+            let before = pairs.iter().any(|(a, _)| used.contains(a));
+            self.substitute(&pairs);
+            let used = self.used();
+            let mut changed = before;
+            sweep(&mut self.body, &used, &mut changed);
+            if !changed {
+                break;
+            }
+        }
+        self.renumber();
+    }
+
+    /// Parameters of a kernel that nobody uses, by position.
+    pub fn unused_params(&self) -> Vec<usize> {
+        let used = self.used();
+        let of = self.body.params.iter().enumerate();
+        of.filter(|(_, p)| !used.contains(p)).map(|(n, _)| n).collect()
+    }
+
+    /// Numbers values in the order of the text and forgets those that are not defined.
+    pub fn renumber(&mut self) {
+        let mut numbers =
+            Renumber { old: std::mem::take(&mut self.types), types: Vec::new(), map: BTreeMap::new() };
+        numbers.define(&mut self.body.params);
+        numbers.block(&mut self.body);
+        self.types = numbers.types;
+    }
+}
+
+/// Results that are an operand of the same operation.
+fn same<'t>(instr: &Instr, ty: &dyn Fn(&Value) -> Option<&'t Type>) -> Option<(Value, Value)> {
+    let result = *instr.results.first()?;
+    match &instr.op {
+        Op::Convert { value, .. } if ty(value) == ty(&result) => Some((result, *value)),
+        Op::JoinTokens(list) => {
+            let first = *list.first()?;
+            list.iter().all(|t| *t == first).then_some((result, first))
+        }
+        _ => None,
+    }
+}
+
+/// Takes out pure operations without use, empty `if` and `for`, and results of those that nobody uses.
+fn sweep(block: &mut Block, used: &BTreeSet<Value>, changed: &mut bool) {
+    let needed = |instr: &Instr| {
+        let silent =
+            |b: &Block| matches!(b.ops.as_slice(), [one] if matches!(one.op, Op::Yield(_) | Op::Continue(_)));
+        let empty =
+            matches!(instr.op, Op::If { .. } | Op::For { .. }) && instr.op.blocks().into_iter().all(silent);
+        !(instr.op.pure() || empty) || instr.results.iter().any(|r| used.contains(r))
+    };
+    let before = block.ops.len();
+    block.ops.retain(needed);
+    *changed |= block.ops.len() != before;
+    for instr in &mut block.ops {
+        let Instr { op, results, .. } = instr;
+        match op {
+            Op::If { then, otherwise, .. } => {
+                for k in (0..results.len()).rev().filter(|k| !used.contains(&results[*k])).collect::<Vec<_>>()
+                {
+                    let arms = [Some(&mut *then), otherwise.as_mut()];
+                    let mut lists: Vec<&mut Vec<Value>> =
+                        arms.into_iter().flatten().filter_map(Block::last_mut).collect();
+                    if lists.iter().all(|l| k < l.len()) && lists.len() == 2 {
+                        for list in &mut lists {
+                            list.remove(k);
+                        }
+                        results.remove(k);
+                        *changed = true;
+                    }
+                }
+                if otherwise.as_ref().is_some_and(|b| b.ops.len() == 1) && results.is_empty() {
+                    let ends = otherwise.as_ref().and_then(|b| b.ops.first()).map(|i| &i.op);
+                    if matches!(ends, Some(Op::Yield(_))) {
+                        *otherwise = None;
+                        *changed = true;
+                    }
+                }
+            }
+            Op::For { inits, body, .. } => {
+                let free = |k: &usize| {
+                    let inner = body.params.get(k + 1);
+                    !used.contains(&results[*k]) && inner.is_some_and(|p| !used.contains(p))
+                };
+                let free: Vec<usize> = (0..results.len()).rev().filter(free).collect();
+                let plain = !continues(body, false);
+                for k in free.into_iter().filter(|_| plain) {
+                    if let Some(list) = body.last_mut().filter(|l| k < l.len()) {
+                        list.remove(k);
+                        body.params.remove(k + 1);
+                        inits.remove(k);
+                        results.remove(k);
+                        *changed = true;
+                    }
+                }
+            }
+            _ => {}
+        }
+        instr.op.blocks_mut().into_iter().for_each(|inner| sweep(inner, used, changed));
+    }
+}
+
+/// Whether an `if` of the block goes to the next turn, or leaves the loop.
+pub(crate) fn continues(block: &Block, inside: bool) -> bool {
+    block.ops.iter().any(|instr| match &instr.op {
+        Op::Continue(_) | Op::Break(_) | Op::Return(_) => inside,
+        Op::If { .. } => instr.op.blocks().into_iter().any(|b| continues(b, true)),
+        _ => false,
+    })
+}
+
+struct Renumber {
+    old: Vec<Type>,
+    types: Vec<Type>,
+    map: BTreeMap<Value, Value>,
+}
+
+impl Renumber {
+    fn define(&mut self, values: &mut [Value]) {
+        for value in values {
+            let number = Value(u32::try_from(self.types.len()).unwrap_or(u32::MAX));
+            self.types.push(self.old.get(value.index()).cloned().unwrap_or(Type::Token));
+            self.map.insert(*value, number);
+            *value = number;
+        }
+    }
+
+    fn block(&mut self, block: &mut Block) {
+        for instr in &mut block.ops {
+            for value in instr.op.operands_mut() {
+                // What is not defined stays so.
+                *value = self.map.get(value).copied().unwrap_or(Value(u32::MAX));
+            }
+            for inner in instr.op.blocks_mut() {
+                self.define(&mut inner.params);
+                self.block(inner);
+            }
+            self.define(&mut instr.results);
+        }
+    }
+}

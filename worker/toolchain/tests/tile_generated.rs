@@ -1,0 +1,34 @@
+//! NVIDIA's compiler on random kernels: it takes each, and gives PTX that can be read. Without `tileiras` the test says
+//! so and passes.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
+use moire_program::generate::tile_seed;
+use moire_program::text::{ptx, tile};
+use moire_program::tile::Function;
+use moire_toolchain::tile::batch::{Plan, compile};
+use moire_toolchain::tile::{Bytecode, Tileiras};
+use std::collections::BTreeMap;
+
+#[test]
+fn random_kernels_are_compiled() {
+    let tool = match Tileiras::find(None) {
+        Ok(found) => found,
+        Err(tried) => {
+            println!("skipped: no tileiras {tried:?}");
+            return;
+        }
+    };
+    let plan = Plan { target: "sm_90".into(), level: 3, version: Bytecode::V13_1, size: 40 };
+    let draws: Vec<_> = (0..120).map(|index| tile_seed(14, index)).collect();
+    let kernels: Vec<Function> = draws.iter().flat_map(|d| d.module.functions.clone()).collect();
+    let mut threads: BTreeMap<Option<[u32; 3]>, usize> = BTreeMap::new();
+    for (draw, answer) in draws.iter().zip(compile(&tool, &kernels, &plan)) {
+        let text = answer.unwrap_or_else(|e| panic!("{e}\n{}", tile::print(&draw.module)));
+        let module = ptx::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(module.kernels.len(), 1, "{text}");
+        *threads.entry(module.kernels[0].threads).or_default() += 1;
+    }
+    println!("{}: {} kernels by threads: {threads:?}", tool.version(), kernels.len());
+    assert!(threads.len() > 1, "{threads:?}");
+}
