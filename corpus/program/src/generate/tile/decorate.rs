@@ -69,7 +69,7 @@ pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
     if !plan.communicates() {
         draw.connect(dice, &mut plan);
     }
-    if dice.percent(3) {
+    if dice.percent(8) {
         spin(&mut plan);
     }
     plan
@@ -321,13 +321,14 @@ impl<'k> Draw<'k> {
 
     /// Accesses beside the skeleton: memory of the own block, memory nobody writes.
     fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, from: u32) {
-        if dice.percent(18) && self.affords(3) {
+        if dice.percent(35) && self.affords(3) {
             let at = dice.below(u32::try_from(steps.len() + 1).unwrap_or(1)) as usize;
             let store = self.private(dice, true, from);
             let load = self.private(dice, false, from);
-            steps.insert(at.min(steps.len()), store);
-            let second = at + 1 + dice.below(2) as usize;
-            steps.insert(second.min(steps.len()), load);
+            let (first, second) = if dice.percent(80) { (store, load) } else { (load, store) };
+            insert(dice, steps, at, first);
+            let at = at + 1 + dice.below(2) as usize;
+            insert(dice, steps, at, second);
         }
         if dice.percent(8) && self.affords(2) {
             let mut access = self.access(dice, Event { write: false, place: 0 });
@@ -446,6 +447,18 @@ impl<'k> Draw<'k> {
     }
 }
 
+/// Puts a step at that place, or into the `if` that stands there.
+fn insert(dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, at: usize, step: Step) {
+    let inside = dice.percent(60);
+    match steps.get_mut(at) {
+        Some(Step::If { then, .. }) if inside => {
+            let at = dice.below(2) as usize;
+            then.insert(at.min(then.len()), step);
+        }
+        _ => steps.insert(at.min(steps.len()), step),
+    }
+}
+
 fn combine(dice: &mut Dice<'_, '_>) -> Combine {
     dice.of(&[
         Combine::Not,
@@ -458,33 +471,28 @@ fn combine(dice: &mut Dice<'_, '_>) -> Combine {
     ])
 }
 
-/// Makes a load wait for what another block stores, where there is such a pair.
+/// Makes a load wait for what another block stores, where nothing else is written to that parameter.
 fn spin(plan: &mut Plan) {
     let mut stored = Vec::new();
     for (block, body) in plan.bodies.iter().enumerate() {
         for step in body {
-            if let Step::Access(Access {
-                kind: Kind::Store(Source::Constant(value)),
-                place,
-                mask: Mask::All,
-                ..
-            }) = step
-            {
-                stored.push((block, *place, *value));
+            let Step::Access(access) = step else { continue };
+            if let (Kind::Store(Source::Constant(value @ 1..)), Mask::All) = (access.kind, access.mask) {
+                stored.push((block, access.place, value));
             }
         }
     }
+    let writes: Vec<usize> = plan.bodies.iter().map(|body| written(body)).collect::<Vec<_>>().concat();
+    stored.retain(|(_, place, _)| writes.iter().filter(|w| **w == place.param).count() == 1);
     let blocks = plan.blocks;
     for (block, body) in plan.bodies.iter_mut().enumerate() {
         for step in body {
             let Step::Access(access) = &*step else { continue };
-            let Kind::Load(_) = access.kind else { continue };
-            if access.place.width > 0 || access.mask != Mask::All || access.order == Order::Weak {
-                continue;
-            }
+            let plain = access.place.width == 0 && access.mask == Mask::All && access.order != Order::Weak;
+            let (Kind::Load(_), true) = (access.kind, plain) else { continue };
             let at = access.place.elements(0, blocks);
-            let from = stored.iter().find(|(by, place, value)| {
-                *by != block && *value > 0 && place.elements(0, blocks).contains(&at[0])
+            let from = stored.iter().find(|(by, place, _)| {
+                *by != block && at.iter().all(|e| place.elements(0, blocks).contains(e))
             });
             if let Some((_, _, value)) = from {
                 *step = Step::Spin(*access, *value);
@@ -492,4 +500,17 @@ fn spin(plan: &mut Plan) {
             }
         }
     }
+}
+
+/// The parameter of each write.
+fn written(steps: &[Step]) -> Vec<usize> {
+    let of = |step: &Step| match step {
+        Step::Access(access) if access.writes() => vec![access.place.param],
+        Step::Access(_) | Step::Spin(..) => Vec::new(),
+        Step::If { then, otherwise, .. } => {
+            [written(then), written(otherwise.as_deref().unwrap_or_default())].concat()
+        }
+        Step::For { body, .. } => written(body),
+    };
+    steps.iter().flat_map(of).collect()
 }
