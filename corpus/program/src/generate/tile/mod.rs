@@ -71,7 +71,7 @@ impl Default for TileKnobs {
         TileKnobs {
             widths: vec![4, 8, 16, 32, 64, 64, 128, 128, 128, 128, 256, 256],
             elems: vec![Scalar::I32; 1],
-            memory_max: 10,
+            memory_max: 9,
             unsafe_percent: 20,
             handed_percent: 5,
             uniform_percent: 20,
