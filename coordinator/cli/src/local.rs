@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use moire_coordinator::{Local, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Side, Verification};
-use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, MUTANT, Oracles};
+use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER, COMPILER_CAPABILITY, MUTANT, Oracles};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -54,6 +54,8 @@ pub(crate) struct Tally {
     pub(crate) broken: u64,
     /// Mutants of protocols by mutation and by what they were judged.
     pub(crate) mutants: BTreeMap<(String, String), u64>,
+    /// Kernels by compiler and by what they were judged.
+    pub(crate) compiled: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// The oracles, with a tally of what they say.
@@ -104,6 +106,10 @@ impl Tally {
             if let Some(mutation) = row.engine.strip_prefix(MUTANT) {
                 *self.mutants.entry((mutation.to_owned(), row.verdict.clone())).or_default() += 1;
             }
+            if row.engine.starts_with(COMPILER_CAPABILITY) {
+                let verdicts = self.compiled.entry(row.engine.clone()).or_default();
+                *verdicts.entry(row.verdict.clone()).or_default() += 1;
+            }
         }
     }
 }
@@ -134,8 +140,9 @@ impl Settings {
 
 /// What a worker must have for these oracles.
 pub(crate) fn needs(oracles: &[String]) -> Vec<String> {
-    let assembler = oracles.iter().any(|o| o == ASSEMBLER);
-    if assembler { vec![ASSEMBLER_CAPABILITY.to_owned()] } else { Vec::new() }
+    let tools = [(ASSEMBLER, ASSEMBLER_CAPABILITY), (COMPILER, COMPILER_CAPABILITY)];
+    let wanted = tools.into_iter().filter(|(oracle, _)| oracles.iter().any(|o| o == oracle));
+    wanted.map(|(_, tool)| tool.to_owned()).collect()
 }
 
 /// What is told of each new finding once it is durable.

@@ -15,7 +15,22 @@ pub(crate) fn is_text(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "tile")
 }
 
-/// Reads the kernel of a module and launches it, one tile block unless told otherwise.
+/// A kernel for the oracles: with the comment that says how it is launched.
+pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String> {
+    let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));
+    let text = decode(bytes).map_err(|e| reject("", e.0))?;
+    tile::parse(text).map_err(|e| reject(text, e.0))?;
+    if TileLaunch::noted(text).is_none() {
+        bail!(
+            "{name}: say how it is launched in a comment of its own line, such as `{}`",
+            TileLaunch::row(2).note().trim()
+        );
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads the kernel of a module and launches it, one tile block unless a comment of the text or the command line says
+/// otherwise.
 pub(crate) fn read(path: &Path, args: &LaunchArgs) -> Result<Kernel> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
@@ -40,7 +55,7 @@ pub(crate) fn read(path: &Path, args: &LaunchArgs) -> Result<Kernel> {
     if args.block.is_some() || args.cluster.is_some() {
         bail!("{name}: a tile block has no --block and no --cluster");
     }
-    let mut launch = TileLaunch::row(1);
+    let mut launch = TileLaunch::noted(text).unwrap_or_else(|| TileLaunch::row(1));
     launch.grid = args.grid.unwrap_or(launch.grid);
     launch.params = args.params.iter().copied().collect();
     let lowered = tile_entry(&module, args.entry.as_deref()).and_then(|kernel| lower(kernel, &launch));

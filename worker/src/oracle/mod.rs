@@ -6,6 +6,7 @@
 //! | `model-pair` | sc <= ptx-6.0, ptx-7.5, ptx: no outcome lost; between versions: show the difference | subset, difference |
 //! | `metamorphic` | a fence more, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
 //! | `patterns` | protocols put together from the documented patterns are clean, with one mistake they are not | property |
+//! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference |
 //! | `assembler` | the `ptxas-equal` rules = NVIDIA's assembler: what is taken and what is refused; where asked for | equal |
 //!
 //! An engine that cannot answer abstains, by reason, and is counted. Answers depend on the item alone.
@@ -14,12 +15,14 @@ mod answer;
 mod assembler;
 mod blame;
 mod canary;
+mod compiler;
 mod metamorphic;
 mod pair;
 mod patterns;
 
 pub use assembler::{ASSEMBLER, CAPABILITY as ASSEMBLER_CAPABILITY, HOW as ASSEMBLER_HOW};
 pub use canary::{CANARIES, Canary};
+pub use compiler::{CAPABILITY as COMPILER_CAPABILITY, COMPILER, HOW as COMPILER_HOW};
 pub use patterns::{MUTANT, PATTERNS};
 
 use crate::job::{
@@ -27,6 +30,7 @@ use crate::job::{
 };
 use answer::Answer;
 use assembler::Assembler;
+use compiler::Compiler;
 use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
 use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream};
@@ -36,8 +40,9 @@ use moire_program::text::{Format, parse, print};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names of all oracles. A plan that names none asks for all but the assembler, which not every worker has.
-pub const ORACLES: [&str; 5] = ["self", "model-pair", "metamorphic", PATTERNS, ASSEMBLER];
+/// Names of all oracles. A plan that names none asks for all that need no tool, which not every worker has; kernels of
+/// Tile IR are for the compiler alone.
+pub const ORACLES: [&str; 6] = ["self", "model-pair", "metamorphic", PATTERNS, ASSEMBLER, COMPILER];
 
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
@@ -47,6 +52,7 @@ pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 pub struct Oracles {
     models: Mutex<BTreeMap<String, Arc<Model>>>,
     assembler: Assembler,
+    compiler: Compiler,
 }
 
 /// A broken rule before it becomes a claim.
@@ -71,6 +77,11 @@ impl Oracles {
     /// The same with an assembler of the caller's choice.
     pub fn with_assembler(ptxas: moire_toolchain::Ptxas) -> Self {
         Self { assembler: Assembler::of(ptxas), ..Self::default() }
+    }
+
+    /// The same with a compiler of the caller's choice.
+    pub fn with_compiler(tileiras: moire_toolchain::tile::Tileiras) -> Self {
+        Self { compiler: Compiler::of(tileiras), ..Self::default() }
     }
 
     /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once.
@@ -110,7 +121,7 @@ impl Oracles {
         report: &mut ItemReport,
         cancel: &Cancel,
     ) -> Vec<Broken> {
-        let elsewhere = |o: &String| o == ASSEMBLER || o == PATTERNS;
+        let elsewhere = |o: &String| [ASSEMBLER, PATTERNS, COMPILER].contains(&o.as_str());
         if plan.oracles.iter().all(elsewhere) && !plan.oracles.is_empty() {
             return Vec::new();
         }
@@ -173,16 +184,6 @@ impl Oracles {
     }
 
     fn claim(&self, program: &Program, broken: &Broken) -> Claim {
-        let side = |spec: &String| {
-            let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
-            let variants =
-                rest.split(',').filter_map(|w| w.split_once('=')).map(|(k, v)| (k.to_owned(), v.to_owned()));
-            Side {
-                name: name.to_owned(),
-                variants: variants.collect(),
-                fingerprint: self.side_fingerprint(spec).unwrap_or_default(),
-            }
-        };
         let witness = broken.outcome.as_ref().and_then(|(side, outcome)| {
             let spec = broken.models.get(*side)?;
             let model = self.model(spec).ok()?;
@@ -191,7 +192,7 @@ impl Oracles {
         Claim {
             oracle: broken.oracle.into(),
             direction: broken.direction.into(),
-            models: broken.models.iter().map(side).collect(),
+            models: broken.models.iter().map(|s| self.sealed(side(s))).collect(),
             verdict: "discrepancy".into(),
             program: print(program),
             witness: witness.unwrap_or_default(),
@@ -199,11 +200,21 @@ impl Oracles {
         }
     }
 
+    fn sealed_claim(&self, claim: Claim) -> Claim {
+        Claim { models: claim.models.iter().map(|s| self.sealed(s.clone())).collect(), ..claim }
+    }
+
+    /// The side with what fixes its meaning here.
+    fn sealed(&self, side: Side) -> Side {
+        Side { fingerprint: self.side_fingerprint(&spec_of(&side)).unwrap_or_default(), ..side }
+    }
+
     /// What fixes the meaning of a side of a claim: the text of a model, the version of a tool.
     pub fn side_fingerprint(&self, spec: &str) -> Result<[u8; 32], String> {
-        let text = match assembler::target(spec) {
-            Some(_) => self.assembler.tool()?.version().to_string(),
-            None => self.model(spec)?.canonical_text(),
+        let text = match (assembler::target(spec), self.compiler.fingerprint(spec)) {
+            (Some(_), _) => self.assembler.tool()?.version().to_string(),
+            (_, Some(version)) => version?,
+            _ => self.model(spec)?.canonical_text(),
         };
         Ok(*blake3::hash(text.as_bytes()).as_bytes())
     }
@@ -244,6 +255,13 @@ impl Oracles {
     }
 }
 
+fn side(spec: &str) -> Side {
+    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+    let variants = rest.split(',').filter_map(|w| w.split_once('='));
+    let variants = variants.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    Side { name: name.to_owned(), variants, ..Side::default() }
+}
+
 fn spec_of(side: &Side) -> String {
     let variants: Vec<String> = side.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
     if variants.is_empty() { side.name.clone() } else { format!("{}:{}", side.name, variants.join(",")) }
@@ -255,8 +273,9 @@ fn abstain(report: &mut ItemReport, reason: String) {
 
 impl Engine for Oracles {
     fn capabilities(&self) -> Vec<String> {
-        let tool = self.assembler.tool().is_ok().then(|| ASSEMBLER_CAPABILITY.to_owned());
-        std::iter::once("ptx".to_owned()).chain(tool).collect()
+        let assembler = self.assembler.tool().is_ok().then(|| ASSEMBLER_CAPABILITY.to_owned());
+        let compiler = self.compiler.tools().is_ok().then(|| COMPILER_CAPABILITY.to_owned());
+        std::iter::once("ptx".to_owned()).chain(assembler).chain(compiler).collect()
     }
 
     fn fingerprint(&self) -> String {
@@ -272,6 +291,13 @@ impl Engine for Oracles {
 
     fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
         let mut report = ItemReport::default();
+        if compiler::takes(&item.source) {
+            let specs = &item.plan.models;
+            let models = |spec: &str| self.model(spec);
+            let claims = self.compiler.item(&item.source, specs, &models, &mut report, cancel);
+            report.claims = claims.into_iter().map(|c| self.sealed_claim(c)).collect();
+            return report;
+        }
         let program = match Self::program(&item.source) {
             Ok(program) => program,
             Err(reason) => {
@@ -301,6 +327,13 @@ impl Engine for Oracles {
     }
 
     fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification {
+        if claim.oracle == COMPILER {
+            return match self.compiler.again(claim, &|spec| self.model(spec)) {
+                Ok(Some(_)) => Verification::Confirmed,
+                Ok(None) => Verification::Refuted("the rule holds here".into()),
+                Err(reason) => Verification::Abstained(reason),
+            };
+        }
         let program = match parse(&claim.program, Format::Native) {
             Ok(program) => program,
             Err(e) => return Verification::Refuted(format!("the program does not parse: {e}")),
@@ -319,6 +352,12 @@ impl Engine for Oracles {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced {
+        if claim.oracle == COMPILER {
+            let reduced = self.compiler.minimise(claim, &|spec| self.model(spec), budget, cancel, &mut |c| {
+                progress(&self.sealed_claim(c.clone()));
+            });
+            return Reduced { claim: self.sealed_claim(reduced.claim), ..reduced };
+        }
         let Ok(program) = parse(&claim.program, Format::Native) else {
             return Reduced { claim: claim.clone(), tried: 0, normal: false };
         };

@@ -8,7 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use moire_corpus::Finding;
 use moire_program::generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, CANARIES, ORACLES};
+use moire_worker::oracle::{
+    ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, CANARIES, COMPILER, COMPILER_CAPABILITY, COMPILER_HOW,
+    ORACLES,
+};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -59,12 +62,13 @@ fn settings(args: &Fuzz) -> Result<Settings> {
         }
     }
     let engine = moire_worker::oracle::Oracles::new();
-    let tool = || engine.capabilities().iter().any(|c| c == ASSEMBLER_CAPABILITY);
-    if args.oracle.iter().any(|o| o == ASSEMBLER) && !tool() {
-        bail!("the oracle `{ASSEMBLER}` needs ptxas, which is not here: {ASSEMBLER_HOW}");
-    }
+    let oracles = oracles(args, profile, &engine.capabilities())?;
     for spec in &args.models {
-        engine.model(spec).map_err(|e| anyhow!("{e}"))?;
+        match profile {
+            Profile::TileIr => engine.side_fingerprint(spec).map(drop),
+            _ => engine.model(spec).map(drop),
+        }
+        .map_err(|e| anyhow!("{e}"))?;
     }
     let time = match (&args.time, args.programs) {
         (Some(text), _) => Some(duration(text)?),
@@ -74,7 +78,7 @@ fn settings(args: &Fuzz) -> Result<Settings> {
     Ok(Settings {
         seed: args.seed,
         profile: profile.name().to_owned(),
-        oracles: args.oracle.clone(),
+        oracles,
         models: args.models.clone(),
         programs: args.programs,
         time,
@@ -83,6 +87,28 @@ fn settings(args: &Fuzz) -> Result<Settings> {
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
         store: args.store.clone(),
     })
+}
+
+/// Those asked for, if their tools are here. Kernels of Tile IR are for the compiler alone.
+fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec<String>> {
+    let kernels = profile == Profile::TileIr;
+    let mut oracles = args.oracle.clone();
+    if kernels && oracles.is_empty() {
+        oracles.push(COMPILER.to_owned());
+    }
+    for oracle in &oracles {
+        if (oracle == COMPILER) != kernels {
+            bail!("the oracle `{COMPILER}` is the one of --profile {}, and of no other", Profile::TileIr);
+        }
+    }
+    for (oracle, tool, how) in
+        [(ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW), (COMPILER, COMPILER_CAPABILITY, COMPILER_HOW)]
+    {
+        if oracles.iter().any(|o| o == oracle) && !capabilities.iter().any(|c| c == tool) {
+            bail!("the oracle `{oracle}` needs {tool}, which is not here: {how}");
+        }
+    }
+    Ok(oracles)
 }
 
 /// `90`, `90s`, `10m`, `2h`.
@@ -157,6 +183,23 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
     for (reason, n) in &s.abstentions {
         let _ = writeln!(out, "  {n:8}  {reason}");
     }
+    if settings.profile != Profile::TileIr.name() {
+        out.push_str(&canaries(totals, settings));
+    }
+    out.push_str(&mutants(&totals.tally));
+    out.push_str(&compiled(&totals.tally));
+    let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
+    for (kind, n) in &totals.tally.claims {
+        let _ = writeln!(out, "  {n:8}  {kind}");
+    }
+    out.push_str(&findings(totals));
+    let _ = writeln!(out, "digest {}", totals.digest);
+    out
+}
+
+fn canaries(totals: &Totals, settings: &Settings) -> String {
+    let mut out = String::new();
+    let s = &totals.status;
     let missed = missed(totals);
     let _ = writeln!(
         out,
@@ -176,13 +219,16 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
             );
         }
     }
-    out.push_str(&mutants(&totals.tally));
-    let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
-    for (kind, n) in &totals.tally.claims {
-        let _ = writeln!(out, "  {n:8}  {kind}");
+    out
+}
+
+/// What became of the kernels of each compiler: those with a race say nothing, and silent blocks little.
+fn compiled(tally: &local::Tally) -> String {
+    let mut out = String::new();
+    for (compiler, verdicts) in &tally.compiled {
+        let rows: Vec<String> = verdicts.iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
+        let _ = writeln!(out, "{compiler}: {}", rows.join(", "));
     }
-    out.push_str(&findings(totals));
-    let _ = writeln!(out, "digest {}", totals.digest);
     out
 }
 

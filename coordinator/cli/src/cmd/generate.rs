@@ -14,15 +14,23 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
     }
     for index in args.first..args.first.saturating_add(args.count) {
-        let program = stream.item(index);
         if args.histogram {
-            histogram.add(&features(&program));
-        } else if let Some(dir) = &args.out {
-            let path = dir.join(format!("{}.litmus", program.name));
-            std::fs::write(&path, print(&program))
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        } else {
-            println!("{}", print(&program));
+            histogram.add(&features(&stream.item(index)));
+            continue;
+        }
+        let (name, text) = match stream.kernel(index) {
+            Some(kernel) => (format!("{profile}-{}-{index}.tile", args.seed), kernel.text()),
+            None => {
+                let program = stream.item(index);
+                (format!("{}.litmus", program.name), print(&program))
+            }
+        };
+        match &args.out {
+            Some(dir) => {
+                let path = dir.join(name);
+                std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            None => println!("{text}"),
         }
     }
     if args.histogram {

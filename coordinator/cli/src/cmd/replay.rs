@@ -6,7 +6,7 @@ use crate::{exit, line, local};
 use anyhow::{Context, Result, anyhow};
 use moire_program::text::print;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
-use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, ORACLES, Oracles};
+use moire_worker::oracle::{ORACLES, Oracles};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +31,9 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
             && let Ok(bundle) = moire_corpus::bundle::read(&bytes)
         {
             return Ok(stored(&bundle.finding));
+        }
+        if crate::tile::is_text(path) {
+            return Ok(Subject::Program(crate::tile::text(word, &bytes)?));
         }
         let source = parse_program(word, &bytes)?;
         return Ok(Subject::Program(print(&source.program)));
@@ -64,7 +67,8 @@ fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) {
 /// Every rule `program` breaks.
 fn claims(engine: &Oracles, program: &str) -> (Vec<Claim>, Vec<String>) {
     let here = |oracle: &&str| {
-        *oracle != ASSEMBLER || engine.capabilities().iter().any(|c| c == ASSEMBLER_CAPABILITY)
+        let needs = crate::local::needs(&[(*oracle).to_owned()]);
+        needs.iter().all(|tool| engine.capabilities().contains(tool))
     };
     let oracles = ORACLES.iter().filter(|o| here(o)).map(|o| (*o).to_owned()).collect();
     let plan = Plan { oracles, ..Plan::default() };

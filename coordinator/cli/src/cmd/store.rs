@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use moire_coordinator::CLASS_PREFIX;
 use moire_coordinator::v1::CampaignPhase;
 use moire_corpus::{Finding, FindingState, Options, Store, Write, fsck, import};
-use moire_worker::oracle::ASSEMBLER_CAPABILITY;
+use moire_worker::oracle::{ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY};
 use std::path::Path;
 
 /// Opens an existing store.
@@ -128,7 +128,7 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
         models: f
             .models
             .iter()
-            .filter(|m| m.name != ASSEMBLER_CAPABILITY)
+            .filter(|m| ![ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY].contains(&m.name.as_str()))
             .map(model)
             .collect::<Result<_>>()?,
         witness: f.witness.clone(),

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::config::Knobs;
+use super::tile::{self, TileDraw};
 use super::{random, shapes, tensor};
 use crate::ir::Program;
 
@@ -31,11 +32,14 @@ pub enum Profile {
     Mixed,
     /// Whole protocols of tensor-core kernels, see [`tensor`].
     Tensor,
+    /// Kernels of Tile IR, see [`tile`].
+    TileIr,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Profile; 4] = [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor];
+    pub const ALL: [Profile; 5] =
+        [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor, Profile::TileIr];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -44,6 +48,7 @@ impl Profile {
             Profile::Shapes => "shapes",
             Profile::Mixed => "mixed",
             Profile::Tensor => "tensor",
+            Profile::TileIr => "tile-ir",
         }
     }
 }
@@ -56,7 +61,7 @@ impl fmt::Display for Profile {
 
 /// A profile name nobody knows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile `{0}`; expected random, shapes, mixed or tensor")]
+#[error("unknown profile `{0}`; expected random, shapes, mixed, tensor or tile-ir")]
 pub struct UnknownProfile(String);
 
 impl FromStr for Profile {
@@ -96,8 +101,16 @@ impl Stream {
         Some(plan?.ok()?.protocol())
     }
 
+    /// The kernel that the program at `index` is; of a stream of kernels only.
+    pub fn kernel(&self, index: u64) -> Option<TileDraw> {
+        (self.profile == Profile::TileIr).then(|| tile::tile_seed(self.seed, index))
+    }
+
     /// The program at `index`; independent of every other index.
     pub fn item(&self, index: u64) -> Program {
+        if let Some(program) = self.kernel(index).and_then(|k| k.program()) {
+            return program;
+        }
         let bytes = self.bytes(index);
         let mut u = Unstructured::new(&bytes);
         // Choices are total: `arbitrary` gives the least value when bytes run out, so this cannot fail.
@@ -111,6 +124,8 @@ impl Stream {
             Profile::Random => false,
             Profile::Shapes => true,
             Profile::Mixed => u.arbitrary()?,
+            // A kernel that cannot be launched.
+            Profile::TileIr => return Ok(shapes::message_passing()),
             Profile::Tensor => {
                 // A protocol always reads; see the tests.
                 let program = tensor::Scheme::draw(u)?.protocol().program();

@@ -47,7 +47,21 @@ impl TileLaunch {
     pub fn row(blocks: u32) -> Self {
         TileLaunch { grid: [blocks, 1, 1], params: BTreeMap::new(), bytes: BTreeMap::new() }
     }
+
+    /// A comment that says so in front of a kernel; of launches in a row only.
+    pub fn note(&self) -> String {
+        format!("{NOTE}{}\n", self.grid[0])
+    }
+
+    /// What the comment of [`TileLaunch::note`] in a text says.
+    pub fn noted(text: &str) -> Option<TileLaunch> {
+        let blocks = text.lines().find_map(|line| line.strip_prefix(NOTE))?.trim().parse().ok()?;
+        (1..=BLOCKS).contains(&blocks).then(|| TileLaunch::row(blocks))
+    }
 }
+
+/// Starts the comment that says how a kernel is launched.
+const NOTE: &str = "// tile blocks: ";
 
 /// Why there is no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,8 +12,10 @@ mod mutate;
 mod plan;
 mod shapes;
 
+use crate::ir::Program;
+use crate::text::tile::print;
 use crate::tile::{Module, Scalar};
-use crate::tile_run::TileLaunch;
+use crate::tile_run::{TileLaunch, lower, tile_entry};
 use arbitrary::Unstructured;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -33,6 +35,18 @@ pub struct TileDraw {
     pub launch: TileLaunch,
     /// Free of races by construction, under every reading.
     pub safe: bool,
+}
+
+impl TileDraw {
+    /// What is explored; none where it cannot be launched.
+    pub fn program(&self) -> Option<Program> {
+        lower(tile_entry(&self.module, None).ok()?, &self.launch).ok()
+    }
+
+    /// Tile IR, with its launch in front.
+    pub fn text(&self) -> String {
+        self.launch.note() + &print(&self.module)
+    }
 }
 
 /// What may appear, and how often, in percent of decisions.
