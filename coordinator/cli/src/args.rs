@@ -210,10 +210,10 @@ pub(crate) struct Fuzz {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What the stream is made of: random, shapes, mixed, tensor
+    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
-    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler (repeatable)
+    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
@@ -259,7 +259,7 @@ pub(crate) struct Generate {
     /// Position of the first program in the stream
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
-    /// What the stream is made of: random, shapes, mixed, tensor
+    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
     /// Count what the programs exercise instead of printing them
@@ -443,7 +443,7 @@ pub(crate) struct NewCampaign {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What the stream is made of: random, shapes, mixed, tensor
+    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
     /// Programs; without it the campaign goes on until it is cancelled

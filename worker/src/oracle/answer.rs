@@ -86,8 +86,18 @@ pub(super) fn explored_planted(
     bug: Option<Planted>,
 ) -> Result<Answer, String> {
     let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
+    within(program, model, bug, &limits)
+}
+
+/// [`explored_planted`] under limits of the caller's choice.
+pub(super) fn within(
+    program: &Program,
+    model: &Model,
+    bug: Option<Planted>,
+    limits: &Limits,
+) -> Result<Answer, String> {
     let mut leaves = Leaves::new();
-    let summary = explore_planted(program, model, bug, &limits, &mut |leaf: &mut dyn LeafView| {
+    let summary = explore_planted(program, model, bug, limits, &mut |leaf: &mut dyn LeafView| {
         let facts: LeafFacts = leaf.facts();
         leaves.insert(facts.key.clone(), facts);
         ControlFlow::Continue(())

@@ -33,7 +33,7 @@ use assembler::Assembler;
 use compiler::Compiler;
 use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
-use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream};
+use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream, TILE_FINGERPRINT};
 use moire_program::ir::Program;
 use moire_program::reduce::{Limits, minimise};
 use moire_program::text::{Format, parse, print};
@@ -281,6 +281,7 @@ impl Engine for Oracles {
     fn fingerprint(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(GENERATOR_FINGERPRINT.as_bytes());
+        hasher.update(TILE_FINGERPRINT.as_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
         for (name, text) in builtin::FILES {
             hasher.update(name.as_bytes());

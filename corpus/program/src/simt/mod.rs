@@ -17,7 +17,7 @@ mod run;
 mod slice;
 mod tidy;
 
-pub use slice::{Pair, slice};
+pub use slice::{Pair, slice, slice_least};
 
 use crate::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId};
 use crate::text::ptx::{Kernel, Variable};

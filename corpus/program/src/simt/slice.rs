@@ -71,6 +71,14 @@ pub fn slice(pair: &Pair) -> Done<Pair> {
     }
 }
 
+/// The same with one of each kind: what threads of one kind do to each other is lost, and nothing false appears.
+///
+/// # Errors
+/// See [`slice()`].
+pub fn slice_least(pair: &Pair) -> Done<Pair> {
+    View::new(pair)?.cut(1, THREADS, CELLS)
+}
+
 /// A pair and what is worked out about it once.
 struct View<'p> {
     pair: &'p Pair,

@@ -9,7 +9,8 @@
 
 use crate::oracle::answer::{self, Answer};
 use moire_cat::Model;
-use moire_explore::{LeafKind, Outcome};
+use moire_explore::explorer::{Bound, LeafView};
+use moire_explore::{LeafKind, Limits, Outcome, explore};
 use moire_program::ir::{
     LoadOrder, Op, Operand, Program, Space, StoreOrder, Thread, TileAccess, TileKind, TileOp, Value,
 };
@@ -18,6 +19,7 @@ use moire_program::text::ptx;
 use moire_program::tile::Module;
 use moire_program::tile_run::{self, TileLaunch, tile_entry};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// Switches of the weakest sensible reading, as specifications name them.
 pub(super) const WEAKEST: &str = "tile-ir:OBS=B,RPO=B,SCL=0";
@@ -27,6 +29,11 @@ pub(super) const DEFAULT: &str = "tile-ir";
 pub(super) const SINGLE: [&str; 3] = ["OBS=B", "RPO=B", "SCL=0"];
 /// The model of the compiled side.
 pub(super) const PTX: &str = "ptx";
+
+/// How far both sides are explored: some tenths of a second at worst, some milliseconds for most.
+fn limits() -> Limits {
+    Limits { leaves: 3_000, checks: 10_000, steps: 60_000, ..Limits::default() }
+}
 
 /// Final memory behind the parameters.
 type Memory = Vec<Vec<u8>>;
@@ -72,7 +79,7 @@ pub(super) struct Verdict {
 /// Models by specification.
 pub(super) type Models<'m> = &'m dyn Fn(&str) -> Result<std::sync::Arc<Model>, String>;
 
-/// Source and PTX of a kernel as programs, cut to what tells.
+/// Source and PTX of a kernel as programs.
 pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<Pair, String> {
     let kernel = tile_entry(module, None).map_err(|e| format!("source: {e}"))?;
     let source =
@@ -83,7 +90,7 @@ pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<P
     let blocks = launch.grid.iter().product();
     let compiled =
         simt::threads(entry, blocks, &sizes).map_err(|e| format!("PTX: {}", nameless(&e.to_string())))?;
-    simt::slice(&Pair { source, compiled }).map_err(|e| format!("slice: {}", nameless(&e.to_string())))
+    Ok(Pair { source, compiled })
 }
 
 /// A reason without the line it is about, so that equal reasons are counted together.
@@ -94,10 +101,16 @@ fn nameless(text: &str) -> String {
     }
 }
 
-/// See the module.
-pub(super) fn judge(pair: Pair, models: Models<'_>) -> Result<Verdict, String> {
+/// See the module. Where two threads of each kind are too much to explore, one of each is.
+pub(super) fn judge(pair: &Pair, models: Models<'_>) -> Result<Verdict, String> {
+    let cut = |e: simt::Refusal| format!("slice: {}", nameless(&e.to_string()));
+    let two = simt::slice(pair).map_err(cut)?;
+    judged(two, models).or_else(|_| judged(simt::slice_least(pair).map_err(cut)?, models))
+}
+
+fn judged(pair: Pair, models: Models<'_>) -> Result<Verdict, String> {
     let shared = pair.source.objects.len();
-    let weak = answer::explored(&pair.source, &*models(WEAKEST)?).map_err(|e| format!("source: {e}"))?;
+    let weak = meaning(&pair.source, &*models(WEAKEST)?)?;
     let verdict = |judged, executions, pair: Pair| {
         let talks = talks(&pair.source);
         Ok(Verdict { judged, pair, executions, talks })
@@ -105,18 +118,53 @@ pub(super) fn judge(pair: Pair, models: Models<'_>) -> Result<Verdict, String> {
     if weak.undefined {
         return verdict(Judged::Racy, 0, pair);
     }
-    let compiled = answer::explored(&pair.compiled, &*models(PTX)?).map_err(|e| format!("PTX: {e}"))?;
-    let executions = compiled.leaves.len() as u64;
     let allowed = memories(&weak, shared);
-    let extra = compiled.outcomes.iter().find(|o| !allowed.contains(&o.memory[..shared]));
-    let judged = match extra {
-        Some(extra) if allowed.is_empty() => Judged::Progress(Some(extra.clone())),
+    let beyond = |o: &Outcome| !allowed.contains(&o.memory[..shared]);
+    let compiled = search(&pair.compiled, &*models(PTX)?, &beyond).map_err(|e| format!("PTX: {e}"))?;
+    let judged = match compiled.beyond {
+        Some(extra) if allowed.is_empty() => Judged::Progress(Some(extra)),
         Some(_) if weak.cut => return Err("source: cut at the loop bound".into()),
-        Some(extra) => Judged::Forbidden(extra.clone()),
-        None if hangs(&compiled) && !hangs(&weak) && !weak.cut => Judged::Progress(None),
-        None => contested(&pair.source, &compiled, shared, models)?,
+        Some(extra) => Judged::Forbidden(extra),
+        None if compiled.hangs && !hangs(&weak) && !weak.cut => Judged::Progress(None),
+        None => contested(&pair.source, &compiled.outcomes, shared, models)?,
     };
-    verdict(judged, executions, pair)
+    verdict(judged, compiled.executions, pair)
+}
+
+/// What the PTX does.
+struct Found {
+    outcomes: BTreeSet<Outcome>,
+    hangs: bool,
+    executions: u64,
+    /// The first outcome that should not be; nothing was looked for behind it.
+    beyond: Option<Outcome>,
+}
+
+/// Explores until an outcome is found that should not be.
+fn search(program: &Program, model: &Model, beyond: &dyn Fn(&Outcome) -> bool) -> Result<Found, String> {
+    let mut found = Found { outcomes: BTreeSet::new(), hangs: false, executions: 0, beyond: None };
+    let summary = explore(program, model, &[], &limits(), &mut |leaf: &mut dyn LeafView| {
+        let facts = leaf.facts();
+        found.executions += 1;
+        found.hangs |= facts.kind == LeafKind::Blocked;
+        found.beyond = facts.outcomes.iter().find(|o| beyond(o)).cloned();
+        found.outcomes.extend(facts.outcomes);
+        if found.beyond.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    match (&found.beyond, summary) {
+        (Some(_), _) => Ok(found),
+        (None, Err(abstain)) => Err(abstain.reason),
+        // What the loop bound cuts waits, and ends in nothing new.
+        (None, Ok(s)) => match s.bounded {
+            None | Some(Bound::Loop) => Ok(found),
+            Some(bound) => Err(bound.to_string()),
+        },
+    }
+}
+
+/// What the source may do.
+fn meaning(source: &Program, model: &Model) -> Result<Answer, String> {
+    answer::within(source, model, None, &limits()).map_err(|e| format!("source: {e}"))
 }
 
 fn memories(answer: &Answer, shared: usize) -> BTreeSet<Memory> {
@@ -130,18 +178,18 @@ fn hangs(answer: &Answer) -> bool {
 /// Whether the default reading forbids what the PTX does, and which switches would allow it.
 fn contested(
     source: &Program,
-    compiled: &Answer,
+    done: &BTreeSet<Outcome>,
     shared: usize,
     models: Models<'_>,
 ) -> Result<Judged, String> {
-    let under = |spec: &str| answer::explored(source, &*models(spec)?).map_err(|e| format!("source: {e}"));
+    let under = |spec: &str| meaning(source, &*models(spec)?);
     let strict = under(DEFAULT)?;
     let allowed = memories(&strict, shared);
     if strict.undefined || strict.cut {
         return Ok(Judged::Agrees);
     }
     let beyond = |o: &&Outcome| !allowed.contains(&o.memory[..shared]);
-    let Some(extra) = compiled.outcomes.iter().find(beyond) else { return Ok(Judged::Agrees) };
+    let Some(extra) = done.iter().find(beyond) else { return Ok(Judged::Agrees) };
     let mut by = Vec::new();
     for setting in SINGLE {
         let looser = under(&format!("{DEFAULT}:{setting}"))?;

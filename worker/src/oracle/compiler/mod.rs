@@ -202,7 +202,7 @@ pub(super) fn takes(source: &Source) -> bool {
 fn examine(draw: &TileDraw, ptx: Ptx, models: Models<'_>) -> Result<Found, String> {
     let ptx = ptx?;
     let pair = judge::pair(&draw.module, &draw.launch, &ptx)?;
-    let verdict = judge::judge(pair, models)?;
+    let verdict = judge::judge(&pair, models)?;
     Ok(Found { module: draw.module.clone(), launch: draw.launch.clone(), ptx, verdict })
 }
 

@@ -75,12 +75,17 @@ pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
     plan
 }
 
+/// Elements up to which tiles overlap in every way. In larger ones elements keep to themselves or to one other, so that
+/// few of them stand for all.
+const SMALL: u32 = 8;
+
 impl<'k> Draw<'k> {
     fn new(dice: &mut Dice<'_, '_>, knobs: &'k TileKnobs, uniform: bool) -> Self {
         let elem = dice.of(&knobs.elems);
         let width = dice.of(&knobs.widths).clamp(2, 256);
         let together = dice.percent(30);
-        let apart = dice.of(&[width, 1, 2 * width, 32]);
+        let apart = dice.of(if width > SMALL { &[1, 1, 2] } else { &[1, 1, 2, 4] });
+        let apart = if width <= SMALL && dice.percent(25) { 1 } else { apart * width };
         let places = (0..3u32).map(|n| if together { (0, n * apart) } else { (n as usize, 0) }).collect();
         let shared = if together { 1 } else { 3 };
         let mut params = vec![Param { elem, role: Role::Shared }; shared];
@@ -146,6 +151,9 @@ impl<'k> Draw<'k> {
     }
 
     fn mapping(&self, dice: &mut Dice<'_, '_>) -> Mapping {
+        if self.width > SMALL {
+            return if dice.percent(75) { Mapping::InOrder } else { Mapping::Reversed };
+        }
         let k = dice.of(&[1, 2, self.width / 2]);
         let usual = [Mapping::InOrder; 5];
         let rare = [
@@ -157,7 +165,7 @@ impl<'k> Draw<'k> {
             Mapping::Pairs,
             Mapping::One,
         ];
-        if dice.percent(60) { dice.of(&usual) } else { dice.of(&rare) }
+        if dice.percent(75) { dice.of(&usual) } else { dice.of(&rare) }
     }
 
     fn mask(&self, dice: &mut Dice<'_, '_>, width: u32) -> Mask {

@@ -1,0 +1,97 @@
+//! The compiler oracle with NVIDIA's compiler, where there is one: what it is known to do wrong is found from random
+//! kernels and made small, what the model allows is no finding. Without `tileiras` each test says so and passes.
+
+#![allow(clippy::print_stdout, reason = "tests say what they skip")]
+
+use moire_program::generate::Profile;
+use moire_program::text::tile::parse;
+use moire_program::tile_run::TileLaunch;
+use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
+use moire_worker::oracle::{COMPILER, COMPILER_CAPABILITY, Oracles};
+use std::path::Path;
+use std::sync::Arc;
+
+fn oracles() -> Option<Oracles> {
+    let oracles = Oracles::new();
+    let here = oracles.capabilities().iter().any(|c| c == COMPILER_CAPABILITY);
+    if !here {
+        println!("skipped: no tileiras");
+    }
+    here.then_some(oracles)
+}
+
+fn run(oracles: &Oracles, source: Source) -> ItemReport {
+    let plan = Plan { oracles: vec![COMPILER.into()], ..Plan::default() };
+    oracles.run(&Item { plan: Arc::new(plan), index: 0, source }, &Cancel::new())
+}
+
+/// Memory instructions of a kernel.
+fn accesses(text: &str) -> usize {
+    let kernel = text.lines().filter(|l| !l.starts_with("//"));
+    kernel.filter(|l| ["load_ptr", "store_ptr", "atomic_"].iter().any(|op| l.contains(op))).count()
+}
+
+#[test]
+fn one_read_that_becomes_many_is_found_from_random_kernels() {
+    let Some(oracles) = oracles() else { return };
+    let drawn = |index| Source::Generated { seed: 2, profile: Profile::TileIr.name().to_owned(), index };
+    let reports: Vec<ItemReport> = (0..64).map(|index| run(&oracles, drawn(index))).collect();
+    let abstained: Vec<_> = reports.iter().filter(|r| r.engines.is_empty()).map(|r| &r.abstentions).collect();
+    assert!(abstained.len() * 3 < reports.len(), "{abstained:?}");
+    let claims: Vec<&Claim> =
+        reports.iter().flat_map(|r| &r.claims).filter(|c| c.direction == "subset").collect();
+    let first = claims.first().expect("a discrepancy");
+    assert_eq!(oracles.verify(first, &Cancel::new()), Verification::Confirmed);
+    let small = oracles.minimise(first, Budget { candidates: 2_000 }, &Cancel::new(), &mut |_| {});
+    assert!(small.normal && accesses(&small.claim.program) <= 6, "{}", small.claim.program);
+    assert!(small.claim.witness.contains("\"outcome\""), "{}", small.claim.witness);
+    assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
+    // The text alone says everything.
+    let again = run(&oracles, Source::Text(small.claim.program.clone()));
+    assert_eq!(again.claims, [small.claim]);
+}
+
+#[test]
+fn weak_behaviour_that_the_model_allows_is_no_bug() {
+    let Some(oracles) = oracles() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tile");
+    let mut answered = 0;
+    for entry in std::fs::read_dir(folder).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|e| e == "tile") {
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let text = TileLaunch::row(2).note() + &text;
+            let report = run(&oracles, Source::Text(text));
+            let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction != "difference").collect();
+            assert!(wrong.is_empty(), "{}: {wrong:#?}", path.display());
+            answered += usize::from(!report.engines.is_empty());
+        }
+    }
+    assert!(answered >= 36, "{answered} answers");
+}
+
+/// A block waits for a flag that nobody sets, and then writes. Without a use of what it read the wait is dropped.
+const WAITS: &str = "// tile blocks: 1
+entry @waits(%flag: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
+  %one = constant <i32: 1> : tile<i32>
+  loop {
+    %seen, %t = load_ptr_tko acquire device %flag : tile<ptr<i32>> -> tile<i32>, token
+    %set = cmpi equal %seen, %one, signed : tile<i32> -> tile<i1>
+    if %set {
+      break
+    }
+    continue
+  }
+  %u = store_ptr_tko weak %out, %one : tile<ptr<i32>>, tile<i32> -> token
+  return
+}
+";
+
+#[test]
+fn a_wait_that_is_dropped_is_about_progress() {
+    let Some(oracles) = oracles() else { return };
+    parse(WAITS).unwrap_or_else(|e| panic!("{e}"));
+    let report = run(&oracles, Source::Text(WAITS.into()));
+    let directions: Vec<&str> = report.claims.iter().map(|c| c.direction.as_str()).collect();
+    assert_eq!(directions, ["progress"], "{report:#?}");
+}
