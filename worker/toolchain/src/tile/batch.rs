@@ -1,7 +1,7 @@
 //! Many kernels in one file: a start of the compiler costs more than a small kernel does.
 //!
 //! A file that is refused or not compiled is cut in two until the kernels that are to blame stand alone, so each kernel
-//! gets its own answer, and that answer is the one it gets alone. Kernels are renamed for the file and renamed back.
+//! gets its own answer, and that answer is the one it gets alone. Kernels are renamed for the file and renamed back, labels renumbered.
 
 use super::{Bytecode, Failure, Stage, Tileiras, WriteError, write};
 use moire_program::tile::{FUNCTIONS, Function, Module};
@@ -93,7 +93,17 @@ fn entry(ptx: &str, name: &str) -> Option<String> {
         out.push_str(line);
         out.push('\n');
     });
-    Some(out)
+    Some(NUMBERED.iter().fold(out, |text, prefix| unnumbered(&text, prefix)))
+}
+
+/// Starts names that go on with the number of the kernel in its file.
+const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
+
+/// The text with 0 for that number.
+fn unnumbered(text: &str, prefix: &str) -> String {
+    let Some(at) = text.find(prefix).map(|at| at + prefix.len()) else { return text.to_owned() };
+    let digits: String = text[at..].chars().take_while(char::is_ascii_digit).collect();
+    text.replace(&format!("{prefix}{digits}"), &format!("{prefix}0"))
 }
 
 #[cfg(test)]
@@ -107,7 +117,7 @@ mod tests {
         assert_eq!(entry(ptx, "a").unwrap(), format!("{head}.visible .entry a(\n)\n{{\n\t{{ ret; }}\n}}\n"));
         assert_eq!(
             entry(ptx, "ab").unwrap(),
-            format!("{head}.visible .entry ab(\n)\n{{\n\tbra.uni $L__BB1_1;\n}}\n")
+            format!("{head}.visible .entry ab(\n)\n{{\n\tbra.uni $L__BB0_1;\n}}\n")
         );
         assert_eq!(entry(ptx, "b"), None);
         assert!(!name(11).contains(&name(1)));
