@@ -41,6 +41,9 @@ impl Profile {
     pub const ALL: [Profile; 5] =
         [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor, Profile::TileIr];
 
+    /// Those whose programs are of PTX threads, which litmus texts hold.
+    pub const PTX: [Profile; 4] = [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor];
+
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
