@@ -64,21 +64,8 @@ pub(crate) fn read(path: &Path, args: &LaunchArgs) -> Result<Kernel> {
         Ok(program) => Ok(Kernel::Program(source(program), Vec::new())),
         Err(TileRefusal::Launch(why)) => bail!("{name}: {why}"),
         Err(refusal @ TileRefusal::Abstained { .. }) => {
-            Ok(Kernel::Abstained(source(empty()), refusal.to_string()))
+            Ok(Kernel::Abstained(source(Program::default()), refusal.to_string()))
         }
-        Err(TileRefusal::Bounded(why)) => Ok(Kernel::Bounded(source(empty()), why)),
-    }
-}
-
-/// What stands for a kernel that became no program.
-fn empty() -> Program {
-    Program {
-        name: String::new(),
-        objects: Vec::new(),
-        symbols: Vec::new(),
-        threads: Vec::new(),
-        launched: false,
-        filter: None,
-        conditions: Vec::new(),
+        Err(TileRefusal::Bounded(why)) => Ok(Kernel::Bounded(source(Program::default()), why)),
     }
 }

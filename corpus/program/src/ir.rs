@@ -62,7 +62,7 @@ index!(
 );
 
 /// One test: text and meaning. See the module header for the invariants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Title; has no meaning and is not part of the canonical form.
     pub name: String,

@@ -17,17 +17,7 @@ pub struct Builder {
 impl Builder {
     /// An empty program called `name`.
     pub fn new(name: &str) -> Self {
-        Builder {
-            program: Program {
-                name: name.to_owned(),
-                objects: Vec::new(),
-                symbols: Vec::new(),
-                threads: Vec::new(),
-                launched: false,
-                filter: None,
-                conditions: Vec::new(),
-            },
-        }
+        Builder { program: Program { name: name.to_owned(), ..Program::default() } }
     }
 
     /// A zero-initialised object and its defining symbol.

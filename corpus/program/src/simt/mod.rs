@@ -96,15 +96,7 @@ type Names = Vec<Option<SymbolId>>;
 
 /// Objects behind the parameters, then those of the CTA.
 fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
-    let mut program = Program {
-        name: kernel.name.clone(),
-        objects: Vec::new(),
-        symbols: Vec::new(),
-        threads: Vec::new(),
-        launched: false,
-        filter: None,
-        conditions: Vec::new(),
-    };
+    let mut program = Program { name: kernel.name.clone(), ..Program::default() };
     let mut add = |name: String, space: Space, bytes: u32| -> Done<SymbolId> {
         let number = u16::try_from(program.objects.len())
             .map_err(|_| Refusal::Bounded("too many objects".to_owned()))?;

@@ -117,15 +117,7 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
         let id = [number % x, number / x % y, number / x / y];
         threads.push(Block::new(&mut shared, number, id)?.run()?);
     }
-    let mut program = Program {
-        name: function.name.clone(),
-        objects: Vec::new(),
-        symbols: Vec::new(),
-        threads,
-        launched: false,
-        filter: None,
-        conditions: Vec::new(),
-    };
+    let mut program = Program { name: function.name.clone(), threads, ..Program::default() };
     for (n, end) in (0u16..).zip(&shared.ends) {
         let bytes = launch.bytes.get(&n).copied().unwrap_or(0).max(*end).max(4);
         if bytes > BYTES {

@@ -26,10 +26,10 @@ pub(crate) struct SelfCheck {
     /// What is drawn
     #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
     draw: Drawn,
-    /// Compare under these models (repeatable) [default: all shipped; of tcgen05 `ptx`]
+    /// Compare under these models (repeatable) [default: all shipped; of tcgen05 `ptx`, of tile-ir `tile-ir`]
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
-    /// Compare each program also under one of N random settings of the switches of `ptx`
+    /// Compare each program also under one of N random settings of the switches of `ptx`, or of `tile-ir` with tile blocks
     #[arg(long, default_value_t = 0, value_name = "N")]
     settings: usize,
     /// The seed these settings are drawn from [default: the first seed]
@@ -51,6 +51,11 @@ enum Drawn {
 }
 
 impl Drawn {
+    /// The model whose switches are drawn.
+    fn switched(self) -> &'static str {
+        if self == Drawn::TileIr { "tile-ir" } else { "ptx" }
+    }
+
     /// The program of a seed.
     fn program(self, seed: u64) -> Option<Program> {
         match self {
@@ -75,7 +80,7 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     let models: Vec<Model> =
         names.iter().map(|n| load_model(n, &Variants::new())).collect::<Result<Vec<_>>>()?;
     let (strong, weak) = (load_model("sc", &Variants::new())?, load_model("ptx", &Variants::new())?);
-    let switched = if args.draw == Drawn::TileIr { "tile-ir" } else { "ptx" };
+    let switched = args.draw.switched();
     let plain = load_model(switched, &Variants::new())?;
     let from = args.settings_from.unwrap_or(args.seed);
     let settings: Vec<Model> = random_settings(&plain, from, args.settings)
@@ -142,7 +147,7 @@ fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
         totals.candidates
     );
     if args.settings > 0 {
-        println!("each also under one of {} random settings of ptx", args.settings);
+        println!("each also under one of {} random settings of {}", args.settings, args.draw.switched());
     }
     if args.draw == Drawn::Mixed {
         print!("{}", totals.histogram());

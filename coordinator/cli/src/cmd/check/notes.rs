@@ -11,6 +11,7 @@ use moire_explore::leaf::Finding;
 use moire_explore::missing::{Missing, missing};
 use moire_program::ir::Program;
 use serde_json::{Value, json};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Groups of findings for which an addition is looked for.
@@ -194,13 +195,16 @@ fn unwritten(
     if left.is_empty() || practice.verdicts.iter().any(|v| v.exit_code() == 11) {
         return Vec::new();
     }
-    let alone: Vec<Judgement> = other.settings.iter().map(|s| under(&s.2)).collect();
-    let without: Vec<Judgement> = other.settings.iter().map(|s| under(&s.3)).collect();
+    // Each is an exploration, and most findings rely on one of the first settings.
+    let count = other.settings.len();
+    let (alone, without) = (vec![OnceCell::new(); count], vec![OnceCell::new(); count]);
     let mut groups: BTreeMap<Vec<usize>, Vec<Finding>> = BTreeMap::new();
     for finding in left {
         let gone = |j: &Judgement| !j.findings.contains(finding);
-        let one = alone.iter().position(gone).map(|i| vec![i]);
-        let needed = || (0..without.len()).filter(|i| !gone(&without[*i])).collect();
+        let with = |i: &usize| gone(alone[*i].get_or_init(|| under(&other.settings[*i].2)));
+        let lacks = |i: &usize| !gone(without[*i].get_or_init(|| under(&other.settings[*i].3)));
+        let one = (0..count).find(with).map(|i| vec![i]);
+        let needed = || (0..count).filter(lacks).collect();
         groups.entry(one.unwrap_or_else(needed)).or_default().push(finding.clone());
     }
     let name = |(settings, findings): (Vec<usize>, Vec<Finding>)| Unwritten {
