@@ -83,7 +83,8 @@ fn document(oracles: &Oracles) -> (String, Vec<(String, String)>, Vec<Finding>) 
     let mut out = String::from(
         "# Where the models differ\n\nFor each pair the least program with different outcomes: fewest threads, then memory \
          events, then instructions,\nthen least text. `BLESS=1 cargo test -p moire-worker --test differences` writes this \
-         file, the same test compares it;\n`moire models diff A B` finds the program of any pair, `--size` looks further.\n\
+         file, the same test compares it;\n`moire models diff A B` finds the program of any pair, `--size` looks further. The readings of Tile IR are in \
+         `DIFFERENCES-TILE.md`.\n\
          Switches that `ptx-6.0` and `ptx-7.5` share with `ptx` are one text (`lib-ptx.cat`, `lib-ptx-proxies.cat`).\n\n\
          | first | second | least difference |\n|---|---|---|\n",
     );

@@ -127,6 +127,19 @@ fn models() {
         11,
         "cut by --limit 9 among the programs of 1 thread",
     );
+    check(
+        &["models", "diff", "tile-ir", "tile-ir:CAS=B"],
+        &[],
+        10,
+        ": 1 thread, 3 memory events, 2 instructions\n",
+    );
+    check(
+        &["models", "diff", "tile-ir", "tile-ir:CO=total", "--size", "3"],
+        &[],
+        11,
+        "a race leaves this one undefined",
+    );
+    check(&["models", "diff", "tile-ir", "tile-ir:NTA=1", "--size", "9"], &[], 2, "can be tried up to");
     check(&["models", "diff", "ptx", "ptxx"], &[], 2, "did you mean `ptx`?");
     check(&["models", "diff", "ptx", "ptx:Q55=B"], &[], 2, "did you mean `Q15`?");
     check(&["models", "diff", "ptx", "ptx:Q5=C"], &[], 2, "its values are A, B");

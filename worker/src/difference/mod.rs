@@ -7,6 +7,7 @@
 
 pub mod alphabets;
 pub mod atlas;
+pub mod tile;
 
 use alphabets::Named;
 use moire_cat::Model;

@@ -1,7 +1,7 @@
 //! `moire models diff A B`: the least program on which two models allow different outcomes.
 //!
-//! Contract: what [`moire_worker::difference`] finds, with the bound. Without a difference the bound is the answer, and
-//! the exit code says that it is incomplete.
+//! Contract: what [`moire_worker::difference`] finds, with the bound; for two readings of Tile IR what its part about
+//! kernels finds. Without a difference the bound is the answer, and the exit code says that it is incomplete.
 
 use crate::args::DiffArgs;
 use crate::exit;
@@ -10,13 +10,15 @@ use anyhow::{Result, bail};
 use moire_cat::Model;
 use moire_explore::Outcome;
 use moire_program::generate::exhaustive::Size;
-use moire_worker::difference::{Difference, Finding, Reach, least, shown};
-use std::collections::BTreeSet;
+use moire_worker::difference::{Difference, Reach, least, shown, tile};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Largest `--threads`, `--events` (and `--size`) and `--instructions`: beyond it not even the thread bodies can be
 /// listed.
 const MOST: Size = (4, 8, 10);
+/// The same of kernels of Tile IR, in tile blocks.
+const MOST_TILE: Size = (3, 5, 4);
 
 /// A model by name or file, or with settings of its switches: `ptx:Q6=B,Q1=B`.
 fn model(spec: &str) -> Result<Arc<Model>> {
@@ -33,19 +35,27 @@ fn words((t, e, i): Size) -> String {
 
 /// The bound the arguments ask for.
 fn reach(args: &DiffArgs) -> Result<Reach> {
+    Ok(match bound(args, MOST, 2)? {
+        Some(most) => Reach::up_to(most, args.limit),
+        None => Reach { programs: args.limit, ..Reach::shipped() },
+    })
+}
+
+/// Threads, memory events and instructions, if the arguments say any; without a number so many more instructions.
+fn bound(args: &DiffArgs, largest: Size, more: usize) -> Result<Option<Size>> {
     if args.size.or(args.threads).or(args.events).or(args.instructions).is_none() {
-        return Ok(Reach { programs: args.limit, ..Reach::shipped() });
+        return Ok(None);
     }
     let size = args.size.unwrap_or(4);
     let most = (
         args.threads.unwrap_or(2),
         args.events.unwrap_or(size),
-        args.instructions.unwrap_or_else(|| size.saturating_add(2)),
+        args.instructions.unwrap_or_else(|| size.saturating_add(more)),
     );
-    if most.0 > MOST.0 || most.1 > MOST.1 || most.2 > MOST.2 {
-        bail!("all programs can be tried up to {}", words(MOST));
+    if most.0 > largest.0 || most.1 > largest.1 || most.2 > largest.2 {
+        bail!("all programs can be tried up to {}", words(largest));
     }
-    Ok(Reach::up_to(most, args.limit))
+    Ok(Some(most))
 }
 
 fn print_bound(reach: &Reach) {
@@ -69,22 +79,25 @@ fn print_difference(args: &DiffArgs, d: &Difference) {
     list(&format!("outcomes {} alone allows", args.b), &d.second);
 }
 
-fn print_gaps(finding: &Finding, args: &DiffArgs) {
-    if let Some(size) = finding.cut {
+fn print_gaps(cut: Option<Size>, unanswered: &BTreeMap<String, u64>, args: &DiffArgs) {
+    if let Some(size) = cut {
         println!("cut by --limit {} among the programs of {}", args.limit, words(size));
     }
-    for (reason, programs) in &finding.unanswered {
+    for (reason, programs) in unanswered {
         println!("{programs} more programs were not answered: {reason}");
     }
 }
 
 pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
     let models = [model(&args.a)?, model(&args.b)?];
+    if models.iter().all(|m| m.name() == tile::MODEL) {
+        return kernels(args, &models);
+    }
     let reach = reach(args)?;
     let Some(finding) = least(&models, &[(0, 1)], &reach).pop() else { return Ok(exit::INCOMPLETE) };
     let Some(d) = &finding.least else {
         println!("{} and {} allow the same outcomes of {} programs", args.a, args.b, finding.tried);
-        print_gaps(&finding, args);
+        print_gaps(finding.cut, &finding.unanswered, args);
         print_bound(&reach);
         return Ok(exit::INCOMPLETE);
     };
@@ -95,9 +108,56 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8> {
         finding.tried,
         words(d.size)
     );
-    print_gaps(&finding, args);
+    print_gaps(finding.cut, &finding.unanswered, args);
     println!();
     print_difference(args, d);
     print_bound(&reach);
     Ok(exit::FINDING)
+}
+
+fn print_kernel(args: &DiffArgs, d: &tile::Difference) {
+    print!("{}", d.text);
+    for (who, said, other) in [(&args.a, &d.first, &d.second), (&args.b, &d.second, &d.first)] {
+        let alone: Vec<&String> = said.outcomes.difference(&other.outcomes).collect();
+        println!("\n{who}: {}", if said.undefined { "undefined" } else { "defined" });
+        println!("executions it alone has end in: {}", alone.len());
+        alone.iter().for_each(|o| println!("  {o}"));
+    }
+}
+
+/// Two readings of the memory model of Tile IR.
+fn kernels(args: &DiffArgs, models: &[Arc<Model>]) -> Result<u8> {
+    let reach = match bound(args, MOST_TILE, 0)? {
+        Some(most) => tile::Reach::up_to(most, args.limit),
+        None => tile::Reach { programs: args.limit, ..tile::Reach::shipped() },
+    };
+    let Some(finding) = tile::least(models, &[(0, 1)], &reach).pop() else { return Ok(exit::INCOMPLETE) };
+    let code = if finding.least.is_some() { exit::FINDING } else { exit::INCOMPLETE };
+    match (&finding.least, &finding.beside) {
+        (Some(d), _) => {
+            println!(
+                "least difference of {} and {}, of {} kernels: {}",
+                args.a,
+                args.b,
+                finding.tried,
+                words(d.size)
+            );
+        }
+        (None, beside) => {
+            println!("{} and {} answer {} kernels alike", args.a, args.b, finding.tried);
+            if let Some(d) = beside {
+                println!("a race leaves this one undefined, and it has other executions: {}", words(d.size));
+            }
+        }
+    }
+    print_gaps(finding.cut, &finding.unanswered, args);
+    if let Some(d) = finding.least.as_ref().or(finding.beside.as_ref()) {
+        println!();
+        print_kernel(args, d);
+    }
+    println!("\nall kernels over these alphabets, up to so many tile blocks, memory events, instructions:");
+    for a in &reach.alphabets {
+        println!("  {:16} {}, {}, {}: {}", a.name, a.most.0, a.most.1, a.most.2, a.about);
+    }
+    Ok(code)
 }
