@@ -176,6 +176,13 @@ const ROWS: &[Row] = &[
     ),
     Row(
         "7.6",
+        Rule,
+        "... through values that a loop carries from one round to the next",
+        "token token-direct",
+        "carried carried_new",
+    ),
+    Row(
+        "7.6",
         Wording,
         "`waits for` is written the other way round than its verb reads: the earlier instruction stands first",
         "token-order",
