@@ -138,7 +138,7 @@ fn announced() -> BTreeMap<(String, String), u64> {
 fn every_check_is_needed_or_says_that_it_is_not() {
     let programs = programs();
     let mut vacuous = BTreeSet::new();
-    // The model of tile blocks has programs of its own, `worker/explore/tests/tile.rs`.
+    // The model of tile blocks has kernels of its own, `trace_tile.rs`.
     for name in builtin::names().filter(|name| *name != "tile-ir") {
         let model = builtin::load(name, &Variants::new()).unwrap_or_else(|e| panic!("{e}"));
         for check in unneeded(&model, &programs) {

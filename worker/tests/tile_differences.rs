@@ -1,10 +1,16 @@
 //! `worker/models/DIFFERENCES-TILE.md`: for each setting of each switch of the Tile IR model the least kernel on which it
-//! and the default answer differently, or the bound without one; `BLESS=1` writes it, the same test compares it.
+//! and the default answer differently, or the bound without one; `BLESS=1` writes it, the same test compares it. Both engines
+//! agree on these kernels: `MOIRE_TILE_EVERY=1` compares all, more than a sample.
 
-use moire_worker::difference::tile::{Difference, Finding, MODEL, Reach, Said, Size, least};
+use moire_cat::{Variants, builtin};
+use moire_explore::differential::campaign::random_settings;
+use moire_explore::differential::{Comparison, compare};
+use moire_explore::naive::NaiveLimits;
+use moire_worker::difference::tile::{Difference, Finding, MODEL, Reach, Said, Size, launched, least};
 use moire_worker::oracle::Oracles;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Pairs beside each setting and the default.
 const PAIRS: &[(&str, &str)] = &[
@@ -104,6 +110,31 @@ fn document(oracles: &Oracles) -> (String, Vec<((String, String), Finding)>) {
         }
     }
     (out, found)
+}
+
+/// Small kernels, all of them, are what the engines are asked about here; random larger ones elsewhere.
+#[test]
+fn engines_agree_on_what_is_tried() {
+    let every = std::env::var("MOIRE_TILE_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(23);
+    let oracles = Oracles::new();
+    let plain = oracles.model(MODEL).expect("the shipped model loads");
+    let mut models = vec![plain.clone()];
+    let load = |v: &Variants| Arc::new(builtin::load(MODEL, v).unwrap_or_else(|e| panic!("{e}")));
+    models.extend(random_settings(&plain, 7, 12).iter().map(load));
+    let drafts = Reach::shipped().drafts();
+    let (mut compared, mut skipped) = (0, 0);
+    for (n, (_, draft)) in drafts.iter().enumerate().step_by(every) {
+        let text = draft.text().0;
+        let program = launched(&text, draft.0.len()).unwrap_or_else(|e| panic!("{text}{e}"));
+        for model in [&models[0], &models[1 + n / every % 12]] {
+            match compare(&program, model, &NaiveLimits::default()) {
+                Comparison::Same { .. } => compared += 1,
+                Comparison::Skipped(_) => skipped += 1,
+                other => panic!("{text}{:?}: {other:?}", model.variants()),
+            }
+        }
+    }
+    assert!(compared > 1_000 && skipped * 50 < compared, "{compared} compared, {skipped} skipped");
 }
 
 #[test]
