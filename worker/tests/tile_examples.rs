@@ -33,17 +33,20 @@ enum Launch {
     Two,
     /// One, and another one that stores 1 to its first parameter.
     Written,
+    /// One, tiles of 256 elements cut to four.
+    Narrow,
     /// Two, loops of 1024 rounds cut to two: the bound up to which the kernels for real hardware are looked at.
     Bounded,
 }
 
-use Launch::{Alone, Bounded, Two, Written};
+use Launch::{Alone, Bounded, Narrow, Two, Written};
 
 /// Example, what is seen in it (the numbers are those of the digest's section on the compiler), launch, class.
 /// `clean` and `discrepancy` are about final states; blocks that hand each other nothing are `silent`; a kernel that has a
 /// race under the weakest sensible reading, where tokens order accesses to one location only, is `racy`.
 const EXAMPLES: &[(&str, &str, Launch, &str)] = &[
     ("alias_st_rlx", "256 stores to a cell", Alone, CELLS),
+    ("alias_st_rlx", "four stores to a cell", Narrow, "clean, silent"),
     ("corr_rlx_notok", "F2: two loads merged", Alone, "clean, silent"),
     ("corr_rlx_notok", "F2: two loads merged", Written, "clean"),
     ("corr_rlx_tok", "kept apart", Written, "clean"),
@@ -104,6 +107,7 @@ fn launched(text: &str, launch: Launch) -> String {
         Alone => (1, text.to_owned()),
         Two => (2, text.to_owned()),
         Written => (2, with_writer(text)),
+        Narrow => (1, text.replace("<256x", "<4x")),
         Bounded => (2, text.replace("constant <i32: 1024>", "constant <i32: 2>")),
     };
     TileLaunch::row(blocks).note() + &text
