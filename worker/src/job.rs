@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Plan {
     /// Name of the campaign.
     pub campaign: String,
-    /// Oracles to run, by name (`self`, `model-pair`, `metamorphic`, `patterns`, `assembler`); empty: all that need no tool.
+    /// Oracles to run, by name (`self`, `model-pair`, `metamorphic`, `patterns`, `assembler`, `compiler`, `lowering`); empty: all that need no tool.
     pub oracles: Vec<String>,
     /// Models to compare, as `NAME` or `NAME:VARIANT=VALUE,..`; empty: the engine's default list.
     pub models: Vec<String>,

@@ -213,7 +213,7 @@ pub(crate) struct Fuzz {
     /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
-    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler (repeatable)
+    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)

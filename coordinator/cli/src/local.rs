@@ -8,7 +8,9 @@ use anyhow::{Context, Result};
 use moire_coordinator::{Local, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Side, Verification};
-use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER, COMPILER_CAPABILITY, MUTANT, Oracles};
+use moire_worker::oracle::{
+    ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER, COMPILER_CAPABILITY, LOWERING, MUTANT, Oracles,
+};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -106,7 +108,7 @@ impl Tally {
             if let Some(mutation) = row.engine.strip_prefix(MUTANT) {
                 *self.mutants.entry((mutation.to_owned(), row.verdict.clone())).or_default() += 1;
             }
-            if row.engine.starts_with(COMPILER_CAPABILITY) {
+            if row.engine.starts_with(COMPILER_CAPABILITY) || row.engine == LOWERING {
                 let verdicts = self.compiled.entry(row.engine.clone()).or_default();
                 *verdicts.entry(row.verdict.clone()).or_default() += 1;
             }

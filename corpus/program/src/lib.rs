@@ -8,6 +8,7 @@ pub mod generate;
 pub mod ir;
 pub mod kernel;
 pub mod limits;
+pub mod lowering;
 pub mod reduce;
 pub mod simt;
 pub mod tensor;

@@ -7,6 +7,7 @@
 //! | `metamorphic` | a fence more, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
 //! | `patterns` | protocols put together from the documented patterns are clean, with one mistake they are not | property |
 //! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference |
+//! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do; where asked for | subset, progress |
 //! | `assembler` | the `ptxas-equal` rules = NVIDIA's assembler: what is taken and what is refused; where asked for | equal |
 //!
 //! An engine that cannot answer abstains, by reason, and is counted. Answers depend on the item alone.
@@ -16,6 +17,7 @@ mod assembler;
 mod blame;
 mod canary;
 mod compiler;
+mod lowering;
 mod metamorphic;
 mod pair;
 mod patterns;
@@ -23,6 +25,7 @@ mod patterns;
 pub use assembler::{ASSEMBLER, CAPABILITY as ASSEMBLER_CAPABILITY, HOW as ASSEMBLER_HOW};
 pub use canary::{CANARIES, Canary};
 pub use compiler::{CAPABILITY as COMPILER_CAPABILITY, COMPILER, HOW as COMPILER_HOW};
+pub use lowering::LOWERING;
 pub use patterns::{MUTANT, PATTERNS};
 
 use crate::job::{
@@ -35,14 +38,15 @@ use moire_cat::{Model, Variants, builtin};
 use moire_program::canon::canonical;
 use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream, TILE_FINGERPRINT};
 use moire_program::ir::Program;
+use moire_program::lowering::Lowering;
 use moire_program::reduce::{Limits, minimise};
 use moire_program::text::{Format, parse, print};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Names of all oracles. A plan that names none asks for all that need no tool, which not every worker has; kernels of
-/// Tile IR are for the compiler alone.
-pub const ORACLES: [&str; 6] = ["self", "model-pair", "metamorphic", PATTERNS, ASSEMBLER, COMPILER];
+/// Tile IR are for the compiler and the reference lowering alone, and for the first where none is named.
+pub const ORACLES: [&str; 7] = ["self", "model-pair", "metamorphic", PATTERNS, ASSEMBLER, COMPILER, LOWERING];
 
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
@@ -53,6 +57,7 @@ pub struct Oracles {
     models: Mutex<BTreeMap<String, Arc<Model>>>,
     assembler: Assembler,
     compiler: Compiler,
+    lowering: Lowering,
 }
 
 /// A broken rule before it becomes a claim.
@@ -82,6 +87,11 @@ impl Oracles {
     /// The same with a compiler of the caller's choice.
     pub fn with_compiler(tileiras: moire_toolchain::tile::Tileiras) -> Self {
         Self { compiler: Compiler::of(tileiras), ..Self::default() }
+    }
+
+    /// The same with another way to lower kernels of Tile IR, for tests.
+    pub fn with_lowering(lowering: Lowering) -> Self {
+        Self { lowering, ..Self::default() }
     }
 
     /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once.
@@ -121,7 +131,7 @@ impl Oracles {
         report: &mut ItemReport,
         cancel: &Cancel,
     ) -> Vec<Broken> {
-        let elsewhere = |o: &String| [ASSEMBLER, PATTERNS, COMPILER].contains(&o.as_str());
+        let elsewhere = |o: &String| [ASSEMBLER, PATTERNS, COMPILER, LOWERING].contains(&o.as_str());
         if plan.oracles.iter().all(elsewhere) && !plan.oracles.is_empty() {
             return Vec::new();
         }
@@ -293,10 +303,7 @@ impl Engine for Oracles {
     fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
         let mut report = ItemReport::default();
         if compiler::takes(&item.source) {
-            let specs = &item.plan.models;
-            let models = |spec: &str| self.model(spec);
-            let claims = self.compiler.item(&item.source, specs, &models, &mut report, cancel);
-            report.claims = claims.into_iter().map(|c| self.sealed_claim(c)).collect();
+            self.kernel(item, &mut report, cancel);
             return report;
         }
         let program = match Self::program(&item.source) {
@@ -335,6 +342,13 @@ impl Engine for Oracles {
                 Err(reason) => Verification::Abstained(reason),
             };
         }
+        if claim.oracle == LOWERING {
+            return match lowering::again(claim, &self.lowering, &|spec| self.model(spec)) {
+                Ok(Some(_)) => Verification::Confirmed,
+                Ok(None) => Verification::Refuted("the rule holds here".into()),
+                Err(reason) => Verification::Abstained(reason),
+            };
+        }
         let program = match parse(&claim.program, Format::Native) {
             Ok(program) => program,
             Err(e) => return Verification::Refuted(format!("the program does not parse: {e}")),
@@ -357,6 +371,12 @@ impl Engine for Oracles {
             let reduced = self.compiler.minimise(claim, &|spec| self.model(spec), budget, cancel, &mut |c| {
                 progress(&self.sealed_claim(c.clone()));
             });
+            return Reduced { claim: self.sealed_claim(reduced.claim), ..reduced };
+        }
+        if claim.oracle == LOWERING {
+            let models = |spec: &str| self.model(spec);
+            let mut told = |c: &Claim| progress(&self.sealed_claim(c.clone()));
+            let reduced = lowering::minimise(claim, &self.lowering, &models, budget, cancel, &mut told);
             return Reduced { claim: self.sealed_claim(reduced.claim), ..reduced };
         }
         let Ok(program) = parse(&claim.program, Format::Native) else {
@@ -388,6 +408,20 @@ impl Engine for Oracles {
 }
 
 impl Oracles {
+    /// What a kernel of Tile IR breaks.
+    fn kernel(&self, item: &Item, report: &mut ItemReport, cancel: &Cancel) {
+        let named = |oracle: &str| item.plan.oracles.iter().any(|o| o == oracle);
+        let models = |spec: &str| self.model(spec);
+        let mut claims = Vec::new();
+        if named(COMPILER) || !named(LOWERING) {
+            claims = self.compiler.item(&item.source, &item.plan.models, &models, report, cancel);
+        }
+        if named(LOWERING) {
+            claims.extend(lowering::item(&item.source, &self.lowering, &models, report, cancel));
+        }
+        report.claims = claims.into_iter().map(|c| self.sealed_claim(c)).collect();
+    }
+
     /// Minimal sets of checks of the stricter side whose removal admits the outcome.
     fn blame(&self, program: &Program, broken: &Broken) -> Vec<Vec<String>> {
         let Some((side, outcome)) = &broken.outcome else {

@@ -10,7 +10,7 @@ use moire_program::generate::Profile;
 use moire_worker::job::Engine;
 use moire_worker::oracle::{
     ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, CANARIES, COMPILER, COMPILER_CAPABILITY, COMPILER_HOW,
-    ORACLES,
+    LOWERING, ORACLES,
 };
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -89,7 +89,7 @@ fn settings(args: &Fuzz) -> Result<Settings> {
     })
 }
 
-/// Those asked for, if their tools are here. Kernels of Tile IR are for the compiler alone.
+/// Those asked for, if their tools are here. Kernels of Tile IR are for the compiler and the reference lowering.
 fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec<String>> {
     let kernels = profile == Profile::TileIr;
     let mut oracles = args.oracle.clone();
@@ -97,8 +97,11 @@ fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec
         oracles.push(COMPILER.to_owned());
     }
     for oracle in &oracles {
-        if (oracle == COMPILER) != kernels {
-            bail!("the oracle `{COMPILER}` is the one of --profile {}, and of no other", Profile::TileIr);
+        if [COMPILER, LOWERING].contains(&oracle.as_str()) != kernels {
+            let profile = Profile::TileIr;
+            bail!(
+                "the oracles `{COMPILER}` and `{LOWERING}` are those of --profile {profile}, and of no other"
+            );
         }
     }
     for (oracle, tool, how) in
