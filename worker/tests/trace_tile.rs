@@ -1,6 +1,7 @@
 //! `worker/models/TRACE-TILE.md`: from every rule, table and example of the chapter on the memory model in the Tile IR
 //! specification to the definitions of `tile-ir.cat` that hold it and to kernels of `corpus/tile`, with what each is
-//! judged. `BLESS=1` writes the document, the same test compares it.
+//! judged. What is about threads of PTX beside tile blocks has programs of `corpus/litmus/tile`.
+//! `BLESS=1` writes the document, the same test compares it.
 //!
 //! The rows are here, in our own words; verdicts come from `corpus/tile/expected.csv`, which the tests of `moire-explore`
 //! hold to both engines. A cell that is empty, a name that no model defines, a kernel that is not there, a section, a
@@ -11,6 +12,7 @@ use moire_cat::{CheckId, Model, Variants, builtin};
 use moire_explore::explorer::LeafView;
 use moire_explore::{LeafKey, Limits, explore};
 use moire_program::ir::Program;
+use moire_program::text::{Format, parse};
 use moire_worker::difference::tile::{Reach, launched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -302,6 +304,27 @@ const ROWS: &[Row] = &[
         "chain later_store sb_strong_token",
     ),
     Row(
+        "7.11",
+        Rule,
+        "release and acquire work across the border, from threads of PTX to tile blocks and back, with fences of PTX too",
+        "plain plain-order plain-release plain-acquire",
+        "tile/mp-ptx-to-tile tile/mp-tile-to-ptx tile/mp-ptx-fence-to-tile tile/mp-tile-to-ptx-fence tile/isa2-across tile/chain-across",
+    ),
+    Row(
+        "7.11",
+        Rule,
+        "a race across the border leaves no meaning, as one of tile blocks does",
+        "undefined-race plain",
+        "tile/race-across tile/race-across-store tile/mp-ptx-to-tile-bare tile/mp-tile-to-ptx-bare tile/mp-ptx-to-tile-narrow",
+    ),
+    Row(
+        "7.11",
+        Rule,
+        "among themselves threads of PTX are as chapter 8 of the PTX ISA has them; they race as there",
+        "plain-same plain-strong plain-location uniform-race mixed-race",
+        "tile/corr-ptx tile/atomics-across tile/race-of-ptx tile/race-of-ptx-mixed",
+    ),
+    Row(
         "7.12.1",
         Example,
         "store buffering and load buffering are seen without tokens; with release, acquire and tokens only the first",
@@ -440,6 +463,9 @@ fn names(text: &str, switch: &str) -> bool {
 
 /// What a kernel is judged by default, and under settings of the switches that the row names.
 fn verdicts(kernel: &str, what: &str, all: &[Expected]) -> String {
+    if kernel.contains('/') {
+        return litmus_verdicts(kernel);
+    }
     let own: Vec<&Expected> = all.iter().filter(|e| e.kernel == kernel).collect();
     let mut said: Vec<String> = Vec::new();
     for plain in own.iter().filter(|e| e.setting.is_empty()) {
@@ -455,13 +481,36 @@ fn verdicts(kernel: &str, what: &str, all: &[Expected]) -> String {
     said.join("; ")
 }
 
+/// Programs of `corpus/litmus` are named with their folder.
+fn litmus(name: &str, ending: &str) -> PathBuf {
+    folder().join("../litmus").join(format!("{name}.{ending}"))
+}
+
+/// The verdicts of the expectation beside a program.
+fn litmus_verdicts(name: &str) -> String {
+    let table = std::fs::read_to_string(litmus(name, "expected")).expect("readable");
+    let mut out = String::new();
+    for line in table.lines().skip(1) {
+        let [spec, _, _, verdict] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("not four words: {line}")
+        };
+        match spec.split_once(':') {
+            None => out.push_str(verdict),
+            Some((_, setting)) => {
+                let _ = write!(out, " ({setting}: {verdict})");
+            }
+        }
+    }
+    out
+}
+
 fn document() -> String {
     let mut out = String::from(
         "# Tile IR: from the text to definitions to kernels\n\nEvery rule, table and example of the chapter on the memory \
          model of the Tile IR specification (7 up to 13.3, 8 since 13.4), in our own words;\n*reading* marks what the text \
          leaves open, with the switch of `tile-ir.cat` that stands for it, *wording* what is odd in the text itself. Definitions \
          are names of that file,\nbase sets and relations of the engine, or checks; behind each kernel of `corpus/tile` stand a \
-         final state and what is said of it, under the default and under settings of\nthe switch named. `BLESS=1 cargo test -p \
+         final state and what is said of it, under the default and under settings of\nthe switch named; programs with a folder are those of `corpus/litmus`. `BLESS=1 cargo test -p \
          moire-worker --test trace_tile` writes this file, the same test compares it.\n\n| section | what | in our words | \
          definitions | kernels |\n|---|---|---|---|---|\n",
     );
@@ -517,7 +566,12 @@ fn every_row_names_what_exists() {
             assert!(known, "{section}: the model does not have `{name}`");
         }
         for name in kernels.split(' ') {
-            assert!(folder().join(format!("{name}.tile")).is_file(), "{section}: no kernel {name}");
+            let path = if name.contains('/') {
+                litmus(name, "litmus")
+            } else {
+                folder().join(format!("{name}.tile"))
+            };
+            assert!(path.is_file(), "{section}: no kernel {name}");
         }
     }
 }
@@ -593,7 +647,13 @@ fn readings() -> Vec<Model> {
 #[test]
 fn every_check_is_needed_by_a_kernel_or_follows_from_others() {
     let programs: BTreeMap<String, u32> = expectations().into_iter().map(|e| (e.kernel, e.blocks)).collect();
-    let programs: Vec<Program> = programs.iter().map(|(kernel, blocks)| program(kernel, *blocks)).collect();
+    let mut programs: Vec<Program> =
+        programs.iter().map(|(kernel, blocks)| program(kernel, *blocks)).collect();
+    let beside = ROWS.iter().flat_map(|r| r.4.split(' ')).filter(|name| name.contains('/'));
+    programs.extend(beside.map(|name| {
+        let text = std::fs::read_to_string(litmus(name, "litmus")).expect("readable");
+        parse(&text, Format::Native).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }));
     let mut left: BTreeSet<String> = model().checks().iter().map(|c| c.name.clone()).collect();
     for model in readings() {
         for (c, check) in model.checks().iter().enumerate() {

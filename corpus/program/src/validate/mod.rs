@@ -93,6 +93,7 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         Op::Rmw { op: AtomOp::Sub, .. }
         | Op::MultimemLoad { op: AtomOp::Sub, .. }
         | Op::MultimemRed { op: AtomOp::Sub, .. } => Some("PTX has no atomic subtraction"),
+        Op::Tile(_) => Some("accesses of a tile block and tokens are those of Tile IR"),
         op => places::notation(op),
     }
 }

@@ -19,7 +19,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn load_order(&self, q: &Qualifiers<'_>) -> Parsed<LoadOrder> {
+    pub(super) fn load_order(&self, q: &Qualifiers<'_>) -> Parsed<LoadOrder> {
         let no_scope = q.scope.is_none();
         if q.mmio && q.scope != Some(Scope::Sys) {
             return self.fail("mmio is for the system scope".into(), Some("write .sys".into()));
@@ -43,7 +43,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn store_order(&self, q: &Qualifiers<'_>) -> Parsed<StoreOrder> {
+    pub(super) fn store_order(&self, q: &Qualifiers<'_>) -> Parsed<StoreOrder> {
         let no_scope = q.scope.is_none();
         if q.mmio && q.scope != Some(Scope::Sys) {
             return self.fail("mmio is for the system scope".into(), Some("write .sys".into()));
@@ -67,7 +67,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn rmw_order(&self, q: &Qualifiers<'_>, red: bool) -> Parsed<RmwOrder> {
+    pub(super) fn rmw_order(&self, q: &Qualifiers<'_>, red: bool) -> Parsed<RmwOrder> {
         Ok(match q.order {
             None | Some("relaxed") => RmwOrder::Relaxed,
             Some("release") => RmwOrder::Release,

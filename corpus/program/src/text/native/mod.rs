@@ -20,6 +20,7 @@ mod proxy;
 mod qualifiers;
 mod sync;
 mod tensor;
+mod tile;
 mod words;
 
 use super::ParseError;
@@ -305,6 +306,7 @@ impl Reader<'_, '_> {
             "cp" => self.copy(quals),
             "wgmma" => self.wgmma(quals),
             "tensormap" => self.tensormap(quals),
+            "tile" => self.tile_block(quals),
             "elect" => self.elect(quals),
             "griddepcontrol" => self.grid_dependency(quals),
             "clusterlaunchcontrol" => self.cluster_launch(quals),
@@ -331,7 +333,7 @@ impl Reader<'_, '_> {
 
     fn unknown(&self, word: &str) -> Parsed<()> {
         let mut known = CORE.to_vec();
-        known.extend(["mov", "setp", "selp", "tld", "suld", "sust", "ldc"]);
+        known.extend(["mov", "setp", "selp", "tld", "suld", "sust", "ldc", "tile"]);
         known.extend(ALU_OPS.iter().map(|(w, _)| *w));
         let hint = closest(word, &known)
             .map_or_else(|| format!("known are {}", known.join(", ")), |k| format!("did you mean `{k}`?"));

@@ -1,4 +1,4 @@
-//! Prints memory instructions of tile blocks and tokens, for people: a program of tile blocks is kept as Tile IR text.
+//! Prints memory instructions of tile blocks and tokens.
 //!
 //! `@mask [address] -> register, operands` an element; `after` and `gives` name tokens.
 
