@@ -9,10 +9,11 @@
 //! A claim is one text that reads as the kernel: the launch and what was made of it are comments. Broken are `subset`: a
 //! final state too many, and `progress`: one side waits for ever where the other does not.
 
-use super::answer::{self, Answer};
+use super::answer;
 use crate::job::{Budget, Cancel, Claim, EngineReport, ItemReport, Reduced, Source};
 use moire_cat::Model;
 use moire_explore::explorer::{Bound, LeafView};
+use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::{LeafKind, Limits, Outcome, explore};
 use moire_program::ir::Program;
 use moire_program::lowering::{Lowering, draw, lower};
@@ -155,22 +156,19 @@ fn judge(module: Module, launch: TileLaunch, how: &Lowering, models: Models<'_>)
     let kernel = tile_entry(&module, None).map_err(|e| format!("source: {e}"))?;
     let source =
         tile_run::lower(kernel, &launch).map_err(|e| format!("source: {}", nameless(&e.to_string())))?;
-    let meaning = answer::within(&source, &*models(SOURCE)?, None, &limits());
-    let meaning = meaning.map_err(|e| format!("source: {e}"))?;
+    let meaning = meaning(&source, &*models(SOURCE)?).map_err(|e| format!("source: {e}"))?;
     let lowered = lower(&source, how).map_err(|e| nameless(&e.to_string()))?;
     if meaning.undefined {
         return Ok(Found { module, launch, lowered, judged: Judged::Racy, executions: 0 });
     }
     let shared = source.objects.len();
-    let allowed: BTreeSet<&[Vec<u8>]> =
-        meaning.outcomes.iter().filter_map(|o| o.memory.get(..shared)).collect();
-    let beyond = |o: &Outcome| o.memory.get(..shared).is_some_and(|m| !allowed.contains(m));
+    let beyond = |o: &Outcome| !meaning.allowed.contains(&digest(o, shared));
     let done = search(&lowered, &*models(PTX)?, &beyond).map_err(|e| format!("PTX: {e}"))?;
     let judged = match done.beyond {
         Some(_) if meaning.cut => return Err("source: cut at the loop bound".into()),
-        Some(extra) if allowed.is_empty() => Judged::Progress(Some(extra)),
+        Some(extra) if meaning.allowed.is_empty() => Judged::Progress(Some(extra)),
         Some(extra) => Judged::Beyond(extra),
-        None if done.hangs && !hangs(&meaning) && !meaning.cut => Judged::Progress(None),
+        None if done.hangs && !meaning.hangs && !meaning.cut => Judged::Progress(None),
         None => Judged::Agrees,
     };
     Ok(Found { module, launch, lowered, judged, executions: done.executions })
@@ -181,8 +179,45 @@ fn nameless(text: &str) -> String {
     text.rfind(" (line ").and_then(|at| text.get(..at)).unwrap_or(text).to_owned()
 }
 
-fn hangs(answer: &Answer) -> bool {
-    answer.leaves.values().any(|l| l.kind == LeafKind::Blocked)
+/// What a kernel may do.
+#[derive(Default)]
+struct Meaning {
+    /// Digests of final memories: a memory is large, and there may be thousands.
+    allowed: BTreeSet<[u8; 32]>,
+    /// There is a race; nothing was looked for behind it, where leaves may have very many final memories.
+    undefined: bool,
+    hangs: bool,
+    cut: bool,
+}
+
+/// Of the memory behind the parameters.
+fn digest(outcome: &Outcome, shared: usize) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for object in outcome.memory.iter().take(shared) {
+        hasher.update(&object.len().to_le_bytes());
+        hasher.update(object);
+    }
+    *hasher.finalize().as_bytes()
+}
+
+fn meaning(source: &Program, model: &Model) -> Result<Meaning, String> {
+    let mut all = Meaning::default();
+    let summary = explore(source, model, &[], &limits(), &mut |leaf: &mut dyn LeafView| {
+        let facts = leaf.facts();
+        all.undefined |= facts.flags.iter().any(|f| flag_verdict(f) == Verdict::Undefined);
+        all.hangs |= facts.kind == LeafKind::Blocked;
+        all.allowed.extend(facts.outcomes.iter().map(|o| digest(o, source.objects.len())));
+        if all.undefined { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    match summary {
+        _ if all.undefined => Ok(all),
+        Err(abstain) => Err(abstain.reason),
+        Ok(s) => match s.bounded {
+            None => Ok(all),
+            Some(Bound::Loop) => Ok(Meaning { cut: true, ..all }),
+            Some(bound) => Err(bound.to_string()),
+        },
+    }
 }
 
 /// What was made of a kernel does.
