@@ -99,7 +99,7 @@ const OWN: [(&str, &str); 7] = [
         "if %first {
     %r, %t0 = load_ptr_tko relaxed device %x : tile<ptr<i32>> -> tile<i32>, token
     %p = cmpi equal %r, %one, signed : tile<i32> -> tile<i1>
-    %new = make_token : token
+    %new = store_ptr_tko weak %out1, %one : tile<ptr<i32>>, tile<i32> -> token
     %other = make_token : token
     %t = if %p -> (token) {
       yield %new : token

@@ -1,8 +1,10 @@
 //! Blocks, `if`, `for` and `loop` of a tile block.
 //!
 //! Where the condition of an `if` is not known and no arm leaves a loop, both arms are kept under masks; tokens they
-//! yield are chosen by the condition, also where it is known, since readings differ on which arm counts. Where an arm
-//! leaves a loop the `if` is a branch, which is refused under a mask.
+//! yield are chosen by the condition, also where it is known, since readings differ on which arm counts. Where all that
+//! one of them stands for and the other does not is accesses of the arms themselves, nothing is left to choose: what
+//! stands in the arm not taken has no event. Where an arm leaves a loop the `if` is a branch, which is refused under a
+//! mask.
 
 use super::value::{Held, Lane, register_type};
 use super::{Block, Done};
@@ -10,6 +12,7 @@ use crate::ir::{
     Address, AluOp, CmpOp, Guard, Instr as Step, Op as Code, Operand, Reg, RegInit, TileOp, TileToken, Ty,
 };
 use crate::tile::{Block as Body, Elem, Instr, Op, Scalar, Sign, Tile, Type, Value};
+use std::collections::BTreeSet;
 
 /// Iterations of a `for`.
 const ITERATIONS: u32 = 4_096;
@@ -172,7 +175,7 @@ impl Block<'_, '_> {
     }
 
     fn masked_arms(&mut self, instr: &Instr, when: Reg, then: &Body, otherwise: &Body) -> Done<Option<End>> {
-        let outer = self.mask;
+        let (outer, start) = (self.mask, self.thread.body.len());
         self.mask = Some(self.both(Operand::Reg(when))?);
         let yes = self.run_block(then)?;
         self.mask = outer;
@@ -189,7 +192,11 @@ impl Block<'_, '_> {
             let chosen = match (yes, no) {
                 (Held::Token(yes), Held::Token(no)) => {
                     let dst = self.fresh("t")?;
-                    self.push(Code::Tile(TileOp::Token(TileToken::Choose { dst, when, yes, no })))?;
+                    let token = match self.same_before(start, yes, no) {
+                        true => TileToken::Join { dst, from: vec![yes, no] },
+                        false => TileToken::Choose { dst, when, yes, no },
+                    };
+                    self.push(Code::Tile(TileOp::Token(token)))?;
                     Held::Token(dst)
                 }
                 (Held::Tile(yes), Held::Tile(no)) => {
@@ -206,6 +213,31 @@ impl Block<'_, '_> {
             self.define(instr, i, chosen);
         }
         Ok(None)
+    }
+
+    /// Whether both tokens stand for the same accesses among those in front of `start`.
+    fn same_before(&self, start: usize, yes: Reg, no: Reg) -> bool {
+        let before = |token| {
+            let mut all = BTreeSet::new();
+            self.stands_for(token, &mut all).then(|| all.range(..start).copied().collect::<Vec<usize>>())
+        };
+        before(yes).is_some_and(|yes| before(no) == Some(yes))
+    }
+
+    /// Adds the accesses a token stands for; false where they are not the same each time.
+    fn stands_for(&self, token: Reg, out: &mut BTreeSet<usize>) -> bool {
+        let made = |i: &Step| matches!(&i.op, Code::Tile(op) if op.token() == Some(token));
+        let mut makers = (0..self.thread.body.len()).filter(|at| made(&self.thread.body[*at]));
+        let (Some(at), None) = (makers.next(), makers.next()) else { return false };
+        match &self.thread.body[at].op {
+            Code::Tile(TileOp::Access(access)) => {
+                !out.insert(at) || access.after.is_none_or(|after| self.stands_for(after, out))
+            }
+            Code::Tile(TileOp::Token(TileToken::Join { from, .. })) => {
+                from.iter().all(|t| self.stands_for(*t, out))
+            }
+            _ => false,
+        }
     }
 
     /// A jump that is taken where the register is zero, or is not; to a place that is filled in later.
