@@ -365,7 +365,7 @@ impl Run<'_> {
                 AluOp::Or => (a | b) & 1 == 1,
                 _ => (a ^ b) & 1 == 1,
             }),
-            _ => Rhs::Alu(op, Ty::Pred, a, b),
+            _ => decided(op, &[a, b]).unwrap_or(Rhs::Alu(op, Ty::Pred, a, b)),
         })
     }
 
@@ -406,7 +406,8 @@ impl Run<'_> {
         };
         Ok(match (words[0], args) {
             (_, [a, b]) if two.is_some() => {
-                two.map(|op| Rhs::Alu(op, if bare(op) { bit } else { number }, *a, *b))
+                let decided = two.filter(|_| t.bits == 1).and_then(|op| decided(op, args));
+                decided.or(two.map(|op| Rhs::Alu(op, if bare(op) { bit } else { number }, *a, *b)))
             }
             ("not", [a]) => {
                 let mask = if t.bits == 1 { 1 } else { (1i128 << t.bits) - 1 };
@@ -446,6 +447,17 @@ impl Run<'_> {
             _ => None,
         })
     }
+}
+
+/// A connective of truth values that one side decides.
+fn decided(op: AluOp, sides: &[Operand]) -> Option<Rhs> {
+    let by = match op {
+        AluOp::And => 0,
+        AluOp::Or => 1,
+        _ => return None,
+    };
+    let decides = |o: &Operand| matches!(o, Operand::Imm(v) if v & 1 == by);
+    sides.iter().any(decides).then(|| known(op == AluOp::Or))
 }
 
 fn known(truth: bool) -> Rhs {

@@ -14,9 +14,11 @@
 mod access;
 mod fold;
 mod run;
+mod size;
 mod slice;
 mod tidy;
 
+pub use size::log2_executions;
 pub use slice::{Pair, slice, slice_least};
 
 use crate::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId};

@@ -237,19 +237,24 @@ impl<'v> Cut<'v> {
         }
     }
 
-    /// Of each kind of thread of a CTA one is kept, unless it may run last.
+    /// Of each kind of thread of a CTA one is kept, unless it may run last: one that brings few cells with it.
     fn represent(&mut self) {
         let threads = &self.view.pair.compiled.threads;
         let kind = |t: usize| {
             let p = threads[t].place;
             (p.gpu, p.grid, p.cluster, p.cta, self.view.classes[t])
         };
-        let mut there: BTreeSet<_> = self.threads.iter().map(|t| kind(*t)).collect();
-        for t in (0..threads.len()).rev() {
-            if !passive(&threads[t]) && there.insert(kind(t)) {
-                self.threads.insert(t);
-            }
+        let there: BTreeSet<_> = self.threads.iter().map(|t| kind(*t)).collect();
+        let brings = |t: usize| {
+            let cells: BTreeSet<usize> = self.view.cells.compiled[t].iter().map(|t| t.cell).collect();
+            cells.difference(&self.kept).count()
+        };
+        let mut best: BTreeMap<_, (usize, usize)> = BTreeMap::new();
+        for t in (0..threads.len()).rev().filter(|t| !passive(&threads[*t]) && !there.contains(&kind(*t))) {
+            let this = (brings(t), t);
+            best.entry(kind(t)).and_modify(|b| *b = if this.0 < b.0 { this } else { *b }).or_insert(this);
         }
+        self.threads.extend(best.into_values().map(|b| b.1));
     }
 
     /// Cells read into registers that are needed.
@@ -300,12 +305,16 @@ impl<'v> Cut<'v> {
             if self.threads.contains(t) {
                 return !mirror.stands(*t, *t);
             }
-            let found = |o: &usize| view.alike(*o, *t) && mirror.stands(*t, *o);
-            !passive(&bodies[*t]) && !self.threads.iter().any(found)
+            // Neighbours first: where code counts from both ends, each end goes to its own.
+            let mut near: Vec<usize> = self.threads.iter().copied().filter(|o| view.alike(*o, *t)).collect();
+            near.sort_by_key(|o| o.abs_diff(*t));
+            !passive(&bodies[*t]) && !near.into_iter().any(|o| mirror.stands(*t, o))
         });
-        // Another thread that goes may do; otherwise it stays itself, with all it touches.
-        let others = || (0..bodies.len()).filter(|o| !self.threads.contains(o) && Some(*o) != lost);
-        let found = lost.and_then(|t| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o)));
+        // For one that goes another that goes may do; otherwise it stays itself, with all it touches.
+        let goes = |t: &usize| !self.threads.contains(t);
+        let others = || (0..bodies.len()).filter(|o| goes(o) && Some(*o) != lost);
+        let stand_in = |t: usize| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o));
+        let found = lost.filter(goes).and_then(stand_in);
         let mut cells = match (lost, found) {
             (Some(t), None) => view.cells.compiled[t].iter().map(|t| t.cell).collect(),
             (Some(_), Some(_)) => BTreeSet::new(),

@@ -210,9 +210,15 @@ impl<'k> Draw<'k> {
         match (self.uniform, width) {
             (true, _) if dice.percent(60) => Source::Block(constant),
             (_, 0) => Source::Constant(constant),
-            _ if dice.percent(30) => Source::Counted(constant),
+            // Where values decide something, few elements of a large tile stand for all only if they are equal.
+            _ if self.counts(width) && dice.percent(30) => Source::Counted(constant),
             _ => Source::Constant(constant),
         }
+    }
+
+    /// Whether elements of such a tile may be stored values of their own.
+    fn counts(&self, width: u32) -> bool {
+        width <= SMALL || (self.knobs.atomic_percent == 0 && self.knobs.mask_percent == 0)
     }
 
     fn shown(&self, dice: &mut Dice<'_, '_>, width: u32) -> Shown {
@@ -314,7 +320,11 @@ impl<'k> Draw<'k> {
         depth: u32,
     ) -> Vec<Step> {
         let (inner, outer) = rest.split_at(usize::from(!rest.is_empty() && dice.percent(40)));
-        access.place.step = dice.of(&[0, 1, access.place.width]);
+        let width = access.place.width;
+        access.place.step = dice.of(if width > SMALL { &[0, 0] } else { &[0, 1] });
+        if dice.percent(33) {
+            access.place.step = width;
+        }
         let mut body = vec![Step::Access(access)];
         for event in inner {
             let mut second = self.access(dice, *event);
