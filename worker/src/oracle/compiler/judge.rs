@@ -7,9 +7,10 @@
 //! contested by the switches that make the difference; one that the PTX reaches where the source never ends is about
 //! progress.
 
-use crate::oracle::answer::{self, Answer};
+use super::cause;
 use moire_cat::Model;
 use moire_explore::explorer::{Bound, LeafView};
+use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
 use moire_explore::{LeafKind, Limits, Outcome, explore};
 use moire_program::ir::{
     LoadOrder, Op, Operand, Program, Space, StoreOrder, Thread, TileAccess, TileKind, TileOp, Value,
@@ -18,7 +19,7 @@ use moire_program::simt::{self, Pair};
 use moire_program::text::ptx;
 use moire_program::tile::Module;
 use moire_program::tile_run::{self, TileLaunch, tile_entry};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// Switches of the weakest sensible reading, as specifications name them.
@@ -32,7 +33,18 @@ pub(super) const PTX: &str = "ptx";
 
 /// How far both sides are explored: some tenths of a second at worst, some milliseconds for most.
 fn limits() -> Limits {
-    Limits { leaves: 3_000, checks: 10_000, steps: 60_000, ..Limits::default() }
+    Limits { leaves: 3_000, checks: 8_000, steps: 20_000, ..Limits::default() }
+}
+
+/// Executions there may be, as a logarithm to base two, for two threads of each kind to be explored.
+const TWO: f64 = 12.0;
+/// The same for one of each.
+const ONE: f64 = 24.0;
+
+/// Of both sides, what may have more executions.
+fn most(pair: &Pair) -> f64 {
+    let of = |p: &Program| simt::log2_executions(p, usize::MAX);
+    of(&pair.source).max(of(&pair.compiled))
 }
 
 /// Final memory behind the parameters.
@@ -74,6 +86,8 @@ pub(super) struct Verdict {
     pub(super) executions: u64,
     /// Whether a location that a tile block writes strongly is strongly read by another.
     pub(super) talks: bool,
+    /// Why, where that is known.
+    pub(super) cause: Option<&'static str>,
 }
 
 /// Models by specification.
@@ -101,103 +115,182 @@ fn nameless(text: &str) -> String {
     }
 }
 
-/// See the module. Where two threads of each kind are too much to explore, one of each is.
-pub(super) fn judge(pair: &Pair, models: Models<'_>) -> Result<Verdict, String> {
+/// See the module. `safe`: the source is known to have no race under any reading. Where two threads of each kind are too
+/// much to explore, one of each is.
+pub(super) fn judge(pair: &Pair, safe: bool, models: Models<'_>) -> Result<Verdict, String> {
     let cut = |e: simt::Refusal| format!("slice: {}", nameless(&e.to_string()));
     let two = simt::slice(pair).map_err(cut)?;
-    judged(two, models).or_else(|_| judged(simt::slice_least(pair).map_err(cut)?, models))
+    if most(&two) <= TWO
+        && let Ok(verdict) = judged(two, safe, models, &limits())
+    {
+        return Ok(verdict);
+    }
+    let one = simt::slice_least(pair).map_err(cut)?;
+    if safe && most(&one) > ONE {
+        return Err("cut: too many executions, as counted before".into());
+    }
+    judged(one, safe, models, &limits())
 }
 
-fn judged(pair: Pair, models: Models<'_>) -> Result<Verdict, String> {
-    let shared = pair.source.objects.len();
-    let weak = meaning(&pair.source, &*models(WEAKEST)?)?;
-    let verdict = |judged, executions, pair: Pair| {
+fn judged(pair: Pair, safe: bool, models: Models<'_>, limits: &Limits) -> Result<Verdict, String> {
+    let asked = Asked { pair: &pair, safe, models, limits };
+    // Whoever may have a race is looked at to the end, and first.
+    let strict = if safe { None } else { Some(asked.source(DEFAULT, None)?) };
+    if strict.as_ref().is_some_and(|s| s.undefined) {
         let talks = talks(&pair.source);
-        Ok(Verdict { judged, pair, executions, talks })
-    };
-    if weak.undefined {
-        return verdict(Judged::Racy, 0, pair);
+        return Ok(Verdict { judged: Judged::Racy, pair, executions: 0, talks, cause: None });
     }
-    let allowed = memories(&weak, shared);
-    let beyond = |o: &Outcome| !allowed.contains(&o.memory[..shared]);
-    let compiled = search(&pair.compiled, &*models(PTX)?, &beyond).map_err(|e| format!("PTX: {e}"))?;
-    let judged = match compiled.beyond {
-        Some(extra) if allowed.is_empty() => Judged::Progress(Some(extra)),
-        Some(_) if weak.cut => return Err("source: cut at the loop bound".into()),
-        Some(extra) => Judged::Forbidden(extra),
-        None if compiled.hangs && !hangs(&weak) && !weak.cut => Judged::Progress(None),
-        None => contested(&pair.source, &compiled.outcomes, shared, models)?,
-    };
-    verdict(judged, compiled.executions, pair)
+    let compiled = asked.compiled()?;
+    let judged = asked.verdict(&compiled, strict)?;
+    if let (Judged::Agrees, Some(why)) = (&judged, compiled.bounded) {
+        return Err(format!("PTX: {why}"));
+    }
+    let cause = if let Judged::Forbidden(outcome) = &judged { asked.cause(outcome) } else { None };
+    let (executions, talks) = (compiled.executions, talks(&pair.source));
+    Ok(Verdict { judged, pair, executions, talks, cause })
 }
 
-/// What the PTX does.
-struct Found {
-    outcomes: BTreeSet<Outcome>,
+/// What is known of what a program does.
+#[derive(Default)]
+struct Known {
+    /// Final states, by what they leave behind the parameters.
+    ends: BTreeMap<Memory, Outcome>,
     hangs: bool,
+    /// Some execution has a race that makes everything allowed; nothing was looked for behind it.
+    undefined: bool,
+    /// Some executions were cut at the loop bound.
+    cut: bool,
     executions: u64,
-    /// The first outcome that should not be; nothing was looked for behind it.
-    beyond: Option<Outcome>,
+    /// Why not all was seen.
+    bounded: Option<String>,
 }
 
-/// Explores until an outcome is found that should not be.
-fn search(program: &Program, model: &Model, beyond: &dyn Fn(&Outcome) -> bool) -> Result<Found, String> {
-    let mut found = Found { outcomes: BTreeSet::new(), hangs: false, executions: 0, beyond: None };
-    let summary = explore(program, model, &[], &limits(), &mut |leaf: &mut dyn LeafView| {
-        let facts = leaf.facts();
-        found.executions += 1;
-        found.hangs |= facts.kind == LeafKind::Blocked;
-        found.beyond = facts.outcomes.iter().find(|o| beyond(o)).cloned();
-        found.outcomes.extend(facts.outcomes);
-        if found.beyond.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    match (&found.beyond, summary) {
-        (Some(_), _) => Ok(found),
-        (None, Err(abstain)) => Err(abstain.reason),
-        // What the loop bound cuts waits, and ends in nothing new.
-        (None, Ok(s)) => match s.bounded {
-            None | Some(Bound::Loop) => Ok(found),
-            Some(bound) => Err(bound.to_string()),
-        },
+/// A pair to be judged.
+struct Asked<'a> {
+    pair: &'a Pair,
+    safe: bool,
+    models: Models<'a>,
+    limits: &'a Limits,
+}
+
+impl Asked<'_> {
+    /// Explores until all of `wanted` was seen; without, to the end.
+    fn known(
+        &self,
+        program: &Program,
+        spec: &str,
+        mut wanted: Option<BTreeSet<Memory>>,
+    ) -> Result<Known, String> {
+        let shared = self.pair.source.objects.len();
+        let (mut known, mut stopped) = (Known::default(), false);
+        let model = (self.models)(spec)?;
+        let summary = explore(program, &model, &[], self.limits, &mut |leaf: &mut dyn LeafView| {
+            known.executions += 1;
+            known.hangs |= leaf.kind() == LeafKind::Blocked;
+            let raised = |f: &String| flag_verdict(f) == FlagVerdict::Undefined;
+            known.undefined |= leaf.flags().iter().any(raised);
+            let states = leaf.states();
+            if states.iter().any(|s| !known.ends.contains_key(&s.memory[..shared])) {
+                for outcome in leaf.facts().outcomes {
+                    known.ends.entry(outcome.memory[..shared].to_vec()).or_insert(outcome);
+                }
+            }
+            if let Some(wanted) = &mut wanted {
+                wanted.retain(|w| states.iter().all(|s| s.memory[..shared] != w[..]));
+            }
+            stopped = known.undefined || wanted.as_ref().is_some_and(BTreeSet::is_empty);
+            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match summary {
+            _ if stopped => {}
+            Err(abstain) => return Err(abstain.reason),
+            Ok(s) => match s.bounded {
+                None => {}
+                // What the loop bound cuts waits, and ends in nothing new.
+                Some(Bound::Loop) => known.cut = true,
+                Some(bound) => known.bounded = Some(bound.to_string()),
+            },
+        }
+        Ok(known)
     }
-}
 
-/// What the source may do.
-fn meaning(source: &Program, model: &Model) -> Result<Answer, String> {
-    answer::within(source, model, None, &limits()).map_err(|e| format!("source: {e}"))
-}
-
-fn memories(answer: &Answer, shared: usize) -> BTreeSet<Memory> {
-    answer.outcomes.iter().map(|o| o.memory[..shared].to_vec()).collect()
-}
-
-fn hangs(answer: &Answer) -> bool {
-    answer.leaves.values().any(|l| l.kind == LeafKind::Blocked)
-}
-
-/// Whether the default reading forbids what the PTX does, and which switches would allow it.
-fn contested(
-    source: &Program,
-    done: &BTreeSet<Outcome>,
-    shared: usize,
-    models: Models<'_>,
-) -> Result<Judged, String> {
-    let under = |spec: &str| meaning(source, &*models(spec)?);
-    let strict = under(DEFAULT)?;
-    let allowed = memories(&strict, shared);
-    if strict.undefined || strict.cut {
-        return Ok(Judged::Agrees);
+    fn compiled(&self) -> Result<Known, String> {
+        self.known(&self.pair.compiled, PTX, None).map_err(|e| format!("PTX: {e}"))
     }
-    let beyond = |o: &&Outcome| !allowed.contains(&o.memory[..shared]);
-    let Some(extra) = done.iter().find(beyond) else { return Ok(Judged::Agrees) };
-    let mut by = Vec::new();
-    for setting in SINGLE {
-        let looser = under(&format!("{DEFAULT}:{setting}"))?;
-        if looser.undefined || memories(&looser, shared).contains(&extra.memory[..shared]) {
-            by.push(setting);
+
+    /// The source, as far as it tells what is wanted.
+    fn source(&self, spec: &str, wanted: Option<BTreeSet<Memory>>) -> Result<Known, String> {
+        let known =
+            self.known(&self.pair.source, spec, wanted.clone()).map_err(|e| format!("source: {e}"))?;
+        match &known.bounded {
+            Some(why) if wanted.is_none_or(|w| w.iter().any(|m| !known.ends.contains_key(m))) => {
+                Err(format!("source: {why}"))
+            }
+            _ => Ok(known),
         }
     }
-    Ok(Judged::Contested(extra.clone(), by))
+
+    fn verdict(&self, compiled: &Known, strict: Option<Known>) -> Result<Judged, String> {
+        let all: BTreeSet<Memory> = compiled.ends.keys().cloned().collect();
+        let some = (!compiled.hangs && !all.is_empty()).then(|| all.clone());
+        let strict = strict.map_or_else(|| self.source(DEFAULT, some), Ok)?;
+        if strict.undefined {
+            // A looser reading has this race, too.
+            return Ok(Judged::Racy);
+        }
+        let beyond = |k: &Known| all.iter().find(|m| !k.ends.contains_key(*m)).cloned();
+        let extra = beyond(&strict);
+        let hangs = compiled.hangs && !strict.hangs;
+        if self.safe && extra.is_none() && !hangs {
+            return Ok(Judged::Agrees);
+        }
+        let weak = self.source(WEAKEST, None)?;
+        let end = |m: Memory| compiled.ends[&m].clone();
+        Ok(match (extra, beyond(&weak)) {
+            _ if weak.undefined => Judged::Racy,
+            (_, Some(extra)) if weak.ends.is_empty() => Judged::Progress(Some(end(extra))),
+            (_, Some(_)) if weak.cut => return Err("source: cut at the loop bound".into()),
+            (_, Some(extra)) => match self.by_choice(&extra)? {
+                true => Judged::Contested(end(extra), vec!["TOKIF"]),
+                false => Judged::Forbidden(end(extra)),
+            },
+            _ if compiled.hangs && !weak.hangs && !weak.cut => Judged::Progress(None),
+            (Some(extra), None) if !strict.cut => self.contested(end(extra))?,
+            _ => Judged::Agrees,
+        })
+    }
+
+    /// Which switches would allow what the default forbids.
+    fn contested(&self, extra: Outcome) -> Result<Judged, String> {
+        let memory = &extra.memory[..self.pair.source.objects.len()];
+        let mut by = Vec::new();
+        for setting in SINGLE {
+            let wanted = Some(BTreeSet::from([memory.to_vec()]));
+            let looser = self.source(&format!("{DEFAULT}:{setting}"), wanted)?;
+            if looser.undefined || looser.ends.contains_key(memory) {
+                by.push(setting);
+            }
+        }
+        Ok(Judged::Contested(extra, by))
+    }
+
+    /// Whether the final state is allowed, or there is a race, where tokens that an `if` chooses order nothing.
+    fn by_choice(&self, memory: &Memory) -> Result<bool, String> {
+        let Some(source) = cause::unchosen(&self.pair.source) else { return Ok(false) };
+        let wanted = BTreeSet::from([memory.clone()]);
+        let known = self.known(&source, WEAKEST, Some(wanted)).map_err(|e| format!("source: {e}"))?;
+        Ok(known.undefined || known.ends.contains_key(memory))
+    }
+
+    /// What the kernel would have to be for the final state to be allowed.
+    fn cause(&self, extra: &Outcome) -> Option<&'static str> {
+        let memory = extra.memory[..self.pair.source.objects.len()].to_vec();
+        let source = cause::split(&self.pair.source, &memory)?;
+        let limits = Limits { leaves: 100_000, checks: 100_000, steps: 200_000, ..Limits::default() };
+        let asked = Asked { limits: &limits, ..*self };
+        let split = asked.known(&source, WEAKEST, Some(BTreeSet::from([memory.clone()]))).ok()?;
+        split.ends.contains_key(&memory).then_some(cause::ONE_READ)
+    }
 }
 
 fn accesses(thread: &Thread) -> impl Iterator<Item = &TileAccess> {

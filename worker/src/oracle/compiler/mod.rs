@@ -7,6 +7,7 @@
 //! forbids it: contested by switches, and no bug).
 
 mod batches;
+mod cause;
 mod cell;
 mod judge;
 
@@ -153,7 +154,7 @@ impl Compiler {
             let draw = TileDraw { module, launch, safe: false };
             let found = examine(&draw, ptx, models).ok()?;
             let new = self::claim(&found, &cell.spec(tool), models)?;
-            (new.direction == claim.direction && new.verdict == claim.verdict).then_some(new)
+            same(&new, claim).then_some(new)
         };
         Ok(kernels.into_iter().zip(texts).map(again).collect())
     }
@@ -202,8 +203,14 @@ pub(super) fn takes(source: &Source) -> bool {
 fn examine(draw: &TileDraw, ptx: Ptx, models: Models<'_>) -> Result<Found, String> {
     let ptx = ptx?;
     let pair = judge::pair(&draw.module, &draw.launch, &ptx)?;
-    let verdict = judge::judge(&pair, models)?;
+    let verdict = judge::judge(&pair, draw.safe, models)?;
     Ok(Found { module: draw.module.clone(), launch: draw.launch.clone(), ptx, verdict })
+}
+
+/// Whether the same rule is broken in the same way.
+fn same(new: &Claim, old: &Claim) -> bool {
+    let way = |c: &Claim| (c.direction.clone(), c.verdict.clone(), c.axioms.clone());
+    way(new) == way(old)
 }
 
 /// The row of the item's report.
@@ -245,7 +252,7 @@ fn claim(found: &Found, spec: &str, models: Models<'_>) -> Option<Claim> {
         verdict,
         program: written(found, spec),
         witness: outcome.and_then(|o| witness(&found.verdict, o, models)).unwrap_or_default(),
-        axioms: Vec::new(),
+        axioms: found.verdict.cause.iter().map(|c| vec![(*c).to_owned()]).collect(),
     })
 }
 

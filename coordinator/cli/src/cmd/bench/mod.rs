@@ -1,6 +1,7 @@
 //! `moire bench`: measurements, and trials too long for the test suite. One file a trial.
 
 mod chaos;
+mod compiler;
 mod families;
 mod process;
 mod selfcheck;
@@ -12,6 +13,8 @@ use clap::Subcommand;
 pub(crate) enum Bench {
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),
+    /// Judge what NVIDIA's compiler of Tile IR makes of many drawn kernels
+    Compiler(compiler::Compiler),
     /// Explore programs whose number of executions is known: executions, checks, dead ends, seconds
     Families(families::Families),
     /// Compare explorer and naive enumerator on many distinct programs
@@ -21,6 +24,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> Result<u8> {
     match bench {
         Bench::Chaos(args) => chaos::run(args),
+        Bench::Compiler(args) => compiler::run(args),
         Bench::Families(args) => families::run(args),
         Bench::Selfcheck(args) => selfcheck::run(args),
     }

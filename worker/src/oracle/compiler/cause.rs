@@ -1,0 +1,193 @@
+//! Why a forbidden final state came about: what the compiler would have to do to the kernel for it to be allowed.
+//!
+//! A kernel in which users of a scalar load have reads of their own (every thread reads for itself) is looser than the
+//! kernel. If the weakest reading allows the final state there, that is the cause, and findings of this cause are one
+//! class; what is left is something else. Users whose cells end with the same content share a read, so that few are added.
+
+use moire_program::generate::registers::uses;
+use moire_program::ir::{
+    Instr, Label, Op, Operand, Program, Reg, RegDecl, Thread, TileAccess, TileElement, TileKind, TileOp,
+    TileToken,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One read became several.
+pub(super) const ONE_READ: &str = "OneRead";
+
+/// Reads one load may become.
+const COPIES: usize = 4;
+
+/// The program with more reads for each scalar load whose users end differently; `None` where there is none.
+pub(super) fn split(source: &Program, memory: &[Vec<u8>]) -> Option<Program> {
+    let cells = Cells { source, memory };
+    let mut program = source.clone();
+    let mut changed = false;
+    for thread in &mut program.threads {
+        let loads: Vec<usize> = (0..thread.body.len()).filter(|at| scalar(thread, *at).is_some()).collect();
+        // From the back, so that what is put in moves no load that is still to come.
+        for at in loads.into_iter().rev() {
+            changed |= split_load(thread, at, &cells);
+        }
+    }
+    changed.then_some(program)
+}
+
+fn access(instr: &Instr) -> Option<&TileAccess> {
+    match &instr.op {
+        Op::Tile(TileOp::Access(access)) => Some(access),
+        _ => None,
+    }
+}
+
+/// The register of a load of one element.
+fn scalar(thread: &Thread, at: usize) -> Option<Reg> {
+    let access = access(thread.body.get(at)?)?;
+    match (access.kind, access.elements.as_slice()) {
+        (TileKind::Load(_), [one]) => one.dst,
+        _ => None,
+    }
+}
+
+fn arithmetic(op: &Op) -> bool {
+    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. })
+}
+
+fn register(operand: &mut Operand) -> Option<&mut Reg> {
+    if let Operand::Reg(r) = operand { Some(r) } else { None }
+}
+
+/// Registers of an element.
+fn operands(element: &mut TileElement) -> impl Iterator<Item = &mut Reg> {
+    let (a, b) = (element.a.as_mut().and_then(register), element.b.as_mut().and_then(register));
+    [a, b, element.mask.as_mut()].into_iter().flatten()
+}
+
+/// Registers of arithmetic.
+fn named(op: &mut Op) -> impl Iterator<Item = &mut Reg> {
+    let (dst, sources, when) = match op {
+        Op::Mov { dst, src, .. } => (Some(dst), [Some(src), None], None),
+        Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } => (Some(dst), [Some(a), Some(b)], None),
+        Op::Selp { dst, a, b, p, .. } => (Some(dst), [Some(a), Some(b)], Some(p)),
+        _ => (None, [None, None], None),
+    };
+    let [a, b] = sources.map(|o| o.and_then(register));
+    [dst, a, b, when].into_iter().flatten()
+}
+
+/// What a scalar load leads to: the arithmetic behind it, and the elements of accesses that use what comes out.
+struct Users {
+    reached: BTreeSet<Reg>,
+    arithmetic: Vec<usize>,
+    elements: Vec<(usize, usize)>,
+}
+
+fn users(thread: &Thread, at: usize, dst: Reg) -> Users {
+    let mut out = Users { reached: BTreeSet::from([dst]), arithmetic: Vec::new(), elements: Vec::new() };
+    for (n, instr) in thread.body.iter().enumerate().skip(at + 1) {
+        if arithmetic(&instr.op) {
+            let (reads, writes) = uses(&instr.op);
+            if reads.iter().chain(instr.guard.iter().map(|g| &g.reg)).any(|r| out.reached.contains(r)) {
+                out.reached.extend(writes);
+                out.arithmetic.push(n);
+            }
+        }
+        for (e, element) in access(instr).into_iter().flat_map(|a| a.elements.iter().enumerate()) {
+            if operands(&mut element.clone()).any(|r| out.reached.contains(r)) {
+                out.elements.push((n, e));
+            }
+        }
+    }
+    out
+}
+
+/// What a final state holds.
+struct Cells<'a> {
+    source: &'a Program,
+    memory: &'a [Vec<u8>],
+}
+
+impl Cells<'_> {
+    /// Behind the address of an element; nothing where that is not known.
+    fn content(&self, thread: &Thread, (at, element): (usize, usize)) -> Option<Vec<u8>> {
+        let access = access(thread.body.get(at)?)?;
+        let addr = access.elements.get(element)?.addr;
+        let Operand::Address(symbol) = addr.base else { return None };
+        let object = self.source.symbols.get(symbol.index())?.object;
+        let from = usize::try_from(addr.offset).ok()?;
+        Some(self.memory.get(object.index())?.get(from..from + access.ty.bytes() as usize)?.to_vec())
+    }
+}
+
+/// Gives users of a load that end differently reads of their own. Whether there were any.
+fn split_load(thread: &mut Thread, at: usize, cells: &Cells<'_>) -> bool {
+    let Some(dst) = scalar(thread, at) else { return false };
+    let users = users(thread, at, dst);
+    let mut groups: BTreeMap<Option<Vec<u8>>, Vec<(usize, usize)>> = BTreeMap::new();
+    for user in &users.elements {
+        groups.entry(cells.content(thread, *user)).or_default().push(*user);
+    }
+    let copies = groups.len().min(COPIES);
+    let mut before: BTreeMap<usize, Vec<Instr>> = BTreeMap::new();
+    for (copy, group) in groups.into_values().enumerate().take(COPIES).skip(1) {
+        let mut names: BTreeMap<Reg, Reg> = BTreeMap::new();
+        for reg in &users.reached {
+            let Some(decl) = thread.regs.get(reg.index()).cloned() else { return false };
+            let Ok(number) = u16::try_from(thread.regs.len()) else { return false };
+            thread.regs.push(RegDecl { name: format!("{}_{copy}", decl.name), ..decl });
+            names.insert(*reg, Reg(number));
+        }
+        let renamed = |r: &mut Reg| *r = names.get(r).copied().unwrap_or(*r);
+        if let Some(Op::Tile(TileOp::Access(load))) = thread.body.get_mut(at).map(|i| &mut i.op)
+            && let Some(mut element) = load.elements.first().cloned()
+        {
+            element.dst.iter_mut().for_each(renamed);
+            load.elements.push(element);
+        }
+        for n in &users.arithmetic {
+            let mut instr = thread.body[*n].clone();
+            named(&mut instr.op).for_each(renamed);
+            instr.guard.iter_mut().for_each(|g| renamed(&mut g.reg));
+            before.entry(*n).or_default().push(instr);
+        }
+        for (n, e) in group {
+            if let Some(Op::Tile(TileOp::Access(user))) = thread.body.get_mut(n).map(|i| &mut i.op)
+                && let Some(element) = user.elements.get_mut(e)
+            {
+                operands(element).for_each(renamed);
+            }
+        }
+    }
+    insert(thread, &before);
+    copies > 1
+}
+
+/// Puts instructions in front of others.
+fn insert(thread: &mut Thread, before: &BTreeMap<usize, Vec<Instr>>) {
+    let shifted = |at: usize| at + before.range(..at).map(|(_, all)| all.len()).sum::<usize>();
+    thread.labels.iter_mut().for_each(|Label { at, .. }| *at = shifted(*at));
+    let mut body = Vec::new();
+    for (n, mut instr) in std::mem::take(&mut thread.body).into_iter().enumerate() {
+        body.extend(before.get(&n).into_iter().flatten().cloned());
+        if let Op::Bra { target } = &mut instr.op {
+            *target = shifted(*target);
+        }
+        body.push(instr);
+    }
+    thread.body = body;
+}
+
+/// The program in which no token that an `if` chooses stands for anything; `None` where none is chosen. Ours: a chosen
+/// token hangs on its condition; a compiler may know better.
+pub(super) fn unchosen(source: &Program) -> Option<Program> {
+    let mut program = source.clone();
+    let mut changed = false;
+    for instr in program.threads.iter_mut().flat_map(|t| &mut t.body) {
+        if let Op::Tile(TileOp::Token(token)) = &mut instr.op
+            && let TileToken::Choose { dst, .. } = *token
+        {
+            *token = TileToken::Join { dst, from: Vec::new() };
+            changed = true;
+        }
+    }
+    changed.then_some(program)
+}
