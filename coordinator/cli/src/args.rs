@@ -97,7 +97,7 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The model for a file, or for no file.
     pub(crate) fn name(&self, file: Option<&std::path::Path>) -> &str {
-        let own = if file.is_some_and(crate::tile::is_text) { "tile-ir" } else { "ptx" };
+        let own = if file.is_some_and(crate::tile::has_blocks) { "tile-ir" } else { "ptx" };
         self.model.as_deref().unwrap_or(own)
     }
 }

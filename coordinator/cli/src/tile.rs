@@ -15,6 +15,16 @@ pub(crate) fn is_text(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "tile")
 }
 
+/// Whether tile blocks stand in a file: a kernel of Tile IR, or a litmus text with an instruction of a tile block.
+pub(crate) fn has_blocks(path: &Path) -> bool {
+    let written = |bytes: Vec<u8>| {
+        let text = String::from_utf8_lossy(&bytes);
+        let code = text.lines().flat_map(|l| l.split("//").next().unwrap_or_default().split([';', '{']));
+        code.map(str::trim_start).any(|statement| statement.starts_with("tile."))
+    };
+    is_text(path) || std::fs::read(path).is_ok_and(written)
+}
+
 /// A kernel for the oracles: with the comment that says how it is launched.
 pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String> {
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));

@@ -90,6 +90,11 @@ fn tile_kernels() {
     check(&["check", "good.tile", "--model", "ptx"], files, 11, "under the model ptx");
     let views = String::from_utf8(good.clone()).expect("text").replace("%one = constant", "%one = constint");
     check(&with("typo.tile"), &[("typo.tile", views.as_bytes())], 2, "typo.tile:");
+    // A litmus text with tile blocks is judged by their model, too.
+    let across = file("../litmus/tile/atomics-across.litmus");
+    let files: &[(&str, &[u8])] = &[("across.litmus", &across)];
+    check(&["check", "across.litmus"], files, 0, "across.litmus: clean\n  tile-ir:");
+    check(&["check", "across.litmus", "--model", "ptx"], files, 11, "~exists is not decided");
 }
 
 #[test]

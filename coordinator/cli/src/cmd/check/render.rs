@@ -1,6 +1,7 @@
 //! One answer for people, or as one JSON object.
 
 use super::{Answer, Contest, words};
+use crate::exit;
 use crate::input::{Rejected, Source};
 use crate::show;
 use moire_cat::Model;
@@ -72,9 +73,15 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
         s.dead_ends,
         s.checks
     ));
+    let incomplete = judgement.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE);
     for condition in &judgement.conditions {
         let name = if condition.name.is_empty() { String::new() } else { format!(" {}", condition.name) };
-        let holds = if condition.holds { "holds" } else { "does not hold" };
+        let holds = match condition.holds {
+            // What was not seen may still be there.
+            _ if incomplete && condition.witness.is_none() => "is not decided",
+            true => "holds",
+            false => "does not hold",
+        };
         out.push_str(&format!("  {}{name} {holds}\n", quantified(condition.quantifier)));
         if let Some(witness) = &condition.witness {
             out.push_str(&show::table(program, witness));
