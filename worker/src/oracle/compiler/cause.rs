@@ -2,7 +2,8 @@
 //!
 //! A kernel in which users of a scalar load have reads of their own (every thread reads for itself) is looser than the
 //! kernel. If the weakest reading allows the final state there, that is the cause, and findings of this cause are one
-//! class; what is left is something else. Users whose cells end with the same content share a read, so that few are added.
+//! class; what is left is something else. So that few reads are added, users whose cells end with the same content share
+//! one, or else users at the same place in their tiles, as threads have them; at last each has its own.
 
 use moire_program::generate::registers::uses;
 use moire_program::ir::{
@@ -15,11 +16,27 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const ONE_READ: &str = "OneRead";
 
 /// Reads one load may become.
-const COPIES: usize = 4;
+const COPIES: usize = 8;
 
-/// The program with more reads for each scalar load whose users end differently; `None` where there is none.
-pub(super) fn split(source: &Program, memory: &[Vec<u8>]) -> Option<Program> {
-    let cells = Cells { source, memory };
+/// Which users of a load share a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Share {
+    /// Those whose cells end with the same content.
+    Content,
+    /// Those at the same place in their instructions.
+    Place,
+    /// None.
+    Nothing,
+}
+
+impl Share {
+    /// From the one that adds fewest reads.
+    pub(super) const ALL: [Share; 3] = [Share::Content, Share::Place, Share::Nothing];
+}
+
+/// The program with more reads for each scalar load that has several kinds of users; `None` where there is none.
+pub(super) fn split(source: &Program, memory: &[Vec<u8>], share: Share) -> Option<Program> {
+    let cells = Cells { source, memory, share };
     let mut program = source.clone();
     let mut changed = false;
     for thread in &mut program.threads {
@@ -104,9 +121,19 @@ fn users(thread: &Thread, at: usize, dst: Reg) -> Users {
 struct Cells<'a> {
     source: &'a Program,
     memory: &'a [Vec<u8>],
+    share: Share,
 }
 
 impl Cells<'_> {
+    /// Users with equal keys share a read.
+    fn key(&self, thread: &Thread, user: (usize, usize)) -> (Option<Vec<u8>>, usize, usize) {
+        match self.share {
+            Share::Content => (self.content(thread, user), 0, 0),
+            Share::Place => (None, user.1, 0),
+            Share::Nothing => (None, user.1, user.0),
+        }
+    }
+
     /// Behind the address of an element; nothing where that is not known.
     fn content(&self, thread: &Thread, (at, element): (usize, usize)) -> Option<Vec<u8>> {
         let access = access(thread.body.get(at)?)?;
@@ -118,13 +145,13 @@ impl Cells<'_> {
     }
 }
 
-/// Gives users of a load that end differently reads of their own. Whether there were any.
+/// Gives users of a load that do not share one reads of their own. Whether there were any.
 fn split_load(thread: &mut Thread, at: usize, cells: &Cells<'_>) -> bool {
     let Some(dst) = scalar(thread, at) else { return false };
     let users = users(thread, at, dst);
-    let mut groups: BTreeMap<Option<Vec<u8>>, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, Vec<(usize, usize)>> = BTreeMap::new();
     for user in &users.elements {
-        groups.entry(cells.content(thread, *user)).or_default().push(*user);
+        groups.entry(cells.key(thread, *user)).or_default().push(*user);
     }
     let copies = groups.len().min(COPIES);
     let mut before: BTreeMap<usize, Vec<Instr>> = BTreeMap::new();

@@ -7,7 +7,7 @@
 //! contested by the switches that make the difference; one that the PTX reaches where the source never ends is about
 //! progress.
 
-use super::cause;
+use super::cause::{self, Share};
 use moire_cat::Model;
 use moire_explore::explorer::{Bound, LeafView};
 use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
@@ -285,11 +285,14 @@ impl Asked<'_> {
     /// What the kernel would have to be for the final state to be allowed.
     fn cause(&self, extra: &Outcome) -> Option<&'static str> {
         let memory = extra.memory[..self.pair.source.objects.len()].to_vec();
-        let source = cause::split(&self.pair.source, &memory)?;
         let limits = Limits { leaves: 100_000, checks: 100_000, steps: 200_000, ..Limits::default() };
         let asked = Asked { limits: &limits, ..*self };
-        let split = asked.known(&source, WEAKEST, Some(BTreeSet::from([memory.clone()]))).ok()?;
-        split.ends.contains_key(&memory).then_some(cause::ONE_READ)
+        let allowed = |source: Program| {
+            let known = asked.known(&source, WEAKEST, Some(BTreeSet::from([memory.clone()])));
+            known.is_ok_and(|k| k.ends.contains_key(&memory))
+        };
+        let mut ways = Share::ALL.into_iter().filter_map(|s| cause::split(&self.pair.source, &memory, s));
+        ways.any(allowed).then_some(cause::ONE_READ)
     }
 }
 
