@@ -72,6 +72,29 @@ fn weak_behaviour_that_the_model_allows_is_no_bug() {
     assert!(answered >= 36, "{answered} answers");
 }
 
+/// A load that is masked off stands between a load and a store of one place. The order its token hands on is lost.
+const MASKED_OFF: &str = "// tile blocks: 1
+entry @masked_off(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
+  %q, %s = load_ptr_tko weak %y : tile<ptr<i32>> -> tile<i32>, token
+  %r, %t = load_ptr_tko relaxed device %x token=%s : tile<ptr<i32>> -> tile<i32>, token
+  %u = store_ptr_tko weak %out, %r : tile<ptr<i32>>, tile<i32> -> token
+  %off = constant <i1: false> : tile<i1>
+  %zero = constant <i32: 0> : tile<i32>
+  %p, %v = load_ptr_tko relaxed device %x, %off, %zero token=%t : tile<ptr<i32>>, tile<i1>, tile<i32> -> tile<i32>, token
+  %one = constant <i32: 1> : tile<i32>
+  %w = store_ptr_tko relaxed device %x, %one token=%v : tile<ptr<i32>>, tile<i32> -> token
+  return
+}
+";
+
+#[test]
+fn order_handed_on_by_what_is_masked_off_is_a_class_of_its_own() {
+    let Some(oracles) = oracles() else { return };
+    let report = run(&oracles, Source::Text(MASKED_OFF.into()));
+    let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
+    assert_eq!(causes, [[vec!["TOK=A".to_owned()]]], "{report:#?}");
+}
+
 /// A block waits for a flag that nobody sets, and then writes. Without a use of what it read the wait is dropped.
 const WAITS: &str = "// tile blocks: 1
 entry @waits(%flag: tile<ptr<i32>>, %out: tile<ptr<i32>>) {

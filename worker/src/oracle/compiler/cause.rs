@@ -15,6 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One read became several.
 pub(super) const ONE_READ: &str = "OneRead";
 
+/// Order is handed on by an instruction all of whose elements are masked off; literally, the text can be read otherwise.
+pub(super) const HANDED: &str = "TOK=A";
+/// The other reading.
+pub(super) const UNHANDED: &str = "TOK=B";
+
 /// Reads one load may become.
 const COPIES: usize = 8;
 

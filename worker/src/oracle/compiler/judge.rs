@@ -287,10 +287,14 @@ impl Asked<'_> {
         let memory = extra.memory[..self.pair.source.objects.len()].to_vec();
         let limits = Limits { leaves: 100_000, checks: 100_000, steps: 200_000, ..Limits::default() };
         let asked = Asked { limits: &limits, ..*self };
-        let allowed = |source: Program| {
-            let known = asked.known(&source, WEAKEST, Some(BTreeSet::from([memory.clone()])));
+        let under = |source: &Program, spec: &str| {
+            let known = asked.known(source, spec, Some(BTreeSet::from([memory.clone()])));
             known.is_ok_and(|k| k.ends.contains_key(&memory))
         };
+        if under(&self.pair.source, &format!("{WEAKEST},{}", cause::UNHANDED)) {
+            return Some(cause::HANDED);
+        }
+        let allowed = |source: Program| under(&source, WEAKEST);
         let mut ways = Share::ALL.into_iter().filter_map(|s| cause::split(&self.pair.source, &memory, s));
         ways.any(allowed).then_some(cause::ONE_READ)
     }
