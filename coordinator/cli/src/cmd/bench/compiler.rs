@@ -6,7 +6,7 @@
 //! with the commands that show its kernel and judge it again (exit 10).
 
 use crate::exit;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use moire_program::generate::Profile;
 use moire_worker::job::{Cancel, Claim, Engine, Item, ItemReport, Plan, Source};
 use moire_worker::oracle::{COMPILER, COMPILER_CAPABILITY, Oracles};
@@ -17,6 +17,9 @@ use std::time::Instant;
 
 /// Kernels one thread takes at a time: those of one file for the compiler.
 const TOGETHER: u64 = 64;
+
+/// Kernels of which at least one counts, where any does.
+const HOPELESS: u64 = 2_048;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compiler {
@@ -86,6 +89,12 @@ pub(crate) fn run(args: &Compiler) -> Result<u8> {
     }
     let default = [COMPILER_CAPABILITY.to_owned()];
     let specs = if args.compilers.is_empty() { &default[..] } else { &args.compilers };
+    for spec in specs {
+        if !spec.starts_with(COMPILER_CAPABILITY) {
+            bail!("`{spec}` is no compiler; write for example tileiras:level=0,target=sm_100");
+        }
+        oracles.side_fingerprint(spec).map_err(|why| anyhow!(why))?;
+    }
     let (mut wrong, mut next) = (false, args.from);
     for spec in specs {
         let begin = Instant::now();
@@ -153,7 +162,8 @@ fn campaign(args: &Compiler, spec: &str, oracles: &Oracles) -> (Totals, u64) {
                 part += 1;
             }
             progress(&totals, args.programs, begin);
-            if totals.counted >= args.programs {
+            let hopeless = totals.counted == 0 && totals.drawn >= HOPELESS;
+            if totals.counted >= args.programs || hopeless {
                 done.cancel();
                 break;
             }
