@@ -4,9 +4,10 @@
 //! findings it led to are one commit. Source: design sections 7 and 9.
 
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
+use crate::totals::Totals;
 use crate::triage::{Job, Run};
 use crate::{Error, MINIMISE_CANDIDATES, failpoints, intake};
-use moire_corpus::{Campaign, CampaignState, Finding, Store, Write};
+use moire_corpus::{Campaign, CampaignState, Finding, FindingState, Store, Write};
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -52,6 +53,9 @@ pub(crate) struct Core {
     started: Instant,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
+    pub(crate) totals: Totals,
+    /// Findings by state, from the first time they are asked for.
+    states: Option<BTreeMap<String, u64>>,
     config: Config,
     /// Told each new finding once it is durable.
     pub(crate) announce: Option<Announce>,
@@ -59,6 +63,7 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(store: Store, config: Config) -> Result<Self, Error> {
+        let totals = Totals::new(store.totals()?);
         let mut core = Self {
             store,
             fleet: Scheduler::new(config),
@@ -71,6 +76,8 @@ impl Core {
             started: Instant::now(),
             bad_messages: 0,
             refused: 0,
+            totals,
+            states: None,
             config,
             announce: None,
         };
@@ -90,7 +97,7 @@ impl Core {
                 let Some(next) = events.try_recv().ok().filter(|_| !stop) else { break };
                 stop = self.handle(next);
             }
-            self.settle()?;
+            self.settle(stop)?;
             if stop {
                 return Ok(());
             }
@@ -114,6 +121,27 @@ impl Core {
     pub(crate) fn unix_ms() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// When this process started, in Unix seconds.
+    pub(crate) fn started_s(&self) -> u64 {
+        Self::unix_ms().saturating_sub(self.now()) / 1000
+    }
+    /// Findings by state. The store is read for it once, and only if somebody asks.
+    pub(crate) fn finding_states(&mut self) -> Result<&BTreeMap<String, u64>, Error> {
+        let states = match self.states.take() {
+            Some(states) => states,
+            None => self.store.finding_states()?,
+        };
+        Ok(self.states.insert(states))
+    }
+    /// A finding goes from one state, or from not being there, to another.
+    pub(crate) fn finding_changed(&mut self, from: Option<&FindingState>, to: &FindingState) {
+        let Some(states) = &mut self.states else { return };
+        if let Some(count) = from.and_then(|from| states.get_mut(from.word())) {
+            *count = count.saturating_sub(1);
+        }
+        *states.entry(to.word().to_owned()).or_default() += 1;
     }
 
     /// Takes a campaign of the store into the scheduler.
@@ -269,13 +297,15 @@ impl Core {
     }
 
     /// Decides, commits, acknowledges, and gives out leases.
-    fn settle(&mut self) -> Result<(), Error> {
+    fn settle(&mut self, last: bool) -> Result<(), Error> {
         let names: Vec<String> = self.runs.keys().cloned().collect();
         names.iter().for_each(|name| self.advance(name));
+        self.note_totals(last);
         if !self.writes.is_empty() {
             failpoints::hit(failpoints::COMMIT_BEFORE);
             let _receipt = self.store.commit(std::mem::take(&mut self.writes))?;
             failpoints::hit(failpoints::COMMIT_AFTER);
+            self.totals.committed();
             let fresh = std::mem::take(&mut self.fresh);
             for (finding, _) in fresh.values().filter(|f| f.1) {
                 self.announce.iter().for_each(|tell| tell(finding));

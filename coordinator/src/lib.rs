@@ -5,14 +5,16 @@
 
 mod core;
 pub mod failpoints;
+mod http;
 mod intake;
 pub mod lease;
 mod local;
 pub mod report;
 mod service;
+mod totals;
 mod triage;
 
-pub use local::Local;
+pub use local::{Local, Setup};
 pub use moire_proto::v1;
 pub use triage::CLASS_PREFIX;
 
@@ -39,6 +41,14 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] moire_corpus::StoreError),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {addr}: {source}")]
+    Listen {
+        /// The address.
+        addr: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
     /// The network failed.
     #[error("network: {0}")]
     Io(#[from] std::io::Error),
@@ -51,6 +61,9 @@ pub enum Error {
     /// A request that cannot be met.
     #[error("{}", .0.message())]
     Status(#[from] tonic::Status),
+    /// The core does not answer in time.
+    #[error("the coordinator is busy")]
+    Busy,
     /// The core's thread is gone.
     #[error("the coordinator has stopped")]
     Stopped,

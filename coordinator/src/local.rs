@@ -4,12 +4,14 @@
 
 use crate::core::{Core, Event};
 use crate::service::{Control, Workers};
-use crate::{Error, lease, v1};
+use crate::{Error, http, lease, v1};
 use moire_corpus::{Finding, Options, Recovery, Store};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::TcpListenerStream;
 
 /// Events that wait for the core.
 const EVENTS_MAX: usize = 4096;
@@ -18,71 +20,134 @@ const TICK: Duration = Duration::from_millis(50);
 /// Longest wait for open streams when stopping.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
+/// What a coordinator is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// Where workers and clients connect (port 0: any free one).
+    pub listen: SocketAddr,
+    /// Where metrics, health and pages are, if anywhere.
+    pub http: Option<SocketAddr>,
+    /// Limits and clocks of leases.
+    pub lease: lease::Config,
+}
+
 /// A coordinator serving on a loopback address.
 pub struct Local {
     addr: SocketAddr,
+    http_addr: Option<SocketAddr>,
     recovery: Recovery,
     control: Control,
     events: mpsc::Sender<Event>,
     core: tokio::task::JoinHandle<Result<(), Error>>,
-    server: tokio::task::JoinHandle<Result<(), tonic::transport::Error>>,
-    stop: oneshot::Sender<()>,
+    servers: tokio::task::JoinSet<()>,
+    /// Dropped to stop the servers.
+    stop: watch::Sender<()>,
+}
+
+/// A listener on this machine.
+async fn bind(addr: SocketAddr) -> Result<TcpListener, Error> {
+    if !addr.ip().is_loopback() {
+        return Err(Error::NotLoopback(addr));
+    }
+    TcpListener::bind(addr).await.map_err(|source| Error::Listen { addr, source })
+}
+
+/// Completes when the sender is dropped.
+async fn stopped(mut stop: watch::Receiver<()>) {
+    while stop.changed().await.is_ok() {}
+}
+
+/// Starts the thread of the core, and the clock that wakes it.
+fn spawn(core: Core) -> (mpsc::Sender<Event>, tokio::task::JoinHandle<Result<(), Error>>) {
+    let (events, inbox) = mpsc::channel(EVENTS_MAX);
+    let core = tokio::task::spawn_blocking(move || core.run(inbox));
+    let ticks = events.downgrade();
+    tokio::spawn(async move {
+        let mut clock = tokio::time::interval(TICK);
+        loop {
+            clock.tick().await;
+            let Some(events) = ticks.upgrade() else { return };
+            if events.send(Event::Tick).await.is_err() {
+                return;
+            }
+        }
+    });
+    (events, core)
+}
+
+/// Serves both services, health and reflection.
+async fn grpc(listener: TcpListener, control: Control, stop: watch::Receiver<()>) -> Result<(), Error> {
+    let limit = moire_proto::MESSAGE_BYTES_MAX;
+    let workers = v1::worker_service_server::WorkerServiceServer::new(Workers::new(control.clone()));
+    let people = v1::control_service_server::ControlServiceServer::new(control);
+    let (health, healthy) = tonic_health::server::health_reporter();
+    health.set_serving::<v1::worker_service_server::WorkerServiceServer<Workers>>().await;
+    health.set_serving::<v1::control_service_server::ControlServiceServer<Control>>().await;
+    let described = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(moire_proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|e| Error::Status(tonic::Status::internal(e.to_string())))?;
+    tonic::transport::Server::builder()
+        .add_service(healthy)
+        .add_service(described)
+        .add_service(workers.max_decoding_message_size(limit))
+        .add_service(people.max_decoding_message_size(limit))
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stopped(stop))
+        .await?;
+    Ok(())
 }
 
 impl Local {
-    /// Opens the store at `dir` and serves on `addr` (port 0: any free one).
+    /// As [`Local::open`], with the defaults and no HTTP.
     ///
     /// # Errors
-    /// The address is not loopback or not free, or the store does not open.
-    pub async fn start(dir: &Path, addr: SocketAddr, config: lease::Config) -> Result<Self, Error> {
-        if !addr.ip().is_loopback() {
-            return Err(Error::NotLoopback(addr));
-        }
-        let listener = tokio::net::TcpListener::bind(addr).await?;
+    /// See [`Local::open`].
+    pub async fn start(dir: &Path, listen: SocketAddr, lease: lease::Config) -> Result<Self, Error> {
+        Self::open(dir, Setup { listen, http: None, lease }).await
+    }
+
+    /// Opens the store at `dir` and serves.
+    ///
+    /// # Errors
+    /// An address is not loopback or not free, or the store does not open.
+    pub async fn open(dir: &Path, setup: Setup) -> Result<Self, Error> {
+        let listener = bind(setup.listen).await?;
         let addr = listener.local_addr()?;
+        let pages = match setup.http {
+            Some(addr) => Some(bind(addr).await?),
+            None => None,
+        };
+        let http_addr = pages.as_ref().map(TcpListener::local_addr).transpose()?;
         let (store, recovery) = Store::open(dir, Options::default())?;
-        let core = Core::new(store, config)?;
-        let (events, inbox) = mpsc::channel(EVENTS_MAX);
-        let core = tokio::task::spawn_blocking(move || core.run(inbox));
-        let ticks = events.downgrade();
-        tokio::spawn(async move {
-            let mut clock = tokio::time::interval(TICK);
-            loop {
-                clock.tick().await;
-                let Some(events) = ticks.upgrade() else { return };
-                if events.send(Event::Tick).await.is_err() {
-                    return;
-                }
+        let (events, core) = spawn(Core::new(store, setup.lease)?);
+        let control = Control::new(events.clone());
+        let (stop, stopping) = watch::channel(());
+        let mut servers = tokio::task::JoinSet::new();
+        let serving = grpc(listener, control.clone(), stopping.clone());
+        servers.spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::error!(%error, "the gRPC server ended");
             }
         });
-        let control = Control::new(events.clone());
-        let limit = moire_proto::MESSAGE_BYTES_MAX;
-        let workers = v1::worker_service_server::WorkerServiceServer::new(Workers::new(control.clone()));
-        let people = v1::control_service_server::ControlServiceServer::new(control.clone());
-        let (health, healthy) = tonic_health::server::health_reporter();
-        health.set_serving::<v1::worker_service_server::WorkerServiceServer<Workers>>().await;
-        health.set_serving::<v1::control_service_server::ControlServiceServer<Control>>().await;
-        let described = tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(moire_proto::DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            .build_v1()
-            .map_err(|e| Error::Status(tonic::Status::internal(e.to_string())))?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        let server = tonic::transport::Server::builder()
-            .add_service(healthy)
-            .add_service(described)
-            .add_service(workers.max_decoding_message_size(limit))
-            .add_service(people.max_decoding_message_size(limit))
-            .serve_with_incoming_shutdown(tokio_stream::wrappers::TcpListenerStream::new(listener), async {
-                let _ = stopped.await;
+        if let Some(pages) = pages {
+            let serving = axum::serve(pages, http::router(control.clone()));
+            servers.spawn(async move {
+                if let Err(error) = serving.with_graceful_shutdown(stopped(stopping)).await {
+                    tracing::error!(%error, "the HTTP server ended");
+                }
             });
-        let server = tokio::spawn(server);
-        Ok(Self { addr, recovery, control, events, core, server, stop })
+        }
+        Ok(Self { addr, http_addr, recovery, control, events, core, servers, stop })
     }
 
     /// Where it serves.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+    /// Where metrics and health are.
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http_addr
     }
     /// What opening the store found.
     pub fn recovery(&self) -> &Recovery {
@@ -171,12 +236,13 @@ impl Local {
     /// # Errors
     /// What ended the coordinator.
     pub async fn stop(self) -> Result<(), Error> {
-        let _ = self.stop.send(());
+        drop(self.stop);
         let _ = self.events.send(Event::Stop).await;
         let ended = self.core.await.map_err(|_| Error::Stopped)?;
-        let abort = self.server.abort_handle();
-        if tokio::time::timeout(SHUTDOWN, self.server).await.is_err() {
-            abort.abort();
+        let mut servers = self.servers;
+        let over = async { while servers.join_next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN, over).await.is_err() {
+            servers.abort_all();
         }
         ended
     }

@@ -27,6 +27,10 @@ impl Control {
     pub(crate) fn new(events: mpsc::Sender<Event>) -> Self {
         Self { events }
     }
+    /// Whether the core's thread is gone.
+    pub(crate) fn stopped(&self) -> bool {
+        self.events.is_closed()
+    }
     /// Runs `f` on the core's thread.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
@@ -239,8 +243,10 @@ impl Core {
             None if request.state == "fixed" => FindingState::Fixed,
             _ => return Err(Status::invalid_argument("states are open, invalid, fixed, duplicate:ID").into()),
         };
+        let before = finding.state.clone();
         finding.change(Self::unix_ms(), to, &request.who, &request.why);
         self.store.commit(vec![Write::Finding(Box::new(finding.clone()))])?;
+        self.finding_changed(Some(&before), &finding.state);
         Ok(record(&finding)?)
     }
 

@@ -130,6 +130,10 @@ impl Run {
     pub(crate) fn open(&self) -> bool {
         matches!(self.campaign.state, CampaignState::Running | CampaignState::Paused)
     }
+    /// Items whose claims are under way.
+    pub(crate) fn claims_open(&self) -> usize {
+        self.held.len()
+    }
     pub(crate) fn end(&self) -> u64 {
         self.campaign.limits.programs.unwrap_or(u64::MAX / 2)
     }
@@ -332,14 +336,18 @@ impl Core {
             let stored = || self.store.finding(&id).ok().flatten().map(|f| (f, false));
             let (known, new) =
                 self.fresh.remove(&id).or_else(stored).map_or((None, true), |(f, n)| (Some(f), n));
+            let before = known.as_ref().map(|f| f.state.clone());
             let merged = merge(known, found);
+            self.finding_changed(before.as_ref(), &merged.state);
             self.fresh.insert(id, (merged.clone(), new));
             self.writes.push(Write::Finding(Box::new(merged)));
             self.writes.push(Write::Sighting { campaign: name.to_owned(), item, finding: id });
         }
         if !items.is_empty() {
             self.writes.push(Write::Items { campaign: name.to_owned(), items });
-            run.digest = None;
+            if let Some(run) = self.runs.get_mut(name) {
+                run.digest = None;
+            }
         }
     }
 

@@ -54,6 +54,7 @@ pub(crate) fn kind(key: &[u8]) -> &'static str {
         Some(b"c/") => "campaigns",
         Some(b"f/") => "findings",
         Some(b"i/") => "item chunks",
+        Some(b"m/") => "totals",
         Some(b"p/") => "progress",
         Some(b"r/") => "regressions",
         Some(b"s/") => "sightings",
@@ -68,6 +69,7 @@ pub fn check_record(key: &[u8], value: &[u8]) -> Result<BTreeSet<Hash>, StoreErr
     match kind(key) {
         "campaigns" => parse::<Campaign>(key, value).map(drop).map(none),
         "progress" => parse::<Progress>(key, value).map(drop).map(none),
+        "totals" => parse::<BTreeMap<String, u64>>(key, value).map(drop).map(none),
         "regressions" => parse::<Regression>(key, value).map(drop).map(none),
         "findings" => parse::<Finding>(key, value).map(|f| f.bundle.into_iter().collect()),
         "snapshots" => parse::<Hash>(key, value).map(|h| BTreeSet::from([h])),

@@ -110,6 +110,19 @@ pub enum FindingState {
     Reopened,
 }
 
+impl FindingState {
+    /// The word for it, as records write it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Duplicate(_) => "duplicate",
+            Self::Invalid => "invalid",
+            Self::Fixed => "fixed",
+            Self::Reopened => "reopened",
+        }
+    }
+}
+
 /// Who confirmed a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -418,6 +418,9 @@ pub(crate) struct Serve {
     /// Address to listen on; this machine only
     #[arg(long, default_value = COORDINATOR)]
     pub(crate) listen: SocketAddr,
+    /// Address of /metrics, /healthz and /readyz; this machine only [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,

@@ -48,6 +48,17 @@ impl Scheduler {
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
+    /// Leases that could be given out now, were there workers for them: jobs, and ranges of running campaigns. Counted
+    /// up to [`WAITING_MAX`].
+    pub fn waiting(&self) -> u64 {
+        let batches = |c: &Campaign| {
+            let below = c.pending.iter().map(|(from, to)| to.min(&c.limit).saturating_sub(*from));
+            below.map(|n| n.div_ceil(c.spec.batch.max(1))).fold(0, u64::saturating_add)
+        };
+        let ranges = self.campaigns.values().filter(|c| c.running).map(batches);
+        let jobs = self.queue.len() as u64;
+        ranges.fold(jobs, u64::saturating_add).min(WAITING_MAX)
+    }
 
     /// Makes a campaign known, or replaces what is still to be leased of it.
     pub fn campaign(&mut self, name: &str, spec: CampaignSpec) {

@@ -17,6 +17,9 @@ pub(super) const LOSS: u32 = 16;
 /// What an answer that breaks the protocol counts.
 pub(super) const FAULT: u32 = 1;
 
+/// Largest number of waiting leases told.
+pub const WAITING_MAX: u64 = 1_000_000;
+
 /// One unit of fair share, large enough that weights divide it well.
 pub(super) const SHARE_UNIT: u64 = 1 << 10;
 

@@ -1,8 +1,8 @@
 //! From writes to the operations of one commit, on top of what is stored.
 
 use super::keys::{
-    campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show, sighting_prefix,
-    valid_name,
+    TOTALS_KEY, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
+    sighting_prefix, valid_name,
 };
 use super::{Conflict, Receipt, Store, StoreError, Write};
 use crate::VALUE_BYTES_MAX;
@@ -55,6 +55,7 @@ impl Batch<'_> {
             Write::Campaign(campaign) => self.put_json(campaign_key(&campaign.name), campaign),
             Write::Finding(finding) => self.put_json(finding_key(&finding.id), finding),
             Write::Regression(r) => self.put_json([&b"r/"[..], &r.program.0].concat(), r),
+            Write::Totals(totals) => self.put_json(TOTALS_KEY.to_vec(), totals),
             Write::Sighting { campaign, item, finding } => {
                 self.check_campaign(campaign)?;
                 let key = [&sighting_prefix(campaign)[..], &finding.0, &item.to_be_bytes()].concat();

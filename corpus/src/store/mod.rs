@@ -88,6 +88,8 @@ pub enum Write {
     },
     /// Keeps a program.
     Regression(Box<Regression>),
+    /// Replaces what the coordinator has counted since the store was made, by name.
+    Totals(BTreeMap<String, u64>),
 }
 
 /// Two reports of one item that differ.
@@ -147,6 +149,15 @@ impl Store {
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Bytes of the log, and the number of its last commit.
+    pub fn log_size(&self) -> (u64, u64) {
+        (self.log.len, self.log.sequence)
+    }
+    /// Whether the disk was full at the last commit, so that its reserve is used up.
+    pub fn reserve_used(&self) -> bool {
+        self.reserve_used
     }
 
     fn index(&self) -> Result<&Index, StoreError> {

@@ -2,13 +2,16 @@
 
 use super::error::io_error;
 use super::keys::{
-    campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show, sighting_prefix,
+    TOTALS_KEY, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
+    sighting_prefix,
 };
 use super::{Stats, Store, StoreError};
 use crate::files;
 use crate::items::{CHUNK_ITEMS, Progress};
-use crate::record::{Campaign, Finding, FindingId, Hash, Regression};
+use crate::record::{Campaign, Finding, FindingId, FindingState, Hash, Regression};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 
 impl Store {
     pub(super) fn raw(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
@@ -62,6 +65,23 @@ impl Store {
     /// All findings, by id; one that cannot be read is an error of its own.
     pub fn findings(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
         self.records(b"f/")
+    }
+    /// How many findings are in each state, by the word of the state; reads no more of each than that.
+    pub fn finding_states(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        #[derive(Deserialize)]
+        struct OnlyState {
+            #[serde(default)]
+            state: FindingState,
+        }
+        let mut states = BTreeMap::new();
+        for finding in self.records::<OnlyState>(b"f/") {
+            *states.entry(finding?.state.word().to_owned()).or_default() += 1;
+        }
+        Ok(states)
+    }
+    /// What the coordinator has counted since the store was made; see [`Write::Totals`](super::Write::Totals).
+    pub fn totals(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(self.record(TOTALS_KEY)?.unwrap_or_default())
     }
     /// All regression programs, by program id.
     pub fn regressions(&self) -> impl Iterator<Item = Result<Regression, StoreError>> + use<> {

@@ -5,7 +5,7 @@ use crate::args::{CampaignControl, NewCampaign, Serve, Work};
 use crate::exit;
 use anyhow::{Context, Result};
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
-use moire_coordinator::{Local, lease, v1};
+use moire_coordinator::{Local, Setup, lease, v1};
 use moire_worker::job::Engine;
 use moire_worker::oracle::Oracles;
 use std::net::SocketAddr;
@@ -17,13 +17,17 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
 
 pub(crate) fn serve(args: &Serve) -> Result<u8> {
     runtime()?.block_on(async {
-        let local = Local::start(&args.store, args.listen, lease::Config::default()).await?;
+        let setup = Setup { listen: args.listen, http: args.http, lease: lease::Config::default() };
+        let local = Local::open(&args.store, setup).await?;
         local.announce(|finding| eprintln!("{}", crate::local::announcement(finding))).await?;
         eprintln!(
             "serving {} on {}; Ctrl-C stops it, what is done is recorded",
             args.store.display(),
             local.addr()
         );
+        if let Some(http) = local.http_addr() {
+            eprintln!("metrics and health on http://{http}");
+        }
         local
             .serve(async {
                 let _ = tokio::signal::ctrl_c().await;

@@ -1,0 +1,144 @@
+//! `/metrics`: the Prometheus text format, version 0.0.4.
+//!
+//! Contract: every counter (its name ends in `_total`) is read from the store or from totals that are in it, so it
+//! survives restarts and never goes back; gauges are of this moment. Labels are words of a closed list and names of
+//! campaigns, of which at most [`CAMPAIGNS_MAX`] are listed, open ones first; the sums are over all.
+
+use crate::Error;
+use crate::core::Core;
+use crate::totals::TOTALS;
+use crate::triage::Run;
+use moire_corpus::{CampaignState, Counters};
+use std::fmt::Write;
+
+/// Campaigns with lines of their own.
+const CAMPAIGNS_MAX: usize = 1_000;
+
+/// Reads a number of a campaign.
+type Read = fn(&Run) -> u64;
+
+/// What each campaign has a line for: name, kind, meaning, number.
+const OF_CAMPAIGNS: &[(&str, &str, &str, Read)] = &[
+    ("moire_campaign_programs_total", "counter", "Programs done", |r| r.progress.done()),
+    ("moire_campaign_executions_total", "counter", "Executions explored", |r| r.progress.counters.executions),
+    ("moire_campaign_discrepancies_total", "counter", "Broken rules before dedupe", |r| {
+        r.progress.counters.discrepancies
+    }),
+    ("moire_campaign_quarantined_total", "counter", "Items given up", |r| abstained(r, "quarantined")),
+    ("moire_campaign_refuted_total", "counter", "Claims refuted when run again", |r| abstained(r, "refuted")),
+    ("moire_campaign_canaries_planted_total", "counter", "Bugs planted to be found", |r| {
+        r.progress.counters.canaries_planted
+    }),
+    ("moire_campaign_canaries_caught_total", "counter", "Planted bugs found", |r| {
+        r.progress.counters.canaries_caught
+    }),
+    ("moire_campaign_running", "gauge", "1 while leases of it are given out", |r| {
+        u64::from(r.campaign.state == CampaignState::Running)
+    }),
+    ("moire_campaign_programs_limit", "gauge", "Programs it ends after; 0: no limit", |r| {
+        r.campaign.limits.programs.unwrap_or(0)
+    }),
+    ("moire_campaign_claims_open", "gauge", "Items whose claims are being verified and reduced", |r| {
+        r.claims_open() as u64
+    }),
+];
+
+fn abstained(run: &Run, reason: &str) -> u64 {
+    run.progress.counters.abstentions.get(reason).copied().unwrap_or(0)
+}
+
+/// The text under construction.
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // A `String` takes everything.
+        let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+    }
+    /// `value` needs no escape: words of ours, or names of campaigns, which have neither quotes nor backslashes.
+    fn labelled(&mut self, name: &str, label: &str, value: &str, number: u64) {
+        let _ = writeln!(self.0, "{name}{{{label}=\"{value}\"}} {number}");
+    }
+    fn one(&mut self, name: &str, kind: &str, help: &str, number: u64) {
+        self.family(name, kind, help);
+        let _ = writeln!(self.0, "{name} {number}");
+    }
+}
+
+/// The whole page.
+pub(super) fn render(core: &mut Core) -> Result<String, Error> {
+    let states = core.finding_states()?.clone();
+    let mut page = Page(String::new());
+    page.family("moire_build_info", "gauge", "1; the version is a label");
+    page.labelled("moire_build_info", "version", env!("CARGO_PKG_VERSION"), 1);
+    page.one("moire_start_time_seconds", "gauge", "When this process started, Unix time", core.started_s());
+    fleet(core, &mut page);
+    page.family("moire_findings", "gauge", "Findings by state");
+    for state in ["open", "duplicate", "invalid", "fixed", "reopened"] {
+        page.labelled("moire_findings", "state", state, states.get(state).copied().unwrap_or(0));
+    }
+    for (name, help) in TOTALS {
+        page.one(&format!("moire_{name}_total"), "counter", help, core.totals.stored(name));
+    }
+    campaigns(core, &mut page);
+    let (log, commits) = core.store.log_size();
+    page.one("moire_store_log_bytes", "gauge", "Size of the findings log", log);
+    page.one("moire_store_commits_total", "counter", "Commits in the findings log", commits);
+    page.one(
+        "moire_store_reserve_used",
+        "gauge",
+        "1 when the disk is full and its reserve is used up",
+        u64::from(core.store.reserve_used()),
+    );
+    Ok(page.0)
+}
+
+fn fleet(core: &Core, page: &mut Page) {
+    let fleet = &core.fleet;
+    page.one("moire_workers", "gauge", "Workers connected", fleet.workers() as u64);
+    page.one("moire_leases", "gauge", "Leases out", fleet.leases() as u64);
+    page.one("moire_jobs_queued", "gauge", "Jobs with text that wait for a worker", fleet.queued() as u64);
+    page.one(
+        "moire_queue_depth",
+        "gauge",
+        "Leases that could be given out now, were there workers for them; at most a million",
+        fleet.waiting(),
+    );
+}
+
+fn campaigns(core: &Core, page: &mut Page) {
+    let mut sum = Counters::default();
+    let mut programs = 0_u64;
+    for run in core.runs.values() {
+        sum.executions = sum.executions.saturating_add(run.progress.counters.executions);
+        sum.discrepancies = sum.discrepancies.saturating_add(run.progress.counters.discrepancies);
+        programs = programs.saturating_add(run.progress.done());
+    }
+    page.one("moire_programs_total", "counter", "Programs done, all campaigns", programs);
+    page.one("moire_executions_total", "counter", "Executions explored, all campaigns", sum.executions);
+    page.one(
+        "moire_discrepancies_total",
+        "counter",
+        "Broken rules before dedupe, all campaigns",
+        sum.discrepancies,
+    );
+    page.family("moire_campaigns", "gauge", "Campaigns by state");
+    let states = [
+        (CampaignState::Running, "running"),
+        (CampaignState::Paused, "paused"),
+        (CampaignState::Cancelled, "cancelled"),
+        (CampaignState::Done, "done"),
+    ];
+    for (state, word) in states {
+        let count = core.runs.values().filter(|r| r.campaign.state == state).count();
+        page.labelled("moire_campaigns", "state", word, count as u64);
+    }
+    let (open, over): (Vec<&Run>, Vec<&Run>) = core.runs.values().partition(|r| r.open());
+    let listed: Vec<&Run> = open.into_iter().chain(over).take(CAMPAIGNS_MAX).collect();
+    for (name, kind, help, read) in OF_CAMPAIGNS {
+        page.family(name, kind, help);
+        for run in &listed {
+            page.labelled(name, "campaign", &run.campaign.name, read(run));
+        }
+    }
+}

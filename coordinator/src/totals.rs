@@ -1,0 +1,87 @@
+//! What the coordinator counts since its store was made.
+//!
+//! Contract: a count that anybody is shown is durable, so it never goes back: not by a restart, not by a kill. What is
+//! counted between two commits of the totals and lost with the process was never shown. Source: design section 9.
+
+use crate::core::Core;
+use moire_corpus::Write;
+use std::collections::BTreeMap;
+
+/// Time between two commits of the totals.
+const EVERY_MS: u64 = 5_000;
+
+/// Every total: its name in the store, and what it counts.
+pub(crate) const TOTALS: &[(&str, &str)] = &[
+    ("leases_granted", "Leases given out"),
+    ("leases_lost", "Leases that ended without all their results"),
+    ("clocks_expired", "Clocks of leases and workers that ran out"),
+    ("reports_stale", "Reports for an unknown, foreign or cancelled lease, or of another epoch"),
+    ("items_duplicate", "Items reported twice, or outside their lease"),
+    ("items_quarantined", "Items given up because they ended their workers too often"),
+    ("messages_bad", "Messages of workers that made no sense"),
+    ("workers_refused", "Workers refused because their build does not fit"),
+];
+
+/// The counts, as they were found and as they are known to be stored.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    /// Before this process.
+    before: BTreeMap<String, u64>,
+    /// As last committed.
+    stored: BTreeMap<String, u64>,
+    /// On their way into the store.
+    pending: Option<BTreeMap<String, u64>>,
+    due_ms: u64,
+}
+
+impl Totals {
+    /// Goes on from what the store has.
+    pub(crate) fn new(stored: BTreeMap<String, u64>) -> Self {
+        Self { before: stored.clone(), stored, pending: None, due_ms: EVERY_MS }
+    }
+    /// The count of this name, as the store has it.
+    pub(crate) fn stored(&self, name: &str) -> u64 {
+        self.stored.get(name).copied().unwrap_or(0)
+    }
+    /// The batch in hand is durable.
+    pub(crate) fn committed(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.stored = pending;
+        }
+    }
+}
+
+impl Core {
+    /// Since the start of this process, in the order of [`TOTALS`].
+    fn counted(&self) -> [u64; TOTALS.len()] {
+        let fleet = self.fleet.counts();
+        [
+            fleet.leases,
+            fleet.lost,
+            fleet.expired,
+            fleet.stale_reports,
+            fleet.duplicate_items,
+            fleet.quarantined,
+            self.bad_messages,
+            self.refused,
+        ]
+    }
+
+    /// Adds the totals to the batch in hand when they have changed and it is time, or this is the `last` batch.
+    pub(crate) fn note_totals(&mut self, last: bool) {
+        let now = self.now();
+        if now < self.totals.due_ms && !last {
+            return;
+        }
+        self.totals.due_ms = now + EVERY_MS;
+        let mut sums = self.totals.before.clone();
+        for ((name, _), count) in TOTALS.iter().zip(self.counted()) {
+            let sum = sums.entry((*name).to_owned()).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        if sums != self.totals.stored {
+            self.writes.push(Write::Totals(sums.clone()));
+            self.totals.pending = Some(sums);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What is served over HTTP: health, and metrics whose counters survive a restart. Source: design section 8.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod fake;
+
+use fake::{Fake, spec, worker};
+use moire_coordinator::{Local, Setup, lease::Config};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// A coordinator with an HTTP address.
+async fn open(dir: &Path) -> (Local, SocketAddr) {
+    let anywhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let setup = Setup { listen: anywhere, http: Some(anywhere), lease: Config::default() };
+    let local = Local::open(dir, setup).await.unwrap();
+    let http = local.http_addr().unwrap();
+    (local, http)
+}
+
+/// Status and body of a request.
+async fn ask(addr: SocketAddr, method: &str, path: &str) -> (u16, String) {
+    let mut stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// The samples of a page; every one stands under the head of its family.
+fn samples(page: &str) -> BTreeMap<String, u64> {
+    let (mut family, mut found) = ("", BTreeMap::new());
+    for line in page.lines() {
+        if let Some(head) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = head.split_once(' ').unwrap();
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            family = name;
+        } else if !line.starts_with('#') {
+            let (sample, number) = line.rsplit_once(' ').unwrap();
+            assert_eq!(sample.split('{').next(), Some(family), "{line}");
+            let twice = found.insert(sample.to_owned(), number.parse().unwrap());
+            assert_eq!(twice, None, "{line}");
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counters_are_of_the_store_and_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let (local, http) = open(dir.path()).await;
+    assert_eq!(ask(http, "GET", "/healthz").await, (200, "ok\n".to_owned()));
+    assert_eq!(ask(http, "GET", "/readyz").await, (200, "ready\n".to_owned()));
+    assert_eq!(ask(http, "GET", "/nothing").await.0, 404);
+    assert_eq!(ask(http, "POST", "/metrics").await.0, 405);
+    let task = worker(&local, Arc::new(Fake::default()));
+    let end = local.run(spec(300), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let now = samples(&ask(http, "GET", "/metrics").await.1);
+    assert_eq!(now["moire_campaign_programs_total{campaign=\"c\"}"], 300);
+    assert_eq!(now["moire_executions_total"], end.executions);
+    assert_eq!(now["moire_campaign_refuted_total{campaign=\"c\"}"], end.refuted);
+    assert_eq!(now["moire_findings{state=\"open\"}"], local.findings().await.unwrap().len() as u64);
+    assert_eq!((now["moire_campaigns{state=\"done\"}"], now["moire_workers"]), (1, 1));
+    local.stop().await.unwrap();
+    task.abort();
+    let (local, http) = open(dir.path()).await;
+    let later = samples(&ask(http, "GET", "/metrics").await.1);
+    for (name, before) in now.iter().filter(|(name, _)| name.contains("_total")) {
+        assert!(later[name] >= *before, "{name} went back from {before} to {}", later[name]);
+    }
+    assert!(later["moire_leases_granted_total"] >= 300 / 64, "written when it stopped");
+    assert_eq!(later["moire_findings{state=\"open\"}"], now["moire_findings{state=\"open\"}"]);
+    local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_queue_is_as_deep_as_there_is_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let (local, http) = open(dir.path()).await;
+    let depth = async || samples(&ask(http, "GET", "/metrics").await.1)["moire_queue_depth"];
+    assert_eq!(depth().await, 0);
+    local.create(spec(640)).await.unwrap();
+    assert_eq!(depth().await, 10);
+    local.create(spec(0)).await.unwrap();
+    assert_eq!(depth().await, 1_000_000, "without an end");
+    local.stop().await.unwrap();
+}
