@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Largest claim, in bytes of JSON: with its original and its life cycle it fits a record.
 const CLAIM_BYTES_MAX: usize = 24 * 1024;
 /// Room kept in the record of a finding for its life cycle.
-const LIFE_BYTES: usize = 8 * 1024;
+const LIFE_BYTES: usize = 15 * 1024;
 /// Longest name of an oracle, a model, a check, a canary or a reason.
 const NAME_BYTES_MAX: usize = 100;
 /// Reasons of one item that are kept.

@@ -8,7 +8,10 @@ pub mod failpoints;
 mod http;
 mod intake;
 pub mod lease;
+pub mod line;
 mod local;
+mod night;
+pub mod nightly;
 pub mod report;
 mod service;
 mod totals;
@@ -16,7 +19,7 @@ mod triage;
 
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
-pub use triage::CLASS_PREFIX;
+pub use triage::{CLASS_PREFIX, MUTANT_PREFIX};
 
 use std::net::SocketAddr;
 

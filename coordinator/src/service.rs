@@ -7,7 +7,7 @@ use crate::core::{Core, Event};
 use crate::lease::Kind;
 use crate::triage::{CLASS_PREFIX, Job, JobKind};
 use crate::{CLIENT_JOBS_MAX, Error, intake, v1};
-use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, FindingState, ModelRef, Write};
+use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
 use std::pin::Pin;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -94,7 +94,7 @@ impl v1::worker_service_server::WorkerService for Workers {
     }
 }
 
-fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
+pub(crate) fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
     let json = serde_json::to_string(finding).map_err(|e| Status::internal(e.to_string()))?;
     Ok(v1::FindingRecord { id: finding.id.to_string(), json })
 }
@@ -193,6 +193,7 @@ impl Core {
             canaries_caught: counters.canaries_caught,
             digest: digest.map(|d| d.to_string()).unwrap_or_default(),
             canaries: counters.canaries.clone(),
+            mutants: counters.mutants.clone(),
         })
     }
 
@@ -221,36 +222,7 @@ impl Core {
         Ok(self.status(name)?)
     }
 
-    fn find(&self, id: &str) -> Result<Finding, Error> {
-        if id.len() < 8 {
-            return Err(Status::invalid_argument("a finding is named by at least 8 hex digits").into());
-        }
-        let all = self.store.findings().collect::<Result<Vec<_>, _>>()?;
-        let mut hits = all.into_iter().filter(|f| f.id.to_string().starts_with(id));
-        match (hits.next(), hits.next()) {
-            (Some(finding), None) => Ok(finding),
-            (None, _) => Err(Status::not_found(format!("no finding {id}")).into()),
-            _ => Err(Status::invalid_argument(format!("{id} names several findings")).into()),
-        }
-    }
-
-    fn mark(&mut self, request: &v1::MarkFindingRequest) -> Result<v1::FindingRecord, Error> {
-        let mut finding = self.find(&request.id)?;
-        let to = match request.state.split_once(':') {
-            Some(("duplicate", of)) => FindingState::Duplicate(self.find(of)?.id),
-            None if request.state == "open" => FindingState::Open,
-            None if request.state == "invalid" => FindingState::Invalid,
-            None if request.state == "fixed" => FindingState::Fixed,
-            _ => return Err(Status::invalid_argument("states are open, invalid, fixed, duplicate:ID").into()),
-        };
-        let before = finding.state.clone();
-        finding.change(Self::unix_ms(), to, &request.who, &request.why);
-        self.store.commit(vec![Write::Finding(Box::new(finding.clone()))])?;
-        self.finding_changed(Some(&before), &finding.state);
-        Ok(record(&finding)?)
-    }
-
-    fn submit(
+    pub(crate) fn submit(
         &mut self,
         request: v1::SubmitJobRequest,
         reply: oneshot::Sender<Option<intake::Answer>>,
@@ -348,17 +320,12 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         r: Request<v1::ListFindingsRequest>,
     ) -> Result<Response<v1::ListFindingsResponse>, Status> {
-        let campaign = r.into_inner().campaign;
-        let all = self
-            .call(|core| core.store.findings().collect::<Result<Vec<_>, _>>().map_err(Error::from))
-            .await??;
-        let wanted = all.iter().filter(|f| campaign.is_empty() || f.campaign == campaign);
-        let findings = wanted.map(record).collect::<Result<_, _>>()?;
-        Ok(Response::new(v1::ListFindingsResponse { findings }))
+        let r = r.into_inner();
+        Ok(Response::new(self.call(move |core| core.list(&r)).await??))
     }
     async fn get_finding(&self, r: Request<v1::FindingName>) -> Result<Response<v1::FindingRecord>, Status> {
         let id = r.into_inner().id;
-        Ok(Response::new(record(&self.call(move |core| core.find(&id)).await??)?))
+        Ok(Response::new(record(&self.call(move |core| core.named(&id)).await??)?))
     }
     async fn mark_finding(
         &self,
@@ -366,6 +333,25 @@ impl v1::control_service_server::ControlService for Control {
     ) -> Result<Response<v1::FindingRecord>, Status> {
         let r = r.into_inner();
         Ok(Response::new(self.call(move |core| core.mark(&r)).await??))
+    }
+    async fn retest_finding(
+        &self,
+        r: Request<v1::RetestFindingRequest>,
+    ) -> Result<Response<v1::FindingRecord>, Status> {
+        Ok(Response::new(self.retest(r.into_inner()).await?))
+    }
+    async fn get_snapshot(
+        &self,
+        _: Request<v1::GetSnapshotRequest>,
+    ) -> Result<Response<v1::SnapshotRecord>, Status> {
+        Ok(Response::new(self.call(|core| core.last_snapshot()).await??))
+    }
+    async fn save_snapshot(
+        &self,
+        r: Request<v1::SaveSnapshotRequest>,
+    ) -> Result<Response<v1::SnapshotRecord>, Status> {
+        let at_ms = r.into_inner().at_ms;
+        Ok(Response::new(self.call(move |core| core.save_snapshot(at_ms)).await??))
     }
     async fn submit_job(
         &self,

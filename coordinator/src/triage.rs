@@ -13,8 +13,8 @@ use crate::intake::{self, Answer};
 use crate::lease::{CampaignSpec, JobId, Kind, WorkerId};
 use crate::{CLASS_MAX, HELD_MAX, LEASE_ITEMS, failpoints};
 use moire_corpus::{
-    Campaign, CampaignState, Counters, EngineResult, Finding, FindingState, Hash, ItemDone, ModelRef,
-    Progress, Provenance, Verified, Write, item_digest,
+    Campaign, CampaignState, Counters, EngineResult, Finding, Hash, ItemDone, ModelRef, Progress, Provenance,
+    Verified, Write, item_digest,
 };
 use moire_program::text::{Format, parse};
 use moire_proto::v1;
@@ -22,6 +22,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Starts the name of a counter of one class of claims (oracle, then a hash), kept with a campaign's abstentions.
 pub const CLASS_PREFIX: &str = "claims/";
+/// Starts the name of an engine row that is about a mutant of a protocol; behind it stands the mutation.
+pub const MUTANT_PREFIX: &str = "mutant/";
 
 /// Reductions of one claim that may turn out wrong; then it is kept as it was.
 const REDUCTIONS_MAX: u32 = 3;
@@ -113,7 +115,8 @@ impl Run {
         let classes = classes.map(|(k, v)| (k.clone(), *v)).collect();
         let counters = &progress.counters;
         let reasons = counters.abstentions.keys().filter(|k| !k.starts_with(CLASS_PREFIX));
-        let reasons = reasons.chain(counters.canaries.keys()).cloned().collect();
+        let reasons =
+            reasons.chain(counters.canaries.keys()).chain(counters.mutants.keys()).cloned().collect();
         Self {
             campaign,
             progress,
@@ -177,6 +180,13 @@ impl Run {
         }
         let caught: Vec<_> = result.canaries.iter().filter(|c| c.caught).map(|c| c.name.clone()).collect();
         let caught: BTreeSet<_> = caught.into_iter().map(|name| self.listed(name)).collect();
+        let mut mutants = BTreeMap::new();
+        for row in &result.engines {
+            if let Some(mutation) = row.engine.strip_prefix(MUTANT_PREFIX) {
+                let name = self.listed(format!("{mutation}/{}", row.verdict));
+                *mutants.entry(name).or_insert(0_u64) += 1;
+            }
+        }
         let hash = |bytes: &[u8]| bytes.try_into().map(Hash).unwrap_or_default();
         let row = |e: &v1::EngineResult| EngineResult {
             engine: e.engine.clone(),
@@ -192,6 +202,7 @@ impl Run {
             canaries_planted: result.canaries.len() as u64,
             canaries_caught: result.canaries.iter().filter(|c| c.caught).count() as u64,
             canaries: caught.into_iter().map(|name| (name, 1)).collect(),
+            mutants,
             abstentions,
         };
         let digest = item_digest(item, &hash(&result.program), &rows);
@@ -315,6 +326,24 @@ fn finding(
         last_tested_ms: now,
         count: 1,
         ..Finding::default()
+    }
+}
+
+/// The claim a finding keeps, to be run again.
+pub(crate) fn claim_of(f: &Finding) -> v1::Claim {
+    let side = |m: &ModelRef| v1::Side {
+        name: m.name.clone(),
+        variants: m.variants.clone(),
+        fingerprint: m.fingerprint.0.to_vec(),
+    };
+    v1::Claim {
+        oracle: f.oracle.clone(),
+        direction: f.rule.clone(),
+        models: f.models.iter().map(side).collect(),
+        verdict: f.verdict.clone(),
+        program: f.reduced.clone(),
+        witness: f.witness.clone(),
+        axioms: f.axioms.iter().map(|names| v1::Checks { names: names.clone() }).collect(),
     }
 }
 
@@ -448,10 +477,6 @@ impl Core {
 fn merge(known: Option<Finding>, found: Finding) -> Finding {
     let Some(mut known) = known else { return found };
     known.count += 1;
-    known.last_seen_ms = known.last_seen_ms.max(found.last_seen_ms);
-    known.last_tested_ms = known.last_tested_ms.max(found.last_tested_ms);
-    if known.state == FindingState::Fixed {
-        known.change(found.last_seen_ms, FindingState::Reopened, "coordinator", "seen again");
-    }
+    known.shown(found.last_seen_ms, "coordinator");
     known
 }

@@ -187,6 +187,18 @@ impl Index {
         std::iter::from_fn(move || fenced(|| pairs.next().transpose()).transpose())
             .map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())))
     }
+    /// The pairs under a prefix behind a key, in key order.
+    pub(crate) fn scan_behind(
+        &self,
+        prefix: &[u8],
+        key: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), IndexError>> + use<> {
+        let (prefix, from) = (prefix.to_vec(), std::ops::Bound::Excluded(key.to_vec()));
+        let mut pairs = self.db.range((from, std::ops::Bound::Unbounded));
+        std::iter::from_fn(move || fenced(|| pairs.next().transpose()).transpose())
+            .take_while(move |pair| pair.as_ref().map_or(true, |(k, _)| k.starts_with(&prefix)))
+            .map(|pair| pair.map(|(k, v)| (k.to_vec(), v.to_vec())))
+    }
     /// Writes everything to the files and closes them.
     pub(crate) fn close(self) -> Result<(), IndexError> {
         failpoints::hit(failpoints::FLUSH)?;

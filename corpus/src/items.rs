@@ -30,6 +30,9 @@ pub struct Counters {
     pub canaries_caught: u64,
     /// Items on which each canary was caught, by its name.
     pub canaries: BTreeMap<String, u64>,
+    /// Mutants of protocols by `MUTATION/VERDICT`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mutants: BTreeMap<String, u64>,
 }
 
 impl Counters {
@@ -40,9 +43,11 @@ impl Counters {
         self.discrepancies = self.discrepancies.saturating_add(other.discrepancies);
         self.canaries_planted = self.canaries_planted.saturating_add(other.canaries_planted);
         self.canaries_caught = self.canaries_caught.saturating_add(other.canaries_caught);
-        for (sum, part) in
-            [(&mut self.abstentions, &other.abstentions), (&mut self.canaries, &other.canaries)]
-        {
+        for (sum, part) in [
+            (&mut self.abstentions, &other.abstentions),
+            (&mut self.canaries, &other.canaries),
+            (&mut self.mutants, &other.mutants),
+        ] {
             for (name, count) in part {
                 let slot = sum.entry(name.clone()).or_default();
                 *slot = slot.saturating_add(*count);

@@ -11,16 +11,20 @@ mod files;
 pub mod fsck;
 mod index;
 mod items;
+mod life;
 mod log;
+mod night;
 mod record;
 mod store;
 mod transfer;
 
 pub use fsck::{Report, check_record, fsck};
 pub use items::{Counters, EngineResult, ItemDone, Progress, item_digest};
+pub use life::{Change, FindingState, Mark, MarkError, REASON_BYTES_MAX, Retest, Suppression};
+pub use night::{Since, Snapshot, compare};
 pub use record::{
-    Campaign, CampaignLimits, CampaignState, Change, Finding, FindingId, FindingState, Hash, ModelRef,
-    Provenance, Regression, Since, Snapshot, Verified, compare,
+    Campaign, CampaignLimits, CampaignState, Finding, FindingId, Hash, ModelRef, Provenance, Regression,
+    Verified,
 };
 pub use store::{Conflict, OpenError, Options, Receipt, Recovery, Stats, Store, StoreError, Write};
 pub use transfer::import;

@@ -1,9 +1,9 @@
-//! What the store keeps: findings, campaigns, regression programs, report snapshots.
+//! What the store keeps: findings, campaigns, regression programs.
 //!
 //! Records are JSON under stable names; unknown fields are ignored on reading, so a later version may add
 //! optional ones within one format. Source: design sections 2 and 9.
 
-use crate::items::Counters;
+use crate::life::{Change, FindingState, Retest, Suppression};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -93,36 +93,6 @@ pub struct Provenance {
     pub index: u64,
 }
 
-/// Life cycle of a finding.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FindingState {
-    /// Unresolved.
-    #[default]
-    Open,
-    /// The same bug as another finding.
-    Duplicate(FindingId),
-    /// Not a bug.
-    Invalid,
-    /// Resolved.
-    Fixed,
-    /// Seen again after it was fixed.
-    Reopened,
-}
-
-impl FindingState {
-    /// The word for it, as records write it.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Duplicate(_) => "duplicate",
-            Self::Invalid => "invalid",
-            Self::Fixed => "fixed",
-            Self::Reopened => "reopened",
-        }
-    }
-}
-
 /// Who confirmed a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -135,19 +105,6 @@ pub enum Verified {
     Itself,
     /// Another worker.
     Other,
-}
-
-/// One change of state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
-    /// When, in Unix milliseconds.
-    pub at_ms: u64,
-    /// The state entered.
-    pub to: FindingState,
-    /// A person, or a part of the system.
-    pub who: String,
-    /// The reason.
-    pub why: String,
 }
 
 /// A stored, deduplicated discrepancy.
@@ -194,6 +151,12 @@ pub struct Finding {
     pub bundle: Option<Hash>,
     /// The line that replays it.
     pub replay: String,
+    /// Left out of what fails a night, for a while.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suppressed: Option<Suppression>,
+    /// What came of the last time it was run again on purpose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retest: Option<Retest>,
 }
 
 impl Finding {
@@ -205,11 +168,6 @@ impl Finding {
         sets.sort();
         let key = serde_json::to_vec(&(oracle, sets, program)).expect("strings and hashes always serialise");
         Hash::of(&key)
-    }
-    /// Enters state `to` and records who and why.
-    pub fn change(&mut self, at_ms: u64, to: FindingState, who: &str, why: &str) {
-        self.state = to.clone();
-        self.history.push(Change { at_ms, to, who: who.to_owned(), why: why.to_owned() });
     }
     /// `once`, `twice`, `3 times`, ...
     pub fn sightings(&self) -> String {
@@ -223,10 +181,6 @@ impl Finding {
     pub fn allowed(&self) -> Option<String> {
         let witness: serde_json::Value = serde_json::from_str(&self.witness).ok()?;
         Some(format!("{} allows {}", witness.get("model")?.as_str()?, witness.get("outcome")?.as_str()?))
-    }
-    /// Whether it still counts as a bug.
-    pub fn is_open(&self) -> bool {
-        matches!(self.state, FindingState::Open | FindingState::Reopened)
     }
 }
 
@@ -309,47 +263,4 @@ pub struct Regression {
     pub finding: Option<FindingId>,
     /// What is expected of it.
     pub expected: String,
-}
-
-/// The findings as a report showed them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// When, Unix milliseconds.
-    pub at_ms: u64,
-    /// State of each finding then.
-    pub findings: BTreeMap<FindingId, FindingState>,
-    /// Totals over all campaigns then.
-    #[serde(default)]
-    pub counters: Counters,
-}
-
-/// A finding relative to the last report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Since {
-    /// Not in the last report, or reopened since.
-    New,
-    /// Seen again since the last report.
-    Still,
-    /// Tested since and not seen, or closed since.
-    Gone,
-    /// In the last report, not tested since.
-    NotRetested,
-}
-
-/// Sorts findings by what changed since `last`. A finding closed before the last report is left out.
-pub fn compare(last: Option<&Snapshot>, findings: &[Finding]) -> BTreeMap<FindingId, Since> {
-    let open = |s: &FindingState| matches!(s, FindingState::Open | FindingState::Reopened);
-    let judge = |f: &Finding| {
-        let before = last.and_then(|s| Some((s.at_ms, s.findings.get(&f.id)?)));
-        match before {
-            None => f.is_open().then_some(Since::New),
-            Some((_, was)) if !open(was) => f.is_open().then_some(Since::New),
-            Some(_) if !f.is_open() => Some(Since::Gone),
-            Some((at, _)) if f.last_tested_ms.max(f.last_seen_ms) <= at => Some(Since::NotRetested),
-            Some(_) if f.last_tested_ms > f.last_seen_ms => Some(Since::Gone),
-            Some(_) => Some(Since::Still),
-        }
-    };
-    findings.iter().filter_map(|f| Some((f.id, judge(f)?))).collect()
 }

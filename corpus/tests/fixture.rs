@@ -166,6 +166,53 @@ fn later_fields_are_kept() {
     assert_eq!(store.campaigns().unwrap(), [later]);
 }
 
+/// A store of format 1 with what its records hold since findings have a longer life, see `write_life`.
+fn life() -> (Vec<Finding>, ItemDone) {
+    let mut suppressed = finding();
+    suppressed.suppressed =
+        Some(Suppression { owner: "a person".into(), why: "known".into(), since_ms: 8, until_ms: 99 });
+    let silent = "this needs a tool".to_owned();
+    suppressed.retest = Some(Retest { at_ms: 9, seen: 2, held: 1, silent: 1, reason: silent });
+    let mut fixed = Finding { id: Hash::of(b"3"), ..Finding::default() };
+    fixed.retested(Retest { at_ms: 9, held: 3, ..Retest::default() });
+    let mutants = BTreeMap::from([("drop/race".to_owned(), 2)]);
+    let counters = Counters { programs: 1, mutants, ..Counters::default() };
+    let mut findings = vec![suppressed, fixed];
+    findings.sort_by_key(|f| f.id);
+    (findings, ItemDone { item: 7, epoch: 5, digest: Hash::of(b"7"), counters })
+}
+
+fn write_life(dir: &Path) {
+    let mut store = Store::open(dir, options()).unwrap().0;
+    let (findings, item) = life();
+    let items = Write::Items { campaign: "nightly-1".into(), items: vec![item] };
+    store.commit(vec![Write::Campaign(Box::new(campaign())), items]).unwrap();
+    store.commit(findings.into_iter().map(|f| Write::Finding(Box::new(f))).collect()).unwrap();
+    store.save_snapshot(&Snapshot::of(9, &life().0, Counters::default())).unwrap();
+}
+
+/// As `version_1_is_read` and `todays_writer_makes_version_1`, for the fields that came with the life cycle.
+#[test]
+fn the_life_of_findings_is_read_and_written() {
+    let fresh = tempfile::tempdir().unwrap();
+    write_life(fresh.path());
+    let stored = data().join("v1-life");
+    if std::env::var_os("MOIRE_WRITE_FIXTURE").is_some() {
+        for (name, bytes) in kept(fresh.path()) {
+            fs::create_dir_all(stored.join(&name).parent().unwrap()).unwrap();
+            fs::write(stored.join(name), bytes).unwrap();
+        }
+    }
+    assert_eq!(kept(fresh.path()), kept(&stored));
+    let dir = tempfile::tempdir().unwrap();
+    copy(&stored, dir.path());
+    let store = Store::open(dir.path(), options()).unwrap().0;
+    let (findings, item) = life();
+    assert_eq!(store.findings().map(|f| f.unwrap()).collect::<Vec<_>>(), findings);
+    assert_eq!(store.progress("nightly-1").unwrap().counters, item.counters);
+    assert_eq!(store.last_snapshot().unwrap().unwrap().findings.len(), 1, "one of them was open");
+}
+
 #[test]
 fn version_1_is_sound_and_checking_it_changes_nothing() {
     let before = tree(&data().join("v1"));

@@ -138,14 +138,42 @@ fn bundles_are_read_with_suspicion() {
 }
 
 #[test]
-fn changes_since_the_last_report() {
-    let at = |seen, tested, n| Finding { last_seen_ms: seen, last_tested_ms: tested, ..finding(n) };
-    let findings = [at(9, 9, 1), at(9, 9, 2), at(3, 9, 3), at(3, 3, 4)];
-    let known = findings[1..].iter().map(|f| (f.id, FindingState::Open)).collect();
-    let last = Snapshot { at_ms: 5, findings: known, ..Snapshot::default() };
-    let since = compare(Some(&last), &findings);
-    let expected = [Since::New, Since::Still, Since::Gone, Since::NotRetested];
-    assert_eq!(findings.iter().map(|f| since[&f.id]).collect::<Vec<_>>(), expected);
+fn findings_are_marked_by_a_prefix_with_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let all: Vec<Finding> = (1..4).map(finding).collect();
+    store.commit(all.iter().map(|f| Write::Finding(Box::new(f.clone()))).collect()).unwrap();
+    let id = |n: usize| all[n].id.to_string();
+    let says = |result: Result<Finding, MarkError>, text: &str| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    says(store.mark(9, "1234", &Mark::Fixed, "p", "w"), "at least eight");
+    says(store.mark(9, "0123456789", &Mark::Fixed, "p", "w"), "no finding starts");
+    says(store.mark(9, &id(0), &Mark::Fixed, "p", " \n"), "say why");
+    says(store.mark(9, &id(0), &Mark::Suppress { until_ms: 9 }, "p", "w"), "future");
+    says(store.mark(9, &id(0), &Mark::Suppress { until_ms: 10 }, "", "w"), "who answers");
+    says(store.mark(9, &id(0), &Mark::Duplicate(id(0)), "p", "w"), "of itself");
+    assert!("fixd".parse::<Mark>().is_err());
+    let duplicate = |n| Mark::Duplicate(id(n)[..9].to_owned());
+    store.mark(9, &id(0)[..8], &duplicate(1), "p", "the same").unwrap();
+    store.mark(9, &id(2)[..11], &duplicate(0), "p", "the same").unwrap();
+    says(store.mark(9, &id(1), &duplicate(2), "p", "a ring"), "of itself");
+    store.mark(9, &id(1), &Mark::Suppress { until_ms: 20 }, "p", "known").unwrap();
+    drop(store);
+    let store = open(dir.path());
+    let read = |n: usize| store.named(&id(n)).unwrap();
+    assert_eq!(read(2).state, FindingState::Duplicate(all[1].id), "of what the other is a duplicate of");
+    assert_eq!(read(1).suppression(19).map(|s| s.owner.as_str()), Some("p"));
+    assert_eq!(read(1).suppression(20), None);
+    let mut ids: Vec<_> = all.iter().map(|f| f.id).collect();
+    ids.sort();
+    let behind =
+        |id: Option<&FindingId>| store.findings_behind(id).map(|f| f.unwrap().id).collect::<Vec<_>>();
+    assert_eq!(
+        (behind(None), behind(Some(&ids[0])), behind(Some(&ids[2]))),
+        (ids.clone(), ids[1..].to_vec(), vec![])
+    );
 }
 
 #[test]

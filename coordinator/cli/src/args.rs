@@ -30,7 +30,12 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Take work from a coordinator
     Work(Work),
-    /// Write a page of the findings and JSON lines, against the last report
+    /// A night: campaigns with a budget, every open and fixed finding run again, a report against the last one
+    ///
+    /// Exit codes: 10 something is new or flaky, or planted bugs are missed; 11 something was not re-tested, or a campaign
+    /// was cut short; 0 neither. Suppressed findings and mere differences between models never count.
+    Nightly(Nightly),
+    /// Write the findings of a store as a page and for tools, against the last report
     Report(ReportArgs),
     /// Show a finding again: from a program, an id, a bundle or a printed line
     Replay(Replay),
@@ -300,11 +305,17 @@ pub(crate) enum Findings {
     Mark {
         /// Id, or its first eight digits or more
         id: String,
-        /// open, invalid, fixed or duplicate:ID
+        /// open, invalid, fixed, duplicate:ID, suppress or unsuppress
         state: String,
-        /// The reason
+        /// The reason; a finding is closed or suppressed with one
         #[arg(long, default_value = "")]
         why: String,
+        /// Who says so, or answers for the suppression [default: the user]
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+        /// When a suppression is over: a day such as 2027-01-31 (UTC), or 14d from now
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
         /// Where findings are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -472,12 +483,55 @@ pub(crate) struct CampaignControl {
     pub(crate) coordinator: SocketAddr,
 }
 
+/// What fails a night.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Findings that are new or flaky
+    New,
+    /// Every open finding
+    Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Nightly {
+    /// A campaign: random, shapes, mixed, tensor or tile-ir, and its programs (repeatable) [default: mixed=10000 tensor=60]
+    #[arg(long, value_name = "PROFILE=PROGRAMS")]
+    pub(crate) campaign: Vec<String>,
+    /// Seed of the first night's streams; each night has its own
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Times each finding is run again; runs that disagree make it flaky
+    #[arg(long, default_value_t = 3)]
+    pub(crate) runs: u32,
+    /// Findings run again at most, those longest untested first [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) retests: Option<u64>,
+    /// Stop what is under way after this time: 90s, 10m, 2h
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// What fails the night
+    #[arg(long, value_enum, default_value = "new")]
+    pub(crate) fail_on: FailOn,
+    /// Folder for report.html, summary.md, findings.jsonl, report.sarif and junit.xml
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Threads that work [default: all processors]
+    #[arg(long)]
+    pub(crate) workers: Option<usize>,
+    /// Use a running coordinator and its workers instead of the store
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["workers", "store"])]
+    pub(crate) coordinator: Option<SocketAddr>,
+    /// Where findings are kept
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Only findings seen or tested in this time: 24h [default: all]
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Folder for report.html and findings.jsonl
+    /// Folder for report.html, summary.md, findings.jsonl, report.sarif and junit.xml
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Where findings are kept

@@ -3,13 +3,12 @@
 //! Contract: the name of the campaign holds the fingerprint of generator and models, so a store never mixes builds;
 //! run again, a campaign continues where it stopped and ends with the same digest.
 
-use crate::line;
 use anyhow::{Context, Result};
 use moire_coordinator::{Local, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Side, Verification};
 use moire_worker::oracle::{
-    ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER, COMPILER_CAPABILITY, LOWERING, MUTANT, Oracles,
+    ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER, COMPILER_CAPABILITY, LOWERING, Oracles,
 };
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -54,8 +53,6 @@ pub(crate) struct Tally {
     pub(crate) claims: BTreeMap<String, u64>,
     /// Claims of a rule that must hold, not of a difference between versions.
     pub(crate) broken: u64,
-    /// Mutants of protocols by mutation and by what they were judged.
-    pub(crate) mutants: BTreeMap<(String, String), u64>,
     /// Kernels by compiler and by what they were judged.
     pub(crate) compiled: BTreeMap<String, BTreeMap<String, u64>>,
 }
@@ -105,9 +102,6 @@ impl Tally {
             self.broken += u64::from(claim.direction != "difference");
         }
         for row in &report.engines {
-            if let Some(mutation) = row.engine.strip_prefix(MUTANT) {
-                *self.mutants.entry((mutation.to_owned(), row.verdict.clone())).or_default() += 1;
-            }
             if row.engine.starts_with(COMPILER_CAPABILITY) || row.engine == LOWERING {
                 let verdicts = self.compiled.entry(row.engine.clone()).or_default();
                 *verdicts.entry(row.verdict.clone()).or_default() += 1;
@@ -167,6 +161,19 @@ pub(crate) fn run(
     Ok(totals)
 }
 
+/// Starts workers of one thread each for the coordinator at `addr`, in this process.
+pub(crate) fn workers<E: Engine + 'static>(addr: SocketAddr, engine: &Arc<E>, workers: usize) {
+    for n in 0..workers.max(1) {
+        let options = moire_worker::Options { name: format!("local-{n}"), threads: 1 };
+        let engine = Arc::clone(engine);
+        tokio::spawn(async move {
+            if let Err(error) = moire_worker::work(addr, engine, options).await {
+                tracing::debug!(%error, "worker ended");
+            }
+        });
+    }
+}
+
 async fn campaign(
     settings: &Settings,
     spec: v1::CampaignSpec,
@@ -183,15 +190,7 @@ async fn campaign(
         before: (first.programs, first.executions),
         ..Totals::default()
     };
-    for n in 0..settings.workers.max(1) {
-        let options = moire_worker::Options { name: format!("local-{n}"), threads: 1 };
-        let (addr, engine) = (local.addr(), Arc::clone(engine));
-        tokio::spawn(async move {
-            if let Err(error) = moire_worker::work(addr, engine, options).await {
-                tracing::debug!(%error, "worker ended");
-            }
-        });
-    }
+    workers(local.addr(), engine, settings.workers);
     let start = Instant::now();
     let time = settings.time;
     let mut interrupted = false;
@@ -263,9 +262,7 @@ pub(crate) fn announcement(f: &Finding) -> String {
 }
 
 /// The command that replays a finding anywhere.
-pub(crate) fn replay_line(f: &Finding) -> String {
-    format!("moire replay {}", line::encode(&claim_of(f)))
-}
+pub(crate) use moire_coordinator::line::command as replay_line;
 
 /// Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {

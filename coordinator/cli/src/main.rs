@@ -13,11 +13,13 @@ macro_rules! println {
 
 mod args;
 mod cmd;
+mod days;
 mod exit;
 mod input;
 mod kernel;
 mod line;
 mod local;
+mod scores;
 mod show;
 mod tile;
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         args::Command::Fuzz(a) => cmd::fuzz::run(&a),
         args::Command::Serve(a) => cmd::serve::serve(&a),
         args::Command::Work(a) => cmd::serve::work(&a),
+        args::Command::Nightly(a) => cmd::nightly::run(&a),
         args::Command::Report(a) => cmd::report::run(&a),
         args::Command::Replay(a) => cmd::replay::replay(&a),
         args::Command::Minimize(a) => cmd::replay::minimize(&a),

@@ -2,7 +2,6 @@
 //!
 //! Input: `{"events":[{id,thread,index,label,value}],"edges":[{kind,from,to,cycle?}]}`. Anything else gives `None`.
 
-use super::escape;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -82,7 +81,13 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
         write!(body, r#"<text x="{}" y="{}">{text}</text>"#, x + 8, y + 20).ok()?;
     }
     for (thread, column) in &columns {
-        write!(body, r#"<text x="{}" y="24">thread {}</text>"#, column * COLUMN + 20, escape(thread)).ok()?;
+        write!(
+            body,
+            r#"<text class="thread" x="{}" y="24">thread {}</text>"#,
+            column * COLUMN + 20,
+            escape(thread)
+        )
+        .ok()?;
     }
     let mut between: BTreeMap<((usize, usize), (usize, usize)), usize> = BTreeMap::new();
     for edge in edges {
@@ -96,13 +101,57 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
         *nth += 1;
         write!(body, r#"<path class="{class}{cycle}" d="{path}" marker-end="url(#a)"/>"#).ok()?;
         if kind != "po" {
-            write!(body, r#"<text class="label" x="{x}" y="{y}">{}</text>"#, escape(&kind)).ok()?;
+            write!(body, r#"<text class="label {class}" x="{x}" y="{y}">{}</text>"#, escape(&kind)).ok()?;
         }
     }
     let (width, height) = (columns.len() * COLUMN + 20, heights.iter().max()? * ROW + 60);
-    let arrow = r#"<defs><marker id="a" markerWidth="8" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor"/></marker></defs>"#;
+    let arrow = r#"<defs><marker id="a" markerWidth="8" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>"#;
     let title = escape(title);
     Some(format!(
-        r#"<svg role="img" aria-label="{title}" viewBox="0 0 {width} {height}" width="{width}"><title>{title}</title>{arrow}{body}</svg><p>Unnamed arrows are program order (po); rf reads from, co coherence, fr from reads; others synchronise.</p>"#
+        r#"<svg role="img" aria-label="{title}" viewBox="0 0 {width} {height}" width="{width}"><title>{title}</title>{arrow}{body}</svg>"#
     ))
+}
+
+/// Text for HTML, inside and outside of attributes.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_is_drawn_and_escaped() {
+        let witness = r#"{"events":[{"id":0,"thread":0,"index":0,"label":"st <x>","value":"1"},
+            {"id":1,"thread":1,"index":0,"label":"ld x","value":"1"}],"edges":[{"kind":"rf","from":0,"to":1}]}"#;
+        let drawn = svg(witness, "a <graph>").unwrap();
+        assert!(
+            drawn.contains("st &lt;x&gt;")
+                && drawn.contains("class=\"rf\"")
+                && drawn.contains("a &lt;graph&gt;")
+        );
+    }
+
+    #[test]
+    fn a_witness_that_is_no_graph_is_not_drawn() {
+        for witness in ["", "{", "[]", "nonsense", r#"{"events":[]}"#, r#"{"events":[],"edges":[]}"#] {
+            assert!(svg(witness, "t").is_none(), "{witness}");
+        }
+        assert!(
+            svg(r#"{"events":[{"id":1}],"edges":[{"from":9}]}"#, "t").is_some(),
+            "an edge to nowhere is left out"
+        );
+    }
 }

@@ -1,161 +1,231 @@
-//! The report: one static HTML page that works offline, and JSON lines, one object per finding.
+//! The report of a night, or of a store: what changed since the last one, in five formats.
 //!
 //! Contract: pure text from records; findings come sorted by what changed, then by id, so equal stores give equal
-//! reports. All text from records is escaped. Source: design section 7 (findings) and 9.
+//! reports. All text from records is escaped. A suppressed finding is shown and fails nothing; a difference between two
+//! versions of a model is shown and fails nothing. Source: design section 7 (findings) and 9.
+//!
+//! | file | for |
+//! |---|---|
+//! | `report.html` | people: works offline, graphs drawn, filters |
+//! | `summary.md` | people who read mail or a pull request |
+//! | `findings.jsonl` | scripts: a line for the report and one for each finding, versioned (`schema.json` beside this file) |
+//! | `report.sarif` | code review tools: a result a finding, with its state against the last report |
+//! | `junit.xml` | continuous integration: a test case a finding |
 
+pub mod dates;
 mod graph;
+mod json;
+pub mod junit;
+pub mod page;
+pub mod sarif;
+mod summary;
 
-use moire_corpus::{Finding, FindingId, Since, Snapshot, compare};
+pub use json::VERSION as JSON_VERSION;
+
+use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, Suppression, compare};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-/// Version of the JSON lines.
-pub const JSON_VERSION: u32 = 1;
+/// Rule of findings that are shown and not blamed.
+pub const DIFFERENCE: &str = "difference";
 
-/// A report as text.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The page.
-    pub html: String,
-    /// One JSON object per line.
-    pub json_lines: String,
-    /// What the next report compares with; to be saved once both are written.
-    pub snapshot: Snapshot,
+/// How good a night was at one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// As it should be.
+    Good,
+    /// Too little was run to say.
+    Unsure,
+    /// It fails the night.
+    Alarm,
 }
 
-/// Renders all findings as changed since `last`.
-///
-/// # Errors
-/// A finding cannot be written as JSON.
-pub fn render(
-    findings: &[Finding],
-    last: Option<&Snapshot>,
-    at_ms: u64,
-) -> Result<Report, serde_json::Error> {
-    let since = compare(last, findings);
-    let mut rows: Vec<(Since, &Finding)> =
-        findings.iter().filter_map(|f| Some((*since.get(&f.id)?, f))).collect();
-    rows.sort_by_key(|(s, f)| (*s, f.id));
-    let mut json_lines = String::new();
-    for (since, finding) in &rows {
-        let line = serde_json::json!({ "version": JSON_VERSION, "since": since, "finding": finding });
-        json_lines.push_str(&serde_json::to_string(&line)?);
-        json_lines.push('\n');
-    }
-    let states: BTreeMap<FindingId, _> = findings.iter().map(|f| (f.id, f.state.clone())).collect();
-    let snapshot = Snapshot { at_ms, findings: states, ..Snapshot::default() };
-    Ok(Report { html: page(&rows, last.is_some()), json_lines, snapshot })
+/// A measure of the night's own quality: planted bugs that were found.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Score {
+    /// What is measured.
+    pub name: String,
+    /// How good it is.
+    pub grade: Grade,
+    /// The numbers in a sentence.
+    pub says: String,
 }
 
-fn word(since: Since) -> &'static str {
-    match since {
-        Since::New => "new",
-        Since::Still => "still",
-        Since::Gone => "gone",
-        Since::NotRetested => "not re-tested",
-    }
+/// A campaign in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct CampaignLine {
+    /// Name.
+    pub name: String,
+    /// Programs of this night, and of all.
+    pub programs: (u64, u64),
+    /// Executions of all of them.
+    pub executions: u64,
+    /// Abstentions by reason.
+    pub abstentions: BTreeMap<String, u64>,
+    /// Why it ended before its budget; empty: it did not.
+    pub cut: String,
 }
 
-const HEAD: &str = r#"<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Moiré report</title><style>
-:root{color-scheme:light dark;--line:#8888;--po:#888;--rf:#1a8f3c;--co:#b35c00;--fr:#c2255c;--sync:#2f6fde}
-body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-pre{overflow:auto;padding:.6rem;border:1px solid var(--line)}table{border-collapse:collapse}
-td,th{padding:.2rem .8rem;border-bottom:1px solid var(--line);text-align:left}
-article{border-top:2px solid var(--line);margin-top:2rem}svg{max-width:100%;height:auto}
-svg text{fill:currentColor;font:12px ui-monospace,monospace}svg rect,svg>path{fill:none;stroke:currentColor}
-svg .label{paint-order:stroke;stroke:Canvas;stroke-width:5px;text-anchor:middle}
-svg>.po{stroke:var(--po)}svg>.rf{stroke:var(--rf)}svg>.co{stroke:var(--co)}svg>.fr{stroke:var(--fr)}svg>.sync{stroke:var(--sync)}
-svg>.cycle{stroke-width:3}
-</style></head><body><main><h1>Moiré report</h1>
-"#;
+/// What a report is about.
+#[derive(Clone, Debug, Default)]
+pub struct Night {
+    /// When, Unix milliseconds.
+    pub at_ms: u64,
+    /// All findings; [`Finding::replay`] is the line that replays each.
+    pub findings: Vec<Finding>,
+    /// What the last report showed.
+    pub last: Option<Snapshot>,
+    /// Why findings were not run again, where their records do not say.
+    pub untested: BTreeMap<FindingId, String>,
+    /// What was run.
+    pub campaigns: Vec<CampaignLine>,
+    /// Measures of its own quality.
+    pub scores: Vec<Score>,
+}
 
-fn page(rows: &[(Since, &Finding)], compared: bool) -> String {
-    let mut out = HEAD.to_owned();
-    let mut line = |text: std::fmt::Arguments<'_>| out.write_fmt(text).expect("a string takes all text");
-    if !compared {
-        line(format_args!("<p>First report of this store: everything open is new.</p>"));
-    }
-    line(format_args!(
-        "<table><caption>Findings since the last report</caption><tr><th>Change<th>Findings</tr>"
-    ));
-    for kind in [Since::New, Since::Still, Since::Gone, Since::NotRetested] {
-        let count = rows.iter().filter(|(s, _)| *s == kind).count();
-        line(format_args!("<tr><td>{}<td>{count}</tr>", word(kind)));
-    }
-    line(format_args!("</table>"));
-    for (since, f) in rows {
-        let (id, oracle, rule) = (f.id.short(), escape(&f.oracle), escape(&f.rule));
-        line(format_args!("<article id=\"f{id}\"><h2>{id}: {oracle} ({rule}), {}</h2>", word(*since)));
-        let models: Vec<_> = f.models.iter().map(|m| escape(&m.name)).collect();
-        line(format_args!(
-            "<p>Models: {}. Seen {}, first in campaign {}.",
-            models.join(", "),
-            f.sightings(),
-            escape(&f.campaign)
-        ));
-        if let Some(said) = f.allowed() {
-            line(format_args!(" <b>{}</b>.", escape(&said)));
-        }
-        for set in &f.axioms {
-            line(format_args!(" Admitted without: {}.", escape(&set.join(", "))));
-        }
-        line(format_args!("</p><h3>Program</h3><pre>{}</pre>", escape(&f.reduced)));
-        match graph::svg(&f.witness, &format!("Execution of finding {id}")) {
-            Some(svg) => line(format_args!("<h3>Witness</h3>{svg}")),
-            None if !f.witness.is_empty() => {
-                line(format_args!("<h3>Witness</h3><pre>{}</pre>", escape(&f.witness)))
+/// A finding in a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// What changed.
+    pub since: Since,
+    /// The finding.
+    pub finding: &'a Finding,
+    /// The suppression in force.
+    pub suppressed: Option<&'a Suppression>,
+    /// Why it was not run again, from [`Night::untested`].
+    reason: &'a str,
+    /// When the last report was, Unix milliseconds.
+    last_ms: u64,
+}
+
+impl Row<'_> {
+    /// How often it showed, why it was not tested, what became of its suppression: in a few words.
+    pub fn note(&self) -> String {
+        let f = self.finding;
+        let mut out = Vec::new();
+        let run = f.retest.as_ref().filter(|r| r.at_ms > self.last_ms);
+        match run {
+            _ if self.since == Since::NotRetested => {
+                let own = run.map(|r| r.reason.as_str()).filter(|r| !r.is_empty());
+                out.push(
+                    own.or(Some(self.reason).filter(|r| !r.is_empty()))
+                        .unwrap_or("it was not run")
+                        .to_owned(),
+                );
             }
-            None => {}
+            Some(r) if r.answered() => out.push(format!("showed in {} of {} runs", r.seen, r.seen + r.held)),
+            _ => {}
         }
-        if !f.replay.is_empty() {
-            line(format_args!("<h3>Replay</h3><pre>{}</pre>", escape(&f.replay)));
+        if f.state != FindingState::Open {
+            let why = f.history.last().map(|c| format!(" by {}: {}", c.who, c.why)).unwrap_or_default();
+            out.push(format!("{}{why}", f.state.words()));
         }
-        line(format_args!("</article>"));
+        match (&f.suppressed, self.suppressed) {
+            (_, Some(s)) => {
+                out.push(format!("suppressed by {} until {}: {}", s.owner, dates::day(s.until_ms), s.why));
+            }
+            (Some(s), None) => {
+                out.push(format!("suppressed by {} until {}, which is over", s.owner, dates::day(s.until_ms)))
+            }
+            (None, None) => {}
+        }
+        out.join("; ")
     }
-    line(format_args!("</main></body></html>\n"));
-    out
+    /// Whether it fails the night.
+    pub fn fails(&self) -> bool {
+        let changed = matches!(self.since, Since::New | Since::Flaky);
+        changed && self.suppressed.is_none() && self.finding.rule != DIFFERENCE
+    }
+    /// Whether it is open and fails the night where all open findings do.
+    pub fn open(&self) -> bool {
+        self.finding.is_open() && self.suppressed.is_none() && self.finding.rule != DIFFERENCE
+    }
+    /// What is compared: `ptx-7.5 / ptx:Q5=B`.
+    pub fn models(&self) -> String {
+        models(self.finding)
+    }
 }
 
-/// Text for HTML, inside and outside of attributes.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
+/// What a finding compares: `ptx-7.5 / ptx:Q5=B`.
+pub fn models(finding: &Finding) -> String {
+    let side = |m: &moire_corpus::ModelRef| {
+        let variants: Vec<String> = m.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        if variants.is_empty() { m.name.clone() } else { format!("{}:{}", m.name, variants.join(",")) }
+    };
+    finding.models.iter().map(side).collect::<Vec<_>>().join(" / ")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What has been fixed, and still holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Regressions {
+    /// Fixed findings that were run again since the last report and did not show.
+    pub held: u64,
+    /// Fixed findings that were not run again, or could not say.
+    pub untested: u64,
+}
 
-    #[test]
-    fn a_report_escapes_draws_and_compares() {
-        let witness = r#"{"events":[{"id":0,"thread":0,"index":0,"label":"st <x>","value":"1"},
-            {"id":1,"thread":1,"index":0,"label":"ld x","value":"1"}],"edges":[{"kind":"rf","from":0,"to":1}]}"#;
-        let finding = Finding { oracle: "<self>".into(), witness: witness.into(), ..Finding::default() };
-        let first = render(std::slice::from_ref(&finding), None, 5).unwrap();
-        assert!(first.html.contains("&lt;self&gt;") && first.html.contains("st &lt;x&gt;"));
-        assert!(first.html.contains("class=\"rf\"") && !first.html.contains("http"));
-        assert!(first.json_lines.contains(r#""since":"new""#) && first.json_lines.lines().count() == 1);
-        let again = render(&[finding], Some(&first.snapshot), 6).unwrap();
-        assert!(again.json_lines.contains(r#""since":"not-retested""#));
+impl Night {
+    /// The findings that were open in the last report or are now, by what changed, then by id.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let last_ms = self.last.as_ref().map_or(0, |s| s.at_ms);
+        let row = |finding| {
+            let since = compare(self.last.as_ref(), finding, self.at_ms)?;
+            let reason = self.untested.get(&finding.id).map_or("", String::as_str);
+            Some(Row { since, finding, suppressed: finding.suppression(self.at_ms), reason, last_ms })
+        };
+        let mut rows: Vec<Row<'_>> = self.findings.iter().filter_map(row).collect();
+        rows.sort_by_key(|r| (r.since, r.finding.id));
+        rows
     }
-
-    #[test]
-    fn a_witness_that_is_no_graph_is_text() {
-        for witness in ["", "{", "[]", r#"{"events":[]}"#, r#"{"events":[{"id":1}],"edges":[{"from":9}]}"#] {
-            let _ = graph::svg(witness, "t");
+    /// The fixed findings, which each night runs again.
+    pub fn regressions(&self) -> Regressions {
+        let last_ms = self.last.as_ref().map_or(0, |s| s.at_ms);
+        let mut out = Regressions::default();
+        for f in self.findings.iter().filter(|f| f.state == FindingState::Fixed) {
+            match f.retest.as_ref().is_some_and(|r| r.at_ms > last_ms && r.held > 0) {
+                true => out.held += 1,
+                false => out.untested += 1,
+            }
         }
-        assert!(graph::svg("nonsense", "t").is_none());
+        out
     }
+    /// Whether some measure fails the night.
+    pub fn alarm(&self) -> bool {
+        self.scores.iter().any(|s| s.grade == Grade::Alarm)
+    }
+    /// The report as files: name and text.
+    ///
+    /// # Errors
+    /// A record cannot be written in one of the formats.
+    pub fn files(&self) -> Result<Vec<(&'static str, String)>, ReportError> {
+        let rows = self.rows();
+        Ok(vec![
+            ("report.html", page::report(self, &rows)?),
+            ("summary.md", summary::markdown(self, &rows)),
+            ("findings.jsonl", json::lines(self, &rows)?),
+            ("report.sarif", sarif::night(self, &rows).to_string()),
+            ("junit.xml", junit::night(self, &rows)?),
+        ])
+    }
+}
+
+/// Findings by what changed, suppressed ones left out; and the suppressed ones.
+fn counts(rows: &[Row<'_>]) -> ([(Since, usize); 5], usize) {
+    let of = |since| rows.iter().filter(|r| r.since == since && r.suppressed.is_none()).count();
+    (Since::ALL.map(|since| (since, of(since))), rows.iter().filter(|r| r.suppressed.is_some()).count())
+}
+
+/// Why a report cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// As JSON.
+    #[error("writing JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// As XML.
+    #[error("writing JUnit: {0}")]
+    Junit(#[from] quick_junit::SerializeError),
+    /// As HTML.
+    #[error("writing HTML: {0}")]
+    Page(#[from] askama::Error),
 }

@@ -3,7 +3,8 @@
 use super::error::io_error;
 use super::keys::parse;
 use super::{Store, StoreError};
-use crate::record::{Hash, Snapshot};
+use crate::night::Snapshot;
+use crate::record::Hash;
 use crate::{bundle, failpoints, files};
 use std::io;
 

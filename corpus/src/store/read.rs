@@ -8,7 +8,8 @@ use super::keys::{
 use super::{Stats, Store, StoreError};
 use crate::files;
 use crate::items::{CHUNK_ITEMS, Progress};
-use crate::record::{Campaign, Finding, FindingId, FindingState, Hash, Regression};
+use crate::life::FindingState;
+use crate::record::{Campaign, Finding, FindingId, Hash, Regression};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -66,6 +67,22 @@ impl Store {
     pub fn findings(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
         self.records(b"f/")
     }
+    /// Findings behind this id, by id; all of them without one.
+    pub fn findings_behind(
+        &self,
+        id: Option<&FindingId>,
+    ) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
+        let (pairs, error) = match (self.index(), id) {
+            (Ok(index), Some(id)) => (Some(index.scan_behind(b"f/", &finding_key(id))), None),
+            (Ok(index), None) => (Some(index.scan_behind(b"f/", b"f/")), None),
+            (Err(error), _) => (None, Some(Err(error))),
+        };
+        let read = |pair: Result<(Vec<u8>, Vec<u8>), StoreError>| {
+            let (key, value) = pair?;
+            parse(&key, &value)
+        };
+        pairs.into_iter().flatten().map(|pair| Ok(pair?)).chain(error).map(read)
+    }
     /// How many findings are in each state, by the word of the state; reads no more of each than that.
     pub fn finding_states(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         #[derive(Deserialize)]
@@ -82,6 +99,17 @@ impl Store {
     /// What the coordinator has counted since the store was made; see [`Write::Totals`](super::Write::Totals).
     pub fn totals(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         Ok(self.record(TOTALS_KEY)?.unwrap_or_default())
+    }
+    /// Findings whose id starts with these hexadecimal digits: two at most, which is enough to tell that there are several.
+    pub(crate) fn findings_from(&self, digits: &str) -> Result<Vec<Finding>, StoreError> {
+        let whole: Vec<u8> = (0..digits.len() / 2)
+            .map_while(|i| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok())
+            .collect();
+        let matching = self.records::<Finding>(&[&b"f/"[..], &whole].concat());
+        let own = |f: &Result<Finding, StoreError>| {
+            f.as_ref().map_or(true, |f| f.id.to_string().starts_with(digits))
+        };
+        matching.filter(own).take(2).collect()
     }
     /// All regression programs, by program id.
     pub fn regressions(&self) -> impl Iterator<Item = Result<Regression, StoreError>> + use<> {

@@ -845,6 +845,12 @@ pub struct CampaignStatus {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Mutants of protocols by MUTATION/VERDICT.
+    #[prost(btree_map = "string, uint64", tag = "14")]
+    pub mutants: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
 }
 /// Which findings.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -852,6 +858,9 @@ pub struct ListFindingsRequest {
     /// Only of this campaign; empty: all.
     #[prost(string, tag = "1")]
     pub campaign: ::prost::alloc::string::String,
+    /// Only those behind this id, 64 hex digits; empty: from the first on.
+    #[prost(string, tag = "2")]
+    pub after: ::prost::alloc::string::String,
 }
 /// Findings.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -859,6 +868,9 @@ pub struct ListFindingsResponse {
     /// By id.
     #[prost(message, repeated, tag = "1")]
     pub findings: ::prost::alloc::vec::Vec<FindingRecord>,
+    /// There are more behind the last one: a message holds a few megabytes.
+    #[prost(bool, tag = "2")]
+    pub more: bool,
 }
 /// A finding by id or prefix.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -883,15 +895,48 @@ pub struct MarkFindingRequest {
     /// Hex digits.
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
-    /// open, invalid, fixed, or duplicate:ID.
+    /// open, invalid, fixed, duplicate:ID, suppress or unsuppress.
     #[prost(string, tag = "2")]
     pub state: ::prost::alloc::string::String,
-    /// Who says so.
+    /// Who says so, or answers for the suppression.
     #[prost(string, tag = "3")]
     pub who: ::prost::alloc::string::String,
-    /// Why.
+    /// Why; may be missing for open and unsuppress only.
     #[prost(string, tag = "4")]
     pub why: ::prost::alloc::string::String,
+    /// When a suppression is over, Unix milliseconds.
+    #[prost(uint64, tag = "5")]
+    pub until_ms: u64,
+}
+/// A finding to run again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RetestFindingRequest {
+    /// Hex digits.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// Runs, at most 64; 0 counts as 1.
+    #[prost(uint32, tag = "2")]
+    pub runs: u32,
+}
+/// No argument.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetSnapshotRequest {}
+/// What a report showed.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SnapshotRecord {
+    /// The record as the store keeps it, JSON; empty: there is none.
+    #[prost(string, tag = "1")]
+    pub json: ::prost::alloc::string::String,
+    /// The coordinator's clock, Unix milliseconds.
+    #[prost(uint64, tag = "2")]
+    pub now_ms: u64,
+}
+/// The time of a report.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveSnapshotRequest {
+    /// Unix milliseconds of the coordinator's clock; what was first seen later is left to the next report.
+    #[prost(uint64, tag = "1")]
+    pub at_ms: u64,
 }
 /// One job for the fleet.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -1285,6 +1330,72 @@ pub mod control_service_client {
                 .insert(GrpcMethod::new("moire.v1.ControlService", "MarkFinding"));
             self.inner.unary(req, path, codec).await
         }
+        /// Runs a finding again on the fleet a few times and records what came of it; answers when that is durable.
+        pub async fn retest_finding(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RetestFindingRequest>,
+        ) -> std::result::Result<tonic::Response<super::FindingRecord>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/moire.v1.ControlService/RetestFinding",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("moire.v1.ControlService", "RetestFinding"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What the last report showed.
+        pub async fn get_snapshot(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetSnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SnapshotRecord>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/moire.v1.ControlService/GetSnapshot",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("moire.v1.ControlService", "GetSnapshot"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Records what a report shows, for the next one to compare with.
+        pub async fn save_snapshot(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SaveSnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SnapshotRecord>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/moire.v1.ControlService/SaveSnapshot",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("moire.v1.ControlService", "SaveSnapshot"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Runs one job on the fleet and answers when it is over.
         pub async fn submit_job(
             &mut self,
@@ -1402,6 +1513,21 @@ pub mod control_service_server {
             &self,
             request: tonic::Request<super::MarkFindingRequest>,
         ) -> std::result::Result<tonic::Response<super::FindingRecord>, tonic::Status>;
+        /// Runs a finding again on the fleet a few times and records what came of it; answers when that is durable.
+        async fn retest_finding(
+            &self,
+            request: tonic::Request<super::RetestFindingRequest>,
+        ) -> std::result::Result<tonic::Response<super::FindingRecord>, tonic::Status>;
+        /// What the last report showed.
+        async fn get_snapshot(
+            &self,
+            request: tonic::Request<super::GetSnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SnapshotRecord>, tonic::Status>;
+        /// Records what a report shows, for the next one to compare with.
+        async fn save_snapshot(
+            &self,
+            request: tonic::Request<super::SaveSnapshotRequest>,
+        ) -> std::result::Result<tonic::Response<super::SnapshotRecord>, tonic::Status>;
         /// Runs one job on the fleet and answers when it is over.
         async fn submit_job(
             &self,
@@ -1841,6 +1967,141 @@ pub mod control_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = MarkFindingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/moire.v1.ControlService/RetestFinding" => {
+                    #[allow(non_camel_case_types)]
+                    struct RetestFindingSvc<T: ControlService>(pub Arc<T>);
+                    impl<
+                        T: ControlService,
+                    > tonic::server::UnaryService<super::RetestFindingRequest>
+                    for RetestFindingSvc<T> {
+                        type Response = super::FindingRecord;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::RetestFindingRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ControlService>::retest_finding(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = RetestFindingSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/moire.v1.ControlService/GetSnapshot" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetSnapshotSvc<T: ControlService>(pub Arc<T>);
+                    impl<
+                        T: ControlService,
+                    > tonic::server::UnaryService<super::GetSnapshotRequest>
+                    for GetSnapshotSvc<T> {
+                        type Response = super::SnapshotRecord;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetSnapshotRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ControlService>::get_snapshot(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetSnapshotSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/moire.v1.ControlService/SaveSnapshot" => {
+                    #[allow(non_camel_case_types)]
+                    struct SaveSnapshotSvc<T: ControlService>(pub Arc<T>);
+                    impl<
+                        T: ControlService,
+                    > tonic::server::UnaryService<super::SaveSnapshotRequest>
+                    for SaveSnapshotSvc<T> {
+                        type Response = super::SnapshotRecord;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SaveSnapshotRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ControlService>::save_snapshot(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SaveSnapshotSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

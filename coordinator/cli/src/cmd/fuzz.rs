@@ -3,14 +3,16 @@
 use crate::args::Fuzz;
 use crate::exit;
 use crate::local::{self, Settings, Totals};
+use crate::scores;
 use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use moire_coordinator::report::{DIFFERENCE, Grade};
 use moire_corpus::Finding;
 use moire_program::generate::Profile;
 use moire_worker::job::Engine;
 use moire_worker::oracle::{
-    ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, CANARIES, COMPILER, COMPILER_CAPABILITY, COMPILER_HOW,
-    LOWERING, ORACLES,
+    ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, COMPILER, COMPILER_CAPABILITY, COMPILER_HOW, LOWERING,
+    ORACLES,
 };
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -18,8 +20,6 @@ use std::time::{Duration, Instant};
 
 /// Run of `moire fuzz` without limits, in seconds.
 const DEFAULT_SECONDS: u64 = 60;
-/// Items after which every canary should have been caught: measured, with room.
-pub(crate) const CANARY_ITEMS: u64 = 10_000;
 /// Findings shown in full.
 const SHOWN: usize = 10;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Fuzz) -> Result<u8> {
         bar.finish_and_clear();
     }
     print!("{}", summary(&totals, &settings));
-    Ok(code(&totals, &settings))
+    Ok(code(&totals))
 }
 
 fn settings(args: &Fuzz) -> Result<Settings> {
@@ -154,18 +154,6 @@ fn line(totals: &Totals) -> String {
     )
 }
 
-/// Missed canaries when there were enough items to say so.
-fn missed(totals: &Totals) -> Vec<&'static str> {
-    let caught = |name: &str| totals.status.canaries.contains_key(name);
-    CANARIES.iter().map(|c| c.name).filter(|name| !caught(name)).collect()
-}
-
-/// Canaries are judged on whole campaigns over all oracles.
-fn enough(totals: &Totals, settings: &Settings) -> bool {
-    let whole = settings.oracles.is_empty() && settings.profile != Profile::Tensor.name();
-    whole && totals.status.programs >= CANARY_ITEMS
-}
-
 fn summary(totals: &Totals, settings: &Settings) -> String {
     let s = &totals.status;
     let mut out = format!(
@@ -186,10 +174,13 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
     for (reason, n) in &s.abstentions {
         let _ = writeln!(out, "  {n:8}  {reason}");
     }
-    if settings.profile != Profile::TileIr.name() {
-        out.push_str(&canaries(totals, settings));
+    for score in scores::of(s) {
+        let grade = if score.grade == Grade::Good { String::new() } else { format!(" ({:?})", score.grade) };
+        let _ = writeln!(out, "{}: {}{}", score.name, score.says, grade.to_uppercase());
     }
-    out.push_str(&mutants(&totals.tally));
+    for (mutant, n) in &s.mutants {
+        let _ = writeln!(out, "  {n:8}  {}", mutant.replacen('/', ": ", 1));
+    }
     out.push_str(&compiled(&totals.tally));
     let _ = writeln!(out, "claims: {}", if totals.tally.claims.is_empty() { "none" } else { "" });
     for (kind, n) in &totals.tally.claims {
@@ -197,31 +188,6 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
     }
     out.push_str(&findings(totals));
     let _ = writeln!(out, "digest {}", totals.digest);
-    out
-}
-
-fn canaries(totals: &Totals, settings: &Settings) -> String {
-    let mut out = String::new();
-    let s = &totals.status;
-    let missed = missed(totals);
-    let _ = writeln!(
-        out,
-        "canaries: {} of {} caught, {} planted in all",
-        CANARIES.len() - missed.len(),
-        CANARIES.len(),
-        s.canaries_planted
-    );
-    match (missed.is_empty(), enough(totals, settings)) {
-        (true, _) => {}
-        (false, true) => drop(writeln!(out, "  RED: missed {}", missed.join(", "))),
-        (false, false) => {
-            let _ = writeln!(
-                out,
-                "  inconclusive below {CANARY_ITEMS} programs in one run; not yet {}",
-                missed.join(", ")
-            );
-        }
-    }
     out
 }
 
@@ -235,28 +201,9 @@ fn compiled(tally: &local::Tally) -> String {
     out
 }
 
-/// How many mistakes planted in protocols were found; equivalent mutants do not count.
-fn mutants(tally: &local::Tally) -> String {
-    let missed = |verdict: &str| ["equivalent", "clean, unconfirmed", "discrepancy"].contains(&verdict);
-    let sum = |keep: &dyn Fn(&str) -> bool| -> u64 {
-        tally.mutants.iter().filter(|((_, v), _)| keep(v)).map(|(_, n)| *n).sum()
-    };
-    let (all, equivalent, found) = (sum(&|_| true), sum(&|v| v == "equivalent"), sum(&|v| !missed(v)));
-    if all == 0 {
-        return String::new();
-    }
-    let score = 100.0 * found as f64 / (all - equivalent).max(1) as f64;
-    let mut out =
-        format!("mutants: {found} of {all} found, {equivalent} equivalent, mutation score {score:.1} %\n");
-    for ((mutation, verdict), n) in &tally.mutants {
-        let _ = writeln!(out, "  {n:8}  {mutation}: {verdict}");
-    }
-    out
-}
-
 fn findings(totals: &Totals) -> String {
     let mut all: Vec<_> = totals.findings.iter().collect();
-    all.sort_by_key(|f| (f.rule == "difference", f.reduced.len(), f.id));
+    all.sort_by_key(|f| (f.rule == DIFFERENCE, f.reduced.len(), f.id));
     let mut out = format!("findings: {}\n", all.len());
     for f in all.iter().take(SHOWN) {
         out.push_str(&super::store::show_finding(f));
@@ -268,9 +215,9 @@ fn findings(totals: &Totals) -> String {
 }
 
 /// A difference between two versions of a model is worth showing, but nothing that should agree disagrees.
-fn code(totals: &Totals, settings: &Settings) -> u8 {
-    let broken = totals.findings.iter().any(|f| f.rule != "difference");
-    let red = enough(totals, settings) && settings.models.is_empty() && !missed(totals).is_empty();
+fn code(totals: &Totals) -> u8 {
+    let broken = totals.findings.iter().any(|f| f.rule != DIFFERENCE);
+    let red = scores::of(&totals.status).iter().any(|s| s.grade == Grade::Alarm);
     match (broken || red, totals.interrupted) {
         (true, _) => exit::FINDING,
         (false, true) => exit::INCOMPLETE,

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod fuzz;
 pub(crate) mod generate;
 pub(crate) mod models;
+pub(crate) mod nightly;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod serve;
@@ -20,6 +21,11 @@ use clap::CommandFactory;
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8> {
     clap_complete::generate(shell, &mut crate::args::Cli::command(), "moire", &mut std::io::stdout());
     Ok(crate::exit::CLEAN)
+}
+
+/// Threads that work unless told otherwise.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Makes Ctrl-C a request to stop: what is under way is finished and recorded. A second one ends the process.

@@ -39,7 +39,7 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
         return Ok(Subject::Program(print(&source.program)));
     }
     if word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Ok(stored(&super::store::find(&super::store::open(store)?, word)?));
+        return Ok(stored(&super::store::open(store)?.named(word)?));
     }
     Err(anyhow!(
         "`{word}` is no file, no id of a finding (eight hexadecimal digits or more) and no replay line (m1...)"

@@ -2,11 +2,12 @@
 
 use super::serve;
 use crate::args::{Campaigns, Findings, StoreCommand};
+use crate::days;
 use crate::{exit, local};
 use anyhow::{Context, Result, anyhow, bail};
 use moire_coordinator::CLASS_PREFIX;
 use moire_coordinator::v1::CampaignPhase;
-use moire_corpus::{Finding, FindingState, Options, Store, Write, fsck, import};
+use moire_corpus::{Finding, Mark, Options, Store, fsck, import};
 use moire_worker::oracle::{ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY};
 use std::path::Path;
 
@@ -16,20 +17,6 @@ pub(crate) fn open(dir: &Path) -> Result<Store> {
         bail!("there is no store at {}; `moire fuzz` makes one, --store names another", dir.display());
     }
     Ok(Store::open(dir, Options { create: false, ..Options::default() })?.0)
-}
-
-/// The finding of an id or of a prefix of at least eight digits.
-pub(crate) fn find(store: &Store, id: &str) -> Result<Finding> {
-    if id.len() < 8 || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
-        bail!("`{id}` is no id of a finding: at least eight hexadecimal digits");
-    }
-    let all = store.findings().collect::<Result<Vec<_>, _>>()?;
-    let mut matching = all.into_iter().filter(|f| f.id.to_string().starts_with(&id.to_ascii_lowercase()));
-    match (matching.next(), matching.next()) {
-        (Some(f), None) => Ok(f),
-        (Some(_), Some(_)) => bail!("several findings start with {id}; give more digits"),
-        (None, _) => bail!("no finding starts with {id}; `moire findings list` shows them"),
-    }
 }
 
 /// A finding for people: what disagrees, the axioms, the program, the line that replays it.
@@ -46,19 +33,9 @@ pub(crate) fn show_finding(f: &Finding) -> String {
         f.rule,
         models.join(" / "),
         f.sightings(),
-        state(&f.state),
+        f.state.words(),
         local::replay_line(f)
     )
-}
-
-fn state(state: &FindingState) -> String {
-    match state {
-        FindingState::Open => "open".into(),
-        FindingState::Duplicate(of) => format!("duplicate of {}", of.short()),
-        FindingState::Invalid => "invalid".into(),
-        FindingState::Fixed => "fixed".into(),
-        FindingState::Reopened => "reopened".into(),
-    }
 }
 
 pub(crate) fn findings(args: &Findings) -> Result<u8> {
@@ -70,7 +47,7 @@ pub(crate) fn findings(args: &Findings) -> Result<u8> {
                 println!(
                     "{} {:10} {:12} {:10} {:16} {}",
                     f.id.short(),
-                    state(&f.state),
+                    f.state.words(),
                     f.oracle,
                     f.rule,
                     models.join("/"),
@@ -79,31 +56,31 @@ pub(crate) fn findings(args: &Findings) -> Result<u8> {
             }
         }
         Findings::Show { id, store } => {
-            let f = find(&open(store)?, id)?;
+            let f = open(store)?.named(id)?;
             print!("{}", show_finding(&f));
             for change in &f.history {
-                println!("  {} by {}: {}", state(&change.to), change.who, change.why);
+                println!("  {} by {}: {}", change.to.words(), change.who, change.why);
             }
+            print!("{}", days::life(&f, local::now_ms()));
             println!("witness {}", f.witness);
         }
         Findings::Export { id, out, store } => {
-            let f = find(&open(store)?, id)?;
+            let f = open(store)?.named(id)?;
             let text = bundle(&f)?;
             std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
             eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
         }
-        Findings::Mark { id, state, why, store } => {
-            let mut store = open(store)?;
-            let mut f = find(&store, id)?;
-            let to = match state.split_once(':').unwrap_or((state, "")) {
-                ("open", "") => FindingState::Open,
-                ("invalid", "") => FindingState::Invalid,
-                ("fixed", "") => FindingState::Fixed,
-                ("duplicate", of) => FindingState::Duplicate(find(&store, of)?.id),
-                _ => bail!("`{state}` is no state; write open, invalid, fixed or duplicate:ID"),
+        Findings::Mark { id, state, why, who, until, store } => {
+            let now = local::now_ms();
+            let mark = match (state.as_str(), until) {
+                ("suppress", Some(until)) => Mark::Suppress { until_ms: days::until(until, now)? },
+                ("suppress", None) => bail!("say how long: --until 2027-01-31, or --until 14d"),
+                (_, Some(_)) => bail!("--until goes with suppress"),
+                (word, None) => word.parse()?,
             };
-            f.change(local::now_ms(), to, "command line", why);
-            store.commit(vec![Write::Finding(Box::new(f))])?;
+            let who = who.clone().or_else(|| std::env::var("USER").ok()).unwrap_or_default();
+            let f = open(store)?.mark(now, id, &mark, &who, why)?;
+            println!("{} {}{}", f.id.short(), f.state.words(), days::suppressed(&f, now));
         }
     }
     Ok(exit::CLEAN)

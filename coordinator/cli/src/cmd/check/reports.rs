@@ -3,11 +3,13 @@
 use super::{Answer, render, words};
 use crate::input::Rejected;
 use anyhow::Result;
+use moire_coordinator::report::junit::{self, failed, skipped};
+use moire_coordinator::report::sarif::{self, result};
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_program::ir::Program;
 use moire_program::text::Severity;
 use moire_program::validate::{RULES, RuleKind};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 
 /// The verdicts that are results, with what they mean (design, words).
@@ -36,15 +38,7 @@ pub(super) fn sarif(answers: &[Answer]) -> Value {
     });
     let rules: Vec<Value> = verdicts.chain(rules).collect();
     let results: Vec<Value> = answers.iter().flat_map(results).collect();
-    json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": {"driver": {"name": "moire", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
-            "columnKind": "unicodeCodePoints",
-            "results": results,
-        }],
-    })
+    sarif::document(&rules, &results)
 }
 
 fn results(answer: &Answer) -> Vec<Value> {
@@ -88,18 +82,6 @@ fn remark(r: &Rejected) -> Value {
         Severity::Note => "note",
     };
     result(d.rule.unwrap_or("rejected"), level, &format!("{}{hint}", d.message), &r.file, d.line, r.column())
-}
-
-/// Lines and columns start with 1; 0 leaves them out.
-fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: usize) -> Value {
-    let mut place = json!({"artifactLocation": {"uri": file.replace('\\', "/")}});
-    if line > 0 {
-        place["region"] = json!({"startLine": line});
-        if column > 0 {
-            place["region"]["startColumn"] = column.into();
-        }
-    }
-    json!({"ruleId": rule, "level": level, "message": {"text": text}, "locations": [{"physicalLocation": place}]})
 }
 
 /// A verdict in a sentence.
@@ -149,9 +131,7 @@ pub(super) fn junit(answers: &[Answer]) -> Result<String> {
         };
         suite.add_test_case(TestCase::new(name, status));
     }
-    let mut report = Report::new("moire");
-    report.add_test_suite(suite);
-    Ok(report.to_string()?)
+    Ok(junit::document([suite])?)
 }
 
 fn judged(program: &Program, judgement: &Judgement, more: &[String]) -> TestCaseStatus {
@@ -161,19 +141,7 @@ fn judged(program: &Program, judgement: &Judgement, more: &[String]) -> TestCase
     let title = words(judgement).join(", ");
     match worst {
         crate::exit::CLEAN => TestCaseStatus::success(),
-        crate::exit::INCOMPLETE => {
-            let mut status = TestCaseStatus::skipped();
-            status.set_message(title);
-            status
-        }
+        crate::exit::INCOMPLETE => skipped("incomplete", &title),
         _ => failed(NonSuccessKind::Failure, &title, &text.join("\n")),
     }
-}
-
-fn failed(kind: NonSuccessKind, title: &str, text: &str) -> TestCaseStatus {
-    let mut status = TestCaseStatus::non_success(kind);
-    status.set_message(title);
-    status.set_type(title);
-    status.set_description(text);
-    status
 }

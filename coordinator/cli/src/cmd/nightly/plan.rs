@@ -1,0 +1,80 @@
+//! What a night is to run, from the command line.
+
+use crate::args::Nightly;
+use crate::local;
+use anyhow::{Result, anyhow, bail};
+use moire_coordinator::nightly::Plan;
+use moire_coordinator::v1;
+use moire_program::generate::Profile;
+use moire_worker::job::Engine;
+use moire_worker::oracle::COMPILER;
+
+/// Campaigns where none are named: enough programs for every canary, and enough protocols for a mutation score.
+const DEFAULT: [(Profile, u64); 2] = [(Profile::Mixed, crate::scores::CANARY_ITEMS), (Profile::Tensor, 60)];
+/// Runs of a finding.
+const RUNS_MAX: u32 = 64;
+
+/// # Errors
+/// A campaign that makes no sense, or whose tool is not here.
+pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<Plan> {
+    let mut campaigns = args.campaign.iter().map(|text| campaign(text)).collect::<Result<Vec<_>>>()?;
+    if campaigns.is_empty() {
+        campaigns = DEFAULT.to_vec();
+    }
+    let (capabilities, fingerprint) = (engine.capabilities(), engine.fingerprint());
+    if !(1..=RUNS_MAX).contains(&args.runs) {
+        bail!("--runs is 1 to {RUNS_MAX}");
+    }
+    let mut specs = Vec::new();
+    for (profile, programs) in campaigns {
+        let needs = local::needs(&oracles(profile));
+        if let Some(tool) = needs.iter().find(|n| args.coordinator.is_none() && !capabilities.contains(n)) {
+            bail!(
+                "a campaign of {profile} needs {tool}, which is not here; `moire doctor` says how to get it"
+            );
+        }
+        specs.push(v1::CampaignSpec {
+            seed: args.seed,
+            profile: profile.name().to_owned(),
+            oracles: oracles(profile),
+            programs,
+            priority: 1,
+            canaries: true,
+            needs,
+            fingerprint: fingerprint.clone(),
+            ..v1::CampaignSpec::default()
+        });
+    }
+    Ok(Plan { campaigns: specs, runs: args.runs, retests: args.retests.unwrap_or(u64::MAX) })
+}
+
+/// Kernels of Tile IR are for the compiler; everything else is for all oracles that need no tool.
+fn oracles(profile: Profile) -> Vec<String> {
+    if profile == Profile::TileIr { vec![COMPILER.to_owned()] } else { Vec::new() }
+}
+
+/// `PROFILE=PROGRAMS`
+fn campaign(text: &str) -> Result<(Profile, u64)> {
+    let (profile, programs) = text
+        .split_once('=')
+        .ok_or_else(|| anyhow!("`{text}` is no campaign; write PROFILE=PROGRAMS, for example mixed=10000"))?;
+    let profile = profile.parse().map_err(|e| anyhow!("{e}"))?;
+    let programs: u64 = programs.parse().map_err(|_| anyhow!("`{programs}` is no number of programs"))?;
+    if programs == 0 {
+        bail!("a campaign of a night has a budget: write {text} with a number above 0");
+    }
+    Ok((profile, programs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn campaigns_have_a_profile_and_a_budget() {
+        assert_eq!(campaign("tensor=60").unwrap(), (Profile::Tensor, 60));
+        for bad in ["", "mixed", "mixed=", "mixed=0", "mixed=x", "mixd=5"] {
+            assert!(campaign(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How good a campaign is at finding bugs that were planted: canaries in the engines, mistakes in protocols.
+//!
+//! Contract: too few programs say nothing (`unsure`); after enough a planted bug nobody found is an alarm, because then
+//! real ones may be missed too. Source: design section 7 (canaries).
+
+use moire_coordinator::report::{Grade, Score};
+use moire_coordinator::v1::CampaignStatus;
+use moire_program::generate::Profile;
+use moire_worker::oracle::CANARIES;
+
+/// Programs after which every canary should have been caught: measured, with room.
+pub(crate) const CANARY_ITEMS: u64 = 10_000;
+/// Mutants after which their score says something.
+const MUTANTS_MIN: u64 = 100;
+/// Percentage of the mutants that must be found; 90.8 were when this was set, those too large to judge counted as missed.
+const MUTANTS_FOUND: u64 = 80;
+/// What a mutant that was not found is judged.
+const MISSED: [&str; 3] = ["equivalent", "clean, unconfirmed", "discrepancy"];
+
+/// The measures of a campaign. Canaries are for whole campaigns over all oracles under the default models.
+pub(crate) fn of(status: &CampaignStatus) -> Vec<Score> {
+    let spec = status.spec.clone().unwrap_or_default();
+    let other = [Profile::Tensor.name(), Profile::TileIr.name()].contains(&spec.profile.as_str());
+    let whole = spec.oracles.is_empty() && spec.models.is_empty() && !other;
+    let canaries = (whole && spec.canaries).then(|| canaries(status));
+    canaries.into_iter().chain(mutants(status)).collect()
+}
+
+fn canaries(status: &CampaignStatus) -> Score {
+    let caught = |name: &&str| status.canaries.contains_key(*name);
+    let missed: Vec<&str> = CANARIES.iter().map(|c| c.name).filter(|name| !caught(name)).collect();
+    let (all, found) = (CANARIES.len(), CANARIES.len() - missed.len());
+    let mut says = format!("{found} of {all} caught, {} planted in all", status.canaries_planted);
+    let grade = match (missed.is_empty(), status.programs >= CANARY_ITEMS) {
+        (true, _) => Grade::Good,
+        (false, true) => Grade::Alarm,
+        (false, false) => Grade::Unsure,
+    };
+    if !missed.is_empty() {
+        says.push_str(&format!("; missed {}", missed.join(", ")));
+    }
+    if grade == Grade::Unsure {
+        says.push_str(&format!("; inconclusive below {CANARY_ITEMS} programs"));
+    }
+    Score { name: "canaries".into(), grade, says }
+}
+
+/// How many mistakes planted in protocols were found; equivalent mutants do not count.
+fn mutants(status: &CampaignStatus) -> Option<Score> {
+    let verdict = |name: &str| name.split_once('/').map_or(String::new(), |(_, v)| v.to_owned());
+    let sum = |keep: &dyn Fn(&str) -> bool| -> u64 {
+        status.mutants.iter().filter(|(name, _)| keep(&verdict(name))).map(|(_, n)| *n).sum()
+    };
+    let (all, equivalent) = (sum(&|_| true), sum(&|v| v == MISSED[0]));
+    let found = sum(&|v| !MISSED.contains(&v));
+    let judged = all.checked_sub(equivalent).filter(|n| *n > 0)?;
+    let score = 100.0 * found as f64 / judged as f64;
+    let grade = match () {
+        () if judged < MUTANTS_MIN => Grade::Unsure,
+        () if found * 100 < judged * MUTANTS_FOUND => Grade::Alarm,
+        () => Grade::Good,
+    };
+    let says = format!("{found} of {all} found, {equivalent} equivalent, mutation score {score:.1} %");
+    Some(Score { name: "mutants".into(), grade, says })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(programs: u64, caught: usize, mutants: &[(&str, u64)]) -> CampaignStatus {
+        CampaignStatus {
+            spec: Some(moire_coordinator::v1::CampaignSpec { canaries: true, ..Default::default() }),
+            programs,
+            canaries: CANARIES.iter().take(caught).map(|c| (c.name.to_owned(), 1)).collect(),
+            mutants: mutants.iter().map(|(k, n)| ((*k).to_owned(), *n)).collect(),
+            ..CampaignStatus::default()
+        }
+    }
+
+    #[test]
+    fn a_missed_canary_is_an_alarm_once_there_was_time_for_it() {
+        let grade = |programs, caught| of(&status(programs, caught, &[]))[0].grade;
+        assert_eq!(grade(5, CANARIES.len()), Grade::Good);
+        assert_eq!(grade(5, 1), Grade::Unsure);
+        assert_eq!(grade(CANARY_ITEMS, CANARIES.len() - 1), Grade::Alarm);
+    }
+
+    #[test]
+    fn mutants_are_scored() {
+        let score = |mutants: &[(&str, u64)]| of(&status(5, 0, mutants)).into_iter().nth(1);
+        let good =
+            score(&[("drop/race", 190), ("drop/equivalent", 12), ("move/clean, unconfirmed", 10)]).unwrap();
+        assert_eq!((good.grade, good.says.contains("95.0 %")), (Grade::Good, true), "{}", good.says);
+        assert_eq!(score(&[("drop/race", 79), ("drop/discrepancy", 21)]).unwrap().grade, Grade::Alarm);
+        assert_eq!(score(&[("drop/race", 9), ("drop/discrepancy", 9)]).unwrap().grade, Grade::Unsure);
+        assert_eq!(score(&[("drop/equivalent", 9)]), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! The printed line that replays a finding: program, rule and model fingerprints in one shell word.
+//!
+//! Contract: `m1.` then base64url (no padding) of deflated JSON. It needs no store and no files. A line of a later
+//! version is refused by its prefix; unknown fields are ignored.
+
+use data_encoding::BASE64URL_NOPAD;
+use moire_corpus::Finding;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Text of the longest program a line may carry once inflated; guards against a hostile line.
+const INFLATED_BYTES: usize = 2 << 20;
+/// What stands before a line where it is printed.
+const COMMAND: &str = "moire replay";
+
+/// What a line carries: a claim without its witness.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Oracle whose rule is broken.
+    pub oracle: String,
+    /// The rule's direction.
+    pub direction: String,
+    /// The sides compared.
+    pub models: Vec<Side>,
+    /// The program's text.
+    pub program: String,
+}
+
+/// One side of the comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    /// Model name.
+    pub name: String,
+    /// Switches that differ from the defaults.
+    #[serde(default)]
+    pub variants: BTreeMap<String, String>,
+    /// First 16 hexadecimal digits of what fixed its meaning.
+    pub fingerprint: String,
+}
+
+/// Why a word is no line.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// Of a later version.
+    #[error("this line is of a format this version does not know; it reads lines that start with m1.")]
+    Format,
+    /// Not whole.
+    #[error("the line is damaged: {0}; was it copied whole?")]
+    Damaged(String),
+}
+
+impl Line {
+    /// The line of a finding.
+    pub fn of(f: &Finding) -> Self {
+        let side = |m: &moire_corpus::ModelRef| Side {
+            name: m.name.clone(),
+            variants: m.variants.clone(),
+            fingerprint: m.fingerprint.short(),
+        };
+        let models = f.models.iter().map(side).collect();
+        Self { oracle: f.oracle.clone(), direction: f.rule.clone(), models, program: f.reduced.clone() }
+    }
+
+    /// The word that carries it.
+    pub fn encode(&self) -> String {
+        let json = serde_json::to_vec(self).expect("strings always serialise");
+        format!("m1.{}", BASE64URL_NOPAD.encode(&miniz_oxide::deflate::compress_to_vec(&json, 9)))
+    }
+
+    /// What `word` carries; it may stand behind the command.
+    ///
+    /// # Errors
+    /// See [`LineError`].
+    pub fn decode(word: &str) -> Result<Self, LineError> {
+        let body = bare(word).strip_prefix("m1.").ok_or(LineError::Format)?;
+        let damaged = |why: &dyn std::fmt::Display| LineError::Damaged(why.to_string());
+        let packed = BASE64URL_NOPAD.decode(body.as_bytes()).map_err(|e| damaged(&e))?;
+        let json = miniz_oxide::inflate::decompress_to_vec_with_limit(&packed, INFLATED_BYTES);
+        serde_json::from_slice(&json.map_err(|e| damaged(&e))?).map_err(|e| damaged(&e))
+    }
+}
+
+fn bare(word: &str) -> &str {
+    word.trim().trim_start_matches(COMMAND).trim()
+}
+
+/// Whether `word` looks like a line rather than a file or an id.
+pub fn is_line(word: &str) -> bool {
+    let word = bare(word);
+    word.starts_with('m')
+        && word.find('.').is_some_and(|dot| dot > 1 && word[1..dot].bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The command that replays a finding anywhere.
+pub fn command(f: &Finding) -> String {
+    format!("{COMMAND} {}", Line::of(f).encode())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moire_corpus::{Hash, ModelRef};
+
+    #[test]
+    fn a_line_carries_the_whole_claim() {
+        let variants = BTreeMap::from([("Q6".to_owned(), "D".to_owned())]);
+        let finding = Finding {
+            oracle: "self".into(),
+            rule: "equal".into(),
+            models: vec![ModelRef { name: "ptx".into(), variants, fingerprint: Hash([7; 32]) }],
+            reduced: "moire \"x\"\n".repeat(100),
+            ..Finding::default()
+        };
+        let command = command(&finding);
+        assert!(is_line(&command) && command.len() < 220);
+        let line = Line::decode(&command).unwrap();
+        assert_eq!(line, Line::of(&finding));
+        assert_eq!(
+            (line.program, line.models[0].fingerprint.as_str()),
+            (finding.reduced, "0707070707070707")
+        );
+    }
+
+    #[test]
+    fn damaged_lines_are_errors() {
+        for bad in ["m1.", "m1.!!!", "m1.AAAA", "m9.AAAA", "m1.eJxLTEoGAAJNASc"] {
+            assert!(Line::decode(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Every open and every fixed finding run again, through the service.
+
+use super::{Client, LOOK, Plan, Stop, finding};
+use crate::{Error, v1};
+use moire_corpus::{Finding, FindingId};
+use std::collections::BTreeMap;
+use tokio::task::JoinSet;
+
+/// Findings that are out at one time.
+const AT_ONCE: usize = 16;
+
+/// All findings, page by page.
+pub(super) async fn findings(client: &mut Client) -> Result<Vec<Finding>, Error> {
+    let mut all: Vec<Finding> = Vec::new();
+    loop {
+        let after = all.last().map(|f| f.id.to_string()).unwrap_or_default();
+        let request = v1::ListFindingsRequest { after, ..v1::ListFindingsRequest::default() };
+        let page = client.list_findings(request).await?.into_inner();
+        let before = all.len();
+        for record in &page.findings {
+            all.push(finding(record)?);
+        }
+        if !page.more || all.len() == before {
+            return Ok(all);
+        }
+    }
+}
+
+/// Runs them again, those longest untested first; returns why the others were not.
+pub(super) async fn all(
+    client: &mut Client,
+    plan: &Plan,
+    stop: &Stop,
+    tell: &impl Fn(&str),
+) -> Result<BTreeMap<FindingId, String>, Error> {
+    let mut due: Vec<Finding> = findings(client).await?.into_iter().filter(Finding::is_retested).collect();
+    due.sort_by_key(|f| (f.last_tested_ms, f.id));
+    if due.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
+    if status.workers == 0 {
+        let text = "no worker is connected to run findings again; `moire work` starts one";
+        return Err(tonic::Status::failed_precondition(text).into());
+    }
+    let budget = usize::try_from(plan.retests).unwrap_or(usize::MAX);
+    tell(&format!("running {} findings again, {} times each", due.len().min(budget), plan.runs));
+    let mut untested = BTreeMap::new();
+    let mut out = JoinSet::new();
+    for (n, finding) in due.iter().enumerate() {
+        let why = if n >= budget { Some("the budget of findings to run again was used up") } else { stop() };
+        if let Some(why) = why {
+            untested.insert(finding.id, why.to_owned());
+            continue;
+        }
+        while out.len() >= AT_ONCE {
+            take(out.join_next().await, &mut untested);
+        }
+        out.spawn(one(client.clone(), finding.id, plan.runs, stop.clone()));
+    }
+    while !out.is_empty() {
+        take(out.join_next().await, &mut untested);
+    }
+    Ok(untested)
+}
+
+/// Why a finding was not run again; `Ok` if it was.
+type Done = (FindingId, Result<(), String>);
+
+/// Runs one again, unless it is time to stop before there is an answer.
+async fn one(mut client: Client, id: FindingId, runs: u32, stop: Stop) -> Done {
+    let stopped = async {
+        loop {
+            match stop() {
+                Some(why) => return why,
+                None => tokio::time::sleep(LOOK).await,
+            }
+        }
+    };
+    let request = v1::RetestFindingRequest { id: id.to_string(), runs };
+    tokio::select! {
+        answer = client.retest_finding(request) => (id, answer.map(drop).map_err(|e| e.message().to_owned())),
+        why = stopped => (id, Err(why.to_owned())),
+    }
+}
+
+fn take(done: Option<Result<Done, tokio::task::JoinError>>, untested: &mut BTreeMap<FindingId, String>) {
+    if let Some(Ok((id, Err(why)))) = done {
+        untested.insert(id, why);
+    }
+}

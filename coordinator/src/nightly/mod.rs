@@ -1,0 +1,203 @@
+//! A night, as a client of the service: campaigns with a budget, every open and fixed finding run again, and what became
+//! of it.
+//!
+//! Contract: budgets are counts; what stops a night before that is named in its report. The night is recorded, as what
+//! the next one compares with, only by [`close`], once its report is written. Source: design sections 7 to 9.
+
+mod again;
+
+use crate::report::{CampaignLine, Night, Score};
+use crate::{Error, line, v1};
+use moire_corpus::{Finding, Snapshot};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use v1::control_service_client::ControlServiceClient;
+
+/// A connection to the service.
+pub type Client = ControlServiceClient<tonic::transport::Channel>;
+/// Says why to stop now, if so; asked often.
+pub type Stop = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
+
+/// Time between looks at what is under way.
+const LOOK: Duration = Duration::from_millis(250);
+/// Time between words about how far it is.
+const WORD: Duration = Duration::from_secs(10);
+
+/// What a night is to run.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The campaigns. Each gets a name and a seed of its own: the seed that stands there, or the next one that no night
+    /// the coordinator knows of had.
+    pub campaigns: Vec<v1::CampaignSpec>,
+    /// Runs of each finding.
+    pub runs: u32,
+    /// Findings run again, those longest untested first.
+    pub retests: u64,
+}
+
+/// Runs the night. `score` measures a campaign, `tell` is told how far it is.
+///
+/// # Errors
+/// The coordinator refuses or goes away, or there is no worker to run findings again.
+pub async fn run(
+    client: &mut Client,
+    plan: &Plan,
+    stop: &Stop,
+    score: impl Fn(&v1::CampaignStatus) -> Vec<Score>,
+    tell: impl Fn(&str),
+) -> Result<Night, Error> {
+    let statuses = campaigns(client, plan, stop, &tell).await?;
+    let untested = again::all(client, plan, stop, &tell).await?;
+    let last = client.get_snapshot(v1::GetSnapshotRequest {}).await?.into_inner();
+    let at_ms = last.now_ms;
+    let last: Option<Snapshot> = if last.json.is_empty() { None } else { Some(read(&last.json)?) };
+    let mut findings = again::findings(client).await?;
+    // What came while this is written is for the next report.
+    findings.retain(|f| f.first_seen_ms <= at_ms);
+    findings.iter_mut().for_each(|f| f.replay = line::command(f));
+    let scores = statuses.iter().flat_map(|(_, status)| score(status)).collect();
+    let campaigns = statuses.into_iter().map(|(cut, status)| shown(cut, status)).collect();
+    Ok(Night { at_ms, findings, last, untested, campaigns, scores })
+}
+
+/// Records the night: the next one is compared with it.
+///
+/// # Errors
+/// The coordinator refuses or goes away.
+pub async fn close(client: &mut Client, night: &Night) -> Result<(), Error> {
+    client.save_snapshot(v1::SaveSnapshotRequest { at_ms: night.at_ms }).await?;
+    Ok(())
+}
+
+fn shown(cut: String, status: v1::CampaignStatus) -> CampaignLine {
+    let name = status.spec.unwrap_or_default().name;
+    let programs = (status.programs, status.programs);
+    CampaignLine { name, programs, executions: status.executions, abstentions: status.abstentions, cut }
+}
+
+/// The campaigns with a name and a seed of this night: the first seed from theirs on that no night had.
+fn named(plan: &Plan, known: &[v1::CampaignStatus]) -> Vec<v1::CampaignSpec> {
+    let mut taken: BTreeSet<String> =
+        known.iter().filter_map(|s| Some(s.spec.as_ref()?.name.clone())).collect();
+    let named = |spec: &v1::CampaignSpec| {
+        let (start, build) =
+            (format!("nightly-{}", spec.profile), &spec.fingerprint[..8.min(spec.fingerprint.len())]);
+        let had = |seed: u64| format!("{start}-{seed}-");
+        let mut seed = spec.seed;
+        while taken.iter().any(|name| name.starts_with(&had(seed))) {
+            seed = seed.wrapping_add(1);
+        }
+        let name = format!("{}{build}", had(seed));
+        taken.insert(name.clone());
+        v1::CampaignSpec { name, seed, ..spec.clone() }
+    };
+    plan.campaigns.iter().map(named).collect()
+}
+
+/// Runs the campaigns to their ends, or until they are stopped; each with why it was cut short.
+async fn campaigns(
+    client: &mut Client,
+    plan: &Plan,
+    stop: &Stop,
+    tell: &impl Fn(&str),
+) -> Result<Vec<(String, v1::CampaignStatus)>, Error> {
+    let known = client.list_campaigns(v1::ListCampaignsRequest {}).await?.into_inner().campaigns;
+    let mut names = Vec::new();
+    for spec in named(plan, &known) {
+        tell(&format!("campaign {}: {} programs", spec.name, spec.programs));
+        names.push(spec.name.clone());
+        client.create_campaign(spec).await?;
+    }
+    let mut told = Instant::now();
+    loop {
+        let mut statuses = Vec::new();
+        for name in &names {
+            let name = v1::CampaignName { name: name.clone() };
+            statuses.push(client.get_campaign(name).await?.into_inner());
+        }
+        if !statuses.iter().any(is_open) {
+            let ended = |s: &v1::CampaignStatus| match s.phase() {
+                v1::CampaignPhase::Cancelled => "somebody cancelled it".to_owned(),
+                _ => String::new(),
+            };
+            return Ok(statuses.into_iter().map(|s| (ended(&s), s)).collect());
+        }
+        if let Some(why) = stop() {
+            return cancel(client, statuses, why).await;
+        }
+        if told.elapsed() >= WORD {
+            told = Instant::now();
+            let sum = |of: fn(&v1::CampaignStatus) -> u64| statuses.iter().map(of).sum::<u64>();
+            tell(&format!("{} programs, {} findings", sum(|s| s.programs), sum(|s| s.findings)));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn is_open(status: &v1::CampaignStatus) -> bool {
+    status.phase < i32::from(v1::CampaignPhase::Cancelled)
+}
+
+/// Ends the open ones; each campaign with why it was cut short.
+async fn cancel(
+    client: &mut Client,
+    statuses: Vec<v1::CampaignStatus>,
+    why: &str,
+) -> Result<Vec<(String, v1::CampaignStatus)>, Error> {
+    let mut out = Vec::new();
+    for status in statuses {
+        if is_open(&status) {
+            let name = status.spec.clone().unwrap_or_default().name;
+            let phase = v1::CampaignPhase::Cancelled.into();
+            let set = v1::SetCampaignStateRequest { name: name.clone(), phase };
+            match client.set_campaign_state(set).await {
+                Ok(set) => out.push((why.to_owned(), set.into_inner())),
+                // It ended meanwhile.
+                Err(_) => {
+                    let status = client.get_campaign(v1::CampaignName { name }).await?;
+                    out.push((String::new(), status.into_inner()));
+                }
+            }
+        } else {
+            out.push((String::new(), status));
+        }
+    }
+    Ok(out)
+}
+
+/// A record of the service.
+fn read<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, Error> {
+    let unread =
+        |e| tonic::Status::internal(format!("the coordinator sent a record this version cannot read: {e}"));
+    Ok(serde_json::from_str(json).map_err(unread)?)
+}
+
+fn finding(record: &v1::FindingRecord) -> Result<Finding, Error> {
+    read(&record.json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_night_has_names_and_seeds_of_its_own() {
+        let spec = |profile: &str| v1::CampaignSpec {
+            profile: profile.to_owned(),
+            seed: 5,
+            fingerprint: "0123456789".to_owned(),
+            ..v1::CampaignSpec::default()
+        };
+        let plan = Plan { campaigns: vec![spec("mixed"), spec("mixed"), spec("tensor")], ..Plan::default() };
+        let first = named(&plan, &[]);
+        let names: Vec<&str> = first.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["nightly-mixed-5-01234567", "nightly-mixed-6-01234567", "nightly-tensor-5-01234567"]
+        );
+        let known = first.into_iter().map(|s| v1::CampaignStatus { spec: Some(s), ..Default::default() });
+        let second = named(&plan, &known.collect::<Vec<_>>());
+        assert_eq!(second.iter().map(|s| s.seed).collect::<Vec<_>>(), [7, 8, 6]);
+    }
+}

@@ -1,0 +1,154 @@
+//! The report as one HTML page that works offline, and the parts it shares with the coordinator's live page: how a finding
+//! is shown, the style sheet, the script.
+//!
+//! Contract: without the script everything is there and readable; the script filters, copies and reads news. Nothing is
+//! loaded from elsewhere. Text from records is escaped by the templates.
+
+use super::{Grade, Night, ReportError, Row, counts, dates, graph, models};
+use askama::Template;
+use moire_corpus::{Finding, Since};
+use std::collections::BTreeSet;
+
+/// The style sheet.
+pub const STYLE: &str = include_str!("../../templates/style.css");
+/// The script.
+pub const SCRIPT: &str = include_str!("../../templates/script.js");
+/// Findings shown in one page; the JSON lines have all.
+const SHOWN_MAX: usize = 2_000;
+
+/// A finding in full: facts, program, execution graph, the line that replays it, its life.
+#[derive(Template)]
+#[template(path = "finding.html")]
+pub(crate) struct Full<'a> {
+    f: &'a Finding,
+    models: String,
+    allowed: String,
+    axioms: String,
+    first: String,
+    last: String,
+    tested: String,
+    suppressed: String,
+    svg: Option<String>,
+    history: Vec<(String, String, &'a str, &'a str)>,
+}
+
+impl<'a> Full<'a> {
+    /// `at_ms`: for whether a suppression is in force.
+    pub(crate) fn new(f: &'a Finding, at_ms: u64) -> Self {
+        let sets: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
+        let tested = f.retest.as_ref().map(|r| {
+            let silent = match r.silent {
+                0 => String::new(),
+                n => format!(", {n} without an answer: {}", r.reason),
+            };
+            format!("{}: {} of {} runs showed it{silent}", dates::minute(r.at_ms), r.seen, r.seen + r.held)
+        });
+        let suppressed = f.suppressed.as_ref().map(|s| {
+            let over = if f.suppression(at_ms).is_some() { "" } else { " (over)" };
+            format!("by {} until {}{over}: {}", s.owner, dates::day(s.until_ms), s.why)
+        });
+        Self {
+            f,
+            models: models(f),
+            allowed: f.allowed().unwrap_or_default(),
+            axioms: sets.join(" or "),
+            first: dates::minute(f.first_seen_ms),
+            last: dates::minute(f.last_seen_ms),
+            tested: tested.unwrap_or_default(),
+            suppressed: suppressed.unwrap_or_default(),
+            svg: graph::svg(&f.witness, &format!("Execution of finding {}", f.id.short())),
+            history: f
+                .history
+                .iter()
+                .map(|c| (dates::minute(c.at_ms), c.to.words(), c.who.as_str(), c.why.as_str()))
+                .collect(),
+        }
+    }
+}
+
+/// A finding in one line of the report.
+struct Line<'a> {
+    word: &'static str,
+    class: String,
+    note: String,
+    models: String,
+    suppressed: bool,
+    f: &'a Finding,
+    full: Full<'a>,
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    night: &'a Night,
+    at: String,
+    before: Option<String>,
+    verdict: &'static str,
+    says: String,
+    counts: [(Since, usize); 5],
+    suppressed: usize,
+    held: u64,
+    untested: u64,
+    oracles: BTreeSet<&'a str>,
+    lines: Vec<Line<'a>>,
+    hidden: usize,
+    style: &'static str,
+    script: &'static str,
+}
+
+/// The class of a change in the style sheet.
+fn class(since: &Since) -> String {
+    since.word().replace(' ', "-")
+}
+
+/// The class of a grade in the style sheet.
+fn grade(grade: &Grade) -> &'static str {
+    match grade {
+        Grade::Good => "good",
+        Grade::Unsure => "unsure",
+        Grade::Alarm => "alarm",
+    }
+}
+
+pub(super) fn report(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportError> {
+    let (counts, suppressed) = counts(rows);
+    let failing = rows.iter().filter(|r| r.fails()).count();
+    let mut says = match failing {
+        0 => "Nothing fails this night".to_owned(),
+        1 => "1 finding is new or flaky".to_owned(),
+        n => format!("{n} findings are new or flaky"),
+    };
+    if night.alarm() {
+        says.push_str("; planted bugs are missed");
+    }
+    let regressions = night.regressions();
+    let page = Page {
+        night,
+        at: dates::minute(night.at_ms),
+        before: night.last.as_ref().map(|s| dates::minute(s.at_ms)),
+        verdict: if failing > 0 || night.alarm() { "alarm" } else { "good" },
+        says,
+        counts,
+        suppressed,
+        held: regressions.held,
+        untested: regressions.untested,
+        oracles: rows.iter().map(|r| r.finding.oracle.as_str()).collect(),
+        lines: rows.iter().take(SHOWN_MAX).map(|row| line(row, night.at_ms)).collect(),
+        hidden: rows.len().saturating_sub(SHOWN_MAX),
+        style: STYLE,
+        script: SCRIPT,
+    };
+    Ok(page.render()?)
+}
+
+fn line<'a>(row: &Row<'a>, at_ms: u64) -> Line<'a> {
+    Line {
+        word: row.since.word(),
+        class: class(&row.since),
+        note: row.note(),
+        models: row.models(),
+        suppressed: row.suppressed.is_some(),
+        f: row.finding,
+        full: Full::new(row.finding, at_ms),
+    }
+}

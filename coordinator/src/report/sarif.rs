@@ -1,0 +1,97 @@
+//! OASIS SARIF 2.1.0: the parts that `moire check` and reports share, and the report of a night.
+
+use super::{DIFFERENCE, Night, Row};
+use moire_corpus::Since;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A document of one run; `rules` are the reporting descriptors its results name.
+pub fn document(rules: &[Value], results: &[Value]) -> Value {
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "moire", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+/// A result about a file. Lines and columns start with 1; 0 leaves them out.
+pub fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: usize) -> Value {
+    let mut place = json!({"artifactLocation": {"uri": file.replace('\\', "/")}});
+    if line > 0 {
+        place["region"] = json!({"startLine": line});
+        if column > 0 {
+            place["region"]["startColumn"] = column.into();
+        }
+    }
+    json!({"ruleId": rule, "level": level, "message": {"text": text}, "locations": [{"physicalLocation": place}]})
+}
+
+/// A night: a rule for each oracle and direction, a result a finding with its state against the last report, and one
+/// for each measure that fails it.
+pub(super) fn night(night: &Night, rows: &[Row<'_>]) -> Value {
+    let mut rules = BTreeMap::new();
+    for row in rows {
+        let (oracle, direction) = (&row.finding.oracle, &row.finding.rule);
+        let text = format!("the rule of the oracle {oracle} ({direction}) is broken");
+        rules.insert(rule_of(row), json!({"id": rule_of(row), "shortDescription": {"text": text}}));
+    }
+    let mut results: Vec<Value> = rows.iter().map(finding).collect();
+    for score in night.scores.iter().filter(|s| s.grade == super::Grade::Alarm) {
+        let id = format!("score/{}", score.name);
+        rules.insert(id.clone(), json!({"id": id, "shortDescription": {"text": "planted bugs are missed"}}));
+        results.push(json!({"ruleId": id, "level": "error", "message": {"text": score.says}}));
+    }
+    document(&rules.into_values().collect::<Vec<_>>(), &results)
+}
+
+fn rule_of(row: &Row<'_>) -> String {
+    format!("{}/{}", row.finding.oracle, row.finding.rule)
+}
+
+fn finding(row: &Row<'_>) -> Value {
+    let f = row.finding;
+    let level = match row.since {
+        _ if f.rule == DIFFERENCE => "note",
+        Since::Gone => "none",
+        Since::Flaky | Since::NotRetested => "warning",
+        Since::New | Since::Still => "error",
+    };
+    let kind = if level == "none" { "pass" } else { "fail" };
+    let baseline = match row.since {
+        Since::New => "new",
+        Since::Still | Since::NotRetested => "unchanged",
+        Since::Flaky => "updated",
+        Since::Gone => "absent",
+    };
+    let said = f.allowed().map(|s| format!(": {s}")).unwrap_or_default();
+    let note = row.note();
+    let noted = if note.is_empty() { String::new() } else { format!(" ({note})") };
+    let text = format!(
+        "{} {} {}{said}{noted}\n\n{}\n\n{}",
+        f.oracle,
+        f.rule,
+        row.models(),
+        f.reduced.trim_end(),
+        f.replay
+    );
+    let mut out = json!({
+        "ruleId": rule_of(row),
+        "level": level,
+        "kind": kind,
+        "message": {"text": text},
+        "baselineState": baseline,
+        "partialFingerprints": {"finding/v1": f.id},
+        "locations": [{"logicalLocations": [{"name": f.id.short(), "fullyQualifiedName": format!("{}/{}", f.campaign, f.id)}]}],
+        "occurrenceCount": f.count.max(1),
+        "properties": {"since": row.since, "note": note, "state": f.state.words()},
+    });
+    if let Some(s) = row.suppressed {
+        let why = format!("{} until {}: {}", s.owner, super::dates::day(s.until_ms), s.why);
+        out["suppressions"] = json!([{"kind": "external", "status": "accepted", "justification": why}]);
+    }
+    out
+}
