@@ -46,6 +46,8 @@ pub(crate) struct Core {
     pub(crate) runs: BTreeMap<String, Run>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     outboxes: BTreeMap<WorkerId, Outbox>,
+    /// What connected workers call themselves.
+    names: BTreeMap<WorkerId, String>,
     pub(crate) writes: Vec<Write>,
     /// Findings of the batch not yet committed, so that two sightings in one batch meet; and whether they are new.
     pub(crate) fresh: BTreeMap<moire_corpus::FindingId, (Finding, bool)>,
@@ -70,6 +72,7 @@ impl Core {
             runs: BTreeMap::new(),
             jobs: BTreeMap::new(),
             outboxes: BTreeMap::new(),
+            names: BTreeMap::new(),
             writes: Vec::new(),
             fresh: BTreeMap::new(),
             acks: Vec::new(),
@@ -195,9 +198,16 @@ impl Core {
         let (capabilities, now) = (hello.capabilities.into_iter().collect(), self.now());
         let id = self.fleet.hello(capabilities, &hello.fingerprint, now);
         let id = id.map_err(|e| tonic::Status::resource_exhausted(e.to_string()))?;
+        self.names.retain(|id, _| self.fleet.knows(*id));
+        self.names.insert(id, hello.name);
         self.outboxes.insert(id, outbox);
         self.send(id, Down::Welcome(v1::Welcome { worker: id, liveness_ms: self.config.liveness_ms }));
         Ok(id)
+    }
+
+    /// What a worker calls itself.
+    pub(crate) fn worker_name(&self, worker: WorkerId) -> &str {
+        self.names.get(&worker).map_or("", String::as_str)
     }
 
     pub(crate) fn gone(&mut self, worker: WorkerId) {

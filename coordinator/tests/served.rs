@@ -91,3 +91,44 @@ async fn the_queue_is_as_deep_as_there_is_work() {
     assert_eq!(depth().await, 1_000_000, "without an end");
     local.stop().await.unwrap();
 }
+
+/// Everything a page says to the browser, and what it takes from an address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_load_nothing_from_elsewhere_and_believe_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (local, http) = open(dir.path()).await;
+    let task = worker(&local, Arc::new(Fake::default()));
+    let end = local.run(spec(300), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    assert!(end.findings > 0);
+    let id = local.findings().await.unwrap()[0].id.to_string();
+    let mut stream = tokio::net::TcpStream::connect(http).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut raw = String::new();
+    stream.read_to_string(&mut raw).await.unwrap();
+    let raw = raw.to_lowercase();
+    for header in
+        ["content-security-policy: default-src 'none';", "x-content-type-options: nosniff", "no-referrer"]
+    {
+        assert!(raw.contains(header), "{header}\n{raw}");
+    }
+    assert!(raw.contains("300 / 300") && raw.contains(">w <code>"), "{raw}");
+    let list = ask(http, "GET", "/findings").await.1;
+    assert!(list.contains(&id[..16]));
+    let none = ask(http, "GET", "/findings?q=%22%3Cb%3E").await;
+    assert_eq!((none.0, none.1.contains("<b>"), none.1.contains("No finding")), (200, false, true));
+    assert!(ask(http, "GET", &format!("/findings?after={id}")).await.1.len() < list.len());
+    assert!(ask(http, "GET", &format!("/findings/{}", &id[..16])).await.1.contains("moire replay m1."));
+    let missing = if id.starts_with("0123") { "89abcdef0" } else { "0123456789" };
+    let refused = [
+        (format!("/findings/{missing}"), 404),
+        ("/findings/zz".to_owned(), 400),
+        ("/findings?after=1".to_owned(), 400),
+        (format!("/findings?q={}", "a".repeat(999)), 400),
+    ];
+    for (path, code) in refused {
+        assert_eq!(ask(http, "GET", &path).await.0, code, "{path}");
+    }
+    assert_eq!(ask(http, "POST", "/findings").await.0, 405);
+    local.stop().await.unwrap();
+    task.abort();
+}

@@ -1,10 +1,12 @@
 //! What the coordinator says over HTTP.
 //!
 //! Contract: one router; `/healthz` (the process works), `/readyz` (it answers in time) and `/metrics` (Prometheus
-//! text) are here, pages are merged into it. Nothing changes anything: every route is a GET, and answers from one look
+//! text) are here, `pages` are merged into it. Nothing changes anything: every route is a GET, and answers from one look
 //! at the core. Source: design section 8.
 
 mod metrics;
+mod pages;
+mod rates;
 
 use crate::Error;
 use crate::service::Control;
@@ -26,12 +28,18 @@ pub(crate) fn router(control: Control) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .with_state(control)
+        .with_state(control.clone())
+        .merge(pages::router(control))
 }
 
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        (StatusCode::SERVICE_UNAVAILABLE, format!("{self}\n")).into_response()
+        let code = match &self {
+            Self::Status(status) if status.code() == tonic::Code::NotFound => StatusCode::NOT_FOUND,
+            Self::Status(status) if status.code() == tonic::Code::InvalidArgument => StatusCode::BAD_REQUEST,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        (code, format!("{self}\n")).into_response()
     }
 }
 

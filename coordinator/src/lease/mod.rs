@@ -40,6 +40,16 @@ impl Scheduler {
     pub fn workers(&self) -> usize {
         self.workers.len()
     }
+    /// The workers connected, by identity.
+    pub fn each_worker(&self) -> impl Iterator<Item = WorkerView<'_>> {
+        self.workers.iter().map(|(id, w)| WorkerView {
+            id: *id,
+            capabilities: &w.capabilities,
+            leases: w.leases.len(),
+            heard_ms: w.heard,
+            draining: w.draining,
+        })
+    }
     /// Live leases.
     pub fn leases(&self) -> usize {
         self.leases.len()

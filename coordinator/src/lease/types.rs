@@ -211,6 +211,21 @@ pub(super) struct Job {
     pub(super) attempts: u32,
 }
 
+/// A connected worker, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerView<'a> {
+    /// Identity of the connection.
+    pub id: WorkerId,
+    /// What it can run.
+    pub capabilities: &'a BTreeSet<String>,
+    /// Leases it holds.
+    pub leases: usize,
+    /// When it was last heard of.
+    pub heard_ms: u64,
+    /// It takes nothing more.
+    pub draining: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) capabilities: BTreeSet<String>,

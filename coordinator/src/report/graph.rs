@@ -81,13 +81,9 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
         write!(body, r#"<text x="{}" y="{}">{text}</text>"#, x + 8, y + 20).ok()?;
     }
     for (thread, column) in &columns {
-        write!(
-            body,
-            r#"<text class="thread" x="{}" y="24">thread {}</text>"#,
-            column * COLUMN + 20,
-            escape(thread)
-        )
-        .ok()?;
+        let numbered = thread.bytes().all(|b| b.is_ascii_digit());
+        let name = if numbered { format!("thread {thread}") } else { escape(thread) };
+        write!(body, r#"<text class="thread" x="{}" y="24">{name}</text>"#, column * COLUMN + 20).ok()?;
     }
     let mut between: BTreeMap<((usize, usize), (usize, usize)), usize> = BTreeMap::new();
     for edge in edges {
@@ -104,7 +100,7 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
             write!(body, r#"<text class="label {class}" x="{x}" y="{y}">{}</text>"#, escape(&kind)).ok()?;
         }
     }
-    let (width, height) = (columns.len() * COLUMN + 20, heights.iter().max()? * ROW + 60);
+    let (width, height) = (columns.len() * COLUMN + 20, heights.iter().max()? * ROW + 24);
     let arrow = r#"<defs><marker id="a" markerWidth="8" markerHeight="8" refX="8" refY="4" orient="auto"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>"#;
     let title = escape(title);
     Some(format!(
