@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Make a program or finding smaller while the same rule stays broken
     Minimize(Minimize),
+    /// Which switch, version or release decides a finding: one setting changed at a time
+    Bisect(Bisect),
     /// Print programs of the stream
     Generate(Generate),
     /// What was found
@@ -236,6 +238,18 @@ pub(crate) struct Fuzz {
 pub(crate) struct Replay {
     /// Program, bundle, id of a finding, or printed line
     pub(crate) what: String,
+    /// Where an id is looked up
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bisect {
+    /// Bundle, id of a finding, or printed line
+    pub(crate) what: String,
+    /// How to print; json: one object a setting
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: OutputFormat,
     /// Where an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,

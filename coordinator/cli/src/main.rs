@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         args::Command::Report(a) => cmd::report::run(&a),
         args::Command::Replay(a) => cmd::replay::replay(&a),
         args::Command::Minimize(a) => cmd::replay::minimize(&a),
+        args::Command::Bisect(a) => cmd::bisect::run(&a),
         args::Command::Generate(a) => cmd::generate::run(&a),
         args::Command::Findings(a) => cmd::store::findings(&a),
         args::Command::Campaign(a) => cmd::store::campaigns(&a),

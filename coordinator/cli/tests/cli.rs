@@ -45,6 +45,10 @@ fn usage() {
     check(&["replay", "m1.AAAA"], &[], 2, "damaged");
     check(&["replay", "m9.AAAA"], &[], 2, "format");
     check(&["findings", "list"], &[], 2, "there is no store");
+    check(&["bisect", "p.litmus"], &[("p.litmus", PROGRAM)], 2, "name a finding, or paste its replay line");
+    check(&["nightly"], &[], 2, "--out");
+    check(&["nightly", "--out", "o", "--campaign", "mixed"], &[], 2, "write PROFILE=PROGRAMS");
+    check(&["nightly", "--out", "o", "--runs", "0"], &[], 2, "--runs is 1 to 64");
     check(&["generate", "--count", "99999999999999999999999"], &[], 2, "99999999999999999999999");
     check(&["models", "show", "--model", "ptx-9"], &[], 2, "shipped are");
 }
@@ -335,6 +339,13 @@ fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
         let out = moire(empty.path(), &["replay", line]);
         assert_eq!(out.status.code(), Some(10), "{line}");
     }
+    let line = text.lines().find_map(|l| l.trim().strip_prefix("moire replay ")).expect("models differ");
+    let out = moire(empty.path(), &["bisect", line, "--format", "json"]);
+    let tries = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        tries.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok())
+            && tries.contains("\"version\"")
+    );
     let out = moire(folder.path(), &["store", "fsck", "--store", "a"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
 }

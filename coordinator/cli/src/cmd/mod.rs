@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod bench;
+pub(crate) mod bisect;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod doctor;

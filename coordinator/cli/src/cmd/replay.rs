@@ -46,6 +46,16 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
     ))
 }
 
+/// The claim that a line, an id or a bundle names, with the fingerprints it was found under.
+pub(super) fn claim(word: &str, store: &Path) -> Result<(Claim, Vec<String>)> {
+    match subject(word, store)? {
+        Subject::Claim(claim, fingerprints) => Ok((*claim, fingerprints)),
+        Subject::Program(_) => {
+            Err(anyhow!("`{word}` is a program: name a finding, or paste its replay line"))
+        }
+    }
+}
+
 fn stored(f: &moire_corpus::Finding) -> Subject {
     let fingerprints = f.models.iter().map(|m| m.fingerprint.short()).collect();
     Subject::Claim(Box::new(local::claim_of(f)), fingerprints)

@@ -1,0 +1,270 @@
+//! `moire bisect`: which switch of a model, which version, or which release, level or target of a tool decides a finding.
+//!
+//! Contract: one setting of one side is changed at a time, everything else stays as the finding has it, and the rule is
+//! asked again. A setting under which it holds decides the finding. Models of the oracles `self`, `model-pair` and
+//! `metamorphic` are tried; the others ask a model of their own, and only their tools are. Source: design section 5.
+
+use crate::args::{Bisect, OutputFormat};
+use crate::{exit, local};
+use anyhow::{Result, bail};
+use moire_cat::builtin;
+use moire_program::validate::Target;
+use moire_toolchain::Ptxas;
+use moire_toolchain::find::{candidates, environment};
+use moire_toolchain::tile::Tileiras;
+use moire_worker::job::{Cancel, Claim, Engine, Side, Verification};
+use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY, Oracles};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Oracles whose models are those of the claim.
+const OF_MODELS: [&str; 3] = ["self", "model-pair", "metamorphic"];
+/// Architectures the compiler of Tile IR is asked for.
+const TILE_TARGETS: [&str; 4] = ["sm_80", "sm_90", "sm_100", "sm_120"];
+
+/// What became of the rule under a setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "answer", content = "reason")]
+enum Answer {
+    /// Broken as before.
+    Broken,
+    /// It holds: the setting decides.
+    Holds,
+    /// Nothing can be said.
+    Silent(String),
+}
+
+/// One setting that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Try {
+    /// The side, as the finding has it.
+    side: String,
+    /// A switch, `version`, `release`, `level` or `target`.
+    setting: String,
+    /// The value the finding has.
+    was: String,
+    /// The value tried.
+    value: String,
+    #[serde(flatten)]
+    answer: Answer,
+}
+
+pub(crate) fn run(args: &Bisect) -> Result<u8> {
+    let engine = Oracles::new();
+    let (claim, _) = super::replay::claim(&args.what, &args.store)?;
+    eprintln!("{}", local::kind(&claim));
+    match ask(&engine, &claim) {
+        Answer::Broken => {}
+        Answer::Holds => {
+            println!("not reproduced: there is nothing to bisect");
+            return Ok(exit::CLEAN);
+        }
+        Answer::Silent(reason) => {
+            println!("abstained: {reason}");
+            return Ok(exit::INCOMPLETE);
+        }
+    }
+    let tries = tries(&engine, &claim);
+    if tries.is_empty() {
+        bail!("the oracle {} has no setting that could be tried here", claim.oracle);
+    }
+    if args.format == OutputFormat::Json {
+        for one in &tries {
+            println!("{}", serde_json::to_string(one)?);
+        }
+    } else {
+        print!("{}", table(&tries));
+        for set in &claim.axioms {
+            println!("admitted without the checks {}", set.join(" and "));
+        }
+    }
+    let decided = tries.iter().any(|t| t.answer == Answer::Holds);
+    Ok(if decided { exit::FINDING } else { exit::INCOMPLETE })
+}
+
+fn ask(engine: &Oracles, claim: &Claim) -> Answer {
+    match engine.verify(claim, &Cancel::new()) {
+        Verification::Confirmed => Answer::Broken,
+        Verification::Refuted(_) => Answer::Holds,
+        Verification::Abstained(reason) => Answer::Silent(reason),
+    }
+}
+
+/// Every setting of every side, one at a time.
+fn tries(engine: &Oracles, claim: &Claim) -> Vec<Try> {
+    let mut out = Vec::new();
+    for (at, side) in claim.models.iter().enumerate() {
+        let of = local::spec_of(side);
+        let mut push = |setting: &str, was: &str, value: &str, answer: Answer| {
+            let (setting, was, value) = (setting.to_owned(), was.to_owned(), value.to_owned());
+            out.push(Try { side: of.clone(), setting, was, value, answer });
+        };
+        let changed = |side: Side| {
+            let mut claim = claim.clone();
+            claim.models[at] = side;
+            claim
+        };
+        match side.name.as_str() {
+            COMPILER_CAPABILITY => {
+                for (setting, was, value, side) in cells(side) {
+                    push(&setting, &was, &value, ask(engine, &changed(side)));
+                }
+            }
+            ASSEMBLER_CAPABILITY => {
+                let was = side.variants.get("target").cloned().unwrap_or_default();
+                for target in Target::ALL.map(|t| t.name()).into_iter().filter(|t| *t != was) {
+                    push("target", &was, target, ask(engine, &changed(with(side, "target", target))));
+                }
+            }
+            _ if OF_MODELS.contains(&claim.oracle.as_str()) => {
+                let other = claim.models.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, s)| s);
+                let other: Vec<String> = other.map(local::spec_of).collect();
+                for (setting, was, value, side) in readings(engine, side) {
+                    if !other.contains(&local::spec_of(&side)) || setting != "version" {
+                        push(&setting, &was, &value, ask(engine, &changed(side)));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    out.extend(assemblers(claim));
+    out
+}
+
+fn with(side: &Side, setting: &str, value: &str) -> Side {
+    let mut side = side.clone();
+    side.variants.insert(setting.to_owned(), value.to_owned());
+    side
+}
+
+type Setting = (String, String, String, Side);
+
+/// Releases that are installed, levels and targets.
+fn cells(side: &Side) -> Vec<Setting> {
+    let was = |setting: &str| side.variants.get(setting).cloned().unwrap_or_default();
+    let mut releases: Vec<_> =
+        Tileiras::all(None).iter().map(Tileiras::version).map(|v| (v.major, v.minor)).collect();
+    releases.sort_unstable();
+    releases.dedup();
+    let releases = releases.into_iter().map(|(major, minor)| ("release", format!("{major}.{minor}")));
+    let levels = (0..4).map(|level: u8| ("level", level.to_string()));
+    let targets = TILE_TARGETS.into_iter().map(|target| ("target", target.to_owned()));
+    let all = releases.chain(levels).chain(targets).filter(|(setting, value)| was(setting) != *value);
+    all.map(|(setting, value)| (setting.to_owned(), was(setting), value.clone(), with(side, setting, &value)))
+        .collect()
+}
+
+/// Versions of the same model, then its switches.
+fn readings(engine: &Oracles, side: &Side) -> Vec<Setting> {
+    let stem = |name: &str| name.split('-').next().unwrap_or(name).to_owned();
+    let versions = builtin::names().filter(|n| stem(n) == stem(&side.name) && *n != side.name);
+    let version = |name: &str| {
+        let side = Side { name: name.to_owned(), ..side.clone() };
+        ("version".to_owned(), String::new(), name.to_owned(), side)
+    };
+    let mut out: Vec<Setting> = versions.map(version).collect();
+    out.iter_mut().for_each(|s| s.1.clone_from(&side.name));
+    let Ok(model) = engine.model(&local::spec_of(side)) else { return out };
+    for switch in model.switches() {
+        let was = model.variant(&switch.name).unwrap_or(&switch.default);
+        for value in switch.values.iter().filter(|v| *v != was) {
+            out.push((switch.name.clone(), was.to_owned(), value.clone(), with(side, &switch.name, value)));
+        }
+    }
+    out
+}
+
+/// The releases of the assembler that are installed, for a claim about it.
+fn assemblers(claim: &Claim) -> Vec<Try> {
+    if claim.oracle != ASSEMBLER {
+        return Vec::new();
+    }
+    let side = claim.models.first().map(local::spec_of).unwrap_or_default();
+    let found = candidates("ptxas", None, &environment).into_iter().filter_map(|c| Ptxas::at(&c.path).ok());
+    let installed: BTreeMap<String, Ptxas> = found.map(|p| (p.version().to_string(), p)).collect();
+    let newest = installed.keys().last().cloned().unwrap_or_default();
+    let other = installed.into_iter().filter(|(version, _)| *version != newest);
+    let one = |(value, ptxas)| {
+        let answer = ask(&Oracles::with_assembler(ptxas), claim);
+        Try { side: side.clone(), setting: "release".to_owned(), was: newest.clone(), value, answer }
+    };
+    other.map(one).collect()
+}
+
+/// What decides, and the rest in numbers.
+fn table(tries: &[Try]) -> String {
+    let mut out = String::new();
+    let of = |t: &Try| format!("{} of {}: {} instead of {}", t.setting, t.side, t.value, t.was);
+    for t in tries.iter().filter(|t| t.answer == Answer::Holds) {
+        out.push_str(&format!("decided by {}\n", of(t)));
+    }
+    let broken = tries.iter().filter(|t| t.answer == Answer::Broken).count();
+    if broken == tries.len() {
+        out.push_str("no single setting decides it\n");
+    }
+    out.push_str(&format!("{broken} of {} settings change nothing\n", tries.len()));
+    for t in tries {
+        if let Answer::Silent(reason) = &t.answer {
+            out.push_str(&format!("no answer for {}: {reason}\n", of(t)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(oracle: &str, models: [(&str, &[(&str, &str)]); 2], program: &str) -> Claim {
+        let side = |(name, variants): (&str, &[(&str, &str)])| Side {
+            name: name.to_owned(),
+            variants: variants.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            ..Side::default()
+        };
+        Claim {
+            oracle: oracle.to_owned(),
+            direction: "difference".to_owned(),
+            models: models.map(side).to_vec(),
+            program: program.to_owned(),
+            ..Claim::default()
+        }
+    }
+
+    const SURFACE: &str = "moire \"t\"\n.global .b32 x; .surface s = x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; \
+                           fence.proxy.surface; suld.weak.u32 r, [s]; }\n";
+
+    #[test]
+    fn the_switch_in_which_two_models_differ_decides() {
+        let engine = Oracles::new();
+        let claim = claim("model-pair", [("ptx", &[("Q6", "D")]), ("ptx", &[])], SURFACE);
+        assert_eq!(ask(&engine, &claim), Answer::Broken);
+        let tries = tries(&engine, &claim);
+        let decided: Vec<_> = tries.iter().filter(|t| t.answer == Answer::Holds).collect();
+        assert!(
+            !decided.is_empty() && decided.iter().all(|t| t.setting == "Q6" || t.setting == "version"),
+            "{decided:?}"
+        );
+        assert!(
+            decided.iter().any(|t| t.side == "ptx:Q6=D" && t.was == "D" && t.value == "A"),
+            "{decided:?}"
+        );
+        assert!(tries.len() > 20, "all switches of both sides");
+        let text = table(&tries);
+        assert!(text.starts_with("decided by ") && text.contains(" settings change nothing\n"), "{text}");
+    }
+
+    #[test]
+    fn what_no_setting_decides_is_said() {
+        let one = |answer| Try {
+            side: "ptx".into(),
+            setting: "Q1".into(),
+            was: "A".into(),
+            value: "B".into(),
+            answer,
+        };
+        assert!(table(&[one(Answer::Broken)]).contains("no single setting decides it"));
+        let silent = table(&[one(Answer::Silent("too large".into()))]);
+        assert!(silent.contains("no answer for Q1 of ptx: B instead of A: too large"), "{silent}");
+    }
+}
