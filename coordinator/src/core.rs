@@ -3,6 +3,7 @@
 //! Contract: an acknowledgement follows the commit of everything it acknowledges; an item's result and the
 //! findings it led to are one commit. Source: design sections 7 and 9.
 
+use crate::door::Refused;
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
 use crate::totals::Totals;
 use crate::triage::{Job, Run};
@@ -10,6 +11,7 @@ use crate::{Error, MINIMISE_CANDIDATES, failpoints, intake};
 use moire_corpus::{Campaign, CampaignState, Finding, FindingState, Store, Write};
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
@@ -55,6 +57,8 @@ pub(crate) struct Core {
     started: Instant,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
+    /// What never came as far as here.
+    pub(crate) turned_away: Arc<Refused>,
     pub(crate) totals: Totals,
     /// Findings by state, from the first time they are asked for.
     states: Option<BTreeMap<String, u64>>,
@@ -64,7 +68,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(store: Store, config: Config) -> Result<Self, Error> {
+    pub(crate) fn new(store: Store, config: Config, turned_away: Arc<Refused>) -> Result<Self, Error> {
         let totals = Totals::new(store.totals()?);
         let mut core = Self {
             store,
@@ -79,6 +83,7 @@ impl Core {
             started: Instant::now(),
             bad_messages: 0,
             refused: 0,
+            turned_away,
             totals,
             states: None,
             config,

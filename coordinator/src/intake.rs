@@ -16,6 +16,10 @@ const CLAIM_BYTES_MAX: usize = 24 * 1024;
 const LIFE_BYTES: usize = 15 * 1024;
 /// Longest name of an oracle, a model, a check, a canary or a reason.
 const NAME_BYTES_MAX: usize = 100;
+/// Oracles, models and capabilities a campaign or a plan may name.
+const LIST_MAX: usize = 64;
+/// Longest such name.
+const WORD_BYTES_MAX: usize = 500;
 /// Reasons of one item that are kept.
 const REASONS_MAX: usize = 32;
 /// Claims of one item that are kept.
@@ -46,6 +50,31 @@ pub(crate) fn claim(claim: &v1::Claim) -> Result<(), &'static str> {
         true => Ok(()),
         false => Err("a claim has names of at most 100 bytes and fingerprints of 32"),
     }
+}
+
+/// What is wrong with the lists of a plan.
+fn lists(lists: [&[String]; 3]) -> Result<(), &'static str> {
+    let short =
+        |list: &[String]| list.len() <= LIST_MAX && list.iter().all(|text| text.len() <= WORD_BYTES_MAX);
+    match lists.into_iter().all(short) {
+        true => Ok(()),
+        false => Err("at most 64 oracles, models and capabilities, of at most 500 bytes each"),
+    }
+}
+
+/// What is wrong with a campaign somebody wants, beside its name.
+pub(crate) fn spec(spec: &v1::CampaignSpec) -> Result<(), &'static str> {
+    lists([&spec.oracles, &spec.models, &spec.needs])?;
+    match named(&spec.profile) && spec.fingerprint.len() <= WORD_BYTES_MAX {
+        true => Ok(()),
+        false => Err("a profile has at most 100 bytes, a fingerprint at most 500"),
+    }
+}
+
+/// What is wrong with the plan of a job.
+pub(crate) fn plan(plan: Option<&v1::Plan>) -> Result<(), &'static str> {
+    let Some(plan) = plan else { return Ok(()) };
+    lists([&plan.oracles, &plan.models, std::slice::from_ref(&plan.campaign)])
 }
 
 /// Bytes of the claim as JSON, about.

@@ -3,7 +3,9 @@
 //! Contract: never the explorer; workers are other processes or threads behind the same gRPC stream.
 //! Source: design sections 7 and 9.
 
+pub mod certs;
 mod core;
+mod door;
 pub mod failpoints;
 mod http;
 mod intake;
@@ -17,6 +19,7 @@ mod service;
 mod totals;
 mod triage;
 
+pub use door::{Limits, Role};
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
 pub use triage::{CLASS_PREFIX, MUTANT_PREFIX};
@@ -31,6 +34,8 @@ pub const CLASS_MAX: u64 = 4;
 pub const HELD_MAX: usize = 4096;
 /// Jobs of clients that wait.
 pub const CLIENT_JOBS_MAX: usize = 1024;
+/// Campaigns, ended ones included.
+pub const CAMPAIGNS_MAX: usize = 10_000;
 /// Candidates of one minimisation.
 pub const MINIMISE_CANDIDATES: u64 = 20_000;
 
@@ -59,8 +64,18 @@ pub enum Error {
     #[error("server: {0}")]
     Transport(#[from] tonic::transport::Error),
     /// Not on this machine.
-    #[error("{0} is not on this machine: only loopback addresses are served without TLS")]
+    #[error(
+        "{0} is not on this machine: make certificates with `moire certs init DIR --name HOST`, then use --certs DIR/server"
+    )]
     NotLoopback(SocketAddr),
+    /// A certificate, key or list of tokens cannot be used or made.
+    #[error("{path}: {why}", path = path.display())]
+    Certs {
+        /// The file or folder.
+        path: std::path::PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A request that cannot be met.
     #[error("{}", .0.message())]
     Status(#[from] tonic::Status),

@@ -3,35 +3,60 @@
 //! Source: design sections 8 and 9.
 
 use crate::core::{Core, Event};
+use crate::door::guard::Guard;
+use crate::door::{Audit, Door, Face, Gate};
 use crate::service::{Control, Workers};
-use crate::{Error, http, lease, v1};
+use crate::{Error, Limits, http, lease, v1};
 use moire_corpus::{Finding, Options, Recovery, Store};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::TcpListenerStream;
 
 /// Events that wait for the core.
 const EVENTS_MAX: usize = 4096;
 /// Time between looks at the clocks.
 const TICK: Duration = Duration::from_millis(50);
+/// Streams of one connection at one time.
+const STREAMS_MAX: u32 = 256;
+/// Largest head of a call.
+const HEADER_BYTES_MAX: u32 = 16 * 1024;
+/// Streams a connection may reset before they were looked at.
+const RESETS_MAX: usize = 32;
+/// Time between looks whether a connection still lives, and for the answer: half-open ones end.
+const ALIVE: Duration = Duration::from_secs(20);
 /// Longest wait for open streams when stopping.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// What a coordinator is started with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Setup {
     /// Where workers and clients connect (port 0: any free one).
     pub listen: SocketAddr,
     /// Where metrics, health and pages are, if anywhere.
     pub http: Option<SocketAddr>,
+    /// Folder with `ca.crt`, `tls.crt`, `tls.key` and `tokens`; see [`crate::certs`]. Without it only this machine is
+    /// served.
+    pub certs: Option<PathBuf>,
+    /// Bounds on peers [default: [`Limits::FAR`] with certificates, [`Limits::NEAR`] without].
+    pub limits: Option<Limits>,
     /// Limits and clocks of leases.
     pub lease: lease::Config,
 }
 
-/// A coordinator serving on a loopback address.
+impl Setup {
+    /// On this machine alone, with the defaults and no HTTP.
+    pub fn new(listen: SocketAddr) -> Self {
+        Self { listen, http: None, certs: None, limits: None, lease: lease::Config::default() }
+    }
+    fn limits(&self) -> Limits {
+        self.limits.unwrap_or(if self.certs.is_some() { Limits::FAR } else { Limits::NEAR })
+    }
+}
+
+/// A coordinator that serves.
 pub struct Local {
     addr: SocketAddr,
     http_addr: Option<SocketAddr>,
@@ -44,9 +69,9 @@ pub struct Local {
     stop: watch::Sender<()>,
 }
 
-/// A listener on this machine.
-async fn bind(addr: SocketAddr) -> Result<TcpListener, Error> {
-    if !addr.ip().is_loopback() {
+/// A listener; on this machine alone where everybody may come in.
+async fn bind(addr: SocketAddr, door: &Door) -> Result<TcpListener, Error> {
+    if !door.locked() && !addr.ip().to_canonical().is_loopback() {
         return Err(Error::NotLoopback(addr));
     }
     TcpListener::bind(addr).await.map_err(|source| Error::Listen { addr, source })
@@ -76,9 +101,10 @@ fn spawn(core: Core) -> (mpsc::Sender<Event>, tokio::task::JoinHandle<Result<(),
 }
 
 /// Serves both services, health and reflection.
-async fn grpc(listener: TcpListener, control: Control, stop: watch::Receiver<()>) -> Result<(), Error> {
+async fn grpc(gate: Gate, door: Arc<Door>, control: Control, stop: watch::Receiver<()>) -> Result<(), Error> {
     let limit = moire_proto::MESSAGE_BYTES_MAX;
-    let workers = v1::worker_service_server::WorkerServiceServer::new(Workers::new(control.clone()));
+    let workers = Workers::new(control.clone(), door.clone());
+    let workers = v1::worker_service_server::WorkerServiceServer::new(workers);
     let people = v1::control_service_server::ControlServiceServer::new(control);
     let (health, healthy) = tonic_health::server::health_reporter();
     health.set_serving::<v1::worker_service_server::WorkerServiceServer<Workers>>().await;
@@ -89,11 +115,17 @@ async fn grpc(listener: TcpListener, control: Control, stop: watch::Receiver<()>
         .build_v1()
         .map_err(|e| Error::Status(tonic::Status::internal(e.to_string())))?;
     tonic::transport::Server::builder()
+        .max_concurrent_streams(STREAMS_MAX)
+        .http2_max_header_list_size(HEADER_BYTES_MAX)
+        .http2_max_pending_accept_reset_streams(Some(RESETS_MAX))
+        .http2_keepalive_interval(Some(ALIVE))
+        .http2_keepalive_timeout(Some(ALIVE))
+        .layer(Guard(door))
         .add_service(healthy)
         .add_service(described)
         .add_service(workers.max_decoding_message_size(limit))
         .add_service(people.max_decoding_message_size(limit))
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stopped(stop))
+        .serve_with_incoming_shutdown(gate.incoming(), stopped(stop))
         .await?;
     Ok(())
 }
@@ -104,36 +136,40 @@ impl Local {
     /// # Errors
     /// See [`Local::open`].
     pub async fn start(dir: &Path, listen: SocketAddr, lease: lease::Config) -> Result<Self, Error> {
-        Self::open(dir, Setup { listen, http: None, lease }).await
+        Self::open(dir, Setup { lease, ..Setup::new(listen) }).await
     }
 
     /// Opens the store at `dir` and serves.
     ///
     /// # Errors
-    /// An address is not loopback or not free, or the store does not open.
+    /// An address is not loopback and there are no certificates, or is not free; or certificates or store cannot be used.
     pub async fn open(dir: &Path, setup: Setup) -> Result<Self, Error> {
-        let listener = bind(setup.listen).await?;
+        let audit = if setup.certs.is_some() { Audit::new(dir) } else { Audit::none() };
+        let door = Arc::new(Door::new(setup.certs.as_deref(), setup.limits(), audit)?);
+        let listener = bind(setup.listen, &door).await?;
         let addr = listener.local_addr()?;
         let pages = match setup.http {
-            Some(addr) => Some(bind(addr).await?),
+            Some(addr) => Some(bind(addr, &door).await?),
             None => None,
         };
         let http_addr = pages.as_ref().map(TcpListener::local_addr).transpose()?;
         let (store, recovery) = Store::open(dir, Options::default())?;
-        let (events, core) = spawn(Core::new(store, setup.lease)?);
+        let (events, core) = spawn(Core::new(store, setup.lease, door.refused.clone())?);
         let control = Control::new(events.clone());
         let (stop, stopping) = watch::channel(());
         let mut servers = tokio::task::JoinSet::new();
-        let serving = grpc(listener, control.clone(), stopping.clone());
+        let gate = Gate::open(listener, door.clone(), Face::Calls, stopping.clone())?;
+        let serving = grpc(gate, door.clone(), control.clone(), stopping.clone());
         servers.spawn(async move {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "the gRPC server ended");
             }
         });
         if let Some(pages) = pages {
-            let serving = axum::serve(pages, http::router(control.clone()));
+            let gate = Gate::open(pages, door.clone(), Face::Pages, stopping.clone())?;
+            let serving = http::serve(gate, door, control.clone(), stopped(stopping));
             servers.spawn(async move {
-                if let Err(error) = serving.with_graceful_shutdown(stopped(stopping)).await {
+                if let Err(error) = serving.await {
                     tracing::error!(%error, "the HTTP server ended");
                 }
             });

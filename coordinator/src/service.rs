@@ -4,11 +4,14 @@
 //! section 9.
 
 use crate::core::{Core, Event};
+use crate::door::{Caller, Door, Pace};
 use crate::lease::Kind;
 use crate::triage::{CLASS_PREFIX, Job, JobKind};
-use crate::{CLIENT_JOBS_MAX, Error, intake, v1};
+use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
 use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
@@ -54,12 +57,21 @@ impl From<Error> for Status {
 }
 
 /// The worker service.
-pub(crate) struct Workers(Control);
+pub(crate) struct Workers {
+    control: Control,
+    door: Arc<Door>,
+}
 
 impl Workers {
-    pub(crate) fn new(control: Control) -> Self {
-        Self(control)
+    pub(crate) fn new(control: Control, door: Arc<Door>) -> Self {
+        Self { control, door }
     }
+}
+
+/// Who calls, as the guard found out.
+fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
+    let found = request.extensions().get::<Caller>().cloned();
+    found.ok_or_else(|| Status::internal("a call that no guard looked at"))
 }
 
 type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -72,17 +84,31 @@ impl v1::worker_service_server::WorkerService for Workers {
         &self,
         request: Request<Streaming<v1::FromWorker>>,
     ) -> Result<Response<Self::WorkStream>, Status> {
+        let caller = caller(&request)?;
         let mut incoming = request.into_inner();
-        let first =
-            incoming.next().await.ok_or_else(|| Status::invalid_argument("the first message is hello"))??;
+        let first = tokio::time::timeout(self.door.limits().patience, incoming.next()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("the first message did not come in time"))?;
+        let first = first.ok_or_else(|| Status::invalid_argument("the first message is hello"))??;
         let Some(v1::from_worker::Message::Hello(hello)) = first.message else {
             return Err(Status::invalid_argument("the first message is hello"));
         };
+        caller.about(&hello.name);
         let (outbox, outgoing) = mpsc::channel(OUTBOX_MAX);
-        let id = self.0.call(move |core| core.hello(hello, outbox)).await??;
-        let control = self.0.clone();
+        let last = outbox.clone();
+        let id = self.control.call(move |core| core.hello(hello, outbox)).await??;
+        let (control, door) = (self.control.clone(), self.door.clone());
         tokio::spawn(async move {
+            let mut pace = Pace::new(door.limits().messages_per_second, Instant::now());
             while let Some(Ok(message)) = incoming.next().await {
+                if !door.still(&caller) {
+                    // Full or closed: it ends all the same.
+                    let _ = last.try_send(Err(Status::unauthenticated("the token is not good any more")));
+                    break;
+                }
+                let wait = pace.next(Instant::now());
+                if !wait.is_zero() {
+                    tokio::time::sleep(wait).await;
+                }
                 // One at a time: a flood waits in the stream's own window.
                 if !control.call(move |core| core.message(id, message)).await.unwrap_or(false) {
                     return;
@@ -111,6 +137,7 @@ impl Core {
             let text = "a campaign's name has 1 to 100 letters, digits, '.', '_' or '-'";
             return Err(Status::invalid_argument(text).into());
         }
+        intake::spec(&spec).map_err(Status::invalid_argument)?;
         let programs = (spec.programs > 0).then_some(spec.programs);
         if let Some(run) = self.runs.get_mut(&spec.name) {
             let same = run.campaign.seed == spec.seed && run.campaign.profile == spec.profile;
@@ -125,6 +152,10 @@ impl Core {
             campaign.state = CampaignState::Running;
             campaign.epoch += 1;
             return self.admit_campaign(campaign);
+        }
+        if self.runs.len() >= CAMPAIGNS_MAX {
+            let text = format!("there are {CAMPAIGNS_MAX} campaigns, which is the limit; use another store");
+            return Err(Status::resource_exhausted(text).into());
         }
         let model = |name: &String| ModelRef { name: name.clone(), ..ModelRef::default() };
         let campaign = Campaign {
@@ -222,6 +253,15 @@ impl Core {
         Ok(self.status(name)?)
     }
 
+    /// Forgets jobs that wait and whose clients have gone.
+    fn drop_unwanted(&mut self) {
+        let gone = |job: &Job| job.reply.as_ref().is_some_and(oneshot::Sender::is_closed);
+        let unwanted: Vec<_> = self.jobs.iter().filter(|(_, j)| gone(j)).map(|(id, _)| *id).collect();
+        for id in unwanted.into_iter().filter(|id| self.fleet.drop_job(*id)) {
+            self.jobs.remove(&id);
+        }
+    }
+
     pub(crate) fn submit(
         &mut self,
         request: v1::SubmitJobRequest,
@@ -243,6 +283,8 @@ impl Core {
         if !intake::fit(&mut claim) {
             return Err(Status::invalid_argument("the program is too large"));
         }
+        intake::plan(request.plan.as_ref()).map_err(Status::invalid_argument)?;
+        self.drop_unwanted();
         if self.fleet.queued() >= CLIENT_JOBS_MAX {
             return Err(Status::resource_exhausted("too many jobs wait; try again later"));
         }
@@ -263,6 +305,7 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         r: Request<v1::CampaignSpec>,
     ) -> Result<Response<v1::CampaignStatus>, Status> {
+        caller(&r)?.about(&r.get_ref().name);
         let spec = r.into_inner();
         Ok(Response::new(self.call(move |core| core.create(spec, false)).await??))
     }
@@ -285,6 +328,7 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         r: Request<v1::SetCampaignStateRequest>,
     ) -> Result<Response<v1::CampaignStatus>, Status> {
+        caller(&r)?.about(&format!("{} {:?}", r.get_ref().name, r.get_ref().phase()));
         let r = r.into_inner();
         Ok(Response::new(self.call(move |core| core.set_state(&r.name, r.phase())).await??))
     }
@@ -292,11 +336,14 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         r: Request<v1::CampaignName>,
     ) -> Result<Response<Out<v1::CampaignStatus>>, Status> {
+        let caller = caller(&r)?;
         let (name, control) = (r.into_inner().name, self.clone());
         let (sender, stream) = mpsc::channel(4);
         tokio::spawn(async move {
+            // Its place among the calls of its peer is taken until here ends.
+            let _caller = caller;
             let mut last = None;
-            loop {
+            while !sender.is_closed() {
                 let asked = name.clone();
                 let status =
                     control.call(move |core| core.status(&asked)).await.map_err(Status::from).flatten();
@@ -331,13 +378,20 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         r: Request<v1::MarkFindingRequest>,
     ) -> Result<Response<v1::FindingRecord>, Status> {
-        let r = r.into_inner();
+        let caller = caller(&r)?;
+        caller.about(&format!("{} {}", r.get_ref().id, r.get_ref().state));
+        let mut r = r.into_inner();
+        // Whoever has shown who they are does not say it again; a suppression names its owner, who may be another.
+        if let Some(who) = caller.known().filter(|_| r.state != "suppress") {
+            who.clone_into(&mut r.who);
+        }
         Ok(Response::new(self.call(move |core| core.mark(&r)).await??))
     }
     async fn retest_finding(
         &self,
         r: Request<v1::RetestFindingRequest>,
     ) -> Result<Response<v1::FindingRecord>, Status> {
+        caller(&r)?.about(&r.get_ref().id);
         Ok(Response::new(self.retest(r.into_inner()).await?))
     }
     async fn get_snapshot(

@@ -6,6 +6,7 @@
 use crate::core::Core;
 use moire_corpus::Write;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 /// Time between two commits of the totals.
 const EVERY_MS: u64 = 5_000;
@@ -20,6 +21,9 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("items_quarantined", "Items given up because they ended their workers too often"),
     ("messages_bad", "Messages of workers that made no sense"),
     ("workers_refused", "Workers refused because their build does not fit"),
+    ("connections_refused", "Connections over a bound, or without TLS of this CA"),
+    ("calls_denied", "Calls without a token, with an unknown one, or one of another role"),
+    ("calls_limited", "Calls over the bounds of their peer"),
 ];
 
 /// The counts, as they were found and as they are known to be stored.
@@ -54,7 +58,7 @@ impl Totals {
 impl Core {
     /// Since the start of this process, in the order of [`TOTALS`].
     fn counted(&self) -> [u64; TOTALS.len()] {
-        let fleet = self.fleet.counts();
+        let (fleet, away) = (self.fleet.counts(), &self.turned_away);
         [
             fleet.leases,
             fleet.lost,
@@ -64,6 +68,9 @@ impl Core {
             fleet.quarantined,
             self.bad_messages,
             self.refused,
+            away.connections.load(Ordering::Relaxed),
+            away.denied.load(Ordering::Relaxed),
+            away.limited.load(Ordering::Relaxed),
         ]
     }
 

@@ -1,9 +1,10 @@
 //! Workers that speak nonsense, lie, or vanish: nothing panics, no finding is stored that does not reproduce, and the
 //! campaign ends with the digest of a quiet one. Also what keeps a worker within its bounds, and what the server offers
-//! beside its two services. Source: design section 9.
+//! beside its two services, and who gets in at all. Source: design section 9.
 
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
 
+mod door;
 mod fake;
 
 use fake::{Fake, claim, connected, honest, people, quiet, spec, start, worker};

@@ -68,8 +68,8 @@ async fn night(dir: &Path, engine: Told, programs: u64) -> Night {
     let options = moire_worker::Options { name: "w".to_owned(), threads: 2 };
     let (addr, engine) = (local.addr(), Arc::new(engine));
     let worker = tokio::spawn(async move { _ = moire_worker::work(addr, engine, options).await });
-    let addr = format!("http://{}", local.addr());
-    let mut client = v1::control_service_client::ControlServiceClient::connect(addr).await.unwrap();
+    let linked = moire_worker::link::Link::from(local.addr()).connect().await.unwrap();
+    let mut client = v1::control_service_client::ControlServiceClient::new(linked);
     while client.get_status(v1::GetStatusRequest {}).await.unwrap().get_ref().workers == 0 {
         tokio::task::yield_now().await;
     }
@@ -353,8 +353,8 @@ async fn a_night_that_is_stopped_says_so() {
     let dir = tempfile::tempdir().unwrap();
     night(dir.path(), Told { finds: vec!["still"], ..Told::default() }, 5).await;
     let local = Local::start(dir.path(), "127.0.0.1:0".parse().unwrap(), Config::default()).await.unwrap();
-    let addr = format!("http://{}", local.addr());
-    let mut client = v1::control_service_client::ControlServiceClient::connect(addr).await.unwrap();
+    let linked = moire_worker::link::Link::from(local.addr()).connect().await.unwrap();
+    let mut client = v1::control_service_client::ControlServiceClient::new(linked);
     let campaign =
         v1::CampaignSpec { profile: "told".to_owned(), programs: 1_000_000, ..v1::CampaignSpec::default() };
     let plan = Plan { campaigns: vec![campaign], runs: 2, retests: 5 };

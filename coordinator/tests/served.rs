@@ -1,22 +1,24 @@
-//! What is served over HTTP: health, and metrics whose counters survive a restart. Source: design section 8.
+//! What is served over HTTP: health, metrics whose counters survive a restart, and to whom. Source: design section 8.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod fake;
 
 use fake::{Fake, spec, worker};
-use moire_coordinator::{Local, Setup, lease::Config};
+use moire_coordinator::{Local, Setup};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use tokio_rustls::rustls::{self, RootCertStore};
 
 /// A coordinator with an HTTP address.
 async fn open(dir: &Path) -> (Local, SocketAddr) {
     let anywhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let setup = Setup { listen: anywhere, http: Some(anywhere), lease: Config::default() };
+    let setup = Setup { http: Some(anywhere), ..Setup::new(anywhere) };
     let local = Local::open(dir, setup).await.unwrap();
     let http = local.http_addr().unwrap();
     (local, http)
@@ -24,11 +26,34 @@ async fn open(dir: &Path) -> (Local, SocketAddr) {
 
 /// Status and body of a request.
 async fn ask(addr: SocketAddr, method: &str, path: &str) -> (u16, String) {
-    let mut stream = tokio::net::TcpStream::connect(addr).await.unwrap();
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    let stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+    say(stream, method, path, "").await
+}
+
+/// Status and body of a request over TLS, with this header.
+async fn ask_tls(addr: SocketAddr, ca: &Path, path: &str, header: &str) -> (u16, String) {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
+    let stream = tokio::net::TcpStream::connect(addr).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    say(stream, "GET", path, header).await
+}
+
+async fn say(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    method: &str,
+    path: &str,
+    header: &str,
+) -> (u16, String) {
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{header}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    // A server that closes without a word of TLS has said everything all the same.
+    let _ = stream.read_to_string(&mut answer).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
@@ -131,4 +156,33 @@ async fn pages_load_nothing_from_elsewhere_and_believe_nothing() {
     assert_eq!(ask(http, "POST", "/findings").await.0, 405);
     local.stop().await.unwrap();
     task.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_the_lock_pages_want_the_token_of_a_viewer_and_health_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let certs = dir.path().join("certs");
+    moire_coordinator::certs::init(&certs, &[], 1).unwrap();
+    let anywhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let setup = Setup { http: Some(anywhere), certs: Some(certs.join("server")), ..Setup::new(anywhere) };
+    let local = Local::open(&dir.path().join("store"), setup).await.unwrap();
+    let (http, ca) = (local.http_addr().unwrap(), certs.join("server/ca.crt"));
+    let get = async |path: &str, header: &str| ask_tls(http, &ca, path, header).await;
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(get(path, "").await.0, 200, "{path}");
+    }
+    for path in ["/metrics", "/nothing"] {
+        assert_eq!(get(path, "").await.0, 401, "{path}");
+        assert_eq!(get(path, "Authorization: Bearer guess\r\n").await.0, 401, "{path}");
+    }
+    let token = |role: &str| std::fs::read_to_string(certs.join(role).join("token")).unwrap();
+    let bearer = |role: &str| format!("Authorization: Bearer {}\r\n", token(role).trim());
+    assert_eq!(get("/metrics", &bearer("viewer")).await.0, 200);
+    assert_eq!(get("/metrics", &bearer("operator")).await.0, 200);
+    assert_eq!(get("/metrics", &bearer("worker")).await.0, 403);
+    let password = data_encoding::BASE64.encode(format!("anybody:{}", token("viewer").trim()).as_bytes());
+    let (code, page) = get("/metrics", &format!("Authorization: Basic {password}\r\n")).await;
+    assert_eq!(code, 200);
+    assert!(samples(&page).contains_key("moire_calls_denied_total"));
+    local.stop().await.unwrap();
 }

@@ -3,6 +3,10 @@
 //! Contract: programs travel as litmus text, never as a serialised representation; both services convert
 //! once, in their own `wire.rs`. A test regenerates the bindings and compares. Source: design section 9.
 
+mod token;
+
+pub use token::{Linked, Token};
+
 /// Version of the contract, sent in `Hello`.
 pub const PROTOCOL: u32 = 1;
 /// Largest message decoded, in bytes.

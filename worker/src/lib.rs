@@ -6,7 +6,8 @@ mod client;
 pub mod difference;
 pub mod failpoints;
 pub mod job;
+pub mod link;
 pub mod oracle;
 pub mod wire;
 
-pub use client::{Options, WorkError, work};
+pub use client::{Options, WorkError, stay, work};

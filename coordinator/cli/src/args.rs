@@ -1,6 +1,8 @@
 //! The command line.
 
+use crate::remote::{COORDINATOR, Certs, MaybeRemote, Remote};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use moire_worker::link::Address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -16,6 +18,9 @@ use std::path::PathBuf;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// Form of the log on stderr; MOIRE_LOG says how much of it
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    pub(crate) log: crate::logs::Log,
 }
 
 #[derive(Debug, Subcommand)]
@@ -30,6 +35,9 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Take work from a coordinator
     Work(Work),
+    /// Make certificates and tokens for coordinator, workers and clients
+    #[command(subcommand)]
+    Certs(crate::cmd::certs::Certs),
     /// A night: campaigns with a budget, every open and fixed finding run again, a report against the last one
     ///
     /// Exit codes: 10 something is new or flaky, or planted bugs are missed; 11 something was not re-tested, or a campaign
@@ -348,9 +356,8 @@ pub(crate) enum Campaigns {
     Cancel(CampaignControl),
     /// One line a campaign
     List {
-        /// Ask a running coordinator instead of opening the store
-        #[arg(long, value_name = "ADDRESS")]
-        coordinator: Option<SocketAddr>,
+        #[command(flatten)]
+        remote: MaybeRemote,
         /// Where campaigns are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -359,9 +366,8 @@ pub(crate) enum Campaigns {
     Show {
         /// Its name
         name: String,
-        /// Ask a running coordinator instead of opening the store
-        #[arg(long, value_name = "ADDRESS")]
-        coordinator: Option<SocketAddr>,
+        #[command(flatten)]
+        remote: MaybeRemote,
         /// Where campaigns are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -435,17 +441,16 @@ pub(crate) struct DiffArgs {
     pub(crate) limit: u64,
 }
 
-/// Where a coordinator listens unless told otherwise.
-const COORDINATOR: &str = "127.0.0.1:7420";
-
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Address to listen on; this machine only
-    #[arg(long, default_value = COORDINATOR)]
+    /// Address to listen on; this machine only, unless there are certificates
+    #[arg(long, value_name = "ADDRESS", default_value = COORDINATOR)]
     pub(crate) listen: SocketAddr,
-    /// Address of /metrics, /healthz and /readyz; this machine only [default: none]
+    /// Address of /metrics, /healthz and /readyz; as for --listen [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) certs: Certs,
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
@@ -453,9 +458,8 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Args)]
 pub(crate) struct Work {
-    /// The coordinator
-    #[arg(long, default_value = COORDINATOR)]
-    pub(crate) coordinator: SocketAddr,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     /// Leases held at one time [default: all processors]
     #[arg(long)]
     pub(crate) threads: Option<usize>,
@@ -483,18 +487,16 @@ pub(crate) struct NewCampaign {
     /// Compare these models in order (repeatable)
     #[arg(long = "model")]
     pub(crate) models: Vec<String>,
-    /// The coordinator
-    #[arg(long, default_value = COORDINATOR)]
-    pub(crate) coordinator: SocketAddr,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CampaignControl {
     /// Its name
     pub(crate) name: String,
-    /// The coordinator
-    #[arg(long, default_value = COORDINATOR)]
-    pub(crate) coordinator: SocketAddr,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 /// What fails a night.
@@ -533,8 +535,10 @@ pub(crate) struct Nightly {
     #[arg(long)]
     pub(crate) workers: Option<usize>,
     /// Use a running coordinator and its workers instead of the store
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["workers", "store"])]
-    pub(crate) coordinator: Option<SocketAddr>,
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["workers", "store"])]
+    pub(crate) coordinator: Option<Address>,
+    #[command(flatten)]
+    pub(crate) certs: Certs,
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,

@@ -19,6 +19,8 @@ mod input;
 mod kernel;
 mod line;
 mod local;
+mod logs;
+mod remote;
 mod scores;
 mod show;
 mod tile;
@@ -49,13 +51,15 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    logs::start(cli.log);
     let result = match cli.command {
         args::Command::Check(a) => cmd::check::run(&a),
         args::Command::Test(a) => cmd::test::run(&a),
         args::Command::Fuzz(a) => cmd::fuzz::run(&a),
-        args::Command::Serve(a) => cmd::serve::serve(&a),
+        args::Command::Serve(a) => cmd::serve::serve(&a, cli.log),
         args::Command::Work(a) => cmd::serve::work(&a),
         args::Command::Nightly(a) => cmd::nightly::run(&a),
+        args::Command::Certs(a) => cmd::certs::run(&a),
         args::Command::Report(a) => cmd::report::run(&a),
         args::Command::Replay(a) => cmd::replay::replay(&a),
         args::Command::Minimize(a) => cmd::replay::minimize(&a),

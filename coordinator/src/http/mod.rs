@@ -2,19 +2,24 @@
 //!
 //! Contract: one router; `/healthz` (the process works), `/readyz` (it answers in time) and `/metrics` (Prometheus
 //! text) are here, `pages` are merged into it. Nothing changes anything: every route is a GET, and answers from one look
-//! at the core. Source: design section 8.
+//! at the core. Where the door has a lock, all but the two of health want the token of a viewer, as `Bearer` or as the
+//! password of `Basic`. Source: design sections 8 and 9.
 
 mod metrics;
 mod pages;
 mod rates;
 
 use crate::Error;
+use crate::door::role::Rule;
+use crate::door::{Door, Gate, Peer, Role};
 use crate::service::Control;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time the core may take to answer, for the coordinator to count as ready.
@@ -30,6 +35,45 @@ pub(crate) fn router(control: Control) -> Router {
         .route("/metrics", get(metrics))
         .with_state(control.clone())
         .merge(pages::router(control))
+}
+
+/// Serves the routes until `stop` completes.
+pub(crate) async fn serve(
+    gate: Gate,
+    door: Arc<Door>,
+    control: Control,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let guarded = router(control).layer(middleware::from_fn_with_state(door, guard));
+    let service = guarded.into_make_service_with_connect_info::<Peer>();
+    axum::serve(gate, service).with_graceful_shutdown(stop).await
+}
+
+/// Lets pass who may read.
+async fn guard(
+    State(door): State<Arc<Door>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let health = matches!(request.uri().path(), "/healthz" | "/readyz");
+    let rule = Rule { role: (!health).then_some(Role::Viewer), noted: false };
+    match door.admit(&peer, request.headers(), Some(rule)) {
+        // Its place is its own until the answer is made.
+        Ok(_caller) => next.run(request).await,
+        Err(refusal) => {
+            door.note_refusal(&peer, request.uri().path(), &refusal);
+            let status = refusal.status;
+            let code = match status.code() {
+                tonic::Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+                tonic::Code::PermissionDenied => StatusCode::FORBIDDEN,
+                _ => StatusCode::UNAUTHORIZED,
+            };
+            let how =
+                [(header::WWW_AUTHENTICATE, "Basic realm=\"moire: the token of a viewer is the password\"")];
+            (code, how, format!("{}\n", status.message())).into_response()
+        }
+    }
 }
 
 impl IntoResponse for Error {

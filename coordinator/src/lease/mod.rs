@@ -113,6 +113,16 @@ impl Scheduler {
         id
     }
 
+    /// Forgets a job that waits; false: it is in a lease, or there is none.
+    pub fn drop_job(&mut self, job: JobId) -> bool {
+        let kind = self.jobs.get(&job).map(|j| j.kind);
+        let waits = kind.is_some_and(|kind| self.queue.remove(&(kind, job)));
+        if waits {
+            self.jobs.remove(&job);
+        }
+        waits
+    }
+
     /// A worker arrives. Its identity is new on every connection.
     ///
     /// # Errors

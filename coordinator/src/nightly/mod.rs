@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use v1::control_service_client::ControlServiceClient;
 
 /// A connection to the service.
-pub type Client = ControlServiceClient<tonic::transport::Channel>;
+pub type Client = ControlServiceClient<moire_proto::Linked>;
 /// Says why to stop now, if so; asked often.
 pub type Stop = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod bisect;
+pub(crate) mod certs;
 pub(crate) mod check;
 pub(crate) mod diff;
 pub(crate) mod doctor;

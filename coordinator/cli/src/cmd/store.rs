@@ -120,10 +120,14 @@ pub(crate) fn campaigns(args: &Campaigns) -> Result<u8> {
         Campaigns::Pause(which) => return serve::control(which, CampaignPhase::Paused),
         Campaigns::Resume(which) => return serve::control(which, CampaignPhase::Running),
         Campaigns::Cancel(which) => return serve::control(which, CampaignPhase::Cancelled),
-        Campaigns::List { coordinator: Some(addr), .. } => return serve::list(*addr, None),
-        Campaigns::Show { name, coordinator: Some(addr), .. } => return serve::list(*addr, Some(name)),
-        Campaigns::List { store, .. } => (open(store)?, None),
-        Campaigns::Show { name, store, .. } => (open(store)?, Some(name)),
+        Campaigns::List { store, remote } => match remote.link() {
+            Some(link) => return serve::list(&link, None),
+            None => (open(store)?, None),
+        },
+        Campaigns::Show { name, store, remote } => match remote.link() {
+            Some(link) => return serve::list(&link, Some(name)),
+            None => (open(store)?, Some(name)),
+        },
     };
     if let Some(name) = wanted
         && store.campaign(name)?.is_none()

@@ -6,9 +6,10 @@
 //! the work depends on the machine. Source: design section 9.
 
 use super::process::{Ended, Process};
-use crate::cmd::serve::{connect, runtime};
+use crate::cmd::serve::runtime;
 use crate::exit;
 use crate::local::Settings;
+use crate::remote::{connect, said};
 use anyhow::{Context, Result, bail};
 use moire_coordinator::v1;
 use moire_corpus::{Hash, Options, Store};
@@ -273,12 +274,12 @@ impl Trial {
 
 /// Creates the campaign, unless it is there; true: it is done.
 async fn open(addr: SocketAddr, spec: v1::CampaignSpec) -> Result<bool> {
-    let mut client = connect(addr).await?;
+    let mut client = connect(&addr.into()).await?;
     let name = v1::CampaignName { name: spec.name.clone() };
     match client.create_campaign(spec).await {
         Ok(_) => {}
         Err(status) if status.code() == tonic::Code::AlreadyExists => {}
-        Err(status) => bail!("the coordinator says: {}", status.message()),
+        Err(status) => return Err(said(status)),
     }
     Ok(client.get_campaign(name).await?.get_ref().phase() == v1::CampaignPhase::Done)
 }

@@ -6,6 +6,7 @@
 mod plan;
 
 use crate::args::{FailOn, Nightly};
+use crate::remote::connect;
 use crate::{exit, local, scores};
 use anyhow::{Context, Result};
 use moire_coordinator::nightly::{self, Client, Plan, Stop};
@@ -13,6 +14,7 @@ use moire_coordinator::report::{Grade, Night, Row, dates};
 use moire_coordinator::{Local, lease};
 use moire_corpus::Since;
 use moire_worker::job::Cancel;
+use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -25,16 +27,17 @@ pub(crate) fn run(args: &Nightly) -> Result<u8> {
     let stop = stop(args.time.as_deref().map(super::fuzz::duration).transpose()?);
     let runtime = super::serve::runtime()?;
     let night = runtime.block_on(async {
-        let Some(addr) = args.coordinator else {
+        let Some(address) = args.coordinator.clone() else {
             let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let here = Local::start(&args.store, anywhere, lease::Config::default()).await?;
             here.announce(|f| eprintln!("{}", local::announcement(f))).await?;
             local::workers(here.addr(), &engine, args.workers.unwrap_or_else(super::processors));
-            let night = night(super::serve::connect(here.addr()).await?, &plan, &stop, &args.out).await;
+            let night = night(connect(&here.addr().into()).await?, &plan, &stop, &args.out).await;
             here.stop().await?;
             return night;
         };
-        night(super::serve::connect(addr).await?, &plan, &stop, &args.out).await
+        let link = Link::new(address, args.certs.certs.clone());
+        night(connect(&link).await?, &plan, &stop, &args.out).await
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
     let night = night?;

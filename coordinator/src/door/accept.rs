@@ -1,0 +1,199 @@
+//! The gate: connections as they come, bounded, and behind TLS where the door has a lock.
+//!
+//! Contract: a peer that says nothing, or nothing of ours, costs one place for [`super::Limits::patience`] and holds up
+//! nobody; each handshake is made under the certificates of that moment.
+
+use super::rate::Place;
+use super::{Door, Refused, network};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+/// Connections that are ready and not yet served.
+const READY_MAX: usize = 64;
+/// Pause after a failed accept: there may be no file descriptor left.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Who is at the other end.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) addr: SocketAddr,
+    /// Start of the BLAKE3 of its certificate.
+    pub(crate) certificate: Option<String>,
+}
+
+impl Peer {
+    /// What it is bounded as.
+    pub(super) fn network(&self) -> IpAddr {
+        network(self.addr.ip())
+    }
+}
+
+/// What goes to and fro, whether encrypted or not.
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection that may be served.
+pub(crate) struct Connection {
+    io: Box<dyn Io>,
+    peer: Peer,
+    _place: Place,
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+impl tonic::transport::server::Connected for Connection {
+    type ConnectInfo = Peer;
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+/// Which of its two faces the door shows here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// To workers and clients.
+    Calls,
+    /// To browsers and scrapers.
+    Pages,
+}
+
+/// See the module header.
+pub(crate) struct Gate {
+    ready: mpsc::Receiver<Connection>,
+    addr: SocketAddr,
+}
+
+impl Gate {
+    /// Accepts on `listener` until `stop` is dropped.
+    pub(crate) fn open(
+        listener: TcpListener,
+        door: Arc<Door>,
+        face: Face,
+        mut stop: watch::Receiver<()>,
+    ) -> io::Result<Self> {
+        let addr = listener.local_addr()?;
+        let (sender, ready) = mpsc::channel(READY_MAX);
+        tokio::spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    _ = stop.changed() => return,
+                    accepted = listener.accept() => accepted,
+                };
+                match accepted {
+                    Ok((stream, addr)) => admit(stream, addr, &door, face, &sender),
+                    Err(error) => {
+                        tracing::warn!(%error, "accept");
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                }
+            }
+        });
+        Ok(Self { ready, addr })
+    }
+
+    /// For servers that take a stream.
+    pub(crate) fn incoming(self) -> impl tokio_stream::Stream<Item = io::Result<Connection>> {
+        use tokio_stream::StreamExt;
+        tokio_stream::wrappers::ReceiverStream::new(self.ready).map(Ok)
+    }
+}
+
+impl axum::serve::Listener for Gate {
+    type Io = Connection;
+    type Addr = Peer;
+
+    async fn accept(&mut self) -> (Connection, Peer) {
+        match self.ready.recv().await {
+            Some(connection) => {
+                let peer = connection.peer.clone();
+                (connection, peer)
+            }
+            // Closed: the server is told to stop by other means.
+            None => std::future::pending().await,
+        }
+    }
+    fn local_addr(&self) -> io::Result<Peer> {
+        Ok(Peer { addr: self.addr, certificate: None })
+    }
+}
+
+impl axum::extract::connect_info::Connected<axum::serve::IncomingStream<'_, Gate>> for Peer {
+    fn connect_info(stream: axum::serve::IncomingStream<'_, Gate>) -> Self {
+        stream.remote_addr().clone()
+    }
+}
+
+/// Gives the connection a place and, in a task of its own, shakes hands.
+fn admit(
+    stream: TcpStream,
+    addr: SocketAddr,
+    door: &Arc<Door>,
+    face: Face,
+    ready: &mpsc::Sender<Connection>,
+) {
+    let Some(place) = door.connections.take(network(addr.ip())) else {
+        Refused::count(&door.refused.connections);
+        return tracing::debug!(%addr, "over the bound of connections");
+    };
+    // Without it small messages wait for each other.
+    let _ = stream.set_nodelay(true);
+    let (door, ready) = (door.clone(), ready.clone());
+    tokio::spawn(async move {
+        let shaken = tokio::time::timeout(door.limits.patience, shake(stream, addr, &door, face)).await;
+        match shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+            // Fails only when the server has stopped.
+            Ok((io, peer)) => _ = ready.send(Connection { io, peer, _place: place }).await,
+            Err(error) => {
+                Refused::count(&door.refused.connections);
+                tracing::debug!(%addr, %error, "no handshake");
+            }
+        }
+    });
+}
+
+async fn shake(
+    stream: TcpStream,
+    addr: SocketAddr,
+    door: &Door,
+    face: Face,
+) -> io::Result<(Box<dyn Io>, Peer)> {
+    let Some(lock) = &door.lock else {
+        return Ok((Box::new(stream), Peer { addr, certificate: None }));
+    };
+    let config = match face {
+        Face::Calls => lock.calls.current(),
+        Face::Pages => lock.pages.current(),
+    };
+    let stream = TlsAcceptor::from(config).accept(stream).await?;
+    let chain = stream.get_ref().1.peer_certificates();
+    let certificate = chain.and_then(<[_]>::first).map(|c| blake3::hash(c).to_hex()[..16].to_owned());
+    Ok((Box::new(stream), Peer { addr, certificate }))
+}

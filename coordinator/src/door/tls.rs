@@ -1,0 +1,65 @@
+//! TLS of the coordinator, from the files of a folder: `ca.crt`, `tls.crt`, `tls.key`.
+//!
+//! Contract: TLS 1.3 only. Workers and clients show a certificate of the CA; browsers and scrapers of the pages need
+//! none, their token says who they are. The names are those of a Kubernetes secret.
+
+use crate::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+
+/// The files, the order as [`calls`] and [`pages`] want them.
+pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
+    ["tls.crt", "tls.key", "ca.crt"].map(|name| folder.join(name)).into()
+}
+
+fn failed(path: &Path, why: impl ToString) -> Error {
+    Error::Certs { path: path.to_owned(), why: why.to_string() }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let all = all.map_err(|e| failed(path, e))?;
+    if all.is_empty() { Err(failed(path, "there is no certificate in it")) } else { Ok(all) }
+}
+
+fn builder() -> Result<rustls::ConfigBuilder<ServerConfig, rustls::WantsVerifier>, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&rustls::version::TLS13])
+}
+
+/// For workers and clients.
+pub(super) fn calls(files: &[PathBuf]) -> Result<ServerConfig, Error> {
+    let [_, _, ca] = files else { unreachable!("see `files`") };
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(ca)? {
+        roots.add(certificate).map_err(|e| failed(ca, e))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    let verifier = verifier.map_err(|e| failed(ca, e))?;
+    let config = builder().map_err(|e| failed(ca, e))?.with_client_cert_verifier(verifier);
+    own(config, files, b"h2")
+}
+
+/// For pages and metrics.
+pub(super) fn pages(files: &[PathBuf]) -> Result<ServerConfig, Error> {
+    let config = builder().map_err(|e| failed(&files[0], e))?.with_no_client_auth();
+    own(config, files, b"http/1.1")
+}
+
+fn own(
+    config: rustls::ConfigBuilder<ServerConfig, rustls::server::WantsServerCert>,
+    files: &[PathBuf],
+    protocol: &[u8],
+) -> Result<ServerConfig, Error> {
+    let (certificate, key) = (&files[0], &files[1]);
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|e| failed(key, e))?;
+    let config = config.with_single_cert(certificates(certificate)?, secret);
+    let mut config = config.map_err(|e| failed(certificate, e))?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,93 @@
+//! The tokens a coordinator accepts: one line each, `ROLE NAME HASH`, empty lines and `#` lines aside.
+//!
+//! Contract: the file has hashes only (BLAKE3 of the token's text: tokens are 32 random bytes, so a fast hash is no
+//! weakness), they are compared in constant time, and every line is compared. Two lines may name one holder: that is
+//! how a token is replaced without a gap.
+
+use super::Role;
+use crate::Error;
+use std::path::PathBuf;
+
+/// Name of the file.
+pub(crate) const FILE: &str = "tokens";
+/// Largest file read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Longest token looked at.
+const TOKEN_BYTES_MAX: usize = 256;
+
+/// Who has a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) role: Role,
+    pub(crate) name: String,
+}
+
+/// All accepted tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(Vec<(blake3::Hash, Holder)>);
+
+/// What is kept of a token.
+pub(crate) fn hash_of(token: &str) -> Option<blake3::Hash> {
+    let token = token.trim();
+    (!token.is_empty() && token.len() <= TOKEN_BYTES_MAX).then(|| blake3::hash(token.as_bytes()))
+}
+
+impl Tokens {
+    /// Who has the token of this hash.
+    pub(crate) fn who(&self, hash: &blake3::Hash) -> Option<&Holder> {
+        // `==` of these hashes takes the same time wherever they differ; no line is left out.
+        self.0.iter().fold(None, |found, (known, holder)| if known == hash { Some(holder) } else { found })
+    }
+}
+
+/// Reads the first of `files`.
+pub(crate) fn read(files: &[PathBuf]) -> Result<Tokens, Error> {
+    let path = &files[0];
+    let failed = |why: String| Error::Certs { path: path.clone(), why };
+    let size = std::fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(failed(format!("{size} bytes, the limit is {FILE_BYTES_MAX}")));
+    }
+    parse(&std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?).map_err(failed)
+}
+
+fn parse(text: &str) -> Result<Tokens, String> {
+    let mut tokens = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let at = |why: String| format!("line {}: {why}", number + 1);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [role, name, hash] = words[..] else { return Err(at("write ROLE NAME HASH".to_owned())) };
+        let role = role.parse().map_err(at)?;
+        let hash = blake3::Hash::from_hex(hash).map_err(|_| at("the hash has 64 hex digits".to_owned()))?;
+        tokens.push((hash, Holder { role, name: name.to_owned() }));
+    }
+    Ok(Tokens(tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_and_tokens_found() {
+        let hash = |token: &str| hash_of(token).unwrap();
+        let text = format!("# made today\n\nworker w1 {}\nviewer  v {}\n", hash("a"), hash("b"));
+        let tokens = parse(&text).unwrap();
+        let holder = |role, name: &str| Holder { role, name: name.to_owned() };
+        assert_eq!(tokens.who(&hash("a")), Some(&holder(Role::Worker, "w1")));
+        assert_eq!(tokens.who(&hash(" b\n")), Some(&holder(Role::Viewer, "v")));
+        assert_eq!(tokens.who(&hash("c")), None);
+        assert_eq!(hash_of(" "), None);
+        assert_eq!(hash_of(&"x".repeat(300)), None);
+        for (bad, says) in [
+            ("worker w1", "line 1: write ROLE NAME HASH"),
+            ("\nboss b 00", "line 2: `boss` is no role"),
+            ("worker w 00", "64 hex digits"),
+        ] {
+            assert!(parse(bad).unwrap_err().contains(says), "{bad}");
+        }
+    }
+}

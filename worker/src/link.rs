@@ -1,0 +1,189 @@
+//! The way to a coordinator: its address, and what opens its door.
+//!
+//! Contract: without certificates only to this machine; with them mutual TLS, under the CA of the folder, and its token
+//! in every call. The files are read at each connection, so whatever replaced them is used from the next one on.
+//! Source: design section 9.
+
+use moire_proto::{Linked, Token};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Time between signs of life of a connection, and for the answer.
+const ALIVE: Duration = Duration::from_secs(20);
+
+/// Host and port of a coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    host: String,
+    port: u16,
+}
+
+impl FromStr for Address {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no address; write HOST:PORT, as in 127.0.0.1:7420 or [::1]:7420");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+        let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let v6 = host.len() > bare.len() && bare.parse::<std::net::Ipv6Addr>().is_ok();
+        if bare.is_empty() || bare.len() > 253 || !(v6 || bare.chars().all(name)) {
+            return Err(wrong());
+        }
+        Ok(Self { host: bare.to_owned(), port: port.parse().map_err(|_| wrong())? })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl From<std::net::SocketAddr> for Address {
+    fn from(addr: std::net::SocketAddr) -> Self {
+        Self { host: addr.ip().to_string(), port: addr.port() }
+    }
+}
+
+impl Address {
+    /// Whether it is this machine by its very name.
+    fn is_here(&self) -> bool {
+        self.host == "localhost"
+            || self.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// Another machine, and nothing to prove who is who.
+    #[error("{0} is not on this machine: use --certs DIR with a folder that `moire certs init` made")]
+    NotLoopback(Address),
+    /// A file of the folder cannot be used.
+    #[error("{path}: {why}", path = path.display())]
+    Certs {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Nobody answers, or not as it should be.
+    #[error("cannot reach the coordinator at {address}: {why}")]
+    Connect {
+        /// Where.
+        address: Address,
+        /// Why, from the outside in.
+        why: String,
+    },
+}
+
+/// See the module header.
+#[derive(Clone, Debug)]
+pub struct Link {
+    address: Address,
+    certs: Option<PathBuf>,
+}
+
+impl From<std::net::SocketAddr> for Link {
+    fn from(addr: std::net::SocketAddr) -> Self {
+        Self { address: addr.into(), certs: None }
+    }
+}
+
+fn read(folder: &Path, name: &str) -> Result<String, LinkError> {
+    let path = folder.join(name);
+    std::fs::read_to_string(&path).map_err(|e| LinkError::Certs { path, why: e.to_string() })
+}
+
+impl Link {
+    /// To `address`, with the folder of a worker or client.
+    pub fn new(address: Address, certs: Option<PathBuf>) -> Self {
+        Self { address, certs }
+    }
+    /// Where it goes.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub async fn connect(&self) -> Result<Linked, LinkError> {
+        let failed = |error: tonic::transport::Error| LinkError::Connect {
+            address: self.address.clone(),
+            why: causes(&error),
+        };
+        let scheme = if self.certs.is_some() { "https" } else { "http" };
+        let mut endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.address))
+            .map_err(failed)?
+            .connect_timeout(CONNECT)
+            .http2_keep_alive_interval(ALIVE)
+            .keep_alive_timeout(ALIVE);
+        let token = match &self.certs {
+            None if !self.address.is_here() => return Err(LinkError::NotLoopback(self.address.clone())),
+            None => Token::default(),
+            Some(folder) => {
+                let identity = Identity::from_pem(read(folder, "tls.crt")?, read(folder, "tls.key")?);
+                let tls = ClientTlsConfig::new()
+                    .ca_certificate(Certificate::from_pem(read(folder, "ca.crt")?))
+                    .identity(identity)
+                    .domain_name(self.address.host.clone());
+                endpoint = endpoint.tls_config(tls).map_err(failed)?;
+                let path = folder.join("token");
+                let token = Token::new(&read(folder, "token")?);
+                token.ok_or_else(|| LinkError::Certs { path, why: "this is no token".to_owned() })?
+            }
+        };
+        Ok(InterceptedService::new(endpoint.connect().await.map_err(failed)?, token))
+    }
+}
+
+/// An error with its causes, each said once.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let word = cause.to_string();
+        if !said.ends_with(&word) {
+            said = format!("{said}: {word}");
+        }
+        next = cause.source();
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_printed() {
+        for text in ["127.0.0.1:7420", "[::1]:7420", "moire.example:443", "coordinator:1"] {
+            assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
+        }
+        for bad in ["", ":1", "a", "a:", "a:99999", "::1:7420", "[::1]", "a/b:1", "http://a:1", "a b:1"] {
+            assert!(bad.parse::<Address>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_names() {
+        let here = |text: &str| text.parse::<Address>().unwrap().is_here();
+        assert!(["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"].into_iter().all(here));
+        assert!(
+            !["192.0.2.1:1", "0.0.0.0:1", "localhost.example:1", "[2001:db8::1]:1"].into_iter().any(here)
+        );
+    }
+}
