@@ -28,7 +28,11 @@ fn run(oracles: &Oracles, source: Source) -> ItemReport {
 /// Memory instructions of a kernel.
 fn accesses(text: &str) -> usize {
     let kernel = text.lines().filter(|l| !l.starts_with("//"));
-    kernel.filter(|l| ["load_ptr", "store_ptr", "atomic_"].iter().any(|op| l.contains(op))).count()
+    kernel
+        .filter(|l| {
+            ["load_ptr", "load_view", "store_ptr", "store_view", "atomic_"].iter().any(|op| l.contains(op))
+        })
+        .count()
 }
 
 #[test]
@@ -93,6 +97,35 @@ fn order_handed_on_by_what_is_masked_off_is_a_class_of_its_own() {
     let report = run(&oracles, Source::Text(MASKED_OFF.into()));
     let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
     assert_eq!(causes, [[vec!["TOK=A".to_owned()]]], "{report:#?}");
+}
+
+/// A tile of a view with fewer elements than the CTA has threads: each element is stored by several of them, so that the
+/// store of another block can come between.
+const STORED_TWICE: &str = "// tile blocks: 2
+entry @stored_twice(%x: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
+  %zero = constant <i32: 0> : tile<i32>
+  %two = constant <i32: 2> : tile<i32>
+  %ones = constant <i32: 1> : tile<2xi32>
+  %block, %block_y, %block_z = get_tile_block_id : tile<i32>
+  %first = cmpi equal %block, %zero, signed : tile<i32> -> tile<i1>
+  if %first {
+    %tensor = make_tensor_view %x, shape = [2], strides = [1] : tensor_view<2xi32, strides=[1]>
+    %view = make_partition_view %tensor : partition_view<tile=(2), tensor_view<2xi32, strides=[1]>>
+    %t = store_view_tko relaxed device %ones, %view[%zero] : tile<2xi32>, partition_view<tile=(2), tensor_view<2xi32, strides=[1]>>, tile<i32> -> token
+  } else {
+    %old, %u = atomic_rmw_tko relaxed device %x, xchg, %two : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    %v = store_ptr_tko weak %out, %old : tile<ptr<i32>>, tile<i32> -> token
+  }
+  return
+}
+";
+
+#[test]
+fn one_write_that_becomes_many_is_a_class_of_its_own() {
+    let Some(oracles) = oracles() else { return };
+    let report = run(&oracles, Source::Text(STORED_TWICE.into()));
+    let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
+    assert_eq!(causes, [[vec!["OneWrite".to_owned()]]], "{report:#?}");
 }
 
 /// A block waits for a flag that nobody sets, and then writes. Without a use of what it read the wait is dropped.

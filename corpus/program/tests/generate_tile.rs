@@ -61,7 +61,7 @@ fn the_stream_is_the_one_its_fingerprint_names() {
         hasher.update(format!("{:?} {}\n{}", draw.launch, draw.safe, print(&draw.module)).as_bytes());
     }
     let hash = hasher.finalize().to_hex();
-    assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-3", "76f80cae488107fc"));
+    assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-4", "d355f9707bbcf92e"));
 }
 
 /// What an access is: its thread, its line, whether it reads and writes, its strength, and where.
@@ -188,6 +188,9 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
             Op::StorePtr { .. } => out.insert("store"),
             Op::AtomicRmw { .. } => out.insert("rmw"),
             Op::AtomicCas { .. } => out.insert("cas"),
+            Op::LoadView { .. } => out.insert("load of a view"),
+            Op::StoreView { .. } => out.insert("store to a view"),
+            Op::AtomicRedView { .. } => out.insert("reduction into a view"),
             Op::JoinTokens(_) => out.insert("join"),
             Op::MakeToken => out.insert("make_token"),
             Op::For { inits, .. } => out.insert(if inits.is_empty() { "for" } else { "for with token" }),
@@ -202,17 +205,31 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
         if !instr.op.memory() {
             continue;
         }
-        let tile = function.tile(instr.op.operands()[0]).unwrap();
+        let tile = match function.ty(instr.op.operands()[0]).unwrap() {
+            Type::View(view) => {
+                out.insert(if view.steps.is_some() { "view with steps" } else { "view" });
+                if view.padding.is_some() {
+                    out.insert("padding");
+                }
+                if view.tensor.shape.contains(&None) {
+                    out.insert("open extents");
+                }
+                view.loaded()
+            }
+            other => other.tile().unwrap().clone(),
+        };
         out.insert(if tile.shape.is_empty() { "scalar" } else { "tile" });
         if tile.shape.len() > 1 {
             out.insert("two dimensions");
         }
         let (order, scope, mask) = match &instr.op {
             Op::LoadPtr { access, mask, .. } | Op::StorePtr { access, mask, .. } => {
-                (access.order, access.scope, mask)
+                (access.order, access.scope, *mask)
             }
+            Op::LoadView { access, .. } | Op::StoreView { access, .. } => (access.order, access.scope, None),
+            Op::AtomicRedView { order, scope, .. } => (*order, Some(*scope), None),
             Op::AtomicRmw { order, scope, mask, .. } | Op::AtomicCas { order, scope, mask, .. } => {
-                (*order, Some(*scope), mask)
+                (*order, Some(*scope), *mask)
             }
             _ => panic!("not generated"),
         };
@@ -257,15 +274,22 @@ fn everything_a_compiler_may_see_is_there() {
         ("acquire", 25),
         ("release", 25),
         ("acq_rel", 4),
-        ("tl_blk", 4),
+        ("tl_blk", 3),
         ("device", 50),
         ("sys", 15),
         ("mask", 10),
         ("token", 60),
         ("no token", 90),
-        ("join", 8),
+        ("join", 6),
         ("make_token", 5),
         ("if with token", 3),
+        ("view", 12),
+        ("view with steps", 3),
+        ("open extents", 5),
+        ("load of a view", 10),
+        ("store to a view", 10),
+        ("reduction into a view", 1),
+        ("padding", 1),
         ("for", 2),
         ("for with token", 2),
         ("select", 10),

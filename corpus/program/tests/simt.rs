@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use moire_program::ir::{LoadOrder, Op, Operand, Program, StoreOrder, Thread, TileOp};
+use moire_program::ir::{LoadOrder, Op, Operand, Program, StoreOrder, SymbolId, Thread, TileOp};
 use moire_program::simt::{Pair, Refusal, slice, threads};
 use moire_program::text::{print, ptx, tile};
 use moire_program::tile_run::{TileLaunch, lower, tile_entry};
@@ -277,8 +277,30 @@ fn threads_that_meet_each_other_still_do() {
 }
 
 #[test]
+fn of_many_that_store_the_same_the_first_and_the_last_stay() {
+    let small = slice(&pair("narrow", 2)).unwrap();
+    sound(&small.compiled);
+    // Even threads store the first element, odd ones the second.
+    assert_eq!(names(&small.compiled), ["c0t0", "c0t1", "c0t62", "c0t63", "c1t0"]);
+}
+
+#[test]
+fn bits_of_an_address_in_shared_memory_are_known() {
+    let program = compiled("narrow", 2, &[8, 4]);
+    sound(&program);
+    let here = |op: &Op| match op {
+        Op::Load { addr, .. } | Op::Store { addr, .. } if addr.base == Operand::Address(SymbolId(2)) => {
+            Some(addr.offset)
+        }
+        _ => None,
+    };
+    let thread = program.threads.iter().find(|t| t.name == "c1t0").unwrap();
+    assert_eq!(thread.body.iter().filter_map(|i| here(&i.op)).collect::<Vec<i32>>(), [4, 4]);
+}
+
+#[test]
 fn every_instruction_of_a_tile_block_keeps_an_element() {
-    for name in ["publish", "share", "turn"] {
+    for name in ["publish", "share", "turn", "narrow"] {
         let (whole, small) = (pair(name, 2), slice(&pair(name, 2)).unwrap());
         let accesses = |p: &Program| -> Vec<usize> {
             let all = p.threads.iter().flat_map(|t| &t.body);

@@ -24,7 +24,7 @@ mod patterns;
 
 pub use assembler::{ASSEMBLER, CAPABILITY as ASSEMBLER_CAPABILITY, HOW as ASSEMBLER_HOW};
 pub use canary::{CANARIES, Canary};
-pub use compiler::{CAPABILITY as COMPILER_CAPABILITY, COMPILER, HOW as COMPILER_HOW};
+pub use compiler::{CAPABILITY as COMPILER_CAPABILITY, COMPILER, HOW as COMPILER_HOW, Observations};
 pub use lowering::LOWERING;
 pub use patterns::{MUTANT, PATTERNS};
 
@@ -110,6 +110,19 @@ impl Oracles {
         let model = Arc::new(builtin::load(name, &variants).map_err(|e| e.to_string())?);
         models.insert(spec.to_owned(), Arc::clone(&model));
         Ok(model)
+    }
+
+    /// What the assembler makes of kernels of a stream of Tile IR that a compiler compiled; see [`Observations`].
+    ///
+    /// # Errors
+    /// The specification names no compiler that is here, or there is no disassembler.
+    pub fn observe(
+        &self,
+        spec: &str,
+        seed: u64,
+        places: std::ops::Range<u64>,
+    ) -> Result<Observations, String> {
+        self.compiler.observe(spec, seed, places)
     }
 
     fn program(source: &Source) -> Result<Program, String> {

@@ -6,6 +6,7 @@
 //! folder of its own, and ends with its whole process group.
 
 pub mod find;
+pub mod machine;
 mod ptxas;
 pub mod run;
 mod sass;

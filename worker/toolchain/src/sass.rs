@@ -3,6 +3,8 @@
 use crate::find::{candidates, environment};
 use crate::ptxas::{Answer, Ptxas};
 use crate::run::{Limits, RunError, run};
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,14 +48,43 @@ impl Nvdisasm {
         if answer != Answer::Accepted {
             return Err(ListError::NotAssembled(answer));
         }
+        Ok(self.listing(&object)?.lines().filter_map(instruction).collect())
+    }
+
+    /// The instructions of each kernel of an object, in order, without addresses.
+    ///
+    /// # Errors
+    /// See [`ListError`].
+    pub fn kernels(&self, object: &[u8]) -> Result<BTreeMap<String, Vec<String>>, ListError> {
+        let folder = tempfile::tempdir().map_err(RunError::Start)?;
+        let path = folder.path().join("object.cubin");
+        fs::write(&path, object).map_err(RunError::Start)?;
+        let (mut out, mut kernel) = (BTreeMap::new(), None);
+        for line in self.listing(&path)?.lines() {
+            if line.trim_start().starts_with(".section") {
+                kernel = section(line).map(str::to_owned);
+            } else if let (Some(kernel), Some(instruction)) = (&kernel, instruction(line)) {
+                out.entry(kernel.clone()).or_insert_with(Vec::new).push(instruction);
+            }
+        }
+        Ok(out)
+    }
+
+    fn listing(&self, object: &Path) -> Result<String, ListError> {
         let mut command = Command::new(&self.path);
         command.arg("-c").arg(object);
         let out = run(command, Limits { output: LISTING_BYTES, ..Limits::default() })?;
         if !out.status.success() || out.cut {
             return Err(ListError::NotListed(out.stderr));
         }
-        Ok(out.stdout.lines().filter_map(instruction).collect())
+        Ok(out.stdout)
     }
+}
+
+/// `.section .text.kernel,"ax",@progbits`
+fn section(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix(".section")?.trim_start().strip_prefix(".text.")?;
+    name.split([',', ' ', '\t']).next()
 }
 
 /// `/*0040*/ LDG.E R0, [R2] ;`
@@ -67,6 +98,12 @@ fn instruction(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_have_sections_of_their_own() {
+        assert_eq!(section("\t.section\t.text.moire_kernel_1_,\"ax\",@progbits"), Some("moire_kernel_1_"));
+        assert_eq!(section("\t.section\t.nv.info.k,\"\",@\"SHT_CUDA_INFO\""), None);
+    }
 
     #[test]
     fn instructions_are_told_from_the_rest() {

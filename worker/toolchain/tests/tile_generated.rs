@@ -6,8 +6,8 @@
 use moire_program::generate::tile_seed;
 use moire_program::text::{ptx, tile};
 use moire_program::tile::Function;
+use moire_toolchain::tile::Tileiras;
 use moire_toolchain::tile::batch::{Plan, compile};
-use moire_toolchain::tile::{Bytecode, Tileiras};
 use std::collections::BTreeMap;
 
 #[test]
@@ -19,7 +19,7 @@ fn random_kernels_are_compiled() {
             return;
         }
     };
-    let plan = Plan { target: "sm_90".into(), level: 3, version: Bytecode::V13_1, size: 40 };
+    let plan = Plan { target: "sm_90".into(), level: 3, version: tool.bytecode(), size: 40 };
     let draws: Vec<_> = (0..120).map(|index| tile_seed(14, index)).collect();
     let kernels: Vec<Function> = draws.iter().flat_map(|d| d.module.functions.clone()).collect();
     let mut threads: BTreeMap<Option<[u32; 3]>, usize> = BTreeMap::new();

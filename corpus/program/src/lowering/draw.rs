@@ -40,5 +40,6 @@ fn knobs(u: &mut Unstructured<'_>) -> TileKnobs {
         if_percent: of(&[0, 0, 20, 40]),
         for_percent: of(&[0, 0, 0, 20]),
         data_percent: of(&[0, 0, 20, 40]),
+        view_percent: of(&[0, 0, 40]),
     }
 }

@@ -36,7 +36,12 @@ pub fn size(module: &Module, launch: &TileLaunch) -> TileSize {
         size[3] += if matches!(op, Op::Constant(_) | Op::MakeToken) { 1 } else { 2 };
         if op.memory() {
             size[1] += 1;
-            size[5] += function.tile(operands[0]).map_or(1, |t| u128::from(t.elements()));
+            size[5] += match function.ty(operands[0]) {
+                Some(Type::Tile(tile)) => u128::from(tile.elements()),
+                // A view more than pointers to the same elements.
+                Some(Type::View(view)) => 1 + u128::from(view.loaded().elements()),
+                _ => 1,
+            };
             size[6] += strength(op);
         }
         if let Op::Constant(constant) = op {
@@ -59,8 +64,13 @@ fn masked(op: &Op) -> bool {
 
 fn strength(op: &Op) -> u128 {
     let (order, scope) = match op {
-        Op::LoadPtr { access, .. } | Op::StorePtr { access, .. } => (access.order, access.scope),
-        Op::AtomicRmw { order, scope, .. } | Op::AtomicCas { order, scope, .. } => (*order, Some(*scope)),
+        Op::LoadPtr { access, .. }
+        | Op::StorePtr { access, .. }
+        | Op::LoadView { access, .. }
+        | Op::StoreView { access, .. } => (access.order, access.scope),
+        Op::AtomicRmw { order, scope, .. }
+        | Op::AtomicCas { order, scope, .. }
+        | Op::AtomicRedView { order, scope, .. } => (*order, Some(*scope)),
         _ => return 0,
     };
     let scope = scope.map_or(0, |s| 1 + u128::from(s.code()));
@@ -408,13 +418,18 @@ fn untoken(op: &mut Op) -> Option<()> {
 /// Another order of a strong access, or the scope of the device.
 fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
     let order = match op {
-        Op::LoadPtr { access, .. } | Op::StorePtr { access, .. } => {
+        Op::LoadPtr { access, .. }
+        | Op::StorePtr { access, .. }
+        | Op::LoadView { access, .. }
+        | Op::StoreView { access, .. } => {
             if let (None, Some(scope)) = (to, &mut access.scope) {
                 *scope = Scope::Device.min(*scope);
             }
             &mut access.order
         }
-        Op::AtomicRmw { order, scope, .. } | Op::AtomicCas { order, scope, .. } => {
+        Op::AtomicRmw { order, scope, .. }
+        | Op::AtomicCas { order, scope, .. }
+        | Op::AtomicRedView { order, scope, .. } => {
             if to.is_none() {
                 *scope = Scope::Device.min(*scope);
             }
@@ -432,11 +447,14 @@ fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
 fn reshape(function: &mut Function, shape: &dyn Fn(&[u32]) -> Vec<u32>) -> Option<()> {
     let mut changed = false;
     for ty in &mut function.types {
-        if let Type::Tile(tile) = ty {
-            let new = shape(&tile.shape);
-            changed |= new != tile.shape;
-            tile.shape = new;
-        }
+        let extents = match ty {
+            Type::Tile(tile) => &mut tile.shape,
+            Type::View(view) => &mut view.tile,
+            _ => continue,
+        };
+        let new = shape(extents);
+        changed |= new != *extents;
+        *extents = new;
     }
     let types = &function.types;
     function.body.walk_mut(&mut |instr| {

@@ -198,8 +198,8 @@ impl Run<'_> {
             }]);
         }
         let Some(ty) = ty.filter(|t| Int::of(*t).is_some()) else { return Ok(vec![unknown]) };
-        let known: Option<Vec<Lanes>> =
-            values.iter().map(|v| if let Val::Known(v) = v { Some(Lanes::Same(*v)) } else { None }).collect();
+        let number = |v: &Val| if let Val::Known(n) = self.bits(*v) { Some(Lanes::Same(n)) } else { None };
+        let known: Option<Vec<Lanes>> = values.iter().map(number).collect();
         if let Some(known) = known {
             let known: Vec<&Lanes> = known.iter().collect();
             let found = integer::integer(words[0], words, ty, &known);
@@ -210,6 +210,14 @@ impl Run<'_> {
         }
         let operands = sources.iter().map(|a| self.operand(a)).collect::<Done<Vec<Operand>>>()?;
         Ok(vec![self.computed(words, ty, &operands)?.unwrap_or(unknown)])
+    }
+
+    /// An address in shared memory as a number.
+    fn bits(&self, value: Val) -> Val {
+        match value {
+            Val::Address(symbol, offset) => self.names.number(symbol, offset).map_or(value, Val::Known),
+            other => other,
+        }
     }
 
     fn selected(&mut self, ty: Ty, sources: &[Arg]) -> Done<Rhs> {

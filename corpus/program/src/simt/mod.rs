@@ -93,8 +93,34 @@ fn place(here: &Here) -> Placement {
     }
 }
 
-/// What the symbols of the kernel are here; none for those that nothing is known about.
-type Names = Vec<Option<SymbolId>>;
+/// What the symbols of the kernel are here.
+struct Names {
+    /// None for those that nothing is known about.
+    known: Vec<Option<SymbolId>>,
+    /// Symbols from this one on are variables of a CTA.
+    shared: u16,
+}
+
+/// Bytes between the numbers that stand for the starts of shared variables. Where in shared memory they lie nobody says but
+/// that they are aligned, so a place is chosen when code looks at the bits of such an address.
+const WINDOW: u64 = 1 << 20;
+
+impl Names {
+    /// The number of an address in shared memory.
+    fn number(&self, symbol: SymbolId, offset: i64) -> Option<u64> {
+        let place = u64::from(symbol.0.checked_sub(self.shared)?) + 1;
+        let offset = u64::try_from(offset).ok().filter(|o| *o < WINDOW)?;
+        Some(place * WINDOW + offset)
+    }
+
+    /// What lies at the number.
+    fn shared(&self, number: u64) -> Option<(SymbolId, i64)> {
+        let place = u16::try_from((number / WINDOW).checked_sub(1)?).ok()?;
+        let symbol = SymbolId(self.shared.checked_add(place)?);
+        let there = self.known.contains(&Some(symbol));
+        there.then_some((symbol, i64::try_from(number % WINDOW).ok()?))
+    }
+}
 
 /// Objects behind the parameters, then those of the CTA.
 fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
@@ -120,5 +146,6 @@ fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
             Variable::Shared { bytes: None, .. } | Variable::Global | Variable::Local { .. } => None,
         });
     }
-    Ok((program, names))
+    let shared = u16::try_from(args.len()).unwrap_or(u16::MAX);
+    Ok((program, Names { known: names, shared }))
 }

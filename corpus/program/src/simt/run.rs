@@ -112,7 +112,7 @@ pub(super) fn targets(kernel: &Kernel) -> Targets {
 pub(super) struct Run<'k> {
     pub(super) kernel: &'k Kernel,
     targets: &'k Targets,
-    names: &'k Names,
+    pub(super) names: &'k Names,
     pub(super) here: Here,
     pub(super) env: Vec<Val>,
     regs: Vec<RegDecl>,
@@ -367,7 +367,7 @@ impl<'k> Run<'k> {
     }
 
     pub(super) fn symbol(&self, symbol: SymbolId, offset: i64) -> Val {
-        let known = self.names.get(symbol.index()).copied().flatten();
+        let known = self.names.known.get(symbol.index()).copied().flatten();
         known.map_or(Val::Unknown(self.pc), |s| Val::Address(s, offset))
     }
 
@@ -419,7 +419,14 @@ impl<'k> Run<'k> {
                 Ok(Address { base: Operand::Address(s), offset })
             }
             Val::Dynamic => Ok(address),
-            Val::Known(_) => Err(self.refuse("an access through a number")),
+            Val::Known(number) => {
+                let number = number.wrapping_add_signed(i64::from(address.offset));
+                let (symbol, offset) =
+                    self.names.shared(number).ok_or_else(|| self.refuse("an access through a number"))?;
+                let offset =
+                    i32::try_from(offset).map_err(|_| self.refuse("an address far behind its variable"))?;
+                Ok(Address { base: Operand::Address(symbol), offset })
+            }
             Val::Unknown(pc) => Err(self.unknown(pc)),
             Val::Unset => Err(self.refuse("an access through a register that was never written")),
         }

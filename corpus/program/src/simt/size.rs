@@ -15,15 +15,16 @@ struct Count {
 
 /// Logarithm to base two of a bound on the number of executions: each read has the writes of its place to choose from,
 /// and the start; the writes of a place have an order. Of an instruction of a tile block with more than so many elements
-/// the first and the last are looked at. Loops are counted as if they ran once; addresses from memory are not looked at.
-pub fn log2_executions(program: &Program, few: usize) -> f64 {
+/// the first and the last are looked at; loads of one count as so many. Loops are counted as if they ran once; addresses
+/// from memory are not looked at.
+pub fn log2_executions(program: &Program, few: usize, scalars: u32) -> f64 {
     let mut places: BTreeMap<Place, Count> = BTreeMap::new();
     for thread in &program.threads {
         for instr in &thread.body {
             for (addr, reads, writes) in accesses(&instr.op, few) {
                 if let Some(place) = place(program, thread, addr) {
                     let count = places.entry(place).or_default();
-                    count.reads += u32::from(reads);
+                    count.reads += u32::from(reads) * if scalar(&instr.op) { scalars } else { 1 };
                     count.writes += u32::from(writes);
                 }
             }
@@ -34,6 +35,11 @@ pub fn log2_executions(program: &Program, few: usize) -> f64 {
         f64::from(c.reads) * f64::from(c.writes + 1).log2() + orders
     };
     places.values().map(one).sum()
+}
+
+/// A load of a tile block that reads one element.
+fn scalar(op: &Op) -> bool {
+    matches!(op, Op::Tile(TileOp::Access(a)) if a.elements.len() == 1 && matches!(a.kind, TileKind::Load(_)))
 }
 
 fn accesses(op: &Op, few: usize) -> Vec<(Address, bool, bool)> {

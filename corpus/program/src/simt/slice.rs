@@ -12,18 +12,20 @@
 //! of the same blocks, under masks made in the same way, and fed by the same ones, so that its races are those of the
 //! other.
 //!
-//! *Compiled.* A map (`mirror`) takes each thread that goes to a kept thread of its CTA with the same code but for offsets
-//! and numbers that decide nothing, and each cell that goes to a kept cell; it is the identity on what is kept. What a
-//! thread does with a cell its image does with the image, in the same order: accesses of the same kind, order, width and
-//! predicate between the same two instructions that synchronise or branch. What a thread moves from a cell to another its
-//! image moves between their images, and the writes of a cell are one for one those of its image. Given an execution of the
-//! small program let what goes do as its image does: reads read from the copies of what their images read from, copies
-//! of writes stand in the coherence order as their images do. Values that decide something are equal, others are what
+//! *Compiled.* A map (`mirror`) takes each thread that goes to a kept thread of its CTA with the same code but for
+//! offsets and numbers that decide nothing, and each cell that goes to a kept cell; it is the identity on what is kept.
+//! What a thread does with a cell its image does with the image, in the same order: accesses of the same kind, order,
+//! width and predicate between the same two instructions that synchronise or branch. What a thread moves from a cell to
+//! another its image moves between their images, and the writes of a cell go to all those of its image, atomics and those
+//! of one thread one to one. Given an execution of the small program let what goes do as its image does: reads read from
+//! the copies of what their images read from, copies of writes stand in the coherence order as their images do, those of
+//! one write beside each other, what is kept behind what goes. Values that decide something are equal, others are what
 //! comes out. Reads-from, coherence, from-reads, dependencies, scopes, barriers, and program order on one cell or across
 //! what synchronises are taken into those of the small execution, warps included where warps synchronise; none of the
 //! axioms of PTX looks at program order elsewhere. Thus a cycle in the large execution is one in the small, and what the
 //! small program allows the large one does. Of each kind of cell two are kept that different threads touch, where there
-//! are such, so that threads that meet each other still do; if that is too much, one.
+//! are such, so that threads that meet each other still do, and of many threads that store the same to a kept cell, as
+//! those of a tile with fewer elements than threads do, the first and the last; if that is too much, one.
 //!
 //! Threads that only read, without a barrier and a branch, may go without an image: let them run last. Masks of
 //! `bar.warp.sync` are cut to the lanes that stay. Barriers with a count, votes and addresses from memory are refused.
@@ -170,13 +172,42 @@ fn signs(pair: &Pair, cells: &Cells, classes: &[u64], looked: &BTreeSet<usize>) 
     all.into_iter().zip(&cells.ranges).map(sign).collect()
 }
 
+/// By cell: threads that write it. Of those of a CTA with one code that only store, the same values to it from the same
+/// cells, so many from both ends.
+fn writers(view: &View<'_>, most: usize) -> BTreeMap<usize, BTreeSet<usize>> {
+    let mut alike: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
+    for (thread, touches) in view.cells.compiled.iter().enumerate() {
+        let mut stories: BTreeMap<usize, Vec<(Does, u64, Option<i128>)>> = BTreeMap::new();
+        for t in touches {
+            stories.entry(t.cell).or_default().push((t.does, t.group, t.value));
+        }
+        for (cell, story) in stories {
+            let own = story.iter().any(|(does, ..)| *does == Does::Update).then_some(thread);
+            if story.iter().all(|(does, ..)| *does == Does::Read) {
+                continue;
+            }
+            let flows = view.threads.get(thread).map(|f| &f.edges);
+            let fed: Vec<_> = flows.into_iter().flatten().filter(|(_, to, _)| *to == cell).collect();
+            let p = view.pair.compiled.threads[thread].place;
+            let kind = number(&(p.gpu, p.grid, p.cluster, p.cta, view.classes[thread], story, fed, own));
+            alike.entry((cell, kind)).or_default().push(thread);
+        }
+    }
+    let mut out: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for ((cell, _), threads) in alike {
+        let ends = threads.first().into_iter().chain(threads.last().filter(|_| most > 1));
+        out.entry(cell).or_default().extend(ends);
+    }
+    out
+}
+
 /// What is kept so far.
 struct Cut<'v> {
     view: &'v View<'v>,
     kept: BTreeSet<usize>,
     threads: BTreeSet<usize>,
-    /// Compiled threads that write a cell.
-    writers: BTreeMap<usize, Vec<usize>>,
+    /// Compiled threads that write a cell: of those that store the same, the first and the last.
+    writers: BTreeMap<usize, BTreeSet<usize>>,
     /// How many threads and cells there may be.
     room: (usize, usize),
 }
@@ -184,16 +215,13 @@ struct Cut<'v> {
 impl<'v> Cut<'v> {
     /// The first cell of each kind, and, of two, the last, unless the same threads touch it.
     fn new(view: &'v View<'v>, most: usize, room: (usize, usize)) -> Self {
-        let mut writers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut users: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); view.signs.len()];
         for (thread, touches) in view.cells.compiled.iter().enumerate() {
             for t in touches {
                 users[t.cell].insert(thread);
-                if t.does != Does::Read {
-                    writers.entry(t.cell).or_default().push(thread);
-                }
             }
         }
+        let writers = writers(view, most);
         let mut alike: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
         for (cell, sign) in view.signs.iter().enumerate() {
             alike.entry(*sign).and_modify(|ends| ends.1 = cell).or_insert((cell, cell));
@@ -218,7 +246,7 @@ impl<'v> Cut<'v> {
                 return Err(Refusal::Bounded(text));
             }
             let writers = self.kept.iter().filter_map(|c| self.writers.get(c)).flatten();
-            self.threads.extend(writers.copied());
+            self.threads.extend(writers);
             self.represent();
             let (pair, cells) = (self.view.pair, &self.view.cells);
             let mut more = BTreeSet::new();
@@ -303,17 +331,19 @@ impl<'v> Cut<'v> {
             self.threads.iter().copied().chain((0..bodies.len()).filter(|t| !self.threads.contains(t)));
         let lost = order.into_iter().find(|t| {
             if self.threads.contains(t) {
-                return !mirror.stands(*t, *t);
+                return !mirror.stands(*t, *t, true);
             }
             // Neighbours first: where code counts from both ends, each end goes to its own.
             let mut near: Vec<usize> = self.threads.iter().copied().filter(|o| view.alike(*o, *t)).collect();
             near.sort_by_key(|o| o.abs_diff(*t));
-            !passive(&bodies[*t]) && !near.into_iter().any(|o| mirror.stands(*t, o))
+            // One of its own first, then one that stands for others that write the same.
+            let mut found = |shared: bool| near.iter().any(|o| mirror.stands(*t, *o, shared));
+            !passive(&bodies[*t]) && !found(false) && !found(true)
         });
         // For one that goes another that goes may do; otherwise it stays itself, with all it touches.
         let goes = |t: &usize| !self.threads.contains(t);
         let others = || (0..bodies.len()).filter(|o| goes(o) && Some(*o) != lost);
-        let stand_in = |t: usize| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o));
+        let stand_in = |t: usize| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o, false));
         let found = lost.filter(goes).and_then(stand_in);
         let mut cells = match (lost, found) {
             (Some(t), None) => view.cells.compiled[t].iter().map(|t| t.cell).collect(),

@@ -1,12 +1,20 @@
 //! Memory operations and tokens of a tile block.
+//!
+//! There is one grid, so nothing runs before it that `gdc_wait_tko` could wait for and nothing behind it that
+//! `gdc_launch_dependents_tko` could let start; and no memory has two addresses, so that `memory_fence_alias_tko` has
+//! nothing to order. All three hand their token on. An access to multicast memory is one to each replica, unordered like
+//! all elements of an instruction; what is loaded from the replicas is reduced afterwards.
 
 use super::value::{Held, Lane, register_type};
 use super::{ACCESSES, Block, Done, TileRefusal};
 use crate::ir::{
-    AluOp, AtomOp, LoadOrder, Op as Code, Operand, Reg, RmwOrder, Scope as Reach, StoreOrder, TileAccess,
-    TileElement, TileKind, TileOp, TileToken, Ty,
+    Address, AluOp, AtomOp, LoadOrder, Op as Code, Operand, Reg, RmwOrder, Scope as Reach, StoreOrder,
+    TileAccess, TileElement, TileKind, TileOp, TileToken, Ty,
 };
-use crate::tile::{Access, AtomicMode, Elem, Instr, Op, Order, Scalar, Scope, Sign, Value};
+use crate::tile::{
+    Access, AtomicMode, Elem, Instr, IntegerOp, Op, Order, Overflow, Place, Reduction, Scalar, Scope, Sign,
+    Value,
+};
 
 fn reach(scope: Scope) -> Reach {
     match scope {
@@ -45,7 +53,7 @@ fn rmw_order(order: Order) -> Option<RmwOrder> {
 }
 
 /// What an atomic does, and how it reads its operands.
-fn mode(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
+fn operation(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
     Some(match mode {
         AtomicMode::And => (AtomOp::And, Sign::Unsigned),
         AtomicMode::Or => (AtomOp::Or, Sign::Unsigned),
@@ -60,20 +68,44 @@ fn mode(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
     })
 }
 
-/// Operands of one instruction.
+/// What is done to each element, and how numbers are read.
+type Does = (TileKind, Sign);
+
+/// What one instruction accesses, and with what.
 struct Operands {
-    pointers: Value,
+    /// Of each element: none outside the tensor, several in multicast memory.
+    places: Vec<Vec<Address>>,
+    /// Of an element.
+    elem: Scalar,
     a: Option<Value>,
     b: Option<Value>,
     mask: Option<Value>,
     token: Option<Value>,
+    /// What a load gives where there is no place.
+    outside: Lane,
+    /// How what was read in several places becomes one.
+    reduced: Option<IntegerOp>,
+}
+
+/// What a reduction does: to each replica, and to what was read from all of them.
+fn reduction(reduction: Reduction) -> (AtomicMode, IntegerOp) {
+    match reduction {
+        Reduction::Add => (AtomicMode::Add, IntegerOp::Add(Overflow::Wraps)),
+        Reduction::Min => (AtomicMode::Min, IntegerOp::Min(Sign::Signed)),
+        Reduction::Max => (AtomicMode::Max, IntegerOp::Max(Sign::Signed)),
+        Reduction::And => (AtomicMode::And, IntegerOp::And),
+        Reduction::Or => (AtomicMode::Or, IntegerOp::Or),
+        Reduction::Xor => (AtomicMode::Xor, IntegerOp::Xor),
+        Reduction::UMin => (AtomicMode::UMin, IntegerOp::Min(Sign::Unsigned)),
+        Reduction::UMax => (AtomicMode::UMax, IntegerOp::Max(Sign::Unsigned)),
+    }
 }
 
 impl Block<'_, '_> {
     pub(super) fn token_of(&self, value: Value) -> Done<Reg> {
         match self.held(value)? {
             Held::Token(reg) => Ok(*reg),
-            Held::Tile(_) => self.refuse("a tile as a token"),
+            Held::Tile(_) | Held::Tensor(_) => self.refuse("a tile or a view as a token"),
         }
     }
 
@@ -86,74 +118,138 @@ impl Block<'_, '_> {
 
     /// Memory operations and tokens; whether it was one.
     pub(super) fn memory(&mut self, instr: &Instr) -> Done<bool> {
-        match &instr.op {
-            Op::MakeToken => {
-                let token = self.join(Vec::new())?;
-                self.define(instr, 0, Held::Token(token));
+        let from = match &instr.op {
+            Op::MakeToken => Vec::new(),
+            Op::JoinTokens(from) => from.clone(),
+            Op::AliasFence { token } => vec![*token],
+            Op::GdcWait { token } | Op::GdcLaunch { token } => token.iter().copied().collect(),
+            op => {
+                let Some((kind, operands)) = self.accessed(op)? else { return Ok(false) };
+                self.touch(instr, kind, &operands)?;
+                return Ok(true);
             }
-            Op::JoinTokens(from) => {
-                let from = from.iter().map(|t| self.token_of(*t)).collect::<Done<Vec<Reg>>>()?;
-                let token = self.join(from)?;
-                self.define(instr, 0, Held::Token(token));
-            }
+        };
+        let from = from.into_iter().map(|t| self.token_of(t)).collect::<Done<Vec<Reg>>>()?;
+        let token = self.join(from)?;
+        self.define(instr, 0, Held::Token(token));
+        Ok(true)
+    }
+
+    /// What an operation does to memory, and where; nothing for the others.
+    fn accessed(&self, op: &Op) -> Done<Option<(Does, Operands)>> {
+        Ok(Some(match op {
             Op::LoadPtr { pointers, access, mask, padding, token, .. } => {
-                let Some(order) = load_order(*access) else { return self.refuse("this order of a load") };
-                let (pointers, mask, token) = (*pointers, *mask, *token);
-                let operands = Operands { pointers, a: *padding, b: None, mask, token };
-                self.touch(instr, (TileKind::Load(order), Sign::Unsigned), &operands)?;
+                (self.load(*access)?, self.through(*pointers, [*padding, None], *mask, *token)?)
+            }
+            Op::LoadView { place, access, token, .. } => {
+                let outside = self.padding(place)?;
+                (self.load(*access)?, Operands { outside, ..self.at(place, None, *token)? })
+            }
+            Op::MultimemLoadReduce { place, reduction: how, access, token } => {
+                let (outside, reduced) = (self.padding(place)?, Some(reduction(*how).1));
+                let operands = Operands { outside, reduced, ..self.at(place, None, *token)? };
+                if !operands.elem.integer() {
+                    return self.refuse("a reduction of floats");
+                }
+                (self.load(*access)?, operands)
             }
             Op::StorePtr { pointers, value, access, mask, token, .. } => {
-                let Some(order) = store_order(*access) else { return self.refuse("this order of a store") };
-                let (pointers, mask, token) = (*pointers, *mask, *token);
-                let operands = Operands { pointers, a: Some(*value), b: None, mask, token };
-                self.touch(instr, (TileKind::Store(order), Sign::Unsigned), &operands)?;
+                (self.store(*access)?, self.through(*pointers, [Some(*value), None], *mask, *token)?)
             }
-            Op::AtomicRmw { pointers, mode: m, value, order, scope, mask, token } => {
-                let (Some((op, sign)), Some(order)) = (mode(*m), rmw_order(*order)) else {
-                    return self.refuse("this atomic");
-                };
-                let kind = TileKind::Rmw { op, order, scope: reach(*scope) };
-                let (pointers, mask, token) = (*pointers, *mask, *token);
-                self.touch(
-                    instr,
-                    (kind, sign),
-                    &Operands { pointers, a: Some(*value), b: None, mask, token },
-                )?;
+            Op::StoreView { place, value, access, token, .. }
+            | Op::MultimemStore { place, value, access, token } => {
+                (self.store(*access)?, self.at(place, Some(*value), *token)?)
+            }
+            Op::AtomicRmw { pointers, mode, value, order, scope, mask, token } => {
+                let does = self.update(*mode, *order, *scope)?;
+                (does, self.through(*pointers, [Some(*value), None], *mask, *token)?)
+            }
+            Op::AtomicRedView { place, mode, value, order, scope, token } => {
+                (self.update(*mode, *order, *scope)?, self.at(place, Some(*value), *token)?)
+            }
+            Op::MultimemReduce { place, reduction: how, value, order, scope, token } => {
+                let does = self.update(reduction(*how).0, *order, *scope)?;
+                (does, self.at(place, Some(*value), *token)?)
             }
             Op::AtomicCas { pointers, compare, value, order, scope, mask, token } => {
                 let Some(order) = rmw_order(*order) else { return self.refuse("this atomic") };
                 let kind = TileKind::Rmw { op: AtomOp::Cas, order, scope: reach(*scope) };
-                let (pointers, mask, token) = (*pointers, *mask, *token);
-                let operands = Operands { pointers, a: Some(*compare), b: Some(*value), mask, token };
-                self.touch(instr, (kind, Sign::Unsigned), &operands)?;
+                let operands = self.through(*pointers, [Some(*compare), Some(*value)], *mask, *token)?;
+                ((kind, Sign::Unsigned), operands)
             }
-            _ => return Ok(false),
-        }
-        Ok(true)
+            _ => return Ok(None),
+        }))
     }
 
-    fn element_type(&self, pointers: Value, kind: TileKind, sign: Sign) -> Done<(Ty, Scalar)> {
-        let Elem::Pointer { to, multicast: false } = self.type_of(pointers)?.elem else {
+    fn load(&self, access: Access) -> Done<Does> {
+        match load_order(access) {
+            Some(order) => Ok((TileKind::Load(order), Sign::Unsigned)),
+            None => self.refuse("this order of a load"),
+        }
+    }
+
+    fn store(&self, access: Access) -> Done<Does> {
+        match store_order(access) {
+            Some(order) => Ok((TileKind::Store(order), Sign::Unsigned)),
+            None => self.refuse("this order of a store"),
+        }
+    }
+
+    fn update(&self, mode: AtomicMode, order: Order, scope: Scope) -> Done<Does> {
+        match (operation(mode), rmw_order(order)) {
+            (Some((op, sign)), Some(order)) => Ok((TileKind::Rmw { op, order, scope: reach(scope) }, sign)),
+            _ => self.refuse("this atomic"),
+        }
+    }
+
+    /// Operands of an access through pointers.
+    fn through(
+        &self,
+        pointers: Value,
+        [a, b]: [Option<Value>; 2],
+        mask: Option<Value>,
+        token: Option<Value>,
+    ) -> Done<Operands> {
+        let Elem::Pointer { to: elem, multicast: false } = self.type_of(pointers)?.elem else {
             return self.refuse("an access through these pointers");
         };
+        let place = |lane: Lane| match lane {
+            Lane::Pointer(addr) => Ok(vec![addr]),
+            Lane::Number(_) | Lane::Nothing => self.refuse("a number as a pointer"),
+        };
+        let places = self.lanes(pointers)?.into_iter().map(place).collect::<Done<_>>()?;
+        Ok(Operands { places, elem, a, b, mask, token, outside: Lane::Nothing, reduced: None })
+    }
+
+    /// Operands of an access to a tile of a view.
+    fn at(&self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
+        let (places, elem) = self.tile_at(place)?;
+        let (b, mask, outside, reduced) = (None, None, Lane::Nothing, None);
+        Ok(Operands { places, elem, a, b, mask, token, outside, reduced })
+    }
+
+    fn element_type(&self, to: Scalar, kind: TileKind, sign: Sign) -> Done<Ty> {
         let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
         match kind {
             _ if to.bits() < 8 => self.refuse("an access to less than a byte"),
             TileKind::Rmw { .. } if !to.integer() && !exchanges => self.refuse("an atomic on floats"),
-            _ => Ok((register_type(to, sign), to)),
+            _ => Ok(register_type(to, sign)),
         }
     }
 
-    fn touch(&mut self, instr: &Instr, (kind, sign): (TileKind, Sign), operands: &Operands) -> Done<()> {
-        let (ty, to) = self.element_type(operands.pointers, kind, sign)?;
-        let pointers = self.lanes(operands.pointers)?;
+    fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {
+        let ty = self.element_type(operands.elem, kind, sign)?;
         let lanes = |block: &Self, value: Option<Value>| value.map(|v| block.lanes(v)).transpose();
         let (a, b) = (lanes(self, operands.a)?, lanes(self, operands.b)?);
         let masks = lanes(self, operands.mask)?;
-        let reads = !matches!(kind, TileKind::Store(_));
+        // A reduction into a view reads and keeps nothing of it.
+        let reads = !matches!(kind, TileKind::Store(_)) && instr.results.len() > 1;
         let (mut elements, mut read) = (Vec::new(), Vec::new());
-        for (i, pointer) in pointers.iter().enumerate() {
-            let Lane::Pointer(addr) = *pointer else { return self.refuse("a number as a pointer") };
+        for (i, places) in operands.places.iter().enumerate() {
+            if places.is_empty() {
+                read.extend(reads.then(|| vec![operands.outside]));
+                continue;
+            }
             let pick = |block: &Self, of: &Option<Vec<Lane>>| {
                 of.as_ref().and_then(|l| l.get(i)).map(|l| block.number(*l)).transpose()
             };
@@ -163,17 +259,21 @@ impl Block<'_, '_> {
             let loads = matches!(kind, TileKind::Load(_));
             if off {
                 let left = a.filter(|_| loads).map_or(Lane::Nothing, Lane::Number);
-                read.extend(reads.then_some(left));
+                read.extend(reads.then(|| vec![left]));
                 continue;
             }
             let (mask, known) = (self.masked(own)?, own.is_none_or(|l| l.bits().is_some()));
-            self.reaches(addr.base, addr.offset, to.bytes())?;
             // What an arm reads that is not run nobody sees.
             let a = if loads && known { a.or(Some(Operand::Imm(0))) } else { a };
-            let dst = if reads { Some(self.fresh("r")?) } else { None };
-            let seen = if loads || known { dst } else { None };
-            read.extend(dst.map(|_| seen.map_or(Lane::Nothing, |r| Lane::Number(Operand::Reg(r)))));
-            elements.push(TileElement { addr, mask, dst: seen, a, b });
+            let mut all = Vec::new();
+            for addr in places {
+                self.reaches(addr.base, addr.offset, operands.elem.bytes())?;
+                let dst = if reads { Some(self.fresh("r")?) } else { None };
+                let seen = if loads || known { dst } else { None };
+                all.extend(dst.map(|_| seen.map_or(Lane::Nothing, |r| Lane::Number(Operand::Reg(r)))));
+                elements.push(TileElement { addr: *addr, mask, dst: seen, a, b });
+            }
+            read.extend(reads.then_some(all));
         }
         self.accesses += elements.len();
         if self.accesses > ACCESSES {
@@ -186,10 +286,23 @@ impl Block<'_, '_> {
         let access = TileAccess { kind, ty, elements, after, token: Some(token) };
         self.push(Code::Tile(TileOp::Access(Box::new(access))))?;
         if reads {
+            let one = |all: Vec<Lane>| self.reduce(operands, &all);
+            let read = read.into_iter().map(one).collect::<Done<Vec<Lane>>>()?;
             self.define(instr, 0, Held::Tile(read));
         }
         self.define(instr, usize::from(reads), Held::Token(token));
         Ok(())
+    }
+
+    /// What was read of one element, from all its places.
+    fn reduce(&mut self, operands: &Operands, all: &[Lane]) -> Done<Lane> {
+        let (Some(first), rest) = (all.first().copied(), all.get(1..).unwrap_or_default()) else {
+            return self.refuse("an element that lies nowhere");
+        };
+        match operands.reduced {
+            Some(op) => rest.iter().try_fold(first, |sum, lane| self.integer(op, operands.elem, sum, *lane)),
+            None => Ok(first),
+        }
     }
 
     /// The mask of the operation together with that of the arm it stands in.

@@ -130,7 +130,7 @@ impl Block<'_, '_> {
             self.define(instr, 0, Held::Tile(lanes));
             return Ok(());
         }
-        if self.memory(instr)? {
+        if self.views(instr)? || self.memory(instr)? {
             return Ok(());
         }
         let text = format!("{:?}", instr.op);

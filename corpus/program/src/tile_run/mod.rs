@@ -4,13 +4,15 @@
 //! worked out here, what was read from memory lives in registers. An `if` whose condition is known is taken; otherwise
 //! both arms are kept under masks, so that its condition decides what exists and orders nothing, except where an arm
 //! leaves a loop: then it is a branch. `for` is unrolled, `loop` stays a loop. Each pointer parameter points to memory of
-//! its own, zero at the start and as long as what is known to be touched.
-//! Source: Tile IR specification, chapters on operations and on the memory model. Not done, and refused by name: views,
-//! floats, functions, alias fences, multimem and gdc operations, tiles in shared memory.
+//! its own, zero at the start and as long as what is known to be touched, so that no memory has two addresses. Multicast
+//! memory has [`REPLICAS`].
+//! Source: Tile IR specification, chapters on operations and on the memory model. Not done, and refused by name: floats,
+//! functions, tiles in shared memory, views at indices from memory.
 
 mod access;
 mod control;
 mod value;
+mod view;
 
 use crate::ir::{
     Instr, Label, Object, ObjectId, Op, Placement, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol,
@@ -28,6 +30,8 @@ pub const ELEMENTS: u64 = 1 << 14;
 pub const ACCESSES: usize = 4_096;
 /// Instructions of one tile block.
 pub const BODY: usize = 8_192;
+/// Replicas of multicast memory: two, the least that can differ.
+pub const REPLICAS: u16 = 2;
 /// Bytes behind one parameter.
 pub const BYTES: u32 = 1 << 16;
 
@@ -111,7 +115,9 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     if blocks == 0 || blocks > BLOCKS {
         return Err(TileRefusal::Launch(format!("{blocks} tile blocks; 1 to {BLOCKS} can be explored")));
     }
-    let mut shared = Shared { ends: vec![0; function.body.params.len()], function, launch };
+    let replicas = replicas(function)?;
+    let count = function.body.params.len() + replicas.values().map(Vec::len).sum::<usize>();
+    let mut shared = Shared { ends: vec![0; count], function, launch, replicas };
     let mut threads = Vec::new();
     for number in 0..blocks {
         let id = [number % x, number / x % y, number / x / y];
@@ -119,11 +125,19 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     }
     let mut program = Program { name: function.name.clone(), threads, ..Program::default() };
     for (n, end) in (0u16..).zip(&shared.ends) {
-        let bytes = launch.bytes.get(&n).copied().unwrap_or(0).max(*end).max(4);
+        // All replicas are as long as what they are replicas of.
+        let of = shared.replicas.iter().find(|(_, all)| all.contains(&SymbolId(n)));
+        let (param, name) = match of {
+            Some((param, all)) => (*param, format!("arg{param}_{}", n - all[0].0 + 1)),
+            None => (n, format!("arg{n}")),
+        };
+        let ends = shared.ends.get(usize::from(param)).max(Some(end)).copied().unwrap_or(0);
+        let bytes = launch.bytes.get(&param).copied().unwrap_or(0).max(ends).max(4);
         if bytes > BYTES {
-            return Err(TileRefusal::Bounded(format!("parameter {n} has more than {BYTES} bytes behind it")));
+            return Err(TileRefusal::Bounded(format!(
+                "parameter {param} has more than {BYTES} bytes behind it"
+            )));
         }
-        let name = format!("arg{n}");
         let init = vec![0; bytes as usize];
         program.objects.push(Object { name: name.clone(), space: Space::Global, bytes, init });
         let (object, virt, proxy) = (ObjectId(n), SymbolId(n), Proxy::Generic);
@@ -132,12 +146,32 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     Ok(program)
 }
 
+/// By parameter that points to multicast memory: its further replicas, numbered behind the parameters.
+fn replicas(function: &Function) -> Done<BTreeMap<u16, Vec<SymbolId>>> {
+    let params = &function.body.params;
+    let mut next = u16::try_from(params.len())
+        .ok()
+        .filter(|n| *n < u16::MAX / REPLICAS)
+        .ok_or_else(|| TileRefusal::Bounded("a kernel with so many parameters".into()))?;
+    let mut out = BTreeMap::new();
+    for (n, param) in (0u16..).zip(params) {
+        let elem = function.tile(*param).map(|tile| tile.elem);
+        if let Some(Elem::Pointer { multicast: true, .. }) = elem {
+            out.insert(n, (next..next + REPLICAS - 1).map(SymbolId).collect());
+            next += REPLICAS - 1;
+        }
+    }
+    Ok(out)
+}
+
 /// What all blocks of a launch share.
 struct Shared<'f> {
     function: &'f Function,
     launch: &'f TileLaunch,
-    /// By parameter: the end of what is known to be touched.
+    /// By parameter, then by replica: the end of what is known to be touched.
     ends: Vec<u32>,
+    /// See [`replicas`].
+    replicas: BTreeMap<u16, Vec<SymbolId>>,
 }
 
 /// One tile block while it is run.
@@ -175,8 +209,7 @@ impl<'s, 'f> Block<'s, 'f> {
         for (n, param) in (0u16..).zip(&function.body.params) {
             let held = match function.ty(*param) {
                 Some(Type::Tile(tile)) if tile.shape.is_empty() => match tile.elem {
-                    Elem::Pointer { multicast: false, .. } => Held::parameter(n),
-                    Elem::Pointer { multicast: true, .. } => return self.refuse("a multicast pointer"),
+                    Elem::Pointer { .. } => Held::parameter(n),
                     Elem::Scalar(_) => match self.shared.launch.params.get(&n) {
                         Some(value) => Held::number(u128::from(*value)),
                         None => {

@@ -1,5 +1,6 @@
 //! Values of a tile block, element by element: numbers that are known or come from memory, addresses; arithmetic on them.
 
+use super::view::Tensor;
 use super::{Block, Done, ELEMENTS, TileRefusal};
 use crate::ir::{Address, AluOp, CmpOp, Op as Code, Operand, Reg, SymbolId, Ty};
 use crate::tile::{Constant, Convert, Elem, IntegerOp, Op, Predicate, Scalar, Sign, Tile, Type, Value};
@@ -11,6 +12,8 @@ pub(super) enum Held {
     Tile(Vec<Lane>),
     /// The register of a token.
     Token(Reg),
+    /// A tensor in memory, or a view of it in tiles: how it is cut is said by the type.
+    Tensor(Tensor),
 }
 
 /// One element.
@@ -149,7 +152,7 @@ impl Block<'_, '_> {
     pub(super) fn lanes(&self, value: Value) -> Done<Vec<Lane>> {
         match self.held(value)? {
             Held::Tile(lanes) => Ok(lanes.clone()),
-            Held::Token(_) => self.refuse("a token as a tile"),
+            Held::Token(_) | Held::Tensor(_) => self.refuse("a token or a view as a tile"),
         }
     }
 
@@ -282,7 +285,7 @@ impl Block<'_, '_> {
         Ok(Lane::Pointer(Address { base: Operand::Reg(dst), ..address }))
     }
 
-    fn integer(&mut self, op: IntegerOp, scalar: Scalar, a: Lane, b: Lane) -> Done<Lane> {
+    pub(super) fn integer(&mut self, op: IntegerOp, scalar: Scalar, a: Lane, b: Lane) -> Done<Lane> {
         if let (Some(x), Some(y)) = (a.bits(), b.bits()) {
             return match fold(op, scalar.bits(), x, y) {
                 Some(value) => Ok(Lane::known(value)),

@@ -71,8 +71,12 @@ pub(super) fn compile(compiler: &Tileiras, cell: &Cell, kernels: impl Iterator<I
         version: compiler.bytecode(),
         size: usize::try_from(SIZE).unwrap_or(1),
     };
-    let reason = |why: batch::Unanswered| format!("tileiras: {}", first_line(&why.to_string()));
-    batch::compile(compiler, &kernels, &plan).into_iter().map(|text| text.map_err(reason)).collect()
+    batch::compile(compiler, &kernels, &plan).into_iter().map(|text| text.map_err(|e| reason(&e))).collect()
+}
+
+/// Why there is no PTX, in a line.
+pub(super) fn reason(why: &batch::Unanswered) -> String {
+    format!("tileiras: {}", first_line(&why.to_string()))
 }
 
 fn first_line(text: &str) -> &str {

@@ -3,17 +3,24 @@
 //! A kernel in which users of a scalar load have reads of their own (every thread reads for itself) is looser than the
 //! kernel. If the weakest reading allows the final state there, that is the cause, and findings of this cause are one
 //! class; what is left is something else. So that few reads are added, users whose cells end with the same content share
-//! one, or else users at the same place in their tiles, as threads have them; at last each has its own.
+//! one, or else users at the same place in their tiles, as threads have them; at last each has its own. A kernel that stores
+//! each element twice is looser, too: several threads store one element of a tile with fewer elements than threads.
 
 use moire_program::generate::registers::uses;
 use moire_program::ir::{
-    Instr, Label, Op, Operand, Program, Reg, RegDecl, Thread, TileAccess, TileElement, TileKind, TileOp,
-    TileToken,
+    Instr, Label, Op, Operand, Program, Reg, RegDecl, StoreOrder, Thread, TileAccess, TileElement, TileKind,
+    TileOp, TileToken,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One read became several.
 pub(super) const ONE_READ: &str = "OneRead";
+
+/// One write became several.
+pub(super) const ONE_WRITE: &str = "OneWrite";
+
+/// A read and a write, each of them.
+pub(super) const ONE_OF_EACH: &str = "OneRead and OneWrite";
 
 /// Order is handed on by an instruction all of whose elements are masked off; literally, the text can be read otherwise.
 pub(super) const HANDED: &str = "TOK=A";
@@ -49,6 +56,22 @@ pub(super) fn split(source: &Program, memory: &[Vec<u8>], share: Share) -> Optio
         // From the back, so that what is put in moves no load that is still to come.
         for at in loads.into_iter().rev() {
             changed |= split_load(thread, at, &cells);
+        }
+    }
+    changed.then_some(program)
+}
+
+/// The program in which each strong store writes each of its elements twice; `None` where there is none. Weak ones would
+/// race with themselves, and nobody sees how often they are made.
+pub(super) fn repeated(source: &Program) -> Option<Program> {
+    let mut program = source.clone();
+    let mut changed = false;
+    for instr in program.threads.iter_mut().flat_map(|t| &mut t.body) {
+        if let Op::Tile(TileOp::Access(access)) = &mut instr.op
+            && let TileKind::Store(StoreOrder::Relaxed(_) | StoreOrder::Release(_)) = access.kind
+        {
+            access.elements.extend(access.elements.clone());
+            changed = true;
         }
     }
     changed.then_some(program)

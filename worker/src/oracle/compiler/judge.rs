@@ -43,7 +43,7 @@ const ONE: f64 = 24.0;
 
 /// Of both sides, what may have more executions.
 fn most(pair: &Pair) -> f64 {
-    let of = |p: &Program| simt::log2_executions(p, usize::MAX);
+    let of = |p: &Program| simt::log2_executions(p, usize::MAX, 1);
     of(&pair.source).max(of(&pair.compiled))
 }
 
@@ -295,8 +295,15 @@ impl Asked<'_> {
             return Some(cause::HANDED);
         }
         let allowed = |source: Program| under(&source, WEAKEST);
-        let mut ways = Share::ALL.into_iter().filter_map(|s| cause::split(&self.pair.source, &memory, s));
-        ways.any(allowed).then_some(cause::ONE_READ)
+        if Share::ALL.into_iter().filter_map(|s| cause::split(&self.pair.source, &memory, s)).any(allowed) {
+            return Some(cause::ONE_READ);
+        }
+        let twice = cause::repeated(&self.pair.source)?;
+        let mut both = Share::ALL.into_iter().filter_map(|s| cause::split(&twice, &memory, s));
+        if allowed(twice.clone()) {
+            return Some(cause::ONE_WRITE);
+        }
+        both.any(allowed).then_some(cause::ONE_OF_EACH)
     }
 }
 

@@ -10,8 +10,10 @@ mod batches;
 mod cause;
 mod cell;
 mod judge;
+mod machine;
 
 pub use cell::CAPABILITY;
+pub use machine::Observations;
 
 use super::answer;
 use crate::job::{Budget, Cancel, Claim, EngineReport, ItemReport, Reduced, Source};

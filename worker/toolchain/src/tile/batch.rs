@@ -3,7 +3,8 @@
 //! A file that is refused or not compiled is cut in two until the kernels that are to blame stand alone, so each kernel
 //! gets its own answer, and that answer is the one it gets alone. Kernels are renamed for the file and renamed back, labels renumbered.
 
-use super::{Bytecode, Failure, Stage, Tileiras, WriteError, write};
+use super::{Bytecode, Compiled, Failure, Stage, Tileiras, WriteError, write};
+use crate::sass::Nvdisasm;
 use moire_program::tile::{FUNCTIONS, Function, Module};
 use std::sync::Arc;
 
@@ -31,38 +32,83 @@ pub enum Unanswered {
     Compiler(#[from] Arc<Failure>),
 }
 
+/// What the compiler made of a kernel, and the assembler of that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembled {
+    /// A module of its own.
+    pub ptx: String,
+    /// Machine code, as it is listed.
+    pub machine: Vec<String>,
+}
+
 /// PTX of each kernel, as a module of its own, in their order.
 pub fn compile(compiler: &Tileiras, kernels: &[Function], plan: &Plan) -> Vec<Result<String, Unanswered>> {
+    let taken = |compiled: &Compiled, part: &[Function]| {
+        let one =
+            |(i, function): (usize, &Function)| Some(renamed(entry(&compiled.ptx, &name(i))?, i, function));
+        part.iter().enumerate().map(one).collect()
+    };
+    all(compiler, kernels, plan, (Stage::Ptx, &taken))
+}
+
+/// PTX and machine code of each kernel, in their order.
+pub fn assemble(
+    compiler: &Tileiras,
+    nvdisasm: &Nvdisasm,
+    kernels: &[Function],
+    plan: &Plan,
+) -> Vec<Result<Assembled, Unanswered>> {
+    let taken = |compiled: &Compiled, part: &[Function]| {
+        let mut listed = nvdisasm.kernels(compiled.object.as_deref()?).ok()?;
+        let one = |(i, function): (usize, &Function)| {
+            let ptx = renamed(entry(&compiled.ptx, &name(i))?, i, function);
+            Some(Assembled { ptx, machine: listed.remove(&name(i))? })
+        };
+        part.iter().enumerate().map(one).collect()
+    };
+    all(compiler, kernels, plan, (Stage::Object, &taken))
+}
+
+fn renamed(text: String, i: usize, function: &Function) -> String {
+    text.replace(&name(i), &function.name)
+}
+
+/// How far to go, and what is taken from a compiled file: one for each kernel, or nothing where one is missing.
+type Take<'t, T> = (Stage, &'t dyn Fn(&Compiled, &[Function]) -> Option<Vec<T>>);
+
+fn all<T>(
+    compiler: &Tileiras,
+    kernels: &[Function],
+    plan: &Plan,
+    take: Take<'_, T>,
+) -> Vec<Result<T, Unanswered>> {
     let mut out = Vec::new();
     for part in kernels.chunks(plan.size.clamp(1, FUNCTIONS)) {
-        batch(compiler, part, plan, &mut out);
+        batch(compiler, part, plan, take, &mut out);
     }
     out
 }
 
-fn batch(compiler: &Tileiras, part: &[Function], plan: &Plan, out: &mut Vec<Result<String, Unanswered>>) {
+fn batch<T>(
+    compiler: &Tileiras,
+    part: &[Function],
+    plan: &Plan,
+    take: Take<'_, T>,
+    out: &mut Vec<Result<T, Unanswered>>,
+) {
     let functions: Vec<Function> =
         (0..).zip(part).map(|(i, function)| Function { name: name(i), ..function.clone() }).collect();
     let module = Module { name: String::new(), functions };
     let failure = match write(&module, plan.version) {
         Err(wrong) => Unanswered::Write(wrong),
-        Ok(bytes) => match compiler.compile(&bytes, &plan.target, plan.level, Stage::Ptx) {
-            Ok(compiled) => {
-                let texts: Option<Vec<String>> =
-                    (0..part.len()).map(|i| entry(&compiled.ptx, &name(i))).collect();
-                match texts {
-                    Some(texts) => {
-                        out.extend(
-                            part.iter()
-                                .zip(texts)
-                                .enumerate()
-                                .map(|(i, (function, text))| Ok(text.replace(&name(i), &function.name))),
-                        );
-                        return;
-                    }
-                    None => Arc::new(Failure::NoPtx("a kernel is missing".into())).into(),
+        Ok(bytes) => match compiler.compile(&bytes, &plan.target, plan.level, take.0) {
+            Ok(compiled) => match (take.1)(&compiled, part) {
+                Some(taken) => {
+                    out.extend(taken.into_iter().map(Ok));
+                    return;
                 }
-            }
+                None => Arc::new(Failure::NoPtx("a kernel is missing".into())).into(),
+            },
             Err(failure) => Arc::new(failure).into(),
         },
     };
@@ -72,8 +118,8 @@ fn batch(compiler: &Tileiras, part: &[Function], plan: &Plan, out: &mut Vec<Resu
         return;
     }
     let (one, other) = part.split_at(part.len() / 2);
-    batch(compiler, one, plan, out);
-    batch(compiler, other, plan, out);
+    batch(compiler, one, plan, take, out);
+    batch(compiler, other, plan, take, out);
 }
 
 /// A name that is part of no other word.

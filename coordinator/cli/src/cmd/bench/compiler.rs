@@ -3,13 +3,14 @@
 //! Contract: kernels are taken from the stream of a seed until so many of them count: free of races under the weakest
 //! reading, with a strong value that goes from one tile block to another. Racy and silent ones and abstentions are told
 //! apart. What is printed depends on the words of the command and the compiler alone. A discrepancy is told at once,
-//! with the commands that show its kernel and judge it again (exit 10).
+//! with the commands that show its kernel and judge it again (exit 10). With `--sass` the machine code of the same kernels
+//! is compared with their PTX afterwards: observations, which change no exit code.
 
 use crate::exit;
 use anyhow::{Result, anyhow, bail};
 use moire_program::generate::Profile;
 use moire_worker::job::{Cancel, Claim, Engine, Item, ItemReport, Plan, Source};
-use moire_worker::oracle::{COMPILER, COMPILER_CAPABILITY, Oracles};
+use moire_worker::oracle::{COMPILER, COMPILER_CAPABILITY, Observations, Oracles};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -38,6 +39,9 @@ pub(crate) struct Compiler {
     /// Say of each kernel what became of it
     #[arg(long)]
     each: bool,
+    /// Then look at what the assembler makes of the memory instructions of so many of these kernels; needs nvdisasm
+    #[arg(long, value_name = "N")]
+    sass: Option<u64>,
     /// Threads that work [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
@@ -105,6 +109,11 @@ pub(crate) fn run(args: &Compiler) -> Result<u8> {
         next = next.max(end);
         if totals.counted == 0 {
             bail!("no kernel was judged");
+        }
+        if let Some(count) = args.sass {
+            let last = args.from.saturating_add(count.min(totals.drawn));
+            let seen = oracles.observe(spec, args.seed, args.from..last).map_err(|why| anyhow!(why))?;
+            observed(&seen);
         }
     }
     println!("next --from {next}");
@@ -196,6 +205,21 @@ fn progress(totals: &Totals, all: u64, begin: Instant) {
     eprintln!(
         "{counted} of {all} kernels, {drawn} drawn, {seconds:.0} s, {found} broken rules, {abstained} abstained"
     );
+}
+
+/// What became of memory instructions on their way to the machine.
+fn observed(seen: &Observations) {
+    let abstained: u64 = seen.abstained.values().sum();
+    println!(
+        "machine code: {} kernels compared, {} unchanged, {abstained} abstained; observations, not findings",
+        seen.compared, seen.unchanged
+    );
+    for (what, (n, index)) in &seen.changes {
+        println!("  observed  {n:8} {what} (first in kernel {index})");
+    }
+    for (what, n) in &seen.abstained {
+        println!("  abstained {n:8} {what}");
+    }
 }
 
 fn tell(spec: &str, totals: &Totals) {

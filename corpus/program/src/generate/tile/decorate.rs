@@ -1,7 +1,8 @@
 //! From skeletons to plans: parameters, shapes of accesses, orders, tokens, masks, and what stands around them.
 
 use super::plan::{
-    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, Turn, Wait, Where,
+    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, Turn, Via, Wait,
+    Where,
 };
 use super::shapes::{self, Event};
 use super::{Dice, TileKnobs};
@@ -145,14 +146,16 @@ impl<'k> Draw<'k> {
             let further = [0, 0, 0, 0, 0, 1, w / 2, w - 1];
             return Where { at: at + dice.of(&further), ..spot };
         }
-        let mapping = self.mapping(dice);
         let width = if dice.percent(85) { w } else { (w / 2).max(2) };
+        let mapping = self.mapping(dice, width);
         Where { width, mapping, square: width >= 8 && dice.percent(6), ..spot }
     }
 
-    fn mapping(&self, dice: &mut Dice<'_, '_>) -> Mapping {
+    fn mapping(&self, dice: &mut Dice<'_, '_>, width: u32) -> Mapping {
         if self.width > SMALL {
-            return if dice.percent(75) { Mapping::InOrder } else { Mapping::Reversed };
+            // Tiles of several widths that are turned round tie all their elements together.
+            let reversed = width == self.width && dice.percent(15);
+            return if reversed { Mapping::Reversed } else { Mapping::InOrder };
         }
         let k = dice.of(&[1, 2, self.width / 2]);
         let usual = [Mapping::InOrder; 5];
@@ -259,8 +262,20 @@ impl<'k> Draw<'k> {
             Kind::Store(_) => Order::Release,
             _ => dice.of(&[Order::AcqRel, Order::AcqRel, Order::Acquire, Order::Release]),
         };
-        let (mask, wait) = (self.mask(dice, place.width), self.wait(dice));
-        Access { kind, place, order, scope: self.scope(dice), mask, wait }
+        let (mask, wait, via) = (self.mask(dice, place.width), self.wait(dice), self.via(dice));
+        let mut access = Access { kind, place, via, order, scope: self.scope(dice), mask, wait };
+        // The part of a tile that lies outside its tensor.
+        if access.through_view() && dice.percent(15) {
+            access.mask = Mask::Below(dice.of(&[1, place.width / 2, place.width - 1]).max(1));
+        }
+        access
+    }
+
+    fn via(&self, dice: &mut Dice<'_, '_>) -> Via {
+        if !dice.percent(self.knobs.view_percent) {
+            return Via::Pointers;
+        }
+        Via::View { open: dice.percent(30), strided: dice.percent(20) }
     }
 
     fn sequence(&mut self, dice: &mut Dice<'_, '_>, events: &[Event], depth: u32) -> Vec<Step> {
@@ -400,12 +415,12 @@ impl<'k> Draw<'k> {
         let (order, scope, mask) = (Order::Relaxed, self.scope(dice), Mask::All);
         let value = Source::Constant(self.constant(dice));
         let write = Kind::Store(value);
-        let write =
-            Access { kind: write, place: Where { width, ..spot }, order, scope, mask, wait: self.wait(dice) };
+        let (place, via) = (Where { width, ..spot }, self.via(dice));
+        let write = Access { kind: write, place, via, order, scope, mask, wait: self.wait(dice) };
         let order = if dice.percent(self.style.sync) { Order::Acquire } else { Order::Relaxed };
         let place = Where { turn: turned(Turn::Other), ..spot };
         let kind = Kind::Load(self.shown(dice, 0));
-        let read = Access { kind, place, order, scope, mask, wait: self.wait(dice) };
+        let read = Access { kind, place, via, order, scope, mask, wait: self.wait(dice) };
         let last = plan.bodies.len() - 1;
         plan.bodies[0].push(Step::Access(write));
         plan.bodies[last].push(Step::Access(read));
@@ -430,12 +445,13 @@ impl<'k> Draw<'k> {
         let place = Where { param: data, width, ..flag };
         let (weak, scope, mask) = (Order::Weak, None, Mask::All);
         let source = if width > 0 { Source::Counted(1) } else { Source::Constant(1) };
-        let store =
-            Access { kind: Kind::Store(source), place, order: weak, scope, mask, wait: Wait::Nothing };
+        let (kind, via) = (Kind::Store(source), self.via(dice));
+        let store = Access { kind, place, via, order: weak, scope, mask, wait: Wait::Nothing };
         let wait = Wait::Last;
         let flagged = Access {
             kind: Kind::Store(Source::Constant(1)),
             place: flag,
+            via: Via::Pointers,
             order: Order::Release,
             scope: self.scope(dice),
             mask,

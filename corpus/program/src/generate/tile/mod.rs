@@ -1,5 +1,5 @@
 //! Random Tile IR kernels: litmus shapes and free compositions over a few tile blocks, with what compilers see in real
-//! code around them: index tiles, masks, tokens, `if`, `for`.
+//! code around them: index tiles, views, masks, tokens, `if`, `for`.
 //!
 //! Contract: total and pure; every module passes the verifier and is one kernel `k` whose last parameters take what was
 //! read, each load into a place of its own. A draw that is `safe` has no race under any reading of the model and a
@@ -22,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 /// Names the stream of [`tile_seed`]. A test compares kernels with a recorded hash: when it fails, raise the number.
-pub const TILE_FINGERPRINT: &str = "tile-3";
+pub const TILE_FINGERPRINT: &str = "tile-4";
 
 /// Bytes one kernel may consume: several times what the largest one was seen to need.
 const BYTES: usize = 32_768;
@@ -30,6 +30,8 @@ const BYTES: usize = 32_768;
 const FEW: usize = 8;
 /// How many executions a kernel may have, as logarithms to base two of a bound: one of these.
 const EXECUTIONS: [f64; 6] = [4.0, 6.0, 8.0, 8.0, 8.0, 9.0];
+/// Reads that a compiler makes of one, as many threads of each kind as are explored.
+const SPREAD: u32 = 2;
 /// Kernels drawn until one has few enough executions.
 const DRAWS: usize = 12;
 
@@ -85,6 +87,8 @@ pub struct TileKnobs {
     pub for_percent: u8,
     /// A value that was read is stored.
     pub data_percent: u8,
+    /// A tile is reached through a view.
+    pub view_percent: u8,
 }
 
 impl Default for TileKnobs {
@@ -103,6 +107,7 @@ impl Default for TileKnobs {
             if_percent: 20,
             for_percent: 6,
             data_percent: 20,
+            view_percent: 20,
         }
     }
 }
@@ -124,6 +129,7 @@ impl TileKnobs {
             if_percent: dice.of(&[0, 0, 20, 40]),
             for_percent: dice.of(&[0, 0, 0, 20]),
             data_percent: dice.of(&[0, 0, 20, 40]),
+            view_percent: dice.of(&[0, 0, 30, 80]),
             ..TileKnobs::default()
         }
     }
@@ -175,7 +181,7 @@ pub fn tile_seed(seed: u64, index: u64) -> TileDraw {
     let mut least: Option<(f64, TileDraw)> = None;
     for _ in 0..DRAWS {
         let draw = tile(&mut u, &knobs);
-        let size = draw.program().map_or(f64::INFINITY, |p| log2_executions(&p, FEW));
+        let size = draw.program().map_or(f64::INFINITY, |p| log2_executions(&p, FEW, SPREAD));
         if size <= most {
             return draw;
         }

@@ -1,7 +1,7 @@
 //! Small injuries of a kernel: a token less, a narrower scope, a weaker order, tiles that overlap.
 
 use super::Dice;
-use crate::tile::{Block, IntegerOp, Module, Op, Order, Overflow, Scope};
+use crate::tile::{Access, Block, IntegerOp, Module, Op, Order, Overflow, Scope};
 
 /// What may be done to one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,28 +77,28 @@ fn injure(injury: Injury, op: &mut Op) {
             Injury::NoToken,
             Op::LoadPtr { token, .. }
             | Op::StorePtr { token, .. }
+            | Op::LoadView { token, .. }
+            | Op::StoreView { token, .. }
             | Op::AtomicRmw { token, .. }
-            | Op::AtomicCas { token, .. },
+            | Op::AtomicCas { token, .. }
+            | Op::AtomicRedView { token, .. },
         ) => *token = None,
         (Injury::NoMask, Op::StorePtr { mask, .. }) => *mask = None,
         (Injury::NoMask, Op::LoadPtr { mask, padding, .. }) => (*mask, *padding) = (None, None),
-        (Injury::Narrow, Op::LoadPtr { access, .. } | Op::StorePtr { access, .. }) => {
-            access.scope = access.scope.map(|_| Scope::TileBlock);
-        }
-        (Injury::Narrow, Op::AtomicRmw { scope, .. } | Op::AtomicCas { scope, .. }) => {
-            *scope = Scope::TileBlock;
-        }
-        (Injury::Relaxed, Op::LoadPtr { access, .. } | Op::StorePtr { access, .. })
-            if access.order != Order::Weak =>
-        {
-            access.order = Order::Relaxed;
-        }
+        (
+            Injury::Narrow,
+            Op::AtomicRmw { scope, .. } | Op::AtomicCas { scope, .. } | Op::AtomicRedView { scope, .. },
+        ) => *scope = Scope::TileBlock,
         (Injury::Relaxed, Op::AtomicRmw { order, .. } | Op::AtomicCas { order, .. }) => {
             *order = Order::Relaxed;
         }
-        (Injury::Weak, Op::LoadPtr { access, .. } | Op::StorePtr { access, .. }) => {
-            (access.order, access.scope) = (Order::Weak, None);
-        }
+        (
+            _,
+            Op::LoadPtr { access, .. }
+            | Op::StorePtr { access, .. }
+            | Op::LoadView { access, .. }
+            | Op::StoreView { access, .. },
+        ) => weaken(injury, access),
         (Injury::Index, Op::Integer { op, .. }) if matches!(op, IntegerOp::Mul(_) | IntegerOp::Sub(_)) => {
             *op = IntegerOp::And;
         }
@@ -110,6 +110,15 @@ fn injure(injury: Injury, op: &mut Op) {
                 constant.bits = vec![value - 1];
             }
         }
+        _ => {}
+    }
+}
+
+fn weaken(injury: Injury, access: &mut Access) {
+    match injury {
+        Injury::Narrow => access.scope = access.scope.map(|_| Scope::TileBlock),
+        Injury::Relaxed if access.order != Order::Weak => access.order = Order::Relaxed,
+        Injury::Weak => (access.order, access.scope) = (Order::Weak, None),
         _ => {}
     }
 }

@@ -168,11 +168,24 @@ pub(super) enum Kind {
     Cas(u64, Source, Shown),
 }
 
+/// How the elements of a tile are reached, where both fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Via {
+    Pointers,
+    View {
+        /// Values say how long the tensor is, not its type.
+        open: bool,
+        /// Tiles start one element after the other.
+        strided: bool,
+    },
+}
+
 /// One memory instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
     pub(super) kind: Kind,
     pub(super) place: Where,
+    pub(super) via: Via,
     pub(super) order: Order,
     pub(super) scope: Option<Scope>,
     pub(super) mask: Mask,
@@ -225,6 +238,18 @@ impl Access {
 
     pub(super) fn writes(&self) -> bool {
         !matches!(self.kind, Kind::Load(_))
+    }
+
+    /// It is done to a tile of a view: elements in a row, all of them or the first ones, and no comparison or exchange.
+    pub(super) fn through_view(&self) -> bool {
+        let fits = match (self.kind, self.mask) {
+            (Kind::Load(_) | Kind::Store(_), Mask::Below(_)) => !self.place.square,
+            (Kind::Load(_) | Kind::Store(_), Mask::All) => true,
+            (Kind::Rmw(mode, ..), Mask::All) => mode != AtomicMode::Xchg,
+            _ => false,
+        };
+        let in_a_row = matches!(self.place.mapping, Mapping::InOrder | Mapping::Spread);
+        fits && in_a_row && self.place.width > 0 && self.via != Via::Pointers
     }
 }
 

@@ -29,8 +29,9 @@ impl<'c> Mirror<'c> {
         Mirror { view, kept, image, threads, taken: BTreeSet::new(), warps, steps: 0 }
     }
 
-    /// Whether the second thread stands for the first. What else stands for what is added to what was found before.
-    pub(super) fn stands(&mut self, thread: usize, other: usize) -> bool {
+    /// Whether the second thread stands for the first. What else stands for what is added to what was found before. If
+    /// `shared`, it may stand for others that store to the same cells already.
+    pub(super) fn stands(&mut self, thread: usize, other: usize, shared: bool) -> bool {
         let threads = &self.view.pair.compiled.threads;
         let (place, there) = (threads[thread].place, threads[other].place);
         let meets = threads[thread].body.iter().any(|i| matches!(i.op, Op::WarpSync { .. }));
@@ -42,7 +43,9 @@ impl<'c> Mirror<'c> {
         let of = |all: &mut dyn Iterator<Item = &Touch>| all.map(|t| t.cell).collect::<BTreeSet<usize>>();
         let gone: Vec<usize> = of(&mut self.touches(thread).iter()).into_iter().collect();
         let written = of(&mut self.touches(thread).iter().filter(|t| t.does != Does::Read));
-        if written.iter().any(|cell| self.taken.contains(&(*cell, other))) {
+        let updated = of(&mut self.touches(thread).iter().filter(|t| t.does == Does::Update));
+        let mut alone = if shared { updated.iter() } else { written.iter() };
+        if alone.any(|cell| self.taken.contains(&(*cell, other))) {
             return false;
         }
         let before = self.image.clone();
@@ -111,16 +114,20 @@ impl<'c> Mirror<'c> {
         edges.all(|(a, b, way)| there.contains(&(self.of(*a), self.of(*b), *way)))
     }
 
-    /// Cells whose writes are not one for one those of their images.
+    /// Cells whose writes do not go to all those of their images: stores of several threads may go to one, those of one thread
+    /// and atomics go one to one.
     pub(super) fn unlike(&self) -> BTreeSet<usize> {
-        let mut writes: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+        type Write = (usize, u64, usize);
+        let mut writes: BTreeMap<usize, BTreeSet<Write>> = BTreeMap::new();
         for (thread, touches) in self.view.cells.compiled.iter().enumerate() {
             let to = self.threads.get(&thread).copied().unwrap_or(thread);
+            let mut count: BTreeMap<(usize, u64), usize> = BTreeMap::new();
             for t in touches.iter().filter(|t| t.does != Does::Read) {
-                writes.entry(t.cell).or_default().push((to, t.group));
+                let nth = count.entry((t.cell, t.group)).or_default();
+                *nth += 1;
+                writes.entry(t.cell).or_default().insert((to, t.group, *nth));
             }
         }
-        writes.values_mut().for_each(|all| all.sort_unstable());
         let pairs = self.image.iter().filter(|(cell, image)| writes.get(cell) != writes.get(image));
         pairs.map(|(cell, _)| *cell).collect()
     }

@@ -4,6 +4,7 @@
 //! of its own behind the last parameters.
 
 mod parts;
+mod views;
 
 use super::plan::{Access, Kind, Mapping, Mask, Plan, Role, Shown, Step, touched};
 use crate::tile::{
@@ -205,9 +206,12 @@ impl Emit<'_> {
             Kind::Cas(with, ..) => Some(self.constant(elem, width, with)),
             _ => None,
         };
+        let base = self.function.body.params.get(place.param).copied().unwrap_or(self.block);
+        if access.through_view() {
+            return self.view_access(access, elem, base, value);
+        }
         let mask = self.mask(access.mask, width);
         let first = self.first(place);
-        let base = self.function.body.params.get(place.param).copied().unwrap_or(self.block);
         let pointers = self.pointers(base, elem, first, width, place.mapping);
         let padding = match (mask, access.kind) {
             (Some(_), Kind::Load(_)) => Some(self.constant(elem, width, 9)),
@@ -242,7 +246,11 @@ impl Emit<'_> {
             let other = self.constant(elem, width, 9);
             value = self.op(Op::Select { condition: mask, a: value, b: other }, numbers(elem, width));
         }
-        let read = Read { value, elem, width };
+        self.read(access, Read { value, elem, width });
+    }
+
+    /// Remembers and shows what was read.
+    fn read(&mut self, access: &Access, read: Read) {
         self.seen.reads.push(read);
         if let Kind::Load(shown) | Kind::Rmw(_, _, shown) | Kind::Cas(_, _, shown) = access.kind {
             self.show(read, shown);

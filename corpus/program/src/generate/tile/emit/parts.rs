@@ -7,17 +7,22 @@ use crate::tile::{Elem, IntegerOp, Op, Overflow, Predicate, Scalar, Sign, Type, 
 impl Emit<'_> {
     /// Elements before the first of a tile.
     pub(super) fn first(&mut self, place: &Where) -> Number {
-        let mut sum = Number::Known(place.at);
+        self.counted(place, 1)
+    }
+
+    /// The same counted in units, of which all parts of it are multiples.
+    pub(super) fn counted(&mut self, place: &Where, unit: u32) -> Number {
+        let mut sum = Number::Known(place.at / unit);
         if place.turn != Turn::Fixed {
             let mut part = self.block;
             if place.turn == Turn::Other {
                 let last = self.constant(Scalar::I32, 0, u64::from(self.plan.blocks - 1));
                 part = self.integer(IntegerOp::Sub(Overflow::Wraps), last, part);
             }
-            sum = self.add(sum, part, STRIDE);
+            sum = self.add(sum, part, STRIDE / unit);
         }
         if let (Some((counter, _)), true) = (self.turn, place.step > 0) {
-            sum = self.add(sum, counter, place.step);
+            sum = self.add(sum, counter, place.step / unit);
         }
         sum
     }

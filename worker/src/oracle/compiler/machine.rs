@@ -1,0 +1,79 @@
+//! The second stage: what the assembler makes of the memory instructions of compiled kernels.
+//!
+//! Kernels of the stream are compiled to machine code, and the memory instructions of both are compared
+//! (`moire_toolchain::machine`). What is lost, added, merged or moved is counted by kind, with the first kernel that has it:
+//! observations for people who know the machine, never findings, since the order of a text is not the order of execution.
+
+use super::cell::Cell;
+use super::{Compiler, HOW};
+use moire_program::generate::tile::tile_seed;
+use moire_program::tile::Function;
+use moire_toolchain::Nvdisasm;
+use moire_toolchain::machine::{Change, changes, of_machine, of_ptx};
+use moire_toolchain::tile::batch::{Plan, assemble};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Kernels of one file; listings are long.
+const SIZE: usize = 32;
+
+/// What was seen of some kernels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observations {
+    /// Kernels whose machine code was compared.
+    pub compared: u64,
+    /// Of these, those in which nothing changed.
+    pub unchanged: u64,
+    /// Reasons why others were not, counted.
+    pub abstained: BTreeMap<String, u64>,
+    /// Each kind of change: how often, and the first kernel that has it, by its place in the stream.
+    pub changes: BTreeMap<String, (u64, u64)>,
+}
+
+impl Observations {
+    fn add(&mut self, index: u64, found: Option<Vec<Change>>) {
+        let Some(found) = found else {
+            *self.abstained.entry("too many memory instructions to compare".into()).or_default() += 1;
+            return;
+        };
+        self.compared += 1;
+        self.unchanged += u64::from(found.is_empty());
+        for change in found {
+            self.changes.entry(change.to_string()).or_insert((0, index)).0 += 1;
+        }
+    }
+}
+
+impl Compiler {
+    /// Kernels of a stream at these places, compiled as the specification says.
+    ///
+    /// # Errors
+    /// It names no compiler that is here, or there is no disassembler.
+    pub(in crate::oracle) fn observe(
+        &self,
+        spec: &str,
+        seed: u64,
+        places: Range<u64>,
+    ) -> Result<Observations, String> {
+        let cell = Cell::parse(spec).unwrap_or_else(|| Err(format!("`{spec}` is no compiler")))?;
+        let tool = self.tool(&cell)?;
+        let nvdisasm = Nvdisasm::find(None).ok_or_else(|| {
+            format!("no nvdisasm: {}", HOW.replace("nvidia-nvvm", "nvidia-nvvm nvidia-cuda-nvdisasm"))
+        })?;
+        let plan =
+            Plan { target: cell.target.clone(), level: cell.level, version: tool.bytecode(), size: SIZE };
+        let indices: Vec<u64> = places.collect();
+        let mut out = Observations::default();
+        for part in indices.chunks(SIZE) {
+            let kernels: Vec<Function> =
+                part.iter().filter_map(|i| tile_seed(seed, *i).module.functions.into_iter().next()).collect();
+            for (index, assembled) in part.iter().zip(assemble(tool, &nvdisasm, &kernels, &plan)) {
+                match assembled {
+                    Ok(both) => out.add(*index, changes(&of_ptx(&both.ptx), &of_machine(&both.machine))),
+                    Err(why) => *out.abstained.entry(super::batches::reason(&why)).or_default() += 1,
+                }
+            }
+        }
+        Ok(out)
+    }
+}
