@@ -38,6 +38,8 @@ pub(crate) enum Command {
     /// Make certificates and tokens for coordinator, workers and clients
     #[command(subcommand)]
     Certs(crate::cmd::certs::Certs),
+    /// What a running coordinator is doing, in this terminal; q leaves
+    Top(Top),
     /// A night: campaigns with a budget, every open and fixed finding run again, a report against the last one
     ///
     /// Exit codes: 10 something is new or flaky, or planted bugs are missed; 11 something was not re-tested, or a campaign
@@ -466,6 +468,15 @@ pub(crate) struct Work {
     /// Name shown to people
     #[arg(long)]
     pub(crate) name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    /// Print one look as text
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 #[derive(Debug, Args)]

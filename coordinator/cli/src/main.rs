@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         args::Command::Fuzz(a) => cmd::fuzz::run(&a),
         args::Command::Serve(a) => cmd::serve::serve(&a, cli.log),
         args::Command::Work(a) => cmd::serve::work(&a),
+        args::Command::Top(a) => cmd::top::run(&a),
         args::Command::Nightly(a) => cmd::nightly::run(&a),
         args::Command::Certs(a) => cmd::certs::run(&a),
         args::Command::Report(a) => cmd::report::run(&a),

@@ -15,6 +15,7 @@ pub(crate) mod report;
 pub(crate) mod serve;
 pub(crate) mod store;
 pub(crate) mod test;
+pub(crate) mod top;
 
 use anyhow::Result;
 use clap::CommandFactory;
