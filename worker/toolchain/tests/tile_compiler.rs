@@ -6,8 +6,10 @@
 use moire_program::text::ptx;
 use moire_program::text::tile::parse;
 use moire_program::tile::{Function, Module, verify};
+use moire_toolchain::Nvdisasm;
+use moire_toolchain::machine::{Change, changes, of_machine, of_ptx};
 use moire_toolchain::run::{Limits, RunError};
-use moire_toolchain::tile::batch::{Plan, Unanswered, compile};
+use moire_toolchain::tile::batch::{Plan, Unanswered, assemble, compile};
 use moire_toolchain::tile::{Bytecode, Failure, Stage, Tileiras, write};
 use std::path::Path;
 use std::time::Duration;
@@ -161,4 +163,20 @@ fn published_kernels_compile_and_their_ptx_is_read() {
         assert_eq!(module.kernels.len(), 1);
         assert!(matches!(module.kernels[0].threads, Some([32 | 128, 1, 1])), "{}", kernel.name);
     }
+}
+
+/// The assembler keeps a load whose value is stored, and of an acquire of which nobody looks at the value the effect alone.
+#[test]
+fn what_the_assembler_changes_is_seen() {
+    let (Some(tool), Some(nvdisasm)) = (compiler(), Nvdisasm::find(None)) else { return };
+    let used = small("used", "release device");
+    let unused = used.replace("@used", "@unused").replace("weak %x, %v", "weak %x, %c");
+    let functions = kernels(&(used + &unused));
+    let seen: Vec<Vec<String>> = assemble(&tool, &nvdisasm, &functions, &plan(8))
+        .into_iter()
+        .map(|both| both.unwrap())
+        .map(|both| changes(&of_ptx(&both.ptx), &of_machine(&both.machine)).unwrap())
+        .map(|found| found.iter().map(Change::to_string).collect())
+        .collect();
+    assert_eq!(seen, [vec![], vec!["lost: load.GPU of 32 bits".to_owned()]]);
 }
