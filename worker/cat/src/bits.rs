@@ -82,6 +82,12 @@ pub fn count<const W: usize>(row: &Row<W>) -> u32 {
     row.iter().map(|w| w.count_ones()).sum()
 }
 
+/// The lowest event in `row`.
+#[inline]
+pub fn lowest<const W: usize>(row: &Row<W>) -> Option<usize> {
+    row.iter().enumerate().find(|(_, w)| **w != 0).map(|(i, w)| 64 * i + w.trailing_zeros() as usize)
+}
+
 /// The events in `row`, ascending.
 #[inline]
 pub fn iter<const W: usize>(row: &Row<W>) -> impl Iterator<Item = usize> + use<W> {

@@ -4,14 +4,18 @@
 //! pairs, barrier phases). Expressions that no choice can change are computed once per universe by [`Evaluator::prepare`];
 //! [`Evaluator::solve`] computes the rest. Checks run as soon as their operands are known, cheapest first.
 //!
+//! The graph judged last stays loaded, and one that only adds to it costs what it adds (`machine::advance`). An engine that
+//! goes back first takes a [`Mark`] and returns to it, [`Evaluator::back`]; one that does not gets the same answers, from
+//! the empty graph on. Universes an engine comes back to keep what was computed for them ([`Evaluator::enter`]).
+//!
 //! Coherence is the least transitive relation that contains the choices and meets every `empty A \ co` of the model.
 //! `sync_fence` is existential: a `Partial` solve uses the least order the model forces, which every completion contains, so
 //! rejecting on it is sound for monotone checks; [`Evaluator::completions`] tries every completion.
 //! (PTX ISA 9.2, 8.9.3 and 8.9.6; ASPLOS 2019, section 3.)
 
 use crate::bits::{self, Row};
-use crate::machine::{CO, FENCE, Inst, Machine};
-use crate::model::{CheckId, Model, NodeId};
+use crate::machine::{CO, FENCE, Inst, Machine, Point};
+use crate::model::{CheckId, Model, NodeId, Type};
 use crate::plan::Plan;
 use crate::vocabulary::{rels, sets};
 use std::collections::BTreeMap;
@@ -120,12 +124,39 @@ pub struct Completions {
 pub struct Evaluator<const W: usize> {
     model: Arc<Model>,
     plan: Arc<Plan>,
+    scene: Scene<W>,
+    /// Universes left for others, to come back to.
+    kept: Vec<Scene<W>>,
+    entered: u64,
+    watched: Vec<NodeId>,
+}
+
+/// One universe, and the graph loaded into it.
+#[derive(Clone, Debug)]
+struct Scene<const W: usize> {
+    /// Name the engine gave it; `None` if it gave none.
+    universe: Option<u64>,
     machine: Machine<W>,
     /// Morally strong fence.sc pairs, both directions.
     fence_domain: Vec<Row<W>>,
-    /// Directions of demanded pairs chosen while completing.
-    chosen: Vec<(usize, usize)>,
+    /// What follows from nothing, and what is wrong with that.
+    empty: (Point, Option<CheckId>),
+    /// Changes whenever the graph is started anew.
+    epoch: u64,
+    /// When it was entered last.
+    entered: u64,
 }
+
+/// A graph that was judged, to come back to ([`Evaluator::mark`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    universe: Option<u64>,
+    epoch: u64,
+    point: Point,
+}
+
+/// Rows that the universes kept hold together at most.
+const KEPT_ROWS: usize = 400_000;
 
 /// Distinct coherences found so far, each with its flags.
 type Found<const W: usize> = BTreeMap<Vec<Row<W>>, Raised<W>>;
@@ -145,33 +176,97 @@ struct Search<const W: usize> {
     blame: CheckId,
 }
 
+impl<const W: usize> Scene<W> {
+    fn new(model: &Model) -> Self {
+        Scene {
+            universe: None,
+            machine: Machine::new(model),
+            fence_domain: vec![bits::empty(); 64 * W],
+            empty: (Point::default(), None),
+            epoch: 0,
+            entered: 0,
+        }
+    }
+}
+
 impl<const W: usize> Evaluator<W> {
     /// Plans the evaluation of `model`.
     pub fn new(model: &Model) -> Self {
         let (shared, plan) = model.shared();
         Evaluator {
+            scene: Scene::new(&shared),
             model: shared,
             plan,
-            machine: Machine::new(model),
-            fence_domain: vec![bits::empty(); 64 * W],
-            chosen: Vec::new(),
+            kept: Vec::new(),
+            entered: 0,
+            watched: Vec::new(),
         }
+    }
+
+    /// Has the values of these nodes computed although no check may need them; call it first.
+    pub fn watch(&mut self, nodes: &[NodeId]) {
+        self.watched = nodes.to_vec();
     }
 
     /// Computes what no choice changes. Call after every change of the universe, its sets or its static relations.
     pub fn prepare(&mut self, inputs: &Inputs<W>) {
+        self.enter_new(None, inputs);
+    }
+
+    /// [`Self::prepare`] for a universe with a name: what was computed for it, and the graph loaded into it, are there
+    /// again when it is entered again. A name must stand for one universe only.
+    pub fn enter(&mut self, universe: u64, inputs: &Inputs<W>) {
+        if self.scene.universe == Some(universe) {
+            return;
+        }
+        self.entered += 1;
+        if let Some(known) = self.kept.iter_mut().find(|k| k.universe == Some(universe)) {
+            std::mem::swap(&mut self.scene, known);
+            self.scene.entered = self.entered;
+            return;
+        }
+        if self.scene.universe.is_some() {
+            let rows: usize = self.kept.iter().map(|k| k.machine.size()).sum();
+            let oldest = (0..self.kept.len()).min_by_key(|k| self.kept[*k].entered);
+            match oldest.filter(|_| self.kept.len() > 1 && rows * W > KEPT_ROWS) {
+                Some(oldest) => std::mem::swap(&mut self.scene, &mut self.kept[oldest]),
+                None => self.kept.push(std::mem::replace(&mut self.scene, Scene::new(&self.model))),
+            }
+        }
+        self.enter_new(Some(universe), inputs);
+    }
+
+    fn enter_new(&mut self, universe: Option<u64>, inputs: &Inputs<W>) {
         assert!(inputs.n <= 64 * W, "an engine must choose a row wide enough for its events");
         let (model, plan) = (Arc::clone(&self.model), Arc::clone(&self.plan));
         let everyone = bits::first::<W>(inputs.n);
         let sc = bits::and(&bits::and(&inputs.sets[sets::MF], &inputs.sets[sets::SC]), &everyone);
         let mut any = false;
-        for (i, row) in self.fence_domain.iter_mut().enumerate().take(inputs.n) {
+        for (i, row) in self.scene.fence_domain.iter_mut().enumerate().take(inputs.n) {
             *row = if bits::has(&sc, i) { bits::and(&inputs.rels[rels::SR][i], &sc) } else { bits::empty() };
             bits::clear(row, i);
             any |= !bits::is_empty(row);
         }
-        self.machine.uses_fence = any || !plan.demand_fence.is_empty();
-        self.machine.prepare(&model, &plan, inputs);
+        self.scene.machine.uses_fence = any || !plan.demand_fence.is_empty();
+        self.scene.machine.watched.clone_from(&self.watched);
+        self.scene.machine.prepare(&model, &plan, inputs);
+        (self.scene.universe, self.scene.entered) = (universe, self.entered);
+        self.scene.epoch += 1;
+        self.begin(inputs);
+    }
+
+    /// The graph judged last, to come back to.
+    pub fn mark(&self) -> Mark {
+        Mark { universe: self.scene.universe, epoch: self.scene.epoch, point: self.scene.machine.point() }
+    }
+
+    /// Goes back to a graph judged before, so that the next one is judged as an addition to that.
+    pub fn back(&mut self, mark: &Mark) {
+        let meant = |s: &Scene<W>| (s.universe, s.epoch) == (mark.universe, mark.epoch);
+        let scenes = std::iter::once(&mut self.scene).chain(&mut self.kept);
+        for scene in scenes.filter(|s| meant(s)).take(1) {
+            scene.machine.back(mark.point);
+        }
     }
 
     /// Judges a graph. On entry `co` of `inputs` holds the choices and the pairs of initial writes; on `Consistent`
@@ -184,12 +279,12 @@ impl<const W: usize> Evaluator<W> {
         }
         let mut flags = Vec::new();
         if stage == Stage::Leaf {
-            if self.machine.uses_fence && self.open_fence_pair().is_some() {
+            if self.scene.machine.uses_fence && self.open_fence_pair().is_some() {
                 let search = self.search(inputs, true);
                 let Some((co, raised)) = search.found.into_iter().next() else {
                     return Solution::Violated(search.blame);
                 };
-                inputs.rels[rels::CO][..self.machine.n].copy_from_slice(&co);
+                inputs.rels[rels::CO][..self.scene.machine.n].copy_from_slice(&co);
                 return Solution::Consistent { flags: raised.flags.iter().map(|f| f.0).collect() };
             }
             if let Some(check) = self.finish() {
@@ -197,7 +292,7 @@ impl<const W: usize> Evaluator<W> {
             }
             self.raised(|id, _| flags.push(id));
         }
-        inputs.rels[rels::CO][..self.machine.n].copy_from_slice(self.machine.rows(CO));
+        inputs.rels[rels::CO][..self.scene.machine.n].copy_from_slice(self.scene.machine.rows(CO));
         Solution::Consistent { flags }
     }
 
@@ -216,13 +311,13 @@ impl<const W: usize> Evaluator<W> {
         if let Some(solution) = self.start(inputs) {
             return Completions { solution, bounded: false };
         }
-        if !self.machine.uses_fence || self.open_fence_pair().is_none() {
+        if !self.scene.machine.uses_fence || self.open_fence_pair().is_none() {
             if let Some(check) = self.finish() {
                 return Completions { solution: Solution::Violated(check), bounded: false };
             }
             let mut flags = Vec::new();
             self.raised(|id, rows| flags.push((id, rows.to_vec())));
-            let (coherence, fences) = (self.machine.rows(CO), self.machine.rows(FENCE));
+            let (coherence, fences) = (self.scene.machine.rows(CO), self.scene.machine.rows(FENCE));
             visit(&Completion { coherence, fences, flags: &flags });
             let flags = flags.iter().map(|f| f.0).collect();
             return Completions { solution: Solution::Consistent { flags }, bounded: false };
@@ -240,28 +335,63 @@ impl<const W: usize> Evaluator<W> {
         Completions { solution, bounded: !search.settled && search.tried >= FENCE_ORDERS }
     }
 
+    /// Whether a finished graph has exactly one coherence and fence order, [`Self::coherence`] and [`Self::fence_order`],
+    /// with nothing wrong and no flag raised; [`Self::completions`] says more of the others. The graph stays loaded.
+    /// With `judged` it is the one [`Self::partial`] found consistent just now.
+    pub fn plain(&mut self, inputs: &Inputs<W>, judged: bool) -> bool {
+        if (!judged && self.start(inputs).is_some())
+            || (self.scene.machine.uses_fence && self.open_fence_pair().is_some())
+        {
+            return false;
+        }
+        let mut flagged = false;
+        let wrong = self.finish().is_some();
+        self.raised(|_, _| flagged = true);
+        !wrong && !flagged
+    }
+
     /// The coherence of the last call.
     pub fn coherence(&self) -> &[Row<W>] {
-        self.machine.rows(CO)
+        self.scene.machine.rows(CO)
     }
 
     /// The `sync_fence` used by the last call.
     pub fn fence_order(&self) -> &[Row<W>] {
-        self.machine.rows(FENCE)
+        self.scene.machine.rows(FENCE)
     }
 
     /// The rows of a node after the last call that found the graph consistent (a set is the first row); `None` when
     /// no check needs its value. Use [`Model::definition`] to find the node of a name.
     pub fn rows(&self, node: NodeId) -> Option<&[Row<W>]> {
-        self.machine.register(node).map(|r| self.machine.rows(r))
+        let rows = self.scene.machine.rows(self.scene.machine.register(node)?);
+        Some(if self.model.facts(node).ty == Type::Set { &rows[..rows.len().min(1)] } else { rows })
     }
 
-    /// Everything monotone under the least orders; what is wrong or undecided, if anything.
+    /// Everything monotone under the least orders; what is wrong or undecided, if anything. A graph that is wrong is not
+    /// loaded.
     fn start(&mut self, inputs: &Inputs<W>) -> Option<Solution> {
-        self.chosen.clear();
-        self.machine.rows_mut(FENCE).fill(bits::empty());
-        self.machine.load(inputs);
-        if let Err(check) = self.saturate(inputs) {
+        if let Some(check) = self.scene.empty.1 {
+            return Some(Solution::Violated(check));
+        }
+        let before = self.scene.machine.point();
+        let loaded = self.scene.machine.load(inputs);
+        let (from, cycle) = match loaded {
+            Some(cycle) => (before, cycle),
+            None => {
+                self.scene.machine.back(self.scene.empty.0);
+                self.scene.epoch += 1;
+                let cycle =
+                    self.scene.machine.load(inputs).expect("every graph is larger than the empty one");
+                (self.scene.empty.0, cycle)
+            }
+        };
+        let wrong = if cycle {
+            Some(self.plan.force_co.first().map_or(CheckId(0), |f| f.1))
+        } else {
+            self.saturate().err()
+        };
+        if let Some(check) = wrong {
+            self.scene.machine.back(from);
             return Some(Solution::Violated(check));
         }
         self.demanded(&inputs.present).map(|(a, b)| Solution::Open { a, b })
@@ -278,7 +408,7 @@ impl<const W: usize> Evaluator<W> {
         if (search.settled && !search.found.is_empty()) || (!search.settled && search.tried >= FENCE_ORDERS) {
             return;
         }
-        if let Err(check) = self.saturate(inputs) {
+        if let Err(check) = self.saturate() {
             search.blame = check;
             return;
         }
@@ -292,26 +422,23 @@ impl<const W: usize> Evaluator<W> {
             }
             return;
         }
-        let before = self.machine.rows(FENCE).to_vec();
-        if let Some((a, b)) = self.open_fence_pair() {
-            for (x, y) in [(a, b), (b, a)] {
-                self.machine.rows_mut(FENCE).copy_from_slice(&before);
-                self.machine.insert(FENCE, x, y);
-                self.complete(inputs, search);
-            }
-        } else if let Some((a, b)) = self.demanded(&inputs.present) {
-            for pair in [(a, b), (b, a)] {
-                self.machine.rows_mut(FENCE).copy_from_slice(&before);
-                self.chosen.push(pair);
-                self.complete(inputs, search);
-                self.chosen.pop();
-            }
+        let here = self.scene.machine.point();
+        let (order, (a, b)) = if let Some(pair) = self.open_fence_pair() {
+            (FENCE, pair)
+        } else if let Some(pair) = self.demanded(&inputs.present) {
+            (CO, pair)
         } else {
             search.tried += 1;
             match self.finish() {
                 Some(check) => search.blame = check,
                 None => self.record(search),
             }
+            return;
+        };
+        for (x, y) in [(a, b), (b, a)] {
+            self.scene.machine.insert(order, x, y);
+            self.complete(inputs, search);
+            self.scene.machine.back(here);
         }
     }
 
@@ -326,8 +453,8 @@ impl<const W: usize> Evaluator<W> {
     }
 
     fn record(&self, search: &mut Search<W>) {
-        let fences = || Raised { fences: self.machine.rows(FENCE).to_vec(), flags: Vec::new() };
-        let known = search.found.entry(self.machine.rows(CO).to_vec()).or_insert_with(fences);
+        let fences = || Raised { fences: self.scene.machine.rows(FENCE).to_vec(), flags: Vec::new() };
+        let known = search.found.entry(self.scene.machine.rows(CO).to_vec()).or_insert_with(fences);
         let known = &mut known.flags;
         self.raised(|id, rows| match known.iter_mut().find(|(k, _)| *k == id) {
             Some((_, all)) => all.iter_mut().zip(rows).for_each(|(a, b)| bits::or(a, b)),
@@ -341,12 +468,12 @@ impl<const W: usize> Evaluator<W> {
         if let Some(check) = self.unmet_fence() {
             return Some(check);
         }
-        for i in 0..self.machine.leaf.len() {
-            let inst = self.machine.leaf[i];
+        for i in 0..self.scene.machine.leaf.len() {
+            let inst = self.scene.machine.leaf[i];
             match inst {
                 Inst::Check { id, .. } if self.model.checks[id.0].flag => {}
                 _ => {
-                    if let Some(check) = self.machine.run(&inst) {
+                    if let Some(check) = self.scene.machine.run(&inst) {
                         return Some(check);
                     }
                 }
@@ -357,10 +484,10 @@ impl<const W: usize> Evaluator<W> {
 
     /// The flags raised, with their rows; a flag is raised when its property holds.
     fn raised(&self, mut each: impl FnMut(CheckId, &[Row<W>])) {
-        for inst in &self.machine.leaf {
+        for inst in &self.scene.machine.leaf {
             let Inst::Check { id, property, negated, at, set } = *inst else { continue };
-            if self.model.checks[id.0].flag && self.machine.holds(property, negated, at, set) {
-                each(id, self.machine.rows(at));
+            if self.model.checks[id.0].flag && self.scene.machine.holds(property, negated, at, set) {
+                each(id, self.scene.machine.rows(at));
             }
         }
     }

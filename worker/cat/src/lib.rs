@@ -21,6 +21,6 @@ pub mod syntax;
 pub mod vocabulary;
 
 pub use error::LoadError;
-pub use eval::{Completion, Completions, Evaluator, Inputs, Solution, Stage};
+pub use eval::{Completion, Completions, Evaluator, Inputs, Mark, Solution, Stage};
 pub use load::{LETTER, Library, PROFILE, Variants, load};
 pub use model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Profile, Switch, Type};

@@ -10,7 +10,9 @@ use crate::plan::{Plan, Step};
 use crate::syntax::Property;
 use crate::vocabulary::{FIRST_DYNAMIC, rels, sets};
 
+mod advance;
 mod compute;
+pub(crate) use advance::Point;
 use compute::{Op, Op3};
 
 /// Register that is always empty, and the others with a meaning of their own; nodes come after them.
@@ -20,8 +22,9 @@ pub(crate) const CO: u32 = 2;
 pub(crate) const FR: u32 = 3;
 pub(crate) const TORN: u32 = 4;
 pub(crate) const FENCE: u32 = 5;
-/// Each node has two: its own, and one above for a closure built on the closure of its fixed part.
-const RESERVED: u32 = 6;
+/// The engine's choices of coherence, without what follows from them.
+pub(crate) const CHOSEN: u32 = 6;
+const RESERVED: u32 = 7;
 const NONE: u32 = u32::MAX;
 
 /// A specialised step.
@@ -44,18 +47,22 @@ struct SolvedGroup {
 pub(crate) struct Machine<const W: usize> {
     pub(crate) n: usize,
     values: Vec<Row<W>>,
+    /// Registers in use; operands have lower numbers than what is made of them.
+    registers: u32,
     /// Register of each node, `NONE` when it has none.
     at: Vec<u32>,
     pub(crate) before: Vec<Inst>,
     pub(crate) with: Vec<Inst>,
     pub(crate) leaf: Vec<Inst>,
     groups: Vec<SolvedGroup>,
-    /// (base relation, register) copied at the start of a solve.
-    inputs: Vec<(usize, u32)>,
+    /// (base relation, register) of what the engine's choices decide.
+    pub(crate) inputs: Vec<(usize, u32)>,
     pub(crate) uses_fr: bool,
     pub(crate) uses_torn: bool,
     pub(crate) uses_fence: bool,
-    nodes: u32,
+    /// Nodes somebody asks for.
+    pub(crate) watched: Vec<NodeId>,
+    change: advance::Change<W>,
 }
 
 impl<const W: usize> Machine<W> {
@@ -63,6 +70,7 @@ impl<const W: usize> Machine<W> {
         Machine {
             n: 0,
             values: Vec::new(),
+            registers: 0,
             at: vec![NONE; model.nodes.len()],
             before: Vec::new(),
             with: Vec::new(),
@@ -72,7 +80,8 @@ impl<const W: usize> Machine<W> {
             uses_fr: false,
             uses_torn: false,
             uses_fence: false,
-            nodes: u32::try_from(model.nodes.len()).unwrap_or(u32::MAX),
+            watched: Vec::new(),
+            change: advance::Change::default(),
         }
     }
 
@@ -94,26 +103,30 @@ impl<const W: usize> Machine<W> {
         Some(self.at[node.index()]).filter(|r| *r != NONE)
     }
 
-    /// Puts `a -> b` into a register that holds a closed relation; whether that makes a cycle.
-    pub(crate) fn insert(&mut self, register: u32, a: usize, b: usize) -> bool {
-        let rows = self.rows_mut(register);
-        bits::insert_closed(rows, a, b);
-        a == b || bits::has(&rows[b], a)
+    /// Rows it holds.
+    pub(crate) fn size(&self) -> usize {
+        2 * self.values.len()
     }
 
-    fn own(node: NodeId) -> u32 {
-        RESERVED + 2 * node.0
+    /// A register that is in no other use.
+    fn fresh(&mut self) -> u32 {
+        let register = self.registers;
+        self.registers += 1;
+        let wanted = self.registers as usize * self.n;
+        if self.values.len() < wanted {
+            self.values.resize(wanted, bits::empty());
+        }
+        register
     }
 
     /// Computes the fixed part and specialises the rest for a universe.
     pub(crate) fn prepare(&mut self, model: &Model, plan: &Plan, inputs: &crate::eval::Inputs<W>) {
         self.n = inputs.n;
-        let registers = (RESERVED + 2 * self.nodes) as usize;
-        let wanted = registers * self.n;
-        if self.values.len() < wanted {
-            self.values.resize(wanted, bits::empty());
+        self.registers = 0;
+        for _ in 0..RESERVED {
+            let register = self.fresh();
+            self.rows_mut(register).fill(bits::empty());
         }
-        self.rows_mut(ZERO).fill(bits::empty());
         for (i, row) in self.rows_mut(IDENTITY).iter_mut().enumerate() {
             *row = bits::empty();
             bits::set(row, i);
@@ -141,16 +154,78 @@ impl<const W: usize> Machine<W> {
                 _ => self.leaf = insts,
             }
         }
+        self.drop_unused(plan);
     }
 
-    /// Copies the relations an engine's choices decide.
-    pub(crate) fn load(&mut self, inputs: &crate::eval::Inputs<W>) {
-        let everyone = bits::first::<W>(self.n);
-        for i in 0..self.inputs.len() {
-            let (relation, register) = self.inputs[i];
-            let at = register as usize * self.n;
-            for (to, from) in self.values[at..at + self.n].iter_mut().zip(&inputs.rels[relation]) {
-                *to = bits::and(from, &everyone);
+    /// Drops what no check, no order and nobody else asks for.
+    fn drop_unused(&mut self, plan: &Plan) {
+        let mut used = vec![false; self.registers as usize];
+        let forced = plan.force_co.iter().chain(&plan.force_fence).map(|f| f.0);
+        let demanded = plan.demand_co.iter().chain(&plan.demand_fence).copied();
+        for node in forced.chain(demanded).chain(self.watched.iter().copied()) {
+            if let Some(register) = self.register(node) {
+                used[register as usize] = true;
+            }
+        }
+        let mut dropped = vec![false; self.registers as usize];
+        for list in [&mut self.leaf, &mut self.with, &mut self.before] {
+            let mut kept = Vec::with_capacity(list.len());
+            for inst in list.iter().rev() {
+                let needed = match *inst {
+                    Inst::Check { at, .. } => {
+                        used[at as usize] = true;
+                        true
+                    }
+                    Inst::Crossing { a, b, .. } => {
+                        (used[a as usize], used[b as usize]) = (true, true);
+                        true
+                    }
+                    Inst::Compute { op, .. } => {
+                        let needed = used[op.out as usize];
+                        for operand in [op.a, op.b, op.c] {
+                            used[operand as usize] |= needed;
+                        }
+                        dropped[op.out as usize] = !needed;
+                        needed
+                    }
+                    Inst::Solve(group) => {
+                        let group = &self.groups[group as usize];
+                        let made = group.insts.iter().filter_map(|inner| match inner {
+                            Inst::Compute { op, .. } => Some(op.out),
+                            _ => None,
+                        });
+                        let variables = group.pairs.iter().flat_map(|(variable, body)| [*variable, *body]);
+                        let made: Vec<u32> = made.chain(variables).collect();
+                        if !made.iter().any(|r| used[*r as usize]) {
+                            made.iter().for_each(|r| dropped[*r as usize] = true);
+                            continue;
+                        }
+                        for inner in &group.insts {
+                            if let Inst::Compute { op, .. } = inner {
+                                for operand in [op.a, op.b, op.c] {
+                                    used[operand as usize] = true;
+                                }
+                            }
+                        }
+                        for (variable, body) in &group.pairs {
+                            (used[*variable as usize], used[*body as usize]) = (true, true);
+                        }
+                        true
+                    }
+                };
+                if needed {
+                    kept.push(*inst);
+                }
+            }
+            kept.reverse();
+            *list = kept;
+        }
+        self.inputs.retain(|(_, register)| used[*register as usize]);
+        self.uses_fr &= used[FR as usize];
+        self.uses_torn &= used[TORN as usize];
+        for at in &mut self.at {
+            if *at != NONE && dropped[*at as usize] {
+                *at = NONE;
             }
         }
     }
@@ -159,39 +234,37 @@ impl<const W: usize> Machine<W> {
     fn fixed(&mut self, model: &Model, plan: &Plan, step: Step, inputs: &crate::eval::Inputs<W>) {
         let everyone = bits::first::<W>(self.n);
         if let Step::Eval(node) = step {
-            let own = Self::own(node);
             let is_set = model.facts(node).ty == Type::Set;
-            match model.nodes[node.index()] {
+            let own = match model.nodes[node.index()] {
                 Node::Set(s) => {
-                    let row = bits::and(&inputs.sets[s], &everyone);
+                    let own = self.fresh();
                     if self.n > 0 {
-                        self.rows_mut(own)[0] = row;
+                        self.rows_mut(own)[0] = bits::and(&inputs.sets[s], &everyone);
                     }
-                    self.at[node.index()] = if bits::is_empty(&row) { ZERO } else { own };
-                    return;
+                    own
                 }
                 Node::Relation(rels::ID) => {
                     self.at[node.index()] = IDENTITY;
                     return;
                 }
                 Node::Relation(r) => {
-                    let at = own as usize * self.n;
-                    let mut any = 0;
-                    for (to, from) in self.values[at..at + self.n].iter_mut().zip(&inputs.rels[r]) {
+                    let own = self.fresh();
+                    for (to, from) in self.rows_mut(own).iter_mut().zip(&inputs.rels[r]) {
                         *to = bits::and(from, &everyone);
-                        any |= to.iter().fold(0, |a, w| a | w);
                     }
-                    self.at[node.index()] = if any == 0 { ZERO } else { own };
-                    return;
+                    own
                 }
-                _ => {}
-            }
-            if let Some(inst) = self.specialise_node(model, node) {
-                self.run(&inst);
-                let height = if is_set { 1.min(self.n) } else { self.n };
-                if self.rows(own)[..height].iter().all(bits::is_empty) {
-                    self.at[node.index()] = ZERO;
+                _ => {
+                    let Some(inst) = self.specialise_node(model, node) else { return };
+                    self.run(&inst);
+                    self.at[node.index()]
                 }
+            };
+            let height = if is_set { 1.min(self.n) } else { self.n };
+            let empty = self.rows(own)[..height].iter().all(bits::is_empty);
+            self.at[node.index()] = if empty { ZERO } else { own };
+            if empty && own + 1 == self.registers {
+                self.registers = own;
             }
         } else if let Step::Solve(group) = step {
             self.specialise_group(model, plan, group);
@@ -214,9 +287,11 @@ impl<const W: usize> Machine<W> {
             },
             Step::SeqUnder { node, mask, a, b } => {
                 let (a, b, c) = (self.of(a), self.of(b), self.of(mask));
-                let own = Self::own(node);
-                self.at[node.index()] = if a == ZERO || b == ZERO || c == ZERO { ZERO } else { own };
-                if self.at[node.index()] == own {
+                if a == ZERO || b == ZERO || c == ZERO {
+                    self.at[node.index()] = ZERO;
+                } else {
+                    let own = self.fresh();
+                    self.at[node.index()] = own;
                     out.push(Inst::Compute { op: Op3 { op: Op::SeqUnder, out: own, a, b, c }, set: false });
                 }
             }
@@ -228,7 +303,8 @@ impl<const W: usize> Machine<W> {
                 let check = &model.checks[id.0];
                 let CheckKind::Property(property) = check.kind else { return };
                 let at = self.of(check.node);
-                if at != ZERO || check.negated || check.flag {
+                // What is empty has every property: a check that wants it holds, a flag that wants it broken is down.
+                if at != ZERO || check.negated != check.flag {
                     let set = model.facts(check.node).ty == Type::Set;
                     out.push(Inst::Check { id, property, negated: check.negated, at, set });
                 }
@@ -259,9 +335,16 @@ impl<const W: usize> Machine<W> {
             rels::SYNC_FENCE if !self.uses_fence => ZERO,
             rels::SYNC_FENCE => FENCE,
             rels::SYNCBAR | rels::SYNC_CLUSTER | rels::SYNC_WARP | rels::BAR_PHASE if none(sets::B) => ZERO,
+            rels::MBAR_ORDER..=rels::MBAR_SEEN
+                if none(sets::MBAR) && none(sets::TC_ARRIVE) && none(sets::COPY_DONE) =>
+            {
+                ZERO
+            }
             _ => {
-                self.inputs.push((relation, Self::own(node)));
-                Self::own(node)
+                let own = self.fresh();
+                self.rows_mut(own).fill(bits::empty());
+                self.inputs.push((relation, own));
+                own
             }
         };
     }
@@ -274,10 +357,9 @@ impl<const W: usize> Machine<W> {
 
     /// Decides the register of a node, and the operation that fills it if one is needed.
     fn specialise_node(&mut self, model: &Model, node: NodeId) -> Option<Inst> {
-        let own = Self::own(node);
         let kind = model.nodes[node.index()];
         let set = model.facts(node).ty == Type::Set;
-        let op = |op, a, b| Ok(Op3 { op, out: own, a, b, c: ZERO });
+        let op = |op, a, b| Ok(Op3 { op, out: NONE, a, b, c: ZERO });
         let result: Result<Op3, u32> = match kind {
             Node::EmptySet | Node::EmptyRelation => Err(ZERO),
             Node::Union(a, b) => match (self.of(a), self.of(b)) {
@@ -297,9 +379,9 @@ impl<const W: usize> Machine<W> {
             },
             Node::Complement(a) => op(Op::Complement, self.of(a), ZERO),
             Node::Seq(a, b) => match (model.nodes[a.index()], model.nodes[b.index()]) {
-                (Node::Lift(s), _) => self.sequence(own, Op::Rows, self.of(s), self.of(b)),
-                (_, Node::Lift(s)) => self.sequence(own, Op::Columns, self.of(a), self.of(s)),
-                _ => self.sequence(own, Op::Seq, self.of(a), self.of(b)),
+                (Node::Lift(s), _) => self.sequence(Op::Rows, self.of(s), self.of(b)),
+                (_, Node::Lift(s)) => self.sequence(Op::Columns, self.of(a), self.of(s)),
+                _ => self.sequence(Op::Seq, self.of(a), self.of(b)),
             },
             Node::Cross(a, b) => match (self.of(a), self.of(b)) {
                 (ZERO, _) | (_, ZERO) => Err(ZERO),
@@ -309,7 +391,7 @@ impl<const W: usize> Machine<W> {
                 r @ (ZERO | IDENTITY) => Err(r),
                 r => op(Op::Inverse, r, ZERO),
             },
-            Node::Plus(a) => self.closure(model, node, a),
+            Node::Plus(a) => self.closure(model, a),
             Node::Star(a) | Node::Opt(a) => match self.of(a) {
                 ZERO | IDENTITY => Err(IDENTITY),
                 r if matches!(kind, Node::Opt(_)) || r == CO => op(Op::Opt, r, ZERO),
@@ -321,10 +403,13 @@ impl<const W: usize> Machine<W> {
             },
             Node::Domain(a) => op(Op::Domain, self.of(a), ZERO),
             Node::Range(a) => op(Op::Range, self.of(a), ZERO),
-            Node::Set(_) | Node::Relation(_) | Node::Variable { .. } | Node::Fixpoint { .. } => Err(own),
+            Node::Set(_) | Node::Relation(_) | Node::Variable { .. } | Node::Fixpoint { .. } => {
+                unreachable!("placed by what knows them")
+            }
         };
         match result {
             Ok(op) => {
+                let op = Op3 { out: self.fresh(), ..op };
                 self.at[node.index()] = op.out;
                 Some(Inst::Compute { op, set })
             }
@@ -335,17 +420,16 @@ impl<const W: usize> Machine<W> {
         }
     }
 
-    fn sequence(&self, out: u32, op: Op, a: u32, b: u32) -> Result<Op3, u32> {
+    fn sequence(&self, op: Op, a: u32, b: u32) -> Result<Op3, u32> {
         match (op, a, b) {
             (_, ZERO, _) | (_, _, ZERO) => Err(ZERO),
             (Op::Seq, IDENTITY, other) | (Op::Seq, other, IDENTITY) => Err(other),
-            _ => Ok(Op3 { op, out, a, b, c: ZERO }),
+            _ => Ok(Op3 { op, out: NONE, a, b, c: ZERO }),
         }
     }
 
     /// `a+`; where `a` is `fixed | rest`, the closure of the fixed part is computed once.
-    fn closure(&mut self, model: &Model, node: NodeId, a: NodeId) -> Result<Op3, u32> {
-        let own = Self::own(node);
+    fn closure(&mut self, model: &Model, a: NodeId) -> Result<Op3, u32> {
         let at = self.of(a);
         if matches!(at, ZERO | IDENTITY | CO) {
             return Err(at);
@@ -356,7 +440,7 @@ impl<const W: usize> Machine<W> {
                 halves.filter(|(fixed, rest)| model.facts(*fixed).fixed && !model.facts(*rest).fixed);
             if let Some((fixed, rest)) = halves {
                 let (from, rest) = (self.of(fixed), self.of(rest));
-                let closed = own;
+                let closed = self.fresh();
                 let n = self.n;
                 let start = from as usize * n;
                 self.values.copy_within(start..start + n, closed as usize * n);
@@ -364,17 +448,19 @@ impl<const W: usize> Machine<W> {
                 return if rest == ZERO {
                     Err(closed)
                 } else {
-                    Ok(Op3 { op: Op::PlusOver, out: own + 1, a: closed, b: rest, c: ZERO })
+                    Ok(Op3 { op: Op::PlusOver, out: NONE, a: closed, b: rest, c: ZERO })
                 };
             }
         }
-        Ok(Op3 { op: Op::Plus, out: own, a: at, b: ZERO, c: ZERO })
+        Ok(Op3 { op: Op::Plus, out: NONE, a: at, b: ZERO, c: ZERO })
     }
 
     fn specialise_group(&mut self, model: &Model, plan: &Plan, group: u32) {
         let g = &plan.groups[group as usize];
         for v in &g.variables {
-            self.at[v.index()] = Self::own(*v);
+            let own = self.fresh();
+            self.rows_mut(own).fill(bits::empty());
+            self.at[v.index()] = own;
         }
         let mut insts = std::mem::take(&mut self.groups[group as usize].insts);
         insts.clear();
@@ -382,7 +468,7 @@ impl<const W: usize> Machine<W> {
             insts.extend(self.specialise_node(model, *member));
         }
         let bodies = &model.groups[group as usize];
-        let pairs = g.variables.iter().zip(bodies).map(|(v, b)| (Self::own(*v), self.of(*b))).collect();
+        let pairs = g.variables.iter().zip(bodies).map(|(v, b)| (self.of(*v), self.of(*b))).collect();
         self.groups[group as usize] = SolvedGroup { insts, pairs };
         for (i, node) in model.nodes.iter().enumerate() {
             if let Node::Fixpoint { group: g, member } = *node

@@ -159,4 +159,53 @@ proptest! {
         }
         prop_assert!(FIRST_DYNAMIC > 0);
     }
+
+    /// A graph that grows by a pair at a time and shrinks again is judged as pairs say, whether the evaluator is told where to
+    /// go back to or finds out.
+    #[test]
+    fn growing_graphs_are_judged_as_fresh_ones(
+        expressions in prop::collection::vec(relation(), 1..4),
+        mut g in graph(),
+        steps in prop::collection::vec((any::<(u8, u8)>(), any::<bool>(), 0u8..8), 1..30),
+    ) {
+        prop_assume!(g.n > 1);
+        let mut text = "let ms = po | loc & rf\nlet rec rec1 = po | (rec1; rmw; rec2) and rec2 = rf | rec1 & loc\n\
+                        let twice(a, b) = a; (b | a)\n".to_owned();
+        for (i, e) in expressions.iter().enumerate() {
+            text.push_str(&format!("let e{i} = {e}\nempty e{i} & (F * F) as none{i}\nacyclic e{i} & po as acyclic{i}\n"));
+            text.push_str(&format!("irreflexive e{i}; [F]; po as crossing{i}\n"));
+        }
+        let model = load("random.cat", &text, &builtin::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        let none: Vec<Vec<Pairs>> = model.groups().iter().map(|g| vec![Pairs::new(); g.len()]).collect();
+        let wrong = |g: &Inputs<2>| model.checks().iter().enumerate().any(|(i, check)| {
+            let pairs = value(&model, g, check.node, &none);
+            let holds = match i % 3 {
+                0 => pairs.is_empty(),
+                1 => closure(pairs).iter().all(|(a, b)| a != b),
+                _ => pairs.iter().all(|(a, b)| a != b),
+            };
+            check.class == moire_cat::Class::Monotone && !holds
+        });
+        let mut evaluator = Evaluator::<2>::new(&model);
+        evaluator.enter(1, &g);
+        let mut stack = Vec::new();
+        for ((a, b), of_rf, back) in steps {
+            let (a, b) = (usize::from(a) % g.n, usize::from(b) % g.n);
+            let relation = if of_rf { rels::RF } else { rels::SYNCBAR };
+            let mark = evaluator.mark();
+            let before = g.rels[relation][a];
+            bits::set(&mut g.rels[relation][a], b);
+            let violated = matches!(evaluator.partial(&g), Solution::Violated(_));
+            prop_assert_eq!(violated, wrong(&g), "with {} -> {} in\n{}", a, b, &text);
+            stack.push((mark, relation, a, before));
+            for k in 0..back.saturating_sub(5) + u8::from(violated) {
+                let Some((mark, relation, a, before)) = stack.pop() else { break };
+                g.rels[relation][a] = before;
+                // An engine may forget to say so.
+                if k % 2 == 0 {
+                    evaluator.back(&mark);
+                }
+            }
+        }
+    }
 }
