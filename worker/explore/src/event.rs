@@ -76,7 +76,7 @@ pub(crate) enum BarrierObject {
 }
 
 /// One event of a thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Emitted {
     pub(crate) index: u16,
     pub(crate) pc: usize,

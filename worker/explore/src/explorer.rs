@@ -27,138 +27,21 @@
 use crate::allocator::Turn;
 use crate::event::{BarrierUse, Kind};
 use crate::interp::{FrontEnd, Gate, TraceEnd};
-use crate::leaf::{LeafFacts, LeafKind};
+use crate::leaf::LeafKind;
 use crate::mbarrier_leaf::Settled;
 use crate::planted::Planted;
+use crate::share::{Giver, Piece};
 use crate::state::{Source, State};
 use crate::unmodelled::unmodelled;
+pub use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
 use moire_cat::Model;
 use moire_cat::bits;
 use moire_cat::eval::Solution;
+use moire_cat::vocabulary::rels;
 use moire_program::ir::Program;
-use std::collections::BTreeSet;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-
-/// Bounds on one exploration. Hitting one is reported, never silent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Finished executions.
-    pub leaves: u64,
-    /// Consistency checks.
-    pub checks: u64,
-    /// Decisions: what an exploration does between checks is bounded too.
-    pub steps: u64,
-    /// Iterations of a loop that changes state.
-    pub loop_bound: u32,
-    /// Final states of one execution.
-    pub outcomes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            leaves: 10_000_000,
-            checks: 100_000_000,
-            steps: 1_000_000_000,
-            loop_bound: 2,
-            outcomes: 4_096,
-        }
-    }
-}
-
-/// Which limit cut an exploration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bound {
-    /// A loop ran longer than [`Limits::loop_bound`].
-    Loop,
-    /// [`Limits::leaves`].
-    Leaves,
-    /// [`Limits::checks`].
-    Checks,
-    /// [`Limits::steps`].
-    Steps,
-    /// [`Limits::outcomes`].
-    Outcomes,
-    /// More orders of `fence.sc` than are tried at one leaf.
-    FenceOrders,
-    /// More orders of the operations of one mbarrier phase than are tried at one leaf.
-    PhaseOrders,
-}
-
-impl std::fmt::Display for Bound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Bound::Loop => "a loop that changes state ran past the loop bound",
-            Bound::Leaves => "the limit on executions",
-            Bound::Checks => "the limit on consistency checks",
-            Bound::Steps => "the limit on decisions",
-            Bound::Outcomes => "the limit on final states of one execution",
-            Bound::FenceOrders => "the limit on orders of fence.sc at one execution",
-            Bound::PhaseOrders => {
-                "the limit on orders of fence.sc and of mbarrier operations at one execution"
-            }
-        })
-    }
-}
-
-/// Why an engine gives no answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason} is not supported")]
-pub struct Abstain {
-    /// What is not supported.
-    pub reason: String,
-    /// Line of the program; 0 when it is no single line.
-    pub line: u32,
-}
-
-/// Totals of an exploration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Complete executions.
-    pub complete: u64,
-    /// Executions that end blocked.
-    pub blocked: u64,
-    /// States that led to no execution.
-    pub dead_ends: u64,
-    /// Consistency checks.
-    pub checks: u64,
-    /// The first limit hit.
-    pub bounded: Option<Bound>,
-}
-
-/// A finished execution, as long as the visitor looks at it.
-pub trait LeafView {
-    /// Complete or blocked.
-    fn kind(&self) -> LeafKind;
-    /// Final states; none when blocked.
-    fn states(&mut self) -> Vec<crate::leaf::FinalState>;
-    /// Names of the flags the model raises.
-    fn flags(&self) -> &BTreeSet<String>;
-    /// What the flags are about: events by thread and line.
-    fn findings(&self) -> BTreeSet<crate::leaf::Finding>;
-    /// Everything two engines compare.
-    fn facts(&mut self) -> LeafFacts;
-    /// The execution in full, for people.
-    fn witness(&mut self) -> crate::leaf::Witness;
-    /// The decisions that lead here; [`explore`] with them visits this leaf again.
-    fn path(&self) -> &[u32];
-    /// Threads that wait for columns of tensor memory, or for the other CTA of a pair, for ever.
-    fn column_stalls(&self) -> Vec<crate::leaf::ColumnStall>;
-    /// Threads that wait at an mbarrier for ever, and for what.
-    fn stalls(&self) -> Vec<crate::leaf::Stall>;
-}
-
-/// Receives executions one after another.
-pub trait Visitor {
-    /// Called once a leaf; `Break` ends the exploration.
-    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()>;
-}
-
-impl<F: FnMut(&mut dyn LeafView) -> ControlFlow<()>> Visitor for F {
-    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
-        self(leaf)
-    }
-}
 
 /// Visits every execution of `program` under `model` whose decisions start with `prefix` (empty: all).
 pub fn explore(
@@ -171,11 +54,41 @@ pub fn explore(
     explore_with(program, model, prefix, None, limits, visitor)
 }
 
+/// What to explore, and who gets what is left of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) piece: &'a Piece,
+    pub(crate) giver: Option<&'a dyn Giver>,
+}
+
+/// [`explore`] for a part.
+pub(crate) fn explore_part(
+    program: &Program,
+    model: &Model,
+    part: Part<'_>,
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<Summary, Abstain> {
+    explore_planted(program, model, part, None, limits, visitor)
+}
+
 /// [`explore`], possibly with a bug planted for tests.
 pub(crate) fn explore_with(
     program: &Program,
     model: &Model,
     prefix: &[u32],
+    planted: Option<Planted>,
+    limits: &Limits,
+    visitor: &mut dyn Visitor,
+) -> Result<Summary, Abstain> {
+    let piece = Piece { prefix: prefix.to_vec(), after: None };
+    explore_planted(program, model, Part { piece: &piece, giver: None }, planted, limits, visitor)
+}
+
+fn explore_planted(
+    program: &Program,
+    model: &Model,
+    part: Part<'_>,
     planted: Option<Planted>,
     limits: &Limits,
     visitor: &mut dyn Visitor,
@@ -192,23 +105,23 @@ pub(crate) fn explore_with(
         masked_too: model.variant("TQ21") == Some("B"),
         loop_bound: limits.loop_bound,
     };
-    match attempt::<1>(program, model, front, prefix, limits, visitor)? {
+    match attempt::<1>(program, model, front, part, limits, visitor)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<2>(program, model, front, prefix, limits, visitor)? {
+    match attempt::<2>(program, model, front, part, limits, visitor)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<4>(program, model, front, prefix, limits, visitor)? {
+    match attempt::<4>(program, model, front, part, limits, visitor)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<10>(program, model, front, prefix, limits, visitor)? {
+    match attempt::<10>(program, model, front, part, limits, visitor)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<16>(program, model, front, prefix, limits, visitor)? {
+    match attempt::<16>(program, model, front, part, limits, visitor)? {
         Attempt::Finished(summary) => Ok(summary),
         Attempt::TooWide => Err(Abstain { reason: "an execution of more than 1024 events".into(), line: 0 }),
     }
@@ -231,7 +144,7 @@ fn attempt<const W: usize>(
     program: &Program,
     model: &Model,
     front: FrontEnd,
-    prefix: &[u32],
+    part: Part<'_>,
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Attempt, Abstain> {
@@ -246,7 +159,10 @@ fn attempt<const W: usize>(
     };
     let mut search = Search {
         state,
-        prefix,
+        prefix: &part.piece.prefix,
+        after: part.piece.after,
+        giver: part.giver,
+        own: part.piece.prefix.len(),
         path: Vec::new(),
         limits,
         summary: Summary::default(),
@@ -255,7 +171,8 @@ fn attempt<const W: usize>(
         visitor,
     };
     match search.visit() {
-        Ok(()) | Err(Stop::Visitor | Stop::Bound) => Ok(Attempt::Finished(search.summary)),
+        Ok(()) | Err(Stop::Bound) => Ok(Attempt::Finished(search.summary)),
+        Err(Stop::Visitor) => Ok(Attempt::Finished(Summary { stopped: true, ..search.summary })),
         Err(Stop::TooWide) => Ok(Attempt::TooWide),
         Err(Stop::Abstain(a)) => Err(a),
     }
@@ -279,6 +196,11 @@ enum Next {
 struct Search<'a, const W: usize> {
     state: State<'a, W>,
     prefix: &'a [u32],
+    /// Of the alternatives behind the prefix, those up to this one are somebody else's.
+    after: Option<u32>,
+    giver: Option<&'a dyn Giver>,
+    /// Decisions before this one have no alternative left for this search.
+    own: usize,
     path: Vec<u32>,
     limits: &'a Limits,
     summary: Summary,
@@ -289,6 +211,8 @@ struct Search<'a, const W: usize> {
 }
 
 type Found = Result<(), Stop>;
+/// Reads with a cell of each.
+type Reads = SmallVec<[(u16, u16); 8]>;
 /// How to go on.
 type Then<S> = fn(&mut S) -> Found;
 
@@ -303,12 +227,44 @@ impl<const W: usize> Search<'_, W> {
 
     /// Whether alternative number `choice` of this decision is to be explored; pushes it if so.
     fn take(&mut self, choice: u32) -> bool {
-        let wanted = self.prefix.get(self.path.len()).is_none_or(|p| *p == choice);
+        let depth = self.path.len();
+        let wanted = match self.prefix.get(depth) {
+            Some(decided) => *decided == choice,
+            None if depth > self.prefix.len() => depth >= self.own,
+            None => depth >= self.own && self.is_behind(choice),
+        };
         if wanted {
             self.steps += 1;
             self.path.push(choice);
+            if self.giver.is_some_and(Giver::wanted) {
+                self.give();
+            }
         }
         wanted
+    }
+
+    /// Whether an alternative at the node of the piece is in it.
+    fn is_behind(&mut self, choice: u32) -> bool {
+        match self.after {
+            None => true,
+            Some(last) => {
+                if last == choice {
+                    self.after = None;
+                }
+                false
+            }
+        }
+    }
+
+    /// Gives away what is left at the shallowest node this search has alternatives at.
+    fn give(&mut self) {
+        // The decision made just now is somebody's to finish.
+        if let Some(giver) = self.giver
+            && self.own + 1 < self.path.len()
+        {
+            giver.give(Piece { prefix: self.path[..self.own].to_vec(), after: Some(self.path[self.own]) });
+            self.own += 1;
+        }
     }
 
     fn visit(&mut self) -> Found {
@@ -317,8 +273,9 @@ impl<const W: usize> Search<'_, W> {
             return Err(Stop::Bound);
         }
         let next = self.next();
-        let then: Then<Self> = if self.sure(&next) { Self::judge_later } else { Self::judge };
-        if self.unjudged && !self.sure(&next) {
+        let sure = self.sure(&next);
+        let then: Then<Self> = if sure { Self::judge_later } else { Self::judge };
+        if self.unjudged && !sure {
             return self.judge();
         }
         match next {
@@ -340,7 +297,7 @@ impl<const W: usize> Search<'_, W> {
 
     /// Whether a step leaves nothing to choose. The graph is judged before the next choice, not before: a check put off
     /// prunes the same, since it is monotone and nothing branches in between.
-    fn sure(&self, next: &Next) -> bool {
+    fn sure(&mut self, next: &Next) -> bool {
         let state = &self.state;
         match next {
             Next::SureMbarrier(_) | Next::SureGate(_) => true,
@@ -349,13 +306,24 @@ impl<const W: usize> Search<'_, W> {
                 _ => false,
             },
             Next::Write(id) => state.events[*id].emitted.access.is_some_and(|access| {
-                state.open.iter().all(|(_, cell)| !access.cell_range().contains(&(*cell as usize)))
+                state.open.iter().filter(|(_, cell)| access.cell_range().contains(&(*cell as usize))).all(
+                    |(read, cell)| {
+                        let (read, cell) = (*read as usize, *cell as usize);
+                        !state.is_own_read(*id, read) && !state.may_be_written(cell, read, Some(*id))
+                    },
+                )
             }),
-            Next::Read(id) => state.events[*id].emitted.access.is_some_and(|access| {
+            Next::Read(id) => {
+                let Some(access) = state.events[*id].emitted.access.filter(|a| a.cells == 1) else {
+                    return false;
+                };
                 let cell = access.cell as usize;
-                let one = access.cells == 1 && bits::count(&state.inputs.cells.writers[cell]) == 1;
-                one && !state.may_be_written(cell, *id, None)
-            }),
+                let open = usize::from(state.may_be_written(cell, *id, None));
+                let writers = state.inputs.cells.writers[cell];
+                let free =
+                    bits::iter(&writers).filter(|w| !self.source_is_taken(*id, *w, cell)).take(2).count();
+                open + free <= 1
+            }
             _ => false,
         }
     }
@@ -382,6 +350,13 @@ impl<const W: usize> Search<'_, W> {
                     Kind::Mbarrier(_) | Kind::Allocator(_) => {}
                 }
             }
+        }
+        if state.universe.special == 0 && state.restless == 0 {
+            return match state.next_read() {
+                Some(id) => Next::Read(id),
+                None if state.open.is_empty() => Next::Leaf,
+                None => Next::Dead,
+            };
         }
         if let Some(turn) = state.next_allocation(false) {
             return Next::Allocation(turn);
@@ -426,11 +401,22 @@ impl<const W: usize> Search<'_, W> {
     }
 
     fn judge_now(&mut self) -> Found {
+        if self.state.hopeless() {
+            self.summary.dead_ends += 1;
+            return Ok(());
+        }
         self.summary.checks += 1;
         if self.summary.checks > self.limits.checks {
             self.bound(Bound::Checks);
             return Err(Stop::Bound);
         }
+        let mark = self.state.judged();
+        let result = self.judged();
+        self.state.evaluator.back(&mark);
+        result
+    }
+
+    fn judged(&mut self) -> Found {
         match self.state.partial() {
             Solution::Violated(_) => Ok(()),
             Solution::Consistent { .. } if self.state.too_late() => {
@@ -470,7 +456,7 @@ impl<const W: usize> Search<'_, W> {
         for write in bits::iter(&writers) {
             let initial = self.state.events[write].thread.is_none();
             let forgotten = initial && bits::count(&writers) > 1 && self.has(Planted::ForgetsInitial);
-            if result.is_ok() && !forgotten && self.take(choice) {
+            if result.is_ok() && !forgotten && !self.source_is_taken(id, write, cell) && self.take(choice) {
                 result = self.read_from(id, slot, Source::Write(write), then);
                 self.path.pop();
             }
@@ -485,6 +471,16 @@ impl<const W: usize> Search<'_, W> {
             bits::clear(&mut self.state.present, id);
         }
         result
+    }
+
+    /// Whether a read-modify-write reads this write already, and lets no other one.
+    fn source_is_taken(&mut self, read: usize, write: usize, cell: usize) -> bool {
+        if !self.state.is_rmw(read) {
+            return false;
+        }
+        let readers = self.state.inputs.rels[rels::RF][write];
+        bits::iter(&readers)
+            .any(|other| self.state.is_rmw(other) && self.state.exclusive(read, other, write, cell))
     }
 
     fn read_from(&mut self, id: usize, slot: usize, source: Source, then: Then<Self>) -> Found {
@@ -506,7 +502,7 @@ impl<const W: usize> Search<'_, W> {
     /// Whether the graph, with a read half placed, is beyond repair.
     fn contradicts(&mut self) -> bool {
         self.summary.checks += 1;
-        matches!(self.state.partial(), Solution::Violated(_))
+        self.state.contradicts()
     }
 
     /// Re-interprets the threads of reads whose value just became known, then continues.
@@ -537,8 +533,8 @@ impl<const W: usize> Search<'_, W> {
     /// Adds a write as the source of every subset of the open reads of its cells.
     fn place_write(&mut self, id: usize, then: Then<Self>) -> Found {
         let access = self.state.events[id].emitted.access.expect("a placed write has an address");
-        let saved = self.state.add_write(id);
-        let (mut must, mut may) = (Vec::new(), Vec::new());
+        self.state.add_write(id);
+        let (mut must, mut may) = (Reads::new(), Reads::new());
         for &(read, cell) in &self.state.open {
             let own = self.state.is_own_read(id, read as usize);
             if access.cell_range().contains(&(cell as usize)) {
@@ -546,7 +542,7 @@ impl<const W: usize> Search<'_, W> {
                 match (own, later) {
                     (true, true) => {}
                     (true, false) => {
-                        self.state.remove_write(id, saved);
+                        self.state.remove_write(id);
                         self.summary.dead_ends += 1;
                         return Ok(());
                     }
@@ -555,24 +551,64 @@ impl<const W: usize> Search<'_, W> {
                 }
             }
         }
-        let mut result = Ok(());
-        let subsets = 1u64.checked_shl(u32::try_from(may.len()).unwrap_or(64)).unwrap_or(u64::MAX);
-        for subset in (0..subsets).rev() {
-            let (all, some) = (subset + 1 == subsets, subset != 0);
-            if (self.has(Planted::AllOrNothing) && some && !all) || (self.has(Planted::ClaimsAll) && !all) {
-                continue;
-            }
-            let choice = u32::try_from(subset).unwrap_or(u32::MAX);
-            if result.is_err() || !self.take(choice) {
-                continue;
-            }
-            let chosen = may.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1).map(|(_, r)| *r);
-            let claimed: Vec<(u16, u16)> = must.iter().copied().chain(chosen).collect();
-            result = self.claim(id, &claimed, then);
-            self.path.pop();
-        }
-        self.state.remove_write(id, saved);
+        let clash = (1..must.len()).any(|i| self.clashes(id, must[i], &must[..i]));
+        let (count, all) = (must.len(), must.len() + may.len());
+        let result = if clash {
+            self.summary.dead_ends += 1;
+            Ok(())
+        } else {
+            self.claim_some(id, &may, &mut must, (count, all), then)
+        };
+        self.state.remove_write(id);
         result
+    }
+
+    /// Whether a read cannot take the write `id` beside these.
+    fn clashes(&mut self, id: usize, (read, cell): (u16, u16), beside: &[(u16, u16)]) -> bool {
+        if !self.state.is_rmw(usize::from(read)) {
+            return false;
+        }
+        let others = beside.iter().filter(|(_, at)| *at == cell);
+        others.into_iter().any(|(other, _)| {
+            self.state.is_rmw(usize::from(*other))
+                && self.state.exclusive(usize::from(read), usize::from(*other), id, usize::from(cell))
+        })
+    }
+
+    /// Claims `claimed` with each subset of `may`, one read after another; of `all` reads the first ones have no choice.
+    fn claim_some(
+        &mut self,
+        id: usize,
+        may: &[(u16, u16)],
+        claimed: &mut Reads,
+        (sure, all): (usize, usize),
+        then: Then<Self>,
+    ) -> Found {
+        let Some((&read, rest)) = may.split_first() else {
+            let (every, none) = (claimed.len() == all, claimed.len() == sure);
+            if (self.has(Planted::AllOrNothing) && !every && !none)
+                || (self.has(Planted::ClaimsAll) && !every)
+            {
+                return Ok(());
+            }
+            let claimed = claimed.clone();
+            return self.claim(id, &claimed, then);
+        };
+        for takes in [true, false] {
+            if (takes && self.clashes(id, read, claimed)) || !self.take(u32::from(!takes)) {
+                continue;
+            }
+            if takes {
+                claimed.push(read);
+            }
+            let result = self.claim_some(id, rest, claimed, (sure, all), then);
+            if takes {
+                claimed.pop();
+            }
+            self.path.pop();
+            result?;
+        }
+        Ok(())
     }
 
     fn claim(&mut self, write: usize, claimed: &[(u16, u16)], then: Then<Self>) -> Found {
@@ -580,7 +616,7 @@ impl<const W: usize> Search<'_, W> {
             self.state.unset_source(read as usize, cell as usize, Source::Open);
             self.state.set_source(read as usize, cell as usize, Source::Write(write));
         }
-        let mut reads: Vec<usize> = claimed.iter().map(|c| c.0 as usize).collect();
+        let mut reads: SmallVec<[usize; 8]> = claimed.iter().map(|c| c.0 as usize).collect();
         reads.dedup();
         let vain = !reads.is_empty() && self.state.writes_unknown(write) && self.contradicts();
         let result = if vain { Ok(()) } else { self.resolved(&reads, then) };
@@ -787,13 +823,22 @@ impl<const W: usize> Search<'_, W> {
     }
 
     fn leaf(&mut self) -> Found {
-        if !self.state.phases_complete() {
+        if self.state.universe.special > 0 && !self.state.phases_complete() {
             self.summary.dead_ends += 1;
             return Ok(());
         }
         let kind = self.state.kind();
         let (limit, model) = (self.limits.outcomes, self.state.model);
         self.summary.checks += 1;
+        if kind == LeafKind::Complete && self.state.simple() {
+            let mark = self.state.judged();
+            if self.state.plain() {
+                let result = self.show_plain(limit);
+                self.state.evaluator.back(&mark);
+                return result;
+            }
+            self.state.evaluator.back(&mark);
+        }
         let (results, untried) = self.state.settle();
         if untried {
             let some = self.state.mbarriers.iter().any(Option::is_some);
@@ -820,8 +865,8 @@ impl<const W: usize> Search<'_, W> {
             }
             let mut view = crate::view::View {
                 state: &self.state,
-                co,
-                fence,
+                co: &co,
+                fence: &fence,
                 flags,
                 pairs,
                 kind,
@@ -830,16 +875,41 @@ impl<const W: usize> Search<'_, W> {
                 cut: false,
             };
             let flow = self.visitor.leaf(&mut view);
-            if view.cut {
-                self.summary.bounded.get_or_insert(Bound::Outcomes);
-            }
-            if flow.is_break() {
-                return Err(Stop::Visitor);
-            }
-            if self.summary.complete + self.summary.blocked >= self.limits.leaves {
-                self.bound(Bound::Leaves);
-                return Err(Stop::Bound);
-            }
+            let cut = view.cut;
+            self.shown(cut, flow)?;
+        }
+        Ok(())
+    }
+
+    /// Shows a complete execution of which there is nothing else to say.
+    fn show_plain(&mut self, limit: usize) -> Found {
+        self.summary.complete += 1;
+        let mut view = crate::view::View {
+            state: &self.state,
+            co: self.state.evaluator.coherence(),
+            fence: self.state.evaluator.fence_order(),
+            flags: BTreeSet::new(),
+            pairs: BTreeMap::new(),
+            kind: LeafKind::Complete,
+            limit,
+            path: &self.path,
+            cut: false,
+        };
+        let flow = self.visitor.leaf(&mut view);
+        let cut = view.cut;
+        self.shown(cut, flow)
+    }
+
+    fn shown(&mut self, cut: bool, flow: ControlFlow<()>) -> Found {
+        if cut {
+            self.bound(Bound::Outcomes);
+        }
+        if flow.is_break() {
+            return Err(Stop::Visitor);
+        }
+        if self.summary.complete + self.summary.blocked >= self.limits.leaves {
+            self.bound(Bound::Leaves);
+            return Err(Stop::Bound);
         }
         Ok(())
     }

@@ -41,20 +41,20 @@ impl Family {
 
 /// All families.
 pub const FAMILIES: &[Family] = &[
-    Family { name: "sb", what: "ring of store buffering", ..family([2, 8, 10, 14], sb, |n| 1 << n) },
-    Family { name: "lb", what: "ring of load buffering", ..family([2, 8, 10, 14], lb, |n| 1 << n) },
+    Family { name: "sb", what: "ring of store buffering", ..family([2, 8, 10, 18], sb, |n| 1 << n) },
+    Family { name: "lb", what: "ring of load buffering", ..family([2, 8, 10, 18], lb, |n| 1 << n) },
     Family {
         name: "nw1r",
         what: "writers of one word and a reader",
-        ..family([1, 5, 6, 8], nw1r, |n| factorial(n) * (n + 1))
+        ..family([1, 5, 6, 9], nw1r, |n| factorial(n) * (n + 1))
     },
-    Family { name: "readers", what: "readers of one writer", ..family([1, 8, 12, 14], readers, |n| 1 << n) },
-    Family { name: "ainc", what: "atomic increments", ..family([1, 6, 6, 8], ainc, factorial) },
+    Family { name: "readers", what: "readers of one writer", ..family([1, 8, 12, 18], readers, |n| 1 << n) },
+    Family { name: "ainc", what: "atomic increments", ..family([1, 6, 6, 9], ainc, factorial) },
     Family { name: "casrot", what: "compare-and-swap in turn", ..family([1, 5, 6, 8], casrot, rotations) },
     Family {
         name: "lastzero",
         what: "writers a search runs over",
-        ..family([2, 6, 8, 12], lastzero, |n| (n + 3) << n >> 2)
+        ..family([2, 6, 8, 14], lastzero, |n| (n + 3) << n >> 2)
     },
     Family {
         name: "iriw",

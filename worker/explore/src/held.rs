@@ -14,6 +14,7 @@ use crate::interp::TraceEnd;
 use crate::memory::{Layout, memory_operand, tile_operands};
 use crate::relate::Event;
 use crate::state::State;
+use moire_cat::NodeId;
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
@@ -167,16 +168,39 @@ impl<const W: usize> State<'_, W> {
 
     /// Whether some open read comes before all that may still write its bytes, by the graph just found consistent.
     pub(crate) fn too_late(&self) -> bool {
-        let rows = |name: &str| self.model.definition(name).and_then(|n| self.evaluator.rows(n));
-        let one_name = |s: &Symbol| self.program.symbols.iter().filter(|t| t.object == s.object).count() == 1;
-        let (false, Some(order)) = (self.open.is_empty(), rows("core-causality")) else { return false };
-        let slots = rows("slot-settled");
-        self.program.symbols.iter().all(one_name)
-            && self.open.iter().any(|(read, cell)| {
-                let (read, cell) = (usize::from(*read), usize::from(*cell));
-                let generic = self.events[read].emitted.labels >> sets::GEN & 1 == 1;
-                generic && (0..self.threads.len()).all(|t| self.over_for(t, cell, read, (order, slots)))
-            })
+        let rows = |node: Option<NodeId>| node.and_then(|n| self.evaluator.rows(n));
+        let (false, true, Some(order)) = (self.open.is_empty(), self.one_name, rows(self.timely.0)) else {
+            return false;
+        };
+        let slots = rows(self.timely.1);
+        self.open.iter().any(|(read, cell)| {
+            let (read, cell) = (usize::from(*read), usize::from(*cell));
+            let generic = self.events[read].emitted.labels >> sets::GEN & 1 == 1;
+            let unseen =
+                |t: usize| !self.threads[t].trace.restless() || self.over_for(t, cell, read, (order, slots));
+            generic
+                && bits::iter(&self.waiting_writes(cell, read))
+                    .all(|w| self.comes_after(w, read, (order, slots)))
+                && (self.restless == 0 || (0..self.threads.len()).all(unseen))
+        })
+    }
+
+    /// Whether a write of the universe that is not placed comes after a read.
+    fn comes_after(&self, write: usize, read: usize, (order, slots): (&[Row<W>], Option<&[Row<W>]>)) -> bool {
+        let event = &self.events[write];
+        let Some(thread) = event.thread else { return false };
+        let ordinary = event.emitted.labels >> sets::GEN & 1 == 1 && !event.emitted.detached;
+        let mut after = match (ordinary, slots) {
+            (true, _) => order[read],
+            (false, Some(slots)) => slots[read],
+            (false, None) => return false,
+        };
+        if ordinary {
+            bits::set(&mut after, read);
+        }
+        let of_thread = bits::and(&self.universe.of_thread[thread as usize], &self.universe.whole);
+        let after = bits::and(&bits::and(&after, &of_thread), &self.present);
+        bits::iter(&after).any(|p| self.events[p].emitted.index < event.emitted.index)
     }
 
     /// Whether all that thread `t` may still write to a cell comes after a read.

@@ -36,7 +36,7 @@ pub(crate) trait View {
 }
 
 /// Whether an iteration of a loop that may spin is entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Gate {
     Closed,
     Open,
@@ -78,6 +78,14 @@ pub(crate) struct Trace {
     pub(crate) pc: usize,
     /// What the thread would do on from here, once asked.
     pub(crate) future: OnceCell<Future>,
+}
+
+impl Trace {
+    /// Whether the thread may do more than its events say.
+    pub(crate) fn restless(&self) -> bool {
+        matches!(self.end, TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_))
+            || !self.unsure.is_empty()
+    }
 }
 
 /// A register: its value unless pending, and what it depends on.

@@ -237,15 +237,17 @@ impl<V: View> Machine<'_, V> {
 
     /// A register instruction, lane by lane where lanes differ.
     pub(crate) fn register_step(&mut self, op: &Op) {
+        if self.alone() {
+            self.registers(op);
+            return;
+        }
         let whole = self.lanes.stack.first().map_or(self.lanes.active, |bottom| bottom.lanes);
         let differs = |r: &Reg| self.lanes.spread.contains_key(r) || self.lanes.known.contains_key(r);
         let elects = matches!(op, Op::Control(Control::Elect { .. }));
         let sources = uses(&Instr::new(op.clone()));
-        if self.alone() || (whole == self.lanes.active && !elects && !sources.iter().any(differs)) {
+        if whole == self.lanes.active && !elects && !sources.iter().any(differs) {
             self.registers(op);
-            if !self.alone() {
-                defines(op).iter().for_each(|r| self.lanes.set(*r));
-            }
+            defines(op).iter().for_each(|r| self.lanes.set(*r));
         } else {
             self.by_lane(op, whole);
         }

@@ -12,7 +12,6 @@ use crate::leaf::{Stall, flag};
 use crate::mbarrier::{Act, Fault, Object, Phase, Place};
 use crate::state::State;
 use moire_cat::bits::{self, Row};
-use moire_cat::eval::Solution;
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{CheckId, Model, Type};
 use moire_program::ir::MBARRIER_COUNT;
@@ -89,7 +88,7 @@ impl<const W: usize> State<'_, W> {
 
     /// Whether the model has nothing against the pairs of a tail.
     fn allows(&mut self, tail: &Tail) -> bool {
-        self.under(tail, |s| !matches!(s.partial(), Solution::Violated(_)))
+        self.under(tail, |s| !s.contradicts())
     }
 
     fn choose(

@@ -13,13 +13,17 @@ use crate::leaf::*;
 use crate::mbarrier::{Floor, Open, Place};
 use crate::memory::{Access, Layout};
 use crate::relate::{Event, enter};
+use crate::runs::Runs;
+use crate::universe::Universe;
 use crate::unknown::marked;
 use crate::view::{ThreadView, Trial};
 use moire_cat::bits::{self, Row};
 use moire_cat::eval::{Evaluator, Inputs, Solution};
 use moire_cat::vocabulary::{rels, sets};
-use moire_cat::{CheckId, Model};
+use moire_cat::{CheckId, Mark, Model, NodeId};
 use moire_program::ir::*;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -75,19 +79,29 @@ pub(crate) struct State<'a, const W: usize> {
     pub(crate) contended: Vec<bool>,
     pub(crate) inputs: Inputs<W>,
     pub(crate) evaluator: Evaluator<W>,
-    /// Names the universe; changes whenever it does.
-    version: u64,
-    versions: u64,
-    prepared: u64,
+    pub(crate) universe: Universe<W>,
+    /// Threads that may do more than the universe says, or write where nobody knows yet.
+    pub(crate) restless: usize,
+    /// Rows of the coherence choices before they grew, oldest first.
+    ordered: Vec<(u16, Row<W>)>,
+    /// Counts changes of the choices of sources and orders, and which were judged last.
+    edits: u64,
+    judged: Option<u64>,
+    /// No object has two names.
+    pub(crate) one_name: bool,
+    /// What [`State::too_late`] asks the model for.
+    pub(crate) timely: (Option<NodeId>, Option<NodeId>),
     log: Vec<(usize, Rc<Trace>)>,
+    runs: Runs,
+    /// Answers of [`State::exclusive`].
+    pub(crate) shared: FxHashMap<(u64, u64, u64, u64), bool>,
     pub(crate) initial: Vec<Rc<Vec<u8>>>,
 }
 
 /// A point to return to.
-pub(crate) struct Mark {
+pub(crate) struct Point {
     events: usize,
     log: usize,
-    version: u64,
 }
 
 impl<'a, const W: usize> State<'a, W> {
@@ -141,7 +155,8 @@ impl<'a, const W: usize> State<'a, W> {
         let too_big = || Stop::Abstain(Abstain { reason: "memory of more than 65535 cells".into(), line: 0 });
         let layout = Layout::new(program).ok_or_else(too_big)?;
         let mut inputs = Inputs::new();
-        inputs.cells.writers = vec![bits::empty(); layout.cells.len()];
+        let cells = layout.cells.len();
+        inputs.cells.writers = vec![bits::empty(); cells];
         let initial = layout
             .instances
             .iter()
@@ -188,12 +203,23 @@ impl<'a, const W: usize> State<'a, W> {
             contended: (0..program.threads.len()).map(|t| columns::contended(program, t)).collect(),
             inputs,
             evaluator: Evaluator::new(model),
-            version: 1,
-            versions: 1,
-            prepared: 0,
+            universe: Universe::new(cells, program.threads.len()),
+            restless: 0,
+            ordered: Vec::new(),
+            edits: 0,
+            judged: None,
+            one_name: program
+                .symbols
+                .iter()
+                .all(|s| program.symbols.iter().filter(|t| t.object == s.object).count() == 1),
+            timely: (model.definition("core-causality"), model.definition("slot-settled")),
             log: Vec::new(),
+            runs: Runs::default(),
+            shared: FxHashMap::default(),
             initial,
         };
+        let watched: Vec<NodeId> = [state.timely.0, state.timely.1].into_iter().flatten().collect();
+        state.evaluator.watch(&watched);
         state.initial_writes()?;
         for thread in 0..state.threads.len() {
             match state.refresh_thread(thread) {
@@ -272,6 +298,7 @@ impl<'a, const W: usize> State<'a, W> {
         if id == 64 * W {
             return None;
         }
+        self.edits += 1;
         event.emitted.owner =
             event.emitted.access.and_then(|a| self.layout.instances[a.instance as usize].owner);
         let far = event.emitted.home.zip(event.thread).is_some_and(|(h, t)| {
@@ -290,20 +317,21 @@ impl<'a, const W: usize> State<'a, W> {
         self.granted.push(None);
         self.put_off.push(0);
         self.inputs.n = id + 1;
-        enter(self.program, &mut self.inputs, &self.events, id);
-        self.versions += 1;
-        self.version = self.versions;
+        if self.universe.push(&self.events) {
+            enter(self.program, &mut self.inputs, &self.events, id);
+        }
         Some(id)
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { events: self.events.len(), log: self.log.len(), version: self.version }
+    pub(crate) fn mark(&self) -> Point {
+        Point { events: self.events.len(), log: self.log.len() }
     }
 
-    pub(crate) fn reset(&mut self, mark: Mark) {
+    pub(crate) fn reset(&mut self, mark: Point) {
+        self.edits += 1;
         while self.log.len() > mark.log {
             let (thread, trace) = self.log.pop().expect("longer than the mark");
-            self.threads[thread].trace = trace;
+            self.settle_trace(thread, trace);
         }
         while self.events.len() > mark.events {
             let event = self.events.pop().expect("longer than the mark");
@@ -313,12 +341,20 @@ impl<'a, const W: usize> State<'a, W> {
             self.floors.pop();
             self.granted.pop();
             self.put_off.pop();
+            self.universe.pop(&event);
             if let Some(thread) = event.thread {
                 self.threads[thread as usize].ids[event.emitted.index as usize] = None;
             }
         }
         self.inputs.n = self.events.len();
-        self.version = mark.version;
+    }
+
+    /// Puts a trace in the place of the one a thread has; returns that.
+    fn settle_trace(&mut self, thread: usize, trace: Rc<Trace>) -> Rc<Trace> {
+        let old = std::mem::replace(&mut self.threads[thread].trace, trace);
+        self.restless += usize::from(self.threads[thread].trace.restless());
+        self.restless -= usize::from(old.restless());
+        old
     }
 
     /// Re-interprets the threads of these reads, and every thread a barrier then lets go.
@@ -359,10 +395,12 @@ impl<'a, const W: usize> State<'a, W> {
     pub(crate) fn refresh_thread(&mut self, thread: usize) -> Result<(), TraceEnd> {
         let flow = Rc::clone(&self.threads[thread].flow);
         let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-        let trace =
-            run(self.program, &self.layout, &flow, id, self.front, &ThreadView { state: self, thread });
-        let trace = Rc::new(trace);
-        let old = std::mem::replace(&mut self.threads[thread].trace, Rc::clone(&trace));
+        let mut runs = std::mem::take(&mut self.runs);
+        let trace = runs.of(thread, &ThreadView { state: self, thread }, |view| {
+            run(self.program, &self.layout, &flow, id, self.front, view)
+        });
+        self.runs = runs;
+        let old = self.settle_trace(thread, Rc::clone(&trace));
         self.log.push((thread, old));
         for (index, event) in trace.events.iter().enumerate() {
             if self.threads[thread].ids.len() <= index {
@@ -390,8 +428,23 @@ impl<'a, const W: usize> State<'a, W> {
         self.current(id).is_some_and(|e| e.value.is_some())
     }
 
+    /// The writes of the universe that are not placed and may become the source of `read` at `cell`.
+    pub(crate) fn waiting_writes(&self, cell: usize, read: usize) -> Row<W> {
+        let absent = bits::minus(&self.universe.writes[cell], &self.present);
+        bits::minus(&bits::minus(&absent, &self.universe.needing[read]), &self.universe.half[read])
+    }
+
     /// Whether some write not yet placed (and not `except`) may still become the source of `read` at `cell`.
     pub(crate) fn may_be_written(&self, cell: usize, read: usize, except: Option<usize>) -> bool {
+        let mut waiting = self.waiting_writes(cell, read);
+        if let Some(except) = except {
+            bits::clear(&mut waiting, except);
+        }
+        !bits::is_empty(&waiting) || (self.restless > 0 && self.may_be_written_unseen(cell, read))
+    }
+
+    /// The same of writes the universe does not hold.
+    fn may_be_written_unseen(&self, cell: usize, read: usize) -> bool {
         let reader = &self.events[read];
         let needs = |d: &crate::event::Deps, thread: usize| {
             reader.thread == u16::try_from(thread).ok() && has_dep(d, reader.emitted.index)
@@ -402,11 +455,6 @@ impl<'a, const W: usize> State<'a, W> {
                     && !(needs(&e.addr, t) || needs(&e.data, t) || needs(&e.ctrl, t))
                     && !(e.mate == Some(reader.emitted.index) && reader.thread == u16::try_from(t).ok())
             };
-            let waiting = thread.ids.iter().flatten().any(|id| {
-                let id = *id as usize;
-                let absent = Some(id) != except && !bits::has(&self.present, id);
-                absent && self.events[id].is_write() && serves(&self.events[id].emitted)
-            });
             let unseen = match &thread.trace.end {
                 TraceEnd::Pending(d) if needs(d, t) => false,
                 TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
@@ -415,13 +463,29 @@ impl<'a, const W: usize> State<'a, W> {
                 }
                 _ => false,
             };
-            waiting || unseen || thread.trace.unsure.iter().any(serves)
+            unseen || thread.trace.unsure.iter().any(serves)
         })
     }
 
-    /// Whether some open read has no write left that could become its source.
+    /// Whether some open read has no write left that could become its source: each must get one from a write that waits
+    /// for no open read, or only for some that get theirs without it, since `rf | xdep` has no cycle.
     pub(crate) fn hopeless(&self) -> bool {
-        self.open.iter().any(|(read, cell)| !self.may_be_written(*cell as usize, *read as usize, None))
+        let mut left: SmallVec<[(u16, u16); 16]> = self.open.iter().copied().collect();
+        loop {
+            let mut held = bits::empty();
+            for (read, _) in &left {
+                bits::or(&mut held, &self.universe.needing[*read as usize]);
+            }
+            let before = left.len();
+            left.retain(|(read, cell)| {
+                let (read, cell) = (*read as usize, *cell as usize);
+                let free = bits::minus(&self.waiting_writes(cell, read), &held);
+                bits::is_empty(&free) && !(self.restless > 0 && self.may_be_written_unseen(cell, read))
+            });
+            if left.is_empty() || left.len() == before {
+                return !left.is_empty();
+            }
+        }
     }
 
     /// Whether `read` is the read half of the write `id`, which it can never take.
@@ -431,6 +495,7 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     pub(crate) fn set_source(&mut self, read: usize, cell: usize, source: Source) {
+        self.edits += 1;
         let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
         match source {
             Source::Open => {
@@ -447,6 +512,7 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     pub(crate) fn unset_source(&mut self, read: usize, cell: usize, source: Source) {
+        self.edits += 1;
         let wide = |n: u16| n as usize;
         match source {
             Source::Open => self.open.retain(|(r, c)| (wide(*r), wide(*c)) != (read, cell)),
@@ -467,55 +533,87 @@ impl<'a, const W: usize> State<'a, W> {
         self.open.sort_unstable();
     }
 
-    /// Places a write; returns what `remove_write` needs.
-    pub(crate) fn add_write(&mut self, id: usize) -> Vec<Row<W>> {
-        let saved = self.inputs.rels[rels::CO][..self.inputs.n].to_vec();
+    /// Places a write.
+    pub(crate) fn add_write(&mut self, id: usize) {
+        self.edits += 1;
         bits::set(&mut self.present, id);
         let access = self.events[id].emitted.access.expect("a placed write has an address");
         for cell in access.cell_range() {
             bits::set(&mut self.inputs.cells.writers[cell], id);
         }
-        let first = self.layout.instances.len();
-        for row in &mut self.inputs.rels[rels::CO][..self.inputs.n] {
-            bits::clear(row, id);
-        }
-        self.inputs.rels[rels::CO][id] = bits::empty();
-        debug_assert!(access.instance as usize <= first, "initial writes come first");
+        debug_assert!(
+            bits::is_empty(&self.inputs.rels[rels::CO][id]),
+            "nothing is ordered before it is placed"
+        );
+        // Initial writes come first.
         bits::set(&mut self.inputs.rels[rels::CO][access.instance as usize], id);
-        saved
     }
 
-    pub(crate) fn remove_write(&mut self, id: usize, saved: Vec<Row<W>>) {
+    pub(crate) fn remove_write(&mut self, id: usize) {
+        self.edits += 1;
         bits::clear(&mut self.present, id);
         let access = self.events[id].emitted.access.expect("a placed write has an address");
         for cell in access.cell_range() {
             bits::clear(&mut self.inputs.cells.writers[cell], id);
         }
-        self.inputs.rels[rels::CO][..saved.len()].copy_from_slice(&saved);
+        bits::clear(&mut self.inputs.rels[rels::CO][access.instance as usize], id);
     }
 
-    pub(crate) fn order_writes(&mut self, a: usize, b: usize) -> Vec<Row<W>> {
-        let n = self.inputs.n;
-        let saved = self.inputs.rels[rels::CO][..n].to_vec();
-        bits::insert_closed(&mut self.inputs.rels[rels::CO][..n], a, b);
-        saved
+    /// Orders two writes, and what follows; returns what `restore_order` needs.
+    pub(crate) fn order_writes(&mut self, a: usize, b: usize) -> usize {
+        self.edits += 1;
+        let before = self.ordered.len();
+        let rows = &mut self.inputs.rels[rels::CO][..self.inputs.n];
+        let mut after = rows[b];
+        bits::set(&mut after, b);
+        for (i, row) in rows.iter_mut().enumerate() {
+            if (i == a || bits::has(row, a)) && !bits::is_empty(&bits::minus(&after, row)) {
+                self.ordered.push((u16::try_from(i).unwrap_or(u16::MAX), *row));
+                bits::or(row, &after);
+            }
+        }
+        before
     }
 
-    pub(crate) fn restore_order(&mut self, saved: Vec<Row<W>>) {
-        self.inputs.rels[rels::CO][..saved.len()].copy_from_slice(&saved);
-    }
-
-    fn prepare(&mut self) {
-        if self.prepared != self.version {
-            self.evaluator.prepare(&self.inputs);
-            self.prepared = self.version;
+    pub(crate) fn restore_order(&mut self, before: usize) {
+        self.edits += 1;
+        while self.ordered.len() > before {
+            let Some((i, row)) = self.ordered.pop() else { return };
+            self.inputs.rels[rels::CO][i as usize] = row;
         }
     }
 
+    /// The graph judged last of this universe; [`Evaluator::back`] returns to it.
+    pub(crate) fn judged(&mut self) -> Mark {
+        self.evaluator.enter(self.universe.name(), &self.inputs);
+        self.evaluator.mark()
+    }
+
     pub(crate) fn partial(&mut self) -> Solution {
-        self.prepare();
+        self.evaluator.enter(self.universe.name(), &self.inputs);
         self.inputs.present = self.present;
+        self.judged = Some(self.edits);
         self.evaluator.partial(&self.inputs)
+    }
+
+    /// Whether the graph is beyond repair.
+    pub(crate) fn contradicts(&mut self) -> bool {
+        let mark = self.judged();
+        let wrong = matches!(self.partial(), Solution::Violated(_));
+        self.evaluator.back(&mark);
+        wrong
+    }
+
+    /// Whether a finished graph without [`State::plain`] has nothing to it that only [`State::settle`] knows.
+    pub(crate) fn simple(&self) -> bool {
+        self.universe.special == 0 && self.threads.iter().all(|t| t.trace.flags.is_empty())
+    }
+
+    /// Whether the finished graph has one coherence and raises no flag; it stays loaded.
+    pub(crate) fn plain(&mut self) -> bool {
+        self.evaluator.enter(self.universe.name(), &self.inputs);
+        self.inputs.present = self.present;
+        self.evaluator.plain(&self.inputs, self.judged == Some(self.edits))
     }
 
     /// Visits every coherence the finished graph can have; whether some order of the fence.sc was left untried.
@@ -523,11 +621,12 @@ impl<'a, const W: usize> State<'a, W> {
         &mut self,
         mut visit: impl FnMut(&[Row<W>], &[Row<W>], &[(CheckId, Vec<Row<W>>)]),
     ) -> bool {
-        self.prepare();
+        let mark = self.judged();
         self.inputs.present = self.present;
         let found = self.evaluator.completions(&self.inputs, &mut |c| {
             visit(c.coherence, c.fences, c.flags);
         });
+        self.evaluator.back(&mark);
         found.bounded
     }
 

@@ -9,7 +9,9 @@ use crate::state::{State, ThreadState};
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::{rels, sets};
 use moire_program::ir::*;
+use rustc_hash::FxHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
 
 /// What the interpreter may ask about one thread.
 pub(crate) struct ThreadView<'s, 'a, const W: usize> {
@@ -98,8 +100,8 @@ impl<const W: usize> Reads for Trial<'_, '_, W> {
 /// A finished execution as shown to a visitor.
 pub(crate) struct View<'s, 'a, 'p, const W: usize> {
     pub(crate) state: &'s State<'a, W>,
-    pub(crate) co: Vec<Row<W>>,
-    pub(crate) fence: Vec<Row<W>>,
+    pub(crate) co: &'s [Row<W>],
+    pub(crate) fence: &'s [Row<W>],
     pub(crate) flags: BTreeSet<String>,
     /// By flag of the model, the pairs it names.
     pub(crate) pairs: BTreeMap<String, BTreeSet<(usize, usize)>>,
@@ -275,7 +277,7 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
         edges("rmw", &s.inputs.rels[rels::RMW]);
         edges("mbar-sync", &s.inputs.rels[rels::MBAR_SYNC]);
         edges("syncbar", &s.inputs.rels[rels::SYNCBAR]);
-        edges("sync_fence", &self.fence);
+        edges("sync_fence", self.fence);
         out
     }
 
@@ -287,9 +289,36 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
         self.state.column_stalls()
     }
 
+    fn digest(&mut self) -> u64 {
+        let s = self.state;
+        if s.universe.special > 0 || self.kind == LeafKind::Blocked {
+            let mut hasher = FxHasher::default();
+            self.key().hash(&mut hasher);
+            return mixed(hasher.finish());
+        }
+        // One path leads to an execution, and the path decides the numbers of events; so they say which is meant.
+        let wide = |n: u16| u64::from(n);
+        let read = |(read, cell, write): &(u16, u16, u16)| {
+            mixed(wide(*read) << 32 | wide(*cell) << 16 | wide(*write))
+        };
+        let mut sum = s.inputs.cells.reads.iter().map(read).fold(s.universe.identity(), u64::wrapping_add);
+        for (event, row) in self.co.iter().enumerate().take(s.events.len()) {
+            let row = row.iter().fold(event as u64 + 1, |all, word| mixed(all ^ word.rotate_left(17)));
+            sum = sum.wrapping_add(row);
+        }
+        mixed(sum)
+    }
+
     fn path(&self) -> &[u32] {
         self.path
     }
+}
+
+/// Spreads the bits of a number over all of it.
+pub(crate) fn mixed(n: u64) -> u64 {
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
 }
 
 /// What an event is, in a word for people.

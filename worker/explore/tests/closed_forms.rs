@@ -3,7 +3,8 @@
 use moire_cat::{Variants, builtin};
 use moire_explore::explorer::LeafView;
 use moire_explore::families::{FAMILIES, Family, named};
-use moire_explore::{LeafKey, Limits, Summary, explore};
+use moire_explore::share::{Piece, explore_piece, explore_shared};
+use moire_explore::{LeafKey, Limits, Summary, Visitor, explore};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::collections::BTreeSet;
@@ -65,6 +66,69 @@ fn formulas_give_the_published_numbers() {
     ];
     for (name, n, expected) in published {
         assert_eq!(family(name).executions(n), expected, "{name}({n})");
+    }
+}
+
+/// Counts executions and adds up their numbers.
+#[derive(Default)]
+struct Tally {
+    leaves: u64,
+    sum: u64,
+}
+
+impl Visitor for Tally {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        self.leaves += 1;
+        self.sum = self.sum.wrapping_add(leaf.digest());
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn several_threads_visit_what_one_visits() {
+    let model = builtin::load("ptx", &Variants::new()).expect("loads");
+    for (name, n) in
+        [("lb", 9), ("ainc", 5), ("sb", 8), ("lastzero", 6), ("ttas", 3), ("mpmc", 4), ("barrier", 5)]
+    {
+        let program = program(&family(name).text(n));
+        let mut one = Tally::default();
+        let alone = explore(&program, &model, &[], &Limits::default(), &mut one).expect("supported");
+        for threads in [1, 2, 3] {
+            let mut visitors: Vec<Tally> = (0..threads).map(|_| Tally::default()).collect();
+            let (all, _) =
+                explore_shared(&program, &model, &Limits::default(), &mut visitors).expect("supported");
+            let leaves: u64 = visitors.iter().map(|v| v.leaves).sum();
+            let sum = visitors.iter().fold(0, |all: u64, v| all.wrapping_add(v.sum));
+            assert_eq!(
+                (all.complete, leaves, sum),
+                (alone.complete, one.leaves, one.sum),
+                "{name}({n}), {threads}"
+            );
+        }
+    }
+}
+
+/// Every node splits a tree in two: what one search has seen when it gives up, and the piece behind it.
+#[test]
+fn a_piece_is_what_was_left() {
+    let model = builtin::load("ptx", &Variants::new()).expect("loads");
+    let program = program(&family("lb").text(5));
+    let mut paths: Vec<Vec<u32>> = Vec::new();
+    let all = explore(&program, &model, &[], &Limits::default(), &mut |leaf: &mut dyn LeafView| {
+        paths.push(leaf.path().to_vec());
+        ControlFlow::Continue(())
+    });
+    assert_eq!(all.expect("supported").complete, paths.len() as u64);
+    for (seen, path) in paths.iter().enumerate() {
+        // What comes after this leaf: at each of its nodes, the alternatives behind the one it took.
+        let mut rest = 0;
+        for depth in 0..path.len() {
+            let piece = Piece { prefix: path[..depth].to_vec(), after: Some(path[depth]) };
+            let mut tally = Tally::default();
+            explore_piece(&program, &model, &piece, &Limits::default(), &mut tally).expect("supported");
+            rest += tally.leaves;
+        }
+        assert_eq!(seen as u64 + 1 + rest, paths.len() as u64, "{path:?}");
     }
 }
 

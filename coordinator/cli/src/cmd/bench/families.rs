@@ -10,7 +10,8 @@ use anyhow::{Context, Result, bail};
 use moire_cat::{Model, Variants};
 use moire_explore::explorer::LeafView;
 use moire_explore::families::{FAMILIES, Family};
-use moire_explore::{Limits, Summary, explore};
+use moire_explore::share::explore_shared;
+use moire_explore::{Limits, Summary, Visitor};
 use moire_program::text::{Format, parse};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -27,6 +28,9 @@ pub(crate) struct Families {
     /// Size of every program [default: the size at which published tools are compared]
     #[arg(long, value_name = "N")]
     size: Option<usize>,
+    /// Threads that share each exploration
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    threads: u8,
     /// Small sizes: a second for all of them
     #[arg(long, conflicts_with = "size")]
     quick: bool,
@@ -43,17 +47,37 @@ struct Row {
     family: &'static Family,
     size: usize,
     summary: Summary,
+    /// Checks of the busiest thread.
+    busiest: u64,
+    /// Sum over the numbers of all executions: the same for any number of threads.
+    digest: u64,
+    threads: u8,
     seconds: f64,
 }
 
+/// Adds up the numbers of executions.
+#[derive(Default)]
+struct Digest(u64);
+
+impl Visitor for Digest {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        self.0 = self.0.wrapping_add(leaf.digest());
+        ControlFlow::Continue(())
+    }
+}
+
 impl Row {
-    fn measure(family: &'static Family, size: usize, model: &Model) -> Result<Self> {
+    fn measure(family: &'static Family, size: usize, model: &Model, threads: u8) -> Result<Self> {
         let named = || format!("{}({size})", family.name);
         let program = parse(&family.text(size), Format::Native).with_context(named)?;
-        let mut visitor = |_: &mut dyn LeafView| ControlFlow::Continue(());
+        let mut visitors: Vec<Digest> = (0..threads).map(|_| Digest::default()).collect();
         let begin = Instant::now();
-        let summary = explore(&program, model, &[], &Limits::default(), &mut visitor).with_context(named)?;
-        Ok(Row { family, size, summary, seconds: begin.elapsed().as_secs_f64() })
+        let (summary, each) =
+            explore_shared(&program, model, &Limits::default(), &mut visitors).with_context(named)?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let digest = visitors.iter().fold(0, |all: u64, v| all.wrapping_add(v.0));
+        let busiest = each.iter().map(|s| s.checks).max().unwrap_or(0);
+        Ok(Row { family, size, summary, busiest, digest, threads, seconds })
     }
 
     fn executions(&self) -> u64 {
@@ -73,14 +97,16 @@ impl Row {
     fn text(&self) -> String {
         let s = &self.summary;
         format!(
-            "{:14} {:>10} {:>10} {:>10} {:>8.2} {:>9.3} {:>10.0}",
+            "{:14} {:>10} {:>10} {:>10} {:>8.2} {:>9.3} {:>10.0} {:016x} {:>6.2}",
             format!("{}({})", self.family.name, self.size),
             self.executions(),
             s.checks,
             s.dead_ends,
             ratio(s.checks, self.executions()),
             self.seconds,
-            self.rate()
+            self.rate(),
+            self.digest,
+            ratio(self.busiest * u64::from(self.threads), s.checks),
         )
     }
 
@@ -89,7 +115,7 @@ impl Row {
         json!({
             "family": self.family.name, "size": self.size, "complete": s.complete, "blocked": s.blocked,
             "dead_ends": s.dead_ends, "checks": s.checks, "seconds": self.seconds,
-            "executions_per_second": self.rate(), "bounded": s.bounded.map(|b| b.to_string()),
+            "executions_per_second": self.rate(), "digest": format!("{:016x}", self.digest), "busiest": self.busiest, "bounded": s.bounded.map(|b| b.to_string()),
         })
     }
 }
@@ -112,8 +138,8 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
     let model = load_model(&args.model, &Variants::new())?;
     if args.format == OutputFormat::Text {
         println!(
-            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10}",
-            "family", "executions", "checks", "dead ends", "checks/e", "seconds", "e/s"
+            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:16} {:>6}",
+            "family", "executions", "checks", "dead ends", "checks/e", "seconds", "e/s", "digest", "skew"
         );
     }
     let mut codes = Vec::new();
@@ -121,7 +147,7 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
     let mut objects = Vec::new();
     for family in chosen {
         let size = args.size.unwrap_or(if args.quick { family.bench } else { family.full }).max(family.least);
-        let row = Row::measure(family, size, &model)?;
+        let row = Row::measure(family, size, &model, args.threads)?;
         match args.format {
             OutputFormat::Text => println!("{}", row.text()),
             OutputFormat::Json => objects.push(row.object()),

@@ -1,0 +1,153 @@
+//! Runs of threads that are known already.
+//!
+//! What a thread does is a function of the answers it gets: which question comes next depends on the earlier answers only.
+//! So runs form a tree with a question at each inner node, an answer on each edge and a trace at each leaf; a thread that
+//! gets the same answers again needs no interpreter. What is kept is bounded ([`NODES`], [`EVENTS`]).
+
+use crate::interp::{Gate, Trace, View};
+use moire_program::ir::Value;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Questions and traces that are kept.
+const NODES: usize = 20_000;
+/// Events in those traces, some hundred bytes each.
+const EVENTS: usize = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Question {
+    Read(u16),
+    Passed(u16),
+    Answer(u16),
+    Unknown(u16),
+    Gate(u16),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Reply {
+    Value(Option<Value>),
+    Truth(bool),
+    Gate(Gate),
+}
+
+#[derive(Clone, Debug)]
+enum Node {
+    Asks(Question),
+    Ends(Rc<Trace>),
+}
+
+/// See the module header.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs {
+    nodes: Vec<Node>,
+    /// By thread.
+    roots: FxHashMap<usize, usize>,
+    edges: FxHashMap<(usize, Reply), usize>,
+    /// In all traces that are kept.
+    events: usize,
+}
+
+impl Runs {
+    /// The run of a thread under a view, made by `run` where it is not known.
+    pub(crate) fn of<V: View>(
+        &mut self,
+        thread: usize,
+        view: &V,
+        run: impl FnOnce(&Recorder<'_, V>) -> Trace,
+    ) -> Rc<Trace> {
+        let mut at = self.roots.get(&thread).copied();
+        while let Some(node) = at {
+            match &self.nodes[node] {
+                Node::Ends(trace) => return Rc::clone(trace),
+                Node::Asks(question) => at = self.edges.get(&(node, ask(view, *question))).copied(),
+            }
+        }
+        let recorder = Recorder { view, heard: RefCell::new(Vec::new()) };
+        let trace = Rc::new(run(&recorder));
+        let heard = recorder.heard.into_inner();
+        if self.nodes.len() + heard.len() < NODES && self.events + trace.events.len() < EVENTS {
+            self.events += trace.events.len();
+            self.keep(thread, &heard, &trace);
+        }
+        trace
+    }
+
+    fn keep(&mut self, thread: usize, heard: &[(Question, Reply)], trace: &Rc<Trace>) {
+        let mut edge: Option<(usize, Reply)> = None;
+        for (question, reply) in heard {
+            let node = self.next(thread, edge, || Node::Asks(*question));
+            edge = Some((node, *reply));
+        }
+        self.next(thread, edge, || Node::Ends(Rc::clone(trace)));
+    }
+
+    /// The node behind an edge, or the first of a thread; a new one if there is none.
+    fn next(&mut self, thread: usize, edge: Option<(usize, Reply)>, make: impl FnOnce() -> Node) -> usize {
+        let new = self.nodes.len();
+        let node = match edge {
+            None => *self.roots.entry(thread).or_insert(new),
+            Some(edge) => *self.edges.entry(edge).or_insert(new),
+        };
+        if node == new {
+            self.nodes.push(make());
+        }
+        node
+    }
+}
+
+fn ask<V: View>(view: &V, question: Question) -> Reply {
+    match question {
+        Question::Read(index) => Reply::Value(view.read(index)),
+        Question::Passed(index) => Reply::Value(view.passed(index)),
+        Question::Answer(index) => Reply::Value(view.answer(index)),
+        Question::Unknown(index) => Reply::Truth(view.unknown(index)),
+        Question::Gate(index) => Reply::Gate(view.gate(index)),
+    }
+}
+
+/// A view that notes what was asked.
+pub(crate) struct Recorder<'v, V> {
+    view: &'v V,
+    heard: RefCell<Vec<(Question, Reply)>>,
+}
+
+impl<V: View> Recorder<'_, V> {
+    fn note(&self, question: Question) -> Reply {
+        let reply = ask(self.view, question);
+        self.heard.borrow_mut().push((question, reply));
+        reply
+    }
+
+    fn value(&self, question: Question) -> Option<Value> {
+        match self.note(question) {
+            Reply::Value(value) => value,
+            Reply::Truth(_) | Reply::Gate(_) => None,
+        }
+    }
+}
+
+impl<V: View> View for Recorder<'_, V> {
+    fn read(&self, index: u16) -> Option<Value> {
+        self.value(Question::Read(index))
+    }
+
+    fn passed(&self, index: u16) -> Option<Value> {
+        self.value(Question::Passed(index))
+    }
+
+    fn answer(&self, index: u16) -> Option<Value> {
+        self.value(Question::Answer(index))
+    }
+
+    fn unknown(&self, index: u16) -> bool {
+        self.note(Question::Unknown(index)) == Reply::Truth(true)
+    }
+
+    fn gate(&self, index: u16) -> Gate {
+        match self.note(Question::Gate(index)) {
+            Reply::Gate(gate) => gate,
+            Reply::Value(_) | Reply::Truth(_) => Gate::Closed,
+        }
+    }
+}
