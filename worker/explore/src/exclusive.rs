@@ -7,6 +7,7 @@
 
 use crate::event::Kind;
 use crate::memory::Access;
+use crate::planted::Planted;
 use crate::state::State;
 use moire_cat::bits;
 use moire_cat::eval::{Inputs, Solution};
@@ -30,7 +31,8 @@ impl<const W: usize> State<'_, W> {
     /// Whether no execution has both reads take `source` at `cell`.
     pub(crate) fn exclusive(&mut self, a: usize, b: usize, source: usize, cell: usize) -> bool {
         let (Some(x), Some(y)) = (self.other_half(a), self.other_half(b)) else { return false };
-        let there = |a: &Access| usize::from(a.cell) == cell && a.cells == 1;
+        let anywhere = self.front.planted == Some(Planted::SharesAnywhere);
+        let there = |a: &Access| (anywhere || usize::from(a.cell) == cell) && a.cells == 1;
         let one = |id: usize| self.events[id].emitted.access.as_ref().is_some_and(there);
         if !(one(a) && one(b) && one(x) && one(y)) {
             return false;

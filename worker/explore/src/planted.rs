@@ -29,6 +29,10 @@ pub enum Planted {
     FirstCome,
     /// Every spin is a hang, whatever it could still read.
     AlwaysHangs,
+    /// The write half of an exchange is taken to wait for its read.
+    HalfWaits,
+    /// Read-modify-writes of different bytes are taken to compete for their source.
+    SharesAnywhere,
 }
 
 impl Planted {

@@ -12,6 +12,7 @@ use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};
 use crate::leaf::*;
 use crate::mbarrier::{Floor, Open, Place};
 use crate::memory::{Access, Layout};
+use crate::planted::Planted;
 use crate::relate::{Event, enter};
 use crate::runs::Runs;
 use crate::universe::Universe;
@@ -475,6 +476,9 @@ impl<'a, const W: usize> State<'a, W> {
             let mut held = bits::empty();
             for (read, _) in &left {
                 bits::or(&mut held, &self.universe.needing[*read as usize]);
+                if self.front.planted == Some(Planted::HalfWaits) {
+                    bits::or(&mut held, &self.universe.half[*read as usize]);
+                }
             }
             let before = left.len();
             left.retain(|(read, cell)| {

@@ -124,7 +124,7 @@ pub trait LeafView {
     fn witness(&mut self) -> crate::leaf::Witness;
     /// A number of this execution; the sum over a set of executions stands for the set, whoever visited them.
     fn digest(&mut self) -> u64;
-    /// The decisions that lead here; [`explore`] with them visits this leaf again.
+    /// The decisions that lead here; [`crate::explore`] with them visits this leaf again.
     fn path(&self) -> &[u32];
     /// Threads that wait for columns of tensor memory, or for the other CTA of a pair, for ever.
     fn column_stalls(&self) -> Vec<crate::leaf::ColumnStall>;

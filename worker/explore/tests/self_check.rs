@@ -14,6 +14,7 @@ use moire_explore::differential::draw_tensor::tensor_program;
 use moire_explore::differential::{Comparison, compare_planted};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::Planted;
+use moire_program::text::{Format, parse};
 use std::collections::BTreeSet;
 
 fn number(name: &str) -> Option<u64> {
@@ -267,6 +268,36 @@ fn planted_bugs_are_noticed() {
         }
     }
     panic!("not noticed: {left:?}");
+}
+
+/// Side conditions of what is left out on purpose, each with the least program that needs it: an exchange writes before it
+/// has read, and an initial write serves read-modify-writes of different bytes.
+#[test]
+fn bugs_planted_in_reductions_are_noticed() {
+    let programs = [
+        (
+            Planted::HalfWaits,
+            "any",
+            "moire \"swap\"\n.global .b32 x;\n\
+             P0 (gpu 0, cta 0) { red.relaxed.gpu.xor.b32 [x], 1; }\n\
+             P1 (gpu 0, cta 1) { atom.relaxed.gpu.exch.b32 r, [x], 1; }\n",
+        ),
+        (
+            Planted::SharesAnywhere,
+            "tile-ir",
+            "moire \"halves\"\n.global .b64 x;\n\
+             B0 (gpu 0, cta 0) {\n  .reg r0, t1, r3, t7;\n\
+             tile.atom.relaxed.cta.max.u32 {[x+4] -> r0, 1} gives t1;\n\
+             tile.atom.acq_rel.cta.exch.u32 {[x] -> r3, 1} after t1 gives t7;\n}\n",
+        ),
+    ];
+    for (bug, name, text) in programs {
+        let (program, model) =
+            (parse(text, Format::Native).unwrap_or_else(|e| panic!("{e}")), model(name, &Variants::new()));
+        let with = |bug| compare_planted(&program, &model, &NaiveLimits::default(), bug);
+        assert!(matches!(with(None), Comparison::Same { .. }), "{bug:?}");
+        assert!(matches!(with(Some(bug)), Comparison::Different(_)), "{bug:?}");
+    }
 }
 
 /// So is the one that concerns mbarriers, on programs that have them.
