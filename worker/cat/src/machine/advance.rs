@@ -234,9 +234,7 @@ impl<const W: usize> Machine<W> {
                 let source = source as usize;
                 let shared = other == read && bits::has(&self.change.writers[second as usize], source);
                 if shared && bits::has(&self.value(CO, older as usize), source) {
-                    let mut pair = bits::empty();
-                    bits::set(&mut pair, source);
-                    self.grow(torn, read as usize, &pair);
+                    self.grow(torn, read as usize, &single(source));
                 }
             }
         }
@@ -308,16 +306,11 @@ impl<const W: usize> Machine<W> {
 
     /// What the deltas of the operands add to the result.
     fn extend(&mut self, op: Op3, new_a: &Row<W>, new_b: &Row<W>) {
-        let Op3 { op: kind, out, a, b, c } = op;
-        let n = self.n;
+        let Op3 { op: kind, out, a, b, .. } = op;
         match kind {
             Op::Union => {
-                for i in bits::iter(new_a) {
-                    self.grow(out, i, &self.delta(a, i));
-                }
-                for i in bits::iter(new_b) {
-                    self.grow(out, i, &self.delta(b, i));
-                }
+                self.grow_by(out, a, new_a);
+                self.grow_by(out, b, new_b);
             }
             Op::Inter => {
                 for i in bits::iter(new_a) {
@@ -332,41 +325,61 @@ impl<const W: usize> Machine<W> {
                     self.grow(out, i, &bits::minus(&self.delta(a, i), &self.value(b, i)));
                 }
             }
-            Op::Seq => {
+            Op::Seq | Op::SeqUnder => self.compose(op, new_a, new_b),
+            Op::Inverse => {
                 for i in bits::iter(new_a) {
-                    self.grow(out, i, &self.through(&self.delta(a, i), b));
-                }
-                if !bits::is_empty(new_b) {
-                    for i in 0..n {
-                        let via = bits::and(&self.value(a, i), new_b);
-                        if !bits::is_empty(&via) {
-                            self.grow(out, i, &self.through_new(&via, b));
-                        }
+                    let back = single(i);
+                    for j in bits::iter(&self.delta(a, i)) {
+                        self.grow(out, j, &back);
                     }
                 }
             }
-            Op::SeqUnder => {
-                let masked = self.dirty(c);
-                for i in 0..n {
-                    let mask = self.value(c, i);
-                    let row = self.value(a, i);
-                    if bits::is_empty(&mask) || bits::is_empty(&row) {
-                        continue;
-                    }
-                    let more = if bits::has(&masked, i) {
-                        self.through(&row, b)
-                    } else {
-                        let mut more =
-                            empty_unless(bits::has(new_a, i), || self.through(&self.delta(a, i), b));
-                        let via = bits::and(&row, new_b);
-                        if !bits::is_empty(&via) {
-                            bits::or(&mut more, &self.through_new(&via, b));
-                        }
-                        more
-                    };
-                    self.grow(out, i, &bits::and(&more, &mask));
-                }
+            Op::Plus | Op::Star => self.close_over(out, a, new_a),
+            Op::PlusOver => self.close_over(out, b, new_b),
+            Op::Opt => self.grow_by(out, a, new_a),
+            Op::Rows | Op::Columns | Op::Cross | Op::Lift | Op::Domain | Op::Range => {
+                self.restrict(op, new_a, new_b);
             }
+            Op::Complement => unreachable!("what shrinks is judged at leaves"),
+        }
+    }
+
+    /// All that is new in one register is new in another.
+    fn grow_by(&mut self, out: u32, from: u32, rows: &Row<W>) {
+        for i in bits::iter(rows) {
+            self.grow(out, i, &self.delta(from, i));
+        }
+    }
+
+    /// `a ; b`, perhaps under a mask.
+    fn compose(&mut self, Op3 { op, out, a, b, c }: Op3, new_a: &Row<W>, new_b: &Row<W>) {
+        let under = matches!(op, Op::SeqUnder);
+        let masked = empty_unless(under, || self.dirty(c));
+        let some = bits::is_empty(new_b) && bits::is_empty(&masked);
+        let rows = if some { *new_a } else { bits::first::<W>(self.n) };
+        for i in bits::iter(&rows) {
+            let row = self.value(a, i);
+            let mask = if under { self.value(c, i) } else { [u64::MAX; W] };
+            if bits::is_empty(&row) || bits::is_empty(&mask) {
+                continue;
+            }
+            let more = if bits::has(&masked, i) {
+                self.through(&row, b)
+            } else {
+                let mut more = empty_unless(bits::has(new_a, i), || self.through(&self.delta(a, i), b));
+                let via = bits::and(&row, new_b);
+                if !bits::is_empty(&via) {
+                    bits::or(&mut more, &self.through_new(&via, b));
+                }
+                more
+            };
+            self.grow(out, i, &bits::and(&more, &mask));
+        }
+    }
+
+    /// Between sets and relations: a set is row 0.
+    fn restrict(&mut self, Op3 { op, out, a, b, .. }: Op3, new_a: &Row<W>, new_b: &Row<W>) {
+        match op {
             Op::Rows => {
                 let rows = self.value(a, 0);
                 for i in bits::iter(new_b).filter(|i| bits::has(&rows, *i)) {
@@ -381,11 +394,9 @@ impl<const W: usize> Machine<W> {
                 for i in bits::iter(new_a) {
                     self.grow(out, i, &bits::and(&self.delta(a, i), &columns));
                 }
-                if bits::has(new_b, 0) {
-                    let more = self.delta(b, 0);
-                    for i in 0..n {
-                        self.grow(out, i, &bits::and(&self.value(a, i), &more));
-                    }
+                let more = empty_unless(bits::has(new_b, 0), || self.delta(b, 0));
+                for i in (0..self.n).filter(|_| !bits::is_empty(&more)) {
+                    self.grow(out, i, &bits::and(&self.value(a, i), &more));
                 }
             }
             Op::Cross => {
@@ -394,27 +405,9 @@ impl<const W: usize> Machine<W> {
                     self.grow(out, i, &columns);
                 }
             }
-            Op::Inverse => {
-                for i in bits::iter(new_a) {
-                    let mut back = bits::empty();
-                    bits::set(&mut back, i);
-                    for j in bits::iter(&self.delta(a, i)) {
-                        self.grow(out, j, &back);
-                    }
-                }
-            }
-            Op::Plus | Op::Star => self.close_over(out, a, new_a),
-            Op::PlusOver => self.close_over(out, b, new_b),
-            Op::Opt => {
-                for i in bits::iter(new_a) {
-                    self.grow(out, i, &self.delta(a, i));
-                }
-            }
             Op::Lift => {
                 for i in bits::iter(&self.delta(a, 0)) {
-                    let mut itself = bits::empty();
-                    bits::set(&mut itself, i);
-                    self.grow(out, i, &itself);
+                    self.grow(out, i, &single(i));
                 }
             }
             Op::Domain => self.grow(out, 0, new_a),
@@ -423,7 +416,7 @@ impl<const W: usize> Machine<W> {
                     self.grow(out, 0, &self.delta(a, i));
                 }
             }
-            Op::Complement => unreachable!("what shrinks is judged at leaves"),
+            _ => unreachable!("`extend` does the others"),
         }
     }
 
@@ -507,6 +500,12 @@ fn gained<const W: usize>(was: &[Row<W>], now: &[Row<W>], everyone: &Row<W>) -> 
         }
     }
     bits::is_empty(&lost).then_some(rows)
+}
+
+fn single<const W: usize>(event: usize) -> Row<W> {
+    let mut row = bits::empty();
+    bits::set(&mut row, event);
+    row
 }
 
 #[inline]
