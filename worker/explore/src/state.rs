@@ -105,6 +105,31 @@ pub(crate) struct Point {
     log: usize,
 }
 
+/// Threads that have not run.
+fn fresh_threads(program: &Program, layout: &Layout) -> Vec<ThreadState> {
+    let empty = Trace {
+        events: vec![],
+        unsure: vec![],
+        regs: vec![],
+        flags: BTreeSet::new(),
+        end: TraceEnd::Done,
+        pc: 0,
+        future: OnceCell::new(),
+    };
+    program
+        .threads
+        .iter()
+        .enumerate()
+        .map(|(t, thread)| ThreadState {
+            flow: Rc::new(Flow::new(thread)),
+            trace: Rc::new(empty.clone()),
+            ids: Vec::new(),
+            gates: Vec::new(),
+            ahead: Rc::new(Ahead::new(program, layout, t)),
+        })
+        .collect()
+}
+
 impl<'a, const W: usize> State<'a, W> {
     /// Whether `64 * W` events are enough for every execution within the limits.
     pub(crate) fn fits(program: &Program, _model: &Model, _front: FrontEnd, limits: &Limits) -> bool {
@@ -163,27 +188,7 @@ impl<'a, const W: usize> State<'a, W> {
             .iter()
             .map(|i| Rc::new(initial_bytes(&program.objects[i.object.index()])))
             .collect();
-        let empty = Trace {
-            events: vec![],
-            unsure: vec![],
-            regs: vec![],
-            flags: BTreeSet::new(),
-            end: TraceEnd::Done,
-            pc: 0,
-            future: OnceCell::new(),
-        };
-        let threads = program
-            .threads
-            .iter()
-            .enumerate()
-            .map(|(t, thread)| ThreadState {
-                flow: Rc::new(Flow::new(thread)),
-                trace: Rc::new(empty.clone()),
-                ids: Vec::new(),
-                gates: Vec::new(),
-                ahead: Rc::new(Ahead::new(program, &layout, t)),
-            })
-            .collect();
+        let threads = fresh_threads(program, &layout);
         let mut state = State {
             program,
             model,
