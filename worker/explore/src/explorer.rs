@@ -218,7 +218,7 @@ type Reads = SmallVec<[(u16, u16); 8]>;
 /// How to go on.
 type Then<S> = fn(&mut S) -> Found;
 
-impl<const W: usize> Search<'_, W> {
+impl<'a, const W: usize> Search<'a, W> {
     fn bound(&mut self, bound: Bound) {
         self.summary.bounded.get_or_insert(bound);
     }
@@ -509,8 +509,17 @@ impl<const W: usize> Search<'_, W> {
 
     /// Re-interprets the threads of reads whose value just became known, then continues.
     fn resolved(&mut self, reads: &[usize], then: impl FnOnce(&mut Self) -> Found) -> Found {
+        self.rerun(|state| state.refresh(reads), then)
+    }
+
+    /// Runs threads again and goes on, unless what they do is no part of an execution.
+    fn rerun(
+        &mut self,
+        refresh: impl FnOnce(&mut State<'a, W>) -> Result<(), TraceEnd>,
+        then: impl FnOnce(&mut Self) -> Found,
+    ) -> Found {
         let mark = self.state.mark();
-        let result = match self.state.refresh(reads) {
+        let result = match refresh(&mut self.state) {
             Ok(()) => then(self),
             Err(TraceEnd::SpinFail) => Ok(()),
             Err(TraceEnd::Bound) => {

@@ -6,7 +6,8 @@ use crate::event::{BarrierUse, Kind};
 use crate::explorer::Stop;
 use crate::interp::{Gate, TraceEnd};
 use crate::planted::Planted;
-use crate::visit::{Abstain, Bound};
+use crate::state::State;
+use crate::visit::Abstain;
 
 impl<const W: usize> Search<'_, W> {
     /// Lets a barrier event join each phase it can.
@@ -36,22 +37,7 @@ impl<const W: usize> Search<'_, W> {
 
     /// Re-interprets every thread that waits at a barrier, as long as that moves one; then continues.
     fn wake(&mut self, then: impl FnOnce(&mut Self) -> Found) -> Found {
-        let mark = self.state.mark();
-        let result = match self.state.refresh_waiting() {
-            Ok(()) => then(self),
-            Err(TraceEnd::SpinFail) => Ok(()),
-            Err(TraceEnd::Bound) => {
-                self.bound(Bound::Loop);
-                Ok(())
-            }
-            Err(TraceEnd::Unsupported(reason, line)) => {
-                self.state.reset(mark);
-                return self.unsupported(reason, line);
-            }
-            Err(_) => Err(Stop::TooWide),
-        };
-        self.state.reset(mark);
-        result
+        self.rerun(State::refresh_waiting, then)
     }
 
     /// Gives an operation on an mbarrier each place it can have now, and puts it off; if `sure`, it has one place.
@@ -185,21 +171,6 @@ impl<const W: usize> Search<'_, W> {
     }
 
     fn wake_thread(&mut self, thread: usize) -> Found {
-        let mark = self.state.mark();
-        let result = match self.state.refresh_thread(thread).and_then(|()| self.state.refresh_waiting()) {
-            Ok(()) => self.visit(),
-            Err(TraceEnd::SpinFail) => Ok(()),
-            Err(TraceEnd::Bound) => {
-                self.bound(Bound::Loop);
-                Ok(())
-            }
-            Err(TraceEnd::Unsupported(reason, line)) => {
-                self.state.reset(mark);
-                return self.unsupported(reason, line);
-            }
-            Err(_) => Err(Stop::TooWide),
-        };
-        self.state.reset(mark);
-        result
+        self.rerun(|state| state.refresh_thread(thread).and_then(|()| state.refresh_waiting()), Self::visit)
     }
 }
