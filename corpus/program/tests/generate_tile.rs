@@ -61,7 +61,7 @@ fn the_stream_is_the_one_its_fingerprint_names() {
         hasher.update(format!("{:?} {}\n{}", draw.launch, draw.safe, print(&draw.module)).as_bytes());
     }
     let hash = hasher.finalize().to_hex();
-    assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-4", "d355f9707bbcf92e"));
+    assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-5", "c1edc2339879bbcb"));
 }
 
 /// What an access is: its thread, its line, whether it reads and writes, its strength, and where.
@@ -274,7 +274,7 @@ fn everything_a_compiler_may_see_is_there() {
         ("acquire", 25),
         ("release", 25),
         ("acq_rel", 4),
-        ("tl_blk", 3),
+        ("tl_blk", 1),
         ("device", 50),
         ("sys", 15),
         ("mask", 10),

@@ -93,8 +93,11 @@ pub struct FinalState {
     /// By thread, then register.
     pub regs: Vec<Vec<Value>>,
     /// By instance of [`instances`].
-    pub memory: Vec<Vec<u8>>,
+    pub memory: Memory,
 }
+
+/// Bytes by instance of [`instances`].
+pub type Memory = Vec<Vec<u8>>;
 
 /// What an observer sees of a final state: the registers loads and atomics write, and all memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -153,17 +153,21 @@ impl<const W: usize> View<'_, '_, '_, W> {
         key.normalise()
     }
 
-    fn final_states(&mut self) -> Vec<FinalState> {
+    /// Final registers of each thread.
+    fn registers(&self) -> Vec<Vec<Value>> {
         let s = self.state;
-        let regs: Vec<Vec<Value>> = (0..s.threads.len())
-            .map(|thread| {
-                let flow = &s.threads[thread].flow;
-                let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-                let trace = run(s.program, &s.layout, flow, id, s.front, &ThreadView { state: s, thread });
-                trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect()
-            })
-            .collect();
-        let mut memories: Vec<Vec<Vec<u8>>> = vec![s.initial.iter().map(|b| b.to_vec()).collect()];
+        let one = |thread: usize| {
+            let flow = &s.threads[thread].flow;
+            let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
+            let trace = run(s.program, &s.layout, flow, id, s.front, &ThreadView { state: s, thread });
+            trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect()
+        };
+        (0..s.threads.len()).map(one).collect()
+    }
+
+    fn final_memories(&mut self) -> Vec<Memory> {
+        let s = self.state;
+        let mut memories: Vec<Memory> = vec![s.initial.iter().map(|b| b.to_vec()).collect()];
         for (c, cell) in s.layout.cells.iter().enumerate() {
             let writers = s.inputs.cells.writers[c];
             let last: Vec<usize> =
@@ -171,27 +175,35 @@ impl<const W: usize> View<'_, '_, '_, W> {
             if last.len() == 1 && s.events[last[0]].thread.is_none() {
                 continue;
             }
-            let values: BTreeSet<Value> = last.iter().map(|w| s.cell_value(*w, c)).collect();
+            let mut values =
+                last.iter().map(|w| s.cell_value(*w, c)).collect::<BTreeSet<Value>>().into_iter();
             if memories.len() * values.len() > self.limit {
                 self.cut = true;
                 continue;
             }
-            let write = |memory: &Vec<Vec<u8>>, value: Value| {
-                let mut memory = memory.clone();
+            let write = |memory: &mut Memory, value: Value| {
                 let at = cell.offset as usize;
                 for i in 0..cell.bytes.min(16) as usize {
                     #[allow(clippy::cast_possible_truncation, reason = "one byte is wanted")]
                     let byte = (value >> (8 * i)) as u8;
                     memory[cell.instance as usize][at + i] = byte;
                 }
-                memory
             };
-            memories = memories
-                .iter()
-                .flat_map(|m| values.iter().map(|v| write(m, *v)).collect::<Vec<_>>())
-                .collect();
+            let first = values.next();
+            let mut others = Vec::new();
+            for value in values {
+                let copies = memories.clone().into_iter().map(|mut memory| {
+                    write(&mut memory, value);
+                    memory
+                });
+                others.extend(copies);
+            }
+            if let Some(first) = first {
+                memories.iter_mut().for_each(|memory| write(memory, first));
+            }
+            memories.extend(others);
         }
-        memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory }).collect()
+        memories
     }
 }
 
@@ -201,7 +213,14 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
     }
 
     fn states(&mut self) -> Vec<FinalState> {
-        if self.kind == LeafKind::Blocked { Vec::new() } else { self.final_states() }
+        let memories = self.memories();
+        // Only where there is a state.
+        let regs = if memories.is_empty() { Vec::new() } else { self.registers() };
+        memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory }).collect()
+    }
+
+    fn memories(&mut self) -> Vec<Memory> {
+        if self.kind == LeafKind::Blocked { Vec::new() } else { self.final_memories() }
     }
 
     fn flags(&self) -> &BTreeSet<String> {

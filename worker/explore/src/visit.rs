@@ -48,6 +48,8 @@ pub enum Bound {
     FenceOrders,
     /// More orders of the operations of one mbarrier phase than are tried at one leaf.
     PhaseOrders,
+    /// Random descents only.
+    Descents,
 }
 
 impl std::fmt::Display for Bound {
@@ -62,6 +64,7 @@ impl std::fmt::Display for Bound {
             Bound::PhaseOrders => {
                 "the limit on orders of fence.sc and of mbarrier operations at one execution"
             }
+            Bound::Descents => "random descents see some executions only",
         })
     }
 }
@@ -114,6 +117,8 @@ pub trait LeafView {
     fn kind(&self) -> LeafKind;
     /// Final states; none when blocked.
     fn states(&mut self) -> Vec<crate::leaf::FinalState>;
+    /// The memories of [`LeafView::states`], for whoever does not look at registers: threads are not run again.
+    fn memories(&mut self) -> Vec<crate::leaf::Memory>;
     /// Names of the flags the model raises.
     fn flags(&self) -> &BTreeSet<String>;
     /// What the flags are about: events by thread and line.

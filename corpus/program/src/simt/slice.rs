@@ -48,9 +48,9 @@ const FEW_THREADS: usize = 10;
 /// Cells that may be left then.
 const FEW_CELLS: usize = 24;
 /// Threads of the compiled side that may be left.
-const THREADS: usize = 32;
+const THREADS: usize = 48;
 /// Cells that may be left.
-const CELLS: usize = 96;
+const CELLS: usize = 128;
 
 /// A program and what it was compiled to, on the same objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,10 +91,33 @@ struct View<'p> {
     threads: Vec<Flows>,
     /// What the code of a compiled thread is.
     classes: Vec<u64>,
+    /// By compiled thread.
+    reach: Vec<Reach>,
     /// Cells whose content decides something.
     looked: BTreeSet<usize>,
     /// By cell: equal for those that are touched alike.
     signs: Vec<u64>,
+}
+
+/// The cells of a thread, each once, in order.
+struct Reach {
+    touched: Vec<usize>,
+    written: Vec<usize>,
+    updated: Vec<usize>,
+}
+
+impl Reach {
+    fn of(touches: &[Touch]) -> Reach {
+        let those = |wanted: &dyn Fn(Does) -> bool| {
+            let all: BTreeSet<usize> = touches.iter().filter(|t| wanted(t.does)).map(|t| t.cell).collect();
+            all.into_iter().collect()
+        };
+        Reach {
+            touched: those(&|_| true),
+            written: those(&|does| does != Does::Read),
+            updated: those(&|does| does == Does::Update),
+        }
+    }
 }
 
 impl<'p> View<'p> {
@@ -106,7 +129,8 @@ impl<'p> View<'p> {
         let each = pair.compiled.threads.iter().zip(&cells.compiled);
         let classes: Vec<u64> = each.map(|(thread, touches)| class(thread, touches, &looked)).collect();
         let signs = signs(pair, &cells, &classes, &looked);
-        Ok(View { pair, cells, tiles, threads, classes, looked, signs })
+        let reach = cells.compiled.iter().map(|touches| Reach::of(touches)).collect();
+        Ok(View { pair, cells, tiles, threads, classes, reach, looked, signs })
     }
 
     /// Whether two compiled threads of one CTA have the same code.

@@ -31,15 +31,20 @@ pub(super) const SINGLE: [&str; 3] = ["OBS=B", "RPO=B", "SCL=0"];
 /// The model of the compiled side.
 pub(super) const PTX: &str = "ptx";
 
-/// How far both sides are explored: some tenths of a second at worst, some milliseconds for most.
-fn limits() -> Limits {
+/// How far both sides are explored where two threads of each kind are kept: some milliseconds for most.
+fn few() -> Limits {
     Limits { leaves: 3_000, checks: 8_000, steps: 20_000, ..Limits::default() }
+}
+
+/// The same where one of each is: nothing smaller is left to try.
+fn many() -> Limits {
+    Limits { leaves: 16_000, checks: 24_000, steps: 80_000, ..Limits::default() }
 }
 
 /// Executions there may be, as a logarithm to base two, for two threads of each kind to be explored.
 const TWO: f64 = 12.0;
 /// The same for one of each.
-const ONE: f64 = 24.0;
+const ONE: f64 = 48.0;
 
 /// Of both sides, what may have more executions.
 fn most(pair: &Pair) -> f64 {
@@ -121,7 +126,7 @@ pub(super) fn judge(pair: &Pair, safe: bool, models: Models<'_>) -> Result<Verdi
     let cut = |e: simt::Refusal| format!("slice: {}", nameless(&e.to_string()));
     let two = simt::slice(pair).map_err(cut)?;
     if most(&two) <= TWO
-        && let Ok(verdict) = judged(two, safe, models, &limits())
+        && let Ok(verdict) = judged(two, safe, models, &few())
     {
         return Ok(verdict);
     }
@@ -129,7 +134,7 @@ pub(super) fn judge(pair: &Pair, safe: bool, models: Models<'_>) -> Result<Verdi
     if safe && most(&one) > ONE {
         return Err("cut: too many executions, as counted before".into());
     }
-    judged(one, safe, models, &limits())
+    judged(one, safe, models, &many())
 }
 
 fn judged(pair: Pair, safe: bool, models: Models<'_>, limits: &Limits) -> Result<Verdict, String> {
@@ -170,6 +175,7 @@ struct Asked<'a> {
     pair: &'a Pair,
     safe: bool,
     models: Models<'a>,
+    /// Of the compiled side.
     limits: &'a Limits,
 }
 
@@ -180,23 +186,24 @@ impl Asked<'_> {
         program: &Program,
         spec: &str,
         mut wanted: Option<BTreeSet<Memory>>,
+        limits: &Limits,
     ) -> Result<Known, String> {
         let shared = self.pair.source.objects.len();
         let (mut known, mut stopped) = (Known::default(), false);
         let model = (self.models)(spec)?;
-        let summary = explore(program, &model, &[], self.limits, &mut |leaf: &mut dyn LeafView| {
+        let summary = explore(program, &model, &[], limits, &mut |leaf: &mut dyn LeafView| {
             known.executions += 1;
             known.hangs |= leaf.kind() == LeafKind::Blocked;
             let raised = |f: &String| flag_verdict(f) == FlagVerdict::Undefined;
             known.undefined |= leaf.flags().iter().any(raised);
-            let states = leaf.states();
-            if states.iter().any(|s| !known.ends.contains_key(&s.memory[..shared])) {
+            let states = leaf.memories();
+            if states.iter().any(|s| !known.ends.contains_key(&s[..shared])) {
                 for outcome in leaf.facts().outcomes {
                     known.ends.entry(outcome.memory[..shared].to_vec()).or_insert(outcome);
                 }
             }
             if let Some(wanted) = &mut wanted {
-                wanted.retain(|w| states.iter().all(|s| s.memory[..shared] != w[..]));
+                wanted.retain(|w| states.iter().all(|s| s[..shared] != w[..]));
             }
             stopped = known.undefined || wanted.as_ref().is_some_and(BTreeSet::is_empty);
             if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -215,13 +222,14 @@ impl Asked<'_> {
     }
 
     fn compiled(&self) -> Result<Known, String> {
-        self.known(&self.pair.compiled, PTX, None).map_err(|e| format!("PTX: {e}"))
+        self.known(&self.pair.compiled, PTX, None, self.limits).map_err(|e| format!("PTX: {e}"))
     }
 
     /// The source, as far as it tells what is wanted.
     fn source(&self, spec: &str, wanted: Option<BTreeSet<Memory>>) -> Result<Known, String> {
-        let known =
-            self.known(&self.pair.source, spec, wanted.clone()).map_err(|e| format!("source: {e}"))?;
+        let known = self
+            .known(&self.pair.source, spec, wanted.clone(), &few())
+            .map_err(|e| format!("source: {e}"))?;
         match &known.bounded {
             Some(why) if wanted.is_none_or(|w| w.iter().any(|m| !known.ends.contains_key(m))) => {
                 Err(format!("source: {why}"))
@@ -278,7 +286,7 @@ impl Asked<'_> {
     fn by_choice(&self, memory: &Memory) -> Result<bool, String> {
         let Some(source) = cause::unchosen(&self.pair.source) else { return Ok(false) };
         let wanted = BTreeSet::from([memory.clone()]);
-        let known = self.known(&source, WEAKEST, Some(wanted)).map_err(|e| format!("source: {e}"))?;
+        let known = self.known(&source, WEAKEST, Some(wanted), &few()).map_err(|e| format!("source: {e}"))?;
         Ok(known.undefined || known.ends.contains_key(memory))
     }
 
@@ -286,9 +294,8 @@ impl Asked<'_> {
     fn cause(&self, extra: &Outcome) -> Option<&'static str> {
         let memory = extra.memory[..self.pair.source.objects.len()].to_vec();
         let limits = Limits { leaves: 100_000, checks: 100_000, steps: 200_000, ..Limits::default() };
-        let asked = Asked { limits: &limits, ..*self };
         let under = |source: &Program, spec: &str| {
-            let known = asked.known(source, spec, Some(BTreeSet::from([memory.clone()])));
+            let known = self.known(source, spec, Some(BTreeSet::from([memory.clone()])), &limits);
             known.is_ok_and(|k| k.ends.contains_key(&memory))
         };
         if under(&self.pair.source, &format!("{WEAKEST},{}", cause::UNHANDED)) {

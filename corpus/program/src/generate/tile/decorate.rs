@@ -1,8 +1,8 @@
 //! From skeletons to plans: parameters, shapes of accesses, orders, tokens, masks, and what stands around them.
 
 use super::plan::{
-    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, Turn, Via, Wait,
-    Where,
+    Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, THREADS, Turn, Via,
+    Wait, Where,
 };
 use super::shapes::{self, Event};
 use super::{Dice, TileKnobs};
@@ -31,11 +31,24 @@ struct Style {
     scopes: &'static [Scope],
 }
 
+/// What sets tiles of a large kernel apart from one another. Two of these at once tie all their elements together, and no
+/// few of them stand for the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Twist {
+    Plain,
+    Reversed,
+    /// Some have half the elements.
+    Halves,
+    /// Some have two dimensions.
+    Square,
+}
+
 /// What is drawn for one kernel.
 struct Draw<'k> {
     knobs: &'k TileKnobs,
     style: Style,
     width: u32,
+    twist: Twist,
     params: Vec<Param>,
     /// Parameter and first element of each place.
     places: Vec<(usize, u32)>,
@@ -106,7 +119,12 @@ impl<'k> Draw<'k> {
                 &[Scope::Device, Scope::Device, Scope::System],
             ]),
         };
-        Draw { knobs, style, width, params, places, uniform, spent: 0, value: 0 }
+        let mut twists = vec![Twist::Plain, Twist::Plain, Twist::Plain, Twist::Reversed, Twist::Reversed];
+        if width <= THREADS {
+            twists.extend([Twist::Halves, Twist::Square]);
+        }
+        let twist = dice.of(&twists);
+        Draw { knobs, style, width, twist, params, places, uniform, spent: 0, value: 0 }
     }
 
     /// Leaves out events that would be too many.
@@ -146,15 +164,25 @@ impl<'k> Draw<'k> {
             let further = [0, 0, 0, 0, 0, 1, w / 2, w - 1];
             return Where { at: at + dice.of(&further), ..spot };
         }
-        let width = if dice.percent(85) { w } else { (w / 2).max(2) };
-        let mapping = self.mapping(dice, width);
-        Where { width, mapping, square: width >= 8 && dice.percent(6), ..spot }
+        let halves = self.percent(Twist::Halves, 15);
+        let width = if dice.percent(halves) { (w / 2).max(2) } else { w };
+        let mapping = self.mapping(dice);
+        Where { width, mapping, square: width >= 8 && dice.percent(self.percent(Twist::Square, 6)), ..spot }
     }
 
-    fn mapping(&self, dice: &mut Dice<'_, '_>, width: u32) -> Mapping {
+    /// How often a tile differs from the others in this way: so often in small kernels, and where it is what sets large ones
+    /// apart, often.
+    fn percent(&self, twist: Twist, small: u8) -> u8 {
+        match (self.width > SMALL, self.twist == twist) {
+            (false, _) => small,
+            (true, true) => 40,
+            (true, false) => 0,
+        }
+    }
+
+    fn mapping(&self, dice: &mut Dice<'_, '_>) -> Mapping {
         if self.width > SMALL {
-            // Tiles of several widths that are turned round tie all their elements together.
-            let reversed = width == self.width && dice.percent(15);
+            let reversed = dice.percent(self.percent(Twist::Reversed, 0));
             return if reversed { Mapping::Reversed } else { Mapping::InOrder };
         }
         let k = dice.of(&[1, 2, self.width / 2]);
@@ -183,7 +211,7 @@ impl<'k> Draw<'k> {
             (_, 1) => Mask::Off,
             (_, 2 | 3) => Mask::Read(0, value),
             (0, _) => Mask::Read(1, value),
-            (_, 4 | 5) => Mask::Odd,
+            (_, 4 | 5) if width <= SMALL || self.twist == Twist::Plain => Mask::Odd,
             _ => Mask::Below(half.max(1)),
         }
     }

@@ -10,6 +10,9 @@ use std::collections::BTreeSet;
 /// Elements between the parts that tile blocks have of one parameter.
 pub(super) const STRIDE: u32 = 1_024;
 
+/// Elements of a tile that each have a thread of their own.
+pub(super) const THREADS: u32 = 128;
+
 /// Who may do what with the memory of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -259,6 +262,12 @@ impl Plan {
         self.bodies.len() == 1
     }
 
+    /// Stores of tiles so narrow that a compiler has several threads make each of their elements: twice as many through
+    /// views, where it does so more often.
+    pub(super) fn narrow(&self) -> u32 {
+        self.bodies.iter().map(|body| narrow(body)).sum()
+    }
+
     /// Some place is written strongly by a block and read strongly by another, whatever happens.
     pub(super) fn communicates(&self) -> bool {
         let mut written = BTreeSet::new();
@@ -282,6 +291,19 @@ impl Plan {
         }
         written.iter().any(|(at, by)| (0..self.blocks).any(|b| b != *by && read.contains(&(*at, b))))
     }
+}
+
+fn narrow(steps: &[Step]) -> u32 {
+    let of = |access: &Access| {
+        let few = (1..THREADS).contains(&access.place.width) && matches!(access.kind, Kind::Store(_));
+        u32::from(few) * if access.through_view() { 2 } else { 1 }
+    };
+    let one = |step: &Step| match step {
+        Step::Access(access) | Step::Spin(access, _) => of(access),
+        Step::If { then, otherwise, .. } => narrow(then) + narrow(otherwise.as_deref().unwrap_or_default()),
+        Step::For { body, .. } => narrow(body),
+    };
+    steps.iter().map(one).sum()
 }
 
 /// It may write nothing new.

@@ -40,21 +40,17 @@ impl<'c> Mirror<'c> {
             return false;
         }
         self.steps = 0;
-        let of = |all: &mut dyn Iterator<Item = &Touch>| all.map(|t| t.cell).collect::<BTreeSet<usize>>();
-        let gone: Vec<usize> = of(&mut self.touches(thread).iter()).into_iter().collect();
-        let written = of(&mut self.touches(thread).iter().filter(|t| t.does != Does::Read));
-        let updated = of(&mut self.touches(thread).iter().filter(|t| t.does == Does::Update));
-        let mut alone = if shared { updated.iter() } else { written.iter() };
-        if alone.any(|cell| self.taken.contains(&(*cell, other))) {
+        let reach = &self.view.reach[thread];
+        let alone = if shared { &reach.updated } else { &reach.written };
+        if alone.iter().any(|cell| self.taken.contains(&(*cell, other))) {
             return false;
         }
-        let before = self.image.clone();
-        if !self.cells(&gone, thread, other) {
-            self.image = before;
+        // What was found on the way is forgotten where it comes to nothing.
+        if !self.cells(&reach.touched, thread, other) {
             return false;
         }
         self.threads.insert(thread, other);
-        self.taken.extend(written.into_iter().map(|cell| (cell, other)));
+        self.taken.extend(reach.written.iter().map(|cell| (*cell, other)));
         if meets {
             self.warps.insert((place.cta, place.warp), there.warp);
         }
