@@ -177,6 +177,12 @@ pub(crate) struct LimitArgs {
     /// Iterations of a loop that changes state
     #[arg(long, default_value_t = 2)]
     pub(crate) loop_bound: u32,
+    /// For what is too big to finish: so many random descents, each to one execution; says how many there are, about
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) descents: Option<u64>,
+    /// Seed of the descents
+    #[arg(long, default_value_t = 1, requires = "descents")]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]

@@ -25,6 +25,7 @@
 //! whenever a write is placed, whether each open read still has a possible writer.
 
 mod objects;
+mod walk;
 
 use crate::allocator::Turn;
 use crate::event::Kind;
@@ -44,6 +45,8 @@ use moire_program::ir::Program;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+pub use walk::{Descents, Estimate, Sample, descend};
+use walk::{Shape, Totals, Walk};
 
 /// Visits every execution of `program` under `model` whose decisions start with `prefix` (empty: all).
 pub fn explore(
@@ -71,7 +74,7 @@ pub(crate) fn explore_part(
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
-    explore_planted(program, model, part, None, limits, visitor)
+    explore_planted(program, model, &mut Job::all(part, limits, visitor), None)
 }
 
 /// [`explore`], possibly with a bug planted for tests.
@@ -84,16 +87,32 @@ pub(crate) fn explore_with(
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
     let piece = Piece { prefix: prefix.to_vec(), after: None };
-    explore_planted(program, model, Part { piece: &piece, giver: None }, planted, limits, visitor)
+    let part = Part { piece: &piece, giver: None };
+    explore_planted(program, model, &mut Job::all(part, limits, visitor), planted)
+}
+
+/// What is to be done with a program, whatever the width of its rows.
+struct Job<'a> {
+    part: Part<'a>,
+    limits: &'a Limits,
+    visitor: &'a mut dyn Visitor,
+    /// Random descents instead of all executions.
+    descents: Option<Descents<'a>>,
+    /// Of these.
+    total: Totals,
+}
+
+impl<'a> Job<'a> {
+    fn all(part: Part<'a>, limits: &'a Limits, visitor: &'a mut dyn Visitor) -> Self {
+        Job { part, limits, visitor, descents: None, total: Totals::default() }
+    }
 }
 
 fn explore_planted(
     program: &Program,
     model: &Model,
-    part: Part<'_>,
+    job: &mut Job<'_>,
     planted: Option<Planted>,
-    limits: &Limits,
-    visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
     if let Some((reason, line)) = unmodelled(program, model) {
         return Err(Abstain { reason, line });
@@ -105,25 +124,25 @@ fn explore_planted(
         reconverging: model.variant("Q14") == Some("B"),
         both_arms: model.variant("TOKIF") == Some("B"),
         masked_too: model.variant("TQ21") == Some("B"),
-        loop_bound: limits.loop_bound,
+        loop_bound: job.limits.loop_bound,
     };
-    match attempt::<1>(program, model, front, part, limits, visitor)? {
+    match attempt::<1>(program, model, front, job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<2>(program, model, front, part, limits, visitor)? {
+    match attempt::<2>(program, model, front, job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<4>(program, model, front, part, limits, visitor)? {
+    match attempt::<4>(program, model, front, job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<10>(program, model, front, part, limits, visitor)? {
+    match attempt::<10>(program, model, front, job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<16>(program, model, front, part, limits, visitor)? {
+    match attempt::<16>(program, model, front, job)? {
         Attempt::Finished(summary) => Ok(summary),
         Attempt::TooWide => Err(Abstain { reason: "an execution of more than 1024 events".into(), line: 0 }),
     }
@@ -146,10 +165,9 @@ fn attempt<const W: usize>(
     program: &Program,
     model: &Model,
     front: FrontEnd,
-    part: Part<'_>,
-    limits: &Limits,
-    visitor: &mut dyn Visitor,
+    job: &mut Job<'_>,
 ) -> Result<Attempt, Abstain> {
+    let (part, limits) = (job.part, job.limits);
     // A wider attempt must not show leaves again, so a narrow one first finds out whether it can hold every event.
     if W < 16 && !State::<W>::fits(program, model, front, limits) {
         return Ok(Attempt::TooWide);
@@ -170,9 +188,12 @@ fn attempt<const W: usize>(
         summary: Summary::default(),
         steps: 0,
         unjudged: false,
-        visitor,
+        walk: job.descents.map(Walk::new),
+        visitor: &mut *job.visitor,
     };
-    match search.visit() {
+    let result = if search.walk.is_some() { search.descend() } else { search.visit() };
+    job.total = search.walk.as_ref().map(Walk::total).unwrap_or_default();
+    match result {
         Ok(()) | Err(Stop::Bound) => Ok(Attempt::Finished(search.summary)),
         Err(Stop::Visitor) => Ok(Attempt::Finished(Summary { stopped: true, ..search.summary })),
         Err(Stop::TooWide) => Ok(Attempt::TooWide),
@@ -209,6 +230,8 @@ struct Search<'a, const W: usize> {
     steps: u64,
     /// Something was added without a choice, and the graph not judged since.
     unjudged: bool,
+    /// One alternative of each decision, drawn, instead of all.
+    walk: Option<Walk<'a>>,
     visitor: &'a mut dyn Visitor,
 }
 
@@ -229,6 +252,14 @@ impl<'a, const W: usize> Search<'a, W> {
 
     /// Whether alternative number `choice` of this decision is to be explored; pushes it if so.
     fn take(&mut self, choice: u32) -> bool {
+        self.take_as(choice, |_| None)
+    }
+
+    /// The same for one by which two events communicate.
+    fn take_as(&mut self, choice: u32, shape: impl FnOnce(&Self) -> Option<Shape>) -> bool {
+        if self.walk.is_some() {
+            return self.draw(choice, shape);
+        }
         let depth = self.path.len();
         let wanted = match self.prefix.get(depth) {
             Some(decided) => *decided == choice,
@@ -426,23 +457,26 @@ impl<'a, const W: usize> Search<'a, W> {
                 Ok(())
             }
             Solution::Consistent { .. } => self.visit(),
-            Solution::Open { a, b } => {
-                for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
-                    if choice == 1 && self.has(Planted::OneDirection) {
-                        continue;
-                    }
-                    if !self.take(u32::from(choice == 1)) {
-                        continue;
-                    }
-                    let saved = self.state.order_writes(x, y);
-                    let result = self.judge();
-                    self.state.restore_order(saved);
-                    self.path.pop();
-                    result?;
-                }
-                Ok(())
-            }
+            Solution::Open { a, b } => self.decide(|search| search.order(a, b)),
         }
+    }
+
+    /// Orders two writes in both ways.
+    fn order(&mut self, a: usize, b: usize) -> Found {
+        for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
+            if choice == 1 && self.has(Planted::OneDirection) {
+                continue;
+            }
+            if !self.take_as(u32::from(choice == 1), |search| Some(search.follows(x, y))) {
+                continue;
+            }
+            let saved = self.state.order_writes(x, y);
+            let result = self.judge();
+            self.state.restore_order(saved);
+            self.path.pop();
+            result?;
+        }
+        Ok(())
     }
 
     /// Chooses the sources of a read, cell by cell; the last one resolves its value.
@@ -450,6 +484,15 @@ impl<'a, const W: usize> Search<'a, W> {
         if slot == 0 {
             bits::set(&mut self.state.present, id);
         }
+        let result = self.decide(|search| search.source(id, slot, then));
+        if slot == 0 {
+            bits::clear(&mut self.state.present, id);
+        }
+        result
+    }
+
+    /// Gives one cell of a read each source it can have.
+    fn source(&mut self, id: usize, slot: usize, then: Then<Self>) -> Found {
         let access = self.state.events[id].emitted.access.expect("a placed read has an address");
         let cell = access.cell as usize + slot;
         let writers = self.state.inputs.cells.writers[cell];
@@ -458,7 +501,11 @@ impl<'a, const W: usize> Search<'a, W> {
         for write in bits::iter(&writers) {
             let initial = self.state.events[write].thread.is_none();
             let forgotten = initial && bits::count(&writers) > 1 && self.has(Planted::ForgetsInitial);
-            if result.is_ok() && !forgotten && !self.source_is_taken(id, write, cell) && self.take(choice) {
+            if result.is_ok()
+                && !forgotten
+                && !self.source_is_taken(id, write, cell)
+                && self.take_as(choice, |search| Some(search.read_by(write, id)))
+            {
                 result = self.read_from(id, slot, Source::Write(write), then);
                 self.path.pop();
             }
@@ -468,9 +515,6 @@ impl<'a, const W: usize> Search<'a, W> {
         if result.is_ok() && !never && self.state.may_be_written(cell, id, None) && self.take(choice) {
             result = self.read_from(id, slot, Source::Open, then);
             self.path.pop();
-        }
-        if slot == 0 {
-            bits::clear(&mut self.state.present, id);
         }
         result
     }
@@ -605,25 +649,29 @@ impl<'a, const W: usize> Search<'a, W> {
             let claimed = claimed.clone();
             return self.claim(id, &claimed, then);
         };
-        for takes in [true, false] {
-            if (takes && self.clashes(id, read, claimed)) || !self.take(u32::from(!takes)) {
-                continue;
+        self.decide(|search| {
+            for takes in [true, false] {
+                let shape = |search: &Self| takes.then(|| search.read_by(id, usize::from(read.0)));
+                if (takes && search.clashes(id, read, claimed)) || !search.take_as(u32::from(!takes), shape) {
+                    continue;
+                }
+                if takes {
+                    claimed.push(read);
+                }
+                let result = search.claim_some(id, rest, claimed, (sure, all), then);
+                if takes {
+                    claimed.pop();
+                }
+                search.path.pop();
+                result?;
             }
-            if takes {
-                claimed.push(read);
-            }
-            let result = self.claim_some(id, rest, claimed, (sure, all), then);
-            if takes {
-                claimed.pop();
-            }
-            self.path.pop();
-            result?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn claim(&mut self, write: usize, claimed: &[(u16, u16)], then: Then<Self>) -> Found {
         for &(read, cell) in claimed {
+            self.communicate(write, usize::from(read));
             self.state.unset_source(read as usize, cell as usize, Source::Open);
             self.state.set_source(read as usize, cell as usize, Source::Write(write));
         }

@@ -2,7 +2,7 @@
 //!
 //! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
 
-use crate::explorer::{Abstain, LeafView, Limits, Summary, explore};
+use crate::explorer::{Abstain, Descents, LeafView, Limits, Sample, Summary, descend, explore};
 use crate::leaf::{ColumnStall, End, Finding, LeafKind, Stall, Witness};
 use moire_cat::Model;
 use moire_program::ir::{Program, Quantifier};
@@ -122,7 +122,43 @@ struct Judge<'a> {
     mixed: bool,
 }
 
-impl Judge<'_> {
+impl<'a> Judge<'a> {
+    fn new(program: &'a Program, questions: Questions) -> Self {
+        let conditions = program
+            .conditions
+            .iter()
+            .map(|c| ConditionResult {
+                name: c.name.clone(),
+                quantifier: c.quantifier,
+                reachable: false,
+                holds: c.quantifier != Quantifier::Exists,
+                witness: None,
+            })
+            .collect();
+        Judge {
+            program,
+            questions,
+            conditions,
+            hang: None,
+            stalls: Vec::new(),
+            column_stalls: Vec::new(),
+            race: None,
+            broken: BTreeMap::new(),
+            findings: BTreeSet::new(),
+            mixed: false,
+        }
+    }
+
+    fn end(self, explored: Result<Summary, Abstain>) -> Judgement {
+        let (summary, abstained) = match explored {
+            Ok(summary) => (summary, None),
+            Err(abstain) => (Summary::default(), Some(abstain)),
+        };
+        let verdicts = verdicts(self.program, &self, &summary, abstained.as_ref());
+        let Judge { conditions, hang, stalls, column_stalls, race, broken, findings, .. } = self;
+        Judgement { verdicts, conditions, hang, stalls, column_stalls, race, broken, findings, summary }
+    }
+
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
         if leaf.kind() == LeafKind::Blocked {
             if self.hang.is_none() {
@@ -179,37 +215,26 @@ impl Judge<'_> {
 
 /// Explores `program` under `model` and says what is true of all its executions.
 pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Questions) -> Judgement {
-    let conditions = program
-        .conditions
-        .iter()
-        .map(|c| ConditionResult {
-            name: c.name.clone(),
-            quantifier: c.quantifier,
-            reachable: false,
-            holds: c.quantifier != Quantifier::Exists,
-            witness: None,
-        })
-        .collect();
-    let mut judge = Judge {
-        program,
-        questions,
-        conditions,
-        hang: None,
-        stalls: Vec::new(),
-        column_stalls: Vec::new(),
-        race: None,
-        broken: BTreeMap::new(),
-        findings: BTreeSet::new(),
-        mixed: false,
-    };
+    let mut judge = Judge::new(program, questions);
     let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
-    let (summary, abstained) = match explored {
-        Ok(summary) => (summary, None),
-        Err(abstain) => (Summary::default(), Some(abstain)),
-    };
-    let verdicts = verdicts(program, &judge, &summary, abstained.as_ref());
-    let Judge { conditions, hang, stalls, column_stalls, race, broken, findings, .. } = judge;
-    Judgement { verdicts, conditions, hang, stalls, column_stalls, race, broken, findings, summary }
+    judge.end(explored)
+}
+
+/// The same of executions found by random descents: what some have is found, what none has is not known. Nothing is
+/// said of how many there are where an engine gives no answer.
+pub fn judge_some(
+    program: &Program,
+    model: &Model,
+    descents: Descents<'_>,
+    limits: &Limits,
+    questions: Questions,
+) -> (Judgement, Option<Sample>) {
+    let mut judge = Judge::new(program, questions);
+    let visitor = &mut |leaf: &mut dyn LeafView| judge.leaf(leaf);
+    match descend(program, model, descents, limits, visitor) {
+        Ok(sample) => (judge.end(Ok(sample.summary)), Some(sample)),
+        Err(abstain) => (judge.end(Err(abstain)), None),
+    }
 }
 
 /// The verdict a flag stands for: its name starts with it, or ends in `-race`.

@@ -14,18 +14,20 @@ impl<const W: usize> Search<'_, W> {
     pub(super) fn place_barrier(&mut self, id: usize, then: Then<Self>) -> Found {
         let Kind::Barrier(barrier) = self.state.events[id].emitted.kind else { return Ok(()) };
         let phases = self.state.phases_for(id, &barrier);
-        for (choice, phase) in phases.into_iter().enumerate() {
-            if choice > 0 && self.has(Planted::FirstPhase) {
-                continue;
+        self.decide(|search| {
+            for (choice, phase) in phases.iter().enumerate() {
+                if choice > 0 && search.has(Planted::FirstPhase) {
+                    continue;
+                }
+                if !search.take(u32::try_from(choice).unwrap_or(u32::MAX)) {
+                    continue;
+                }
+                let result = search.join_phase(id, &barrier, *phase, then);
+                search.path.pop();
+                result?;
             }
-            if !self.take(u32::try_from(choice).unwrap_or(u32::MAX)) {
-                continue;
-            }
-            let result = self.join_phase(id, &barrier, phase, then);
-            self.path.pop();
-            result?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn join_phase(&mut self, id: usize, barrier: &BarrierUse, phase: u16, then: Then<Self>) -> Found {
@@ -42,6 +44,10 @@ impl<const W: usize> Search<'_, W> {
 
     /// Gives an operation on an mbarrier each place it can have now, and puts it off; if `sure`, it has one place.
     pub(super) fn place_mbarrier(&mut self, id: usize, sure: bool) -> Found {
+        self.decide(|search| search.places(id, sure))
+    }
+
+    fn places(&mut self, id: usize, sure: bool) -> Found {
         let places = self.state.choices_for(id);
         let wide = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         for (choice, place) in places.iter().enumerate() {
@@ -76,21 +82,23 @@ impl<const W: usize> Search<'_, W> {
         if !joined {
             return self.answered(id, sure);
         }
-        for choice in 0..2 {
-            if !self.take(choice) {
-                continue;
+        self.decide(|search| {
+            for choice in 0..2 {
+                if !search.take(choice) {
+                    continue;
+                }
+                if choice == 1 {
+                    search.state.kept_open.push(open);
+                }
+                let result = search.answered(id, false);
+                if choice == 1 {
+                    search.state.kept_open.pop();
+                }
+                search.path.pop();
+                result?;
             }
-            if choice == 1 {
-                self.state.kept_open.push(open);
-            }
-            let result = self.answered(id, false);
-            if choice == 1 {
-                self.state.kept_open.pop();
-            }
-            self.path.pop();
-            result?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Hands its answer to the thread of `id`, if it wants one, and goes on.
@@ -102,6 +110,13 @@ impl<const W: usize> Search<'_, W> {
 
     /// Decides something at the allocators of tensor memory.
     pub(super) fn allocation(&mut self, turn: Turn) -> Found {
+        match turn {
+            Turn::Grant(id) => self.grant(id),
+            Turn::Meeting | Turn::Offer(_) => self.decide(|search| search.turns(turn)),
+        }
+    }
+
+    fn turns(&mut self, turn: Turn) -> Found {
         match turn {
             Turn::Meeting => {
                 for meeting in self.state.meetings() {
@@ -148,6 +163,10 @@ impl<const W: usize> Search<'_, W> {
 
     pub(super) fn place_gate(&mut self, thread: usize) -> Found {
         let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
+        self.decide(|search| search.gates(thread, index))
+    }
+
+    fn gates(&mut self, thread: usize, index: u16) -> Found {
         for (choice, gate) in [Gate::Open, Gate::Stuck].into_iter().enumerate() {
             if gate == Gate::Stuck && (self.has(Planted::NeverStuck) || !self.state.may_miss(thread, index)) {
                 continue;

@@ -15,10 +15,14 @@ use crate::{exit, show};
 use anyhow::{Context, Result, bail};
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, Verdict, judge};
+use moire_explore::explorer::{Descents, Sample};
+use moire_explore::judge::{Judgement, Questions, Verdict, judge, judge_some};
 use moire_program::text::Severity;
 use moire_program::validate::validate;
 use notes::{Notes, Profiles};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -35,6 +39,8 @@ enum Answer {
         judgement: Box<Judgement>,
         contested: Vec<Contest>,
         notes: Box<Notes>,
+        /// Of random descents.
+        sample: Option<Sample>,
     },
 }
 
@@ -161,6 +167,7 @@ fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
         judgement: Box::new(judgement),
         contested: Vec::new(),
         notes: Box::default(),
+        sample: None,
     }
 }
 
@@ -181,7 +188,7 @@ fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
 fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits) -> Answer {
     if kernel::is_module(file) {
         return match kernel::read(file, &args.launch) {
-            Ok(Kernel::Program(source, notes)) => judged(source, notes, asked, limits),
+            Ok(Kernel::Program(source, notes)) => judged(source, notes, args, asked, limits),
             Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
             Ok(Kernel::Abstained(source, why)) => unasked(source, Verdict::Abstained(why)),
             Ok(Kernel::Bounded(source, why)) => unasked(source, Verdict::Bounded(why)),
@@ -197,22 +204,49 @@ fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits) -> Answer {
     if !errors.is_empty() {
         return Answer::Rejected(errors);
     }
-    judged(Box::new(source), advice, asked, limits)
+    judged(Box::new(source), advice, args, asked, limits)
 }
 
-fn judged(source: Box<Source>, advice: Vec<Rejected>, asked: &Asked, limits: &Limits) -> Answer {
+fn judged(
+    source: Box<Source>,
+    advice: Vec<Rejected>,
+    args: &Check,
+    asked: &Asked,
+    limits: &Limits,
+) -> Answer {
     let model = &asked.model;
-    let questions = Questions { witnesses: true, conditions_only: false };
-    let judgement = Box::new(judge(&source.program, model, limits, questions));
+    let one = |model: &Model, witnesses: bool| {
+        let questions = Questions { witnesses, conditions_only: false };
+        match args.limits.descents {
+            None => (judge(&source.program, model, limits, questions), None),
+            Some(count) => {
+                let numbers = RefCell::new(ChaCha8Rng::seed_from_u64(args.limits.seed));
+                let below = |n| below(&mut numbers.borrow_mut(), n);
+                judge_some(&source.program, model, Descents { count, below: &below }, limits, questions)
+            }
+        }
+    };
+    let (judgement, sample) = one(model, true);
     let plain = words(&judgement);
-    let quiet = Questions { witnesses: false, conditions_only: false };
+    let judgement = Box::new(judgement);
     let contest = |(setting, other): &(String, Model)| {
-        let verdicts = words(&judge(&source.program, other, limits, quiet));
+        let verdicts = words(&one(other, false).0);
         (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
     };
     let contested = asked.others.iter().filter_map(contest).collect();
     let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, limits));
-    Answer::Judged { source, advice, judgement, contested, notes }
+    Answer::Judged { source, advice, judgement, contested, notes, sample }
+}
+
+/// A number below `n`, each equally often.
+fn below(numbers: &mut ChaCha8Rng, n: u64) -> u64 {
+    let whole = u64::MAX - u64::MAX % n.max(1);
+    loop {
+        let number = numbers.next_u64();
+        if number < whole {
+            return number % n.max(1);
+        }
+    }
 }
 
 /// The verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..

@@ -5,6 +5,7 @@ use crate::exit;
 use crate::input::{Rejected, Source};
 use crate::show;
 use moire_cat::Model;
+use moire_explore::explorer::{Estimate, Sample};
 use moire_explore::judge::Judgement;
 use moire_explore::leaf::{ColumnStall, End, Stall, Witness};
 use moire_program::ir::{Program, Quantifier};
@@ -15,9 +16,10 @@ pub(super) fn text(answer: &Answer, model: &Model) {
     match answer {
         Answer::Unread(_, error) => eprintln!("{error:#}"),
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
-        Answer::Judged { source, advice, judgement, contested, notes } => {
+        Answer::Judged { source, advice, judgement, contested, notes, sample } => {
             advice.iter().for_each(|a| eprintln!("{a}"));
             print!("{}", verdict(source, model, judgement));
+            sample.iter().for_each(|s| println!("  {}", sampled(s)));
             print!("{}", notes.text(source, judgement));
             for contest in contested {
                 println!("  contested by {}: {}", contest.setting, contest.verdicts.join(", "));
@@ -37,11 +39,18 @@ pub(super) fn json(answer: &Answer, model: &Model) {
             let file = errors.first().map(|e| e.file.as_str());
             json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": errors.iter().map(remark).collect::<Vec<_>>()})
         }
-        Answer::Judged { source, advice, judgement, contested, notes } => {
+        Answer::Judged { source, advice, judgement, contested, notes, sample } => {
             let mut object = object(source, model, judgement, advice);
             let one = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
             object["contested"] = contested.iter().map(one).collect();
             notes.json(&source.program, judgement, &mut object);
+            if let Some(s) = sample {
+                object["descents"] = json!({
+                    "made": s.descents, "lost": s.lost, "different": s.different,
+                    "communications": s.communications,
+                    "estimate": s.executions.mean, "standard_error": s.executions.error,
+                });
+            }
             object
         }
     };
@@ -91,6 +100,16 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
         out.push_str(&format!("  hang: {}\n", hang(program, ends, judgement)));
     }
     out
+}
+
+/// What random descents saw, and of how much.
+fn sampled(sample: &Sample) -> String {
+    let Estimate { mean, error } = sample.executions;
+    format!(
+        "{} random descents, {} lost, {} different executions of about {mean:.3e} (standard error {error:.1e}), \
+         {} communications",
+        sample.descents, sample.lost, sample.different, sample.communications
+    )
 }
 
 /// The executions that show what is wrong, each once.

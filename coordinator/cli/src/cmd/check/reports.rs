@@ -45,7 +45,7 @@ fn results(answer: &Answer) -> Vec<Value> {
     match answer {
         Answer::Unread(file, error) => vec![result("unread", "error", &format!("{error:#}"), file, 0, 0)],
         Answer::Rejected(errors) => errors.iter().map(remark).collect(),
-        Answer::Judged { source, advice, judgement, contested, notes } => {
+        Answer::Judged { source, advice, judgement, contested, notes, .. } => {
             let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
                 let level = if v.exit_code() == 11 { "warning" } else { "error" };
                 let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
