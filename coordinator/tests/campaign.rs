@@ -73,6 +73,41 @@ async fn strangers_are_refused_with_a_reason() {
     local.stop().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_upgrade_mixes_no_builds() {
+    let (expected, _) = quiet(1, 600).await;
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let old = Arc::new(Fake { pause: Duration::from_millis(1), ..Fake::default() });
+    let new = Arc::new(Fake { build: 1, ..Fake::default() });
+    let task = worker(&local, old.clone());
+    local.run(spec(600), tokio::time::sleep(Duration::from_millis(100)), |_| {}).await.unwrap();
+    local.stop().await.unwrap();
+    task.abort();
+    // The coordinator first; a worker that is upgraded too early is refused, and does not try again.
+    let local = start(dir.path()).await;
+    let options = moire_worker::Options { name: "new".to_owned(), threads: 1 };
+    let (_asked, stop) = tokio::sync::watch::channel(());
+    let refused = moire_worker::stay(&local.addr().into(), new.clone(), options, stop).await.unwrap_err();
+    assert!(refused.to_string().contains("fingerprint mismatch: the worker has fake-2"), "{refused}");
+    // Then a campaign of the new build: each worker gets the items of its own.
+    let next = v1::CampaignSpec { name: "next".to_owned(), fingerprint: "fake-2".to_owned(), ..spec(600) };
+    local.create(next.clone()).await.unwrap();
+    let tasks = [worker(&local, old.clone()), worker(&local, new.clone())];
+    let limit = || tokio::time::sleep(Duration::from_secs(60));
+    let ends = [
+        local.run(spec(600), limit(), |_| {}).await.unwrap(),
+        local.run(next, limit(), |_| {}).await.unwrap(),
+    ];
+    local.stop().await.unwrap();
+    tasks.into_iter().for_each(|t| t.abort());
+    for end in ends {
+        assert_eq!((end.phase(), &end.digest), (v1::CampaignPhase::Done, &expected.digest));
+    }
+    let of = |fake: &Fake| fake.campaigns.lock().unwrap().iter().cloned().collect::<Vec<_>>();
+    assert_eq!((of(&old), of(&new)), (vec!["c".to_owned()], vec!["next".to_owned()]));
+}
+
 #[tokio::test]
 async fn a_campaign_keeps_what_it_needs_over_a_restart() {
     let dir = tempfile::tempdir().unwrap();

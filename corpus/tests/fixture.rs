@@ -156,6 +156,56 @@ fn version_1_is_read() {
     check(&store);
 }
 
+/// What an earlier release left, with what a disk does to it: cut short, a bit turned over. This one opens it, has
+/// everything before the damage and nothing that was not there, and finds nothing to repair the second time.
+#[test]
+fn version_1_with_damage_is_repaired() {
+    let log = fs::read(data().join("v1/findings.log")).unwrap();
+    let all = [finding(), duplicate()];
+    for step in 0..48 {
+        let at = log.len() * step / 48;
+        let mut damaged = log.clone();
+        match step % 2 {
+            0 => damaged.truncate(at),
+            _ => damaged[at] ^= 1 << (step % 8),
+        }
+        let dir = tempfile::tempdir().unwrap();
+        copy(&data().join("v1"), dir.path());
+        fs::write(dir.path().join("findings.log"), &damaged).unwrap();
+        let (store, recovery) = Store::open(dir.path(), options()).unwrap();
+        assert!(recovery.commits <= 4, "{at}");
+        assert!(store.findings().all(|f| all.contains(&f.unwrap())), "{at}");
+        let done = store.progress("nightly-1").unwrap().done();
+        let items = [0, 3, 5];
+        assert!(items.contains(&done) || recovery.damaged > 0, "{at}: {done} items");
+        drop(store);
+        let (_, again) = Store::open(dir.path(), options()).unwrap();
+        assert_eq!(again, Recovery { commits: recovery.commits, ..Recovery::default() }, "{at}");
+    }
+}
+
+#[test]
+fn a_torn_snapshot_is_named_and_the_next_one_is_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&data().join("v1"), dir.path());
+    let mut store = Store::open(dir.path(), options()).unwrap().0;
+    let content = serde_json::to_vec(&snapshot()).unwrap();
+    let hash = Hash::of(&content).to_string();
+    let path = dir.path().join("bundles").join(&hash[..2]).join(&hash);
+    fs::write(&path, &content[..content.len() / 2]).unwrap();
+    let error = store.last_snapshot().unwrap_err().to_string();
+    assert!(error.contains(&hash), "{error}");
+    let next = Snapshot { at_ms: 10, ..snapshot() };
+    store.save_snapshot(&next).unwrap();
+    assert_eq!(store.last_snapshot().unwrap(), Some(next));
+    drop(store);
+    let report = fsck(dir.path(), true).unwrap();
+    assert!(!report.problems.is_empty() && report.problems.iter().all(|p| p.contains(&hash)), "{report:?}");
+    let store = Store::open(dir.path(), options()).unwrap().0;
+    assert_eq!(store.last_snapshot().unwrap().unwrap().at_ms, 10);
+    assert_eq!(store.digest("nightly-1").unwrap().to_string(), DIGEST);
+}
+
 /// Fields that came later are written where they say something else than their absence.
 #[test]
 fn later_fields_are_kept() {

@@ -3,9 +3,10 @@
 
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_worker::job::*;
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Every 50th item breaks one of three rules.
@@ -13,6 +14,10 @@ use std::time::Duration;
 pub(crate) struct Fake {
     pub pause: Duration,
     pub ran: AtomicU64,
+    /// Builds after the first one.
+    pub build: u64,
+    /// Campaigns of which it ran items.
+    pub campaigns: Mutex<BTreeSet<String>>,
 }
 
 impl Engine for Fake {
@@ -20,11 +25,12 @@ impl Engine for Fake {
         Vec::new()
     }
     fn fingerprint(&self) -> String {
-        "fake-1".to_owned()
+        format!("fake-{}", 1 + self.build)
     }
     fn run(&self, item: &Item, _: &Cancel) -> ItemReport {
         std::thread::sleep(self.pause);
         self.ran.fetch_add(1, Ordering::Relaxed);
+        self.campaigns.lock().unwrap().insert(item.plan.campaign.clone());
         let mut hash = [0; 32];
         hash[..8].copy_from_slice(&item.index.to_le_bytes());
         let row = EngineReport {
