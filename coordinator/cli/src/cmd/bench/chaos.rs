@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Chaos) -> Result<u8> {
 }
 
 /// A number of the stream that decides when and whom to kill.
-fn draw(seed: u64, round: u64, what: &str, below: u64) -> u64 {
+pub(super) fn draw(seed: u64, round: u64, what: &str, below: u64) -> u64 {
     let hash = Hash::of(format!("{seed} {round} {what}").as_bytes());
     let word = hash.0.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte));
     word % below.max(1)
@@ -284,11 +284,15 @@ async fn open(addr: SocketAddr, spec: v1::CampaignSpec) -> Result<bool> {
     Ok(client.get_campaign(name).await?.get_ref().phase() == v1::CampaignPhase::Done)
 }
 
-fn whole(settings: &Settings) -> Result<Process> {
+pub(super) fn whole(settings: &Settings) -> Result<Process> {
     let (programs, seed) = (settings.programs.unwrap_or(0).to_string(), settings.seed.to_string());
     let workers = settings.workers.to_string();
-    let words = ["fuzz", "--programs", &programs, "--seed", &seed, "--workers", &workers, "--store"];
-    Process::start(&[&words.map(OsStr::new)[..], &[settings.store.as_os_str()]].concat())
+    let mut words = vec!["fuzz", "--programs", &programs, "--seed", &seed, "--workers", &workers];
+    words.extend(settings.oracles.iter().flat_map(|name| ["--oracle", name]));
+    words.extend(settings.models.iter().flat_map(|name| ["--model", name]));
+    let mut words: Vec<_> = words.into_iter().map(OsStr::new).collect();
+    words.extend([OsStr::new("--store"), settings.store.as_os_str()]);
+    Process::start(&words)
 }
 
 fn worker(addr: SocketAddr) -> Result<Process> {
@@ -296,7 +300,7 @@ fn worker(addr: SocketAddr) -> Result<Process> {
 }
 
 /// The line of the digest, of a run that went to its end.
-fn digest(ended: &Ended) -> Result<String> {
+pub(super) fn digest(ended: &Ended) -> Result<String> {
     let code = ended.status.code().unwrap_or(-1);
     let last = ended.out.last().filter(|l| l.starts_with("digest ")).cloned();
     match last {

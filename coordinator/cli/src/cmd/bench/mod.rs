@@ -3,6 +3,7 @@
 mod chaos;
 mod compiler;
 mod families;
+mod fleet;
 mod process;
 mod selfcheck;
 
@@ -17,6 +18,8 @@ pub(crate) enum Bench {
     Compiler(compiler::Compiler),
     /// Explore programs whose number of executions is known: executions, checks, dead ends, seconds
     Families(families::Families),
+    /// Run the README's fleet with workers that are killed again and again: the digest may not change
+    Fleet(fleet::Fleet),
     /// Compare explorer and naive enumerator on many distinct programs
     Selfcheck(selfcheck::SelfCheck),
 }
@@ -26,6 +29,7 @@ pub(crate) fn run(bench: &Bench) -> Result<u8> {
         Bench::Chaos(args) => chaos::run(args),
         Bench::Compiler(args) => compiler::run(args),
         Bench::Families(args) => families::run(args),
+        Bench::Fleet(args) => fleet::run(args),
         Bench::Selfcheck(args) => selfcheck::run(args),
     }
 }
