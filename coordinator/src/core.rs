@@ -7,13 +7,15 @@ use crate::door::Refused;
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
 use crate::totals::Totals;
 use crate::triage::{Job, Run};
+use crate::trial::{End, Event as Told, Planted, Trial};
 use crate::{Error, MINIMISE_CANDIDATES, failpoints, intake};
 use moire_corpus::{Campaign, CampaignState, Finding, FindingState, Store, Write};
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// Longest name a worker gives.
 const NAME_BYTES_MAX: usize = 128;
@@ -54,6 +56,8 @@ pub(crate) struct Core {
     /// Findings of the batch not yet committed, so that two sightings in one batch meet; and whether they are new.
     pub(crate) fresh: BTreeMap<moire_corpus::FindingId, (Finding, bool)>,
     acks: Vec<Owed>,
+    /// Writes of the batch before, with [`Planted::CommitsLate`].
+    late: Vec<Write>,
     started: Instant,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
@@ -65,14 +69,20 @@ pub(crate) struct Core {
     config: Config,
     /// Told each new finding once it is durable.
     pub(crate) announce: Option<Announce>,
+    pub(crate) trial: Trial,
 }
 
 impl Core {
-    pub(crate) fn new(store: Store, config: Config, turned_away: Arc<Refused>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        store: Store,
+        config: Config,
+        turned_away: Arc<Refused>,
+        trial: Trial,
+    ) -> Result<Self, Error> {
         let totals = Totals::new(store.totals()?);
         let mut core = Self {
             store,
-            fleet: Scheduler::new(config),
+            fleet: Scheduler::new(config).planted(trial.planted),
             runs: BTreeMap::new(),
             jobs: BTreeMap::new(),
             outboxes: BTreeMap::new(),
@@ -80,6 +90,7 @@ impl Core {
             writes: Vec::new(),
             fresh: BTreeMap::new(),
             acks: Vec::new(),
+            late: Vec::new(),
             started: Instant::now(),
             bad_messages: 0,
             refused: 0,
@@ -88,18 +99,22 @@ impl Core {
             states: None,
             config,
             announce: None,
+            trial,
         };
+        core.trial.tell(|| Told::Opened);
         for mut campaign in core.store.campaigns()? {
             campaign.epoch += 1;
-            core.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
+            if !core.trial.has(Planted::EpochNotRecorded) {
+                core.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
+            }
             core.adopt(campaign)?;
         }
         Ok(core)
     }
 
-    /// Handles events until told to stop.
-    pub(crate) fn run(mut self, mut events: mpsc::Receiver<Event>) -> Result<(), Error> {
-        while let Some(first) = events.blocking_recv() {
+    /// Handles events until told to stop. Blocks its thread while it works.
+    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>) -> Result<(), Error> {
+        while let Some(first) = events.recv().await {
             let mut stop = self.handle(first);
             for _ in 1..BATCH {
                 let Some(next) = events.try_recv().ok().filter(|_| !stop) else { break };
@@ -157,6 +172,12 @@ impl Core {
         let progress = self.store.progress(&campaign.name)?;
         let run = Run::new(campaign, progress);
         let name = run.campaign.name.clone();
+        self.trial.tell(|| Told::Known {
+            campaign: name.clone(),
+            epoch: run.campaign.epoch,
+            stored: run.progress.completed.clone(),
+            ended: !run.open(),
+        });
         if matches!(run.campaign.state, CampaignState::Running | CampaignState::Paused) {
             self.fleet.campaign(&name, run.lease_spec());
             self.fleet.run_campaign(&name, run.campaign.state == CampaignState::Running);
@@ -203,6 +224,7 @@ impl Core {
         let (capabilities, now) = (hello.capabilities.into_iter().collect(), self.now());
         let id = self.fleet.hello(capabilities, &hello.fingerprint, now);
         let id = id.map_err(|e| tonic::Status::resource_exhausted(e.to_string()))?;
+        self.trial.tell(|| Told::Welcome { worker: id, name: hello.name.clone() });
         self.names.retain(|id, _| self.fleet.knows(*id));
         self.names.insert(id, hello.name);
         self.outboxes.insert(id, outbox);
@@ -217,6 +239,9 @@ impl Core {
 
     pub(crate) fn gone(&mut self, worker: WorkerId) {
         self.outboxes.remove(&worker);
+        if self.fleet.knows(worker) {
+            self.trial.tell(|| Told::Gone { worker, end: End::Closed });
+        }
         self.fleet.disconnect(worker);
     }
 
@@ -224,6 +249,7 @@ impl Core {
     pub(crate) fn message(&mut self, worker: WorkerId, message: v1::FromWorker) -> bool {
         use v1::from_worker::Message as Up;
         let now = self.now();
+        self.tell_heard(worker, &message);
         match message.message {
             Some(Up::Credit(credit)) => self.fleet.credit(worker, credit.leases, now),
             Some(Up::Heartbeat(beat)) => {
@@ -247,6 +273,7 @@ impl Core {
             // Full or closed: it ends all the same.
             let _ = outbox.try_send(Err(tonic::Status::invalid_argument(why)));
         }
+        self.trial.tell(|| Told::Gone { worker, end: End::Expelled });
         self.fleet.expel(worker);
     }
 
@@ -256,7 +283,9 @@ impl Core {
             let ack = v1::ReportAck { sequence, accepted };
             Owed { worker, ack, campaign, items }
         };
-        let Some(grant) = self.fleet.check(worker, lease, report.epoch, now) else {
+        let (epoch, grant) = (report.epoch, self.fleet.check(worker, lease, report.epoch, now));
+        self.trial.tell(|| Told::Reported { worker, lease, epoch, accepted: grant.is_some() });
+        let Some(grant) = grant else {
             return self.acks.push(owed(false, String::new(), Vec::new()));
         };
         let taken = match grant.work {
@@ -280,17 +309,26 @@ impl Core {
     ) -> Result<Vec<u64>, &'static str> {
         let done = report.done;
         let items = intake::items(&range, report)?;
-        let named = items.iter().map(|i| i.item).collect();
+        let named: Vec<u64> = items.iter().map(|i| i.item).collect();
+        let (twice, mut taken) = (self.trial.has(Planted::CountsTwice), Vec::new());
         if let Some(run) = self.runs.get_mut(campaign) {
             for item in items {
-                if self.fleet.take_item(lease, item.item) {
-                    run.reported(item, worker);
+                let index = item.item;
+                if (self.fleet.take_item(lease, index) | twice) && run.reported(item, worker, twice) {
+                    taken.push(index);
                 }
             }
         }
-        match done && !self.fleet.done(lease) {
-            true => Err("a range lease is over when all its items are reported"),
-            false => Ok(named),
+        self.trial.tell(|| Told::Taken { lease, items: taken });
+        if !done {
+            return Ok(named);
+        }
+        match self.fleet.done(lease) {
+            true => {
+                self.trial.tell(|| Told::Finished { lease });
+                Ok(named)
+            }
+            false => Err("a range lease is over when all its items are reported"),
         }
     }
 
@@ -308,6 +346,7 @@ impl Core {
         } else {
             self.fleet.forget(lease);
         }
+        self.trial.tell(|| Told::Finished { lease });
         Ok(Vec::new())
     }
 
@@ -316,27 +355,14 @@ impl Core {
         let names: Vec<String> = self.runs.keys().cloned().collect();
         names.iter().for_each(|name| self.advance(name));
         self.note_totals(last);
-        if !self.writes.is_empty() {
-            failpoints::hit(failpoints::COMMIT_BEFORE);
-            let _receipt = self.store.commit(std::mem::take(&mut self.writes))?;
-            failpoints::hit(failpoints::COMMIT_AFTER);
-            self.totals.committed();
-            let fresh = std::mem::take(&mut self.fresh);
-            for (finding, _) in fresh.values().filter(|f| f.1) {
-                self.announce.iter().for_each(|tell| tell(finding));
-            }
+        if self.trial.has(Planted::AcksBeforeCommit) {
+            self.acknowledge();
         }
+        self.commit()?;
         for name in &names {
             self.finish(name)?;
         }
-        for owed in std::mem::take(&mut self.acks) {
-            let run = self.runs.get(&owed.campaign).filter(|r| r.open());
-            match run.is_none_or(|r| owed.items.iter().all(|i| r.progress.contains(*i))) {
-                true => self.send(owed.worker, Down::Ack(owed.ack)),
-                false if self.outboxes.contains_key(&owed.worker) => self.acks.push(owed),
-                false => {}
-            }
-        }
+        self.acknowledge();
         let now = self.now();
         for action in self.fleet.poll(now) {
             self.act(action);
@@ -344,11 +370,58 @@ impl Core {
         Ok(())
     }
 
+    /// Makes the batch in hand durable.
+    fn commit(&mut self) -> Result<(), Error> {
+        let mut writes = std::mem::take(&mut self.writes);
+        let told = self.trial.items(&writes);
+        if self.trial.has(Planted::CommitsLate) {
+            std::mem::swap(&mut writes, &mut self.late);
+        }
+        if !writes.is_empty() {
+            failpoints::hit(failpoints::COMMIT_BEFORE);
+            let _receipt = self.store.commit(writes)?;
+            failpoints::hit(failpoints::COMMIT_AFTER);
+            self.totals.committed();
+            let fresh = std::mem::take(&mut self.fresh);
+            for (finding, _) in fresh.values().filter(|f| f.1) {
+                self.announce.iter().for_each(|tell| tell(finding));
+            }
+        }
+        told.into_iter().for_each(|event| self.trial.tell(|| event));
+        Ok(())
+    }
+
+    /// Sends the acknowledgements whose items are durable.
+    fn acknowledge(&mut self) {
+        let early = self.trial.has(Planted::AcksBeforeCommit);
+        for owed in std::mem::take(&mut self.acks) {
+            let run = self.runs.get(&owed.campaign).filter(|r| r.open());
+            match run.is_none_or(|r| early || owed.items.iter().all(|i| r.progress.contains(*i))) {
+                true => {
+                    let (worker, campaign) = (owed.worker, owed.campaign);
+                    self.send(worker, Down::Ack(owed.ack));
+                    let items = owed.items;
+                    self.trial.tell(|| Told::Acknowledged { worker, campaign, items });
+                }
+                false if self.outboxes.contains_key(&owed.worker) => self.acks.push(owed),
+                false => {}
+            }
+        }
+    }
+
     fn act(&mut self, action: Action) {
         match action {
+            // It went away while what stood before this was sent, and its leases with it.
+            Action::Grant { worker, .. } | Action::Cancel { worker, .. }
+                if !self.outboxes.contains_key(&worker) => {}
             Action::Grant { worker, lease, epoch, grant } => {
                 failpoints::hit(failpoints::GRANT);
+                self.trial.tell(|| {
+                    let campaign = grant.campaign.clone();
+                    Told::Granted { worker, lease, epoch, campaign, work: grant.work }
+                });
                 let Some(work) = self.describe(&grant) else {
+                    self.trial.tell(|| Told::Finished { lease });
                     return self.fleet.forget(lease);
                 };
                 let plan = match grant.work {
@@ -359,9 +432,11 @@ impl Core {
                 self.send(worker, Down::Lease(v1::Lease { lease, epoch, plan, work: Some(work) }));
             }
             Action::Cancel { worker, lease, reason } => {
+                self.trial.tell(|| Told::Cancelled { lease });
                 self.send(worker, Down::Cancel(v1::CancelLease { lease, reason: reason.to_owned() }));
             }
             Action::Disconnect { worker, clock } => {
+                self.trial.tell(|| Told::Gone { worker, end: End::Clock(clock) });
                 tracing::warn!(worker, clock, "worker lost");
                 if let Some(outbox) = self.outboxes.remove(&worker) {
                     let _ =
@@ -369,6 +444,7 @@ impl Core {
                 }
             }
             Action::Quarantine { campaign, item } => {
+                self.trial.tell(|| Told::Quarantined { campaign: campaign.clone(), item });
                 tracing::warn!(campaign, item, "quarantined: it ended its workers too often");
                 if let Some(run) = self.runs.get_mut(&campaign) {
                     run.quarantined(item);

@@ -18,8 +18,9 @@ pub mod report;
 mod service;
 mod totals;
 mod triage;
+pub mod trial;
 
-pub use door::{Limits, Role};
+pub use door::{Io, Limits, Role};
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
 pub use triage::{CLASS_PREFIX, MUTANT_PREFIX};

@@ -4,8 +4,9 @@
 
 use crate::core::{Core, Event};
 use crate::door::guard::Guard;
-use crate::door::{Audit, Door, Face, Gate};
+use crate::door::{Audit, Connection, Door, Face, Gate, Io};
 use crate::service::{Control, Workers};
+use crate::trial::Trial;
 use crate::{Error, Limits, http, lease, v1};
 use moire_corpus::{Finding, Options, Recovery, Store};
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use tokio_stream::Stream;
 
 /// Events that wait for the core.
 const EVENTS_MAX: usize = 4096;
@@ -82,10 +84,17 @@ async fn stopped(mut stop: watch::Receiver<()>) {
     while stop.changed().await.is_ok() {}
 }
 
-/// Starts the thread of the core, and the clock that wakes it.
-fn spawn(core: Core) -> (mpsc::Sender<Event>, tokio::task::JoinHandle<Result<(), Error>>) {
+/// Starts the core, on a thread of its own or as a task, and the clock that wakes it.
+fn spawn(core: Core, as_task: bool) -> (mpsc::Sender<Event>, tokio::task::JoinHandle<Result<(), Error>>) {
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
-    let core = tokio::task::spawn_blocking(move || core.run(inbox));
+    let running = core.run(inbox);
+    let core = match as_task {
+        true => tokio::spawn(running),
+        false => {
+            let runtime = tokio::runtime::Handle::current();
+            tokio::task::spawn_blocking(move || runtime.block_on(running))
+        }
+    };
     let ticks = events.downgrade();
     tokio::spawn(async move {
         let mut clock = tokio::time::interval(TICK);
@@ -101,7 +110,12 @@ fn spawn(core: Core) -> (mpsc::Sender<Event>, tokio::task::JoinHandle<Result<(),
 }
 
 /// Serves both services, health and reflection.
-async fn grpc(gate: Gate, door: Arc<Door>, control: Control, stop: watch::Receiver<()>) -> Result<(), Error> {
+async fn grpc(
+    incoming: impl Stream<Item = std::io::Result<Connection>>,
+    door: Arc<Door>,
+    control: Control,
+    stop: watch::Receiver<()>,
+) -> Result<(), Error> {
     let limit = moire_proto::MESSAGE_BYTES_MAX;
     let workers = Workers::new(control.clone(), door.clone());
     let workers = v1::worker_service_server::WorkerServiceServer::new(workers);
@@ -125,7 +139,7 @@ async fn grpc(gate: Gate, door: Arc<Door>, control: Control, stop: watch::Receiv
         .add_service(described)
         .add_service(workers.max_decoding_message_size(limit))
         .add_service(people.max_decoding_message_size(limit))
-        .serve_with_incoming_shutdown(gate.incoming(), stopped(stop))
+        .serve_with_incoming_shutdown(incoming, stopped(stop))
         .await?;
     Ok(())
 }
@@ -154,12 +168,13 @@ impl Local {
         };
         let http_addr = pages.as_ref().map(TcpListener::local_addr).transpose()?;
         let (store, recovery) = Store::open(dir, Options::default())?;
-        let (events, core) = spawn(Core::new(store, setup.lease, door.refused.clone())?);
+        let core = Core::new(store, setup.lease, door.refused.clone(), Trial::default())?;
+        let (events, core) = spawn(core, false);
         let control = Control::new(events.clone());
         let (stop, stopping) = watch::channel(());
         let mut servers = tokio::task::JoinSet::new();
         let gate = Gate::open(listener, door.clone(), Face::Calls, stopping.clone())?;
-        let serving = grpc(gate, door.clone(), control.clone(), stopping.clone());
+        let serving = grpc(gate.incoming(), door.clone(), control.clone(), stopping.clone());
         servers.spawn(async move {
             if let Err(error) = serving.await {
                 tracing::error!(%error, "the gRPC server ended");
@@ -175,6 +190,31 @@ impl Local {
             });
         }
         Ok(Self { addr, http_addr, recovery, control, events, core, servers, stop })
+    }
+
+    /// Opens the store at `dir` and serves connections that come from `connections`, on trial: everything is a task of
+    /// this runtime and goes by its clock.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub fn on_trial(
+        dir: &Path,
+        options: Options,
+        lease: lease::Config,
+        connections: mpsc::Receiver<(Box<dyn Io>, SocketAddr)>,
+        trial: Trial,
+    ) -> Result<Self, Error> {
+        let door = Arc::new(Door::new(None, Limits::NEAR, Audit::none())?);
+        let (store, recovery) = Store::open(dir, options)?;
+        let (events, core) = spawn(Core::new(store, lease, door.refused.clone(), trial)?, true);
+        let control = Control::new(events.clone());
+        let (stop, stopping) = watch::channel(());
+        let mut servers = tokio::task::JoinSet::new();
+        let serving = grpc(Gate::over(connections, door.clone()), door, control.clone(), stopping);
+        // Ends with `stop`, or with the world.
+        servers.spawn(async { _ = serving.await });
+        let addr = SocketAddr::from(([127, 0, 0, 1], 0));
+        Ok(Self { addr, http_addr: None, recovery, control, events, core, servers, stop })
     }
 
     /// Where it serves.

@@ -11,8 +11,8 @@ use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
 use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
@@ -98,14 +98,14 @@ impl v1::worker_service_server::WorkerService for Workers {
         let id = self.control.call(move |core| core.hello(hello, outbox)).await??;
         let (control, door) = (self.control.clone(), self.door.clone());
         tokio::spawn(async move {
-            let mut pace = Pace::new(door.limits().messages_per_second, Instant::now());
+            let mut pace = Pace::new(door.limits().messages_per_second, Instant::now().into_std());
             while let Some(Ok(message)) = incoming.next().await {
                 if !door.still(&caller) {
                     // Full or closed: it ends all the same.
                     let _ = last.try_send(Err(Status::unauthenticated("the token is not good any more")));
                     break;
                 }
-                let wait = pace.next(Instant::now());
+                let wait = pace.next(Instant::now().into_std());
                 if !wait.is_zero() {
                     tokio::time::sleep(wait).await;
                 }

@@ -5,12 +5,14 @@
 
 use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
 use crate::link::{Link, LinkError};
+use crate::trial::{Again, Planted, Seen, Trial};
 use crate::{failpoints, wire};
 use moire_proto::v1::{self, from_worker::Message as Up, lease::Work, to_worker::Message as Down};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -75,7 +77,8 @@ impl Drop for Held {
 /// See [`WorkError`]; a drained worker returns `Ok`.
 pub async fn work(link: impl Into<Link>, engine: Arc<dyn Engine>, options: Options) -> Result<(), WorkError> {
     let (_never, stop) = watch::channel(());
-    session(&link.into(), &engine, &options, stop, &mut false).await
+    let worker = Worker { link: link.into(), engine, options, trial: Trial::default() };
+    worker.session(stop, &mut false).await
 }
 
 /// Works for a coordinator, and connects again when the connection is lost, until `stop` says something: then what is
@@ -87,14 +90,28 @@ pub async fn stay(
     link: &Link,
     engine: Arc<dyn Engine>,
     options: Options,
+    stop: watch::Receiver<()>,
+) -> Result<(), WorkError> {
+    stay_on(link, engine, options, stop, Trial::default()).await
+}
+
+/// [`stay`], or the same on trial.
+pub(crate) async fn stay_on(
+    link: &Link,
+    engine: Arc<dyn Engine>,
+    options: Options,
     mut stop: watch::Receiver<()>,
+    trial: Trial,
 ) -> Result<(), WorkError> {
     let (mut welcome, mut pause) = (false, PAUSE);
     // Workers that lost their coordinator together do not come back together.
     let spread = f64::from(blake3::hash(options.name.as_bytes()).as_bytes()[0]) / 255.0;
+    let worker = Worker { link: link.clone(), engine, options, trial };
     loop {
         let began = Instant::now();
-        let error = match session(link, &engine, &options, stop.clone(), &mut welcome).await {
+        let ended = worker.session(stop.clone(), &mut welcome).await;
+        worker.trial.tell(|| Seen::Lost);
+        let error = match ended {
             Ok(()) => return Ok(()),
             Err(error) if welcome && error.passes() => error,
             Err(error) => return Err(error),
@@ -112,77 +129,127 @@ pub async fn stay(
     }
 }
 
-/// One connection. `welcome` is set when the coordinator has taken this worker.
-async fn session(
-    link: &Link,
-    engine: &Arc<dyn Engine>,
-    options: &Options,
-    mut stop: watch::Receiver<()>,
-    welcome: &mut bool,
-) -> Result<(), WorkError> {
-    let mut client = v1::worker_service_client::WorkerServiceClient::new(link.connect().await?)
-        .max_decoding_message_size(moire_proto::MESSAGE_BYTES_MAX);
-    let (up, outgoing) = mpsc::channel(64);
-    let hello = v1::Hello {
-        protocol: moire_proto::PROTOCOL,
-        name: options.name.clone(),
-        capabilities: engine.capabilities(),
-        fingerprint: engine.fingerprint(),
-    };
-    send(&up, Up::Hello(hello)).await?;
-    let mut incoming = client.work(ReceiverStream::new(outgoing)).await?.into_inner();
-    let first = incoming.next().await.ok_or(WorkError::Gone)??;
-    let Some(Down::Welcome(terms)) = first.message else { return Err(WorkError::Gone) };
-    *welcome = true;
-    send(&up, Up::Credit(v1::Credit { leases: options.threads })).await?;
-    let mut held = Held::default();
-    let (over, mut finished) = mpsc::channel::<u64>(64);
-    let mut beat = tokio::time::interval(Duration::from_millis((terms.liveness_ms / 3).max(10)));
-    let mut draining = false;
-    loop {
-        tokio::select! {
-            message = incoming.next() => match message.ok_or(WorkError::Gone)??.message {
-                Some(Down::Lease(lease)) => {
-                    let cancel = Cancel::new();
-                    held.0.insert(lease.lease, cancel.clone());
-                    let (engine, up, over) = (engine.clone(), up.clone(), over.clone());
-                    tokio::task::spawn_blocking(move || {
-                        let id = lease.lease;
-                        run(&*engine, lease, &cancel, &up);
-                        // Both fail only when the loop has ended.
-                        let _ = over.blocking_send(id);
-                    });
+/// What all connections of a worker share.
+struct Worker {
+    link: Link,
+    engine: Arc<dyn Engine>,
+    options: Options,
+    trial: Trial,
+}
+
+impl Worker {
+    /// Starts a lease, on a thread of its own or, in a trial, as a task; `over` is told its end.
+    fn start(
+        &self,
+        lease: v1::Lease,
+        cancel: Cancel,
+        up: mpsc::Sender<v1::FromWorker>,
+        over: mpsc::Sender<u64>,
+    ) {
+        let (engine, trial) = (self.engine.clone(), self.trial.clone());
+        let as_task = trial.pace.is_some();
+        let work = async move {
+            let id = lease.lease;
+            run(&*engine, lease, &Desk { cancel: &cancel, up: &up, trial: &trial }).await;
+            // Both fail only when the loop has ended.
+            let _ = over.send(id).await;
+        };
+        match as_task {
+            true => _ = tokio::spawn(work),
+            false => {
+                let runtime = tokio::runtime::Handle::current();
+                tokio::task::spawn_blocking(move || runtime.block_on(work));
+            }
+        }
+    }
+
+    /// Says hello and waits to be taken. `welcome` is set then.
+    async fn enter(
+        &self,
+        welcome: &mut bool,
+    ) -> Result<(v1::Welcome, mpsc::Sender<v1::FromWorker>, tonic::Streaming<v1::ToWorker>), WorkError> {
+        let mut client = v1::worker_service_client::WorkerServiceClient::new(self.link.connect().await?)
+            .max_decoding_message_size(moire_proto::MESSAGE_BYTES_MAX);
+        let (up, outgoing) = mpsc::channel(64);
+        let hello = v1::Hello {
+            protocol: moire_proto::PROTOCOL,
+            name: self.options.name.clone(),
+            capabilities: self.engine.capabilities(),
+            fingerprint: self.engine.fingerprint(),
+        };
+        send(&up, Up::Hello(hello)).await?;
+        let mut incoming = client.work(ReceiverStream::new(outgoing)).await?.into_inner();
+        let first = incoming.next().await.ok_or(WorkError::Gone)??;
+        let Some(Down::Welcome(terms)) = first.message else { return Err(WorkError::Gone) };
+        *welcome = true;
+        self.trial.tell(|| Seen::Welcome(terms.worker));
+        Ok((terms, up, incoming))
+    }
+
+    /// One connection.
+    async fn session(&self, mut stop: watch::Receiver<()>, welcome: &mut bool) -> Result<(), WorkError> {
+        let (terms, up, mut incoming) = self.enter(welcome).await?;
+        send(&up, Up::Credit(v1::Credit { leases: self.options.threads })).await?;
+        let mut held = Held::default();
+        let (over, mut finished) = mpsc::channel::<u64>(64);
+        let third = Duration::from_millis((terms.liveness_ms / 3).max(10));
+        let mut beat = tokio::time::interval(self.trial.beat(third));
+        let mut draining = false;
+        let mut late = self.trial.late();
+        loop {
+            // In this order, so that a run in a simulated world is the same each time; nothing above the messages comes
+            // often enough to keep them waiting.
+            tokio::select! {
+                biased;
+                _ = beat.tick() => {
+                    let leases = held.0.iter().map(|(lease, c)| v1::LeaseProgress { lease: *lease, ticks: c.ticks() });
+                    send(&up, Up::Heartbeat(v1::Heartbeat { leases: leases.collect() })).await?;
                 }
-                Some(Down::Cancel(c)) => match held.0.get(&c.lease) {
-                    Some(cancel) => cancel.cancel(),
-                    None => send(&up, Up::KillAck(v1::KillAck { lease: c.lease })).await?,
-                },
-                Some(Down::Drain(_)) => {
+                Ok(()) = stop.changed(), if !draining => {
                     draining = true;
                     send(&up, Up::Draining(v1::Draining {})).await?;
                 }
-                Some(Down::Ack(_) | Down::Welcome(_)) | None => {}
-            },
-            Some(id) = finished.recv() => {
-                if held.0.remove(&id).is_some_and(|c| c.is_cancelled()) {
-                    send(&up, Up::KillAck(v1::KillAck { lease: id })).await?;
+                Some(id) = finished.recv() => {
+                    if held.0.remove(&id).is_some_and(|c| c.is_cancelled()) && !self.trial.has(Planted::AcksKillEarly) {
+                        self.kill_ack(&up, id).await?;
+                    }
+                    if !draining {
+                        send(&up, Up::Credit(v1::Credit { leases: 1 })).await?;
+                    }
                 }
-                if !draining {
-                    send(&up, Up::Credit(v1::Credit { leases: 1 })).await?;
-                }
+                message = incoming.next() => match message.ok_or(WorkError::Gone)??.message {
+                    Some(Down::Lease(lease)) => {
+                        let cancel = Cancel::new();
+                        held.0.insert(lease.lease, cancel.clone());
+                        self.trial.tell(|| Seen::Lease { lease: lease.lease, epoch: lease.epoch });
+                        if let Some(report) = late.take() {
+                            up.send(report).await.map_err(|_| WorkError::Gone)?;
+                        }
+                        self.start(lease, cancel, up.clone(), over.clone());
+                    }
+                    Some(Down::Cancel(c)) => {
+                        self.trial.tell(|| Seen::Cancel(c.lease));
+                        let holds = held.0.get(&c.lease).map(Cancel::cancel).is_some();
+                        if !holds || self.trial.has(Planted::AcksKillEarly) {
+                            self.kill_ack(&up, c.lease).await?;
+                        }
+                    }
+                    Some(Down::Drain(_)) => {
+                        draining = true;
+                        send(&up, Up::Draining(v1::Draining {})).await?;
+                    }
+                    Some(Down::Ack(_) | Down::Welcome(_)) | None => {}
+                },
             }
-            Ok(()) = stop.changed(), if !draining => {
-                draining = true;
-                send(&up, Up::Draining(v1::Draining {})).await?;
-            }
-            _ = beat.tick() => {
-                let leases = held.0.iter().map(|(lease, c)| v1::LeaseProgress { lease: *lease, ticks: c.ticks() });
-                send(&up, Up::Heartbeat(v1::Heartbeat { leases: leases.collect() })).await?;
+            if draining && held.0.is_empty() {
+                return Ok(());
             }
         }
-        if draining && held.0.is_empty() {
-            return Ok(());
-        }
+    }
+
+    async fn kill_ack(&self, up: &mpsc::Sender<v1::FromWorker>, lease: u64) -> Result<(), WorkError> {
+        self.trial.tell(|| Seen::KillAck(lease));
+        send(up, Up::KillAck(v1::KillAck { lease })).await
     }
 }
 
@@ -190,55 +257,98 @@ async fn send(up: &mpsc::Sender<v1::FromWorker>, message: Up) -> Result<(), Work
     up.send(v1::FromWorker { message: Some(message) }).await.map_err(|_| WorkError::Gone)
 }
 
-/// Runs one lease on this thread and reports it.
-fn run(engine: &dyn Engine, lease: v1::Lease, cancel: &Cancel, up: &mpsc::Sender<v1::FromWorker>) {
-    failpoints::hit(failpoints::LEASE);
-    let blank = v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() };
-    let deliver = |report: v1::Report| {
-        if !cancel.is_cancelled() {
-            failpoints::hit(failpoints::REPORT_BEFORE);
-            // Fails only when the stream is gone; the lease is then lost as a whole.
-            let _ = up.blocking_send(v1::FromWorker { message: Some(Up::Report(report)) });
-            failpoints::hit(failpoints::REPORT_AFTER);
+/// Where the answers of one lease go out.
+struct Desk<'a> {
+    cancel: &'a Cancel,
+    up: &'a mpsc::Sender<v1::FromWorker>,
+    trial: &'a Trial,
+}
+impl Desk<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+            && !self.trial.has(Planted::ReportsRevoked)
+            && !self.trial.has(Planted::AcksKillEarly)
+    }
+
+    /// The time that an item, or a job, takes in a trial.
+    async fn pause(&self, item: u64) {
+        if let Some(pace) = &self.trial.pace {
+            tokio::time::sleep(pace(item)).await;
         }
-    };
+    }
+
+    async fn deliver(&self, report: v1::Report) {
+        if self.is_cancelled() {
+            return;
+        }
+        let seen = Seen::Report { lease: report.lease, epoch: report.epoch };
+        let message = v1::FromWorker { message: Some(Up::Report(report)) };
+        let again = match self.trial.again() {
+            Again::Never => None,
+            Again::Now => Some(message.clone()),
+            Again::Later => {
+                self.trial.keep(message.clone());
+                None
+            }
+        };
+        failpoints::hit(failpoints::REPORT_BEFORE);
+        self.trial.tell(|| seen);
+        // Fails only when the stream is gone; the lease is then lost as a whole.
+        let _ = self.up.send(message).await;
+        failpoints::hit(failpoints::REPORT_AFTER);
+        if let Some(again) = again {
+            let _ = self.up.send(again).await;
+        }
+    }
+}
+
+/// Runs one lease and reports it. Blocks its thread while an engine works.
+async fn run(engine: &dyn Engine, lease: v1::Lease, desk: &Desk<'_>) {
+    failpoints::hit(failpoints::LEASE);
+    let cancel = desk.cancel;
+    let blank = v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() };
     let plan = Arc::new(Plan::from(lease.plan.unwrap_or_default()));
     let last = v1::Report { done: true, ..blank.clone() };
+    if !matches!(lease.work, Some(Work::Range(_))) {
+        desk.pause(u64::MAX).await;
+    }
     match lease.work {
         Some(Work::Range(range)) => {
             let mut report = blank.clone();
             let mut since = Instant::now();
             for index in range.from..range.to {
-                if cancel.is_cancelled() {
+                if desk.is_cancelled() {
                     return;
                 }
                 let source = Source::Generated { seed: range.seed, profile: range.profile.clone(), index };
                 let answer = engine.run(&Item { plan: plan.clone(), index, source }, cancel);
+                desk.pause(index).await;
                 cancel.tick();
                 report.items.push(wire::item_result(index, answer));
                 if report.items.len() >= REPORT_ITEMS || since.elapsed() > REPORT_AFTER {
-                    deliver(std::mem::replace(&mut report, blank.clone()));
+                    desk.deliver(std::mem::replace(&mut report, blank.clone())).await;
                     since = Instant::now();
                 }
             }
-            deliver(v1::Report { done: true, ..report });
+            desk.deliver(v1::Report { done: true, ..report }).await;
         }
         Some(Work::Verify(claim)) => {
             let answer = claim.try_into().map(|claim| engine.verify(&claim, cancel));
             let answer = answer.unwrap_or_else(|e| crate::job::Verification::Abstained(e.to_string()));
-            deliver(v1::Report { verify: Some(wire::verify_result(answer)), ..last });
+            desk.deliver(v1::Report { verify: Some(wire::verify_result(answer)), ..last }).await;
         }
         Some(Work::Minimise(job)) => {
-            let Ok(claim) = job.claim.unwrap_or_default().try_into() else { return deliver(last) };
+            let Ok(claim) = job.claim.unwrap_or_default().try_into() else { return desk.deliver(last).await };
             let budget = Budget { candidates: job.candidates };
             let reduced = engine.minimise(&claim, budget, cancel, &mut |_| cancel.tick());
             let (claim, tried, normal) = (Some(reduced.claim.into()), reduced.tried, reduced.normal);
-            deliver(v1::Report { minimise: Some(v1::MinimiseResult { claim, tried, normal }), ..last });
+            desk.deliver(v1::Report { minimise: Some(v1::MinimiseResult { claim, tried, normal }), ..last })
+                .await;
         }
         Some(Work::Replay(job)) => {
             let answer = engine.run(&Item { plan, index: 0, source: Source::Text(job.program) }, cancel);
-            deliver(v1::Report { items: vec![wire::item_result(0, answer)], ..last });
+            desk.deliver(v1::Report { items: vec![wire::item_result(0, answer)], ..last }).await;
         }
-        None => deliver(last),
+        None => desk.deliver(last).await,
     }
 }

@@ -8,6 +8,7 @@ pub mod failpoints;
 pub mod job;
 pub mod link;
 pub mod oracle;
+pub mod trial;
 pub mod wire;
 
 pub use client::{Options, WorkError, stay, work};

@@ -4,13 +4,17 @@
 //! in every call. The files are read at each connection, so whatever replaced them is used from the next one on.
 //! Source: design section 9.
 
+use hyper_util::rt::TokioIo;
 use moire_proto::{Linked, Token};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity, Uri};
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -88,16 +92,26 @@ pub enum LinkError {
     },
 }
 
+/// Both directions of a connection.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// Makes a connection.
+type Dial = dyn Fn() -> Pin<Box<dyn Future<Output = std::io::Result<Box<dyn Io>>> + Send>> + Send + Sync;
+
 /// See the module header.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Link {
     address: Address,
     certs: Option<PathBuf>,
+    alive: Duration,
+    /// A network of one's own, in a trial.
+    dial: Option<Arc<Dial>>,
 }
 
 impl From<std::net::SocketAddr> for Link {
     fn from(addr: std::net::SocketAddr) -> Self {
-        Self { address: addr.into(), certs: None }
+        Self::new(addr.into(), None)
     }
 }
 
@@ -109,7 +123,16 @@ fn read(folder: &Path, name: &str) -> Result<String, LinkError> {
 impl Link {
     /// To `address`, with the folder of a worker or client.
     pub fn new(address: Address, certs: Option<PathBuf>) -> Self {
-        Self { address, certs }
+        Self { address, certs, alive: ALIVE, dial: None }
+    }
+    /// Over connections that `dial` makes, for trials; `alive` is the time between signs of life, and for the answer.
+    pub fn through<F>(dial: impl Fn() -> F + Send + Sync + 'static, alive: Duration) -> Self
+    where
+        F: Future<Output = std::io::Result<Box<dyn Io>>> + Send + 'static,
+    {
+        let here = Address { host: "localhost".to_owned(), port: 0 };
+        let dial = move || -> Pin<Box<dyn Future<Output = _> + Send>> { Box::pin(dial()) };
+        Self { alive, dial: Some(Arc::new(dial)), ..Self::new(here, None) }
     }
     /// Where it goes.
     pub fn address(&self) -> &Address {
@@ -129,8 +152,8 @@ impl Link {
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.address))
             .map_err(failed)?
             .connect_timeout(CONNECT)
-            .http2_keep_alive_interval(ALIVE)
-            .keep_alive_timeout(ALIVE);
+            .http2_keep_alive_interval(self.alive)
+            .keep_alive_timeout(self.alive);
         let token = match &self.certs {
             None if !self.address.is_here() => return Err(LinkError::NotLoopback(self.address.clone())),
             None => Token::default(),
@@ -146,7 +169,17 @@ impl Link {
                 token.ok_or_else(|| LinkError::Certs { path, why: "this is no token".to_owned() })?
             }
         };
-        Ok(InterceptedService::new(endpoint.connect().await.map_err(failed)?, token))
+        let channel = match self.dial.clone() {
+            None => endpoint.connect().await,
+            Some(dial) => {
+                let dialled = tower::service_fn(move |_: Uri| {
+                    let connection = dial();
+                    async { connection.await.map(TokioIo::new) }
+                });
+                endpoint.connect_with_connector(dialled).await
+            }
+        };
+        Ok(InterceptedService::new(channel.map_err(failed)?, token))
     }
 }
 

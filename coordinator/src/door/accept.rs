@@ -15,6 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 
 /// Connections that are ready and not yet served.
 const READY_MAX: usize = 64;
@@ -37,7 +39,7 @@ impl Peer {
 }
 
 /// What goes to and fro, whether encrypted or not.
-trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// A connection that may be served.
@@ -119,10 +121,20 @@ impl Gate {
         Ok(Self { ready, addr })
     }
 
+    /// Connections of a network of one's own, in a trial.
+    pub(crate) fn over(
+        connections: mpsc::Receiver<(Box<dyn Io>, SocketAddr)>,
+        door: Arc<Door>,
+    ) -> impl Stream<Item = io::Result<Connection>> {
+        ReceiverStream::new(connections).filter_map(move |(io, addr)| {
+            let _place = door.connections.take(network(addr.ip()))?;
+            Some(Ok(Connection { io, peer: Peer { addr, certificate: None }, _place }))
+        })
+    }
+
     /// For servers that take a stream.
-    pub(crate) fn incoming(self) -> impl tokio_stream::Stream<Item = io::Result<Connection>> {
-        use tokio_stream::StreamExt;
-        tokio_stream::wrappers::ReceiverStream::new(self.ready).map(Ok)
+    pub(crate) fn incoming(self) -> impl Stream<Item = io::Result<Connection>> {
+        ReceiverStream::new(self.ready).map(Ok)
     }
 }
 

@@ -16,7 +16,8 @@ mod tls;
 mod tokens;
 mod watched;
 
-pub(crate) use accept::{Face, Gate, Peer};
+pub use accept::Io;
+pub(crate) use accept::{Connection, Face, Gate, Peer};
 pub(crate) use audit::{Audit, Entry};
 pub(crate) use guard::Caller;
 pub(crate) use rate::Pace;

@@ -9,6 +9,7 @@
 mod types;
 pub use types::*;
 
+use crate::trial::Planted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The state machine. See the module header.
@@ -25,12 +26,21 @@ pub struct Scheduler {
     leases: BTreeMap<LeaseId, Lease>,
     actions: Vec<Action>,
     counts: Counts,
+    /// A bug, for tests of the tests.
+    planted: Option<Planted>,
 }
 
 impl Scheduler {
     /// An empty fleet.
     pub fn new(config: Config) -> Self {
         Self { config, ..Self::default() }
+    }
+    /// The same with a bug, for tests of the tests.
+    pub(crate) fn planted(self, planted: Option<Planted>) -> Self {
+        Self { planted, ..self }
+    }
+    fn has(&self, bug: Planted) -> bool {
+        self.planted == Some(bug)
     }
     /// Counts of what went wrong so far.
     pub fn counts(&self) -> &Counts {
@@ -153,12 +163,19 @@ impl Scheduler {
     }
     /// The worker lives, and its leases are this far.
     pub fn heartbeat(&mut self, worker: WorkerId, ticks: &[(LeaseId, u64)], now: u64) {
+        let (deaf, renews) = (self.has(Planted::HeartbeatUnheard), self.has(Planted::RenewsRevoked));
         let Some(w) = self.workers.get_mut(&worker) else { return };
-        w.heard = now;
+        if !deaf {
+            w.heard = now;
+        }
         for (id, ticks) in ticks {
-            if let Some(lease) = self.leases.get_mut(id).filter(|l| l.worker == worker && l.ticks < *ticks) {
+            let Some(lease) = self.leases.get_mut(id).filter(|l| l.worker == worker) else { continue };
+            if lease.ticks < *ticks {
                 lease.ticks = *ticks;
                 lease.progressed = now;
+            }
+            if renews {
+                lease.killed = None;
             }
         }
     }
@@ -189,7 +206,10 @@ impl Scheduler {
         if let Some(w) = self.workers.get_mut(&worker) {
             w.heard = now;
         }
-        let own = |l: &&mut Lease| l.worker == worker && l.epoch == epoch && l.killed.is_none();
+        let (any_epoch, any_owner) = (self.has(Planted::AnyEpoch), self.has(Planted::AnyOwner));
+        let own = |l: &&mut Lease| {
+            (any_owner || l.worker == worker) && (any_epoch || l.epoch == epoch) && l.killed.is_none()
+        };
         let Some(live) = self.leases.get_mut(&lease).filter(own) else {
             self.counts.stale_reports += 1;
             return None;
@@ -261,6 +281,7 @@ impl Scheduler {
         }
         let stuck =
             self.leases.iter().filter(|(_, l)| l.killed.is_none() && late(l.progressed, config.progress_ms));
+        let stuck = stuck.filter(|_| !self.has(Planted::ForgivesStuck));
         for id in stuck.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.counts.expired += 1;
             self.kill(id, now, "no progress");
@@ -271,6 +292,9 @@ impl Scheduler {
         let Some(lease) = self.leases.get_mut(&id).filter(|l| l.killed.is_none()) else { return };
         lease.killed = Some(now);
         self.actions.push(Action::Cancel { worker: lease.worker, lease: id, reason });
+        if self.has(Planted::RequeuesEarly) {
+            self.lose(id, 0);
+        }
     }
 
     fn fresh(&mut self) -> u64 {
@@ -329,7 +353,9 @@ impl Scheduler {
     fn carve(&mut self, name: &str, from: u64, to: u64) {
         let campaign = self.campaigns.get_mut(name).expect("the range was picked from this campaign");
         let end = campaign.pending.remove(&from).expect("the range was picked from the pending ones");
-        if to < end {
+        if self.planted == Some(Planted::TwoOwners) {
+            campaign.pending.insert(from, end);
+        } else if to < end {
             campaign.pending.insert(to, end);
         }
         let weight = u64::from(campaign.spec.weight.max(1));
@@ -348,9 +374,14 @@ impl Scheduler {
     /// Removes a lease and puts back what it has not delivered.
     fn lose(&mut self, id: LeaseId, blame: u32) {
         let Some(lease) = self.leases.get_mut(&id) else { return };
-        let (work, name, taken) = (lease.work, lease.campaign.clone(), std::mem::take(&mut lease.taken));
+        let (work, name, mut taken) = (lease.work, lease.campaign.clone(), std::mem::take(&mut lease.taken));
         self.release(id);
         self.counts.lost += 1;
+        match self.planted {
+            Some(Planted::ForgetsRequeue) => return,
+            Some(Planted::ForgetsTaken) => taken.clear(),
+            _ => {}
+        }
         match work {
             Work::Job(job) => self.requeue(job, blame),
             Work::Range { from, to } => {

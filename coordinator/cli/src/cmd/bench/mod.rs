@@ -1,6 +1,7 @@
 //! `moire bench`: measurements, and trials too long for the test suite. One file a trial.
 
 mod chaos;
+mod cluster;
 mod compiler;
 mod families;
 mod fleet;
@@ -14,6 +15,8 @@ use clap::Subcommand;
 pub(crate) enum Bench {
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),
+    /// Run simulated clusters with random faults and hold their histories to the lease protocol
+    Cluster(cluster::Cluster),
     /// Judge what NVIDIA's compiler of Tile IR makes of many drawn kernels
     Compiler(compiler::Compiler),
     /// Explore programs whose number of executions is known: executions, checks, dead ends, seconds
@@ -27,6 +30,7 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: &Bench) -> Result<u8> {
     match bench {
         Bench::Chaos(args) => chaos::run(args),
+        Bench::Cluster(args) => cluster::run(args),
         Bench::Compiler(args) => compiler::run(args),
         Bench::Families(args) => families::run(args),
         Bench::Fleet(args) => fleet::run(args),

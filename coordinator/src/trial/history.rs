@@ -1,0 +1,177 @@
+//! What a coordinator and its workers say they did, in the order in which it happened.
+
+use crate::lease::{LeaseId, Work, WorkerId};
+
+/// How a stream of a worker ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The worker, or the network, ended it.
+    Closed,
+    /// A clock ran out: `liveness` or `kill acknowledgement`.
+    Clock(&'static str),
+    /// The worker broke the protocol.
+    Expelled,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A process of the coordinator began.
+    Opened,
+    /// It knows a campaign: leases are of `epoch`, the store has the items of `stored`.
+    Known {
+        /// Its name.
+        campaign: String,
+        /// Of leases from now on.
+        epoch: u32,
+        /// Half-open ranges.
+        stored: Vec<(u64, u64)>,
+        /// It has ended.
+        ended: bool,
+    },
+    /// A worker was taken.
+    Welcome {
+        /// Its identity here.
+        worker: WorkerId,
+        /// What it calls itself.
+        name: String,
+    },
+    /// A message of a worker was looked at.
+    Heard {
+        /// Whose.
+        worker: WorkerId,
+        /// How far its leases are, by its own count.
+        ticks: Vec<(LeaseId, u64)>,
+    },
+    /// A lease went out.
+    Granted {
+        /// To whom.
+        worker: WorkerId,
+        /// Its identity.
+        lease: LeaseId,
+        /// Its epoch.
+        epoch: u32,
+        /// Its campaign.
+        campaign: String,
+        /// What it covers.
+        work: Work,
+    },
+    /// A cancellation went out.
+    Cancelled {
+        /// Which.
+        lease: LeaseId,
+    },
+    /// A worker says that a cancelled lease has stopped.
+    KillAcked {
+        /// Who.
+        worker: WorkerId,
+        /// Which.
+        lease: LeaseId,
+    },
+    /// A worker is not here any more, nor are its leases.
+    Gone {
+        /// Who.
+        worker: WorkerId,
+        /// Why.
+        end: End,
+    },
+    /// A report was looked at.
+    Reported {
+        /// Whose.
+        worker: WorkerId,
+        /// Its lease.
+        lease: LeaseId,
+        /// Its epoch.
+        epoch: u32,
+        /// Whether it was taken.
+        accepted: bool,
+    },
+    /// Items of a report were counted.
+    Taken {
+        /// Their lease.
+        lease: LeaseId,
+        /// Which.
+        items: Vec<u64>,
+    },
+    /// A lease has delivered everything.
+    Finished {
+        /// Which.
+        lease: LeaseId,
+    },
+    /// Items were given up.
+    Quarantined {
+        /// Their campaign.
+        campaign: String,
+        /// Which.
+        item: u64,
+    },
+    /// Items are durable.
+    Committed {
+        /// Their campaign.
+        campaign: String,
+        /// Which.
+        items: Vec<u64>,
+    },
+    /// A report was acknowledged as taken: these items of it are durable.
+    Acknowledged {
+        /// Whose.
+        worker: WorkerId,
+        /// Their campaign.
+        campaign: String,
+        /// Which.
+        items: Vec<u64>,
+    },
+    /// A campaign has all its items.
+    Ended {
+        /// Its name.
+        campaign: String,
+        /// Of all its items and findings.
+        digest: String,
+    },
+    /// The coordinator's process was killed.
+    Killed,
+    /// Of a worker's process: the coordinator has taken it.
+    WorkerWelcome {
+        /// Its name.
+        name: String,
+        /// Its identity there.
+        worker: WorkerId,
+    },
+    /// Of a worker's process: a lease came.
+    WorkerLease {
+        /// Its name.
+        name: String,
+        /// Which.
+        lease: LeaseId,
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// Of a worker's process: a cancellation came.
+    WorkerCancel {
+        /// Its name.
+        name: String,
+        /// Which.
+        lease: LeaseId,
+    },
+    /// Of a worker's process: a report went out.
+    WorkerReport {
+        /// Its name.
+        name: String,
+        /// Of which lease.
+        lease: LeaseId,
+        /// Of which epoch.
+        epoch: u32,
+    },
+    /// Of a worker's process: the acknowledgement of a cancellation went out.
+    WorkerKillAck {
+        /// Its name.
+        name: String,
+        /// Which.
+        lease: LeaseId,
+    },
+    /// Of a worker's process: the connection is over, or the process was killed.
+    WorkerLost {
+        /// Its name.
+        name: String,
+    },
+}

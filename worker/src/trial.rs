@@ -1,0 +1,126 @@
+//! Trials: a worker in a simulated world. It tells what it does, takes its time by the world's clock, may send reports
+//! again, and may have a bug planted.
+//!
+//! Contract: nothing of this is reached but through [`stay`]; with `Trial::default()` a worker is what it always is.
+//! Leases are tasks here, not threads, so that a run is a function of its seed.
+
+use crate::client::{self, Options, WorkError};
+use crate::job::Engine;
+use crate::link::Link;
+use moire_proto::v1;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// A bug of the worker, for tests of the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// A lease that was cancelled goes on and is reported.
+    ReportsRevoked,
+    /// A cancellation is acknowledged while its lease still runs and reports.
+    AcksKillEarly,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::ReportsRevoked, Self::AcksKillEarly];
+}
+
+/// Something a worker did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// The coordinator has taken it; its identity there.
+    Welcome(u64),
+    /// A lease came.
+    Lease {
+        /// Its identity.
+        lease: u64,
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// A cancellation came.
+    Cancel(u64),
+    /// A report went out.
+    Report {
+        /// Its lease.
+        lease: u64,
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// The acknowledgement of a cancellation went out.
+    KillAck(u64),
+    /// The connection is over.
+    Lost,
+}
+
+/// Whether a report is sent once more, as a network or a worker that is not sure may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// No.
+    Never,
+    /// At once.
+    Now,
+    /// On the next connection, when the first lease has come.
+    Later,
+}
+
+/// See the module header.
+#[derive(Clone, Default)]
+pub struct Trial {
+    /// A bug.
+    pub planted: Option<Planted>,
+    /// Is told what the worker does.
+    pub tell: Option<Arc<dyn Fn(Seen) + Send + Sync>>,
+    /// How long an item takes, by its index, and any other job (`u64::MAX`); leases are tasks of the runtime then.
+    pub pace: Option<Arc<dyn Fn(u64) -> Duration + Send + Sync>>,
+    /// Decides about each report.
+    pub again: Option<Arc<dyn Fn() -> Again + Send + Sync>>,
+    /// How much slower the clock of its heartbeats goes; 0 is 1.
+    pub drift: f64,
+    /// What is kept for the next connection.
+    pub kept: Kept,
+}
+
+/// A report, or none.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Mutex<Option<v1::FromWorker>>>);
+
+impl Trial {
+    pub(crate) fn tell(&self, seen: impl FnOnce() -> Seen) {
+        if let Some(tell) = &self.tell {
+            tell(seen());
+        }
+    }
+    pub(crate) fn has(&self, bug: Planted) -> bool {
+        self.planted == Some(bug)
+    }
+    pub(crate) fn again(&self) -> Again {
+        self.again.as_ref().map_or(Again::Never, |again| again())
+    }
+    /// Keeps a report for the next connection, unless there is one: the names of early leases are soon used again.
+    pub(crate) fn keep(&self, report: v1::FromWorker) {
+        self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
+    }
+    /// What an earlier connection kept for this one.
+    pub(crate) fn late(&self) -> Option<v1::FromWorker> {
+        self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+    /// Time between two heartbeats.
+    pub(crate) fn beat(&self, plain: Duration) -> Duration {
+        if self.drift > 0.0 { plain.mul_f64(self.drift) } else { plain }
+    }
+}
+
+/// [`crate::stay`], on trial.
+///
+/// # Errors
+/// As there.
+pub async fn stay(
+    link: &Link,
+    engine: Arc<dyn Engine>,
+    options: Options,
+    stop: watch::Receiver<()>,
+    trial: Trial,
+) -> Result<(), WorkError> {
+    client::stay_on(link, engine, options, stop, trial).await
+}
