@@ -9,6 +9,9 @@ use moire_program::ir::{Program, Quantifier};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+/// Executions from one word of [`judge_watched`] to the next.
+const TOLD: u64 = 256;
+
 /// A verdict about a program under a model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -215,8 +218,25 @@ impl<'a> Judge<'a> {
 
 /// Explores `program` under `model` and says what is true of all its executions.
 pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Questions) -> Judgement {
-    let mut judge = Judge::new(program, questions);
-    let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
+    judge_watched(program, model, limits, questions, &mut |_| {})
+}
+
+/// The same, for whoever wants to see how far it is: `watch` is told the number of executions now and then.
+pub fn judge_watched(
+    program: &Program,
+    model: &Model,
+    limits: &Limits,
+    questions: Questions,
+    watch: &mut dyn FnMut(u64),
+) -> Judgement {
+    let (mut judge, mut executions) = (Judge::new(program, questions), 0u64);
+    let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| {
+        executions += 1;
+        if executions.is_multiple_of(TOLD) {
+            watch(executions);
+        }
+        judge.leaf(leaf)
+    });
     judge.end(explored)
 }
 

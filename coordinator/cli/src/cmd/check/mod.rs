@@ -5,6 +5,7 @@
 //! verdict. Text and JSON come out file by file, SARIF and JUnit once at the end.
 
 mod notes;
+mod progress;
 mod render;
 mod reports;
 
@@ -16,10 +17,11 @@ use anyhow::{Context, Result, bail};
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_explore::explorer::{Descents, Sample};
-use moire_explore::judge::{Judgement, Questions, Verdict, judge, judge_some};
+use moire_explore::judge::{Judgement, Questions, Verdict, judge_some, judge_watched};
 use moire_program::text::Severity;
 use moire_program::validate::validate;
 use notes::{Notes, Profiles};
+use progress::Progress;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use std::cell::RefCell;
@@ -218,7 +220,11 @@ fn judged(
     let one = |model: &Model, witnesses: bool| {
         let questions = Questions { witnesses, conditions_only: false };
         match args.limits.descents {
-            None => (judge(&source.program, model, limits, questions), None),
+            None => {
+                let mut progress = Progress::new(&source.program, model);
+                let watch = &mut |executions| progress.at(executions);
+                (judge_watched(&source.program, model, limits, questions, watch), None)
+            }
             Some(count) => {
                 let numbers = RefCell::new(ChaCha8Rng::seed_from_u64(args.limits.seed));
                 let below = |n| below(&mut numbers.borrow_mut(), n);
