@@ -257,7 +257,7 @@ impl Core {
                 self.fleet.heartbeat(worker, &ticks, now);
             }
             Some(Up::KillAck(ack)) => self.fleet.kill_ack(worker, ack.lease, now),
-            Some(Up::Draining(_)) => self.fleet.drain(worker),
+            Some(Up::Draining(_)) => self.fleet.drain(worker, now),
             Some(Up::Report(report)) => self.report(worker, report, now),
             Some(Up::Hello(_)) => self.fault(worker, "hello is the first message only"),
             None => self.fault(worker, "a message without content"),

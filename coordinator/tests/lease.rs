@@ -111,6 +111,26 @@ fn every_item_is_taken_once_or_quarantined() {
     }
 }
 
+/// A simulated cluster found that leaving was not a sign of life (`moire bench cluster --runs 1 --seed 101820`).
+#[test]
+fn every_message_is_a_sign_of_life() {
+    let config = Config { liveness_ms: 100, progress_ms: 10_000, ..Config::default() };
+    let say: [fn(&mut Scheduler, WorkerId, u64); 5] = [
+        |fleet, worker, now| fleet.credit(worker, 0, now),
+        |fleet, worker, now| fleet.heartbeat(worker, &[], now),
+        |fleet, worker, now| fleet.drain(worker, now),
+        |fleet, worker, now| fleet.kill_ack(worker, 99, now),
+        |fleet, worker, now| assert!(fleet.check(worker, 99, 1, now).is_none()),
+    ];
+    for (message, say) in say.into_iter().enumerate() {
+        let mut fleet = Scheduler::new(config);
+        let worker = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+        say(&mut fleet, worker, 90);
+        assert!(fleet.poll(150).is_empty(), "message {message}");
+        assert_eq!(fleet.poll(191), [Action::Disconnect { worker, clock: "liveness" }]);
+    }
+}
+
 #[test]
 fn an_item_that_kills_its_workers_is_quarantined_alone() {
     let mut fleet = Scheduler::new(Config::default());
@@ -153,7 +173,7 @@ fn urgent_jobs_first_and_verification_elsewhere() {
     assert_eq!(works(fleet.poll(0)), [(a, Work::Job(minimise)), (a, Work::Range { from: 0, to: 10 })]);
     fleet.credit(b, 1, 0);
     assert_eq!(works(fleet.poll(0)), [(b, Work::Job(verify))]);
-    fleet.drain(b);
+    fleet.drain(b, 0);
     let again = fleet.job("c", Kind::Verify, Some(a));
     fleet.credit(a, 1, 0);
     assert_eq!(works(fleet.poll(0)), [(a, Work::Job(again))], "the only worker verifies itself");

@@ -180,8 +180,9 @@ impl Scheduler {
         }
     }
     /// The worker takes nothing more.
-    pub fn drain(&mut self, worker: WorkerId) {
+    pub fn drain(&mut self, worker: WorkerId, now: u64) {
         if let Some(w) = self.workers.get_mut(&worker) {
+            w.heard = now;
             w.draining = true;
         }
     }
