@@ -5,11 +5,13 @@
 
 use crate::door::Refused;
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
+use crate::reduction::Reduction;
+use crate::states::States;
 use crate::totals::Totals;
 use crate::triage::{Job, Run};
 use crate::trial::{End, Event as Told, Planted, Trial};
 use crate::{Error, MINIMISE_CANDIDATES, failpoints, intake};
-use moire_corpus::{Campaign, CampaignState, Finding, FindingState, Store, Write};
+use moire_corpus::{Campaign, CampaignState, Finding, Store, Write};
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use tokio::time::Instant;
 /// Longest name a worker gives.
 const NAME_BYTES_MAX: usize = 128;
 /// Events handled before one commit.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 
 pub(crate) type Announce = Box<dyn Fn(&Finding) + Send>;
 pub(crate) type Outbox = mpsc::Sender<Result<v1::ToWorker, tonic::Status>>;
@@ -49,6 +51,9 @@ pub(crate) struct Core {
     pub(crate) fleet: Scheduler,
     pub(crate) runs: BTreeMap<String, Run>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
+    /// Minimisations under way, by number.
+    pub(crate) reductions: BTreeMap<u64, Reduction>,
+    pub(crate) reductions_made: u64,
     outboxes: BTreeMap<WorkerId, Outbox>,
     /// What connected workers call themselves.
     names: BTreeMap<WorkerId, String>,
@@ -58,6 +63,8 @@ pub(crate) struct Core {
     acks: Vec<Owed>,
     /// Writes of the batch before, with [`Planted::CommitsLate`].
     late: Vec<Write>,
+    /// Campaigns something happened to since they were last decided about.
+    pub(crate) touched: BTreeSet<String>,
     started: Instant,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
@@ -65,7 +72,7 @@ pub(crate) struct Core {
     pub(crate) turned_away: Arc<Refused>,
     pub(crate) totals: Totals,
     /// Findings by state, from the first time they are asked for.
-    states: Option<BTreeMap<String, u64>>,
+    pub(crate) states: Option<States>,
     config: Config,
     /// Told each new finding once it is durable.
     pub(crate) announce: Option<Announce>,
@@ -85,12 +92,15 @@ impl Core {
             fleet: Scheduler::new(config).planted(trial.planted),
             runs: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            reductions: BTreeMap::new(),
+            reductions_made: 0,
             outboxes: BTreeMap::new(),
             names: BTreeMap::new(),
             writes: Vec::new(),
             fresh: BTreeMap::new(),
             acks: Vec::new(),
             late: Vec::new(),
+            touched: BTreeSet::new(),
             started: Instant::now(),
             bad_messages: 0,
             refused: 0,
@@ -150,23 +160,6 @@ impl Core {
     pub(crate) fn started_s(&self) -> u64 {
         Self::unix_ms().saturating_sub(self.now()) / 1000
     }
-    /// Findings by state. The store is read for it once, and only if somebody asks.
-    pub(crate) fn finding_states(&mut self) -> Result<&BTreeMap<String, u64>, Error> {
-        let states = match self.states.take() {
-            Some(states) => states,
-            None => self.store.finding_states()?,
-        };
-        Ok(self.states.insert(states))
-    }
-    /// A finding goes from one state, or from not being there, to another.
-    pub(crate) fn finding_changed(&mut self, from: Option<&FindingState>, to: &FindingState) {
-        let Some(states) = &mut self.states else { return };
-        if let Some(count) = from.and_then(|from| states.get_mut(from.word())) {
-            *count = count.saturating_sub(1);
-        }
-        *states.entry(to.word().to_owned()).or_default() += 1;
-    }
-
     /// Takes a campaign of the store into the scheduler.
     pub(crate) fn adopt(&mut self, campaign: Campaign) -> Result<(), Error> {
         let progress = self.store.progress(&campaign.name)?;
@@ -182,6 +175,7 @@ impl Core {
             self.fleet.campaign(&name, run.lease_spec());
             self.fleet.run_campaign(&name, run.campaign.state == CampaignState::Running);
         }
+        self.touched.insert(name.clone());
         self.runs.insert(name, run);
         Ok(())
     }
@@ -225,7 +219,6 @@ impl Core {
         let id = self.fleet.hello(capabilities, &hello.fingerprint, now);
         let id = id.map_err(|e| tonic::Status::resource_exhausted(e.to_string()))?;
         self.trial.tell(|| Told::Welcome { worker: id, name: hello.name.clone() });
-        self.names.retain(|id, _| self.fleet.knows(*id));
         self.names.insert(id, hello.name);
         self.outboxes.insert(id, outbox);
         self.send(id, Down::Welcome(v1::Welcome { worker: id, liveness_ms: self.config.liveness_ms }));
@@ -242,6 +235,7 @@ impl Core {
         if self.fleet.knows(worker) {
             self.trial.tell(|| Told::Gone { worker, end: End::Closed });
         }
+        self.names.remove(&worker);
         self.fleet.disconnect(worker);
     }
 
@@ -274,6 +268,7 @@ impl Core {
             let _ = outbox.try_send(Err(tonic::Status::invalid_argument(why)));
         }
         self.trial.tell(|| Told::Gone { worker, end: End::Expelled });
+        self.names.remove(&worker);
         self.fleet.expel(worker);
     }
 
@@ -312,6 +307,7 @@ impl Core {
         let named: Vec<u64> = items.iter().map(|i| i.item).collect();
         let (twice, mut taken) = (self.trial.has(Planted::CountsTwice), Vec::new());
         if let Some(run) = self.runs.get_mut(campaign) {
+            self.touched.insert(campaign.to_owned());
             for item in items {
                 let index = item.item;
                 if (self.fleet.take_item(lease, index) | twice) && run.reported(item, worker, twice) {
@@ -340,7 +336,7 @@ impl Core {
         report: v1::Report,
     ) -> Result<Vec<u64>, &'static str> {
         if let Some(job) = self.jobs.get(&id) {
-            let answer = intake::answer(job.kind, &job.claim, report)?;
+            let answer = intake::answer(job, report)?;
             self.fleet.done(lease);
             self.job_over(id, Some((worker, answer)));
         } else {
@@ -351,14 +347,14 @@ impl Core {
     }
 
     /// Decides, commits, acknowledges, and gives out leases.
-    fn settle(&mut self, last: bool) -> Result<(), Error> {
-        let names: Vec<String> = self.runs.keys().cloned().collect();
+    pub(crate) fn settle(&mut self, last: bool) -> Result<(), Error> {
+        let mut names = std::mem::take(&mut self.touched);
         names.iter().for_each(|name| self.advance(name));
         self.note_totals(last);
         if self.trial.has(Planted::AcksBeforeCommit) {
             self.acknowledge();
         }
-        self.commit()?;
+        self.commit(&mut names)?;
         for name in &names {
             self.finish(name)?;
         }
@@ -367,11 +363,11 @@ impl Core {
         for action in self.fleet.poll(now) {
             self.act(action);
         }
-        Ok(())
+        self.count_more_states()
     }
 
-    /// Makes the batch in hand durable.
-    fn commit(&mut self) -> Result<(), Error> {
+    /// Makes the batch in hand durable; adds the campaigns whose items it had to `names`.
+    fn commit(&mut self, names: &mut BTreeSet<String>) -> Result<(), Error> {
         let mut writes = std::mem::take(&mut self.writes);
         let told = self.trial.items(&writes);
         if self.trial.has(Planted::CommitsLate) {
@@ -379,9 +375,15 @@ impl Core {
         }
         if !writes.is_empty() {
             failpoints::hit(failpoints::COMMIT_BEFORE);
-            let _receipt = self.store.commit(writes)?;
+            let receipt = self.store.commit(writes)?;
             failpoints::hit(failpoints::COMMIT_AFTER);
             self.totals.committed();
+            for (name, progress) in receipt.progress {
+                if let Some(run) = self.runs.get_mut(&name) {
+                    run.progress = progress;
+                }
+                names.insert(name);
+            }
             let fresh = std::mem::take(&mut self.fresh);
             for (finding, _) in fresh.values().filter(|f| f.1) {
                 self.announce.iter().for_each(|tell| tell(finding));
@@ -438,6 +440,7 @@ impl Core {
             Action::Disconnect { worker, clock } => {
                 self.trial.tell(|| Told::Gone { worker, end: End::Clock(clock) });
                 tracing::warn!(worker, clock, "worker lost");
+                self.names.remove(&worker);
                 if let Some(outbox) = self.outboxes.remove(&worker) {
                     let _ =
                         outbox.try_send(Err(tonic::Status::deadline_exceeded(format!("{clock} ran out"))));
@@ -448,6 +451,7 @@ impl Core {
                 tracing::warn!(campaign, item, "quarantined: it ended its workers too often");
                 if let Some(run) = self.runs.get_mut(&campaign) {
                     run.quarantined(item);
+                    self.touched.insert(campaign);
                 }
             }
             Action::JobFailed { job } => self.job_over(job, None),
@@ -464,10 +468,19 @@ impl Core {
             Work::Job(id) => {
                 use crate::triage::JobKind;
                 let job = self.jobs.get(&id)?;
-                let (claim, candidates) = (Some(job.claim.clone()), MINIMISE_CANDIDATES);
+                let candidates = MINIMISE_CANDIDATES;
                 Some(match job.kind {
                     JobKind::Verify | JobKind::Confirm => Sent::Verify(job.asked().clone()),
-                    JobKind::Minimise => Sent::Minimise(v1::MinimiseJob { claim, candidates }),
+                    JobKind::Minimise => {
+                        let claim = Some(job.at_hand().clone());
+                        Sent::Minimise(v1::MinimiseJob { claim, candidates, ..v1::MinimiseJob::default() })
+                    }
+                    JobKind::Part => {
+                        let batch = job.batch.as_ref()?;
+                        let claim = Some(self.reductions.get(&batch.reduction)?.job.at_hand().clone());
+                        let ((from, to), join) = (batch.cuts, batch.join.clone());
+                        Sent::Minimise(v1::MinimiseJob { claim, candidates, from, to, join })
+                    }
                     JobKind::Replay => Sent::Replay(v1::ReplayJob { program: job.claim.program.clone() }),
                 })
             }

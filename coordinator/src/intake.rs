@@ -4,7 +4,7 @@
 //! a fault of the worker. An answer that is merely too large is cut: claims that do not fit a record are dropped and
 //! counted, long reasons are shortened, so that no record outgrows the store's limit. Source: design section 9.
 
-use crate::triage::JobKind;
+use crate::triage::{Job, JobKind};
 use moire_corpus::{Finding, VALUE_BYTES_MAX};
 use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,12 +165,30 @@ pub(crate) fn items(range: &Range<u64>, report: v1::Report) -> Result<Vec<v1::It
     Ok(items)
 }
 
+/// What is wrong with the answer to a minimisation.
+fn smaller(reduced: &mut v1::Claim, asked: &v1::Claim) -> Result<(), &'static str> {
+    let rule = |c: &v1::Claim| (c.oracle.clone(), c.direction.clone(), c.models.clone());
+    match rule(reduced) == rule(asked) && fit(reduced) {
+        true => Ok(()),
+        false => Err("a minimisation keeps the rule that is broken and makes its program smaller"),
+    }
+}
+
+/// What is wrong with the answer to a part of one.
+fn part(job: &Job, result: &mut v1::MinimiseResult) -> Result<(), &'static str> {
+    let Some(batch) = &job.batch else { return Err("this lease is no part of a minimisation") };
+    let asked = |place: &u64| (batch.cuts.0..batch.cuts.1).contains(place);
+    if !result.holds.iter().all(asked) || (result.claim.is_some() && batch.join.is_empty()) {
+        return Err("a part of a minimisation names cuts of its lease");
+    }
+    let Some(reduced) = result.claim.as_mut() else { return Ok(()) };
+    claim(reduced)?;
+    smaller(reduced, &job.claim)
+}
+
 /// The answer of a report on a lease with text.
-pub(crate) fn answer(
-    kind: JobKind,
-    asked: &v1::Claim,
-    mut report: v1::Report,
-) -> Result<Answer, &'static str> {
+pub(crate) fn answer(job: &Job, mut report: v1::Report) -> Result<Answer, &'static str> {
+    let (kind, asked) = (job.kind, &job.claim);
     let only = report.items.pop();
     if !report.items.is_empty() {
         return Err("a lease with text has one answer");
@@ -181,13 +199,14 @@ pub(crate) fn answer(
         {
             Ok(Answer::Verified(result))
         }
-        (JobKind::Minimise, None, Some(mut result), None) => {
+        (JobKind::Part, None, Some(mut result), None) if result.part => {
+            part(job, &mut result)?;
+            Ok(Answer::Minimised(result))
+        }
+        (JobKind::Minimise | JobKind::Part, None, Some(mut result), None) if !result.part => {
             let reduced = result.claim.as_mut().ok_or("a minimisation is answered with a claim")?;
             claim(reduced)?;
-            let rule = |c: &v1::Claim| (c.oracle.clone(), c.direction.clone(), c.models.clone());
-            if rule(reduced) != rule(asked) || !fit(reduced) {
-                return Err("a minimisation keeps the rule that is broken and makes its program smaller");
-            }
+            smaller(reduced, asked)?;
             Ok(Answer::Minimised(result))
         }
         (JobKind::Replay, None, None, Some(mut one)) => {

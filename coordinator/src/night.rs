@@ -102,7 +102,7 @@ impl Core {
         };
         let before = self.store.named(&request.id)?.state;
         let marked = self.store.mark(Self::unix_ms(), &request.id, &mark, &request.who, &request.why)?;
-        self.finding_changed(Some(&before), &marked.state);
+        self.finding_changed(&marked.id, Some(&before), &marked.state);
         Ok(record(&marked)?)
     }
 
@@ -136,7 +136,7 @@ impl Core {
         let before = finding.state.clone();
         finding.retested(retest);
         self.store.commit(vec![Write::Finding(Box::new(finding.clone()))])?;
-        self.finding_changed(Some(&before), &finding.state);
+        self.finding_changed(id, Some(&before), &finding.state);
         Ok(record(&finding)?)
     }
 
@@ -147,11 +147,15 @@ impl Core {
     }
 
     pub(crate) fn save_snapshot(&mut self, at_ms: u64) -> Result<v1::SnapshotRecord, Error> {
-        let mut findings = self.store.findings().collect::<Result<Vec<_>, _>>()?;
-        findings.retain(|f| f.first_seen_ms <= at_ms);
         let mut counters = Counters::default();
         self.runs.values().for_each(|run| counters.add(&run.progress.counters));
-        let snapshot = Snapshot::of(at_ms, &findings, counters);
+        let mut snapshot = Snapshot { at_ms, counters, ..Snapshot::default() };
+        for finding in self.store.findings() {
+            let finding = finding?;
+            if finding.first_seen_ms <= at_ms {
+                snapshot.add(&finding);
+            }
+        }
         self.store.save_snapshot(&snapshot)?;
         Ok(v1::SnapshotRecord { json: text(&snapshot)?, now_ms: Self::unix_ms() })
     }

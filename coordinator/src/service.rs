@@ -183,8 +183,11 @@ impl Core {
         Ok(self.status(&name)?)
     }
 
-    pub(crate) fn status(&self, name: &str) -> Result<v1::CampaignStatus, Status> {
-        let run = self.runs.get(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
+    pub(crate) fn status(&mut self, name: &str) -> Result<v1::CampaignStatus, Status> {
+        let run = self.runs.get_mut(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
+        if !run.open() && run.digest.is_none() {
+            run.digest = Some(self.store.digest(name).map_err(Error::from)?);
+        }
         let (campaign, counters) = (&run.campaign, &run.progress.counters);
         let reasons = counters.abstentions.iter().filter(|(k, _)| !k.starts_with(CLASS_PREFIX));
         let abstentions: std::collections::BTreeMap<_, _> = reasons.map(|(k, v)| (k.clone(), *v)).collect();
@@ -208,8 +211,6 @@ impl Core {
             needs: campaign.needs.clone(),
             fingerprint: campaign.generator.clone(),
         };
-        let ended = !run.open();
-        let digest = if ended { Some(self.store.digest(name).map_err(Error::from)?) } else { None };
         Ok(v1::CampaignStatus {
             spec: Some(spec),
             phase: phase.into(),
@@ -222,7 +223,7 @@ impl Core {
             abstentions,
             canaries_planted: counters.canaries_planted,
             canaries_caught: counters.canaries_caught,
-            digest: digest.map(|d| d.to_string()).unwrap_or_default(),
+            digest: run.digest.filter(|_| !run.open()).map(|d| d.to_string()).unwrap_or_default(),
             canaries: counters.canaries.clone(),
             mutants: counters.mutants.clone(),
         })
@@ -247,7 +248,10 @@ impl Core {
         let campaign = run.campaign.clone();
         self.store.commit(vec![Write::Campaign(Box::new(campaign))])?;
         match phase {
-            v1::CampaignPhase::Cancelled => self.fleet.drop_campaign(name, now),
+            v1::CampaignPhase::Cancelled => {
+                self.fleet.drop_campaign(name, now);
+                self.drop_jobs(name);
+            }
             _ => self.fleet.run_campaign(name, phase == v1::CampaignPhase::Running),
         }
         Ok(self.status(name)?)
@@ -256,7 +260,8 @@ impl Core {
     /// Forgets jobs that wait and whose clients have gone.
     fn drop_unwanted(&mut self) {
         let gone = |job: &Job| job.reply.as_ref().is_some_and(oneshot::Sender::is_closed);
-        let unwanted: Vec<_> = self.jobs.iter().filter(|(_, j)| gone(j)).map(|(id, _)| *id).collect();
+        let mut unwanted: Vec<_> = self.jobs.iter().filter(|(_, j)| gone(j)).map(|(id, _)| *id).collect();
+        unwanted.extend(self.drop_unwanted_reductions());
         for id in unwanted.into_iter().filter(|id| self.fleet.drop_job(*id)) {
             self.jobs.remove(&id);
         }
@@ -288,11 +293,15 @@ impl Core {
         if self.fleet.queued() >= CLIENT_JOBS_MAX {
             return Err(Status::resource_exhausted("too many jobs wait; try again later"));
         }
-        let id = self.fleet.job("", turn, None);
         let mut job = Job::new(kind, claim);
         job.plan = Some(request.plan.unwrap_or_default());
         job.reply = Some(reply);
-        self.jobs.insert(id, job);
+        if kind == JobKind::Minimise {
+            self.minimise(job);
+        } else {
+            let id = self.fleet.job("", turn, None);
+            self.jobs.insert(id, job);
+        }
         Ok(())
     }
 }
@@ -313,8 +322,10 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         _: Request<v1::ListCampaignsRequest>,
     ) -> Result<Response<v1::ListCampaignsResponse>, Status> {
-        let all =
-            |core: &mut Core| core.runs.keys().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>();
+        let all = |core: &mut Core| {
+            let names: Vec<String> = core.runs.keys().cloned().collect();
+            names.iter().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>()
+        };
         Ok(Response::new(v1::ListCampaignsResponse { campaigns: self.call(all).await?? }))
     }
     async fn get_campaign(

@@ -11,6 +11,7 @@
 use crate::core::Core;
 use crate::intake::{self, Answer};
 use crate::lease::{CampaignSpec, JobId, Kind, WorkerId};
+use crate::reduction::Batch;
 use crate::trial::{Event as Told, Planted};
 use crate::{CLASS_MAX, HELD_MAX, LEASE_ITEMS, failpoints};
 use moire_corpus::{
@@ -40,6 +41,8 @@ const OTHER_REASONS: &str = "other reasons";
 pub(crate) enum JobKind {
     Verify,
     Minimise,
+    /// A part of a minimisation, for [`crate::reduction`].
+    Part,
     /// Verify what a minimisation answered.
     Confirm,
     Replay,
@@ -53,6 +56,12 @@ pub(crate) struct Job {
     claimant: Option<WorkerId>,
     /// The claim on the reduced program, and who reduced it.
     reduced: Option<(v1::Claim, WorkerId)>,
+    /// The claim on the least program so far.
+    pub(crate) best: Option<v1::Claim>,
+    /// Candidates tried for that.
+    pub(crate) tried: u64,
+    /// Of a part.
+    pub(crate) batch: Option<Batch>,
     /// Reductions that turned out wrong.
     wrong: u32,
     /// Campaign and item, unless a client submitted it.
@@ -69,12 +78,19 @@ impl Job {
             claim,
             claimant: None,
             reduced: None,
+            best: None,
+            tried: 0,
+            batch: None,
             wrong: 0,
             origin: None,
             plan: None,
             verified: Verified::Unverified,
             reply: None,
         }
+    }
+    /// The claim that is to be made smaller.
+    pub(crate) fn at_hand(&self) -> &v1::Claim {
+        self.best.as_ref().unwrap_or(&self.claim)
     }
     /// The claim a verifying worker is asked about.
     pub(crate) fn asked(&self) -> &v1::Claim {
@@ -107,6 +123,7 @@ pub(crate) struct Run {
     classes: BTreeMap<String, u64>,
     /// Names the campaign's record lists.
     reasons: BTreeSet<String>,
+    /// Of an ended campaign, from the first time it is asked for.
     pub(crate) digest: Option<Hash>,
 }
 
@@ -370,7 +387,7 @@ impl Core {
                 self.fresh.remove(&id).or_else(stored).map_or((None, true), |(f, n)| (Some(f), n));
             let before = known.as_ref().map(|f| f.state.clone());
             let merged = merge(known, found);
-            self.finding_changed(before.as_ref(), &merged.state);
+            self.finding_changed(&id, before.as_ref(), &merged.state);
             self.fresh.insert(id, (merged.clone(), new));
             self.writes.push(Write::Finding(Box::new(merged)));
             self.writes.push(Write::Sighting { campaign: name.to_owned(), item, finding: id });
@@ -383,10 +400,9 @@ impl Core {
         }
     }
 
-    /// After a commit: reads the progress back and closes a campaign that has all its items.
+    /// After a commit: closes a campaign that has all its items.
     pub(crate) fn finish(&mut self, name: &str) -> Result<(), crate::Error> {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return Ok(()) };
-        run.progress = self.store.progress(name)?;
         let below =
             run.reported.iter().take_while(|i| run.progress.contains(**i)).copied().collect::<Vec<_>>();
         below.iter().for_each(|i| _ = run.reported.remove(i));
@@ -409,9 +425,16 @@ impl Core {
     pub(crate) fn job_over(&mut self, id: JobId, answer: Option<(WorkerId, Answer)>) {
         use v1::verify_result::Answer as Said;
         let Some(mut job) = self.jobs.remove(&id) else { return };
+        if job.kind == JobKind::Part {
+            return self.batch_over(job.batch, answer.map(|a| a.1));
+        }
         if let Some(reply) = job.reply.take() {
+            let mut answer = answer.map(|a| a.1);
+            if let Some(Answer::Minimised(result)) = &mut answer {
+                result.tried = result.tried.saturating_add(job.tried);
+            }
             // The client may have gone.
-            let _ = reply.send(answer.map(|a| a.1));
+            let _ = reply.send(answer);
             return;
         }
         match (job.kind, answer) {
@@ -419,9 +442,9 @@ impl Core {
                 Said::Confirmed => {
                     let other = job.claimant != Some(by);
                     job.verified = if other { Verified::Other } else { Verified::Itself };
-                    self.again(job, JobKind::Minimise, None);
+                    self.minimise(job);
                 }
-                Said::Abstained => self.again(job, JobKind::Minimise, None),
+                Said::Abstained => self.minimise(job),
                 Said::Refuted | Said::Unspecified => self.refuse(&job, "refuted"),
             },
             (JobKind::Minimise, Some((by, Answer::Minimised(result)))) => {
@@ -435,6 +458,9 @@ impl Core {
             (JobKind::Confirm, Some((_, Answer::Verified(result)))) if result.answer() == Said::Refuted => {
                 let by = job.reduced.take().map(|r| r.1);
                 job.wrong += 1;
+                // One worker does all of it, from the start.
+                self.forget_best(&job);
+                job.best = None;
                 match job.wrong < REDUCTIONS_MAX {
                     true => self.again(job, JobKind::Minimise, by),
                     false => self.found(&job),
@@ -445,12 +471,12 @@ impl Core {
                 job.reduced = None;
                 self.found(&job);
             }
-            (JobKind::Verify | JobKind::Replay, _) => self.refuse(&job, "verification lost"),
+            (JobKind::Verify | JobKind::Replay | JobKind::Part, _) => self.refuse(&job, "verification lost"),
         }
     }
 
     /// Queues the next step of a claim.
-    fn again(&mut self, job: Job, kind: JobKind, avoid: Option<WorkerId>) {
+    pub(crate) fn again(&mut self, job: Job, kind: JobKind, avoid: Option<WorkerId>) {
         let campaign = job.origin.as_ref().map_or("", |o| o.0.as_str());
         let turn = if kind == JobKind::Minimise { Kind::Minimise } else { Kind::Verify };
         let id = self.fleet.job(campaign, turn, avoid);
@@ -460,6 +486,7 @@ impl Core {
     /// The claim is a finding; it waits for its item.
     fn found(&mut self, job: &Job) {
         failpoints::hit(failpoints::MINIMISED);
+        self.forget_best(job);
         let Some((name, item)) = &job.origin else { return };
         let Some(run) = self.runs.get_mut(name) else { return };
         let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.0);
@@ -468,6 +495,7 @@ impl Core {
         if let Some(held) = run.held.get_mut(item) {
             held.open = held.open.map(|n| n.saturating_sub(1));
             held.findings.push(found);
+            self.touched.insert(name.clone());
         }
     }
 
@@ -477,6 +505,7 @@ impl Core {
         if let Some(held) = self.runs.get_mut(name).and_then(|r| r.held.get_mut(item)) {
             held.open = held.open.map(|n| n.saturating_sub(1));
             *held.done.counters.abstentions.entry(why.to_owned()).or_default() += 1;
+            self.touched.insert(name.clone());
         }
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
 
 mod fake;
+mod reduce;
 
 use fake::{Fake, quiet, spec, worker};
 use moire_coordinator::{Local, lease::Config, v1};

@@ -294,7 +294,7 @@ async fn wrong_answers_to_jobs_go_to_another_worker() {
     good.report(v1::Report { sequence: 77, ..all(&lease) }).await;
     let minimised = |program: &str, oracle: &str| {
         let claim = v1::Claim { program: program.to_owned(), oracle: oracle.to_owned(), ..claim(0).into() };
-        v1::MinimiseResult { claim: Some(claim), tried: 1, normal: true }
+        v1::MinimiseResult { claim: Some(claim), tried: 1, normal: true, ..v1::MinimiseResult::default() }
     };
     // To verify: answered with a minimisation, with nothing, with an answer that is none.
     let kinds = [

@@ -51,6 +51,7 @@ struct Check {
 /// Kind of a record by its key.
 pub(crate) fn kind(key: &[u8]) -> &'static str {
     match key.get(..2) {
+        Some(b"b/") => "reductions",
         Some(b"c/") => "campaigns",
         Some(b"f/") => "findings",
         Some(b"i/") => "item chunks",
@@ -69,6 +70,7 @@ pub fn check_record(key: &[u8], value: &[u8]) -> Result<BTreeSet<Hash>, StoreErr
     match kind(key) {
         "campaigns" => parse::<Campaign>(key, value).map(drop).map(none),
         "progress" => parse::<Progress>(key, value).map(drop).map(none),
+        "reductions" => parse::<String>(key, value).map(drop).map(none),
         "totals" => parse::<BTreeMap<String, u64>>(key, value).map(drop).map(none),
         "regressions" => parse::<Regression>(key, value).map(drop).map(none),
         "findings" => parse::<Finding>(key, value).map(|f| f.bundle.into_iter().collect()),

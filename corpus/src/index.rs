@@ -6,9 +6,8 @@
 
 use crate::failpoints;
 use crate::files::{INDEX, MARKER, read_bounded, sync_dir, wait_for, write_atomically};
-use crate::log::Op;
+use crate::log::{Live, Op};
 use crate::record::Hash;
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -145,18 +144,15 @@ impl Index {
         await_release(&dir.join(INDEX).join("db"))?;
         Ok(Self { db: fenced(|| config.open())? })
     }
-    /// A new index of `state`, in place of whatever is there.
-    pub(crate) fn build(
-        dir: &Path,
-        cache_bytes: u64,
-        state: &BTreeMap<&[u8], &[u8]>,
-    ) -> Result<Self, IndexError> {
+    /// A new index of these records, in place of whatever is there.
+    pub(crate) fn build(dir: &Path, cache_bytes: u64, live: &Live) -> Result<Self, IndexError> {
         let build = || {
             clear(dir)?;
             let index = Self::open(dir, cache_bytes)?;
-            let mut pairs = state.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).peekable();
-            while pairs.peek().is_some() {
-                index.apply(pairs.by_ref().take(BATCH))?;
+            let mut records = live.records().peekable();
+            while records.peek().is_some() {
+                let batch = records.by_ref().take(BATCH).map(|r| r.map(|(key, value)| (key, Some(value))));
+                index.apply(batch.collect::<io::Result<Vec<_>>>()?)?;
             }
             fenced(|| index.db.flush())?;
             Ok(index)

@@ -36,8 +36,9 @@ pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Largest batch of one commit.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Largest log: it is compacted before it grows over this, and a larger file is not read.
-pub const LOG_BYTES_MAX: u64 = 2 << 30;
+/// Largest log, room for about two million findings: it is compacted before it grows over this, and a larger file is not
+/// read.
+pub const LOG_BYTES_MAX: u64 = 4 << 30;
 
 /// Reads a log image as recovery would and returns how many frames are intact (entry point of the fuzz target).
 pub fn scan_log(bytes: &[u8]) -> usize {

@@ -10,8 +10,9 @@
 
 use crate::files::{self, sync_dir};
 use crate::{BATCH_BYTES_MAX, FORMAT, VALUE_BYTES_MAX, failpoints};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -171,6 +172,92 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan {
     scan
 }
 
+/// A log that was read from its first byte to its last, and is intact.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Intact {
+    pub(crate) generation: u64,
+    /// Of the last frame.
+    pub(crate) sequence: u64,
+    pub(crate) frames: u64,
+    pub(crate) len: u64,
+}
+
+/// Reads a log frame by frame, each payload given with its place, in the memory of one frame. `None`: it is not wholly
+/// intact, and [`scan`] says what of it is.
+pub(crate) fn intact(path: &Path, mut each: impl FnMut(u64, &[OpRef<'_>])) -> io::Result<Option<Intact>> {
+    let mut file = io::BufReader::with_capacity(1 << 20, File::open(path)?);
+    let mut head = [0; HEADER_BYTES];
+    let whole = |read: io::Result<()>| match read {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    };
+    if !whole(file.read_exact(&mut head))? {
+        return Ok(None);
+    }
+    let Header::Good { generation } = header(&head) else { return Ok(None) };
+    let mut found = Intact { generation, sequence: 0, frames: 0, len: HEADER_BYTES as u64 };
+    let mut bytes = Vec::new();
+    while !file.fill_buf()?.is_empty() {
+        bytes.resize(FRAME_BYTES, 0);
+        if !whole(file.read_exact(&mut bytes))? {
+            return Ok(None);
+        }
+        let len = word(&bytes, 4).map_or(usize::MAX, |len| len as usize);
+        if !bytes.starts_with(FRAME) || len > BATCH_BYTES_MAX {
+            return Ok(None);
+        }
+        bytes.resize(FRAME_BYTES + len, 0);
+        if !whole(file.read_exact(&mut bytes[FRAME_BYTES..]))? {
+            return Ok(None);
+        }
+        let Some(read) = frame(&bytes, 0, found.sequence, None) else { return Ok(None) };
+        let Some(ops) = decode(&bytes[read.payload]) else { return Ok(None) };
+        each(found.len + FRAME_BYTES as u64, &ops);
+        found.sequence = read.sequence;
+        found.frames += 1;
+        found.len += bytes.len() as u64;
+    }
+    Ok(Some(found))
+}
+
+/// Where the live records of an intact log are, by key: their values stay on disk.
+pub(crate) struct Live {
+    file: File,
+    at: BTreeMap<Vec<u8>, (u64, usize)>,
+}
+
+impl Live {
+    /// `None`: the log is not intact.
+    pub(crate) fn of(path: &Path) -> io::Result<Option<(Intact, Self)>> {
+        let mut at = BTreeMap::new();
+        let read = intact(path, |payload, ops| {
+            let mut offset = payload;
+            for (key, value) in ops {
+                offset += 2 + key.len() as u64 + 4;
+                match value {
+                    Some(value) => {
+                        at.insert(key.to_vec(), (offset, value.len()));
+                        offset += value.len() as u64;
+                    }
+                    None => drop(at.remove(*key)),
+                }
+            }
+        })?;
+        let file = File::open(path)?;
+        Ok(read.map(|read| (read, Self { file, at })))
+    }
+    /// The records in key order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = io::Result<(Vec<u8>, Vec<u8>)>> {
+        self.at.iter().map(|(key, (offset, len))| {
+            let mut value = vec![0; *len];
+            let mut file = &self.file;
+            file.seek(SeekFrom::Start(*offset))?;
+            file.read_exact(&mut value)?;
+            Ok((key.clone(), value))
+        })
+    }
+}
+
 /// The operations of a payload; `None` when it is not one.
 pub(crate) fn decode(payload: &[u8]) -> Option<Vec<OpRef<'_>>> {
     let mut ops = Vec::new();
@@ -278,7 +365,7 @@ impl Log {
 pub(crate) fn replace(
     path: &Path,
     generation: u64,
-    payloads: impl Iterator<Item = Vec<u8>>,
+    payloads: impl Iterator<Item = io::Result<Vec<u8>>>,
 ) -> io::Result<(u64, u64)> {
     failpoints::hit(failpoints::COMPACT_TEMP)?;
     let mut len = HEADER_BYTES as u64;
@@ -288,7 +375,7 @@ pub(crate) fn replace(
         out.write_all(&header_bytes(generation))?;
         for payload in payloads {
             sequence += 1;
-            let bytes = frame_bytes(sequence, &payload);
+            let bytes = frame_bytes(sequence, &payload?);
             out.write_all(&bytes)?;
             len += bytes.len() as u64;
         }

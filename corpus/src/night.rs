@@ -4,7 +4,7 @@
 
 use crate::items::Counters;
 use crate::life::FindingState;
-use crate::record::{Finding, FindingId};
+use crate::record::{Finding, FindingId, Hash};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,13 +18,23 @@ pub struct Snapshot {
     /// Totals over all campaigns then.
     #[serde(default)]
     pub counters: Counters,
+    /// In a file: where the rest of the findings is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Hash>,
 }
 
 impl Snapshot {
     /// What the next report has to know of these findings: which were open.
     pub fn of<'a>(at_ms: u64, findings: impl IntoIterator<Item = &'a Finding>, counters: Counters) -> Self {
-        let open = findings.into_iter().filter(|f| f.is_open());
-        Self { at_ms, findings: open.map(|f| (f.id, f.state.clone())).collect(), counters }
+        let mut snapshot = Self { at_ms, counters, ..Self::default() };
+        findings.into_iter().for_each(|f| snapshot.add(f));
+        snapshot
+    }
+    /// Adds what the next report has to know of a finding.
+    pub fn add(&mut self, finding: &Finding) {
+        if finding.is_open() {
+            self.findings.insert(finding.id, finding.state.clone());
+        }
     }
 }
 

@@ -18,6 +18,15 @@ impl Hash {
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
+    /// The digits, without a formatter: a report of an item has nine hashes.
+    fn digits(&self) -> [u8; 64] {
+        let mut out = [0; 64];
+        for (pair, byte) in out.chunks_exact_mut(2).zip(self.0) {
+            let digit = |n: u8| b"0123456789abcdef"[usize::from(n)];
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        out
+    }
     /// First 16 hex digits, for people.
     pub fn short(&self) -> String {
         self.to_string()[..16].to_owned()
@@ -26,7 +35,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        f.write_str(std::str::from_utf8(&self.digits()).expect("hexadecimal digits are ASCII"))
     }
 }
 
@@ -57,7 +66,7 @@ impl FromStr for Hash {
 
 impl Serialize for Hash {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(self)
+        s.serialize_str(std::str::from_utf8(&self.digits()).expect("hexadecimal digits are ASCII"))
     }
 }
 

@@ -207,7 +207,7 @@ fn a_huge_log_is_refused_before_it_is_read() {
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
     for error in [Store::open(dir.path(), options()).err(), fsck(dir.path(), false).err()] {
         let text = error.unwrap().to_string();
-        assert!(text.contains("has 1099511627776 bytes, the limit is 2147483648"), "{text}");
+        assert!(text.contains("has 1099511627776 bytes, the limit is 4294967296"), "{text}");
     }
 }
 

@@ -87,6 +87,37 @@ fn newer_format_is_refused() {
 }
 
 #[test]
+fn a_snapshot_of_many_findings_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let id = |n: u32| moire_corpus::Hash::of(&n.to_le_bytes());
+    let findings = (0..90_000).map(|n| (id(n), moire_corpus::FindingState::Open)).collect();
+    let snapshot = Snapshot { at_ms: 5, findings, ..Snapshot::default() };
+    store.save_snapshot(&snapshot).unwrap();
+    assert_eq!(store.last_snapshot().unwrap().unwrap(), snapshot);
+    assert_eq!(store.stats().unwrap().bundles, 3);
+    drop(store);
+    assert_eq!(moire_corpus::fsck(dir.path(), false).unwrap().problems, Vec::<String>::new());
+}
+
+#[test]
+fn states_are_counted_in_slices() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    store.commit((0..10).map(|n| Write::Finding(Box::new(finding(n)))).collect()).unwrap();
+    let (mut sum, mut behind) = (0, None);
+    loop {
+        let (states, last) = store.finding_states(behind.as_ref(), 3).unwrap();
+        sum += states.values().sum::<u64>();
+        match last {
+            Some(last) => behind = Some(last),
+            None => break,
+        }
+    }
+    assert_eq!(sum, 10);
+}
+
+#[test]
 fn export_import_export_is_the_identity() {
     let (a, b, out) =
         (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

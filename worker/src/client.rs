@@ -338,12 +338,16 @@ async fn run(engine: &dyn Engine, lease: v1::Lease, desk: &Desk<'_>) {
             desk.deliver(v1::Report { verify: Some(wire::verify_result(answer)), ..last }).await;
         }
         Some(Work::Minimise(job)) => {
+            let part = wire::part(&job);
             let Ok(claim) = job.claim.unwrap_or_default().try_into() else { return desk.deliver(last).await };
+            if let Some(answer) = part.and_then(|part| engine.part(&claim, &part, cancel)) {
+                return desk.deliver(v1::Report { minimise: Some(wire::parted(answer)), ..last }).await;
+            }
             let budget = Budget { candidates: job.candidates };
             let reduced = engine.minimise(&claim, budget, cancel, &mut |_| cancel.tick());
             let (claim, tried, normal) = (Some(reduced.claim.into()), reduced.tried, reduced.normal);
-            desk.deliver(v1::Report { minimise: Some(v1::MinimiseResult { claim, tried, normal }), ..last })
-                .await;
+            let result = v1::MinimiseResult { claim, tried, normal, ..v1::MinimiseResult::default() };
+            desk.deliver(v1::Report { minimise: Some(result), ..last }).await;
         }
         Some(Work::Replay(job)) => {
             let answer = engine.run(&Item { plan, index: 0, source: Source::Text(job.program) }, cancel);

@@ -4,6 +4,9 @@
 //! on the job alone (not on time, worker or order), because the campaign digest is built from them.
 //! Source: design sections 7 (oracles) and 9 (leases, digest).
 
+use moire_program::ir::Program;
+use moire_program::reduce::{Cut, cuts, join, without};
+use moire_program::text::{Format, parse, print};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -179,6 +182,53 @@ pub struct Reduced {
     pub normal: bool,
 }
 
+/// A part of a minimisation; places are those of the list of cuts of the claim's program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Which of these cuts hold?
+    Try(std::ops::Range<u64>),
+    /// Put these together, which hold alone.
+    Join(Vec<u64>),
+}
+
+/// The answer to a part of a minimisation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parted {
+    /// Places of the cuts that hold.
+    pub holds: Vec<u64>,
+    /// The claim on what is left, where cuts were put together and something holds.
+    pub claim: Option<Claim>,
+    /// Candidates tried.
+    pub tried: u64,
+}
+
+impl Parted {
+    /// The answer for a claim whose program is a litmus text; `holds` says whether the rule is broken by a program.
+    pub fn of(claim: &Claim, part: &Part, mut holds: impl FnMut(&Program) -> bool) -> Option<Self> {
+        let program = parse(&claim.program, Format::Native).ok()?;
+        let (list, mut answer) = (cuts(&program), Self::default());
+        let at = |place: &u64| list.get(usize::try_from(*place).ok()?).copied();
+        match part {
+            Part::Try(places) => {
+                for place in places.start..places.end.min(list.len() as u64) {
+                    let Some(left) = at(&place).and_then(|cut| without(&program, &[cut])) else { continue };
+                    answer.tried += 1;
+                    if holds(&left) {
+                        answer.holds.push(place);
+                    }
+                }
+            }
+            Part::Join(places) => {
+                let chosen: Vec<Cut> = places.iter().filter_map(at).collect();
+                let (left, tried) = join(&program, &chosen, holds);
+                answer.tried = tried as u64;
+                answer.claim = left.map(|left| Claim { program: print(&left), ..claim.clone() });
+            }
+        }
+        Some(answer)
+    }
+}
+
 /// A way to answer jobs. Called from several threads at once; a call may block for long.
 pub trait Engine: Send + Sync {
     /// What this worker can run beside plain CPU work (`tileiras`, `sm_100a`, ...).
@@ -197,4 +247,8 @@ pub trait Engine: Send + Sync {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced;
+    /// Does a part of a minimisation; `None`: this engine minimises as a whole only.
+    fn part(&self, _claim: &Claim, _part: &Part, _cancel: &Cancel) -> Option<Parted> {
+        None
+    }
 }

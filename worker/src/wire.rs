@@ -2,7 +2,7 @@
 //!
 //! A message that makes no sense is a [`WireError`], never a panic. Source: design section 9.
 
-use crate::job::{Claim, ItemReport, Plan, Side, Verification};
+use crate::job::{Claim, ItemReport, Part, Parted, Plan, Side, Verification};
 use moire_proto::v1;
 
 /// What a message lacks.
@@ -74,6 +74,21 @@ pub fn item_result(item: u64, report: ItemReport) -> v1::ItemResult {
             .map(|c| v1::Canary { name: c.name, caught: c.caught })
             .collect(),
     }
+}
+
+/// The part of a minimisation that is asked for; `None`: all of it.
+pub fn part(job: &v1::MinimiseJob) -> Option<Part> {
+    match (job.join.is_empty(), job.from < job.to) {
+        (false, _) => Some(Part::Join(job.join.clone())),
+        (true, true) => Some(Part::Try(job.from..job.to)),
+        (true, false) => None,
+    }
+}
+
+/// The message of the answer to a part of a minimisation.
+pub fn parted(answer: Parted) -> v1::MinimiseResult {
+    let (claim, tried, holds) = (answer.claim.map(Into::into), answer.tried, answer.holds);
+    v1::MinimiseResult { claim, tried, holds, part: true, normal: false }
 }
 
 /// The message of a verification.

@@ -6,7 +6,9 @@
 use anyhow::{Context, Result};
 use moire_coordinator::{Local, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
-use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Side, Verification};
+use moire_worker::job::{
+    Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Side, Verification,
+};
 use moire_worker::oracle::{
     ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER, COMPILER_CAPABILITY, LOWERING, Oracles,
 };
@@ -92,6 +94,10 @@ impl Engine for Tallied {
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced {
         self.oracles.minimise(claim, budget, cancel, progress)
+    }
+
+    fn part(&self, claim: &Claim, part: &Part, cancel: &Cancel) -> Option<Parted> {
+        self.oracles.part(claim, part, cancel)
     }
 }
 

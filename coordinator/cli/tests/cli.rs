@@ -203,6 +203,10 @@ fn benches() {
     check(&["bench", "families", "--only", "mq"], &[], 2, "`mq` is no family; there are sb, lb,");
     check(&["bench", "families", "--size", "65"], &[], 2, "at most 64");
     check(&["bench", "selfcheck", "--programs", "0"], &[], 2, "compares nothing");
+    let scale =
+        ["bench", "scale", "--workers", "60", "--campaigns", "7", "--rounds", "2", "--findings", "2500"];
+    check(&scale, &[], 0, "a report of all of them");
+    check(&["bench", "minimise", "--findings", "1"], &[], 0, "ddmin");
 }
 
 /// The number of threads does not show.

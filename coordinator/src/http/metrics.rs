@@ -67,14 +67,20 @@ impl Page {
 
 /// The whole page.
 pub(super) fn render(core: &mut Core) -> Result<String, Error> {
-    let states = core.finding_states()?.clone();
+    let states = core.finding_states()?;
+    let states = states.whole.then(|| states.counts().clone());
     let mut page = Page(String::new());
     page.family("moire_build_info", "gauge", "1; the version is a label");
     page.labelled("moire_build_info", "version", env!("CARGO_PKG_VERSION"), 1);
     page.one("moire_start_time_seconds", "gauge", "When this process started, Unix time", core.started_s());
     fleet(core, &mut page);
-    page.family("moire_findings", "gauge", "Findings by state");
+    page.family(
+        "moire_findings",
+        "gauge",
+        "Findings by state; nothing before all are counted, soon after the first look",
+    );
     for state in ["open", "duplicate", "invalid", "fixed", "reopened"] {
+        let Some(states) = &states else { break };
         page.labelled("moire_findings", "state", state, states.get(state).copied().unwrap_or(0));
     }
     for (name, help) in TOTALS {

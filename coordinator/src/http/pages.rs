@@ -124,7 +124,7 @@ fn number(rate: Option<f64>) -> String {
 async fn overview(State(pages): State<Pages>) -> Result<Html<String>, Error> {
     let rates = pages.rates.clone();
     let look = move |core: &mut Core| -> Result<Overview, Error> {
-        let mut states: Vec<_> = core.finding_states()?.clone().into_iter().collect();
+        let mut states: Vec<_> = core.finding_states()?.counts().clone().into_iter().collect();
         states.sort_by_key(|(state, _)| ["open", "reopened"].iter().position(|s| s == state).unwrap_or(2));
         let (programs, executions) = rates.total();
         Ok(Overview {

@@ -185,6 +185,8 @@ pub(super) struct Campaign {
     pub(super) limit: u64,
     /// Losses of items not yet taken, in units of [`FAULT`].
     pub(super) attempts: BTreeMap<u64, u32>,
+    /// Where its turn is kept, while it has something to lease.
+    pub(super) turn: Option<u64>,
 }
 
 impl Campaign {
@@ -230,6 +232,8 @@ pub struct WorkerView<'a> {
 pub(super) struct Worker {
     pub(super) capabilities: BTreeSet<String>,
     pub(super) fingerprint: String,
+    /// Number of its capabilities and fingerprint together.
+    pub(super) class: u64,
     pub(super) credit: u32,
     pub(super) heard: u64,
     pub(super) leases: BTreeSet<LeaseId>,

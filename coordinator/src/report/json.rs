@@ -1,36 +1,46 @@
 //! JSON lines: one object for the report, then one a finding. `schema.json` describes them.
 
-use super::{Night, ReportError, Row, counts};
-use serde_json::{Value, json};
+use super::{Night, ReportError, Row, Table};
+use moire_corpus::{Finding, Since};
+use serde::Serialize;
+use serde_json::json;
 use std::collections::BTreeMap;
+use std::io::Write;
 
 /// Version of the lines. Fields are added within one version, and removed or given another meaning in the next.
 pub const VERSION: u32 = 2;
 
-pub(super) fn lines(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportError> {
-    let mut out = serde_json::to_string(&head(night, rows))?;
-    out.push('\n');
-    for row in rows {
-        let line = json!({
-            "version": VERSION,
-            "kind": "finding",
-            "since": row.since,
-            "note": row.note(),
-            "fails": row.fails(),
-            "suppressed": row.suppressed.is_some(),
-            "finding": row.finding,
-        });
-        out.push_str(&serde_json::to_string(&line)?);
-        out.push('\n');
+/// The line of a finding.
+pub(super) fn line(row: &Row<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        version: u32,
+        kind: &'static str,
+        since: Since,
+        note: String,
+        fails: bool,
+        suppressed: bool,
+        finding: &'a Finding,
     }
-    Ok(out)
+    let line = Line {
+        version: VERSION,
+        kind: "finding",
+        since: row.since,
+        note: row.note(),
+        fails: row.fails(),
+        suppressed: row.suppressed.is_some(),
+        finding: row.finding,
+    };
+    serde_json::to_writer(&mut *out, &line)?;
+    Ok(out.write_all(b"\n")?)
 }
 
-fn head(night: &Night, rows: &[Row<'_>]) -> Value {
-    let (counts, suppressed) = counts(rows);
+/// The line of the report.
+pub(super) fn head(night: &Night, table: &Table, out: &mut dyn Write) -> Result<(), ReportError> {
+    let (counts, suppressed) = table.counts();
     let counts: BTreeMap<_, _> =
         counts.into_iter().map(|(since, n)| (json!(since).to_string().replace('"', ""), n)).collect();
-    json!({
+    let head = json!({
         "version": VERSION,
         "kind": "night",
         "moire": env!("CARGO_PKG_VERSION"),
@@ -38,9 +48,11 @@ fn head(night: &Night, rows: &[Row<'_>]) -> Value {
         "previous_ms": night.last.as_ref().map(|s| s.at_ms),
         "counts": counts,
         "suppressed": suppressed,
-        "fails": rows.iter().any(Row::fails) || night.alarm(),
-        "regressions": night.regressions(),
+        "fails": table.failing() > 0 || night.alarm(),
+        "regressions": table.regressions,
         "campaigns": night.campaigns,
         "scores": night.scores,
-    })
+    });
+    serde_json::to_writer(&mut *out, &head)?;
+    Ok(out.write_all(b"\n")?)
 }

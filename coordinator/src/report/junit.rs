@@ -1,6 +1,6 @@
 //! JUnit XML: the parts that `moire check` and reports share, and the report of a night.
 
-use super::{DIFFERENCE, Grade, Night, ReportError, Row};
+use super::{DIFFERENCE, Grade, Night, ReportError, Row, Table};
 use moire_corpus::Since;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
@@ -41,8 +41,9 @@ pub fn skipped(kind: &str, why: &str) -> TestCaseStatus {
 }
 
 /// A suite for each oracle with a test case a finding: gone ones pass; what was not tested, is suppressed or a mere
-/// difference is skipped; all others fail. One suite for the measures.
-pub(super) fn night(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportError> {
+/// difference is skipped; all others fail. One suite for the measures. What is left out is one skipped case that says how
+/// many they are.
+pub(super) fn night(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<String, ReportError> {
     let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
     for row in rows {
         let oracle = row.finding.oracle.as_str();
@@ -58,6 +59,10 @@ pub(super) fn night(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportErr
             Grade::Alarm => failed(NonSuccessKind::Failure, "alarm", &score.says),
         };
         scores.add_test_case(TestCase::new(score.name.as_str(), status));
+    }
+    if table.len() > rows.len() {
+        let why = format!("{} more findings are in findings.jsonl", table.len() - rows.len());
+        scores.add_test_case(TestCase::new("findings left out", skipped("left out", &why)));
     }
     document(suites.into_values().chain([scores]))
 }

@@ -6,11 +6,11 @@
 //!
 //! | file | for |
 //! |---|---|
-//! | `report.html` | people: works offline, graphs drawn, filters |
+//! | `report.html` | people: works offline, graphs drawn, filters; at most 2,000 findings |
 //! | `summary.md` | people who read mail or a pull request |
 //! | `findings.jsonl` | scripts: a line for the report and one for each finding, versioned (`schema.json` beside this file) |
-//! | `report.sarif` | code review tools: a result a finding, with its state against the last report |
-//! | `junit.xml` | continuous integration: a test case a finding |
+//! | `report.sarif` | code review tools: a result a finding, with its state against the last report; at most 10,000 |
+//! | `junit.xml` | continuous integration: a test case a finding; at most 10,000 |
 
 pub mod dates;
 mod graph;
@@ -19,11 +19,14 @@ pub mod junit;
 pub mod page;
 pub mod sarif;
 mod summary;
+mod table;
 
 pub use json::VERSION as JSON_VERSION;
+pub use table::{Findings, LISTED_MAX, Stored, Table};
 
-use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, Suppression, compare};
+use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, StoreError, Suppression, compare};
 use std::collections::BTreeMap;
+use std::io;
 
 /// Rule of findings that are shown and not blamed.
 pub const DIFFERENCE: &str = "difference";
@@ -71,7 +74,7 @@ pub struct CampaignLine {
 pub struct Night {
     /// When, Unix milliseconds.
     pub at_ms: u64,
-    /// All findings; [`Finding::replay`] is the line that replays each.
+    /// All findings, unless they stay in a store; [`Finding::replay`] is the line that replays each.
     pub findings: Vec<Finding>,
     /// What the last report showed.
     pub last: Option<Snapshot>,
@@ -164,55 +167,78 @@ pub struct Regressions {
     pub untested: u64,
 }
 
+impl Regressions {
+    fn add(&mut self, night: &Night, f: &Finding) {
+        let last_ms = night.last.as_ref().map_or(0, |s| s.at_ms);
+        if f.state == FindingState::Fixed {
+            let held = f.retest.as_ref().is_some_and(|r| r.at_ms > last_ms && r.held > 0);
+            self.held += u64::from(held);
+            self.untested += u64::from(!held);
+        }
+    }
+}
+
 impl Night {
-    /// The findings that were open in the last report or are now, by what changed, then by id.
-    pub fn rows(&self) -> Vec<Row<'_>> {
+    /// A finding as a report shows it; `None`: it was closed before the last one.
+    fn row<'a>(&'a self, finding: &'a Finding) -> Option<Row<'a>> {
         let last_ms = self.last.as_ref().map_or(0, |s| s.at_ms);
-        let row = |finding| {
-            let since = compare(self.last.as_ref(), finding, self.at_ms)?;
-            let reason = self.untested.get(&finding.id).map_or("", String::as_str);
-            Some(Row { since, finding, suppressed: finding.suppression(self.at_ms), reason, last_ms })
-        };
-        let mut rows: Vec<Row<'_>> = self.findings.iter().filter_map(row).collect();
+        let since = compare(self.last.as_ref(), finding, self.at_ms)?;
+        let reason = self.untested.get(&finding.id).map_or("", String::as_str);
+        Some(Row { since, finding, suppressed: finding.suppression(self.at_ms), reason, last_ms })
+    }
+    /// [`Night::findings`] that were open in the last report or are now, by what changed, then by id.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows: Vec<Row<'_>> = self.findings.iter().filter_map(|f| self.row(f)).collect();
         rows.sort_by_key(|r| (r.since, r.finding.id));
         rows
     }
-    /// The fixed findings, which each night runs again.
+    /// The fixed ones of [`Night::findings`], which each night runs again.
     pub fn regressions(&self) -> Regressions {
-        let last_ms = self.last.as_ref().map_or(0, |s| s.at_ms);
         let mut out = Regressions::default();
-        for f in self.findings.iter().filter(|f| f.state == FindingState::Fixed) {
-            match f.retest.as_ref().is_some_and(|r| r.at_ms > last_ms && r.held > 0) {
-                true => out.held += 1,
-                false => out.untested += 1,
-            }
-        }
+        self.findings.iter().for_each(|f| out.add(self, f));
         out
     }
     /// Whether some measure fails the night.
     pub fn alarm(&self) -> bool {
         self.scores.iter().any(|s| s.grade == Grade::Alarm)
     }
-    /// The report as files: name and text.
+
+    /// The report of `findings`: its JSON lines are written to `lines`, one at a time; the other files are returned, name
+    /// and text.
     ///
     /// # Errors
-    /// A record cannot be written in one of the formats.
-    pub fn files(&self) -> Result<Vec<(&'static str, String)>, ReportError> {
-        let rows = self.rows();
+    /// A record cannot be read, or not be written in one of the formats.
+    pub fn write(
+        &self,
+        findings: &dyn Findings,
+        lines: &mut dyn io::Write,
+    ) -> Result<Vec<(&'static str, String)>, ReportError> {
+        let table = Table::of(self, findings)?;
+        json::head(self, &table, lines)?;
+        let kept = table.read(
+            findings,
+            |finding, out| self.row(finding).map_or(Ok(()), |row| json::line(&row, out)),
+            lines,
+        )?;
+        let rows: Vec<Row<'_>> = kept.iter().filter_map(|f| self.row(f)).collect();
         Ok(vec![
-            ("report.html", page::report(self, &rows)?),
-            ("summary.md", summary::markdown(self, &rows)),
-            ("findings.jsonl", json::lines(self, &rows)?),
-            ("report.sarif", sarif::night(self, &rows).to_string()),
-            ("junit.xml", junit::night(self, &rows)?),
+            ("report.html", page::report(self, &table, &rows)?),
+            ("summary.md", summary::markdown(self, &table, &rows)),
+            ("report.sarif", sarif::night(self, &table, &rows).to_string()),
+            ("junit.xml", junit::night(self, &table, &rows)?),
         ])
     }
-}
 
-/// Findings by what changed, suppressed ones left out; and the suppressed ones.
-fn counts(rows: &[Row<'_>]) -> ([(Since, usize); 5], usize) {
-    let of = |since| rows.iter().filter(|r| r.since == since && r.suppressed.is_none()).count();
-    (Since::ALL.map(|since| (since, of(since))), rows.iter().filter(|r| r.suppressed.is_some()).count())
+    /// The report of [`Night::findings`] as files: name and text.
+    ///
+    /// # Errors
+    /// See [`Night::write`].
+    pub fn files(&self) -> Result<Vec<(&'static str, String)>, ReportError> {
+        let mut lines = Vec::new();
+        let mut files = self.write(&self.findings, &mut lines)?;
+        files.push(("findings.jsonl", String::from_utf8_lossy(&lines).into_owned()));
+        Ok(files)
+    }
 }
 
 /// Why a report cannot be written.
@@ -228,4 +254,13 @@ pub enum ReportError {
     /// As HTML.
     #[error("writing HTML: {0}")]
     Page(#[from] askama::Error),
+    /// The findings cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A finding that was there is not any more.
+    #[error("finding {0} has gone while the report was written")]
+    Gone(FindingId),
+    /// The JSON lines have no place.
+    #[error("writing JSON lines: {0}")]
+    Lines(#[from] io::Error),
 }

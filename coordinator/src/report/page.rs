@@ -4,7 +4,8 @@
 //! Contract: without the script everything is there and readable; the script filters, copies and reads news. Nothing is
 //! loaded from elsewhere. Text from records is escaped by the templates.
 
-use super::{Grade, Night, ReportError, Row, counts, dates, graph, models};
+use super::table::{shares, take};
+use super::{Grade, Night, ReportError, Row, Table, dates, graph, models};
 use askama::Template;
 use moire_corpus::{Finding, Since};
 use std::collections::BTreeSet;
@@ -110,9 +111,12 @@ fn grade(grade: &Grade) -> &'static str {
     }
 }
 
-pub(super) fn report(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportError> {
-    let (counts, suppressed) = counts(rows);
-    let failing = rows.iter().filter(|r| r.fails()).count();
+pub(super) fn report(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<String, ReportError> {
+    let (counts, suppressed) = table.counts();
+    let failing = table.failing();
+    let mut left = shares(table.kinds(), SHOWN_MAX);
+    let shown = rows.iter().filter(|row| take(&mut left, row.since));
+    let lines: Vec<_> = shown.map(|row| line(row, night.at_ms)).collect();
     let mut says = match failing {
         0 => "Nothing fails this night".to_owned(),
         1 => "1 finding is new or flaky".to_owned(),
@@ -121,7 +125,6 @@ pub(super) fn report(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportEr
     if night.alarm() {
         says.push_str("; planted bugs are missed");
     }
-    let regressions = night.regressions();
     let page = Page {
         night,
         at: dates::minute(night.at_ms),
@@ -130,11 +133,11 @@ pub(super) fn report(night: &Night, rows: &[Row<'_>]) -> Result<String, ReportEr
         says,
         counts,
         suppressed,
-        held: regressions.held,
-        untested: regressions.untested,
-        oracles: rows.iter().map(|r| r.finding.oracle.as_str()).collect(),
-        lines: rows.iter().take(SHOWN_MAX).map(|row| line(row, night.at_ms)).collect(),
-        hidden: rows.len().saturating_sub(SHOWN_MAX),
+        held: table.regressions.held,
+        untested: table.regressions.untested,
+        oracles: lines.iter().map(|l| l.f.oracle.as_str()).collect(),
+        hidden: table.len() - lines.len(),
+        lines,
         style: STYLE,
         script: SCRIPT,
     };

@@ -1,6 +1,6 @@
 //! OASIS SARIF 2.1.0: the parts that `moire check` and reports share, and the report of a night.
 
-use super::{DIFFERENCE, Night, Row};
+use super::{DIFFERENCE, Night, Row, Table};
 use moire_corpus::Since;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -31,13 +31,15 @@ pub fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column
 }
 
 /// A night: a rule for each oracle and direction, a result a finding with its state against the last report, and one
-/// for each measure that fails it.
-pub(super) fn night(night: &Night, rows: &[Row<'_>]) -> Value {
+/// for each measure that fails it. The properties of the run say how many findings it leaves out, if any.
+pub(super) fn night(night: &Night, table: &Table, rows: &[Row<'_>]) -> Value {
     let mut rules = BTreeMap::new();
-    for row in rows {
-        let (oracle, direction) = (&row.finding.oracle, &row.finding.rule);
-        let text = format!("the rule of the oracle {oracle} ({direction}) is broken");
-        rules.insert(rule_of(row), json!({"id": rule_of(row), "shortDescription": {"text": text}}));
+    for (oracle, direction) in &table.rules {
+        let (id, text) = (
+            format!("{oracle}/{direction}"),
+            format!("the rule of the oracle {oracle} ({direction}) is broken"),
+        );
+        rules.insert(id.clone(), json!({"id": id, "shortDescription": {"text": text}}));
     }
     let mut results: Vec<Value> = rows.iter().map(finding).collect();
     for score in night.scores.iter().filter(|s| s.grade == super::Grade::Alarm) {
@@ -45,7 +47,12 @@ pub(super) fn night(night: &Night, rows: &[Row<'_>]) -> Value {
         rules.insert(id.clone(), json!({"id": id, "shortDescription": {"text": "planted bugs are missed"}}));
         results.push(json!({"ruleId": id, "level": "error", "message": {"text": score.says}}));
     }
-    document(&rules.into_values().collect::<Vec<_>>(), &results)
+    let mut document = document(&rules.into_values().collect::<Vec<_>>(), &results);
+    if table.len() > rows.len() {
+        let left_out = table.len() - rows.len();
+        document["runs"][0]["properties"] = json!({"findings": table.len(), "leftOut": left_out});
+    }
+    document
 }
 
 fn rule_of(row: &Row<'_>) -> String {

@@ -1,45 +1,44 @@
 //! The summary in Markdown: for mail, a pull request, the page of a pipeline.
 
-use super::{Night, Row, counts, dates};
+use super::{Night, Row, Table, dates};
 use moire_corpus::Since;
 use std::fmt::Write;
 
 /// Findings of one kind that are listed.
 const LISTED: usize = 20;
 
-pub(super) fn markdown(night: &Night, rows: &[Row<'_>]) -> String {
+pub(super) fn markdown(night: &Night, table: &Table, rows: &[Row<'_>]) -> String {
     let mut out = format!("# Moiré, {}\n\n", dates::minute(night.at_ms));
     let mut line = |text: std::fmt::Arguments<'_>| out.write_fmt(text).expect("a string takes all text");
     match &night.last {
         Some(last) => line(format_args!("Compared with {}.\n\n", dates::minute(last.at_ms))),
         None => line(format_args!("First report of this store: everything open is new.\n\n")),
     }
-    let (counts, suppressed) = counts(rows);
+    let (counts, suppressed) = table.counts();
     line(format_args!("| findings | |\n|---|---:|\n"));
     for (since, n) in counts {
         line(format_args!("| {} | {n} |\n", since.word()));
     }
     line(format_args!("| suppressed | {suppressed} |\n"));
-    let regressions = night.regressions();
+    let regressions = table.regressions;
     line(format_args!("| fixed, and holds | {} |\n", regressions.held));
     line(format_args!("| fixed, not re-tested | {} |\n", regressions.untested));
     for score in &night.scores {
         let grade = format!("{:?}", score.grade).to_uppercase();
         line(format_args!("\n**{}**: {} ({})\n", cell(&score.name), cell(&score.says), grade.to_lowercase()));
     }
-    for kind in Since::ALL {
-        let of: Vec<&Row<'_>> = rows.iter().filter(|r| r.since == kind).collect();
-        if !of.is_empty() {
-            line(format_args!("\n## {} ({})\n\n", kind.word(), of.len()));
+    for (kind, all) in Since::ALL.into_iter().zip(table.kinds()) {
+        if all > 0 {
+            line(format_args!("\n## {} ({all})\n\n", kind.word()));
         }
-        for row in of.iter().take(LISTED) {
+        for row in rows.iter().filter(|r| r.since == kind).take(LISTED) {
             let (f, note) = (row.finding, row.note());
             let note = if note.is_empty() { String::new() } else { format!(": {}", cell(&note)) };
             let models = cell(&row.models());
             line(format_args!("- `{}` {} {} {models}{note}\n", f.id.short(), cell(&f.oracle), cell(&f.rule)));
         }
-        if of.len() > LISTED {
-            line(format_args!("- and {} more\n", of.len() - LISTED));
+        if all > LISTED {
+            line(format_args!("- and {} more\n", all - LISTED));
         }
     }
     if !night.campaigns.is_empty() {

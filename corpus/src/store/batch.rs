@@ -1,7 +1,7 @@
 //! From writes to the operations of one commit, on top of what is stored.
 
 use super::keys::{
-    TOTALS_KEY, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
+    TOTALS_KEY, best_key, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
     sighting_prefix, valid_name,
 };
 use super::{Conflict, Receipt, Store, StoreError, Write};
@@ -55,6 +55,11 @@ impl Batch<'_> {
             Write::Campaign(campaign) => self.put_json(campaign_key(&campaign.name), campaign),
             Write::Finding(finding) => self.put_json(finding_key(&finding.id), finding),
             Write::Regression(r) => self.put_json([&b"r/"[..], &r.program.0].concat(), r),
+            Write::Best { claim, program: Some(text) } => self.put_json(best_key(claim), text),
+            Write::Best { claim, program: None } => {
+                self.pending.insert(best_key(claim), None);
+                Ok(())
+            }
             Write::Totals(totals) => self.put_json(TOTALS_KEY.to_vec(), totals),
             Write::Sighting { campaign, item, finding } => {
                 self.check_campaign(campaign)?;
@@ -71,36 +76,46 @@ impl Batch<'_> {
         let mut progress: Progress =
             self.get(&progress_key)?.map(|v| parse(&progress_key, &v)).transpose()?.unwrap_or_default();
         let prefix = chunk_prefix(campaign);
-        for done in items {
-            if done.item == u64::MAX {
-                return Err(StoreError::Invalid(format!("item {} is out of range", done.item)));
-            }
-            let (number, slot) = (done.item / CHUNK_ITEMS, done.item % CHUNK_ITEMS);
-            let slot = u8::try_from(slot).expect("a chunk has fewer than 256 items");
-            let key = [&prefix[..], &number.to_be_bytes()].concat();
+        // Items mostly come in order: a chunk is read and written once for those that stand together.
+        for run in items.chunk_by(|a, b| a.item / CHUNK_ITEMS == b.item / CHUNK_ITEMS) {
+            let key = [&prefix[..], &(run[0].item / CHUNK_ITEMS).to_be_bytes()].concat();
             let mut chunk = match self.get(&key)? {
                 Some(value) => read_chunk(&key, &prefix, &value)?.1,
                 None => Chunk::default(),
             };
-            if let Some((_, kept)) = chunk.0.get(&slot) {
-                self.receipt.duplicates += 1;
-                if *kept != done.digest {
-                    let (campaign, item) = (campaign.to_owned(), done.item);
-                    self.receipt.conflicts.push(Conflict {
-                        campaign,
-                        item,
-                        kept: *kept,
-                        refused: done.digest,
-                    });
-                }
-                continue;
+            for done in run {
+                self.add_item(campaign, done, &mut chunk, &mut progress)?;
             }
-            chunk.0.insert(slot, (done.epoch, done.digest));
             self.put(key, chunk.encode())?;
-            progress.insert(done.item);
-            progress.counters.add(&done.counters);
-            self.receipt.items += 1;
         }
-        self.put_json(progress_key, &progress)
+        self.put_json(progress_key, &progress)?;
+        self.receipt.progress.insert(campaign.to_owned(), progress);
+        Ok(())
+    }
+
+    fn add_item(
+        &mut self,
+        campaign: &str,
+        done: &ItemDone,
+        chunk: &mut Chunk,
+        progress: &mut Progress,
+    ) -> Result<(), StoreError> {
+        if done.item == u64::MAX {
+            return Err(StoreError::Invalid(format!("item {} is out of range", done.item)));
+        }
+        let slot = u8::try_from(done.item % CHUNK_ITEMS).expect("a chunk has fewer than 256 items");
+        if let Some((_, kept)) = chunk.0.get(&slot) {
+            self.receipt.duplicates += 1;
+            if *kept != done.digest {
+                let (campaign, item) = (campaign.to_owned(), done.item);
+                self.receipt.conflicts.push(Conflict { campaign, item, kept: *kept, refused: done.digest });
+            }
+            return Ok(());
+        }
+        chunk.0.insert(slot, (done.epoch, done.digest));
+        progress.insert(done.item);
+        progress.counters.add(&done.counters);
+        self.receipt.items += 1;
+        Ok(())
     }
 }

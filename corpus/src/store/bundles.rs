@@ -8,6 +8,9 @@ use crate::record::Hash;
 use crate::{bundle, failpoints, files};
 use std::io;
 
+/// Findings of a snapshot in one file: with an id and a state each it stays below the limit of a bundle.
+const SNAPSHOT_FINDINGS: usize = 40_000;
+
 impl Store {
     /// Stores bytes under their hash; durable when it returns.
     pub fn put_bundle(&mut self, bytes: &[u8]) -> Result<Hash, StoreError> {
@@ -33,8 +36,19 @@ impl Store {
 
     /// Keeps what a report showed.
     pub fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(snapshot).map_err(|e| StoreError::Invalid(e.to_string()))?;
-        let hash = self.put_bundle(&text)?;
+        let text = |part: &Snapshot| serde_json::to_vec(part).map_err(|e| StoreError::Invalid(e.to_string()));
+        let mut rest = snapshot.findings.iter();
+        let mut part = || rest.by_ref().take(SNAPSHOT_FINDINGS).map(|(id, s)| (*id, s.clone())).collect();
+        let (at_ms, counters) = (snapshot.at_ms, snapshot.counters.clone());
+        let mut head = Snapshot { at_ms, counters, findings: part(), ..Snapshot::default() };
+        loop {
+            let part = Snapshot { at_ms, findings: part(), ..Snapshot::default() };
+            if part.findings.is_empty() {
+                break;
+            }
+            head.parts.push(self.put_bundle(&text(&part)?)?);
+        }
+        let hash = self.put_bundle(&text(&head)?)?;
         failpoints::hit(failpoints::SNAPSHOT).map_err(io_error("storing a snapshot"))?;
         let key = [&b"t/"[..], &snapshot.at_ms.to_be_bytes()].concat();
         self.commit_ops(vec![(key, Some(format!("\"{hash}\"").into_bytes()))])
@@ -43,7 +57,16 @@ impl Store {
     pub fn last_snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
         let last = self.records::<Hash>(b"t/").last().transpose()?;
         let Some(hash) = last else { return Ok(None) };
+        let Some(mut snapshot) = self.snapshot_part(&hash)? else { return Ok(None) };
+        for part in std::mem::take(&mut snapshot.parts) {
+            let lost =
+                || StoreError::Decode { key: format!("bundle {part}"), reason: "there is none".to_owned() };
+            snapshot.findings.extend(self.snapshot_part(&part)?.ok_or_else(lost)?.findings);
+        }
+        Ok(Some(snapshot))
+    }
+    fn snapshot_part(&self, hash: &Hash) -> Result<Option<Snapshot>, StoreError> {
         let key = format!("bundle {hash}");
-        self.bundle(&hash)?.map(|bytes| parse(key.as_bytes(), &bytes)).transpose()
+        self.bundle(hash)?.map(|bytes| parse(key.as_bytes(), &bytes)).transpose()
     }
 }

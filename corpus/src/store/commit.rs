@@ -6,11 +6,10 @@
 
 use super::batch::Batch;
 use super::error::io_error;
-use super::open::replay;
 use super::{Receipt, Store, StoreError, Write};
 use crate::files::{self, LOG};
 use crate::index::{Index, IndexError};
-use crate::log::{self, Op};
+use crate::log::{self, Live, Op};
 use crate::{BATCH_BYTES_MAX, LOG_BYTES_MAX, failpoints};
 use std::collections::BTreeMap;
 use std::io;
@@ -99,21 +98,17 @@ impl Store {
         // May be gone already; what counts is whether the index can be built now.
         let _ = files::release(&self.dir);
         self.reserve_used = true;
-        let bytes = self.read_log()?;
-        let state = replay(&bytes, &log::scan(&bytes));
-        self.index = Some(Index::build(&self.dir, self.options.cache_bytes, &state)?);
+        let live = self.live()?;
+        self.index = Some(Index::build(&self.dir, self.options.cache_bytes, &live)?);
         self.stopped = false;
         Ok(())
     }
 
-    /// The log as it is on disk; an error if that is not what was written.
-    pub(super) fn read_log(&self) -> Result<Vec<u8>, StoreError> {
-        let path = self.dir.join(LOG);
-        let bytes = files::read_bounded(&path, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
-        let scan = log::scan(&bytes);
-        let readable = scan.frames.iter().all(|f| log::decode(&bytes[f.payload.clone()]).is_some());
-        if scan.damaged.is_empty() && scan.end as u64 == self.log.len && readable {
-            return Ok(bytes);
+    /// The records of the log as it is on disk; an error if that is not what was written.
+    pub(super) fn live(&self) -> Result<Live, StoreError> {
+        let read = Live::of(&self.dir.join(LOG)).map_err(io_error("reading the log"))?;
+        if let Some((_, live)) = read.filter(|(read, _)| read.len == self.log.len) {
+            return Ok(live);
         }
         Err(StoreError::Decode { key: LOG.to_owned(), reason: "damaged since it was opened".to_owned() })
     }

@@ -3,10 +3,10 @@
 //! The records come from the log, not from the index: what the index may have lost is not lost for good.
 
 use super::error::io_error;
-use super::open::replay;
 use super::{Store, StoreError};
 use crate::files::LOG;
 use crate::log::{self, Log, Op};
+use std::io;
 
 /// Records in one frame of a compacted log: with values of at most 64 KiB a frame stays within its limit.
 const RECORDS: usize = 64;
@@ -20,12 +20,15 @@ impl Store {
         let before = self.log.len;
         let path = self.dir.join(LOG);
         // If the log is damaged nothing more is appended to it: opening again repairs it.
-        let bytes = self.read_log().inspect_err(|_| self.stopped = true)?;
-        let scan = log::scan(&bytes);
-        let pairs: Vec<_> = replay(&bytes, &scan).into_iter().collect();
-        let payloads = pairs.chunks(RECORDS).map(|chunk| {
-            let ops: Vec<Op> = chunk.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).collect();
-            log::encode(&ops)
+        let live = self.live().inspect_err(|_| self.stopped = true)?;
+        let mut records = live.records();
+        let payloads = std::iter::from_fn(|| {
+            let frame = records.by_ref().take(RECORDS).map(|r| r.map(|(key, value)| (key, Some(value))));
+            let ops: io::Result<Vec<Op>> = frame.collect();
+            match ops {
+                Ok(ops) if ops.is_empty() => None,
+                ops => Some(ops.map(|ops| log::encode(&ops))),
+            }
         });
         let generation = self.log.generation.wrapping_add(1);
         let (len, sequence) = log::replace(&path, generation, payloads).map_err(io_error("compacting"))?;

@@ -1,15 +1,18 @@
 //! Keys of the log and the index, and reading what lies under them.
 //!
-//! `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
+//! `b/CLAIM` least program so far of a claim, `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
 //! `m/totals` counts of the coordinator, `r/PROGRAM` regression, `t/TIME` snapshot. Numbers are big endian, so that key order is number order.
 
 use crate::items::{CHUNK_ITEMS, Chunk};
-use crate::record::FindingId;
+use crate::record::{FindingId, Hash};
 use crate::store::StoreError;
 use serde::de::DeserializeOwned;
 
 pub(super) const TOTALS_KEY: &[u8] = b"m/totals";
 
+pub(super) fn best_key(claim: &Hash) -> Vec<u8> {
+    [&b"b/"[..], &claim.0].concat()
+}
 pub(super) fn campaign_key(name: &str) -> Vec<u8> {
     [b"c/", name.as_bytes()].concat()
 }

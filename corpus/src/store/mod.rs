@@ -16,7 +16,7 @@ pub use error::{OpenError, StoreError};
 
 use crate::LOG_BYTES_MAX;
 use crate::index::{self, Index};
-use crate::items::ItemDone;
+use crate::items::{ItemDone, Progress};
 use crate::log::Log;
 use crate::record::{Campaign, Finding, FindingId, Hash, Regression};
 use serde::Serialize;
@@ -86,6 +86,13 @@ pub enum Write {
         /// The items.
         items: Vec<ItemDone>,
     },
+    /// The least program so far of a claim that is being made smaller, by the hash of the claim; `None` forgets it.
+    Best {
+        /// Hash of the claim.
+        claim: Hash,
+        /// Its program.
+        program: Option<String>,
+    },
     /// Keeps a program.
     Regression(Box<Regression>),
     /// Replaces what the coordinator has counted since the store was made, by name.
@@ -114,6 +121,8 @@ pub struct Receipt {
     pub duplicates: u64,
     /// Of these, those that said something else.
     pub conflicts: Vec<Conflict>,
+    /// How far the campaigns are whose items were named.
+    pub progress: BTreeMap<String, Progress>,
     /// The disk was full and the reserve is used up: free space now.
     pub reserve_used: bool,
 }

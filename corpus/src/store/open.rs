@@ -8,7 +8,7 @@ use super::error::opening;
 use super::{OpenError, Options, Recovery, Store};
 use crate::files::{self, BUNDLES, FORMAT_FILE, INDEX, LOG, MARKER};
 use crate::index::{self, Index, IndexError, Trust};
-use crate::log::{self, Header, Log};
+use crate::log::{self, Header, Intact, Live, Log};
 use crate::{FORMAT, LOG_BYTES_MAX, failpoints};
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,12 +79,29 @@ pub(crate) fn read_log(dir: &Path) -> Result<Vec<u8>, OpenError> {
     files::read_bounded(&dir.join(LOG), LOG_BYTES_MAX).map_err(opening("reading the log"))
 }
 
-fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::Scan), OpenError> {
+/// The log, intact from its first byte to its last: what was not is repaired first.
+fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<Log, OpenError> {
     let path = dir.join(LOG);
     if !path.exists() {
         recovery.created = true;
         log::replace(&path, 1, std::iter::empty()).map_err(opening("creating the log"))?;
     }
+    let size = fs::metadata(&path).map_err(opening("reading the log"))?.len();
+    let read = match size <= LOG_BYTES_MAX {
+        true => log::intact(&path, |_, _| {}).map_err(opening("reading the log"))?,
+        false => None,
+    };
+    let read = match read {
+        Some(read) => read,
+        None => mend_log(dir, recovery)?,
+    };
+    recovery.commits = read.frames;
+    Log::open(&path, read.generation, read.sequence, read.len).map_err(opening("opening the log"))
+}
+
+/// Keeps what is intact of a log: the only time that all of it is in memory.
+fn mend_log(dir: &Path, recovery: &mut Recovery) -> Result<Intact, OpenError> {
+    let path = dir.join(LOG);
     let mut bytes = read_log(dir)?;
     let mut scan = log::scan(&bytes);
     let mut generation = match scan.header {
@@ -101,13 +118,12 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::S
         recovery.moved_aside.push(aside);
         generation = generation.wrapping_add(1);
         let good = scan.frames.iter().map(|f| &bytes[f.payload.clone()]).filter(|p| log::decode(p).is_some());
-        log::replace(&path, generation, good.map(<[u8]>::to_vec)).map_err(opening("rewriting the log"))?;
+        let good = good.map(|payload| Ok(payload.to_vec()));
+        log::replace(&path, generation, good).map_err(opening("rewriting the log"))?;
         bytes = read_log(dir)?;
         scan = log::scan(&bytes);
     }
     let sequence = scan.frames.last().map_or(0, |f| f.sequence);
-    let mut log =
-        Log::open(&path, generation, sequence, scan.end as u64).map_err(opening("opening the log"))?;
     if scan.end < bytes.len() {
         recovery.torn_bytes = (bytes.len() - scan.end) as u64;
         let aside = files::aside_name(&path);
@@ -115,10 +131,10 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<(Log, Vec<u8>, log::S
             .map_err(opening("copying the torn tail aside"))?;
         recovery.moved_aside.push(aside);
         failpoints::hit(failpoints::TRUNCATE).map_err(opening("cutting the torn tail"))?;
-        log.rewind().map_err(opening("cutting the torn tail"))?;
+        let cut = Log::open(&path, generation, sequence, scan.end as u64).and_then(|mut log| log.rewind());
+        cut.map_err(opening("cutting the torn tail"))?;
     }
-    recovery.commits = scan.frames.len() as u64;
-    Ok((log, bytes, scan))
+    Ok(Intact { generation, sequence, frames: scan.frames.len() as u64, len: scan.end as u64 })
 }
 
 /// The state a log describes.
@@ -136,13 +152,7 @@ pub(crate) fn replay<'a>(bytes: &'a [u8], scan: &log::Scan) -> BTreeMap<&'a [u8]
 }
 
 /// Opens the index if it is that of this log, otherwise builds it anew.
-fn open_index<'a>(
-    dir: &Path,
-    options: &Options,
-    log: &Log,
-    state: impl FnOnce() -> BTreeMap<&'a [u8], &'a [u8]>,
-    recovery: &mut Recovery,
-) -> Result<Index, OpenError> {
+fn open_index(dir: &Path, options: &Options, log: &Log, recovery: &mut Recovery) -> Result<Index, OpenError> {
     let trust = index::trust(dir, log.generation, log.len);
     if dir.join(MARKER).exists() {
         fs::remove_file(dir.join(MARKER)).map_err(opening("removing the index marker"))?;
@@ -163,23 +173,20 @@ fn open_index<'a>(
         recovery.moved_aside.push(files::move_aside(&path).map_err(opening("moving the index aside"))?);
     }
     recovery.rebuilt = !recovery.created;
-    build_index(dir, options, &state(), &mut recovery.no_reserve).map_err(|error| match error {
+    let live = Live::of(&dir.join(LOG)).map_err(opening("reading the log"))?;
+    let (_, live) = live.ok_or_else(|| opening("reading the log")(io::ErrorKind::InvalidData.into()))?;
+    build_index(dir, options, &live, &mut recovery.no_reserve).map_err(|error| match error {
         IndexError::Full => OpenError::DiskFull,
         IndexError::Other(text) => OpenError::Index(text),
     })
 }
 
 /// Builds the index; on a full disk gives up the reserve and tries once more.
-fn build_index(
-    dir: &Path,
-    options: &Options,
-    state: &BTreeMap<&[u8], &[u8]>,
-    released: &mut bool,
-) -> Result<Index, IndexError> {
-    match Index::build(dir, options.cache_bytes, state) {
+fn build_index(dir: &Path, options: &Options, live: &Live, released: &mut bool) -> Result<Index, IndexError> {
+    match Index::build(dir, options.cache_bytes, live) {
         Err(IndexError::Full) if files::release(dir).is_ok() => {
             *released = true;
-            Index::build(dir, options.cache_bytes, state)
+            Index::build(dir, options.cache_bytes, live)
         }
         built => built,
     }
@@ -196,7 +203,7 @@ impl Store {
             .map_err(opening("locking the store"))?
             .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
         let mut recovery = Recovery::default();
-        let (log, bytes, scan) = open_log(dir, &mut recovery)?;
+        let log = open_log(dir, &mut recovery)?;
         if format == Format::Damaged {
             let aside = files::move_aside(&dir.join(FORMAT_FILE)).map_err(opening("moving FORMAT aside"))?;
             recovery.moved_aside.push(aside);
@@ -207,7 +214,7 @@ impl Store {
                 .map_err(opening("writing FORMAT"))?;
         }
         fs::create_dir_all(dir.join(BUNDLES)).map_err(opening("creating the bundle directory"))?;
-        let index = open_index(dir, &options, &log, || replay(&bytes, &scan), &mut recovery)?;
+        let index = open_index(dir, &options, &log, &mut recovery)?;
         recovery.no_reserve = recovery.no_reserve || files::reserve(dir, options.reserve_bytes).is_err();
         let reserve_used = recovery.no_reserve;
         let index = Some(index);

@@ -2,13 +2,13 @@
 
 use super::error::io_error;
 use super::keys::{
-    TOTALS_KEY, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
+    TOTALS_KEY, best_key, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
     sighting_prefix,
 };
 use super::{Stats, Store, StoreError};
 use crate::files;
 use crate::items::{CHUNK_ITEMS, Progress};
-use crate::life::FindingState;
+use crate::life::{Change, FindingState, Retest, Suppression};
 use crate::record::{Campaign, Finding, FindingId, Hash, Regression};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -59,6 +59,10 @@ impl Store {
     pub fn progress(&self, campaign: &str) -> Result<Progress, StoreError> {
         Ok(self.record(&progress_key(campaign))?.unwrap_or_default())
     }
+    /// The least program so far of a claim that is being made smaller; see [`Write::Best`](super::Write::Best).
+    pub fn best(&self, claim: &Hash) -> Result<Option<String>, StoreError> {
+        self.record(&best_key(claim))
+    }
     /// A finding.
     pub fn finding(&self, id: &FindingId) -> Result<Option<Finding>, StoreError> {
         self.record(&finding_key(id))
@@ -67,34 +71,82 @@ impl Store {
     pub fn findings(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
         self.records(b"f/")
     }
+    /// All findings, by id, without their texts: in a fraction of the time.
+    pub fn findings_briefly(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Brief {
+            id: FindingId,
+            oracle: String,
+            rule: String,
+            state: FindingState,
+            first_seen_ms: u64,
+            last_seen_ms: u64,
+            last_tested_ms: u64,
+            history: Vec<Change>,
+            suppressed: Option<Suppression>,
+            retest: Option<Retest>,
+        }
+        let brief = self.records::<Brief>(b"f/");
+        brief.map(|brief| {
+            let b = brief?;
+            Ok(Finding {
+                id: b.id,
+                oracle: b.oracle,
+                rule: b.rule,
+                state: b.state,
+                first_seen_ms: b.first_seen_ms,
+                last_seen_ms: b.last_seen_ms,
+                last_tested_ms: b.last_tested_ms,
+                history: b.history,
+                suppressed: b.suppressed,
+                retest: b.retest,
+                ..Finding::default()
+            })
+        })
+    }
     /// Findings behind this id, by id; all of them without one.
     pub fn findings_behind(
         &self,
         id: Option<&FindingId>,
     ) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
+        self.pairs_behind(id).map(|pair| {
+            let (key, value) = pair?;
+            parse(&key, &value)
+        })
+    }
+    fn pairs_behind(
+        &self,
+        id: Option<&FindingId>,
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> + use<> {
         let (pairs, error) = match (self.index(), id) {
             (Ok(index), Some(id)) => (Some(index.scan_behind(b"f/", &finding_key(id))), None),
             (Ok(index), None) => (Some(index.scan_behind(b"f/", b"f/")), None),
             (Err(error), _) => (None, Some(Err(error))),
         };
-        let read = |pair: Result<(Vec<u8>, Vec<u8>), StoreError>| {
-            let (key, value) = pair?;
-            parse(&key, &value)
-        };
-        pairs.into_iter().flatten().map(|pair| Ok(pair?)).chain(error).map(read)
+        pairs.into_iter().flatten().map(|pair| Ok(pair?)).chain(error)
     }
-    /// How many findings are in each state, by the word of the state; reads no more of each than that.
-    pub fn finding_states(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+    /// How many of the first `limit` findings behind this id are in each state, by the word of the state, and the last of
+    /// them; reads no more of each than that.
+    pub fn finding_states(
+        &self,
+        behind: Option<&FindingId>,
+        limit: usize,
+    ) -> Result<(BTreeMap<String, u64>, Option<FindingId>), StoreError> {
         #[derive(Deserialize)]
         struct OnlyState {
+            id: FindingId,
             #[serde(default)]
             state: FindingState,
         }
-        let mut states = BTreeMap::new();
-        for finding in self.records::<OnlyState>(b"f/") {
-            *states.entry(finding?.state.word().to_owned()).or_default() += 1;
+        let (mut states, mut last) = (BTreeMap::new(), None);
+        for pair in self.pairs_behind(behind).take(limit) {
+            let (key, value) = pair?;
+            let finding: OnlyState = parse(&key, &value)?;
+            *states.entry(finding.state.word().to_owned()).or_default() += 1;
+            last = Some(finding.id);
         }
-        Ok(states)
+        Ok((states, last))
     }
     /// What the coordinator has counted since the store was made; see [`Write::Totals`](super::Write::Totals).
     pub fn totals(&self) -> Result<BTreeMap<String, u64>, StoreError> {

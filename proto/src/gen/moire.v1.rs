@@ -189,6 +189,16 @@ pub struct MinimiseJob {
     /// Candidates to try at most.
     #[prost(uint64, tag = "2")]
     pub candidates: u64,
+    /// With to: only these cuts of the program are tried, from this place in its list. A worker that does not know parts
+    /// of a minimisation does all of it.
+    #[prost(uint64, tag = "3")]
+    pub from: u64,
+    /// One past the last cut; 0: no part of the list.
+    #[prost(uint64, tag = "4")]
+    pub to: u64,
+    /// Only put together these cuts, which hold alone.
+    #[prost(uint64, repeated, tag = "5")]
+    pub join: ::prost::alloc::vec::Vec<u64>,
 }
 /// A program to run with all oracles of the plan.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -429,6 +439,12 @@ pub struct MinimiseResult {
     /// Whether it is in normal form.
     #[prost(bool, tag = "3")]
     pub normal: bool,
+    /// This is the answer to a part; claim is there if cuts were put together and hold.
+    #[prost(bool, tag = "4")]
+    pub part: bool,
+    /// Places of the cuts that hold.
+    #[prost(uint64, repeated, tag = "5")]
+    pub holds: ::prost::alloc::vec::Vec<u64>,
 }
 /// Generated client implementations.
 pub mod worker_service_client {

@@ -29,7 +29,7 @@ pub use lowering::LOWERING;
 pub use patterns::{MUTANT, PATTERNS};
 
 use crate::job::{
-    Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Reduced, Side, Source, Verification,
+    Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Plan, Reduced, Side, Source, Verification,
 };
 use answer::Answer;
 use assembler::Assembler;
@@ -417,6 +417,13 @@ impl Engine for Oracles {
         }
         progress(&reduced);
         Reduced { claim: reduced, tried, normal }
+    }
+
+    fn part(&self, claim: &Claim, part: &Part, cancel: &Cancel) -> Option<Parted> {
+        Parted::of(claim, part, |candidate| {
+            cancel.tick();
+            !cancel.is_cancelled() && matches!(self.again(claim, candidate, cancel), Ok(Some(_)))
+        })
     }
 }
 

@@ -4,11 +4,13 @@
 //! memory events, instructions, places, weight, canonical encoding) and the predicate holds. The result is 1-minimal: no candidate
 //! of any pass passes. It is in canonical form, so that one bug has one text.
 
+mod cuts;
 mod passes;
 mod tensor;
 pub mod tile;
 mod weaken;
 
+pub use cuts::{Cut, cuts, ddmin, join, without};
 pub use tile::{tile_minimise, tile_smaller};
 
 use std::collections::{BTreeMap, BTreeSet};

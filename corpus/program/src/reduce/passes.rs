@@ -38,7 +38,7 @@ fn drop_thread(program: &Program) -> Candidates<'_> {
     )
 }
 
-fn without_thread(program: &Program, t: usize) -> Program {
+pub(super) fn without_thread(program: &Program, t: usize) -> Program {
     let mut next = program.clone();
     next.threads.remove(t);
     let keep = |id: ThreadId| match id.index().cmp(&t) {
@@ -92,7 +92,7 @@ pub(super) fn places(program: &Program) -> impl Iterator<Item = (usize, usize)> 
     program.threads.iter().enumerate().flat_map(|(t, thread)| (0..thread.body.len()).map(move |at| (t, at)))
 }
 
-fn without(program: &Program, t: usize, from: usize, to: usize) -> Program {
+pub(super) fn without(program: &Program, t: usize, from: usize, to: usize) -> Program {
     let mut next = program.clone();
     let thread = &mut next.threads[t];
     thread.body.drain(from..to);

@@ -5,7 +5,9 @@ mod cluster;
 mod compiler;
 mod families;
 mod fleet;
+mod minimise;
 mod process;
+mod scale;
 mod selfcheck;
 
 use anyhow::Result;
@@ -23,6 +25,10 @@ pub(crate) enum Bench {
     Families(families::Families),
     /// Run the README's fleet with workers that are killed again and again: the digest may not change
     Fleet(fleet::Fleet),
+    /// Make findings of forty instructions smaller: a fleet, one worker, ddmin
+    Minimise(minimise::Minimise),
+    /// One coordinator under ten thousand simulated workers, and over a million findings: rates, times, memory
+    Scale(scale::Scale),
     /// Compare explorer and naive enumerator on many distinct programs
     Selfcheck(selfcheck::SelfCheck),
 }
@@ -34,6 +40,8 @@ pub(crate) fn run(bench: &Bench) -> Result<u8> {
         Bench::Compiler(args) => compiler::run(args),
         Bench::Families(args) => families::run(args),
         Bench::Fleet(args) => fleet::run(args),
+        Bench::Minimise(args) => minimise::run(args),
+        Bench::Scale(args) => scale::run(args),
         Bench::Selfcheck(args) => selfcheck::run(args),
     }
 }

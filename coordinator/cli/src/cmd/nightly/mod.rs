@@ -10,12 +10,14 @@ use crate::remote::connect;
 use crate::{exit, local, scores};
 use anyhow::{Context, Result};
 use moire_coordinator::nightly::{self, Client, Plan, Stop};
-use moire_coordinator::report::{Grade, Night, Row, dates};
+use moire_coordinator::report::{Findings, Grade, Night, Row, dates};
 use moire_coordinator::{Local, lease};
 use moire_corpus::Since;
 use moire_worker::job::Cancel;
 use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &Nightly) -> Result<u8> {
 /// The whole night, its report written and recorded.
 async fn night(mut client: Client, plan: &Plan, stop: &Stop, out: &Path) -> Result<Night> {
     let night = nightly::run(&mut client, plan, stop, scores::of, |text| eprintln!("{text}")).await?;
-    write(&night, out)?;
+    write(&night, &night.findings, out)?;
     nightly::close(&mut client, &night).await?;
     Ok(night)
 }
@@ -66,9 +68,15 @@ fn stop(time: Option<Duration>) -> Stop {
 }
 
 /// Writes the files of a report into `out`.
-pub(crate) fn write(night: &Night, out: &Path) -> Result<()> {
+pub(crate) fn write(night: &Night, findings: &dyn Findings, out: &Path) -> Result<()> {
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    for (name, text) in night.files()? {
+    let path = out.join("findings.jsonl");
+    let failed = || format!("cannot write {}", path.display());
+    let mut lines = BufWriter::new(File::create(&path).with_context(failed)?);
+    let files = night.write(findings, &mut lines)?;
+    lines.flush().with_context(failed)?;
+    println!("{}", path.display());
+    for (name, text) in files {
         let path = out.join(name);
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         println!("{}", path.display());

@@ -1,0 +1,166 @@
+//! One claim made smaller by the whole fleet.
+//!
+//! Contract: round by round. All cuts of the program at hand are leased, a few at a time, to whoever is free; those that
+//! hold are put together by one more lease, and what is left is the program of the next round. When nothing more can be
+//! cut, one lease brings what is left into normal form with all passes. Each round depends on its program alone and
+//! waits for all its answers, so the result does not depend on who answers when. The best claim so far is stored after
+//! each round: a worker that goes away costs its batch, a coordinator that goes away the round. Nobody's answer is
+//! believed: the result is run again by another worker like any other, and where it turns out wrong one worker does all
+//! of it. Source: design section 9.
+
+use crate::core::Core;
+use crate::intake::Answer;
+use crate::lease::{JobId, Kind};
+use crate::triage::{Job, JobKind};
+use moire_corpus::{Hash, Write};
+use moire_program::reduce::cuts;
+use moire_program::text::{Format, parse};
+use moire_proto::v1;
+use std::collections::BTreeSet;
+
+/// Cuts of one lease.
+const BATCH: u64 = 8;
+/// Cuts below which one worker is as fast: those of some thirty instructions.
+const CUTS_MIN: u64 = 64;
+/// Rounds, so that a worker that lies about what holds keeps nobody busy.
+const ROUNDS_MAX: u32 = 32;
+
+/// A minimisation under way.
+pub(crate) struct Reduction {
+    /// The job that it is, with the best claim so far.
+    pub(crate) job: Job,
+    /// Leases of this round that have no answer yet.
+    waiting: usize,
+    /// Cuts that hold.
+    holds: BTreeSet<u64>,
+    rounds: u32,
+}
+
+/// Whose batch of a round a job is.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    pub(crate) reduction: u64,
+    /// Cuts to try, half-open; empty where some are put together.
+    pub(crate) cuts: (u64, u64),
+    /// Cuts to put together.
+    pub(crate) join: Vec<u64>,
+}
+
+/// Under which the best claim so far is kept.
+fn key(claim: &v1::Claim) -> Hash {
+    let models: Vec<_> = claim.models.iter().map(|m| (&m.name, &m.variants)).collect();
+    Hash::of(format!("{:?}", (&claim.oracle, &claim.direction, models, &claim.program)).as_bytes())
+}
+
+/// Cuts of a claim's program; none where it is no litmus text.
+fn count(claim: &v1::Claim) -> u64 {
+    parse(&claim.program, Format::Native).map_or(0, |program| cuts(&program).len() as u64)
+}
+
+impl Core {
+    /// Starts, or goes on with, a minimisation.
+    pub(crate) fn minimise(&mut self, mut job: Job) {
+        job.best = match &job.origin {
+            Some(_) => self.store.best(&key(&job.claim)).ok().flatten(),
+            None => None,
+        }
+        .map(|program| v1::Claim { program, ..job.claim.clone() });
+        self.round(Reduction { job, waiting: 0, holds: BTreeSet::new(), rounds: 0 });
+    }
+
+    /// Leases the cuts of the best claim so far; where there are few, one worker does the rest.
+    fn round(&mut self, mut reduction: Reduction) {
+        let all = count(reduction.job.at_hand());
+        if all < CUTS_MIN || reduction.rounds >= ROUNDS_MAX {
+            return self.again(reduction.job, JobKind::Minimise, None);
+        }
+        reduction.rounds += 1;
+        reduction.holds.clear();
+        self.reductions_made += 1;
+        let id = self.reductions_made;
+        let starts = (0..all).step_by(usize::try_from(BATCH).unwrap_or(1));
+        let batches: Vec<Batch> = starts
+            .map(|from| Batch { reduction: id, cuts: (from, all.min(from + BATCH)), join: Vec::new() })
+            .collect();
+        self.lease_batches(id, reduction, batches);
+    }
+
+    fn lease_batches(&mut self, id: u64, mut reduction: Reduction, batches: Vec<Batch>) {
+        reduction.waiting = batches.len();
+        // The rule, for the answer to be held to; the program is the reduction's.
+        let (program, witness) = (String::new(), String::new());
+        let claim = v1::Claim { program, witness, ..reduction.job.claim.clone() };
+        let plan = reduction.job.plan.clone();
+        let origin = reduction.job.origin.clone();
+        let campaign = origin.as_ref().map_or("", |o| o.0.as_str());
+        for batch in batches {
+            let job = self.fleet.job(campaign, Kind::Minimise, None);
+            let mut new = Job::new(JobKind::Part, claim.clone());
+            (new.origin, new.plan, new.batch) = (origin.clone(), plan.clone(), Some(batch));
+            self.jobs.insert(job, new);
+        }
+        self.reductions.insert(id, reduction);
+    }
+
+    /// An answer to a batch; `None`: it was given up, and none of it holds.
+    pub(crate) fn batch_over(&mut self, batch: Option<Batch>, answer: Option<Answer>) {
+        let Some(batch) = batch else { return };
+        let Some(mut reduction) = self.reductions.remove(&batch.reduction) else { return };
+        let mut joined = None;
+        // A worker that knows no parts answers with all of it: nothing that this round could use.
+        if let Some(Answer::Minimised(result)) =
+            answer.filter(|a| matches!(a, Answer::Minimised(r) if r.part))
+        {
+            reduction.job.tried += result.tried;
+            reduction.holds.extend(result.holds);
+            joined = result.claim;
+        }
+        reduction.waiting = reduction.waiting.saturating_sub(1);
+        match () {
+            () if reduction.waiting > 0 => _ = self.reductions.insert(batch.reduction, reduction),
+            () if batch.join.is_empty() && !reduction.holds.is_empty() => {
+                let join = reduction.holds.iter().copied().collect();
+                let together = Batch { reduction: batch.reduction, cuts: (0, 0), join };
+                self.lease_batches(batch.reduction, reduction, vec![together]);
+            }
+            () => self.round_over(reduction, joined),
+        }
+    }
+
+    /// Goes on with what was put together, or, where nothing was, to the last step.
+    fn round_over(&mut self, mut reduction: Reduction, joined: Option<v1::Claim>) {
+        let smaller = |claim: &v1::Claim| count(claim) < count(reduction.job.at_hand());
+        let Some(best) = joined.filter(smaller) else {
+            return self.again(reduction.job, JobKind::Minimise, None);
+        };
+        if reduction.job.origin.is_some() {
+            let program = Some(best.program.clone());
+            self.writes.push(Write::Best { claim: key(&reduction.job.claim), program });
+        }
+        reduction.job.best = Some(best);
+        self.round(reduction);
+    }
+
+    /// Forgets the best claim of a job that is over.
+    pub(crate) fn forget_best(&mut self, job: &Job) {
+        if job.origin.is_some() && job.best.is_some() {
+            self.writes.push(Write::Best { claim: key(&job.claim), program: None });
+        }
+    }
+
+    /// Drops what is under way for a campaign that has ended.
+    pub(crate) fn drop_jobs(&mut self, campaign: &str) {
+        let other = |job: &Job| job.origin.as_ref().is_none_or(|o| o.0 != campaign);
+        self.jobs.retain(|_, job| other(job));
+        self.reductions.retain(|_, r| other(&r.job));
+    }
+
+    /// Drops minimisations whose clients have gone; their batches end by themselves.
+    pub(crate) fn drop_unwanted_reductions(&mut self) -> Vec<JobId> {
+        let gone = |r: &Reduction| r.job.reply.as_ref().is_some_and(tokio::sync::oneshot::Sender::is_closed);
+        let ids: BTreeSet<u64> = self.reductions.iter().filter(|(_, r)| gone(r)).map(|(id, _)| *id).collect();
+        self.reductions.retain(|id, _| !ids.contains(id));
+        let of = |job: &Job| job.batch.as_ref().is_some_and(|b| ids.contains(&b.reduction));
+        self.jobs.iter().filter(|(_, job)| of(job)).map(|(id, _)| *id).collect()
+    }
+}

@@ -1,0 +1,194 @@
+//! Cuts: what can be left out of a program, in a list that everybody who has the program makes alike, so that several
+//! machines try parts of it at one time and what holds is put together.
+//!
+//! Contract: [`cuts`] depends on the program alone; the large cuts come first. What is left of a valid program is in
+//! canonical form and smaller, or it is no candidate. That two cuts hold does not mean that both together do: see [`join`].
+//! The last steps, and the normal form, are [`minimise`](super::minimise)'s.
+
+use super::{passes, size};
+use crate::canon;
+use crate::ir::Program;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Longest run of instructions that is cut at once; shorter ones are its halves, quarters and eighths.
+const RUN_MAX: usize = 8;
+
+/// Something to leave out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cut {
+    /// A thread.
+    Thread(usize),
+    /// Instructions of a thread, half-open.
+    Run {
+        /// The thread.
+        thread: usize,
+        /// First.
+        from: usize,
+        /// One past the last.
+        to: usize,
+    },
+}
+
+/// All cuts of a program: threads, then runs of eight, four, two instructions, then each instruction alone.
+pub fn cuts(program: &Program) -> Vec<Cut> {
+    let threads = (0..program.threads.len()).filter(|_| program.threads.len() > 1).map(Cut::Thread);
+    let lengths = std::iter::successors(Some(RUN_MAX), |n| (*n > 1).then_some(n / 2));
+    let runs = lengths.flat_map(|n| {
+        program.threads.iter().enumerate().flat_map(move |(thread, t)| {
+            let len = t.body.len();
+            (0..len).step_by(n).map(move |from| Cut::Run { thread, from, to: (from + n).min(len) })
+        })
+    });
+    let mut seen = BTreeSet::new();
+    threads.chain(runs).filter(|cut| seen.insert(*cut)).collect()
+}
+
+/// What is left without these cuts; `None`: nothing smaller, or no program.
+pub fn without(program: &Program, cuts: &[Cut]) -> Option<Program> {
+    let mut threads = BTreeSet::new();
+    let mut gone: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for cut in cuts {
+        match *cut {
+            Cut::Thread(t) => drop(threads.insert(t)),
+            Cut::Run { thread, from, to } => gone.entry(thread).or_default().extend(from..to),
+        }
+    }
+    if threads.len() >= program.threads.len()
+        || threads.iter().chain(gone.keys()).any(|t| *t >= program.threads.len())
+    {
+        return None;
+    }
+    let mut next = program.clone();
+    for (thread, places) in &gone {
+        let places: Vec<usize> =
+            places.iter().copied().filter(|at| *at < program.threads[*thread].body.len()).collect();
+        for run in places.chunk_by(|a, b| a + 1 == *b).rev() {
+            next = passes::without(&next, *thread, run[0], run[0] + run.len());
+        }
+    }
+    for thread in threads.iter().rev() {
+        next = passes::without_thread(&next, *thread);
+    }
+    let (next, _) = canon::normal(&next);
+    (size(&next) < size(&canon::normal(program).0)).then_some(next)
+}
+
+/// The least program found by putting together cuts that hold alone, and how often `holds` was asked: all of them at
+/// once, otherwise one after the other as long as it holds.
+pub fn join(
+    program: &Program,
+    cuts: &[Cut],
+    mut holds: impl FnMut(&Program) -> bool,
+) -> (Option<Program>, usize) {
+    let mut tried = 0;
+    let mut ask = |cuts: &[Cut]| {
+        let candidate = without(program, cuts)?;
+        tried += 1;
+        holds(&candidate).then_some(candidate)
+    };
+    if let Some(all) = ask(cuts) {
+        return (Some(all), tried);
+    }
+    let (mut kept, mut best) = (Vec::new(), None);
+    for cut in cuts {
+        kept.push(*cut);
+        match ask(&kept) {
+            Some(smaller) => best = Some(smaller),
+            None => drop(kept.pop()),
+        }
+    }
+    (best, tried)
+}
+
+/// Delta debugging, the baseline that `moire bench minimise` compares with: `ddmin` of Zeller and Hildebrandt (IEEE
+/// Transactions on Software Engineering 28(2), 2002) over the instructions of all threads. Returns what is left, in
+/// canonical form, and how often `holds` was asked. The result is 1-minimal among cuts of one instruction; it knows no
+/// other reductions.
+pub fn ddmin(program: &Program, mut holds: impl FnMut(&Program) -> bool) -> (Program, usize) {
+    let all: Vec<Cut> =
+        passes::places(program).map(|(thread, at)| Cut::Run { thread, from: at, to: at + 1 }).collect();
+    let (mut kept, mut tried, mut parts) = (all.clone(), 0, 2);
+    let mut ask = |kept: &[Cut]| {
+        let left_out: Vec<Cut> = all.iter().filter(|cut| !kept.contains(cut)).copied().collect();
+        let Some(candidate) = without(program, &left_out) else { return false };
+        tried += 1;
+        holds(&candidate)
+    };
+    while kept.len() >= 2 {
+        let size = kept.len().div_ceil(parts);
+        let chunks: Vec<Vec<Cut>> = kept.chunks(size).map(<[Cut]>::to_vec).collect();
+        let rest =
+            |chunk: &Vec<Cut>| kept.iter().filter(|cut| !chunk.contains(cut)).copied().collect::<Vec<_>>();
+        if let Some(chunk) = chunks.iter().find(|chunk| ask(chunk)) {
+            (kept, parts) = (chunk.clone(), 2);
+        } else if let Some(fewer) = chunks.iter().map(rest).find(|rest| ask(rest)) {
+            (kept, parts) = (fewer, (parts - 1).max(2));
+        } else if parts >= kept.len() {
+            break;
+        } else {
+            parts = (2 * parts).min(kept.len());
+        }
+    }
+    let left_out: Vec<Cut> = all.iter().filter(|cut| !kept.contains(cut)).copied().collect();
+    (without(program, &left_out).unwrap_or_else(|| canon::normal(program).0), tried)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Profile, Stream};
+    use crate::ir::Op;
+
+    fn programs() -> impl Iterator<Item = Program> {
+        let stream = Stream::new(3, Profile::Mixed);
+        (0..40).map(move |n| stream.item(n))
+    }
+
+    /// Both stores of the first two threads that have one: what a predicate about two places keeps.
+    fn stores(program: &Program) -> usize {
+        let has = |t: &&crate::ir::Thread| t.body.iter().any(|i| matches!(i.op, Op::Store { .. }));
+        program.threads.iter().filter(has).count()
+    }
+
+    #[test]
+    fn every_cut_leaves_something_smaller_that_is_valid_or_nothing() {
+        let mut candidates = 0;
+        for program in programs() {
+            let list = cuts(&program);
+            assert_eq!(list, cuts(&program));
+            for cut in &list {
+                let Some(left) = without(&program, &[*cut]) else { continue };
+                candidates += 1;
+                let text = crate::text::print(&left);
+                assert!(crate::text::parse(&text, crate::text::Format::Native).is_ok(), "{text}");
+            }
+            assert!(without(&program, &[Cut::Thread(99)]).is_none());
+            assert!((0..9).all(|n| {
+                without(&program, &[Cut::Run { thread: 0, from: 500, to: 500 + n }; 2]).is_none()
+            }));
+        }
+        assert!(candidates > 400, "{candidates}");
+    }
+
+    #[test]
+    fn cuts_that_hold_are_put_together() {
+        let mut joined = 0;
+        for program in programs().filter(|p| stores(p) >= 2) {
+            let holds = |p: &Program| stores(p) >= 2;
+            let alone: Vec<Cut> = cuts(&program)
+                .into_iter()
+                .filter(|c| without(&program, &[*c]).is_some_and(|p| holds(&p)))
+                .collect();
+            let (left, tried) = join(&program, &alone, holds);
+            assert!(tried <= alone.len() + 1);
+            let Some(left) = left else { continue };
+            assert!(holds(&left));
+            joined += 1;
+            let (by_ddmin, _) = ddmin(&program, holds);
+            assert!(holds(&by_ddmin));
+            let instructions = |p: &Program| passes::places(p).count();
+            assert!(instructions(&by_ddmin) <= instructions(&program));
+        }
+        assert!(joined > 3, "{joined}");
+    }
+}
