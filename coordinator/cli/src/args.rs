@@ -70,6 +70,8 @@ pub(crate) enum Command {
     /// Measure, and try what ordinary use does not
     #[command(subcommand)]
     Bench(crate::cmd::bench::Bench),
+    /// Run litmus programs on a GPU, many times, and hold what is seen to what the model allows
+    Gpu(Gpu),
     /// Say what is installed and what is missing
     Doctor,
     /// Print a completion script
@@ -248,6 +250,54 @@ pub(crate) struct Fuzz {
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Gpu {
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy
+    pub(crate) files: Vec<PathBuf>,
+    /// Draw so many programs that the lane runs, beside the files
+    #[arg(long, default_value_t = 0)]
+    pub(crate) count: u64,
+    /// What they are drawn from: shapes, mixed, random
+    #[arg(long, default_value = "shapes")]
+    pub(crate) profile: String,
+    /// Seed of the stream, and of the placements
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The model, NAME or NAME:SWITCH=VALUE,..
+    #[arg(long, default_value = "ptx")]
+    pub(crate) model: String,
+    /// Samples are taken until an outcome of this probability would have been seen with 95 % confidence
+    #[arg(long, default_value_t = 1e-5)]
+    pub(crate) probability: f64,
+    /// Launches of one program at most
+    #[arg(long, default_value_t = 60)]
+    pub(crate) launches: u32,
+    /// Which device
+    #[arg(long, default_value_t = 0)]
+    pub(crate) device: u32,
+    /// Interleave the threads here instead of on a device: finds nothing, exercises everything else
+    #[arg(long)]
+    pub(crate) stand_in: bool,
+    /// Write all launches down
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Judge a record instead of running anything; the programs and numbers are those it was made with
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["stand_in", "record"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Print the kernels and run nothing
+    #[arg(long)]
+    pub(crate) kernel: bool,
+    /// Architecture of printed kernels
+    #[arg(long, default_value = "sm_90")]
+    pub(crate) target: String,
+    /// Folder of the locks, one a device
+    #[arg(long, value_name = "DIR", default_value = ".moire/gpu")]
+    pub(crate) locks: PathBuf,
+    /// One launch, for a child process
+    #[arg(long, hide = true)]
+    pub(crate) launch: Option<String>,
 }
 
 #[derive(Debug, Args)]

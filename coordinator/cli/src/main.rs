@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         args::Command::Store(a) => cmd::store::run(&a),
         args::Command::Models(a) => cmd::models::run(&a),
         args::Command::Bench(a) => cmd::bench::run(&a),
+        args::Command::Gpu(a) => cmd::gpu::run(&a),
         args::Command::Doctor => cmd::doctor::run(),
         args::Command::Completions { shell } => cmd::completions(shell),
     };

@@ -209,6 +209,32 @@ fn benches() {
     check(&["bench", "minimise", "--findings", "1"], &[], 0, "ddmin");
 }
 
+/// A record says what the run said, and only of what was run.
+#[test]
+fn the_gpu_lane_runs_on_its_stand_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |rest: &[&str]| {
+        let small = ["gpu", "--count", "2", "--probability", "0.05"];
+        let out = moire(folder.path(), &[&small[..], rest].concat());
+        (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let seen = run(&["--stand-in", "--record", "runs.jsonl"]);
+    assert!(seen.1.ends_with("2 programs run, 0 with a forbidden outcome\n"), "{seen:?}");
+    assert_eq!((seen.0, &seen), (Some(0), &run(&["--replay", "runs.jsonl"])));
+    let other = run(&["--replay", "runs.jsonl", "--seed", "2"]);
+    assert!(other.0 == Some(2) && other.2.contains("of another program, strategy or seed"), "{other:?}");
+    let shared = b"moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\n";
+    check(
+        &["gpu", "s.litmus", "--stand-in"],
+        &[("s.litmus", shared)],
+        11,
+        "1 not run: the GPU lane does not run shared",
+    );
+    check(&["gpu", "p.litmus", "--kernel"], &[("p.litmus", PROGRAM)], 0, ".visible .entry run");
+    check(&["gpu", "p.litmus"], &[("p.litmus", PROGRAM)], 2, "--stand-in");
+    check(&["doctor"], &[], 0, "`moire gpu`");
+}
+
 /// The number of threads does not show.
 #[test]
 fn selfcheck_is_a_function_of_its_seeds() {

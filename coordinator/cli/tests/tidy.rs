@@ -37,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("worker/cat", &["thiserror"]),
     ("worker/explore", &["moire-program", "moire-cat", "rustc-hash", "smallvec", "thiserror"]),
     ("worker/toolchain", &["moire-program", "rustix", "tempfile", "thiserror"]),
+    ("worker/gpu", &["moire-program", "libloading", "serde", "serde_json", "thiserror"]),
     ("proto", &["prost", "tonic", "tonic-prost"]),
 ];
 

@@ -15,6 +15,7 @@ pub(crate) fn run() -> Result<u8> {
     assembler();
     disassembler();
     tile_compiler();
+    println!("{}", super::gpu::doctor());
     Ok(exit::CLEAN)
 }
 

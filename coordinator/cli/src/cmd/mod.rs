@@ -8,6 +8,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod fuzz;
 pub(crate) mod generate;
+pub(crate) mod gpu;
 pub(crate) mod models;
 pub(crate) mod nightly;
 pub(crate) mod replay;

@@ -1,0 +1,297 @@
+//! `moire gpu`: litmus programs on a device, many times, held to what the model allows.
+//!
+//! Contract: every launch is a process of its own that is killed when it takes too long, so a device that hangs takes
+//! nothing with it. The child prints a record of its launch ([`moire_gpu::Recorder`]) and the parent reads it back, so a
+//! launch of something else is an error. What is allowed comes from a complete exploration, or the program is not judged.
+
+use crate::args::Gpu;
+use crate::input::parse_program;
+use crate::{exit, local};
+use anyhow::{Context, Result, anyhow, bail};
+use moire_explore::explorer::LeafView;
+use moire_explore::judge::{Verdict as Judged, flag_verdict};
+use moire_explore::{Limits, explore};
+use moire_gpu::{
+    Batch, Device, DeviceError, Identity, Lane, LaneError, Locked, Recorder, Replayer, Samples, Seen,
+    Settings, StandIn, Strategy, judge, kernel, observed, takes,
+};
+use moire_program::generate::{Profile, Stream};
+use moire_program::ir::Program;
+use moire_program::text::print;
+use moire_toolchain::run::{Limits as RunLimits, run as run_process};
+use moire_worker::oracle::Oracles;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Instances of the stand-in in one launch: they run one after the other.
+const STAND_IN_INSTANCES: u32 = 512;
+/// Longest launch, the start of its process and the assembling of its kernel included.
+const LAUNCH: Duration = Duration::from_secs(60);
+/// Longest record of one launch.
+const RECORD_BYTES: usize = 16 << 20;
+/// Unseen outcomes that are printed.
+const UNSEEN: usize = 4;
+
+/// One launch, as it is asked of a child.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Launch {
+    strategy: Strategy,
+    seed: u64,
+}
+
+pub(crate) fn run(args: &Gpu) -> Result<u8> {
+    if let Some(launch) = &args.launch {
+        return child(args, launch);
+    }
+    if args.kernel {
+        for (_, program) in programs(args)? {
+            print!("{}", kernel(&program, &args.target).map_err(|e| anyhow!("{e}"))?.text);
+        }
+        return Ok(exit::CLEAN);
+    }
+    let device: Box<dyn Device> = match &args.replay {
+        Some(path) => {
+            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            Box::new(
+                Replayer::read(BufReader::new(file))
+                    .with_context(|| format!("reading {}", path.display()))?,
+            )
+        }
+        None => Box::new(Children::new(args)?),
+    };
+    match &args.record {
+        Some(path) => {
+            let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            judged(args, Recorder::new(device, BufWriter::new(file))?)
+        }
+        None => judged(args, device),
+    }
+}
+
+/// Runs all programs and says what came of each.
+fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
+    let identity = device.identity().clone();
+    println!("{} {} ({}, driver {})", identity.name, identity.uuid, identity.target(), identity.driver);
+    let settings = Settings { probability: args.probability, launches: args.launches, seed: args.seed };
+    let lock = match args.replay {
+        Some(_) => None,
+        None => Some(Locked::take(&args.locks, &identity.uuid, local::now_ms())?),
+    };
+    let mut lane = Lane::new(device, lock, settings, local::now_ms())?;
+    let (mut forbidden, mut ran, mut left) = (0, 0, BTreeMap::new());
+    let oracles = Oracles::new();
+    for (name, program) in programs(args)? {
+        let allowed =
+            match takes(&program).map_err(|e| e.to_string()).and_then(|()| allowed(args, &oracles, &program))
+            {
+                Ok(allowed) => allowed,
+                Err(why) => {
+                    *left.entry(why).or_insert(0_u64) += 1;
+                    continue;
+                }
+            };
+        let histogram = match lane.run(&program, local::now_ms()) {
+            Err(LaneError::Refused(why)) => {
+                *left.entry(why.to_string()).or_default() += 1;
+                continue;
+            }
+            ran => ran?,
+        };
+        ran += 1;
+        let verdict = judge(&histogram, &allowed);
+        forbidden += u64::from(!verdict.forbidden.is_empty());
+        let word = if verdict.forbidden.is_empty() { "allowed" } else { "FORBIDDEN" };
+        println!(
+            "{name}: {word}, {} samples, {} of {} allowed outcomes seen",
+            verdict.samples,
+            verdict.seen,
+            allowed.len()
+        );
+        for (seen, n) in &verdict.forbidden {
+            println!("  seen {n} times, not allowed: {}", shown(&program, seen));
+        }
+        if !verdict.forbidden.is_empty() {
+            print!("{}", print(&program));
+        }
+        for unseen in verdict.unseen.iter().take(UNSEEN) {
+            println!(
+                "  not seen, with 95 % confidence rarer than {:.1e}: {}",
+                unseen.below,
+                shown(&program, &unseen.outcome)
+            );
+        }
+    }
+    for (why, n) in left {
+        println!("{n} not run: {why}");
+    }
+    println!("{ran} programs run, {forbidden} with a forbidden outcome");
+    Ok(match (forbidden, ran) {
+        (0, 0) => exit::INCOMPLETE,
+        (0, _) => exit::CLEAN,
+        _ => exit::FINDING,
+    })
+}
+
+/// The programs of the command line: files, and those drawn that the lane runs.
+fn programs(args: &Gpu) -> Result<Vec<(String, Program)>> {
+    let mut out = Vec::new();
+    for path in &args.files {
+        out.push((path.display().to_string(), read(path)?));
+    }
+    let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
+    let stream = Stream::new(args.seed, profile);
+    // Of some profiles the lane runs little or nothing.
+    let drawn =
+        (0..args.count.saturating_mul(50)).map(|n| (format!("{profile}-{}-{n}", args.seed), stream.item(n)));
+    let wanted = usize::try_from(args.count).context("too many programs")?;
+    out.extend(drawn.filter(|(_, program)| takes(program).is_ok()).take(wanted));
+    if out.is_empty() {
+        bail!("name files, or draw programs with --count");
+    }
+    Ok(out)
+}
+
+fn read(path: &Path) -> Result<Program> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    Ok(parse_program(&name, &bytes)?.program)
+}
+
+/// Every outcome the model allows.
+fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<Seen>, String> {
+    let model = oracles.model(&args.model)?;
+    let limits = Limits { leaves: 100_000, ..Limits::default() };
+    let (mut allowed, mut meaningless) = (BTreeSet::new(), false);
+    let summary = explore(program, &model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+        let facts = leaf.facts();
+        meaningless |= facts.flags.iter().any(|f| flag_verdict(f) == Judged::Undefined);
+        allowed.extend(facts.outcomes.into_iter().map(|o| Seen { regs: o.regs, memory: o.memory }));
+        ControlFlow::Continue(())
+    });
+    match summary.map_err(|a| a.reason)?.bounded {
+        Some(bound) => Err(format!("not explored completely: {bound}")),
+        None if meaningless => Err("the model gives the program no meaning".to_owned()),
+        None => Ok(allowed),
+    }
+}
+
+/// `P1:r0 = 1, x = 1`
+fn shown(program: &Program, seen: &Seen) -> String {
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u128, |n, byte| n << 8 | u128::from(*byte));
+    let registers = observed(program).into_iter().zip(&seen.regs).map(|((t, r), value)| {
+        let thread = &program.threads[t.index()];
+        format!("{}:{} = {value}", thread.name, thread.regs[r.index()].name)
+    });
+    let memory = program.objects.iter().zip(&seen.memory).map(|(object, bytes)| match bytes.len() {
+        0..=16 => format!("{} = {}", object.name, number(bytes)),
+        _ => format!("{} = {bytes:?}", object.name),
+    });
+    registers.chain(memory).collect::<Vec<_>>().join(", ")
+}
+
+/// Does one launch, or none, and prints its record.
+fn child(args: &Gpu, launch: &str) -> Result<u8> {
+    let mut record = Vec::new();
+    let mut device = Recorder::new(here(args)?, &mut record)?;
+    if !launch.is_empty() {
+        let launch: Launch = serde_json::from_str(launch).context("--launch")?;
+        let program = read(args.files.first().context("--launch wants a program")?)?;
+        let kernel = kernel(&program, &device.identity().target()).map_err(|e| anyhow!("{e}"))?;
+        let batch =
+            Batch { program: &program, kernel: &kernel, strategy: &launch.strategy, seed: launch.seed };
+        // A launch that failed is in the record.
+        let _ = device.run(&batch);
+    }
+    drop(device);
+    std::io::stdout().write_all(&record)?;
+    Ok(exit::CLEAN)
+}
+
+/// The device of this process.
+fn here(args: &Gpu) -> Result<Box<dyn Device>> {
+    if args.stand_in {
+        return Ok(Box::new(StandIn::new(STAND_IN_INSTANCES)));
+    }
+    #[cfg(feature = "gpu")]
+    return Ok(Box::new(
+        moire_gpu::Nvidia::open(args.device).map_err(|e| anyhow!("{e}; --stand-in runs without a device"))?,
+    ));
+    #[cfg(not(feature = "gpu"))]
+    bail!("this moire was built without devices: build it with `--features gpu`, or use --stand-in")
+}
+
+/// A device each of whose launches is a process.
+struct Children<'a> {
+    args: &'a Gpu,
+    identity: Identity,
+}
+
+impl<'a> Children<'a> {
+    fn new(args: &'a Gpu) -> Result<Self> {
+        let record = Self::record(args, "", None)?;
+        Ok(Self { args, identity: record.identity().clone() })
+    }
+
+    /// What a child says; `program`: for a launch.
+    fn record(args: &Gpu, launch: &str, program: Option<&Path>) -> Result<Replayer, DeviceError> {
+        let failed = |why: String| DeviceError::Failed { call: "a child process", why };
+        let exe = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
+        let mut command = Command::new(exe);
+        command.arg("gpu").args(["--device", &args.device.to_string(), "--launch", launch]).args(program);
+        if args.stand_in {
+            command.arg("--stand-in");
+        }
+        let limits = RunLimits { deadline: LAUNCH, output: RECORD_BYTES };
+        let out = match run_process(command, limits) {
+            Ok(out) => out,
+            Err(moire_toolchain::run::RunError::TimedOut(_)) => {
+                return Err(DeviceError::Late(LAUNCH.as_secs()));
+            }
+            Err(error) => return Err(failed(error.to_string())),
+        };
+        if !out.status.success() {
+            return Err(failed(out.stderr.trim().trim_start_matches("moire: ").to_owned()));
+        }
+        Replayer::read(out.stdout.as_bytes()).map_err(|e| failed(format!("its record does not read: {e}")))
+    }
+}
+
+impl Device for Children<'_> {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
+        let failed = |why: String| DeviceError::Failed { call: "a child process", why };
+        let file = self.args.locks.join(format!("launch-{}.litmus", std::process::id()));
+        std::fs::write(&file, print(batch.program)).map_err(|e| failed(e.to_string()))?;
+        let launch = Launch { strategy: *batch.strategy, seed: batch.seed };
+        let launch = serde_json::to_string(&launch).map_err(|e| failed(e.to_string()));
+        let record = launch.and_then(|launch| Self::record(self.args, &launch, Some(&file)));
+        // It is in nobody's way.
+        let _ = std::fs::remove_file(&file);
+        let mut record = record?;
+        if *record.identity() != self.identity {
+            return Err(failed("the device has changed".to_owned()));
+        }
+        record.run(batch)
+    }
+}
+
+/// What `moire doctor` says of devices.
+pub(crate) fn doctor() -> String {
+    #[cfg(feature = "gpu")]
+    return match moire_gpu::Nvidia::open(0) {
+        Ok(device) => {
+            let it = device.identity();
+            format!("ok       {} for `moire gpu` ({}, driver {})", it.name, it.target(), it.driver)
+        }
+        Err(error) => format!("missing  a device for `moire gpu` (optional): {error}"),
+    };
+    #[cfg(not(feature = "gpu"))]
+    "missing  devices for `moire gpu` (optional): this moire was built without the feature gpu".to_owned()
+}

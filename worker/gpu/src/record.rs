@@ -1,0 +1,116 @@
+//! Launches written down, and read back in place of a device.
+//!
+//! Format: JSON lines, the first one the identity of the device, then one a launch: what was asked, and the histogram or
+//! the error. A record is read back in its order; a launch that asks for something else is an error, so a record never
+//! stands for a program it was not made with.
+
+use crate::device::{Batch, Device, DeviceError, Identity, Samples};
+use crate::histogram::{Histogram, Seen};
+use moire_program::text::print;
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, Write};
+
+/// Longest line of a record that is read.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct Launch {
+    program: String,
+    strategy: crate::strategy::Strategy,
+    seed: u64,
+    seen: Vec<(Seen, u64)>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    error: String,
+}
+
+/// A device whose launches are written down.
+pub struct Recorder<D, W> {
+    device: D,
+    out: W,
+}
+
+impl<D: Device, W: Write> Recorder<D, W> {
+    /// Starts the record.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn new(device: D, mut out: W) -> io::Result<Self> {
+        serde_json::to_writer(&mut out, device.identity())?;
+        out.write_all(b"\n")?;
+        Ok(Self { device, out })
+    }
+}
+
+impl<D: Device, W: Write> Device for Recorder<D, W> {
+    fn identity(&self) -> &Identity {
+        self.device.identity()
+    }
+    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
+        let answer = self.device.run(batch);
+        let (seen, error) = match &answer {
+            Ok(samples) => (samples.0.iter().map(|(s, n)| (s.clone(), *n)).collect(), String::new()),
+            Err(error) => (Vec::new(), error.to_string()),
+        };
+        let launch = Launch {
+            program: print(batch.program),
+            strategy: *batch.strategy,
+            seed: batch.seed,
+            seen,
+            error,
+        };
+        let mut line = serde_json::to_vec(&launch).map_err(io::Error::from);
+        if let Ok(line) = &mut line {
+            line.push(b'\n');
+        }
+        line.and_then(|line| self.out.write_all(&line))
+            .map_err(|e| DeviceError::Failed { call: "writing the record", why: e.to_string() })?;
+        answer
+    }
+}
+
+/// A record in place of a device.
+pub struct Replayer {
+    identity: Identity,
+    launches: Vec<Launch>,
+    next: usize,
+}
+
+impl Replayer {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// It is none, or cannot be read.
+    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+        let mut line = String::new();
+        let mut next = |line: &mut String| {
+            line.clear();
+            io::Read::take(&mut input, LINE_BYTES_MAX).read_line(line).map(|n| n > 0)
+        };
+        next(&mut line)?;
+        let identity = serde_json::from_str(&line)?;
+        let mut launches = Vec::new();
+        while next(&mut line)? {
+            launches.push(serde_json::from_str(&line)?);
+        }
+        Ok(Self { identity, launches, next: 0 })
+    }
+}
+
+impl Device for Replayer {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
+        let number = self.next;
+        self.next += 1;
+        let launch = self.launches.get(number).ok_or(DeviceError::NotRecorded(number))?;
+        let same = launch.seed == batch.seed && launch.strategy == *batch.strategy;
+        if !same || launch.program != print(batch.program) {
+            return Err(DeviceError::OtherLaunch(number));
+        }
+        if !launch.error.is_empty() {
+            return Err(DeviceError::Failed { call: "the recorded launch", why: launch.error.clone() });
+        }
+        Ok(Histogram(launch.seen.iter().cloned().collect()))
+    }
+}

@@ -1,0 +1,215 @@
+//! Where there is no device: a program run instance by instance, its threads interleaved one instruction at a time in an
+//! order drawn from the seed.
+//!
+//! Contract: what it says is sequentially consistent, so it is allowed by every model of the house; it finds nothing.
+//! It has the interface and the bookkeeping of a device, which is what it is for.
+
+use crate::device::{Batch, Device, DeviceError, Identity, Samples};
+use crate::histogram::{Histogram, Seen};
+use crate::strategy::draw;
+use crate::takes::observed;
+use moire_program::ir::{Address, AtomOp, Op, Operand, Program, Ty};
+
+/// See the module header.
+#[derive(Debug)]
+pub struct StandIn {
+    identity: Identity,
+    instances_max: u32,
+}
+
+impl StandIn {
+    /// At most so many instances a launch: they run one after the other.
+    pub fn new(instances_max: u32) -> Self {
+        let identity = Identity {
+            name: "stand-in".to_owned(),
+            uuid: "stand-in".to_owned(),
+            capability: (9, 0),
+            driver: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        Self { identity, instances_max }
+    }
+}
+
+impl Device for StandIn {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
+        let mut histogram = Histogram::default();
+        let mut state = batch.seed;
+        for _ in 0..batch.strategy.instances().min(self.instances_max) {
+            let mut instance = Instance::new(batch.program);
+            let end = instance.run(&mut state);
+            histogram.add(end.ok_or_else(|| DeviceError::Failed {
+                call: "the stand-in",
+                why: "an access outside its object".to_owned(),
+            })?);
+        }
+        Ok(histogram)
+    }
+}
+
+struct Instance<'p> {
+    program: &'p Program,
+    memory: Vec<Vec<u8>>,
+    regs: Vec<Vec<u128>>,
+    at: Vec<usize>,
+}
+
+impl<'p> Instance<'p> {
+    fn new(program: &'p Program) -> Self {
+        Self {
+            program,
+            memory: program.objects.iter().map(|o| o.init.clone()).collect(),
+            regs: program.threads.iter().map(|t| vec![0; t.regs.len()]).collect(),
+            at: vec![0; program.threads.len()],
+        }
+    }
+
+    /// `None`: an access outside its object.
+    fn run(&mut self, state: &mut u64) -> Option<Seen> {
+        loop {
+            let going = |t: &usize| self.at[*t] < self.program.threads[*t].body.len();
+            let ready: Vec<usize> = (0..self.at.len()).filter(going).collect();
+            if ready.is_empty() {
+                break;
+            }
+            let t = ready[usize::try_from(draw(state) % ready.len() as u64).ok()?];
+            self.step(t)?;
+            self.at[t] += 1;
+        }
+        let regs = observed(self.program).iter().map(|(t, r)| self.regs[t.index()][r.index()]).collect();
+        Some(Seen { regs, memory: self.memory.clone() })
+    }
+
+    fn step(&mut self, t: usize) -> Option<()> {
+        let program = self.program;
+        match &program.threads[t].body[self.at[t]].op {
+            Op::Mov { ty, dst, src } => self.regs[t][dst.index()] = self.value(t, src, *ty),
+            Op::Load { ty, dst, addr, .. } => {
+                for (k, reg) in dst.iter().enumerate() {
+                    self.regs[t][reg.index()] = self.read(addr, *ty, k)?;
+                }
+            }
+            Op::Store { ty, addr, src, .. } => {
+                for (k, source) in src.iter().enumerate() {
+                    let value = self.value(t, source, *ty);
+                    self.write(addr, *ty, k, value)?;
+                }
+            }
+            Op::Rmw { op, ty, dst, addr, a, b, .. } => {
+                let old = self.read(addr, *ty, 0)?;
+                let a = self.value(t, a, *ty);
+                let b = b.as_ref().map_or(0, |b| self.value(t, b, *ty));
+                self.write(addr, *ty, 0, atomic(*op, *ty, old, a, b))?;
+                if let Some(dst) = dst {
+                    self.regs[t][dst.index()] = old;
+                }
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn value(&self, t: usize, operand: &Operand, ty: Ty) -> u128 {
+        let all = match operand {
+            Operand::Reg(reg) => self.regs[t][reg.index()],
+            // Two's complement is what an immediate is cut from.
+            Operand::Imm(n) => n.cast_unsigned(),
+            Operand::Address(_) => 0,
+        };
+        all & mask(ty)
+    }
+
+    /// The bytes of element `k` of an access.
+    fn bytes(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<&mut [u8]> {
+        let Operand::Address(symbol) = addr.base else { return None };
+        let object = self.program.symbols.get(symbol.index())?.object.index();
+        let width = ty.bytes() as usize;
+        let from = usize::try_from(addr.offset).ok()? + k * width;
+        self.memory.get_mut(object)?.get_mut(from..from + width)
+    }
+    fn read(&mut self, addr: &Address, ty: Ty, k: usize) -> Option<u128> {
+        let bytes = self.bytes(addr, ty, k)?;
+        Some(bytes.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte)))
+    }
+    fn write(&mut self, addr: &Address, ty: Ty, k: usize, value: u128) -> Option<()> {
+        let bytes = self.bytes(addr, ty, k)?;
+        bytes.copy_from_slice(&value.to_le_bytes()[..bytes.len()]);
+        Some(())
+    }
+}
+
+fn mask(ty: Ty) -> u128 {
+    u128::MAX >> (128 - 8 * ty.bytes())
+}
+
+/// What an atomic leaves in memory (PTX ISA, `atom`).
+fn atomic(op: AtomOp, ty: Ty, old: u128, a: u128, b: u128) -> u128 {
+    let bits = 8 * ty.bytes();
+    let signed = |v: u128| (v << (128 - bits)).cast_signed();
+    let less = match ty {
+        Ty::S(_) => signed(a) < signed(old),
+        _ => a < old,
+    };
+    let new = match op {
+        AtomOp::Add => old.wrapping_add(a),
+        AtomOp::Sub => old.wrapping_sub(a),
+        AtomOp::And => old & a,
+        AtomOp::Or => old | a,
+        AtomOp::Xor => old ^ a,
+        AtomOp::Min => {
+            if less {
+                a
+            } else {
+                old
+            }
+        }
+        AtomOp::Max => {
+            if less {
+                old
+            } else {
+                a
+            }
+        }
+        AtomOp::Inc => {
+            if old >= a {
+                0
+            } else {
+                old + 1
+            }
+        }
+        AtomOp::Dec => {
+            if old == 0 || old > a {
+                a
+            } else {
+                old - 1
+            }
+        }
+        AtomOp::Exch => a,
+        AtomOp::Cas => {
+            if old == a {
+                b
+            } else {
+                old
+            }
+        }
+    };
+    new & mask(ty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn atomics_are_those_of_the_isa() {
+        let u = |op, old, a, b| atomic(op, Ty::U(32), old, a, b);
+        assert_eq!(u(AtomOp::Add, 0xffff_ffff, 2, 0), 1);
+        assert_eq!((u(AtomOp::Inc, 3, 3, 0), u(AtomOp::Inc, 2, 3, 0)), (0, 3));
+        assert_eq!((u(AtomOp::Dec, 0, 3, 0), u(AtomOp::Dec, 4, 3, 0), u(AtomOp::Dec, 2, 3, 0)), (3, 3, 1));
+        assert_eq!((u(AtomOp::Cas, 1, 1, 5), u(AtomOp::Cas, 2, 1, 5)), (5, 2));
+        assert_eq!((u(AtomOp::Min, 1, 0xffff_ffff, 0), u(AtomOp::Max, 1, 0xffff_ffff, 0)), (1, 0xffff_ffff));
+        assert_eq!(atomic(AtomOp::Min, Ty::S(32), 1, 0xffff_ffff, 0), 0xffff_ffff);
+    }
+}

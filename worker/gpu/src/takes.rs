@@ -1,0 +1,110 @@
+//! Which programs the lane runs, and what it looks at in the end.
+//!
+//! Contract: a program is taken only if a kernel of it means what its text says: threads of one grid of one device, each
+//! in a warp of its own, straight through, with ordinary accesses to global memory. Everything else is refused by name.
+
+use moire_program::ir::{AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Space, ThreadId, Ty};
+use std::collections::BTreeSet;
+
+/// CTAs and warps of one that a program may have.
+const WIDTH_MAX: u16 = 8;
+/// Bytes of one object.
+const BYTES_MAX: u32 = 64;
+
+/// Why a program is not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the GPU lane does not run {0}")]
+pub struct Refusal(pub &'static str);
+
+/// Whether the lane runs `program`.
+///
+/// # Errors
+/// What stands in the way.
+pub fn takes(program: &Program) -> Result<(), Refusal> {
+    let refused = |what| Err(Refusal(what));
+    if program.launched {
+        return refused("programs whose CTAs start and exit");
+    }
+    if program.filter.is_some() {
+        return refused("programs with a filter");
+    }
+    if program.objects.iter().any(|o| !matches!(o.space, Space::Global | Space::Generic)) {
+        return refused("shared and tensor memory");
+    }
+    if program.objects.iter().any(|o| o.bytes > BYTES_MAX) {
+        return refused("objects of more than 64 bytes");
+    }
+    let plain = |(n, s): (usize, &moire_program::ir::Symbol)| {
+        s.virt.index() == n && s.proxy == Proxy::Generic && s.multimem.is_empty()
+    };
+    if !program.symbols.iter().enumerate().all(plain) || program.symbols.len() != program.objects.len() {
+        return refused("aliases, other proxies and multicast addresses");
+    }
+    let mut places = BTreeSet::new();
+    for thread in &program.threads {
+        let p = &thread.place;
+        if p.host || p.gpu != 0 || p.stream != 0 || p.grid != 0 || p.cluster != 0 {
+            return refused("threads outside one cluster of one grid of one device");
+        }
+        if p.cta >= WIDTH_MAX || p.warp >= WIDTH_MAX {
+            return refused("more than eight CTAs, or warps of one");
+        }
+        if p.more_lanes > 0 || !places.insert((p.cta, p.warp)) {
+            return refused("several lanes of a warp");
+        }
+        if thread.regs.iter().any(|r| r.init != RegInit::Value(0)) {
+            return refused("registers with start values");
+        }
+        thread.body.iter().try_for_each(|instr| match instr.guard {
+            Some(_) => Err(Refusal("predicated instructions")),
+            None => operation(&instr.op),
+        })?;
+    }
+    Ok(())
+}
+
+fn operation(op: &Op) -> Result<(), Refusal> {
+    let width = |ty: &Ty| match ty {
+        Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) => Ok(()),
+        _ => Err(Refusal("types other than integers of 32 and 64 bits")),
+    };
+    let address = |base: &Operand| match base {
+        Operand::Address(_) => Ok(()),
+        _ => Err(Refusal("computed addresses")),
+    };
+    let value = |operand: &Operand| match operand {
+        Operand::Address(_) => Err(Refusal("addresses as values")),
+        _ => Ok(()),
+    };
+    match op {
+        Op::Mov { ty, src, .. } => width(ty).and(value(src)),
+        Op::Load { proxy: Proxy::Generic, ty, addr, .. } => width(ty).and(address(&addr.base)),
+        Op::Store { proxy: Proxy::Generic, ty, addr, src, .. } => {
+            width(ty).and(address(&addr.base)).and(src.iter().try_for_each(value))
+        }
+        Op::Rmw { op: AtomOp::Sub, .. } => Err(Refusal("atomics that are no PTX")),
+        Op::Rmw { proxy: Proxy::Generic, ty, addr, a, b, .. } => {
+            width(ty).and(address(&addr.base)).and(value(a)).and(b.iter().try_for_each(value))
+        }
+        Op::Fence { .. } => Ok(()),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(Refusal("other proxies")),
+        Op::Tcgen05(_) => Err(Refusal("tcgen05 instructions, which need a device of the sm_100 class")),
+        _ => Err(Refusal("instructions other than loads, stores, atomics, fences and moves")),
+    }
+}
+
+/// Registers an observer sees: those that loads and atomics write, by thread and number.
+pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
+    let mut out = BTreeSet::new();
+    for (t, thread) in program.threads.iter().enumerate() {
+        let t = ThreadId(u16::try_from(t).expect("threads are numbered with 16 bits"));
+        for instr in &thread.body {
+            match &instr.op {
+                Op::Load { dst, .. } => out.extend(dst.iter().map(|r| (t, *r))),
+                Op::Rmw { dst: Some(r), .. } => drop(out.insert((t, *r))),
+                _ => {}
+            }
+        }
+    }
+    out.into_iter().collect()
+}
