@@ -86,7 +86,7 @@ const EXAMPLES: &[(&str, &str, Launch, &str)] = &[
 ];
 
 /// Why one of them is abstained from.
-const CELLS: &str = "abstained: compiler: slice: more than 32 threads or 96 locations would be left";
+const CELLS: &str = "abstained: compiler: slice: more than 48 threads or 128 locations would be left";
 
 /// The kernel with a further block that stores to its first parameter; the first block does what the kernel did.
 fn with_writer(text: &str) -> String {

@@ -688,6 +688,9 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     fn leaf(&mut self) -> Found {
+        if self.led_here() {
+            return Ok(());
+        }
         if self.state.universe.special > 0 && !self.state.phases_complete() {
             self.summary.dead_ends += 1;
             return Ok(());

@@ -1,9 +1,9 @@
 //! Random descents: one leaf after the other of a tree too big to finish, and how big the tree is.
 //!
-//! A descent draws one alternative at each decision. Its alternatives are asked for twice: once to see how many there are
-//! and once to take the one drawn, so nothing is undone that was not done. Alternatives by which two events communicate
-//! in a way no descent has shown yet are drawn more often; every alternative of every decision can be drawn, so every
-//! leaf can be reached, and its path shows it again ([`crate::explore`] with it as prefix).
+//! A descent draws one alternative at each decision, of those that get as far as the next decision or to a leaf: each is
+//! tried so far, and the one drawn is then taken. Alternatives by which two events communicate in a way no descent has
+//! shown yet are drawn more often; every alternative that leads anywhere can be drawn, so every leaf can be reached, and
+//! its path shows it again ([`crate::explore`] with it as prefix).
 //!
 //! *How many executions there are* is estimated as by Knuth (Estimating the efficiency of backtrack programs, Mathematics
 //! of Computation 29, 1975): a descent that ends at a leaf stands for as many as the reciprocal of the probability with
@@ -70,12 +70,33 @@ pub(super) struct Shape {
 /// What the next call for alternatives is for.
 #[derive(Clone, Debug)]
 enum Mode {
-    /// To see which there are.
-    Count(SmallVec<[Option<Shape>; 8]>),
+    /// To see which lead anywhere.
+    Try(Tried),
     /// To take the one behind so many.
     Take(usize),
     /// Taken.
     Done,
+}
+
+/// Alternatives of one decision.
+#[derive(Clone, Debug, Default)]
+struct Tried {
+    /// Those that lead somewhere: number and shape.
+    viable: SmallVec<[(usize, Option<Shape>); 8]>,
+    /// How many were tried.
+    count: usize,
+    /// The one that is tried now, and whether it has led anywhere.
+    now: Option<(usize, Option<Shape>)>,
+    led: bool,
+}
+
+impl Tried {
+    /// The one tried now is over.
+    fn over(&mut self) {
+        let now = self.now.take();
+        self.viable.extend(now.filter(|_| self.led));
+        self.led = false;
+    }
 }
 
 /// The state of random descents.
@@ -181,32 +202,53 @@ impl<const W: usize> Search<'_, W> {
 
     /// Goes through the alternatives of a decision, or through one of them, drawn.
     pub(super) fn decide(&mut self, mut site: impl FnMut(&mut Self) -> Found) -> Found {
-        let Some(walk) = &mut self.walk else { return site(self) };
-        let outer = std::mem::replace(&mut walk.mode, Mode::Count(SmallVec::new()));
+        if self.walk.is_none() {
+            return site(self);
+        }
+        if self.led_here() {
+            return Ok(());
+        }
+        self.set_mode(Mode::Try(Tried::default()));
         site(self)?;
         let result = if self.drawn() { site(self) } else { Ok(()) };
-        if let Some(walk) = &mut self.walk {
-            walk.mode = outer;
-        }
+        self.set_mode(Mode::Done);
         result
     }
 
-    /// Draws one of the alternatives that were counted; whether there is one.
+    fn set_mode(&mut self, mode: Mode) {
+        if let Some(walk) = &mut self.walk {
+            walk.mode = mode;
+        }
+    }
+
+    /// Notes, where an alternative is only tried, that it got here; whether it is.
+    pub(super) fn led_here(&mut self) -> bool {
+        match &mut self.walk {
+            Some(Walk { mode: Mode::Try(tried), .. }) => {
+                tried.led = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Draws one of the alternatives that lead somewhere; whether there is one.
     fn drawn(&mut self) -> bool {
         let Some(walk) = &mut self.walk else { return false };
-        let Mode::Count(all) = std::mem::replace(&mut walk.mode, Mode::Done) else { return false };
+        let Mode::Try(mut tried) = std::mem::replace(&mut walk.mode, Mode::Done) else { return false };
+        tried.over();
         let weight = |shape: &Option<Shape>| match shape {
             Some(shape) if !walk.shown.contains(shape) => NEW,
             _ => 1,
         };
-        let total: u64 = all.iter().map(weight).sum();
+        let total: u64 = tried.viable.iter().map(|(_, shape)| weight(shape)).sum();
         let mut left = if total > 1 { (walk.wanted.below)(total) } else { 0 };
-        for (number, shape) in all.iter().enumerate() {
+        for (number, shape) in &tried.viable {
             let own = weight(shape);
             if left < own {
                 walk.weight *= total as f64 / own as f64;
                 walk.shown.extend(*shape);
-                walk.mode = Mode::Take(number);
+                walk.mode = Mode::Take(*number);
                 return true;
             }
             left -= own;
@@ -214,28 +256,33 @@ impl<const W: usize> Search<'_, W> {
         false
     }
 
-    /// Whether this alternative is the one drawn; pushes it if so. Counts it where that is wanted.
+    /// Whether this alternative is tried, or the one drawn; pushes it if so.
     pub(super) fn draw(&mut self, choice: u32, shape: impl FnOnce(&Self) -> Option<Shape>) -> bool {
-        let counting = self.walk.as_ref().is_some_and(|w| matches!(w.mode, Mode::Count(_)));
-        let shape = if counting { shape(self) } else { None };
+        let trying = self.walk.as_ref().is_some_and(|w| matches!(w.mode, Mode::Try(_)));
+        let shape = if trying { shape(self) } else { None };
         let Some(walk) = &mut self.walk else { return false };
         match &mut walk.mode {
-            Mode::Count(all) => all.push(shape),
-            Mode::Take(0) => {
-                walk.mode = Mode::Done;
-                self.steps += 1;
-                self.path.push(choice);
-                return true;
+            Mode::Try(tried) => {
+                tried.over();
+                tried.now = Some((tried.count, shape));
+                tried.count += 1;
             }
-            Mode::Take(left) => *left -= 1,
-            Mode::Done => {}
+            Mode::Take(0) => walk.mode = Mode::Done,
+            Mode::Take(left) => {
+                *left -= 1;
+                return false;
+            }
+            Mode::Done => return false,
         }
-        false
+        self.steps += 1;
+        self.path.push(choice);
+        true
     }
 
     /// Notes that a read that was open takes a write, drawn or because nothing else is left to it.
     pub(super) fn communicate(&mut self, write: usize, read: usize) {
-        if self.walk.is_none() {
+        let taken = self.walk.as_ref().is_some_and(|walk| !matches!(walk.mode, Mode::Try(_)));
+        if !taken {
             return;
         }
         let shape = self.read_by(write, read);
