@@ -17,7 +17,6 @@ use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
 use moire_cat::Model;
 use moire_program::ir::Program;
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -82,7 +81,7 @@ enum Mode {
 #[derive(Clone, Debug, Default)]
 struct Tried {
     /// Those that lead somewhere: number and shape.
-    viable: SmallVec<[(usize, Option<Shape>); 8]>,
+    viable: Vec<(usize, Option<Shape>)>,
     /// How many were tried.
     count: usize,
     /// The one that is tried now, and whether it has led anywhere.
