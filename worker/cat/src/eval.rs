@@ -6,7 +6,7 @@
 //!
 //! The graph judged last stays loaded, and one that only adds to it costs what it adds (`machine::advance`). An engine that
 //! goes back first takes a [`Mark`] and returns to it, [`Evaluator::back`]; one that does not gets the same answers, from
-//! the empty graph on. Universes an engine comes back to keep what was computed for them ([`Evaluator::enter`]).
+//! what it has in common with the last one on (`eval::reload`). Universes an engine comes back to keep what was computed for them ([`Evaluator::enter`]).
 //!
 //! Coherence is the least transitive relation that contains the choices and meets every `empty A \ co` of the model.
 //! `sync_fence` is existential: a `Partial` solve uses the least order the model forces, which every completion contains, so
@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod orders;
+mod reload;
 
 /// Completions of `sync_fence` tried at one leaf at most; six fences have 720.
 const FENCE_ORDERS: usize = 5_040;
@@ -129,6 +130,8 @@ pub struct Evaluator<const W: usize> {
     kept: Vec<Scene<W>>,
     entered: u64,
     watched: Vec<NodeId>,
+    /// Room for what two graphs have in common.
+    common: Option<Box<Inputs<W>>>,
 }
 
 /// One universe, and the graph loaded into it.
@@ -141,7 +144,9 @@ struct Scene<const W: usize> {
     fence_domain: Vec<Row<W>>,
     /// What follows from nothing, and what is wrong with that.
     empty: (Point, Option<CheckId>),
-    /// Changes whenever the graph is started anew.
+    /// Graphs on the way to the one that is loaded which it shared with one before, the smallest first.
+    steps: Vec<Point>,
+    /// Changes whenever the graph is replaced by one that is no larger.
     epoch: u64,
     /// When it was entered last.
     entered: u64,
@@ -183,6 +188,7 @@ impl<const W: usize> Scene<W> {
             machine: Machine::new(model),
             fence_domain: vec![bits::empty(); 64 * W],
             empty: (Point::default(), None),
+            steps: Vec::new(),
             epoch: 0,
             entered: 0,
         }
@@ -200,6 +206,7 @@ impl<const W: usize> Evaluator<W> {
             kept: Vec::new(),
             entered: 0,
             watched: Vec::new(),
+            common: None,
         }
     }
 
@@ -252,6 +259,7 @@ impl<const W: usize> Evaluator<W> {
         self.scene.machine.prepare(&model, &plan, inputs);
         (self.scene.universe, self.scene.entered) = (universe, self.entered);
         self.scene.epoch += 1;
+        self.scene.steps.clear();
         self.begin(inputs);
     }
 
@@ -260,12 +268,13 @@ impl<const W: usize> Evaluator<W> {
         Mark { universe: self.scene.universe, epoch: self.scene.epoch, point: self.scene.machine.point() }
     }
 
-    /// Goes back to a graph judged before, so that the next one is judged as an addition to that.
+    /// Goes back to a graph judged before, so that the next one is judged as an addition to that. Where there was none,
+    /// the one judged since stays: the next may have much in common with it.
     pub fn back(&mut self, mark: &Mark) {
         let meant = |s: &Scene<W>| (s.universe, s.epoch) == (mark.universe, mark.epoch);
         let scenes = std::iter::once(&mut self.scene).chain(&mut self.kept);
-        for scene in scenes.filter(|s| meant(s)).take(1) {
-            scene.machine.back(mark.point);
+        for scene in scenes.filter(|s| meant(s) && s.empty.0 != mark.point).take(1) {
+            scene.back(mark.point);
         }
     }
 
@@ -377,13 +386,7 @@ impl<const W: usize> Evaluator<W> {
         let loaded = self.scene.machine.load(inputs);
         let (from, cycle) = match loaded {
             Some(cycle) => (before, cycle),
-            None => {
-                self.scene.machine.back(self.scene.empty.0);
-                self.scene.epoch += 1;
-                let cycle =
-                    self.scene.machine.load(inputs).expect("every graph is larger than the empty one");
-                (self.scene.empty.0, cycle)
-            }
+            None => self.reload(inputs),
         };
         let wrong = if cycle {
             Some(self.plan.force_co.first().map_or(CheckId(0), |f| f.1))
@@ -391,7 +394,7 @@ impl<const W: usize> Evaluator<W> {
             self.saturate().err()
         };
         if let Some(check) = wrong {
-            self.scene.machine.back(from);
+            self.scene.back(from);
             return Some(Solution::Violated(check));
         }
         self.demanded(&inputs.present).map(|(a, b)| Solution::Open { a, b })

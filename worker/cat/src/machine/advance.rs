@@ -45,6 +45,13 @@ pub(crate) struct Point {
     reads: usize,
 }
 
+impl Point {
+    /// Whether more was done to get here than to get to `other`, which lies on the way.
+    pub(crate) fn is_behind(self, other: Point) -> bool {
+        self.trail > other.trail || self.reads > other.reads
+    }
+}
+
 impl<const W: usize> Machine<W> {
     /// Starts from the empty graph; the registers hold what follows from nothing.
     pub(crate) fn begin(&mut self, cells: usize) {
@@ -198,6 +205,23 @@ impl<const W: usize> Machine<W> {
             }
         }
         Some(cycle)
+    }
+
+    /// What a graph has in common with the one that is loaded, as far as [`Self::load`] looks at it.
+    pub(crate) fn common(&self, inputs: &Inputs<W>, out: &mut Inputs<W>) {
+        let both = |(a, b): (&Row<W>, &Row<W>)| bits::and(a, b);
+        let pairs = inputs.cells.reads.iter().zip(&self.change.reads);
+        let alike = pairs.take_while(|(a, b)| a == b).count();
+        out.n = inputs.n;
+        out.cells.reads.clear();
+        out.cells.reads.extend_from_slice(&inputs.cells.reads[..alike]);
+        out.cells.writers.clear();
+        out.cells.writers.extend(inputs.cells.writers.iter().zip(&self.change.writers).map(both));
+        let loaded = self.inputs.iter().map(|(relation, register)| (*relation, *register));
+        for (relation, register) in loaded.chain([(rels::CO, CHOSEN)]) {
+            let rows = inputs.rels[relation].iter().zip(self.rows(register)).map(both);
+            out.rels[relation].iter_mut().zip(rows).for_each(|(to, row)| *to = row);
+        }
     }
 
     /// `fr` and `torn` from what is loaded and the present `co`, cell by cell.
