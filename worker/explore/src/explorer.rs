@@ -196,7 +196,11 @@ fn attempt<const W: usize>(
     match result {
         Ok(()) | Err(Stop::Bound) => Ok(Attempt::Finished(search.summary)),
         Err(Stop::Visitor) => Ok(Attempt::Finished(Summary { stopped: true, ..search.summary })),
-        Err(Stop::TooWide) => Ok(Attempt::TooWide),
+        Err(Stop::TooWide) => {
+            let shown = search.summary.complete + search.summary.blocked;
+            debug_assert_eq!(shown, 0, "`State::fits` counts every event there can be");
+            Ok(Attempt::TooWide)
+        }
         Err(Stop::Abstain(a)) => Err(a),
     }
 }

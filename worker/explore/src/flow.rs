@@ -5,6 +5,7 @@
 //! live registers as before (Kokologiannakis, Ren, Vafeiadis, "Dynamic partial order reductions for spinloops",
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
+use crate::tested::{Tests, tests};
 use moire_program::ir::{
     AsyncCopy, AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread, TileKind, TileOp,
 };
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 /// What is known of a body before it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
-    /// Registers whose value at a pc can still matter.
+    /// Registers whose value at a pc can still matter, in a body that may spin.
     pub(crate) live: Vec<BTreeSet<Reg>>,
     /// Immediate post-dominator; `body.len()` is the exit.
     pub(crate) reconverge: Vec<usize>,
@@ -27,6 +28,8 @@ pub(crate) struct Flow {
     pub(crate) waits_only: Vec<bool>,
     /// Whether a question to an mbarrier at this pc is asked, in such a loop, until the answer is yes.
     pub(crate) asked_until_yes: Vec<bool>,
+    /// Per load: what is asked of its value, if that is all it is used for.
+    pub(crate) tests: Vec<Option<Tests>>,
 }
 
 /// Registers an instruction writes.
@@ -130,10 +133,15 @@ impl Flow {
     pub(crate) fn new(thread: &Thread) -> Flow {
         let body = &thread.body;
         let succ: Vec<Vec<usize>> = (0..body.len()).map(|pc| successors(body, pc)).collect();
-        let live = liveness(body, &succ);
-        let reconverge = reconvergence(&succ);
-        let spin_head = (0..body.len()).map(|head| may_spin(body, &succ, head)).collect();
-        let waits: Vec<Option<usize>> = (0..body.len()).map(|head| waits_only(body, &succ, head)).collect();
+        let straight = succ.iter().enumerate().all(|(pc, next)| next[..] == [pc + 1]);
+        let spin_head: Vec<bool> =
+            (0..body.len()).map(|head| !straight && may_spin(body, &succ, head)).collect();
+        // Nobody asks without a loop.
+        let spins = spin_head.contains(&true);
+        let live = if spins { liveness(body, &succ) } else { vec![BTreeSet::new(); body.len() + 1] };
+        let reconverge = if straight { (1..=body.len()).collect() } else { reconvergence(&succ) };
+        let waits = |head| if straight { None } else { waits_only(body, &succ, head) };
+        let waits: Vec<Option<usize>> = (0..body.len()).map(waits).collect();
         let mut asked_until_yes = vec![false; body.len()];
         waits.iter().flatten().for_each(|asked| asked_until_yes[*asked] = true);
         let waits_only = waits.iter().map(Option::is_some).collect();
@@ -143,7 +151,9 @@ impl Flow {
         let uses_loads = body
             .iter()
             .any(|i| uses(i).iter().any(|r| loaded.contains(r)) || is_cas(&i.op) || self_modifying(&i.op));
-        Flow { live, reconverge, spin_head, quiet, uses_loads, waits_only, asked_until_yes }
+        let kept = (0..body.len()).filter(|pc| spin_head[*pc]).flat_map(|pc| live[pc].iter().copied());
+        let tests = tests(thread, &kept.collect());
+        Flow { live, reconverge, spin_head, quiet, uses_loads, waits_only, asked_until_yes, tests }
     }
 }
 

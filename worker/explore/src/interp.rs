@@ -14,6 +14,7 @@ use crate::leaf::{arithmetic, compare, sign_extend, truncate};
 use crate::mbarrier::{Act, Fault, MbarUse, Object};
 use crate::memory::Layout;
 use crate::rmw::Update;
+use crate::tested::number;
 use crate::tile::Token;
 use crate::unknown::marked;
 use crate::warpgroup::Held;
@@ -25,11 +26,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) trait View {
     /// Value of a read whose source is chosen.
     fn read(&self, index: u16) -> Option<Value>;
+    /// The same of the load at `pc`, of which [`Flow::tests`] says what its value is used for.
+    fn loaded(&self, index: u16, _pc: usize) -> Option<Value> {
+        self.read(index)
+    }
     /// Whether the phase of a barrier event is complete; for `bar.red` with the combined value.
     fn passed(&self, index: u16) -> Option<Value>;
     /// What an operation on an mbarrier hands back, once it has its place.
     fn answer(&self, index: u16) -> Option<Value>;
-    /// Whether a read whose source is chosen returns unknown data; it has no value then.
+    /// Whether a read whose source is chosen returns unknown data; it has no value then, and one with a value does not.
     fn unknown(&self, index: u16) -> bool;
     /// State of the gate in front of the loop iteration that starts at this event index.
     fn gate(&self, index: u16) -> Gate;
@@ -383,12 +388,8 @@ impl<V: View> Machine<'_, V> {
             }
             Op::Setp { op, ty, dst, a, b } => {
                 let (a, b) = (self.operand(*a), self.operand(*b));
-                let bits = ty.bytes() * 8;
-                let number = |v: Value| match ty {
-                    Ty::S(_) => sign_extend(v, bits),
-                    _ => i128::try_from(truncate(v, bits)).unwrap_or(i128::MAX),
-                };
-                self.regs[dst.index()] = two(&|a, b| Value::from(compare(*op, number(a), number(b))), a, b);
+                self.regs[dst.index()] =
+                    two(&|a, b| Value::from(compare(*op, number(*ty, a), number(*ty, b))), a, b);
             }
             Op::Selp { ty, dst, a, b, p } => {
                 let p = self.operand(Operand::Reg(*p));

@@ -5,8 +5,9 @@
 
 use crate::event::*;
 use crate::interp::{Machine, RegState, TraceEnd, View};
-use crate::leaf::{sign_extend, truncate};
+use crate::leaf::truncate;
 use crate::memory::space_admits;
+use crate::tested::extended;
 use crate::unknown::{mark, marked};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
@@ -78,20 +79,16 @@ impl<V: View> Machine<'_, V> {
                 let mut event = self.blank(instr, pc, Kind::Read, labels, scope);
                 event.addr = base.deps;
                 event.access = self.access(instr, space, base, offset, bytes)?;
-                let value = event.access.and_then(|_| self.view.read(event.index));
+                let value = event.access.and_then(|_| self.view.loaded(event.index, pc));
                 state.value = state.value.zip(value).map(|(all, v)| all | v << (8 * bytes * piece));
                 state.deps = join(state.deps, dep(event.index));
-                if self.view.unknown(event.index) {
+                if value.is_none() && self.view.unknown(event.index) {
                     state.deps = join(state.deps, mark());
                 }
                 let known = event.access.is_some();
                 self.events.push(known.then_some(event));
             }
-            if matches!(ty, Ty::S(_)) {
-                #[allow(clippy::cast_sign_loss, reason = "a bit pattern is stored")]
-                let extend = |v| truncate(sign_extend(v, ty.bytes() * 8) as Value, 64);
-                state.value = state.value.map(extend);
-            }
+            state.value = state.value.map(|v| extended(ty, v));
             self.regs[r.index()] = state;
         }
         Ok(())

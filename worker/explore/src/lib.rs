@@ -38,6 +38,7 @@ mod runs;
 pub mod share;
 mod state;
 mod tensor;
+mod tested;
 mod tile;
 mod universe;
 mod unknown;

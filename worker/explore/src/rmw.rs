@@ -48,7 +48,7 @@ impl<V: View> Machine<'_, V> {
             read.addr = base.deps;
             read.access = access;
             let old = access.and_then(|_| self.view.read(read.index));
-            let veiled = access.is_some() && self.view.unknown(read.index);
+            let veiled = access.is_some() && old.is_none() && self.view.unknown(read.index);
             if veiled && u.op == AtomOp::Cas {
                 let what = "a compare-and-swap on copied or computed data";
                 return Err(TraceEnd::Unsupported(what.into(), instr.line));

@@ -2,8 +2,10 @@
 //!
 //! What a thread does is a function of the answers it gets: which question comes next depends on the earlier answers only.
 //! So runs form a tree with a question at each inner node, an answer on each edge and a trace at each leaf; a thread that
-//! gets the same answers again needs no interpreter. What is kept is bounded ([`NODES`], [`EVENTS`]).
+//! gets the same answers again needs no interpreter. Of a load whose value is only compared with constants, the results are
+//! the answer ([`crate::tested`]). What is kept is bounded ([`NODES`], [`EVENTS`]).
 
+use crate::flow::Flow;
 use crate::interp::{Gate, Trace, View};
 use moire_program::ir::Value;
 use rustc_hash::FxHashMap;
@@ -18,6 +20,8 @@ const EVENTS: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Question {
     Read(u16),
+    /// Of an event, the load at this pc.
+    Loaded(u16, usize),
     Passed(u16),
     Answer(u16),
     Unknown(u16),
@@ -27,6 +31,8 @@ enum Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reply {
     Value(Option<Value>),
+    /// What comparisons of a value say, a bit each.
+    Answers(u64),
     Truth(bool),
     Gate(Gate),
 }
@@ -52,7 +58,7 @@ impl Runs {
     /// The run of a thread under a view, made by `run` where it is not known.
     pub(crate) fn of<V: View>(
         &mut self,
-        thread: usize,
+        (thread, flow): (usize, &Flow),
         view: &V,
         run: impl FnOnce(&Recorder<'_, V>) -> Trace,
     ) -> Rc<Trace> {
@@ -60,10 +66,10 @@ impl Runs {
         while let Some(node) = at {
             match &self.nodes[node] {
                 Node::Ends(trace) => return Rc::clone(trace),
-                Node::Asks(question) => at = self.edges.get(&(node, ask(view, *question))).copied(),
+                Node::Asks(question) => at = self.edges.get(&(node, ask(view, flow, *question).0)).copied(),
             }
         }
-        let recorder = Recorder { view, heard: RefCell::new(Vec::new()) };
+        let recorder = Recorder { view, flow, heard: RefCell::new(Vec::new()) };
         let trace = Rc::new(run(&recorder));
         let heard = recorder.heard.into_inner();
         if self.nodes.len() + heard.len() < NODES && self.events + trace.events.len() < EVENTS {
@@ -96,58 +102,62 @@ impl Runs {
     }
 }
 
-fn ask<V: View>(view: &V, question: Question) -> Reply {
+/// What a run may depend on, and the value behind it.
+fn ask<V: View>(view: &V, flow: &Flow, question: Question) -> (Reply, Option<Value>) {
+    let value = |value| (Reply::Value(value), value);
     match question {
-        Question::Read(index) => Reply::Value(view.read(index)),
-        Question::Passed(index) => Reply::Value(view.passed(index)),
-        Question::Answer(index) => Reply::Value(view.answer(index)),
-        Question::Unknown(index) => Reply::Truth(view.unknown(index)),
-        Question::Gate(index) => Reply::Gate(view.gate(index)),
+        Question::Read(index) => value(view.read(index)),
+        Question::Loaded(index, pc) => match (view.loaded(index, pc), &flow.tests[pc]) {
+            (Some(value), Some(tests)) => (Reply::Answers(tests.answers(value)), Some(value)),
+            (other, _) => value(other),
+        },
+        Question::Passed(index) => value(view.passed(index)),
+        Question::Answer(index) => value(view.answer(index)),
+        Question::Unknown(index) => (Reply::Truth(view.unknown(index)), None),
+        Question::Gate(index) => (Reply::Gate(view.gate(index)), None),
     }
 }
 
 /// A view that notes what was asked.
 pub(crate) struct Recorder<'v, V> {
     view: &'v V,
+    flow: &'v Flow,
     heard: RefCell<Vec<(Question, Reply)>>,
 }
 
 impl<V: View> Recorder<'_, V> {
-    fn note(&self, question: Question) -> Reply {
-        let reply = ask(self.view, question);
+    fn note(&self, question: Question) -> (Reply, Option<Value>) {
+        let (reply, value) = ask(self.view, self.flow, question);
         self.heard.borrow_mut().push((question, reply));
-        reply
-    }
-
-    fn value(&self, question: Question) -> Option<Value> {
-        match self.note(question) {
-            Reply::Value(value) => value,
-            Reply::Truth(_) | Reply::Gate(_) => None,
-        }
+        (reply, value)
     }
 }
 
 impl<V: View> View for Recorder<'_, V> {
     fn read(&self, index: u16) -> Option<Value> {
-        self.value(Question::Read(index))
+        self.note(Question::Read(index)).1
+    }
+
+    fn loaded(&self, index: u16, pc: usize) -> Option<Value> {
+        self.note(Question::Loaded(index, pc)).1
     }
 
     fn passed(&self, index: u16) -> Option<Value> {
-        self.value(Question::Passed(index))
+        self.note(Question::Passed(index)).1
     }
 
     fn answer(&self, index: u16) -> Option<Value> {
-        self.value(Question::Answer(index))
+        self.note(Question::Answer(index)).1
     }
 
     fn unknown(&self, index: u16) -> bool {
-        self.note(Question::Unknown(index)) == Reply::Truth(true)
+        self.note(Question::Unknown(index)).0 == Reply::Truth(true)
     }
 
     fn gate(&self, index: u16) -> Gate {
-        match self.note(Question::Gate(index)) {
+        match self.note(Question::Gate(index)).0 {
             Reply::Gate(gate) => gate,
-            Reply::Value(_) | Reply::Truth(_) => Gate::Closed,
+            _ => Gate::Closed,
         }
     }
 }

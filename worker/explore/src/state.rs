@@ -135,14 +135,19 @@ impl<'a, const W: usize> State<'a, W> {
     pub(crate) fn fits(program: &Program, _model: &Model, _front: FrontEnd, limits: &Limits) -> bool {
         let mut total = instances(program).len();
         for thread in &program.threads {
-            let flow = Flow::new(thread);
             // A loop that only waits leaves the events of one iteration.
-            let repeats = |pc: usize, next: &usize| *next <= pc && !flow.waits_only[*next];
-            let loops =
-                (0..thread.body.len()).any(|pc| successors(&thread.body, pc).iter().any(|s| repeats(pc, s)));
+            let back = |pc: usize| successors(&thread.body, pc).into_iter().filter(move |next| *next <= pc);
+            let heads: Vec<usize> = (0..thread.body.len()).flat_map(back).collect();
+            let loops = !heads.is_empty() && {
+                let flow = Flow::new(thread);
+                heads.iter().any(|head| !flow.waits_only[*head])
+            };
+            // Lanes that part may come by an access twice.
+            let arms = if thread.place.lanes().count_ones() > 1 { 2 } else { 1 };
+            let pieces = |ty: &Ty| if ty.packed() || ty.bytes() == 16 { 2 } else { arms };
             let per = |i: &Instr| match &i.op {
-                Op::Load { dst, .. } => 2 * dst.len(),
-                Op::Store { src, .. } => 2 * src.len(),
+                Op::Load { ty, dst, .. } => pieces(ty) * dst.len(),
+                Op::Store { ty, src, .. } => pieces(ty) * src.len(),
                 Op::Rmw { ty, .. } => {
                     if ty.packed() {
                         4
@@ -172,7 +177,9 @@ impl<'a, const W: usize> State<'a, W> {
                 _ => 1,
             };
             let once: usize = thread.body.iter().map(per).sum();
-            total += 1 + once * if loops { limits.loop_bound as usize + 2 } else { 1 };
+            // The end of a thread of a kernel is an event, too.
+            let end = usize::from(program.launched);
+            total += end + once * if loops { limits.loop_bound as usize + 2 } else { 1 };
         }
         total <= 64 * W
     }
@@ -365,12 +372,13 @@ impl<'a, const W: usize> State<'a, W> {
 
     /// Re-interprets the threads of these reads, and every thread a barrier then lets go.
     pub(crate) fn refresh(&mut self, reads: &[usize]) -> Result<(), TraceEnd> {
-        let mut done = BTreeSet::new();
+        let mut done: SmallVec<[usize; 8]> = SmallVec::new();
         for read in reads {
             let thread = self.events[*read].thread.expect("reads belong to threads") as usize;
             let idle =
                 !self.threads[thread].flow.uses_loads && self.threads[thread].trace.end == TraceEnd::Done;
-            if !idle && done.insert(thread) {
+            if !idle && !done.contains(&thread) {
+                done.push(thread);
                 self.refresh_thread(thread)?;
             }
         }
@@ -402,7 +410,7 @@ impl<'a, const W: usize> State<'a, W> {
         let flow = Rc::clone(&self.threads[thread].flow);
         let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
         let mut runs = std::mem::take(&mut self.runs);
-        let trace = runs.of(thread, &ThreadView { state: self, thread }, |view| {
+        let trace = runs.of((thread, &flow), &ThreadView { state: self, thread }, |view| {
             run(self.program, &self.layout, &flow, id, self.front, view)
         });
         self.runs = runs;

@@ -83,22 +83,14 @@ impl<const W: usize> Universe<W> {
         self.special += usize::from(special(emitted));
         let whole = !emitted.detached && emitted.arms.is_none();
         bits::put(&mut self.whole, id, whole);
-        if let Some(thread) = event.thread {
-            bits::set(&mut self.of_thread[thread as usize], id);
-        }
         self.needing.push(bits::empty());
         self.half.push(bits::empty());
-        for (other, before) in events.iter().enumerate() {
-            let same = event.thread.is_some() && event.thread == before.thread;
-            let needs = |w: &Emitted, r: &Emitted| {
-                let waits = [&w.addr, &w.data, &w.ctrl].into_iter().any(|d| has_dep(d, r.index));
-                same && w.kind == Kind::Write && waits
-            };
-            let half = |w: &Emitted, r: &Emitted| same && w.kind == Kind::Write && w.mate == Some(r.index);
-            bits::put(&mut self.needing[other], id, needs(emitted, &before.emitted));
-            bits::put(&mut self.needing[id], other, needs(&before.emitted, emitted));
-            bits::put(&mut self.half[other], id, half(emitted, &before.emitted));
-            bits::put(&mut self.half[id], other, half(&before.emitted, emitted));
+        if let Some(thread) = event.thread {
+            for other in bits::iter(&self.of_thread[thread as usize]) {
+                self.wait(id, emitted, other, &events[other].emitted);
+                self.wait(other, &events[other].emitted, id, emitted);
+            }
+            bits::set(&mut self.of_thread[thread as usize], id);
         }
         if event.thread.is_some() && event.is_write() {
             match emitted.access {
@@ -116,6 +108,19 @@ impl<const W: usize> Universe<W> {
         fresh
     }
 
+    /// Notes whether a write waits for a read of its thread, or is its other half.
+    fn wait(&mut self, write: usize, w: &Emitted, read: usize, r: &Emitted) {
+        if w.kind != Kind::Write {
+            return;
+        }
+        if [&w.addr, &w.data, &w.ctrl].into_iter().any(|d| has_dep(d, r.index)) {
+            bits::set(&mut self.needing[read], write);
+        }
+        if w.mate == Some(r.index) {
+            bits::set(&mut self.half[read], write);
+        }
+    }
+
     /// Removes the last event.
     pub(crate) fn pop(&mut self, event: &Event) {
         self.names.pop();
@@ -126,6 +131,10 @@ impl<const W: usize> Universe<W> {
         self.special -= usize::from(special(&event.emitted));
         if let Some(thread) = event.thread {
             bits::clear(&mut self.of_thread[thread as usize], id);
+            for other in bits::iter(&self.of_thread[thread as usize]) {
+                bits::clear(&mut self.needing[other], id);
+                bits::clear(&mut self.half[other], id);
+            }
         }
         if event.thread.is_some() && event.is_write() {
             match event.emitted.access {
