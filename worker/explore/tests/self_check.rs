@@ -4,14 +4,14 @@
 //! `MOIRE_SELF_CHECK_MODELS=a,b` chooses models. Differences are shrunk and printed.
 
 use moire_cat::{Model, Variants, builtin};
-use moire_explore::differential::campaign::{Campaign, Totals, random_settings, tcgen05};
+use moire_explore::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
 use moire_explore::differential::draw::{Style, program};
 use moire_explore::differential::draw_copies::copies_program;
 use moire_explore::differential::draw_lanes::lanes_program;
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
 use moire_explore::differential::draw_pairs::allocation_program;
 use moire_explore::differential::draw_tensor::tensor_program;
-use moire_explore::differential::{Comparison, compare_planted};
+use moire_explore::differential::{Comparison, compare_planted, naive_leaves};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::Planted;
 use moire_program::text::{Format, parse};
@@ -101,6 +101,32 @@ fn engines_agree_under_switches() {
         }
         assert!(totals.failures.is_empty(), "the engines differ under {setting}");
     }
+}
+
+/// The enumerator that leaves out what one location alone makes impossible finds what the other finds.
+#[test]
+fn pruning_loses_nothing() {
+    let (mut compared, mut saved) = (0, 0);
+    for name in ["any", "sc", "ptx-6.0", "ptx"] {
+        let model = model(name, &Variants::new());
+        for seed in 0..number("MOIRE_SELF_CHECK").unwrap_or(300) {
+            let program = mixed(seed);
+            let all = NaiveLimits { candidates: 1_000, ..NaiveLimits::default() };
+            let pruned = NaiveLimits { pruned: true, ..all };
+            let Ok((plain, counted)) = naive_leaves(&program, &model, &all) else { continue };
+            let (other, summary) = naive_leaves(&program, &model, &pruned).expect("it does less");
+            assert!(plain == other, "seed {seed}, {name}: pruning changes what is found");
+            // Orders of writes are tried for what is left only.
+            assert!(summary.candidates <= counted.candidates, "seed {seed}, {name}");
+            compared += 1;
+            saved += counted.candidates - summary.candidates;
+        }
+    }
+    eprintln!("{compared} comparisons, {saved} orders not tried");
+    assert!(
+        compared > 500 || number("MOIRE_SELF_CHECK").is_some(),
+        "only {compared} programs were small enough"
+    );
 }
 
 /// Programs around mbarriers, under every shipped model and under both readings of mixed scopes.

@@ -1,6 +1,6 @@
 //! The self check at scale: many distinct programs, both engines, a histogram of what they exercise.
 //!
-//! A run is a range of seeds, so that it can be stopped and continued: start the next run at [`Totals::next_seed`].
+//! A run is a range of seeds, so that it can be stopped and continued: from what [`Campaign::run`] told last.
 
 use super::draw::{Draw, Style, program};
 use super::draw_copies::copies_program;
@@ -16,6 +16,7 @@ use moire_cat::{Model, Variants};
 use moire_program::canon::canonical;
 use moire_program::generate::{Profile, Stream};
 use moire_program::ir::Program;
+use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,22 +31,28 @@ pub struct Campaign<'a> {
     pub models: &'a [Model],
     /// Each program is compared under one of these too, chosen by its seed.
     pub settings: &'a [Model],
+    /// Each program is compared under this model alone, of its seed; `models` and `settings` are not looked at then.
+    pub turns: Option<&'a (dyn Fn(u64) -> &'a Model + Sync)>,
     /// The explorer also looks at each program with its threads in another order under other names.
     pub turned: bool,
     /// For the share of programs with outcomes beyond sequential consistency: the strong and the weak model.
     pub yardstick: Option<(&'a Model, &'a Model)>,
     /// First seed.
     pub first_seed: u64,
+    /// Of an earlier run from the same first seed, to go on from.
+    pub done: Option<Totals>,
     /// Programs to compare under each model.
     pub count: u64,
     /// Bounds of the enumerator.
     pub limits: NaiveLimits,
+    /// Programs with fewer candidates do not count.
+    pub least: u64,
     /// Threads that work.
     pub workers: usize,
     /// Failures after which to stop.
     pub failures: usize,
     /// Identity of a program; equal ones are compared once.
-    pub identity: &'a (dyn Fn(&Program) -> Vec<u8> + Sync),
+    pub identity: &'a (dyn Fn(&Program) -> u128 + Sync),
     /// Called with seed, model and kind of a difference as soon as it is found, before it is shrunk.
     pub found: &'a (dyn Fn(u64, &str, &str) + Sync),
     /// The program of a seed.
@@ -127,9 +134,11 @@ impl Default for Campaign<'_> {
         Campaign {
             models: &[],
             settings: &[],
+            turns: None,
             turned: false,
             yardstick: None,
             first_seed: 0,
+            done: None,
             count: 1_000,
             // A candidate costs the enumerator some 20 microseconds; few programs are worth more than this.
             limits: NaiveLimits {
@@ -138,9 +147,10 @@ impl Default for Campaign<'_> {
                 paths: 1_500,
                 ..NaiveLimits::default()
             },
+            least: 0,
             workers: 2,
             failures: 5,
-            identity: &|p| canonical(p).id.0.to_vec(),
+            identity: &|p| canonical(p).id.0.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte)),
             found: &|_, _, _| {},
             source: &|seed| Some(mixed(seed)),
         }
@@ -189,20 +199,17 @@ impl Campaign<'_> {
     /// The result is a function of the seeds, not of `workers`: blocks of seeds are drawn and compared side by side,
     /// and counted in order.
     pub fn run(&self, progress: &(dyn Fn(&Totals) + Sync)) -> Totals {
-        let mut totals = Totals { next_seed: self.first_seed, ..Totals::default() };
-        let mut seen = BTreeSet::new();
-        let mut told = 0;
+        let start = Totals { next_seed: self.first_seed, ..Totals::default() };
+        let mut totals = self.done.clone().unwrap_or(start);
+        let mut seen = self.seen(totals.next_seed);
+        let mut told = totals.programs;
         loop {
             let first = totals.next_seed;
             let block = (self.count.saturating_sub(totals.programs)).clamp(8, BLOCK);
-            let drawn = self.side_by_side(block, |i| {
-                let program = (self.source)(first.wrapping_add(i as u64))?;
-                let identity = (self.identity)(&program);
-                Some((program, identity))
-            });
+            let drawn = self.drawn(first, block);
             // A program is new in this block's order, whichever thread drew it.
             let fresh: Vec<Option<bool>> =
-                drawn.iter().map(|d| d.as_ref().map(|(_, identity)| seen.insert(identity.clone()))).collect();
+                drawn.iter().map(|d| d.as_ref().map(|(_, identity)| seen.insert(*identity))).collect();
             let compared = self.side_by_side(block, |i| match (&drawn[i], fresh[i]) {
                 (Some((program, _)), Some(true)) => Some(self.one(first.wrapping_add(i as u64), program)),
                 _ => None,
@@ -220,6 +227,27 @@ impl Campaign<'_> {
                 progress(&totals);
             }
         }
+    }
+
+    /// Programs of as many seeds, with their identities.
+    fn drawn(&self, first: u64, count: u64) -> Vec<Option<(Program, u128)>> {
+        self.side_by_side(count, |i| {
+            let program = (self.source)(first.wrapping_add(i as u64))?;
+            let identity = (self.identity)(&program);
+            Some((program, identity))
+        })
+    }
+
+    /// Identities of the programs before a seed.
+    fn seen(&self, end: u64) -> FxHashSet<u128> {
+        let mut seen = FxHashSet::default();
+        let mut first = self.first_seed;
+        while first != end {
+            let block = end.wrapping_sub(first).min(BLOCK);
+            seen.extend(self.drawn(first, block).into_iter().flatten().map(|(_, identity)| identity));
+            first = first.wrapping_add(block);
+        }
+        seen
     }
 
     /// `f` of each number below `count`, on all workers.
@@ -269,8 +297,16 @@ impl Campaign<'_> {
         // Mixed first: drawers take turns by seed too.
         let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let setting = usize::try_from(mixed).unwrap_or(0).checked_rem(self.settings.len());
-        for model in self.models.iter().chain(setting.map(|s| &self.settings[s])) {
+        let (models, settings): (Vec<&Model>, _) = match self.turns {
+            Some(of) => (vec![of(seed)], None),
+            None => (self.models.iter().collect(), setting.map(|s| &self.settings[s])),
+        };
+        for &model in models.iter().chain(&settings) {
             match compare(program, model, &self.limits) {
+                Comparison::Same { candidates, .. } if candidates < self.least => {
+                    out.skipped.insert("fewer candidates than wanted".into(), 1);
+                    return out;
+                }
                 Comparison::Same { leaves, candidates } => {
                     out.comparisons += 1;
                     out.leaves += leaves;
@@ -290,7 +326,7 @@ impl Campaign<'_> {
             }
         }
         let limits = Limits { steps: 20_000_000, ..Limits::default() };
-        for model in self.models.iter().filter(|_| self.turned) {
+        for &model in models.iter().filter(|_| self.turned) {
             let again = |p: &Program| {
                 let tallies = differs_when_turned(p, model, &limits)?;
                 Some(Difference::Turned(Box::new(tallies)))

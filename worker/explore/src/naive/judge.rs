@@ -7,7 +7,7 @@
 
 use super::pairs::{Events, Pairs, members, one};
 use moire_cat::vocabulary::{rels, sets};
-use moire_cat::{Check, Model, Node, NodeId, syntax::Property};
+use moire_cat::{Check, Class, Model, Node, NodeId, syntax::Property};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -148,15 +148,36 @@ impl<'m> Judge<'m> {
                 *tried += 1;
                 continue;
             }
-            let mut start = Pairs::none(graph.n);
-            for writers in &graph.writers {
-                for i in members(writers & graph.sets[sets::IW]) {
-                    start.0[i] |= writers & !graph.sets[sets::IW];
-                }
-            }
+            let start = initial_order(graph);
             self.orient(graph, &mut known, start, &mut found, tried);
         }
         found.into_values().collect()
+    }
+
+    /// Whether a part of a graph breaks nothing that only breaks more as it grows, under the least orders.
+    pub(super) fn possible(&self, graph: &mut Graph, constants: &Constants) -> bool {
+        let mut known = constants.0.clone();
+        graph.relations[rels::SYNC_FENCE] = Pairs::none(graph.n);
+        let orders = self.orders(rels::CO);
+        let mut co = initial_order(graph).closed();
+        loop {
+            if !co.irreflexive() {
+                return false;
+            }
+            self.set_coherence(graph, &mut known, &co);
+            let forced = orders.iter().filter(|(_, forced)| *forced);
+            let more = forced.fold(co.clone(), |all, (w, _)| all.or(&self.relation(graph, &mut known, *w)));
+            let more = more.closed();
+            if more == co {
+                break;
+            }
+            co = more;
+        }
+        let prunes = |c: &&Check| {
+            !c.flag && c.class == Class::Monotone && matches!(c.kind, moire_cat::CheckKind::Property(_))
+        };
+        let mut checks = self.model.checks().iter().filter(prunes);
+        checks.all(|check| self.property(graph, &mut known, check) != check.negated)
     }
 
     /// All transitive orders of the fence.sc pairs whose scopes include each other.
@@ -443,6 +464,17 @@ impl<'m> Judge<'m> {
             current = next;
         }
     }
+}
+
+/// Initial writes come first.
+fn initial_order(graph: &Graph) -> Pairs {
+    let mut order = Pairs::none(graph.n);
+    for writers in &graph.writers {
+        for i in members(writers & graph.sets[sets::IW]) {
+            order.0[i] |= writers & !graph.sets[sets::IW];
+        }
+    }
+    order
 }
 
 /// Values shared by all candidates with the same events.

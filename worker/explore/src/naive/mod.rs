@@ -14,6 +14,7 @@ mod answer;
 mod arith;
 mod barriers;
 mod body;
+mod choices;
 mod copies;
 mod flow;
 mod history;
@@ -35,6 +36,7 @@ use crate::unmodelled::unmodelled;
 use allocator::Readings;
 use barriers::{Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
+use choices::{Choices, Slot};
 use history::{Histories, Meaning, histories, meaning, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
@@ -59,6 +61,8 @@ pub struct NaiveLimits {
     pub loop_bound: u32,
     /// Final states of one execution.
     pub outcomes: usize,
+    /// Leave out what is impossible by one location alone; it counts all the same.
+    pub pruned: bool,
 }
 
 impl Default for NaiveLimits {
@@ -69,6 +73,7 @@ impl Default for NaiveLimits {
             paths: 4_000,
             loop_bound: 2,
             outcomes: 4_096,
+            pruned: false,
         }
     }
 }
@@ -308,10 +313,9 @@ impl<'a> Search<'a> {
             let needs = needs.or(&scenery.answered(&meant, graph.n));
             let reads = slots(&scenery, 0..scenery.nodes.len());
             let sources = self.sources(&scenery, &graph, &reads);
-            let mut picks = self.assignments(&sources)?;
-            while let Some(pick) = picks.next(&sources) {
+            let mut picks = self.choices((&graph, constants, &needs), &reads, &sources)?;
+            while let Some(pick) = picks.next() {
                 enter_reads(&mut graph, &reads, &pick);
-                self.summary.candidates += 1;
                 if !graph.relations[rels::RF].or(&needs).acyclic() {
                     continue;
                 }
@@ -340,7 +344,7 @@ impl<'a> Search<'a> {
     }
 
     fn count(&mut self, more: u64) -> Result<(), Skip> {
-        self.summary.candidates += more;
+        self.summary.candidates = self.summary.candidates.saturating_add(more);
         if self.summary.candidates > self.limits.candidates {
             Err(Skip::TooMany("candidates"))
         } else {
@@ -349,12 +353,7 @@ impl<'a> Search<'a> {
     }
 
     /// Writes of the value read, for each read and cell.
-    fn sources(
-        &self,
-        scenery: &Scenery<'_>,
-        graph: &Graph,
-        reads: &[(usize, usize, u128)],
-    ) -> Vec<Vec<usize>> {
+    fn sources(&self, scenery: &Scenery<'_>, graph: &Graph, reads: &[Slot]) -> Vec<Vec<usize>> {
         let value =
             |w: usize, cell: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
         let own = |r: usize, w: usize| graph.relations[rels::RMW].has(r, w);
@@ -368,12 +367,20 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    fn assignments(&self, sources: &[Vec<usize>]) -> Result<Assignments, Skip> {
-        let total = sources.iter().try_fold(1u64, |n, s| n.checked_mul(s.len() as u64)).unwrap_or(u64::MAX);
-        if self.summary.candidates.saturating_add(total) > self.limits.candidates {
-            return Err(Skip::TooMany("candidates"));
+    /// The combinations of sources to be judged; all there are count.
+    fn choices(
+        &mut self,
+        known: (&Graph, &Constants, &Pairs),
+        reads: &[Slot],
+        sources: &[Vec<usize>],
+    ) -> Result<Choices, Skip> {
+        let most = self.limits.candidates;
+        self.count(choices::total(sources))?;
+        if self.limits.pruned {
+            Choices::pruned(&self.judge, known, reads, sources, most)
+        } else {
+            Ok(Choices::all(sources))
         }
-        Ok(Assignments { next: (total > 0).then(|| vec![0; sources.len()]) })
     }
 
     /// For a blocked execution: whether all spinning threads can fail once more, reading only what is last in
@@ -409,12 +416,12 @@ impl<'a> Search<'a> {
                 .zip(&new)
                 .map(|(s, (_, cell, _))| s.into_iter().filter(|w| last(&leaf.co, *cell, *w)).collect())
                 .collect();
-            let mut picks = self.assignments(&sources)?;
-            while let Some(more) = picks.next(&sources) {
+            self.count(choices::total(&sources))?;
+            let mut picks = Choices::all(&sources);
+            while let Some(more) = picks.next() {
                 enter_reads(&mut graph, &old, pick);
                 let mut fresh = graph.clone();
                 add_reads(&mut fresh, &new, &more);
-                self.count(1)?;
                 if !fresh.relations[rels::RF].or(&needs).acyclic() {
                     continue;
                 }
@@ -478,44 +485,21 @@ fn asked_in_vain(past: &Histories, paths: &[&Path]) -> Option<Histories> {
 }
 
 /// Reads and their cells, with the value each needs.
-fn slots(scenery: &Scenery<'_>, nodes: std::ops::Range<usize>) -> Vec<(usize, usize, u128)> {
+fn slots(scenery: &Scenery<'_>, nodes: std::ops::Range<usize>) -> Vec<Slot> {
     let is_read = |i: &usize| scenery.nodes[*i].tags >> sets::R & 1 == 1;
     nodes.filter(is_read).flat_map(|i| scenery.nodes[i].cells.iter().map(move |(c, v)| (i, *c, *v))).collect()
 }
 
-fn enter_reads(graph: &mut Graph, reads: &[(usize, usize, u128)], pick: &[usize]) {
+fn enter_reads(graph: &mut Graph, reads: &[Slot], pick: &[usize]) {
     graph.reads.clear();
     graph.relations[rels::RF] = Pairs::none(graph.n);
     add_reads(graph, reads, pick);
 }
 
-fn add_reads(graph: &mut Graph, reads: &[(usize, usize, u128)], pick: &[usize]) {
+fn add_reads(graph: &mut Graph, reads: &[Slot], pick: &[usize]) {
     for ((read, cell, _), write) in reads.iter().zip(pick) {
         graph.reads.push((*read, *cell, *write));
         graph.relations[rels::RF].0[*write] |= one(*read);
-    }
-}
-
-/// Counts through all choices of one source a read.
-struct Assignments {
-    next: Option<Vec<usize>>,
-}
-
-impl Assignments {
-    fn next(&mut self, sources: &[Vec<usize>]) -> Option<Vec<usize>> {
-        let digits = self.next.clone()?;
-        let pick = digits.iter().zip(sources).map(|(d, s)| s[*d]).collect();
-        let mut digits = digits;
-        let carry = digits.iter_mut().zip(sources).all(|(d, s)| {
-            *d += 1;
-            let over = *d == s.len();
-            if over {
-                *d = 0;
-            }
-            over
-        });
-        self.next = (!carry).then_some(digits);
-        Some(pick)
     }
 }
 

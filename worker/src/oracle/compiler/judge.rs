@@ -203,7 +203,9 @@ impl Asked<'_> {
                 }
             }
             if let Some(wanted) = &mut wanted {
-                wanted.retain(|w| states.iter().all(|s| s[..shared] != w[..]));
+                for state in &states {
+                    wanted.remove(&state[..shared]);
+                }
             }
             stopped = known.undefined || wanted.as_ref().is_some_and(BTreeSet::is_empty);
             if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

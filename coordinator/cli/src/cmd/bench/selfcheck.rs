@@ -4,15 +4,21 @@
 //! threads. A difference is told at once, with the command that finds it again, and at the end printed, shrunk, with its
 //! replayable text (exit 10); too few programs of a demanded kind are no proof (exit 11).
 
+mod keep;
+
 use crate::exit;
 use crate::input::load_model;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use keep::Keep;
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
 use moire_explore::differential::draw_tile::tile_program;
+use moire_explore::naive::NaiveLimits;
 use moire_program::ir::Program;
 use moire_program::text::print;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug, clap::Args)]
@@ -35,6 +41,18 @@ pub(crate) struct SelfCheck {
     /// The seed these settings are drawn from [default: the first seed]
     #[arg(long, value_name = "SEED")]
     settings_from: Option<u64>,
+    /// Candidates of a program at most
+    #[arg(long, value_name = "N", default_value_t = 4_000)]
+    candidates: u64,
+    /// Candidates of a program at least: smaller ones do not count
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    least: u64,
+    /// Compare with the enumerator that leaves out what one location alone makes impossible, for programs of many candidates
+    #[arg(long)]
+    pruned: bool,
+    /// Note in this file what is done, and go on from there if it says something
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// Threads that work [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
@@ -48,6 +66,8 @@ enum Drawn {
     Tcgen05,
     /// Tile blocks: elements, tokens, masks
     TileIr,
+    /// All of these by turns, each program under one shipped model or setting
+    All,
 }
 
 impl Drawn {
@@ -62,7 +82,50 @@ impl Drawn {
             Drawn::Mixed => Some(mixed(seed)),
             Drawn::Tcgen05 => tcgen05(seed),
             Drawn::TileIr => tile_program(seed),
+            Drawn::All => Drawn::of(seed).program(seed / 3),
         }
+    }
+
+    /// What is drawn from a seed where all are.
+    fn of(seed: u64) -> Drawn {
+        [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr][usize::try_from(seed % 3).unwrap_or(0)]
+    }
+
+    /// Models that programs drawn are compared under, unless others are named.
+    fn models(self) -> Vec<&'static str> {
+        match self {
+            // No program drawn here has tile blocks.
+            Drawn::Mixed => builtin::names().filter(|name| *name != "tile-ir").collect(),
+            Drawn::Tcgen05 => vec!["ptx"],
+            Drawn::TileIr => vec!["tile-ir"],
+            Drawn::All => builtin::names().collect(),
+        }
+    }
+}
+
+/// For each seed one model: by turns a shipped one of the language of its program, and a random setting of the last.
+struct Turns(Vec<(Drawn, Vec<Model>, Vec<Model>)>);
+
+impl Turns {
+    fn new(from: u64, settings: usize) -> Result<Turns> {
+        let one = |drawn: Drawn| -> Result<_> {
+            let plain = load_model(drawn.switched(), &Variants::new())?;
+            let random = random_settings(&plain, from, settings);
+            let load = |n: &str, v: &Variants| load_model(n, v);
+            let shipped = drawn.models().iter().map(|n| load(n, &Variants::new())).collect::<Result<_>>()?;
+            let random = random.iter().map(|v| load(drawn.switched(), v)).collect::<Result<_>>()?;
+            Ok((drawn, shipped, random))
+        };
+        [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr].into_iter().map(one).collect::<Result<_>>().map(Turns)
+    }
+
+    fn of(&self, seed: u64) -> &Model {
+        let drawn = Drawn::of(seed);
+        // Mixed first: drawers take turns by seed too.
+        let turn = usize::try_from(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
+        let known = self.0.iter().find(|t| t.0 == drawn).unwrap_or(&self.0[0]);
+        let models = if turn % 2 == 0 || known.2.is_empty() { &known.1 } else { &known.2 };
+        &models[turn / 2 % models.len()]
     }
 }
 
@@ -70,19 +133,31 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     if args.programs == 0 {
         bail!("--programs 0 compares nothing");
     }
-    let names: Vec<&str> = match (args.models.is_empty(), args.draw) {
-        (false, _) => args.models.iter().map(String::as_str).collect(),
-        // No program drawn here has tile blocks.
-        (true, Drawn::Mixed) => builtin::names().filter(|name| *name != "tile-ir").collect(),
-        (true, Drawn::Tcgen05) => vec!["ptx"],
-        (true, Drawn::TileIr) => vec!["tile-ir"],
-    };
+    if args.least > args.candidates {
+        bail!("--least {} is more than --candidates {}: nothing would count", args.least, args.candidates);
+    }
+    if args.draw == Drawn::All && !args.models.is_empty() {
+        bail!("--draw all compares each program under a shipped model of its language; leave --model out");
+    }
+    let named: Vec<&str> = args.models.iter().map(String::as_str).collect();
+    let names = if named.is_empty() { args.draw.models() } else { named };
     let models: Vec<Model> =
         names.iter().map(|n| load_model(n, &Variants::new())).collect::<Result<Vec<_>>>()?;
     let (strong, weak) = (load_model("sc", &Variants::new())?, load_model("ptx", &Variants::new())?);
     let switched = args.draw.switched();
     let plain = load_model(switched, &Variants::new())?;
     let from = args.settings_from.unwrap_or(args.seed);
+    let all = args.draw == Drawn::All;
+    let turns = if all { Some(Turns::new(from, args.settings)?) } else { None };
+    let of = |seed: u64| turns.as_ref().map_or(&plain, |t| t.of(seed));
+    let (keep, done) = match &args.keep {
+        Some(path) => Keep::open(path, args).map(|(keep, done)| (Some(keep), done))?,
+        None => (None, None),
+    };
+    if let Some(done) = &done {
+        eprintln!("{} programs are done; looking again at what was drawn for them", done.programs);
+    }
+    let before = done.as_ref().map_or(0, |d| d.programs);
     let settings: Vec<Model> = random_settings(&plain, from, args.settings)
         .iter()
         .map(|v| load_model(switched, v))
@@ -90,11 +165,15 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     let campaign = Campaign {
         models: &models,
         settings: &settings,
+        turns: if all { Some(&of) } else { None },
         turned: true,
         source: &|seed| args.draw.program(seed),
         yardstick: (args.draw == Drawn::Mixed).then_some((&strong, &weak)),
         first_seed: args.seed,
+        done,
         count: args.programs,
+        limits: limits(args),
+        least: args.least,
         workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         ..Campaign::default()
     };
@@ -104,26 +183,52 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     };
     let campaign = Campaign { found: &found, ..campaign };
     let begin = Instant::now();
+    let unwritten = Mutex::new(None);
+    let note = |t: &Totals| {
+        if let Some(Err(error)) = keep.as_ref().map(|k| k.note(t)) {
+            *unwritten.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    };
     let progress = |t: &Totals| {
         let seconds = begin.elapsed().as_secs_f64();
+        let rate = (t.programs - before) as f64 / seconds;
         eprintln!(
-            "{} of {} programs, {seconds:.0} s, {} differences",
+            "{} of {} programs, {seconds:.0} s, {rate:.0} a second, {} differences",
             t.programs,
             args.programs,
             t.failures.len()
         );
+        note(t);
     };
     let totals = campaign.run(&progress);
+    note(&totals);
     eprintln!("{:.1} s", begin.elapsed().as_secs_f64());
     tell(args, &names, &totals);
+    let earlier = keep.as_ref().map_or(&[][..], |k| &k.earlier);
+    for line in earlier {
+        println!("earlier: {line}");
+    }
+    if let Some(error) = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error.context("what was done is not noted"));
+    }
     let mixed = args.draw == Drawn::Mixed;
     let few =
         mixed && totals.shares().into_iter().any(|(_, have, least)| 100 * have < least * totals.programs);
-    Ok(match (totals.failures.is_empty(), few) {
+    Ok(match (totals.failures.is_empty() && earlier.is_empty(), few) {
         (false, _) => exit::FINDING,
         (true, true) => exit::INCOMPLETE,
         (true, false) => exit::CLEAN,
     })
+}
+
+/// More candidates, more paths to make them of.
+fn limits(args: &SelfCheck) -> NaiveLimits {
+    let plain = Campaign::default().limits;
+    let (candidates, pruned) = (args.candidates, args.pruned);
+    if candidates <= plain.candidates {
+        return NaiveLimits { candidates, pruned, ..plain };
+    }
+    NaiveLimits { candidates, pruned, ..NaiveLimits::default() }
 }
 
 /// The command that compares the program of a seed again.
@@ -134,19 +239,24 @@ fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
         0 => String::new(),
         n => format!(" --settings {n} --settings-from {from}"),
     };
-    format!("moire bench selfcheck{draw}{models}{settings} --seed {seed} --programs 1")
+    let candidates = format!(" --candidates {}", args.candidates);
+    let pruned = if args.pruned { " --pruned" } else { "" };
+    format!("moire bench selfcheck{draw}{models}{settings}{candidates}{pruned} --seed {seed} --programs 1")
 }
 
 fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
+    let each = if args.draw == Drawn::All { "one" } else { "each" };
     println!(
-        "{} distinct programs under each of {}: {} comparisons, {} executions, {} candidates",
+        "{} distinct programs under {each} of {}: {} comparisons, {} executions, {} candidates",
         totals.programs,
         names.join(", "),
         totals.comparisons,
         totals.leaves,
         totals.candidates
     );
-    if args.settings > 0 {
+    if args.settings > 0 && args.draw == Drawn::All {
+        println!("or one of {} random settings of ptx or tile-ir", args.settings);
+    } else if args.settings > 0 {
         println!("each also under one of {} random settings of {}", args.settings, args.draw.switched());
     }
     if args.draw == Drawn::Mixed {
@@ -183,6 +293,7 @@ mod tests {
         let words = told.strip_prefix("moire bench selfcheck ").expect("the command");
         let args = Line::parse_from(["moire"].into_iter().chain(words.split(' '))).args;
         assert_eq!((args.draw, args.models, args.settings), (Drawn::Tcgen05, vec!["ptx".to_owned()], 48));
+        assert_eq!((args.candidates, args.pruned), (4_000, false));
         assert_eq!((args.settings_from, args.seed, args.programs), (Some(7), 1_120_979, 1));
     }
 }
