@@ -50,6 +50,37 @@ fn reads_back(program: &Program) {
     }
 }
 
+/// Lanes 0 to 7 name rows of 16 bytes, here 32 apart; lane t stores elements 2 (t mod 4) and the next of row t / 4.
+#[test]
+fn lanes_store_a_matrix_at_rows_others_name() {
+    let program = compiled("matrix", 1, &[4]);
+    sound(&program);
+    for (lane, thread) in (0..).zip(&program.threads) {
+        let stored = thread.body.iter().filter_map(|i| match &i.op {
+            Op::Store { addr, ty, .. } if ty.bytes() == 2 => Some(addr.offset),
+            _ => None,
+        });
+        let start = 16 + 32 * (lane / 4) + 4 * (lane % 4);
+        assert_eq!(stored.collect::<Vec<i32>>(), [start, start + 2], "lane {lane}");
+    }
+    let text = read("matrix.ptx");
+    let refused = |from: &str, to: &str| {
+        let module = ptx::parse(&text.replace(from, to)).unwrap();
+        assert_ne!(text, text.replace(from, to));
+        match threads(&module.kernels[0], 1, &[4]) {
+            Err(Refusal::Abstained { what, line: 21 }) => assert!(what.contains("stmatrix"), "{what}"),
+            other => panic!("{to}: {other:?}"),
+        }
+    };
+    refused("m8n8.x1.shared", "m8n8.x1.trans.shared");
+    refused("stmatrix", "@%p1 stmatrix");
+    // Rows that hang on memory, and those of lanes that are not there.
+    let module = ptx::parse(&text.replace("and.b32 %r4, %r3, 224", "and.b32 %r4, %r2, 224")).unwrap();
+    assert!(threads(&module.kernels[0], 1, &[4]).is_err());
+    let module = ptx::parse(&text.replace(".reqntid 32", ".reqntid 6")).unwrap();
+    assert!(threads(&module.kernels[0], 1, &[4]).is_ok(), "six lanes need rows 0 and 1 only");
+}
+
 #[test]
 fn threads_are_where_they_run() {
     let program = compiled("both", 2, &[4, 4, 4]);

@@ -11,7 +11,7 @@ use crate::kernel::{integer, value::Lanes};
 use crate::text::ptx::{Arg, Plain, type_of};
 
 /// What is not only about registers, and not looked into.
-const EFFECTS: [&str; 26] = [
+const EFFECTS: [&str; 25] = [
     "alloca",
     "applypriority",
     "atom",
@@ -30,7 +30,6 @@ const EFFECTS: [&str; 26] = [
     "st.bulk",
     "stackrestore",
     "stacksave",
-    "stmatrix",
     "suld",
     "sured",
     "sust",
@@ -92,6 +91,7 @@ impl Run<'_> {
                 let op = self.access(&words, plain)?;
                 return self.core(op, when);
             }
+            "stmatrix" => return self.stmatrix(&words, plain, when),
             name if EFFECTS.contains(&name) => {
                 return Err(self.refuse(&format!("`{}`", plain.words.join("."))));
             }

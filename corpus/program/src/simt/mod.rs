@@ -13,6 +13,7 @@
 
 mod access;
 mod fold;
+mod matrix;
 mod run;
 mod size;
 mod slice;
@@ -21,8 +22,9 @@ mod tidy;
 pub use size::log2_executions;
 pub use slice::{Pair, slice, slice_least};
 
-use crate::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId};
+use crate::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
 use crate::text::ptx::{Kernel, Variable};
+use matrix::Rows;
 use run::{Here, Run};
 
 /// Threads of one launch.
@@ -69,15 +71,22 @@ pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
     }
     let (mut program, symbols) = memory(kernel, sizes)?;
     let targets = run::targets(kernel);
-    let mut left = TOTAL;
-    for cta in 0..blocks * rank {
-        for tid in 0..width {
-            let here = Here { tid, width, cta, rank, blocks };
-            let mut thread = Run::new(kernel, &targets, &symbols, here)?.run(&mut left)?;
-            thread.name = format!("c{cta}t{tid}");
-            thread.place = place(&here);
-            program.threads.push(thread);
-        }
+    let all = (0..blocks * rank).flat_map(|cta| (0..width).map(move |tid| (cta, tid)));
+    let all: Vec<Here> = all.map(|(cta, tid)| Here { tid, width, cta, rank, blocks }).collect();
+    let follow = |rows: &Rows| -> Done<Vec<Thread>> {
+        let mut left = TOTAL;
+        let run = |here: &Here| Run::new(kernel, &targets, (&symbols, rows), *here)?.run(&mut left);
+        all.iter().map(run).collect()
+    };
+    let (mut rows, noting) = Rows::new(kernel);
+    if noting {
+        follow(&rows)?;
+        rows = rows.noted();
+    }
+    for (mut thread, here) in follow(&rows)?.into_iter().zip(&all) {
+        thread.name = format!("c{}t{}", here.cta, here.tid);
+        thread.place = place(here);
+        program.threads.push(thread);
     }
     Ok(program)
 }

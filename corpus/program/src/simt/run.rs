@@ -3,6 +3,7 @@
 //! A pair of a place that is jumped to and of what is known about the registers that are still read there has one copy in
 //! the result; to come back to it is a jump. What is kept of a register lives in the register of the same number.
 
+use super::matrix::Rows;
 use super::{Done, Names, Refusal};
 use crate::generate::registers::uses;
 use crate::ir::{
@@ -113,6 +114,7 @@ pub(super) struct Run<'k> {
     pub(super) kernel: &'k Kernel,
     targets: &'k Targets,
     pub(super) names: &'k Names,
+    pub(super) rows: &'k Rows,
     pub(super) here: Here,
     pub(super) env: Vec<Val>,
     regs: Vec<RegDecl>,
@@ -126,7 +128,12 @@ pub(super) struct Run<'k> {
 }
 
 impl<'k> Run<'k> {
-    pub(super) fn new(kernel: &'k Kernel, targets: &'k Targets, names: &'k Names, here: Here) -> Done<Self> {
+    pub(super) fn new(
+        kernel: &'k Kernel,
+        targets: &'k Targets,
+        (names, rows): (&'k Names, &'k Rows),
+        here: Here,
+    ) -> Done<Self> {
         let regs = kernel.program.threads.first().map(|t| t.regs.clone()).unwrap_or_default();
         if regs.len() != kernel.types.len() {
             return Err(super::about("a kernel whose registers have no types"));
@@ -135,6 +142,7 @@ impl<'k> Run<'k> {
             kernel,
             targets,
             names,
+            rows,
             here,
             env: vec![Val::Unset; regs.len()],
             regs,
@@ -372,7 +380,7 @@ impl<'k> Run<'k> {
     }
 
     /// An operand of the result.
-    fn source(&mut self, operand: Operand) -> Done<Operand> {
+    pub(super) fn source(&mut self, operand: Operand) -> Done<Operand> {
         match operand {
             Operand::Imm(_) => Ok(operand),
             other => {
@@ -410,26 +418,29 @@ impl<'k> Run<'k> {
         Ok(Operand::Reg(dst))
     }
 
-    fn address(&mut self, address: Address) -> Done<Address> {
+    fn address(&self, address: Address) -> Done<Address> {
         match self.value(address.base) {
-            Val::Address(s, offset) => {
-                let whole = offset.wrapping_add(i64::from(address.offset));
-                let offset =
-                    i32::try_from(whole).map_err(|_| self.refuse("an address far behind its parameter"))?;
-                Ok(Address { base: Operand::Address(s), offset })
-            }
             Val::Dynamic => Ok(address),
-            Val::Known(number) => {
-                let number = number.wrapping_add_signed(i64::from(address.offset));
-                let (symbol, offset) =
-                    self.names.shared(number).ok_or_else(|| self.refuse("an access through a number"))?;
-                let offset =
-                    i32::try_from(offset).map_err(|_| self.refuse("an address far behind its variable"))?;
-                Ok(Address { base: Operand::Address(symbol), offset })
-            }
-            Val::Unknown(pc) => Err(self.unknown(pc)),
-            Val::Unset => Err(self.refuse("an access through a register that was never written")),
+            start => self.at(start, i64::from(address.offset)),
         }
+    }
+
+    /// The place so far behind a known one.
+    pub(super) fn at(&self, start: Val, offset: i64) -> Done<Address> {
+        let (symbol, whole, what) = match start {
+            Val::Address(s, first) => (s, first.wrapping_add(offset), "parameter"),
+            Val::Known(number) => {
+                let there = self.names.shared(number.wrapping_add_signed(offset));
+                let (symbol, offset) = there.ok_or_else(|| self.refuse("an access through a number"))?;
+                (symbol, offset, "variable")
+            }
+            Val::Dynamic => return Err(self.refuse("an address that hangs on memory")),
+            Val::Unknown(pc) => return Err(self.unknown(pc)),
+            Val::Unset => return Err(self.refuse("an access through a register that was never written")),
+        };
+        let far = |_| self.refuse(&format!("an address far behind its {what}"));
+        let offset = i32::try_from(whole).map_err(far)?;
+        Ok(Address { base: Operand::Address(symbol), offset })
     }
 
     /// A register of the result that the kernel does not have.
