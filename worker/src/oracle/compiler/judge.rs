@@ -31,14 +31,25 @@ pub(super) const SINGLE: [&str; 3] = ["OBS=B", "RPO=B", "SCL=0"];
 /// The model of the compiled side.
 pub(super) const PTX: &str = "ptx";
 
-/// How far both sides are explored where two threads of each kind are kept: some milliseconds for most.
-fn few() -> Limits {
-    Limits { leaves: 3_000, checks: 8_000, steps: 20_000, ..Limits::default() }
+/// How far source and compiled form are explored.
+#[derive(Clone)]
+struct Reach {
+    source: Limits,
+    compiled: Limits,
 }
 
-/// The same where one of each is: nothing smaller is left to try.
-fn many() -> Limits {
-    Limits { leaves: 16_000, checks: 24_000, steps: 80_000, ..Limits::default() }
+/// Where two threads of each kind are kept: some milliseconds for most.
+fn few() -> Reach {
+    let limits = Limits { leaves: 3_000, checks: 8_000, steps: 20_000, ..Limits::default() };
+    Reach { source: limits.clone(), compiled: limits }
+}
+
+/// Where one of each is: nothing smaller is left to try.
+fn many() -> Reach {
+    Reach {
+        source: Limits { leaves: 8_000, checks: 20_000, steps: 60_000, ..Limits::default() },
+        compiled: Limits { leaves: 24_000, checks: 40_000, steps: 130_000, ..Limits::default() },
+    }
 }
 
 /// Executions there may be, as a logarithm to base two, for two threads of each kind to be explored.
@@ -137,8 +148,8 @@ pub(super) fn judge(pair: &Pair, safe: bool, models: Models<'_>) -> Result<Verdi
     judged(one, safe, models, &many())
 }
 
-fn judged(pair: Pair, safe: bool, models: Models<'_>, limits: &Limits) -> Result<Verdict, String> {
-    let asked = Asked { pair: &pair, safe, models, limits };
+fn judged(pair: Pair, safe: bool, models: Models<'_>, reach: &Reach) -> Result<Verdict, String> {
+    let asked = Asked { pair: &pair, safe, models, reach };
     // Whoever may have a race is looked at to the end, and first.
     let strict = if safe { None } else { Some(asked.source(DEFAULT, None)?) };
     if strict.as_ref().is_some_and(|s| s.undefined) {
@@ -175,8 +186,7 @@ struct Asked<'a> {
     pair: &'a Pair,
     safe: bool,
     models: Models<'a>,
-    /// Of the compiled side.
-    limits: &'a Limits,
+    reach: &'a Reach,
 }
 
 impl Asked<'_> {
@@ -224,13 +234,13 @@ impl Asked<'_> {
     }
 
     fn compiled(&self) -> Result<Known, String> {
-        self.known(&self.pair.compiled, PTX, None, self.limits).map_err(|e| format!("PTX: {e}"))
+        self.known(&self.pair.compiled, PTX, None, &self.reach.compiled).map_err(|e| format!("PTX: {e}"))
     }
 
     /// The source, as far as it tells what is wanted.
     fn source(&self, spec: &str, wanted: Option<BTreeSet<Memory>>) -> Result<Known, String> {
         let known = self
-            .known(&self.pair.source, spec, wanted.clone(), &few())
+            .known(&self.pair.source, spec, wanted.clone(), &self.reach.source)
             .map_err(|e| format!("source: {e}"))?;
         match &known.bounded {
             Some(why) if wanted.is_none_or(|w| w.iter().any(|m| !known.ends.contains_key(m))) => {
@@ -288,7 +298,9 @@ impl Asked<'_> {
     fn by_choice(&self, memory: &Memory) -> Result<bool, String> {
         let Some(source) = cause::unchosen(&self.pair.source) else { return Ok(false) };
         let wanted = BTreeSet::from([memory.clone()]);
-        let known = self.known(&source, WEAKEST, Some(wanted), &few()).map_err(|e| format!("source: {e}"))?;
+        let known = self
+            .known(&source, WEAKEST, Some(wanted), &self.reach.source)
+            .map_err(|e| format!("source: {e}"))?;
         Ok(known.undefined || known.ends.contains_key(memory))
     }
 
