@@ -153,3 +153,15 @@ fn a_wait_that_is_dropped_is_about_progress() {
     let directions: Vec<&str> = report.claims.iter().map(|c| c.direction.as_str()).collect();
     assert_eq!(directions, ["progress"], "{report:#?}");
 }
+
+/// A compiler that refuses the kernel has not mended what it does with it.
+#[test]
+fn what_a_compiler_refuses_is_not_gone() {
+    let Some(oracles) = oracles() else { return };
+    let mut claim = run(&oracles, Source::Text(WAITS.into())).claims.pop().expect("a claim");
+    assert_eq!(oracles.verify(&claim, &Cancel::new()), Verification::Confirmed);
+    let side = claim.models.iter_mut().find(|s| s.name == COMPILER_CAPABILITY).expect("a compiler");
+    side.variants.insert("target".into(), "sm_1".into());
+    let again = oracles.verify(&claim, &Cancel::new());
+    assert!(matches!(&again, Verification::Abstained(why) if why.contains("sm_1")), "{again:?}");
+}

@@ -134,10 +134,11 @@ impl Compiler {
         }
     }
 
-    /// The claim made again from its text, if the rule is still broken in the same way.
+    /// The claim made again from its text, if the rule is still broken in the same way. What the compiler refuses, or nobody
+    /// can judge, says nothing about the rule.
     pub(super) fn again(&self, claim: &Claim, models: Models<'_>) -> Result<Option<Claim>, String> {
-        let (module, launch) = read(&claim.program)?;
-        Ok(self.those(claim, vec![(module, launch)], models)?.into_iter().next().flatten())
+        let kernel = read(&claim.program)?;
+        self.those(claim, vec![kernel], models)?.pop().ok_or("there is no kernel")?
     }
 
     /// The same for several kernels, compiled together.
@@ -146,7 +147,7 @@ impl Compiler {
         claim: &Claim,
         kernels: Vec<(Module, TileLaunch)>,
         models: Models<'_>,
-    ) -> Result<Vec<Option<Claim>>, String> {
+    ) -> Result<Vec<Result<Option<Claim>, String>>, String> {
         let spec = side(claim)?;
         let cell = Cell::parse(&spec).unwrap_or_else(|| Err(format!("`{spec}` is no compiler")))?;
         let tool = self.tool(&cell)?;
@@ -154,9 +155,8 @@ impl Compiler {
             batches::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
         let again = |((module, launch), ptx): ((Module, TileLaunch), Ptx)| {
             let draw = TileDraw { module, launch, safe: false };
-            let found = examine(&draw, ptx, models).ok()?;
-            let new = self::claim(&found, &cell.spec(tool), models)?;
-            same(&new, claim).then_some(new)
+            let found = examine(&draw, ptx, models)?;
+            Ok(self::claim(&found, &cell.spec(tool), models).filter(|new| same(new, claim)))
         };
         Ok(kernels.into_iter().zip(texts).map(again).collect())
     }
@@ -184,7 +184,7 @@ impl Compiler {
                 tried += some.len() as u64;
                 cancel.tick();
                 let Ok(all) = self.those(claim, some, models) else { continue };
-                if let Some(found) = all.into_iter().flatten().next() {
+                if let Some(found) = all.into_iter().flatten().flatten().next() {
                     break found;
                 }
             };
