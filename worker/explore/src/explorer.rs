@@ -33,7 +33,7 @@ use crate::interp::{FrontEnd, Gate, TraceEnd};
 use crate::leaf::LeafKind;
 use crate::mbarrier_leaf::Settled;
 use crate::planted::Planted;
-use crate::share::{Giver, Piece};
+use crate::share::{Giver, Piece, Share};
 use crate::state::{Source, State};
 use crate::unmodelled::unmodelled;
 pub use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
@@ -86,7 +86,7 @@ pub(crate) fn explore_with(
     limits: &Limits,
     visitor: &mut dyn Visitor,
 ) -> Result<Summary, Abstain> {
-    let piece = Piece { prefix: prefix.to_vec(), after: None };
+    let piece = Piece::of(prefix);
     let part = Part { piece: &piece, giver: None };
     explore_planted(program, model, &mut Job::all(part, limits, visitor), planted)
 }
@@ -179,10 +179,8 @@ fn attempt<const W: usize>(
     };
     let mut search = Search {
         state,
-        prefix: &part.piece.prefix,
-        after: part.piece.after,
-        giver: part.giver,
-        own: part.piece.prefix.len(),
+        share: Share::new(part.piece, part.giver),
+        ended: false,
         path: Vec::new(),
         limits,
         summary: Summary::default(),
@@ -194,8 +192,10 @@ fn attempt<const W: usize>(
     let result = if search.walk.is_some() { search.descend() } else { search.visit() };
     job.total = search.walk.as_ref().map(Walk::total).unwrap_or_default();
     match result {
-        Ok(()) | Err(Stop::Bound) => Ok(Attempt::Finished(search.summary)),
-        Err(Stop::Visitor) => Ok(Attempt::Finished(Summary { stopped: true, ..search.summary })),
+        Ok(()) | Err(Stop::Bound) if !search.ended => Ok(Attempt::Finished(search.summary)),
+        Ok(()) | Err(Stop::Bound | Stop::Visitor) => {
+            Ok(Attempt::Finished(Summary { stopped: true, ..search.summary }))
+        }
         Err(Stop::TooWide) => {
             let shown = search.summary.complete + search.summary.blocked;
             debug_assert_eq!(shown, 0, "`State::fits` counts every event there can be");
@@ -222,12 +222,9 @@ enum Next {
 
 struct Search<'a, const W: usize> {
     state: State<'a, W>,
-    prefix: &'a [u32],
-    /// Of the alternatives behind the prefix, those up to this one are somebody else's.
-    after: Option<u32>,
-    giver: Option<&'a dyn Giver>,
-    /// Decisions before this one have no alternative left for this search.
-    own: usize,
+    share: Share<'a>,
+    /// The visitor wants no more.
+    ended: bool,
     path: Vec<u32>,
     limits: &'a Limits,
     summary: Summary,
@@ -264,44 +261,20 @@ impl<'a, const W: usize> Search<'a, W> {
         if self.walk.is_some() {
             return self.draw(choice, shape);
         }
-        let depth = self.path.len();
-        let wanted = match self.prefix.get(depth) {
-            Some(decided) => *decided == choice,
-            None if depth > self.prefix.len() => depth >= self.own,
-            None => depth >= self.own && self.is_behind(choice),
-        };
-        if wanted {
-            self.steps += 1;
-            self.path.push(choice);
-            if self.giver.is_some_and(Giver::wanted) {
-                self.give();
-            }
+        if self.ended || !self.share.takes(&self.path, choice) {
+            return false;
         }
-        wanted
-    }
-
-    /// Whether an alternative at the node of the piece is in it.
-    fn is_behind(&mut self, choice: u32) -> bool {
-        match self.after {
-            None => true,
-            Some(last) => {
-                if last == choice {
-                    self.after = None;
-                }
-                false
-            }
+        self.steps += 1;
+        self.path.push(choice);
+        if let Some(until) = self.share.due(&self.path) {
+            self.ended = self.visitor.reached(&until, &self.summary).is_break();
         }
-    }
-
-    /// Gives away what is left at the shallowest node this search has alternatives at.
-    fn give(&mut self) {
-        // The decision made just now is somebody's to finish.
-        if let Some(giver) = self.giver
-            && self.own + 1 < self.path.len()
-        {
-            giver.give(Piece { prefix: self.path[..self.own].to_vec(), after: Some(self.path[self.own]) });
-            self.own += 1;
+        if self.ended {
+            self.path.pop();
+            return false;
         }
+        self.share.give(&self.path);
+        true
     }
 
     fn visit(&mut self) -> Found {

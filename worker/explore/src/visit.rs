@@ -52,6 +52,20 @@ pub enum Bound {
     Descents,
 }
 
+impl Bound {
+    /// All of them.
+    pub const ALL: [Bound; 8] = [
+        Bound::Loop,
+        Bound::Leaves,
+        Bound::Checks,
+        Bound::Steps,
+        Bound::Outcomes,
+        Bound::FenceOrders,
+        Bound::PhaseOrders,
+        Bound::Descents,
+    ];
+}
+
 impl std::fmt::Display for Bound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -141,6 +155,11 @@ pub trait LeafView {
 pub trait Visitor {
     /// Called once a leaf; `Break` ends the exploration.
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()>;
+    /// Called where a [`crate::share::Giver`] says it is due: all of the piece up to and with this node is done (empty:
+    /// nothing yet), with these totals. `Break` ends the exploration.
+    fn reached(&mut self, _until: &[u32], _so_far: &Summary) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 impl<F: FnMut(&mut dyn LeafView) -> ControlFlow<()>> Visitor for F {

@@ -3,7 +3,7 @@
 use moire_cat::{Variants, builtin};
 use moire_explore::explorer::LeafView;
 use moire_explore::families::{FAMILIES, Family, named};
-use moire_explore::share::{Piece, explore_piece, explore_shared};
+use moire_explore::share::{Piece, explore_piece, explore_shared, is_empty};
 use moire_explore::{LeafKey, Limits, Summary, Visitor, explore};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
@@ -120,13 +120,25 @@ fn a_piece_is_what_was_left() {
     });
     assert_eq!(all.expect("supported").complete, paths.len() as u64);
     for (seen, path) in paths.iter().enumerate() {
-        // What comes after this leaf: at each of its nodes, the alternatives behind the one it took.
-        let mut rest = 0;
-        for depth in 0..path.len() {
-            let piece = Piece { prefix: path[..depth].to_vec(), after: Some(path[depth]) };
+        let limits = Limits::default();
+        let visited = |behind: &[u32], until: &[u32]| {
+            let piece = Piece { behind: behind.to_vec(), until: until.to_vec() };
             let mut tally = Tally::default();
-            explore_piece(&program, &model, &piece, &Limits::default(), &mut tally).expect("supported");
-            rest += tally.leaves;
+            explore_piece(&program, &model, &piece, None, &limits, &mut tally).expect("supported");
+            assert!(tally.leaves == 0 || !is_empty(&program, &model, &piece, &limits).expect("supported"));
+            tally.leaves
+        };
+        let rest = visited(path, &[]);
+        assert_eq!(visited(&[], path), seen as u64 + 1, "up to {path:?}");
+        // Between a node and a leaf under it: at each of its nodes, the alternatives that come before.
+        for depth in 1..path.len() {
+            let node = &path[..depth];
+            let under = paths.iter().filter(|p| p.starts_with(node)).count() as u64;
+            let left = paths[seen + 1..].iter().filter(|p| p.starts_with(node)).count() as u64;
+            assert_eq!(visited(path, node), left, "{path:?} to {node:?}");
+            assert_eq!(visited(node, &[]) + left + seen as u64 + 1, paths.len() as u64);
+            let all = Piece::of(node);
+            assert_eq!(visited(&all.behind, &all.until), under, "{node:?}");
         }
         assert_eq!(seen as u64 + 1 + rest, paths.len() as u64, "{path:?}");
     }
