@@ -44,6 +44,11 @@ pub const FAMILIES: &[Family] = &[
     Family { name: "sb", what: "ring of store buffering", ..family([2, 8, 10, 18], sb, |n| 1 << n) },
     Family { name: "lb", what: "ring of load buffering", ..family([2, 8, 10, 18], lb, |n| 1 << n) },
     Family {
+        name: "lbf",
+        what: "ring of load buffering with fences",
+        ..family([2, 8, 10, 18], lbf, |n| (1 << n) - 1)
+    },
+    Family {
         name: "nw1r",
         what: "writers of one word and a reader",
         ..family([1, 5, 6, 9], nw1r, |n| factorial(n) * (n + 1))
@@ -131,6 +136,15 @@ fn names(list: &[&str]) -> Vec<String> {
 
 fn bodies(n: usize, body: impl Fn(usize) -> String) -> Vec<String> {
     (0..n).map(body).collect()
+}
+
+/// All of them read what comes round the ring, or not: without the fences that would be one execution more.
+fn lbf(n: usize) -> String {
+    let body = |i| {
+        let next = (i + 1) % n;
+        format!("ld.relaxed.gpu.u32 r, [x{i}]; fence.acq_rel.gpu; st.relaxed.gpu.u32 [x{next}], 1;")
+    };
+    program("lbf", n, &array("x", n), &bodies(n, body), "")
 }
 
 fn sb(n: usize) -> String {

@@ -9,6 +9,9 @@ use moire_program::ir::{Program, Quantifier};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+mod marks;
+pub use marks::{MARKS_MAX, Marks, judge_marked};
+
 /// Executions from one word of [`judge_watched`] to the next.
 const TOLD: u64 = 256;
 
@@ -197,23 +200,31 @@ impl<'a> Judge<'a> {
     }
 
     fn decide(&mut self, leaf: &mut dyn LeafView) {
-        for state in leaf.states() {
-            if self.program.filter.as_ref().is_some_and(|f| !state.satisfies(self.program, f)) {
-                continue;
-            }
-            for i in 0..self.conditions.len() {
-                let condition = &self.program.conditions[i];
-                let wanted = condition.quantifier != Quantifier::ForAll;
-                if !self.conditions[i].reachable && state.satisfies(self.program, &condition.expr) == wanted {
-                    let witness = self.questions.witnesses.then(|| leaf.witness());
-                    let result = &mut self.conditions[i];
-                    result.reachable = true;
-                    result.holds = condition.quantifier == Quantifier::Exists;
-                    result.witness = witness;
-                }
+        for i in reached(self.program, leaf, |i| !self.conditions[i].reachable) {
+            let witness = self.questions.witnesses.then(|| leaf.witness());
+            let result = &mut self.conditions[i];
+            result.reachable = true;
+            result.holds = self.program.conditions[i].quantifier == Quantifier::Exists;
+            result.witness = witness;
+        }
+    }
+}
+
+/// The conditions, of those that are `open`, that a complete execution decides.
+fn reached(program: &Program, leaf: &mut dyn LeafView, open: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+    let mut out = BTreeSet::new();
+    for state in leaf.states() {
+        if program.filter.as_ref().is_some_and(|f| !state.satisfies(program, f)) {
+            continue;
+        }
+        for (i, condition) in program.conditions.iter().enumerate() {
+            let wanted = condition.quantifier != Quantifier::ForAll;
+            if open(i) && !out.contains(&i) && state.satisfies(program, &condition.expr) == wanted {
+                out.insert(i);
             }
         }
     }
+    out
 }
 
 /// Explores `program` under `model` and says what is true of all its executions.

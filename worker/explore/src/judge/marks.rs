@@ -1,0 +1,161 @@
+//! The few executions that decide a judgement, by their paths: what those who explore parts of a program tell, and how one
+//! who knows all of it judges.
+//!
+//! Contract: each thing a judgement keeps, it keeps of the first execution that shows it, in the order of the tree. So the
+//! least path by which each thing is shown is a mark; marks of the parts together are, thing by thing, the least of the
+//! parts; and judging the marked executions alone, in order, comes to what judging all of them comes to.
+
+use super::{Judge, Judgement, Questions, reached};
+use crate::explorer::{Abstain, LeafView, Limits, Summary, Visitor, explore};
+use crate::leaf::LeafKind;
+use moire_cat::Model;
+use moire_program::ir::Program;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// Things kept; beyond it those with the greatest names are left out, which are places: conditions, flags and hangs are
+/// far fewer.
+pub const MARKS_MAX: usize = 1024;
+
+/// Adds up the numbers of executions, and marks those that decide.
+pub struct Marks<'a> {
+    program: &'a Program,
+    /// Sum of the numbers of the executions seen; wraps.
+    pub digest: u64,
+    /// Path of the first execution seen of each thing, by its name.
+    pub paths: BTreeMap<String, Vec<u32>>,
+}
+
+impl<'a> Marks<'a> {
+    /// Nothing seen yet.
+    pub fn new(program: &'a Program) -> Self {
+        Marks { program, digest: 0, paths: BTreeMap::new() }
+    }
+
+    fn note(&mut self, name: String, leaf: &dyn LeafView) {
+        // Executions come in the order of the tree: the first one stays.
+        self.paths.entry(name).or_insert_with(|| leaf.path().to_vec());
+        if self.paths.len() > MARKS_MAX {
+            self.paths.pop_last();
+        }
+    }
+}
+
+impl Visitor for Marks<'_> {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        self.digest = self.digest.wrapping_add(leaf.digest());
+        if leaf.kind() == LeafKind::Blocked {
+            self.note("blocked".to_owned(), leaf);
+        } else {
+            let name = |i: usize| format!("a condition {i}");
+            let open = |i: usize| !self.paths.contains_key(&name(i));
+            let decided = match (0..self.program.conditions.len()).any(open) {
+                true => reached(self.program, leaf, open),
+                false => BTreeSet::new(),
+            };
+            decided.into_iter().for_each(|i| self.note(name(i), leaf));
+        }
+        if !leaf.flags().is_empty() {
+            for flag in leaf.flags().clone() {
+                self.note(format!("flag {flag}"), leaf);
+            }
+            for finding in leaf.findings() {
+                let places = finding.places.iter().map(|p| format!(" {}:{}", p.thread, p.line));
+                self.note(format!("place {}{}", finding.flag, places.collect::<String>()), leaf);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// What [`super::judge`] says of a program, from what is marked of its executions and the totals of all of them.
+pub fn judge_marked(
+    program: &Program,
+    model: &Model,
+    marked: impl IntoIterator<Item = Vec<u32>>,
+    explored: Result<Summary, Abstain>,
+    questions: Questions,
+    loop_bound: u32,
+) -> Judgement {
+    let limits = Limits { loop_bound, ..Limits::default() };
+    let mut judge = Judge::new(program, questions);
+    let paths: BTreeSet<Vec<u32>> = marked.into_iter().collect();
+    for path in paths {
+        let visited =
+            explore(program, model, &path, &limits, &mut |leaf: &mut dyn LeafView| judge.leaf(leaf));
+        if let Err(abstain) = visited {
+            return judge.end(Err(abstain));
+        }
+    }
+    judge.end(explored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::*;
+    use crate::share::{Piece, explore_piece};
+    use moire_cat::{Variants, builtin};
+    use moire_program::text::{Format, parse};
+    use std::path::Path;
+
+    /// Three parts of the tree, each explored by somebody else, the last one first.
+    fn in_parts(program: &Program, model: &Model, limits: &Limits) -> BTreeMap<String, Vec<u32>> {
+        let mut paths: Vec<Vec<u32>> = Vec::new();
+        let all = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| {
+            paths.push(leaf.path().to_vec());
+            ControlFlow::Continue(())
+        });
+        all.expect("it was judged");
+        // Where there is nothing to cut, there is one part.
+        let cuts = (1..3).filter_map(|n| paths.get(n * paths.len() / 3).cloned());
+        let cuts: BTreeSet<Vec<u32>> = cuts.collect();
+        let cuts: Vec<Vec<u32>> = if paths.len() < 3 { Vec::new() } else { cuts.into_iter().collect() };
+        let (mut behind, mut until) = (vec![Vec::new()], cuts.clone());
+        behind.extend(cuts);
+        until.push(Vec::new());
+        let mut merged: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for (behind, until) in behind.into_iter().zip(until).rev() {
+            let mut marks = Marks::new(program);
+            let piece = Piece { behind, until };
+            explore_piece(program, model, &piece, None, limits, &mut marks).expect("it was judged");
+            for (name, path) in marks.paths {
+                let least = merged.entry(name).or_insert_with(|| path.clone());
+                if path < *least {
+                    *least = path;
+                }
+            }
+        }
+        merged
+    }
+
+    #[test]
+    fn what_is_marked_of_parts_decides_as_all_does() {
+        let model = builtin::load("ptx", &Variants::new()).expect("loads");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");
+        let (limits, mut judged, mut marked) = (Limits { leaves: 2_000, ..Limits::default() }, 0, 0);
+        for family in ["mbarrier", "mp", "spin", "barriers", "rmw", "mixed"] {
+            for entry in std::fs::read_dir(folder.join(family)).expect("the corpus is there") {
+                let path = entry.expect("it lists").path();
+                if path.extension().is_none_or(|e| e != "litmus") {
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).expect("it reads");
+                let program = parse(&text, Format::Native).expect("it parses");
+                let questions = Questions { witnesses: true, conditions_only: false };
+                let whole = judge(&program, &model, &limits, questions);
+                if whole.verdicts.iter().any(|v| v.exit_code() == 11) || whole.summary.complete > 1_000 {
+                    continue;
+                }
+                let marks = in_parts(&program, &model, &limits);
+                judged += 1;
+                marked += marks.len();
+                let paths = marks.into_values();
+                let again =
+                    judge_marked(&program, &model, paths, Ok(whole.summary), questions, limits.loop_bound);
+                assert_eq!(again, whole, "{}", path.display());
+            }
+        }
+        assert!(judged > 30 && marked > 30, "{judged} programs, {marked} marks");
+    }
+}
