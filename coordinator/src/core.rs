@@ -6,6 +6,7 @@
 use crate::door::Refused;
 use crate::lease::{Action, Config, Grant, JobId, LeaseId, Scheduler, Work, WorkerId};
 use crate::reduction::Reduction;
+use crate::spread::Spread;
 use crate::states::States;
 use crate::totals::Totals;
 use crate::triage::{Job, Run};
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     /// Minimisations under way, by number.
     pub(crate) reductions: BTreeMap<u64, Reduction>,
     pub(crate) reductions_made: u64,
+    /// Explorations that the fleet shares.
+    pub(crate) spread: Spread,
     outboxes: BTreeMap<WorkerId, Outbox>,
     /// What connected workers call themselves.
     names: BTreeMap<WorkerId, String>,
@@ -94,6 +97,7 @@ impl Core {
             jobs: BTreeMap::new(),
             reductions: BTreeMap::new(),
             reductions_made: 0,
+            spread: Spread::default(),
             outboxes: BTreeMap::new(),
             names: BTreeMap::new(),
             writes: Vec::new(),
@@ -119,6 +123,7 @@ impl Core {
             }
             core.adopt(campaign)?;
         }
+        core.adopt_explorations()?;
         Ok(core)
     }
 
@@ -127,7 +132,8 @@ impl Core {
         while let Some(first) = events.recv().await {
             let mut stop = self.handle(first);
             for _ in 1..BATCH {
-                let Some(next) = events.try_recv().ok().filter(|_| !stop) else { break };
+                let full = stop || self.spread.heavy();
+                let Some(next) = (!full).then(|| events.try_recv().ok()).flatten() else { break };
                 stop = self.handle(next);
             }
             self.settle(stop)?;
@@ -285,6 +291,7 @@ impl Core {
         };
         let taken = match grant.work {
             Work::Range { from, to } => self.items(worker, lease, &grant.campaign, from..to, report),
+            Work::Job(id) if self.spread.has(id) => self.step(worker, lease, id, report).map(|()| Vec::new()),
             Work::Job(id) => self.answer(worker, lease, id, report),
         };
         match taken {
@@ -363,6 +370,7 @@ impl Core {
         for action in self.fleet.poll(now) {
             self.act(action);
         }
+        self.spread_out();
         self.count_more_states()
     }
 
@@ -378,6 +386,7 @@ impl Core {
             let receipt = self.store.commit(writes)?;
             failpoints::hit(failpoints::COMMIT_AFTER);
             self.totals.committed();
+            self.spread.committed();
             for (name, progress) in receipt.progress {
                 if let Some(run) = self.runs.get_mut(&name) {
                     run.progress = progress;
@@ -432,6 +441,9 @@ impl Core {
                 };
                 let plan = plan.or_else(|| self.runs.get(&grant.campaign).map(Run::plan));
                 self.send(worker, Down::Lease(v1::Lease { lease, epoch, plan, work: Some(work) }));
+                if let Work::Job(id) = grant.work {
+                    self.lent_piece(id, worker, lease);
+                }
             }
             Action::Cancel { worker, lease, reason } => {
                 self.trial.tell(|| Told::Cancelled { lease });
@@ -454,6 +466,7 @@ impl Core {
                     self.touched.insert(campaign);
                 }
             }
+            Action::JobFailed { job } if self.spread.has(job) => self.piece_failed(job),
             Action::JobFailed { job } => self.job_over(job, None),
         }
     }
@@ -465,6 +478,7 @@ impl Core {
                 let (fingerprint, profile) = (campaign.generator.clone(), campaign.profile.clone());
                 Some(Sent::Range(v1::Range { fingerprint, seed: campaign.seed, profile, from, to }))
             }
+            Work::Job(id) if self.spread.has(id) => self.describe_piece(id).map(Sent::Explore),
             Work::Job(id) => {
                 use crate::triage::JobKind;
                 let job = self.jobs.get(&id)?;
@@ -488,7 +502,7 @@ impl Core {
     }
 
     /// Sends without waiting; a worker that does not read is dropped.
-    fn send(&mut self, worker: WorkerId, message: Down) {
+    pub(crate) fn send(&mut self, worker: WorkerId, message: Down) {
         let Some(outbox) = self.outboxes.get(&worker) else { return };
         if outbox.try_send(Ok(v1::ToWorker { message: Some(message) })).is_err() {
             self.gone(worker);

@@ -147,7 +147,7 @@ fn cut(item: &mut v1::ItemResult) {
 
 /// The items of a report on a range lease.
 pub(crate) fn items(range: &Range<u64>, report: v1::Report) -> Result<Vec<v1::ItemResult>, &'static str> {
-    if report.verify.is_some() || report.minimise.is_some() {
+    if report.verify.is_some() || report.minimise.is_some() || report.explore.is_some() {
         return Err("a range lease is answered with items");
     }
     let mut items = report.items;
@@ -190,7 +190,7 @@ fn part(job: &Job, result: &mut v1::MinimiseResult) -> Result<(), &'static str> 
 pub(crate) fn answer(job: &Job, mut report: v1::Report) -> Result<Answer, &'static str> {
     let (kind, asked) = (job.kind, &job.claim);
     let only = report.items.pop();
-    if !report.items.is_empty() {
+    if !report.items.is_empty() || report.explore.is_some() {
         return Err("a lease with text has one answer");
     }
     match (kind, report.verify, report.minimise, only) {

@@ -18,6 +18,7 @@ mod reduction;
 pub mod report;
 pub mod scale;
 mod service;
+mod spread;
 mod states;
 mod totals;
 mod triage;

@@ -11,6 +11,7 @@ use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
 use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
@@ -19,6 +20,10 @@ use tonic::{Request, Response, Status, Streaming};
 
 /// Messages that wait for a worker that does not read.
 const OUTBOX_MAX: usize = 1024;
+/// Time between looks at a campaign that is watched.
+const CAMPAIGN_EVERY: Duration = Duration::from_millis(250);
+/// Time between looks at an exploration: somebody waits for its end.
+const EXPLORE_EVERY: Duration = Duration::from_millis(50);
 
 /// The control service, and the way to the core.
 #[derive(Clone)]
@@ -43,6 +48,38 @@ impl Control {
         let call = Event::Call(Box::new(move |core| _ = reply.send(f(core))));
         self.events.send(call).await.map_err(|_| Error::Stopped)?;
         answer.await.map_err(|_| Error::Stopped)
+    }
+
+    /// What `tell` says, whenever it has changed, until it is `over` or an error.
+    fn watch<T: Clone + PartialEq + Send + 'static>(
+        &self,
+        caller: Caller,
+        every: Duration,
+        tell: impl FnMut(&mut Core) -> Result<T, Status> + Clone + Send + 'static,
+        over: impl Fn(&T) -> bool + Send + 'static,
+    ) -> Out<T> {
+        let control = self.clone();
+        let (sender, stream) = mpsc::channel(4);
+        tokio::spawn(async move {
+            // Its place among the calls of its peer is taken until here ends.
+            let _caller = caller;
+            let mut last = None;
+            while !sender.is_closed() {
+                let status = control.call(tell.clone()).await.map_err(Status::from).flatten();
+                let over = status.as_ref().map_or(true, &over);
+                if last.as_ref() != status.as_ref().ok() || over {
+                    last = status.as_ref().ok().cloned();
+                    if sender.send(status).await.is_err() {
+                        return;
+                    }
+                }
+                if over {
+                    return;
+                }
+                tokio::time::sleep(every).await;
+            }
+        });
+        Box::pin(ReceiverStream::new(stream))
     }
 }
 
@@ -309,6 +346,7 @@ impl Core {
 #[tonic::async_trait]
 impl v1::control_service_server::ControlService for Control {
     type WatchCampaignStream = Out<v1::CampaignStatus>;
+    type ExploreStream = Out<v1::ExploreStatus>;
 
     async fn create_campaign(
         &self,
@@ -348,31 +386,10 @@ impl v1::control_service_server::ControlService for Control {
         r: Request<v1::CampaignName>,
     ) -> Result<Response<Out<v1::CampaignStatus>>, Status> {
         let caller = caller(&r)?;
-        let (name, control) = (r.into_inner().name, self.clone());
-        let (sender, stream) = mpsc::channel(4);
-        tokio::spawn(async move {
-            // Its place among the calls of its peer is taken until here ends.
-            let _caller = caller;
-            let mut last = None;
-            while !sender.is_closed() {
-                let asked = name.clone();
-                let status =
-                    control.call(move |core| core.status(&asked)).await.map_err(Status::from).flatten();
-                let over =
-                    status.as_ref().map_or(true, |s| s.phase >= i32::from(v1::CampaignPhase::Cancelled));
-                if last.as_ref() != status.as_ref().ok() || over {
-                    last = status.as_ref().ok().cloned();
-                    if sender.send(status).await.is_err() {
-                        return;
-                    }
-                }
-                if over {
-                    return;
-                }
-                tokio::time::sleep(std::time::Duration::from_millis(250)).await;
-            }
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+        let name = r.into_inner().name;
+        let tell = move |core: &mut Core| core.status(&name);
+        let over = |s: &v1::CampaignStatus| s.phase >= i32::from(v1::CampaignPhase::Cancelled);
+        Ok(Response::new(self.watch(caller, CAMPAIGN_EVERY, tell, over)))
     }
     async fn list_findings(
         &self,
@@ -433,6 +450,14 @@ impl v1::control_service_server::ControlService for Control {
             intake::Answer::Replayed(item) => Found::Replay(item),
         };
         Ok(Response::new(v1::SubmitJobResponse { result: Some(result) }))
+    }
+    async fn explore(&self, r: Request<v1::Exploration>) -> Result<Response<Out<v1::ExploreStatus>>, Status> {
+        let caller = caller(&r)?;
+        let asked = r.into_inner();
+        let id = self.call(move |core| core.explore(asked)).await??;
+        caller.about(&id.to_string());
+        let tell = move |core: &mut Core| core.explore_status(&id);
+        Ok(Response::new(self.watch(caller, EXPLORE_EVERY, tell, |status| status.over)))
     }
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::Status>, Status> {
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

@@ -6,6 +6,7 @@
 
 mod door;
 mod fake;
+mod pieces;
 
 use fake::{Fake, claim, connected, honest, people, quiet, spec, start, worker};
 use moire_coordinator::v1::{self, from_worker::Message as Up, lease::Work, to_worker::Message as Down};

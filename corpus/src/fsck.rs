@@ -60,6 +60,7 @@ pub(crate) fn kind(key: &[u8]) -> &'static str {
         Some(b"r/") => "regressions",
         Some(b"s/") => "sightings",
         Some(b"t/") => "snapshots",
+        Some(b"x/") => "explorations",
         _ => "unknown",
     }
 }
@@ -75,6 +76,7 @@ pub fn check_record(key: &[u8], value: &[u8]) -> Result<BTreeSet<Hash>, StoreErr
         "regressions" => parse::<Regression>(key, value).map(drop).map(none),
         "findings" => parse::<Finding>(key, value).map(|f| f.bundle.into_iter().collect()),
         "snapshots" => parse::<Hash>(key, value).map(|h| BTreeSet::from([h])),
+        "explorations" => crate::exploration::check(key, value).map(none),
         "sightings" if value.is_empty() => Ok(BTreeSet::new()),
         "item chunks" => {
             let prefix = key.len().saturating_sub(8);

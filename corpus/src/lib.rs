@@ -1,4 +1,4 @@
-//! The store: findings, campaigns, per-item digests, regression programs, report snapshots and bundles.
+//! The store: findings, campaigns, per-item digests, shared explorations, regression programs, report snapshots and bundles.
 //!
 //! Contract: a write is acknowledged only when it is durable. The truth is an append-only, checksummed log
 //! (`findings.log`), synced before the acknowledgement; sled is an index that can always be rebuilt from it.
@@ -6,6 +6,7 @@
 //! are passed in. Source: design sections 7 and 9 (findings, campaign digest, wire and store).
 
 pub mod bundle;
+mod exploration;
 pub mod failpoints;
 mod files;
 pub mod fsck;
@@ -18,6 +19,7 @@ mod record;
 mod store;
 mod transfer;
 
+pub use exploration::{Exploration, Explored, Stored, Stretch};
 pub use fsck::{Report, check_record, fsck};
 pub use items::{Counters, EngineResult, ItemDone, Progress, item_digest};
 pub use life::{Change, FindingState, Mark, MarkError, REASON_BYTES_MAX, Retest, Suppression};

@@ -46,6 +46,36 @@ fn digest_ignores_order_and_repetition() {
 }
 
 #[test]
+fn an_exploration_is_kept_until_it_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    let exploration = Exploration { program: "p".into(), tree: "t".into(), ..Exploration::default() };
+    let (id, explored) = (exploration.id(), Explored { complete: 3, epoch: 2, ..Explored::default() });
+    let stretch = |behind: &[u32]| Stretch { behind: behind.to_vec(), until: vec![4, 1] };
+    let piece = |number, piece| Write::Piece { id, number, piece };
+    let mark = |path| Write::Mark { id, name: "a \u{e9}".into(), path };
+    let writes = vec![
+        Write::Exploration { id, exploration: Some(Box::new(exploration.clone())) },
+        Write::Explored { id, explored: Box::new(explored.clone()) },
+        piece(0, Some(stretch(&[1]))),
+        piece(300, Some(stretch(&[]))),
+        mark(Some(vec![0, 2])),
+    ];
+    store.commit(writes).unwrap();
+    store.commit(vec![piece(0, None)]).unwrap();
+    drop(store);
+    assert_eq!(fsck(dir.path(), false).unwrap().problems, [""; 0]);
+    let mut store = open(dir.path());
+    let pieces = BTreeMap::from([(300, stretch(&[]))]);
+    let marks = BTreeMap::from([("a \u{e9}".to_owned(), vec![0, 2])]);
+    let kept = Stored { exploration, explored, pieces, marks };
+    assert_eq!(store.explorations().unwrap(), BTreeMap::from([(id, kept)]));
+    store.commit(vec![Write::Exploration { id, exploration: None }, piece(300, None), mark(None)]).unwrap();
+    assert_eq!(store.explorations().unwrap(), BTreeMap::new());
+    assert_eq!(store.stats().unwrap().records.get("explorations"), None);
+}
+
+#[test]
 fn second_opening_is_refused_with_the_pid() {
     let dir = tempfile::tempdir().unwrap();
     let _store = open(dir.path());

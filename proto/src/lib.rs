@@ -12,6 +12,11 @@ pub const PROTOCOL: u32 = 1;
 /// Largest message decoded, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Decisions of one node of a tree of decisions, at most.
+pub const NODE_MAX: usize = 2048;
+/// Decisions of all nodes of one message, at most.
+pub const NODES_MAX: usize = 512 * 1024;
+
 /// The contract in the form that server reflection hands out: an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!("gen/moire.v1.bin");
 

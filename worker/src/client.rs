@@ -7,6 +7,7 @@ use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
 use crate::link::{Link, LinkError};
 use crate::trial::{Again, Planted, Seen, Trial};
 use crate::{failpoints, wire};
+use moire_explore::Abstain;
 use moire_proto::v1::{self, from_worker::Message as Up, lease::Work, to_worker::Message as Down};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,7 +151,7 @@ impl Worker {
         let as_task = trial.pace.is_some();
         let work = async move {
             let id = lease.lease;
-            run(&*engine, lease, &Desk { cancel: &cancel, up: &up, trial: &trial }).await;
+            run(engine, lease, &Desk { cancel: &cancel, up: &up, trial: &trial }).await;
             // Both fail only when the loop has ended.
             let _ = over.send(id).await;
         };
@@ -207,6 +208,7 @@ impl Worker {
                 }
                 Ok(()) = stop.changed(), if !draining => {
                     draining = true;
+                    held.0.values().for_each(Cancel::leave);
                     send(&up, Up::Draining(v1::Draining {})).await?;
                 }
                 Some(id) = finished.recv() => {
@@ -234,8 +236,10 @@ impl Worker {
                             self.kill_ack(&up, c.lease).await?;
                         }
                     }
+                    Some(Down::Give(give)) => held.0.get(&give.lease).into_iter().for_each(Cancel::want),
                     Some(Down::Drain(_)) => {
                         draining = true;
+                        held.0.values().for_each(Cancel::leave);
                         send(&up, Up::Draining(v1::Draining {})).await?;
                     }
                     Some(Down::Ack(_) | Down::Welcome(_)) | None => {}
@@ -303,7 +307,7 @@ impl Desk<'_> {
 }
 
 /// Runs one lease and reports it. Blocks its thread while an engine works.
-async fn run(engine: &dyn Engine, lease: v1::Lease, desk: &Desk<'_>) {
+async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'_>) {
     failpoints::hit(failpoints::LEASE);
     let cancel = desk.cancel;
     let blank = v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() };
@@ -353,6 +357,34 @@ async fn run(engine: &dyn Engine, lease: v1::Lease, desk: &Desk<'_>) {
             let answer = engine.run(&Item { plan, index: 0, source: Source::Text(job.program) }, cancel);
             desk.deliver(v1::Report { items: vec![wire::item_result(0, answer)], ..last }).await;
         }
+        Some(Work::Explore(job)) => explore(engine, job, &blank, desk).await,
         None => desk.deliver(last).await,
+    }
+}
+
+/// Explores a piece on a thread beside, and reports each step when it comes.
+async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Report, desk: &Desk<'_>) {
+    let report = |step, done| v1::Report { explore: Some(step), done, ..blank.clone() };
+    let (asked, piece) = match wire::explore_job(job) {
+        Ok(job) => job,
+        Err(error) => {
+            let refused = Abstain { reason: error.to_string(), line: 0 };
+            return desk.deliver(report(wire::end(Err(refused)), true)).await;
+        }
+    };
+    let (teller, mut told) = mpsc::unbounded_channel();
+    let cancel = desk.cancel.clone();
+    let exploring = tokio::task::spawn_blocking(move || {
+        // Nobody listens only when the connection is gone, and the piece with it.
+        let tell = |step| _ = teller.send(step);
+        engine.explore(&asked, &piece, &cancel, &tell)
+    });
+    while let Some(step) = told.recv().await {
+        desk.deliver(report(wire::step(step), false)).await;
+    }
+    match exploring.await {
+        Ok(answer) => desk.deliver(report(wire::end(answer), true)).await,
+        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+        Err(_) => {}
     }
 }

@@ -4,6 +4,9 @@
 //! on the job alone (not on time, worker or order), because the campaign digest is built from them.
 //! Source: design sections 7 (oracles) and 9 (leases, digest).
 
+use crate::piece::{Exploration, Explored, Step};
+use moire_explore::Abstain;
+use moire_explore::share::Piece;
 use moire_program::ir::Program;
 use moire_program::reduce::{Cut, cuts, join, without};
 use moire_program::text::{Format, parse, print};
@@ -51,13 +54,15 @@ pub struct Item {
     pub source: Source,
 }
 
-/// A request to stop, and the sign of life of the job it belongs to.
+/// A request to stop, one to give something away, and the sign of life of the job they are about.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug, Default)]
 struct CancelState {
     stop: AtomicBool,
+    wanted: AtomicBool,
+    leaves: AtomicBool,
     ticks: AtomicU64,
 }
 
@@ -73,6 +78,22 @@ impl Cancel {
     /// Whether the job should return soon; what it then returns is discarded.
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
+    }
+    /// Asks for a part of the job.
+    pub fn want(&self) {
+        self.0.wanted.store(true, Ordering::Relaxed);
+    }
+    /// Asks for everything that can be given away: the worker wants to leave.
+    pub fn leave(&self) {
+        self.0.leaves.store(true, Ordering::Relaxed);
+    }
+    /// Whether a part of the job is to be given away.
+    pub fn is_wanted(&self) -> bool {
+        self.0.wanted.load(Ordering::Relaxed) || self.0.leaves.load(Ordering::Relaxed)
+    }
+    /// A part was given away.
+    pub fn gave(&self) {
+        self.0.wanted.store(false, Ordering::Relaxed);
     }
     /// Says that the job advances. A job that stays silent for the lease's progress time is cancelled.
     pub fn tick(&self) {
@@ -247,6 +268,20 @@ pub trait Engine: Send + Sync {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced;
+    /// Explores a piece of an exploration; `tell` is told what happens to the piece, in order. The answer is what was
+    /// explored since the last step that was told.
+    ///
+    /// # Errors
+    /// What this engine does not model.
+    fn explore(
+        &self,
+        _asked: &Exploration,
+        _piece: &Piece,
+        _cancel: &Cancel,
+        _tell: &(dyn Fn(Step) + Sync),
+    ) -> Result<Explored, Abstain> {
+        Err(Abstain { reason: "exploring in pieces".to_owned(), line: 0 })
+    }
     /// Does a part of a minimisation; `None`: this engine minimises as a whole only.
     fn part(&self, _claim: &Claim, _part: &Part, _cancel: &Cancel) -> Option<Parted> {
         None

@@ -8,6 +8,7 @@ pub mod failpoints;
 pub mod job;
 pub mod link;
 pub mod oracle;
+pub mod piece;
 pub mod trial;
 pub mod wire;
 

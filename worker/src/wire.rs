@@ -3,6 +3,9 @@
 //! A message that makes no sense is a [`WireError`], never a panic. Source: design section 9.
 
 use crate::job::{Claim, ItemReport, Part, Parted, Plan, Side, Verification};
+use crate::piece::{Exploration, Explored, Step};
+use moire_explore::Abstain;
+use moire_explore::share::Piece;
 use moire_proto::v1;
 
 /// What a message lacks.
@@ -89,6 +92,62 @@ pub fn part(job: &v1::MinimiseJob) -> Option<Part> {
 pub fn parted(answer: Parted) -> v1::MinimiseResult {
     let (claim, tried, holds) = (answer.claim.map(Into::into), answer.tried, answer.holds);
     v1::MinimiseResult { claim, tried, holds, part: true, normal: false }
+}
+
+impl TryFrom<v1::Exploration> for Exploration {
+    type Error = WireError;
+    fn try_from(e: v1::Exploration) -> Result<Self, WireError> {
+        Ok(Self {
+            program: e.program,
+            model: e.model,
+            switches: e.switches,
+            files: e.files,
+            fingerprint: hash(&e.fingerprint)?,
+            loop_bound: e.loop_bound,
+        })
+    }
+}
+
+/// What an explore lease asks for.
+pub fn explore_job(job: v1::ExploreJob) -> Result<(Exploration, Piece), WireError> {
+    let asked = job.exploration.ok_or(WireError("a piece is of an exploration"))?;
+    let piece = job.piece.unwrap_or_default();
+    Ok((asked.try_into()?, Piece { behind: piece.behind, until: piece.until }))
+}
+
+fn explored(explored: Explored) -> v1::Explored {
+    let s = explored.summary;
+    v1::Explored {
+        complete: s.complete,
+        blocked: s.blocked,
+        dead_ends: s.dead_ends,
+        checks: s.checks,
+        digest: explored.digest,
+        bounded: s.bounded.map(|b| b.to_string()).unwrap_or_default(),
+        marks: explored.marks.into_iter().map(|(name, path)| (name, v1::Node { path })).collect(),
+    }
+}
+
+/// The message of a step.
+pub fn step(step: Step) -> v1::ExploreStep {
+    use v1::explore_step::Step as Said;
+    let (said, numbers) = match step {
+        Step::Reached(path, numbers) => (Said::Reached(v1::Node { path }), Some(explored(numbers))),
+        Step::Given(path) => (Said::Given(v1::Node { path }), None),
+    };
+    v1::ExploreStep { step: Some(said), explored: numbers }
+}
+
+/// The message of the end of a piece.
+pub fn end(answer: Result<Explored, Abstain>) -> v1::ExploreStep {
+    use v1::explore_step::Step as Said;
+    match answer {
+        Ok(numbers) => v1::ExploreStep { step: None, explored: Some(explored(numbers)) },
+        Err(Abstain { reason, line }) => {
+            let unsupported = Said::Unsupported(v1::Unsupported { reason, line });
+            v1::ExploreStep { step: Some(unsupported), explored: None }
+        }
+    }
 }
 
 /// The message of a verification.

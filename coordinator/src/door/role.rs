@@ -71,7 +71,7 @@ pub(crate) fn rule(path: &str) -> Option<Rule> {
         (
             "moire.v1.ControlService",
             "CreateCampaign" | "SetCampaignState" | "MarkFinding" | "RetestFinding" | "SaveSnapshot"
-            | "SubmitJob",
+            | "SubmitJob" | "Explore",
         ) => (Some(Role::Operator), true),
         ("grpc.reflection.v1.ServerReflection", _) => (Some(Role::Viewer), false),
         ("grpc.health.v1.Health", _) => (None, false),

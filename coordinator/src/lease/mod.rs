@@ -3,7 +3,7 @@
 //! Contract: an item is in at most one live lease; a result is taken once, and only from the live lease with the
 //! right epoch; a worker never holds more leases than the cap on its credit; whatever a worker does, every item is in
 //! the end either taken or quarantined; turns go by kind
-//! (minimise, verify, replay, then generated items), then by fair share of the campaign. Three clocks per lease:
+//! (minimise, verify, replay, explore, then generated items), then by fair share of the campaign. Three clocks per lease:
 //! liveness of the worker, progress of the lease, acknowledgement of a kill. Source: design section 9.
 //!
 //! Cost: a lease costs the logarithm of workers and campaigns, a poll in which nothing is due costs the workers that
@@ -147,6 +147,25 @@ impl Scheduler {
             self.jobs.remove(&job);
         }
         waits
+    }
+
+    /// Part of a job is done for good: what its workers were lost for before is forgotten.
+    pub fn advanced(&mut self, job: JobId) {
+        self.jobs.entry(job).and_modify(|job| job.attempts = 0);
+    }
+    /// Whether a lease is live.
+    pub fn holds(&self, lease: LeaseId) -> bool {
+        self.leases.get(&lease).is_some_and(|l| l.killed.is_none())
+    }
+    /// Leases that workers could take of a campaign beside those they hold.
+    pub fn hungry(&self, campaign: &str) -> usize {
+        let Some(campaign) = self.campaigns.get(campaign).filter(|c| c.running) else { return 0 };
+        let able = self.workers.values().filter(|w| !w.draining && campaign.suits(w));
+        able.map(|w| w.credit as usize).sum()
+    }
+    /// Workers that have a capability.
+    pub fn able(&self, capability: &str) -> usize {
+        self.workers.values().filter(|w| w.capabilities.contains(capability)).count()
     }
 
     /// A worker arrives. Its identity is new on every connection.

@@ -65,6 +65,8 @@ pub enum Kind {
     Verify,
     /// Run a program.
     Replay,
+    /// Explore a piece.
+    Explore,
 }
 
 /// What a lease covers.

@@ -1,8 +1,8 @@
 //! From writes to the operations of one commit, on top of what is stored.
 
 use super::keys::{
-    TOTALS_KEY, best_key, campaign_key, chunk_prefix, finding_key, parse, progress_key, read_chunk, show,
-    sighting_prefix, valid_name,
+    TOTALS_KEY, best_key, campaign_key, chunk_prefix, exploration_key, explored_key, finding_key, mark_key,
+    parse, piece_key, progress_key, read_chunk, show, sighting_prefix, valid_name,
 };
 use super::{Conflict, Receipt, Store, StoreError, Write};
 use crate::VALUE_BYTES_MAX;
@@ -34,6 +34,17 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Stores the value, or takes the record out.
+    fn put_some<T: Serialize>(&mut self, key: Vec<u8>, value: Option<&T>) -> Result<(), StoreError> {
+        match value {
+            Some(value) => self.put_json(key, value),
+            None => {
+                self.pending.insert(key, None);
+                Ok(())
+            }
+        }
+    }
+
     fn put_json<T: Serialize>(&mut self, key: Vec<u8>, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_vec(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
         self.put(key, text)
@@ -55,11 +66,16 @@ impl Batch<'_> {
             Write::Campaign(campaign) => self.put_json(campaign_key(&campaign.name), campaign),
             Write::Finding(finding) => self.put_json(finding_key(&finding.id), finding),
             Write::Regression(r) => self.put_json([&b"r/"[..], &r.program.0].concat(), r),
-            Write::Best { claim, program: Some(text) } => self.put_json(best_key(claim), text),
-            Write::Best { claim, program: None } => {
-                self.pending.insert(best_key(claim), None);
-                Ok(())
+            Write::Best { claim, program } => self.put_some(best_key(claim), program.as_ref()),
+            Write::Exploration { id, exploration } => {
+                if exploration.is_none() {
+                    self.put_some::<()>(explored_key(id), None)?;
+                }
+                self.put_some(exploration_key(id), exploration.as_ref())
             }
+            Write::Explored { id, explored } => self.put_json(explored_key(id), explored),
+            Write::Piece { id, number, piece } => self.put_some(piece_key(id, *number), piece.as_ref()),
+            Write::Mark { id, name, path } => self.put_some(mark_key(id, name), path.as_ref()),
             Write::Totals(totals) => self.put_json(TOTALS_KEY.to_vec(), totals),
             Write::Sighting { campaign, item, finding } => {
                 self.check_campaign(campaign)?;

@@ -1,6 +1,6 @@
 //! Keys of the log and the index, and reading what lies under them.
 //!
-//! `b/CLAIM` least program so far of a claim, `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
+//! `b/CLAIM` least program so far of a claim, `x/ID` an exploration, with behind it `t` totals, `p NUMBER` piece, `m NAME` mark, `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
 //! `m/totals` counts of the coordinator, `r/PROGRAM` regression, `t/TIME` snapshot. Numbers are big endian, so that key order is number order.
 
 use crate::items::{CHUNK_ITEMS, Chunk};
@@ -13,6 +13,43 @@ pub(super) const TOTALS_KEY: &[u8] = b"m/totals";
 pub(super) fn best_key(claim: &Hash) -> Vec<u8> {
     [&b"b/"[..], &claim.0].concat()
 }
+/// Starts the key of everything that belongs to an exploration.
+pub(crate) const EXPLORATIONS: &[u8] = b"x/";
+
+pub(super) fn exploration_key(id: &Hash) -> Vec<u8> {
+    [EXPLORATIONS, &id.0].concat()
+}
+pub(super) fn explored_key(id: &Hash) -> Vec<u8> {
+    [&exploration_key(id)[..], b"t"].concat()
+}
+pub(super) fn piece_key(id: &Hash, number: u64) -> Vec<u8> {
+    [&exploration_key(id)[..], b"p", &number.to_be_bytes()].concat()
+}
+pub(super) fn mark_key(id: &Hash, name: &str) -> Vec<u8> {
+    [&exploration_key(id)[..], b"m", name.as_bytes()].concat()
+}
+
+/// What a key of an exploration is about.
+pub(crate) enum Of<'a> {
+    Exploration,
+    Totals,
+    Piece(u64),
+    Mark(&'a str),
+}
+
+/// Reads a key that starts with `x/`.
+pub(crate) fn exploration_part(key: &[u8]) -> Option<(Hash, Of<'_>)> {
+    let (id, rest) = key.strip_prefix(EXPLORATIONS)?.split_at_checked(32)?;
+    let of = match rest.split_first() {
+        None => Of::Exploration,
+        Some((b't', [])) => Of::Totals,
+        Some((b'p', number)) => Of::Piece(u64::from_be_bytes(number.try_into().ok()?)),
+        Some((b'm', name)) => Of::Mark(std::str::from_utf8(name).ok()?),
+        Some(_) => return None,
+    };
+    Some((Hash(id.try_into().ok()?), of))
+}
+
 pub(super) fn campaign_key(name: &str) -> Vec<u8> {
     [b"c/", name.as_bytes()].concat()
 }

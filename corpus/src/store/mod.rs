@@ -15,6 +15,7 @@ mod read;
 pub use error::{OpenError, StoreError};
 
 use crate::LOG_BYTES_MAX;
+use crate::exploration::{Exploration, Explored, Stretch};
 use crate::index::{self, Index};
 use crate::items::{ItemDone, Progress};
 use crate::log::Log;
@@ -92,6 +93,38 @@ pub enum Write {
         claim: Hash,
         /// Its program.
         program: Option<String>,
+    },
+    /// Creates an exploration; `None` forgets it and its totals.
+    Exploration {
+        /// Its id.
+        id: Hash,
+        /// What it is.
+        exploration: Option<Box<Exploration>>,
+    },
+    /// How far an exploration is.
+    Explored {
+        /// Its id.
+        id: Hash,
+        /// Its totals.
+        explored: Box<Explored>,
+    },
+    /// A piece of an exploration that is not explored; `None`: it is, or is forgotten.
+    Piece {
+        /// Id of the exploration.
+        id: Hash,
+        /// Number of the piece.
+        number: u64,
+        /// The piece.
+        piece: Option<Stretch>,
+    },
+    /// The first execution that shows something; `None` forgets it.
+    Mark {
+        /// Id of the exploration.
+        id: Hash,
+        /// What it shows.
+        name: String,
+        /// Its path.
+        path: Option<Vec<u32>>,
     },
     /// Keeps a program.
     Regression(Box<Regression>),

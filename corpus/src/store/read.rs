@@ -34,7 +34,10 @@ impl Store {
     }
 
     /// The pairs under a prefix in key order; without an index one error.
-    fn scan(&self, prefix: &[u8]) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> + use<> {
+    pub(crate) fn scan(
+        &self,
+        prefix: &[u8],
+    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> + use<> {
         let (pairs, error) = match self.index() {
             Ok(index) => (Some(index.scan(prefix)), None),
             Err(error) => (None, Some(Err(error))),

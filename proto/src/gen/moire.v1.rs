@@ -35,7 +35,7 @@ pub mod from_worker {
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ToWorker {
     /// Exactly one.
-    #[prost(oneof = "to_worker::Message", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "to_worker::Message", tags = "1, 2, 3, 4, 5, 6")]
     pub message: ::core::option::Option<to_worker::Message>,
 }
 /// Nested message and enum types in `ToWorker`.
@@ -58,6 +58,9 @@ pub mod to_worker {
         /// Finish what is running, ask for nothing more.
         #[prost(message, tag = "5")]
         Drain(super::Drain),
+        /// Somebody waits for a part of an exploration.
+        #[prost(message, tag = "6")]
+        Give(super::Give),
     }
 }
 /// Who the worker is.
@@ -139,7 +142,7 @@ pub struct Lease {
     #[prost(message, optional, tag = "3")]
     pub plan: ::core::option::Option<Plan>,
     /// Exactly one.
-    #[prost(oneof = "lease::Work", tags = "4, 5, 6, 7")]
+    #[prost(oneof = "lease::Work", tags = "4, 5, 6, 7, 8")]
     pub work: ::core::option::Option<lease::Work>,
 }
 /// Nested message and enum types in `Lease`.
@@ -159,6 +162,9 @@ pub mod lease {
         /// A program to run.
         #[prost(message, tag = "7")]
         Replay(super::ReplayJob),
+        /// A piece of an exploration.
+        #[prost(message, tag = "8")]
+        Explore(super::ExploreJob),
     }
 }
 /// A half-open range of generated programs.
@@ -207,6 +213,67 @@ pub struct ReplayJob {
     #[prost(string, tag = "1")]
     pub program: ::prost::alloc::string::String,
 }
+/// A program whose executions are explored by many.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Exploration {
+    /// Litmus text.
+    #[prost(string, tag = "1")]
+    pub program: ::prost::alloc::string::String,
+    /// A shipped model, or the name of a file of `files`.
+    #[prost(string, tag = "2")]
+    pub model: ::prost::alloc::string::String,
+    /// Its switches.
+    #[prost(btree_map = "string, string", tag = "3")]
+    pub switches: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// Files of models that are not shipped, by name.
+    #[prost(btree_map = "string, string", tag = "4")]
+    pub files: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    /// BLAKE3 of the model's canonical text, 32 bytes.
+    #[prost(bytes = "vec", tag = "5")]
+    pub fingerprint: ::prost::alloc::vec::Vec<u8>,
+    /// Capability that names the tree of decisions; workers without it get no piece.
+    #[prost(string, tag = "6")]
+    pub tree: ::prost::alloc::string::String,
+    /// Iterations of a loop that changes state.
+    #[prost(uint32, tag = "7")]
+    pub loop_bound: u32,
+    /// Executions after which all of it ends, about; 0: no limit.
+    #[prost(uint64, tag = "8")]
+    pub executions: u64,
+}
+/// A stretch of the executions of a program, in the order of its tree of decisions. A node is the decisions that lead to it.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Piece {
+    /// The piece begins behind the executions of this node; empty: with the first one.
+    #[prost(uint32, repeated, tag = "1")]
+    pub behind: ::prost::alloc::vec::Vec<u32>,
+    /// It ends with those of this node; empty: with the last one.
+    #[prost(uint32, repeated, tag = "2")]
+    pub until: ::prost::alloc::vec::Vec<u32>,
+}
+/// A piece to explore.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExploreJob {
+    /// Of what.
+    #[prost(message, optional, tag = "1")]
+    pub exploration: ::core::option::Option<Exploration>,
+    /// The piece.
+    #[prost(message, optional, tag = "2")]
+    pub piece: ::core::option::Option<Piece>,
+}
+/// Somebody waits: the holder of this lease gives a part of its piece away, in its next reports.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Give {
+    /// The lease.
+    #[prost(uint64, tag = "1")]
+    pub lease: u64,
+}
 /// Stop a lease.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelLease {
@@ -254,6 +321,80 @@ pub struct Report {
     /// The lease is over: all its items are reported.
     #[prost(bool, tag = "7")]
     pub done: bool,
+    /// Step of an explore lease; with done: everything left of the piece is explored.
+    #[prost(message, optional, tag = "8")]
+    pub explore: ::core::option::Option<ExploreStep>,
+}
+/// One change to the piece of an explore lease. Steps are taken in the order in which they come.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExploreStep {
+    /// What was explored since the last step that said so.
+    #[prost(message, optional, tag = "4")]
+    pub explored: ::core::option::Option<Explored>,
+    /// Exactly one, unless the lease is done.
+    #[prost(oneof = "explore_step::Step", tags = "1, 2, 3")]
+    pub step: ::core::option::Option<explore_step::Step>,
+}
+/// Nested message and enum types in `ExploreStep`.
+pub mod explore_step {
+    /// Exactly one, unless the lease is done.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Step {
+        /// Everything up to and with this node is explored; the piece begins behind it now.
+        #[prost(message, tag = "1")]
+        Reached(super::Node),
+        /// The piece ends with this node now; what comes behind it is for others.
+        #[prost(message, tag = "2")]
+        Given(super::Node),
+        /// No engine here models this.
+        #[prost(message, tag = "3")]
+        Unsupported(super::Unsupported),
+    }
+}
+/// A node of a tree of decisions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Node {
+    /// The decisions that lead to it.
+    #[prost(uint32, repeated, tag = "1")]
+    pub path: ::prost::alloc::vec::Vec<u32>,
+}
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Unsupported {
+    /// What is not supported.
+    #[prost(string, tag = "1")]
+    pub reason: ::prost::alloc::string::String,
+    /// Line of the program; 0: no single one.
+    #[prost(uint32, tag = "2")]
+    pub line: u32,
+}
+/// Totals of a part of an exploration, and the executions that decide its judgement.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Explored {
+    /// Complete executions.
+    #[prost(uint64, tag = "1")]
+    pub complete: u64,
+    /// Executions that end blocked.
+    #[prost(uint64, tag = "2")]
+    pub blocked: u64,
+    /// States that led to no execution.
+    #[prost(uint64, tag = "3")]
+    pub dead_ends: u64,
+    /// Consistency checks.
+    #[prost(uint64, tag = "4")]
+    pub checks: u64,
+    /// Sum of the numbers of the executions, modulo 2^64.
+    #[prost(uint64, tag = "5")]
+    pub digest: u64,
+    /// The limit that was hit first, in the words of a verdict; empty: none.
+    #[prost(string, tag = "6")]
+    pub bounded: ::prost::alloc::string::String,
+    /// First execution that shows each thing, by the name of the thing.
+    #[prost(btree_map = "string, message", tag = "7")]
+    pub marks: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        Node,
+    >,
 }
 /// Everything in the report with this number is durable, or was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1003,6 +1144,43 @@ pub mod submit_job_response {
         Replay(super::ItemResult),
     }
 }
+/// How far an exploration is.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ExploreStatus {
+    /// Its name in the store, 64 hex digits.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    /// It is over.
+    #[prost(bool, tag = "2")]
+    pub over: bool,
+    /// What was explored; marks only when it is over.
+    #[prost(message, optional, tag = "3")]
+    pub explored: ::core::option::Option<Explored>,
+    /// What is not supported, where that ended it.
+    #[prost(message, optional, tag = "4")]
+    pub unsupported: ::core::option::Option<Unsupported>,
+    /// What else ended it before its end.
+    #[prost(string, tag = "5")]
+    pub failed: ::prost::alloc::string::String,
+    /// Pieces that wait for a worker.
+    #[prost(uint64, tag = "6")]
+    pub waiting: u64,
+    /// Pieces that are being explored.
+    #[prost(uint64, tag = "7")]
+    pub leased: u64,
+    /// Connected workers that know this tree of decisions.
+    #[prost(uint32, tag = "8")]
+    pub able: u32,
+    /// Checks by the name of the worker, since the coordinator started.
+    #[prost(btree_map = "string, uint64", tag = "9")]
+    pub checks: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+    /// Pieces taken over by a worker since then.
+    #[prost(uint64, tag = "10")]
+    pub leases: u64,
+}
 /// No argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetStatusRequest {}
@@ -1437,6 +1615,32 @@ pub mod control_service_client {
                 .insert(GrpcMethod::new("moire.v1.ControlService", "SubmitJob"));
             self.inner.unary(req, path, codec).await
         }
+        /// Explores a program with the whole fleet: how far it is whenever that changes, until it is over. Asked again it goes
+        /// on, or says how it ended; what nobody asks about for a minute rests.
+        pub async fn explore(
+            &mut self,
+            request: impl tonic::IntoRequest<super::Exploration>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ExploreStatus>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/moire.v1.ControlService/Explore",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("moire.v1.ControlService", "Explore"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// The coordinator itself.
         pub async fn get_status(
             &mut self,
@@ -1552,6 +1756,18 @@ pub mod control_service_server {
             tonic::Response<super::SubmitJobResponse>,
             tonic::Status,
         >;
+        /// Server streaming response type for the Explore method.
+        type ExploreStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ExploreStatus, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Explores a program with the whole fleet: how far it is whenever that changes, until it is over. Asked again it goes
+        /// on, or says how it ended; what nobody asks about for a minute rests.
+        async fn explore(
+            &self,
+            request: tonic::Request<super::Exploration>,
+        ) -> std::result::Result<tonic::Response<Self::ExploreStream>, tonic::Status>;
         /// The coordinator itself.
         async fn get_status(
             &self,
@@ -2174,6 +2390,52 @@ pub mod control_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/moire.v1.ControlService/Explore" => {
+                    #[allow(non_camel_case_types)]
+                    struct ExploreSvc<T: ControlService>(pub Arc<T>);
+                    impl<
+                        T: ControlService,
+                    > tonic::server::ServerStreamingService<super::Exploration>
+                    for ExploreSvc<T> {
+                        type Response = super::ExploreStatus;
+                        type ResponseStream = T::ExploreStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::Exploration>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as ControlService>::explore(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ExploreSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -31,10 +31,13 @@ pub use patterns::{MUTANT, PATTERNS};
 use crate::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Plan, Reduced, Side, Source, Verification,
 };
+use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use answer::Answer;
 use assembler::Assembler;
 use compiler::Compiler;
 use moire_cat::{Model, Variants, builtin};
+use moire_explore::Abstain;
+use moire_explore::share::Piece;
 use moire_program::canon::canonical;
 use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream, TILE_FINGERPRINT};
 use moire_program::ir::Program;
@@ -55,6 +58,7 @@ pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 #[derive(Debug, Default)]
 pub struct Oracles {
     models: Mutex<BTreeMap<String, Arc<Model>>>,
+    shelf: Shelf,
     assembler: Assembler,
     compiler: Compiler,
     lowering: Lowering,
@@ -298,7 +302,7 @@ impl Engine for Oracles {
     fn capabilities(&self) -> Vec<String> {
         let assembler = self.assembler.tool().is_ok().then(|| ASSEMBLER_CAPABILITY.to_owned());
         let compiler = self.compiler.tools().is_ok().then(|| COMPILER_CAPABILITY.to_owned());
-        std::iter::once("ptx".to_owned()).chain(assembler).chain(compiler).collect()
+        [piece::tree(), "ptx"].into_iter().map(str::to_owned).chain(assembler).chain(compiler).collect()
     }
 
     fn fingerprint(&self) -> String {
@@ -311,6 +315,16 @@ impl Engine for Oracles {
             hasher.update(text.as_bytes());
         }
         hasher.finalize().to_hex().to_string()
+    }
+
+    fn explore(
+        &self,
+        asked: &Exploration,
+        piece: &Piece,
+        cancel: &Cancel,
+        tell: &(dyn Fn(Step) + Sync),
+    ) -> Result<Explored, Abstain> {
+        self.shelf.explore(asked, piece, cancel, tell)
     }
 
     fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {

@@ -1,0 +1,392 @@
+//! One exploration by the whole fleet: pieces of its tree of decisions, leased.
+//!
+//! Contract: a piece is a stretch of the leaves ([`frontier`]). Whoever holds one tells, in the order in which it happens,
+//! what is explored (*reached*: counted, and the piece begins there), what it gives away (*given*: the piece ends there,
+//! what comes behind is a piece of its own) and the end. Each is one step and one commit: its numbers are in the totals if and
+//! only if what they count is in no piece. Steps come over one stream in order, so a holder that gave something away and died
+//! leaves either the piece as it was, and the part given was never anyone's, or both parts; in both cases the next
+//! holder starts from the last step that is stored, and what the dead one did since was counted nowhere. A step of a lease
+//! that is over, or of an earlier coordinator (epoch), is dropped like any other report; one that comes twice finds its
+//! node outside of its piece.
+//!
+//! Somebody is asked to give when a worker could take a piece and none waits. What nobody asks about for a minute
+//! rests, and goes on when it is asked for again. What workers count is believed; the executions that they name as
+//! deciding are not: the client visits each again. Source: design section 9, `exploration.md` section 2.6.
+
+mod frontier;
+mod wire;
+
+use crate::core::Core;
+use crate::lease::{CampaignSpec, JobId, Kind, LeaseId, WorkerId};
+use crate::{Error, v1};
+use frontier::{Frontier, PIECES_MAX, order};
+use moire_corpus::{Exploration, Explored, Hash, Stored, Write};
+use moire_proto::NODES_MAX;
+use moire_proto::v1::to_worker::Message as Down;
+use std::collections::{BTreeMap, BTreeSet};
+use tonic::Status;
+use wire::Step;
+
+/// Explorations, ended ones included; beyond it those that ended or rest are forgotten, the oldest first.
+const EXPLORATIONS_MAX: usize = 64;
+/// What nobody asks about for so long rests.
+const UNWATCHED_MS: u64 = 60_000;
+/// How long an answer to the wish for a piece may take before others are asked too.
+const GIVE_MS: u64 = 250;
+/// Bytes of steps, about, after which a batch is committed.
+const HEAVY: usize = 2 << 20;
+/// Workers told apart.
+const NAMES_MAX: usize = 10_000;
+/// A limit, in the words of the explorer.
+const EXECUTIONS: &str = "the limit on executions";
+
+/// All explorations.
+#[derive(Default)]
+pub(crate) struct Spread {
+    all: BTreeMap<Hash, Run>,
+    /// Whose piece a job is, and which.
+    jobs: BTreeMap<JobId, (Hash, u64)>,
+    /// Those changed since the last commit.
+    dirty: BTreeSet<Hash>,
+    /// Bytes of steps since the last commit, about.
+    bytes: usize,
+}
+
+/// An exploration under way, or ended.
+struct Run {
+    exploration: Exploration,
+    explored: Explored,
+    /// As last committed: nothing else is told.
+    told: Explored,
+    frontier: Frontier,
+    marks: BTreeMap<String, Vec<u32>>,
+    /// Who has a piece.
+    lent: BTreeMap<JobId, Lent>,
+    /// Checks by worker, and leases, since this process started.
+    checks: BTreeMap<String, u64>,
+    leases: u64,
+    watched_ms: u64,
+    rests: bool,
+}
+
+struct Lent {
+    lease: LeaseId,
+    worker: WorkerId,
+    /// When it was asked to give.
+    asked: Option<u64>,
+}
+
+impl Run {
+    fn new(stored: Stored, now: u64) -> Self {
+        Self {
+            exploration: stored.exploration,
+            told: stored.explored.clone(),
+            explored: stored.explored,
+            frontier: Frontier::of(stored.pieces),
+            marks: stored.marks,
+            lent: BTreeMap::new(),
+            checks: BTreeMap::new(),
+            leases: 0,
+            watched_ms: now,
+            rests: false,
+        }
+    }
+
+    /// Counts what was explored behind a node.
+    fn count(&mut self, id: Hash, behind: &[u32], new: v1::Explored, writes: &mut Vec<Write>) {
+        let sum = &mut self.explored;
+        sum.complete = sum.complete.saturating_add(new.complete);
+        sum.blocked = sum.blocked.saturating_add(new.blocked);
+        sum.dead_ends = sum.dead_ends.saturating_add(new.dead_ends);
+        sum.checks = sum.checks.saturating_add(new.checks);
+        sum.digest = sum.digest.wrapping_add(new.digest);
+        // Stretches are apart, so the first of them that hit a limit hit the first limit.
+        let earlier = |at: &[u32]| !at.is_empty() && (behind.is_empty() || order(behind, at).is_lt());
+        if !new.bounded.is_empty() && sum.bounded.as_ref().is_none_or(|(at, _)| earlier(at)) {
+            sum.bounded = Some((behind.to_vec(), new.bounded));
+        }
+        for (name, node) in new.marks {
+            if self.marks.get(&name).is_none_or(|known| node.path < *known) {
+                writes.push(Write::Mark { id, name: name.clone(), path: Some(node.path.clone()) });
+                self.marks.insert(name, node.path);
+            }
+        }
+        let mut decisions: usize = self.marks.values().map(Vec::len).sum();
+        while self.marks.len() > wire::MARKS_MAX || decisions > NODES_MAX {
+            let Some((name, path)) = self.marks.pop_last() else { break };
+            decisions -= path.len();
+            writes.push(Write::Mark { id, name, path: None });
+        }
+        let limit = self.exploration.executions;
+        if limit > 0 && self.explored.complete.saturating_add(self.explored.blocked) >= limit {
+            self.explored.bounded = Some((Vec::new(), EXECUTIONS.to_owned()));
+            self.explored.over = true;
+        }
+    }
+}
+
+/// Its name among the campaigns of the scheduler; no campaign can have it.
+fn turn(id: &Hash) -> String {
+    format!("explore/{id}")
+}
+
+impl Spread {
+    /// Whether a job is a piece of an exploration.
+    pub(crate) fn has(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job)
+    }
+    /// Whether the batch in hand is to be committed before more is taken.
+    pub(crate) fn heavy(&self) -> bool {
+        self.bytes > HEAVY
+    }
+    /// The batch in hand is durable.
+    pub(crate) fn committed(&mut self) {
+        self.bytes = 0;
+        for id in std::mem::take(&mut self.dirty) {
+            if let Some(run) = self.all.get_mut(&id) {
+                run.told = run.explored.clone();
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Takes up the explorations of the store.
+    pub(crate) fn adopt_explorations(&mut self) -> Result<(), Error> {
+        for (id, mut stored) in self.store.explorations()? {
+            if stored.exploration.id() != id {
+                tracing::warn!(%id, "an exploration is not whole in the store; it is left alone");
+                continue;
+            }
+            if !stored.explored.over {
+                stored.explored.epoch += 1;
+                let explored = Box::new(stored.explored.clone());
+                self.store.commit(vec![Write::Explored { id, explored }])?;
+            }
+            self.adopt_exploration(id, stored);
+        }
+        Ok(())
+    }
+
+    fn adopt_exploration(&mut self, id: Hash, stored: Stored) {
+        let run = Run::new(stored, self.now());
+        if !run.explored.over {
+            let (epoch, needs) = (run.explored.epoch, BTreeSet::from([run.exploration.tree.clone()]));
+            self.fleet
+                .campaign(&turn(&id), CampaignSpec { epoch, needs, batch: 1, ..CampaignSpec::default() });
+        }
+        let pieces: Vec<u64> = run.frontier.pieces().keys().copied().collect();
+        let over = run.explored.over;
+        self.spread.all.insert(id, run);
+        pieces.into_iter().filter(|_| !over).for_each(|number| self.lease_piece(id, number));
+    }
+
+    fn lease_piece(&mut self, id: Hash, number: u64) {
+        let job = self.fleet.job(&turn(&id), Kind::Explore, None);
+        self.spread.jobs.insert(job, (id, number));
+    }
+
+    /// Starts an exploration, or finds the one that is there; its id.
+    pub(crate) fn explore(&mut self, asked: v1::Exploration) -> Result<Hash, Error> {
+        let exploration = wire::exploration(asked).map_err(Status::invalid_argument)?;
+        let now = self.now();
+        let id = exploration.id();
+        let failed = |run: &Run| run.told.over && run.told.failed.is_some();
+        if self.spread.all.get(&id).is_some_and(failed) {
+            self.forget_exploration(id)?;
+        }
+        if let Some(run) = self.spread.all.get_mut(&id) {
+            run.watched_ms = now;
+            return Ok(id);
+        }
+        if self.spread.all.len() >= EXPLORATIONS_MAX {
+            let idle = self.spread.all.iter().filter(|(_, run)| run.told.over || run.rests);
+            let oldest = idle.min_by_key(|(_, run)| run.explored.created_ms).map(|(id, _)| *id);
+            let full =
+                || Status::resource_exhausted(format!("{EXPLORATIONS_MAX} explorations are under way"));
+            self.forget_exploration(oldest.ok_or_else(full)?)?;
+        }
+        let explored = Explored { epoch: 1, created_ms: Self::unix_ms(), ..Explored::default() };
+        let pieces = Frontier::whole().pieces().clone();
+        let mut writes = vec![
+            Write::Exploration { id, exploration: Some(Box::new(exploration.clone())) },
+            Write::Explored { id, explored: Box::new(explored.clone()) },
+        ];
+        let kept = |(number, piece): (&u64, &_)| Write::Piece {
+            id,
+            number: *number,
+            piece: Some(Clone::clone(piece)),
+        };
+        writes.extend(pieces.iter().map(kept));
+        self.store.commit(writes)?;
+        self.adopt_exploration(id, Stored { exploration, explored, pieces, ..Stored::default() });
+        Ok(id)
+    }
+
+    fn forget_exploration(&mut self, id: Hash) -> Result<(), Error> {
+        let Some(run) = self.spread.all.remove(&id) else { return Ok(()) };
+        let mut writes = vec![Write::Exploration { id, exploration: None }];
+        let pieces = run.frontier.pieces().keys();
+        writes.extend(pieces.map(|number| Write::Piece { id, number: *number, piece: None }));
+        writes.extend(run.marks.into_keys().map(|name| Write::Mark { id, name, path: None }));
+        self.leave_exploration(id);
+        self.store.commit(writes)?;
+        Ok(())
+    }
+
+    /// No piece of it is leased any more.
+    fn leave_exploration(&mut self, id: Hash) {
+        let now = self.now();
+        self.fleet.drop_campaign(&turn(&id), now);
+        self.spread.jobs.retain(|_, (of, _)| *of != id);
+        if let Some(run) = self.spread.all.get_mut(&id) {
+            run.lent.clear();
+        }
+    }
+
+    /// What a lease on a piece is about.
+    pub(crate) fn describe_piece(&self, job: JobId) -> Option<v1::ExploreJob> {
+        let (id, number) = self.spread.jobs.get(&job)?;
+        let run = self.spread.all.get(id)?;
+        let piece = wire::piece(run.frontier.pieces().get(number)?);
+        Some(v1::ExploreJob { exploration: Some(wire::message(&run.exploration)), piece: Some(piece) })
+    }
+
+    /// A lease on a piece went out.
+    pub(crate) fn lent_piece(&mut self, job: JobId, worker: WorkerId, lease: LeaseId) {
+        let Some((id, _)) = self.spread.jobs.get(&job) else { return };
+        let Some(run) = self.spread.all.get_mut(id) else { return };
+        run.leases += 1;
+        run.lent.insert(job, Lent { lease, worker, asked: None });
+    }
+
+    /// Takes a step of a live lease.
+    pub(crate) fn step(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        job: JobId,
+        report: v1::Report,
+    ) -> Result<(), &'static str> {
+        let Some(&(id, number)) = self.spread.jobs.get(&job) else {
+            self.fleet.forget(lease);
+            return Ok(());
+        };
+        let (step, new, bytes) = wire::step(report)?;
+        let name = self.worker_name(worker).to_owned();
+        let Some(run) = self.spread.all.get_mut(&id) else { return Ok(()) };
+        let Some(before) = run.frontier.pieces().get(&number).cloned() else { return Ok(()) };
+        let name = if run.checks.len() < NAMES_MAX { name } else { String::new() };
+        let checks = run.checks.entry(name).or_default();
+        *checks = checks.saturating_add(new.checks);
+        let mut added = None;
+        match step {
+            Step::Reached(node) if run.frontier.reached(number, &node) => {
+                run.count(id, &before.behind, new, &mut self.writes);
+                self.fleet.advanced(job);
+            }
+            Step::Given(_) if run.frontier.pieces().len() >= PIECES_MAX => {
+                return Err("nobody asked for so many pieces");
+            }
+            Step::Given(node) => {
+                added = run.frontier.cut(number, node);
+                run.lent.entry(job).and_modify(|lent| lent.asked = None);
+            }
+            // It has come before.
+            Step::Reached(_) => return Ok(()),
+            Step::Over => {
+                run.count(id, &before.behind, new, &mut self.writes);
+                run.frontier.over(number);
+                run.lent.remove(&job);
+                self.fleet.done(lease);
+                self.spread.jobs.remove(&job);
+            }
+            Step::Unsupported(reason, line) => {
+                run.explored.unsupported = Some((reason, line));
+                run.explored.over = true;
+            }
+        }
+        run.explored.over |= run.frontier.pieces().is_empty();
+        for number in [Some(number), added].into_iter().flatten() {
+            let piece = run.frontier.pieces().get(&number).cloned();
+            self.writes.push(Write::Piece { id, number, piece });
+        }
+        self.spread.bytes = self.spread.bytes.saturating_add(bytes);
+        added.into_iter().for_each(|number| self.lease_piece(id, number));
+        self.changed(id);
+        Ok(())
+    }
+
+    /// A piece was lost too often.
+    pub(crate) fn piece_failed(&mut self, job: JobId) {
+        let Some((id, number)) = self.spread.jobs.remove(&job) else { return };
+        let Some(run) = self.spread.all.get_mut(&id) else { return };
+        let deep = run.frontier.pieces().get(&number).map_or(0, |p| p.behind.len());
+        run.explored.failed = Some(format!("a piece ended its workers too often, {deep} decisions deep"));
+        run.explored.over = true;
+        self.changed(id);
+    }
+
+    /// Its totals go into the batch in hand; if it is over, its leases end.
+    fn changed(&mut self, id: Hash) {
+        let Some(run) = self.spread.all.get(&id) else { return };
+        let over = run.explored.over;
+        self.writes.push(Write::Explored { id, explored: Box::new(run.explored.clone()) });
+        self.spread.dirty.insert(id);
+        if over {
+            self.leave_exploration(id);
+        }
+    }
+
+    /// Lets rest what nobody watches, and asks for pieces where workers wait and none lies ready.
+    pub(crate) fn spread_out(&mut self) {
+        let now = self.now();
+        let mut asks = Vec::new();
+        for (id, run) in self.spread.all.iter_mut().filter(|(_, run)| !run.explored.over) {
+            let rests = now.saturating_sub(run.watched_ms) > UNWATCHED_MS;
+            if rests != run.rests {
+                run.rests = rests;
+                self.fleet.run_campaign(&turn(id), !rests);
+            }
+            run.lent.retain(|_, lent| self.fleet.holds(lent.lease));
+            if rests || run.lent.is_empty() || run.lent.len() < run.frontier.pieces().len() {
+                continue;
+            }
+            let hungry = self.fleet.hungry(&turn(id));
+            let recent = |lent: &&Lent| lent.asked.is_some_and(|at| now.saturating_sub(at) < GIVE_MS);
+            let asked = run.lent.values().filter(recent).count();
+            let free = run.lent.values_mut().filter(|lent| lent.asked.is_none());
+            for lent in free.take((2 * hungry).saturating_sub(asked)) {
+                lent.asked = Some(now);
+                asks.push((lent.worker, lent.lease));
+            }
+        }
+        for (worker, lease) in asks {
+            self.send(worker, Down::Give(v1::Give { lease }));
+        }
+    }
+
+    /// How far an exploration is, by what is durable; whoever asks is a reason to go on.
+    pub(crate) fn explore_status(&mut self, id: &Hash) -> Result<v1::ExploreStatus, Status> {
+        let now = self.now();
+        let gone = || Status::not_found("the exploration was forgotten; ask for it again");
+        let run = self.spread.all.get_mut(id).ok_or_else(gone)?;
+        run.watched_ms = now;
+        let (totals, none) = (&run.told, BTreeMap::new());
+        let marks = if totals.over { &run.marks } else { &none };
+        let leased = run.lent.len() as u64;
+        let unsupported = totals.unsupported.clone().map(|(reason, line)| v1::Unsupported { reason, line });
+        Ok(v1::ExploreStatus {
+            id: id.to_string(),
+            over: totals.over,
+            explored: Some(wire::explored(totals, marks)),
+            unsupported,
+            failed: totals.failed.clone().unwrap_or_default(),
+            waiting: (run.frontier.pieces().len() as u64).saturating_sub(leased),
+            leased,
+            able: u32::try_from(self.fleet.able(&run.exploration.tree)).unwrap_or(u32::MAX),
+            checks: run.checks.clone(),
+            leases: run.leases,
+        })
+    }
+}
