@@ -164,6 +164,11 @@ pub(crate) struct Check {
     /// Also say which contesting switches change the verdict, flipped one at a time
     #[arg(long)]
     pub(crate) contest: bool,
+    /// Have the fleet of a running coordinator explore; asked again, it goes on where it was
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered"])]
+    pub(crate) coordinator: Option<Address>,
+    #[command(flatten)]
+    pub(crate) certs: Certs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]

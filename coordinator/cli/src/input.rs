@@ -4,6 +4,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use moire_cat::{Library, Model, Variants, builtin};
 use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, Format, Severity, decode, parse};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A program with the text it came from.
@@ -126,6 +128,33 @@ pub(crate) fn load_model(name: &str, variants: &Variants) -> Result<Model> {
     let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name}: a model must be UTF-8 text"))?;
     let folder = path.parent().map(Path::to_owned).unwrap_or_default();
     Ok(moire_cat::load(name, &text, &Beside(folder), variants)?)
+}
+
+/// The name of a model as others know it, and the files they need for it: none where it is shipped.
+pub(crate) fn model_files(name: &str, variants: &Variants) -> Result<(String, BTreeMap<String, String>)> {
+    /// Remembers what was looked at.
+    struct Looking<'a>(&'a Beside, RefCell<BTreeMap<String, String>>);
+    impl Library for Looking<'_> {
+        fn open(&self, name: &str) -> Option<String> {
+            let text = self.0.open(name)?;
+            if builtin::Shipped.open(name).is_none() {
+                self.1.borrow_mut().insert(name.to_owned(), text.clone());
+            }
+            Some(text)
+        }
+    }
+    if !name.ends_with(".cat") {
+        return Ok((name.to_owned(), BTreeMap::new()));
+    }
+    let path = Path::new(name);
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the model {name}"))?;
+    let beside = Beside(path.parent().map(Path::to_owned).unwrap_or_default());
+    let looking = Looking(&beside, RefCell::default());
+    moire_cat::load(name, &text, &looking, variants)?;
+    let mut files = looking.1.into_inner();
+    let own = path.file_name().map_or_else(|| name.to_owned(), |n| n.to_string_lossy().into_owned());
+    files.insert(own.clone(), text);
+    Ok((own, files))
 }
 
 /// `Q6=B` words as switch values.

@@ -9,6 +9,7 @@ mod minimise;
 mod process;
 mod scale;
 mod selfcheck;
+mod spread;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -31,6 +32,8 @@ pub(crate) enum Bench {
     Scale(scale::Scale),
     /// Compare explorer and naive enumerator on many distinct programs
     Selfcheck(selfcheck::SelfCheck),
+    /// One exploration shared by workers over gRPC: the totals of one thread, and how evenly the work falls
+    Spread(spread::Spread),
 }
 
 pub(crate) fn run(bench: &Bench) -> Result<u8> {
@@ -43,5 +46,6 @@ pub(crate) fn run(bench: &Bench) -> Result<u8> {
         Bench::Minimise(args) => minimise::run(args),
         Bench::Scale(args) => scale::run(args),
         Bench::Selfcheck(args) => selfcheck::run(args),
+        Bench::Spread(args) => spread::run(args),
     }
 }

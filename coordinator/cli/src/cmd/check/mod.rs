@@ -8,6 +8,7 @@ mod notes;
 mod progress;
 mod render;
 mod reports;
+mod spread;
 
 use crate::args::{Check, CheckFormat};
 use crate::input::{Rejected, Source, load_model, read_program, variants};
@@ -24,6 +25,7 @@ use notes::{Notes, Profiles};
 use progress::Progress;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use spread::Fleet;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,6 +56,7 @@ struct Contest {
 
 /// A model that files are checked under, and those it is compared with.
 struct Asked {
+    name: String,
     model: Model,
     profiles: Profiles,
     /// Settings of single switches, with `--contest`.
@@ -65,7 +68,7 @@ impl Asked {
         let model = load_model(name, &chosen(args, &args.model.variants)?)?;
         let profiles = Profiles::new(args, name, &model)?;
         let others = if args.contest { flipped(args, name, &model)? } else { Vec::new() };
-        Ok(Asked { model, profiles, others })
+        Ok(Asked { name: name.to_owned(), model, profiles, others })
     }
 }
 
@@ -79,6 +82,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     }
     let limits =
         Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
+    let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
     let mut codes = Vec::new();
     let mut kept = Vec::new();
     for file in &args.files {
@@ -87,7 +91,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             continue;
         }
         let asked = &models[args.model.name(Some(file))];
-        let answer = answer(file, args, asked, &limits);
+        let answer = answer(file, args, asked, &limits, fleet.as_ref());
         match &answer {
             Answer::Judged { judgement, contested, .. } => {
                 codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
@@ -152,7 +156,20 @@ fn print_lowered(file: &Path, args: &Check) -> Result<u8> {
 
 /// A verdict no engine was asked for.
 fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
-    let judgement = Judgement {
+    let judgement = undecided(verdict);
+    Answer::Judged {
+        source,
+        advice: Vec::new(),
+        judgement: Box::new(judgement),
+        contested: Vec::new(),
+        notes: Box::default(),
+        sample: None,
+    }
+}
+
+/// A verdict and nothing more.
+fn undecided(verdict: Verdict) -> Judgement {
+    Judgement {
         verdicts: vec![verdict],
         conditions: Vec::new(),
         hang: None,
@@ -162,14 +179,6 @@ fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
         broken: BTreeMap::new(),
         findings: std::collections::BTreeSet::new(),
         summary: moire_explore::Summary::default(),
-    };
-    Answer::Judged {
-        source,
-        advice: Vec::new(),
-        judgement: Box::new(judgement),
-        contested: Vec::new(),
-        notes: Box::default(),
-        sample: None,
     }
 }
 
@@ -187,10 +196,10 @@ fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
     Ok(out)
 }
 
-fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits) -> Answer {
+fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits, fleet: Option<&Fleet>) -> Answer {
     if kernel::is_module(file) {
         return match kernel::read(file, &args.launch) {
-            Ok(Kernel::Program(source, notes)) => judged(source, notes, args, asked, limits),
+            Ok(Kernel::Program(source, notes)) => judged(source, notes, args, asked, limits, fleet),
             Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
             Ok(Kernel::Abstained(source, why)) => unasked(source, Verdict::Abstained(why)),
             Ok(Kernel::Bounded(source, why)) => unasked(source, Verdict::Bounded(why)),
@@ -206,7 +215,7 @@ fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits) -> Answer {
     if !errors.is_empty() {
         return Answer::Rejected(errors);
     }
-    judged(Box::new(source), advice, args, asked, limits)
+    judged(Box::new(source), advice, args, asked, limits, fleet)
 }
 
 fn judged(
@@ -215,11 +224,15 @@ fn judged(
     args: &Check,
     asked: &Asked,
     limits: &Limits,
+    fleet: Option<&Fleet>,
 ) -> Answer {
     let model = &asked.model;
     let one = |model: &Model, witnesses: bool| {
         let questions = Questions { witnesses, conditions_only: false };
-        match args.limits.descents {
+        if let Some(fleet) = fleet {
+            return fleet.judge(&source, &asked.name, model, limits, questions).map(|j| (j, None));
+        }
+        Ok(match args.limits.descents {
             None => {
                 let mut progress = Progress::new(&source.program, model);
                 let watch = &mut |executions| progress.at(executions);
@@ -230,17 +243,24 @@ fn judged(
                 let below = |n| below(&mut numbers.borrow_mut(), n);
                 judge_some(&source.program, model, Descents { count, below: &below }, limits, questions)
             }
-        }
+        })
     };
-    let (judgement, sample) = one(model, true);
+    let (judgement, sample) = match one(model, true) {
+        Ok(found) => found,
+        Err(error) => return Answer::Unread(source.name.clone(), error),
+    };
+    // Where the fleet is lost meanwhile, what it did not say is not known.
+    let other = |model: &Model| {
+        one(model, false).map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
+    };
     let plain = words(&judgement);
     let judgement = Box::new(judgement);
-    let contest = |(setting, other): &(String, Model)| {
-        let verdicts = words(&one(other, false).0);
+    let contest = |(setting, model): &(String, Model)| {
+        let verdicts = words(&other(model));
         (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
     };
     let contested = asked.others.iter().filter_map(contest).collect();
-    let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, limits));
+    let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, &other));
     Answer::Judged { source, advice, judgement, contested, notes, sample }
 }
 

@@ -5,8 +5,7 @@ use crate::args::Check;
 use crate::input::{Source, load_model, variants};
 use anyhow::Result;
 use moire_cat::{LETTER, Model, PROFILE};
-use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, Verdict, flag_verdict, judge};
+use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_explore::leaf::Finding;
 use moire_explore::missing::{Missing, missing};
 use moire_program::ir::Program;
@@ -78,12 +77,13 @@ impl Profiles {
 }
 
 impl Notes {
+    /// `under` judges the program under another model.
     pub(super) fn of(
         program: &Program,
         model: &Model,
         profiles: &Profiles,
         judgement: &Judgement,
-        limits: &Limits,
+        under: &dyn Fn(&Model) -> Judgement,
     ) -> Self {
         let mut lacking = Vec::new();
         for group in groups(judgement).iter().filter(|g| g[0].flag.ends_with("-race")).take(EXPLAINED) {
@@ -93,10 +93,8 @@ impl Notes {
         }
         let profile = profiles.other.as_ref().filter(|_| !judgement.findings.is_empty());
         let profile = profile.map(|other| {
-            let quiet = Questions { witnesses: false, conditions_only: false };
-            let under = |m: &Model| judge(program, m, limits, quiet);
             let there = under(&other.model);
-            let unwritten = unwritten(judgement, &there, other, &under);
+            let unwritten = unwritten(judgement, &there, other, under);
             (other.name.clone(), super::words(&there), unwritten)
         });
         Notes { missing: lacking, profile }

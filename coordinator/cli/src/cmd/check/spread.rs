@@ -1,0 +1,170 @@
+//! `moire check --coordinator`: the executions are explored by a fleet, and judged here.
+//!
+//! Contract: the same words and exit codes as without it. The fleet counts, and names the executions that decide; each is
+//! visited again here before anything is said of it. A connection that is lost is made again for a minute, and what was
+//! explored meanwhile is not explored again; whoever asks later finds it too.
+
+use super::progress::Progress;
+use super::undecided;
+use crate::cmd::serve::runtime;
+use crate::input::{Source, model_files};
+use crate::remote::{Certs, connect, said};
+use anyhow::{Result, bail};
+use moire_cat::Model;
+use moire_coordinator::v1;
+use moire_explore::judge::{Judgement, Questions, Verdict, judge_marked};
+use moire_explore::{Abstain, Limits, Summary};
+use moire_program::text::{Format, parse, print};
+use moire_worker::link::{Address, Link};
+use moire_worker::piece::{bound, tree};
+use std::fmt;
+use std::time::{Duration, Instant};
+use tonic::Code;
+
+/// How long a lost connection is made again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between attempts.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long nobody may come before that is said.
+const ALONE: Duration = Duration::from_secs(3);
+
+/// Workers behind a coordinator.
+pub(super) struct Fleet {
+    link: Link,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Fleet {
+    pub(super) fn new(coordinator: &Address, certs: &Certs) -> Result<Self> {
+        Ok(Fleet { link: Link::new(coordinator.clone(), certs.certs.clone()), runtime: runtime()? })
+    }
+
+    /// What is true of all executions of a program under `model`, which `name` was asked for.
+    pub(super) fn judge(
+        &self,
+        source: &Source,
+        name: &str,
+        model: &Model,
+        limits: &Limits,
+        questions: Questions,
+    ) -> Result<Judgement> {
+        let (own, files) = model_files(name, model.variants())?;
+        let asked = v1::Exploration {
+            program: text(source),
+            model: own,
+            switches: model.variants().clone(),
+            files,
+            fingerprint: blake3::hash(model.canonical_text().as_bytes()).as_bytes().to_vec(),
+            tree: tree().to_owned(),
+            loop_bound: limits.loop_bound,
+            executions: limits.leaves,
+        };
+        let mut progress = Progress::new(&source.program, model);
+        let status =
+            self.runtime.block_on(self.explored(&asked, &mut |executions| progress.at(executions)))?;
+        drop(progress);
+        if !status.failed.is_empty() {
+            return Ok(undecided(Verdict::Bounded(status.failed)));
+        }
+        if status.leases > 0 {
+            let (pieces, workers) = (status.leases, status.checks.len());
+            eprintln!("{}: explored by {workers} workers in {pieces} pieces", source.name);
+        }
+        let explored = status.explored.unwrap_or_default();
+        let summary = Summary {
+            complete: explored.complete,
+            blocked: explored.blocked,
+            dead_ends: explored.dead_ends,
+            checks: explored.checks,
+            bounded: match explored.bounded.as_str() {
+                "" => None,
+                words => Some(bound(words).unwrap_or(moire_explore::Bound::Steps)),
+            },
+            stopped: false,
+        };
+        let totals = match status.unsupported {
+            Some(v1::Unsupported { reason, line }) => Err(Abstain { reason, line }),
+            None => Ok(summary),
+        };
+        let marked = explored.marks.into_values().map(|node| node.path);
+        Ok(judge_marked(&source.program, model, marked, totals, questions, limits.loop_bound))
+    }
+
+    /// The last word on an exploration; `watch` is told the number of executions now and then.
+    async fn explored(
+        &self,
+        asked: &v1::Exploration,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<v1::ExploreStatus> {
+        let mut heard: Option<Instant> = None;
+        loop {
+            let error = match self.follow(asked, &mut heard, watch).await {
+                Ok(status) => return Ok(status),
+                Err(error) => error,
+            };
+            let lost = error.downcast_ref::<Lost>().is_some();
+            if !lost || heard.is_none_or(|at| at.elapsed() > PATIENCE) {
+                return Err(error);
+            }
+            tracing::warn!("{error:#}; asking again");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// One connection.
+    async fn follow(
+        &self,
+        asked: &v1::Exploration,
+        heard: &mut Option<Instant>,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<v1::ExploreStatus> {
+        let mut client = match connect(&self.link).await {
+            Err(error) if heard.is_some() => return Err(error.context(Lost)),
+            connected => connected?,
+        };
+        let began = Instant::now();
+        let mut alone = true;
+        let mut stream = client.explore(asked.clone()).await.map_err(lost)?.into_inner();
+        while let Some(status) = stream.message().await.map_err(lost)? {
+            *heard = Some(Instant::now());
+            if status.over {
+                return Ok(status);
+            }
+            if status.able == 0 && alone && began.elapsed() > ALONE {
+                alone = false;
+                eprintln!("no worker of this build is connected; `moire work` starts one, this waits for it");
+            }
+            let explored = status.explored.unwrap_or_default();
+            watch(explored.complete + explored.blocked);
+        }
+        bail!(Lost)
+    }
+}
+
+/// The connection is gone; another one may do better.
+#[derive(Debug)]
+struct Lost;
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the coordinator has gone")
+    }
+}
+
+impl std::error::Error for Lost {}
+
+fn lost(status: tonic::Status) -> anyhow::Error {
+    match status.code() {
+        Code::Unavailable | Code::Cancelled | Code::Unknown | Code::NotFound => said(status).context(Lost),
+        _ => said(status),
+    }
+}
+
+/// The text that workers read: that of the file, so that lines are the same, where all readers take it for the same program.
+fn text(source: &Source) -> String {
+    let own = parse(&source.text, Format::detect("", &source.text));
+    match own.is_ok_and(|program| program == source.program) {
+        true => source.text.clone(),
+        false => print(&source.program),
+    }
+}
