@@ -32,7 +32,7 @@ pub(crate) struct Spread {
     #[arg(long, default_value = "lbf")]
     family: String,
     /// Size of the program
-    #[arg(long, default_value_t = 18)]
+    #[arg(long, default_value_t = 20)]
     size: usize,
     /// A skew above this is a finding
     #[arg(long, default_value_t = 1.3)]
