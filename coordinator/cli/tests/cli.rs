@@ -251,6 +251,35 @@ fn selfcheck_is_a_function_of_its_seeds() {
     assert_eq!(one, run("3"));
 }
 
+/// A run that was stopped and goes on says what one run says, and goes on with nothing else.
+#[test]
+fn selfcheck_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |programs: &str, rest: &[&str]| {
+        let all = ["bench", "selfcheck", "--draw", "all", "--settings", "3", "--programs", programs];
+        let out = moire(folder.path(), &[&all[..], rest].concat());
+        (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let once = run("45", &[]);
+    assert!(once.0 == Some(0) && once.1.starts_with("45 distinct programs under one of "), "{once:?}");
+    assert_eq!(run("20", &["--keep", "done.json"]).0, Some(0));
+    let rest = run("45", &["--keep", "done.json"]);
+    assert!(rest.2.contains("20 programs are done"), "{}", rest.2);
+    assert_eq!((rest.0, rest.1), (once.0, once.1));
+    let other = run("45", &["--keep", "done.json", "--seed", "2"]);
+    assert!(other.0 == Some(2) && other.2.contains("belongs to another command"), "{other:?}");
+    std::fs::write(folder.path().join("done.json"), "{\"schema\":1}").unwrap();
+    let broken = run("45", &["--keep", "done.json"]);
+    assert!(broken.0 == Some(2) && broken.2.contains("is no file of a self check"), "{broken:?}");
+    let nowhere = run("3", &["--keep", "absent/done.json"]);
+    assert!(nowhere.0 == Some(2) && nowhere.2.contains("what was done is not noted"), "{nowhere:?}");
+    // More candidates than most have, and another enumerator.
+    let large = ["--pruned", "--candidates", "40000", "--least", "2000"];
+    let large = run("3", &large);
+    assert!(large.0 == Some(0) && large.1.contains("fewer candidates than wanted"), "{large:?}");
+    check(&["bench", "selfcheck", "--least", "9", "--candidates", "8"], &[], 2, "nothing would count");
+}
+
 #[test]
 fn bad_programs_and_models() {
     check(&["check", "p.litmus"], &[("p.litmus", PROGRAM)], 0, "clean");

@@ -32,7 +32,6 @@ pub(super) const SINGLE: [&str; 3] = ["OBS=B", "RPO=B", "SCL=0"];
 pub(super) const PTX: &str = "ptx";
 
 /// How far source and compiled form are explored.
-#[derive(Clone)]
 struct Reach {
     source: Limits,
     compiled: Limits,
@@ -41,7 +40,7 @@ struct Reach {
 /// Where two threads of each kind are kept: some milliseconds for most.
 fn few() -> Reach {
     let limits = Limits { leaves: 3_000, checks: 8_000, steps: 20_000, ..Limits::default() };
-    Reach { source: limits.clone(), compiled: limits }
+    Reach { source: limits, compiled: limits }
 }
 
 /// Where one of each is: nothing smaller is left to try.

@@ -18,7 +18,6 @@ use moire_explore::naive::NaiveLimits;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug, clap::Args)]
@@ -130,23 +129,17 @@ impl Turns {
 }
 
 pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
-    if args.programs == 0 {
-        bail!("--programs 0 compares nothing");
-    }
-    if args.least > args.candidates {
-        bail!("--least {} is more than --candidates {}: nothing would count", args.least, args.candidates);
-    }
-    if args.draw == Drawn::All && !args.models.is_empty() {
-        bail!("--draw all compares each program under a shipped model of its language; leave --model out");
-    }
+    refuse(args)?;
     let named: Vec<&str> = args.models.iter().map(String::as_str).collect();
     let names = if named.is_empty() { args.draw.models() } else { named };
-    let models: Vec<Model> =
-        names.iter().map(|n| load_model(n, &Variants::new())).collect::<Result<Vec<_>>>()?;
-    let (strong, weak) = (load_model("sc", &Variants::new())?, load_model("ptx", &Variants::new())?);
+    let load = |n: &&str| load_model(n, &Variants::new());
+    let models: Vec<Model> = names.iter().map(load).collect::<Result<_>>()?;
+    let (strong, weak) = (load(&"sc")?, load(&"ptx")?);
     let switched = args.draw.switched();
-    let plain = load_model(switched, &Variants::new())?;
+    let plain = load(&switched)?;
     let from = args.settings_from.unwrap_or(args.seed);
+    let random = random_settings(&plain, from, args.settings);
+    let settings: Vec<Model> = random.iter().map(|v| load_model(switched, v)).collect::<Result<_>>()?;
     let all = args.draw == Drawn::All;
     let turns = if all { Some(Turns::new(from, args.settings)?) } else { None };
     let of = |seed: u64| turns.as_ref().map_or(&plain, |t| t.of(seed));
@@ -154,14 +147,10 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         Some(path) => Keep::open(path, args).map(|(keep, done)| (Some(keep), done))?,
         None => (None, None),
     };
-    if let Some(done) = &done {
-        eprintln!("{} programs are done; looking again at what was drawn for them", done.programs);
-    }
-    let before = done.as_ref().map_or(0, |d| d.programs);
-    let settings: Vec<Model> = random_settings(&plain, from, args.settings)
-        .iter()
-        .map(|v| load_model(switched, v))
-        .collect::<Result<Vec<_>>>()?;
+    // At once: a run that is stopped keeps what it found.
+    let found = |seed: u64, model: &str, kind: &str| {
+        eprintln!("seed {seed}, {model}: {kind}; again: {}", again(args, from, seed));
+    };
     let campaign = Campaign {
         models: &models,
         settings: &settings,
@@ -175,50 +164,64 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         limits: limits(args),
         least: args.least,
         workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        found: &found,
         ..Campaign::default()
     };
-    // At once: a run that is stopped keeps what it found.
-    let found = |seed: u64, model: &str, kind: &str| {
-        eprintln!("seed {seed}, {model}: {kind}; again: {}", again(args, from, seed));
-    };
-    let campaign = Campaign { found: &found, ..campaign };
-    let begin = Instant::now();
-    let unwritten = Mutex::new(None);
-    let note = |t: &Totals| {
-        if let Some(Err(error)) = keep.as_ref().map(|k| k.note(t)) {
-            *unwritten.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    };
-    let progress = |t: &Totals| {
-        let seconds = begin.elapsed().as_secs_f64();
-        let rate = (t.programs - before) as f64 / seconds;
-        eprintln!(
-            "{} of {} programs, {seconds:.0} s, {rate:.0} a second, {} differences",
-            t.programs,
-            args.programs,
-            t.failures.len()
-        );
-        note(t);
-    };
-    let totals = campaign.run(&progress);
-    note(&totals);
-    eprintln!("{:.1} s", begin.elapsed().as_secs_f64());
+    let (totals, unwritten) = watched(&campaign, keep.as_ref());
     tell(args, &names, &totals);
     let earlier = keep.as_ref().map_or(&[][..], |k| &k.earlier);
-    for line in earlier {
-        println!("earlier: {line}");
-    }
-    if let Some(error) = unwritten.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    earlier.iter().for_each(|line| println!("earlier: {line}"));
+    if let Some(error) = unwritten {
         return Err(error.context("what was done is not noted"));
     }
-    let mixed = args.draw == Drawn::Mixed;
-    let few =
-        mixed && totals.shares().into_iter().any(|(_, have, least)| 100 * have < least * totals.programs);
+    let short = |(_, have, least): (_, u64, u64)| 100 * have < least * totals.programs;
+    let few = args.draw == Drawn::Mixed && totals.shares().into_iter().any(short);
     Ok(match (totals.failures.is_empty() && earlier.is_empty(), few) {
         (false, _) => exit::FINDING,
         (true, true) => exit::INCOMPLETE,
         (true, false) => exit::CLEAN,
     })
+}
+
+fn refuse(args: &SelfCheck) -> Result<()> {
+    if args.programs == 0 {
+        bail!("--programs 0 compares nothing");
+    }
+    if args.least > args.candidates {
+        bail!("--least {} is more than --candidates {}: nothing would count", args.least, args.candidates);
+    }
+    if args.draw == Drawn::All && !args.models.is_empty() {
+        bail!("--draw all compares each program under a shipped model of its language; leave --model out");
+    }
+    Ok(())
+}
+
+/// Runs a campaign with progress, noted where that is wanted; why the last note failed.
+fn watched(campaign: &Campaign<'_>, keep: Option<&Keep>) -> (Totals, Option<anyhow::Error>) {
+    let begin = Instant::now();
+    let before = campaign.done.as_ref().map_or(0, |d| d.programs);
+    if before > 0 {
+        eprintln!("{before} programs are done; looking again at what was drawn for them");
+    }
+    let note = |t: &Totals| {
+        let failed = keep.and_then(|k| k.note(t).err());
+        failed.inspect(|error| eprintln!("not noted: {error:#}"))
+    };
+    let progress = |t: &Totals| {
+        let (seconds, new) = (begin.elapsed().as_secs_f64(), t.programs - before);
+        eprintln!(
+            "{} of {} programs, {seconds:.0} s, {:.0} a second, {} differences",
+            t.programs,
+            campaign.count,
+            new as f64 / seconds,
+            t.failures.len()
+        );
+        note(t);
+    };
+    let totals = campaign.run(&progress);
+    eprintln!("{:.1} s", begin.elapsed().as_secs_f64());
+    let unwritten = note(&totals);
+    (totals, unwritten)
 }
 
 /// More candidates, more paths to make them of.
