@@ -2,6 +2,7 @@
 
 use crate::remote::{COORDINATOR, Certs, MaybeRemote, Remote};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use moire_explore::reduce::Reductions;
 use moire_worker::link::Address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -184,6 +185,10 @@ pub(crate) struct LimitArgs {
     /// Iterations of a loop that changes state
     #[arg(long, default_value_t = 2)]
     pub(crate) loop_bound: u32,
+    /// Leave out executions that others stand for: all, none, or some of threads, reads, writes, atomics. The verdict is
+    /// the same, the number of executions is not
+    #[arg(long, value_name = "REDUCTIONS", default_value = "none")]
+    pub(crate) reduce: Reductions,
     /// For what is too big to finish: so many random descents, each to one execution; says how many there are, about
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) descents: Option<u64>,

@@ -200,6 +200,17 @@ fn benches() {
         0,
         "\"complete\":5",
     );
+    let reduced =
+        ["bench", "families", "--only", "ainc", "--size", "4", "--reduce", "all", "--format", "json"];
+    check(&reduced, &[], 0, "\"complete\":24");
+    check(&reduced, &[], 0, "\"complete\":1,");
+    check(
+        &["bench", "families", "--reduce", "reads,all"],
+        &[],
+        2,
+        "`all` is no reduction; there are threads,",
+    );
+    check(&["bench", "reductions", "--programs", "20", "--workers", "2"], &[], 0, "0 differences");
     check(&["bench", "families", "--only", "mq"], &[], 2, "`mq` is no family; there are sb, lb,");
     check(&["bench", "families", "--size", "65"], &[], 2, "at most 64");
     check(&["bench", "selfcheck", "--programs", "0"], &[], 2, "compares nothing");

@@ -359,6 +359,21 @@ impl<const W: usize> Evaluator<W> {
         !wrong && !flagged
     }
 
+    /// The flags that the graph as it is would raise if it were finished, with the pairs of each; `None` where it is
+    /// refused or a pair of writes is still to be ordered. What a larger graph raises is not said.
+    pub fn flags_so_far(&mut self, inputs: &Inputs<W>) -> Option<Vec<(CheckId, Vec<Row<W>>)>> {
+        if self.start(inputs).is_some() {
+            return None;
+        }
+        for i in 0..self.scene.machine.leaf.len() {
+            let inst = self.scene.machine.leaf[i];
+            self.scene.machine.run(&inst);
+        }
+        let mut flags = Vec::new();
+        self.raised(|id, rows| flags.push((id, rows.to_vec())));
+        Some(flags)
+    }
+
     /// The coherence of the last call.
     pub fn coherence(&self) -> &[Row<W>] {
         self.scene.machine.rows(CO)

@@ -17,6 +17,7 @@ mod machine;
 pub mod model;
 mod parse;
 mod plan;
+mod shrink;
 pub mod syntax;
 pub mod vocabulary;
 

@@ -208,4 +208,33 @@ proptest! {
             }
         }
     }
+
+    /// What is said to shrink has no pair in a graph with more communication that it lacked before.
+    #[test]
+    fn what_is_said_to_shrink_shrinks(
+        expression in relation(),
+        taken in relation(),
+        mut g in graph(),
+        more in prop::collection::vec(any::<(u8, u8)>(), 1..20),
+    ) {
+        prop_assume!(g.n > 0);
+        let text = format!(
+            "let ms = po | loc & rf\nlet rec rec1 = po | (rec1; rmw; rec2) and rec2 = rf | rec1 & loc\n\
+             let twice(a, b) = a; (b | a)\nflag ~empty ({taken}) \\ ({expression}) as some\n"
+        );
+        let model = load("random.cat", &text, &builtin::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        let shrinks = model.flags_shrink(&|node| match node {
+            Node::Set(s) => (0..g.n).all(|i| !bits::has(&g.sets[s], i)),
+            Node::Relation(r) => r != rels::ID && g.rels[r][..g.n].iter().all(bits::is_empty),
+            _ => false,
+        });
+        let none: Vec<Vec<Pairs>> = model.groups().iter().map(|g| vec![Pairs::new(); g.len()]).collect();
+        let before = value(&model, &g, model.checks()[0].node, &none);
+        for (a, b) in more {
+            let (a, b) = (usize::from(a) % g.n, usize::from(b) % g.n);
+            bits::set(&mut g.rels[rels::RF][a], b);
+        }
+        let after = value(&model, &g, model.checks()[0].node, &none);
+        prop_assert!(!shrinks || after.is_subset(&before), "{}", &text);
+    }
 }

@@ -1,6 +1,7 @@
 //! The shipped models load, and say of each check what the engine does with it.
 
-use moire_cat::{Class, Variants, builtin, load};
+use moire_cat::vocabulary::{rels, sets};
+use moire_cat::{Class, Node, Variants, builtin, load};
 
 #[test]
 fn every_shipped_model_loads() {
@@ -11,6 +12,34 @@ fn every_shipped_model_loads() {
             assert_eq!(check.class, Class::Monotone, "{name}: {} should prune", check.name);
         }
     }
+}
+
+/// Races of ordinary accesses go away when communication is added; flags about objects that are not there say nothing else.
+#[test]
+fn flags_of_ordinary_programs_shrink() {
+    let special = ["MBAR", "TC_", "COPY", "WGMMA", "EXIT", "RESTRICTED", "TILE"];
+    let about = ["tc-", "copy-", "mbar", "issue", "reaches", "token"];
+    let absent = |node: Node| match node {
+        Node::Set(s) => special.iter().any(|p| sets::ALL[s].0.starts_with(p)),
+        Node::Relation(r) => about.iter().any(|p| rels::ALL[r].0.starts_with(p)),
+        _ => false,
+    };
+    for name in builtin::names() {
+        let model = builtin::load(name, &Variants::new()).expect("loads");
+        assert!(model.flags_shrink(&absent), "{name}");
+    }
+    let ptx = builtin::load("ptx", &Variants::new()).expect("loads");
+    assert!(!ptx.flags_shrink(&|_| false), "waits that come early are found along communication");
+    let own = |text: &str| {
+        load("m.cat", &format!("let one = po\n{text}"), &builtin::Shipped, &Variants::new()).expect("loads")
+    };
+    assert!(!own("flag ~empty rf as read").flags_shrink(&|_| false));
+    assert!(!own("flag empty (W * R) \\ rf as all").flags_shrink(&|_| false));
+    assert!(own("flag ~empty (W * R) \\ rf as unread").flags_shrink(&|_| false));
+    let along = own("let rec a = po | a; rf\nflag ~empty (W * R) \\ a as apart");
+    assert!(along.flags_shrink(&|_| false));
+    let fixed = own("let rec a = po | a; loc\nflag ~empty a as near");
+    assert!(fixed.flags_shrink(&|_| false));
 }
 
 #[test]

@@ -55,24 +55,7 @@ impl<const W: usize> State<'_, W> {
         cell: usize,
         n: usize,
     ) -> bool {
-        let mut graph = Inputs { n, sets: self.inputs.sets.clone(), ..Inputs::<W>::new() };
-        graph.rels[..rels::RF].clone_from_slice(&self.inputs.rels[..rels::RF]);
-        graph.cells.writers = vec![bits::empty(); self.inputs.cells.writers.len()];
-        let initial = usize::from(self.layout.cells[cell].instance);
-        let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-        graph.present = bits::empty();
-        for write in [initial, source, x, y] {
-            bits::set(&mut graph.cells.writers[cell], write);
-            bits::set(&mut graph.present, write);
-            if write != initial {
-                bits::set(&mut graph.rels[rels::CO][initial], write);
-            }
-        }
-        for read in [a, b] {
-            bits::set(&mut graph.rels[rels::RF][source], read);
-            bits::set(&mut graph.present, read);
-            graph.cells.reads.push((narrow(read), narrow(cell), narrow(source)));
-        }
+        let mut graph = self.small_graph(cell, &[source, x, y], &[(a, source), (b, source)], n);
         self.evaluator.enter(self.universe.name_after(n - 1), &graph);
         let mark = self.evaluator.mark();
         let refused = self.refuses(&mut graph);
@@ -80,8 +63,37 @@ impl<const W: usize> State<'_, W> {
         refused
     }
 
+    /// A graph of the first `n` events: these writes and the initial one of a cell, these reads with their sources.
+    pub(crate) fn small_graph(
+        &self,
+        cell: usize,
+        writes: &[usize],
+        reads: &[(usize, usize)],
+        n: usize,
+    ) -> Inputs<W> {
+        let mut graph = Inputs { n, sets: self.inputs.sets.clone(), ..Inputs::<W>::new() };
+        graph.rels[..rels::RF].clone_from_slice(&self.inputs.rels[..rels::RF]);
+        graph.cells.writers = vec![bits::empty(); self.inputs.cells.writers.len()];
+        let initial = usize::from(self.layout.cells[cell].instance);
+        let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        graph.present = bits::empty();
+        for write in std::iter::once(initial).chain(writes.iter().copied()) {
+            bits::set(&mut graph.cells.writers[cell], write);
+            bits::set(&mut graph.present, write);
+            if write != initial {
+                bits::set(&mut graph.rels[rels::CO][initial], write);
+            }
+        }
+        for &(read, source) in reads {
+            bits::set(&mut graph.rels[rels::RF][source], read);
+            bits::set(&mut graph.present, read);
+            graph.cells.reads.push((narrow(read), narrow(cell), narrow(source)));
+        }
+        graph
+    }
+
     /// Whether the model refuses a graph however its writes are ordered.
-    fn refuses(&mut self, graph: &mut Inputs<W>) -> bool {
+    pub(crate) fn refuses(&mut self, graph: &mut Inputs<W>) -> bool {
         match self.evaluator.partial(graph) {
             Solution::Violated(_) => true,
             Solution::Consistent { .. } => false,

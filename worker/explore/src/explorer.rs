@@ -24,18 +24,23 @@
 //! The price is dead ends: a read left open that no write can satisfy. They are counted, and kept rare by asking,
 //! whenever a write is placed, whether each open read still has a possible writer.
 
+mod exchange;
 mod objects;
+mod tail;
 mod walk;
 
+use crate::alike::Alike;
 use crate::allocator::Turn;
 use crate::event::Kind;
 use crate::interp::{FrontEnd, Gate, TraceEnd};
 use crate::leaf::LeafKind;
-use crate::mbarrier_leaf::Settled;
+use crate::mbarrier_leaf::{Raised, Settled};
 use crate::planted::Planted;
+use crate::reduce::Reductions;
 use crate::share::{Giver, Piece, Share};
 use crate::state::{Source, State};
 use crate::unmodelled::unmodelled;
+use crate::unseen::Unseen;
 pub use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
 use moire_cat::Model;
 use moire_cat::bits;
@@ -45,6 +50,7 @@ use moire_program::ir::Program;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use tail::Tail;
 pub use walk::{Descents, Estimate, Sample, descend};
 use walk::{Shape, Totals, Walk};
 
@@ -177,7 +183,13 @@ fn attempt<const W: usize>(
         Err(Stop::Abstain(a)) => return Err(a),
         Err(_) => return Ok(Attempt::TooWide),
     };
+    // Descents stand for all executions: none is left out.
+    let on = if job.descents.is_some() { Reductions::NONE } else { limits.reductions };
+    let alike = if on.threads { Alike::planted(program, front.planted) } else { Alike::default() };
     let mut search = Search {
+        unseen: Unseen::new(program, on, front.planted),
+        alike,
+        tail: None,
         state,
         share: Share::new(part.piece, part.giver),
         ended: false,
@@ -233,6 +245,11 @@ struct Search<'a, const W: usize> {
     unjudged: bool,
     /// One alternative of each decision, drawn, instead of all.
     walk: Option<Walk<'a>>,
+    /// Accesses that wait until nothing else is left, and what is left then.
+    unseen: Option<Unseen>,
+    tail: Option<Tail>,
+    /// Threads of which one order is enough.
+    alike: Alike,
     visitor: &'a mut dyn Visitor,
 }
 
@@ -266,14 +283,16 @@ impl<'a, const W: usize> Search<'a, W> {
         }
         self.steps += 1;
         self.path.push(choice);
-        if let Some(until) = self.share.due(&self.path) {
+        // A tail is explored in one go: what is left out of it hangs on what was shown in it.
+        let shared = self.tail.as_ref().map_or(self.path.len(), |tail| tail.depth);
+        if let Some(until) = self.share.due(&self.path).filter(|_| self.tail.is_none()) {
             self.ended = self.visitor.reached(&until, &self.summary).is_break();
         }
         if self.ended {
             self.path.pop();
             return false;
         }
-        self.share.give(&self.path);
+        self.share.give(&self.path[..shared]);
         true
     }
 
@@ -285,9 +304,14 @@ impl<'a, const W: usize> Search<'a, W> {
         let next = self.next();
         let sure = self.sure(&next);
         let then: Then<Self> = if sure { Self::judge_later } else { Self::judge };
-        if self.unjudged && !sure {
+        if self.unjudged && (!sure || self.begins_tail(&next)) {
             return self.judge();
         }
+        self.step_into(next, then)
+    }
+
+    /// Does what the scheduler picked.
+    fn step(&mut self, next: Next, then: Then<Self>) -> Found {
         match next {
             Next::Read(id) => self.place_read(id, 0, then),
             Next::Write(id) => self.place_write(id, then),
@@ -351,6 +375,7 @@ impl<'a, const W: usize> Search<'a, W> {
                 }
                 match state.events[id].emitted.kind {
                     Kind::Fence => {}
+                    _ if self.is_late(id) => {}
                     // Reads that stand for data come last: the later, the fewer writes are still to come.
                     Kind::Read if state.program.launched && state.idle(id) => {}
                     Kind::Read => return Next::Read(id),
@@ -362,8 +387,8 @@ impl<'a, const W: usize> Search<'a, W> {
             }
         }
         if state.universe.special == 0 && state.restless == 0 {
-            return match state.next_read() {
-                Some(id) => Next::Read(id),
+            return match self.next_late() {
+                Some(next) => next,
                 None if state.open.is_empty() => Next::Leaf,
                 None => Next::Dead,
             };
@@ -387,8 +412,8 @@ impl<'a, const W: usize> Search<'a, W> {
         if let Some(turn) = state.next_allocation(true) {
             return Next::Allocation(turn);
         }
-        if let Some(id) = state.next_read() {
-            return Next::Read(id);
+        if let Some(next) = self.next_late() {
+            return next;
         }
         let settled = state.open.is_empty() && state.mbarriers_settled() && state.allocations_settled();
         if settled { Next::Leaf } else { Next::Dead }
@@ -427,8 +452,17 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     fn judged(&mut self) -> Found {
-        match self.state.partial() {
+        let solution = self.state.partial();
+        match solution {
             Solution::Violated(_) => Ok(()),
+            _ if self.is_covered() => {
+                self.summary.cut.unseen += 1;
+                Ok(())
+            }
+            _ if self.is_exchanged() => {
+                self.summary.cut.threads += 1;
+                Ok(())
+            }
             Solution::Consistent { .. } if self.state.too_late() => {
                 self.summary.dead_ends += 1;
                 Ok(())
@@ -702,6 +736,7 @@ impl<'a, const W: usize> Search<'a, W> {
                 LeafKind::Complete => self.summary.complete += 1,
                 LeafKind::Blocked => self.summary.blocked += 1,
             }
+            self.note(&co, &flags);
             let name = |c: &moire_cat::CheckId| model.checks()[c.0].name.clone();
             let pairs = flags.iter().map(|(c, pairs)| (name(c), pairs.clone())).collect();
             let mut flags: BTreeSet<String> = flags.keys().map(name).chain(own.iter().cloned()).collect();
@@ -729,6 +764,10 @@ impl<'a, const W: usize> Search<'a, W> {
     /// Shows a complete execution of which there is nothing else to say.
     fn show_plain(&mut self, limit: usize) -> Found {
         self.summary.complete += 1;
+        if self.tail.is_some() {
+            let co = self.state.evaluator.coherence().to_vec();
+            self.note(&co, &Raised::new());
+        }
         let mut view = crate::view::View {
             state: &self.state,
             co: self.state.evaluator.coherence(),

@@ -2,6 +2,7 @@
 //!
 //! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
 
+use crate::alike::Alike;
 use crate::explorer::{Abstain, Descents, LeafView, Limits, Sample, Summary, descend, explore};
 use crate::leaf::{ColumnStall, End, Finding, LeafKind, Stall, Witness};
 use moire_cat::Model;
@@ -248,6 +249,9 @@ pub fn judge_watched(
         }
         judge.leaf(leaf)
     });
+    if limits.reductions.threads {
+        judge.findings = Alike::new(program).findings(program, std::mem::take(&mut judge.findings));
+    }
     judge.end(explored)
 }
 

@@ -5,9 +5,11 @@
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
+pub mod alike;
 mod allocator;
 mod barriers;
 pub mod columns;
+mod commute;
 mod copies;
 pub mod differential;
 mod event;
@@ -32,6 +34,7 @@ pub mod missing;
 pub mod naive;
 pub mod planted;
 mod proxies;
+pub mod reduce;
 mod relate;
 mod rmw;
 mod runs;
@@ -43,6 +46,7 @@ mod tile;
 mod universe;
 mod unknown;
 mod unmodelled;
+mod unseen;
 mod view;
 mod visit;
 mod warpgroup;

@@ -52,7 +52,8 @@ pub(crate) struct Settled<const W: usize> {
     pub(crate) ends_badly: bool,
 }
 
-fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W>>)], n: usize) -> Raised {
+/// Flags as an evaluation names them.
+pub(crate) fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W>>)], n: usize) -> Raised {
     let pairs = |check: &CheckId, rows: &[Row<W>]| -> BTreeSet<(usize, usize)> {
         if model.facts(model.checks()[check.0].node).ty == Type::Set {
             return rows.first().map(|r| bits::iter(r).map(|e| (e, e)).collect()).unwrap_or_default();

@@ -267,7 +267,7 @@ fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)
 }
 
 /// The symbol an address always goes through.
-fn base_symbol(thread: &moire_program::ir::Thread, address: &Address) -> Option<SymbolId> {
+pub(crate) fn base_symbol(thread: &moire_program::ir::Thread, address: &Address) -> Option<SymbolId> {
     match address.base {
         Operand::Address(s) => Some(s),
         Operand::Reg(r) if !written(thread, r) => match thread.regs[r.index()].init {

@@ -33,6 +33,22 @@ pub enum Planted {
     HalfWaits,
     /// Read-modify-writes of different bytes are taken to compete for their source.
     SharesAnywhere,
+    /// Threads count as alike wherever they are.
+    AlikeAnywhere,
+    /// Threads count as alike whatever conditions ask of them.
+    AlikeAsked,
+    /// Registers that conditions name are not needed.
+    UnseenAsked,
+    /// Writes are not seen by loads that are.
+    UnseenRead,
+    /// All atomics commute with each other.
+    MixedFamilies,
+    /// The model is not asked whether atomics commute.
+    CommutesUnasked,
+    /// A tail ends whatever memory it may still leave.
+    TailMemory,
+    /// A tail ends whatever flags it may still raise.
+    TailFlags,
 }
 
 impl Planted {
@@ -46,6 +62,18 @@ impl Planted {
         Planted::NeverStuck,
         Planted::FirstPhase,
         Planted::AlwaysHangs,
+    ];
+
+    /// Those of [`crate::reduce`]: they do something where reductions are on.
+    pub const REDUCING: [Planted; 8] = [
+        Planted::AlikeAnywhere,
+        Planted::AlikeAsked,
+        Planted::UnseenAsked,
+        Planted::UnseenRead,
+        Planted::MixedFamilies,
+        Planted::CommutesUnasked,
+        Planted::TailMemory,
+        Planted::TailFlags,
     ];
 }
 

@@ -1,6 +1,7 @@
 //! What an exploration is asked, and what it tells: limits, totals, finished executions.
 
 use crate::leaf::{LeafFacts, LeafKind};
+use crate::reduce::{Cut, Reductions};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -17,6 +18,8 @@ pub struct Limits {
     pub loop_bound: u32,
     /// Final states of one execution.
     pub outcomes: usize,
+    /// Executions that need not be visited; by default all are. Random descents visit any.
+    pub reductions: Reductions,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
             steps: 1_000_000_000,
             loop_bound: 2,
             outcomes: 4_096,
+            reductions: Reductions::NONE,
         }
     }
 }
@@ -104,6 +108,8 @@ pub struct Summary {
     pub dead_ends: u64,
     /// Consistency checks.
     pub checks: u64,
+    /// What [`Limits::reductions`] left out.
+    pub cut: Cut,
     /// The first limit hit.
     pub bounded: Option<Bound>,
     /// The visitor wanted no more.
@@ -119,6 +125,7 @@ impl Summary {
             blocked: self.blocked + other.blocked,
             dead_ends: self.dead_ends + other.dead_ends,
             checks: self.checks + other.checks,
+            cut: self.cut.plus(other.cut),
             bounded: self.bounded.or(other.bounded),
             stopped: self.stopped || other.stopped,
         }

@@ -7,11 +7,13 @@
 pub mod campaign;
 pub mod draw;
 pub mod draw_copies;
+pub mod draw_crowd;
 pub mod draw_lanes;
 pub mod draw_mbarrier;
 pub mod draw_pairs;
 pub mod draw_tensor;
 pub mod draw_tile;
+pub mod reduced;
 mod shape;
 mod shrink;
 mod turned;

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 use moire_cat::{Model, Variants};
 use moire_explore::explorer::LeafView;
 use moire_explore::families::{FAMILIES, Family};
+use moire_explore::reduce::Reductions;
 use moire_explore::share::explore_shared;
-use moire_explore::{Limits, Summary, Visitor};
+use moire_explore::{Abstain, Limits, Summary, Visitor};
 use moire_program::text::{Format, parse};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
@@ -34,6 +35,9 @@ pub(crate) struct Families {
     /// Small sizes: a second for all of them
     #[arg(long, conflicts_with = "size")]
     quick: bool,
+    /// Explore each program again with these reductions: all, or some of threads, reads, writes, atomics
+    #[arg(long, value_name = "REDUCTIONS", default_value = "none")]
+    reduce: Reductions,
     /// A shipped model, or a file that ends in .cat
     #[arg(long, default_value = MODEL)]
     model: String,
@@ -53,6 +57,8 @@ struct Row {
     digest: u64,
     threads: u8,
     seconds: f64,
+    /// The same with reductions, if some are wanted, and the seconds it took.
+    reduced: Option<(Summary, f64)>,
 }
 
 /// Adds up the numbers of executions.
@@ -67,7 +73,13 @@ impl Visitor for Digest {
 }
 
 impl Row {
-    fn measure(family: &'static Family, size: usize, model: &Model, threads: u8) -> Result<Self> {
+    fn measure(
+        family: &'static Family,
+        size: usize,
+        model: &Model,
+        threads: u8,
+        on: Reductions,
+    ) -> Result<Self> {
         let named = || format!("{}({size})", family.name);
         let program = parse(&family.text(size), Format::Native).with_context(named)?;
         let mut visitors: Vec<Digest> = (0..threads).map(|_| Digest::default()).collect();
@@ -76,8 +88,18 @@ impl Row {
             explore_shared(&program, model, &Limits::default(), &mut visitors).with_context(named)?;
         let seconds = begin.elapsed().as_secs_f64();
         let digest = visitors.iter().fold(0, |all: u64, v| all.wrapping_add(v.0));
+        let reduced = (on != Reductions::NONE)
+            .then(|| {
+                let limits = Limits { reductions: on, ..Limits::default() };
+                let mut visitors: Vec<Digest> = (0..threads).map(|_| Digest::default()).collect();
+                let begin = Instant::now();
+                let (summary, _) = explore_shared(&program, model, &limits, &mut visitors)?;
+                Ok((summary, begin.elapsed().as_secs_f64()))
+            })
+            .transpose()
+            .map_err(|abstain: Abstain| anyhow::Error::new(abstain).context(named()))?;
         let busiest = each.iter().map(|s| s.checks).max().unwrap_or(0);
-        Ok(Row { family, size, summary, busiest, digest, threads, seconds })
+        Ok(Row { family, size, summary, busiest, digest, threads, seconds, reduced })
     }
 
     fn executions(&self) -> u64 {
@@ -107,12 +129,19 @@ impl Row {
             self.rate(),
             self.digest,
             ratio(self.busiest * u64::from(self.threads), s.checks),
-        )
+        ) + &self.reduced.map_or(String::new(), |(s, seconds)| {
+            format!(" {:>10} {:>10} {seconds:>9.3}", s.complete + s.blocked, s.checks)
+        })
     }
 
     fn object(&self) -> Value {
         let s = &self.summary;
+        let reduced = self.reduced.map(|(s, seconds)| {
+            json!({"complete": s.complete, "blocked": s.blocked, "dead_ends": s.dead_ends, "checks": s.checks,
+                "cut_threads": s.cut.threads, "cut_unseen": s.cut.unseen, "seconds": seconds})
+        });
         json!({
+            "reduced": reduced,
             "family": self.family.name, "size": self.size, "complete": s.complete, "blocked": s.blocked,
             "dead_ends": s.dead_ends, "checks": s.checks, "seconds": self.seconds,
             "executions_per_second": self.rate(), "digest": format!("{:016x}", self.digest), "busiest": self.busiest, "bounded": s.bounded.map(|b| b.to_string()),
@@ -137,8 +166,13 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
     }
     let model = load_model(&args.model, &Variants::new())?;
     if args.format == OutputFormat::Text {
+        let reduced = if args.reduce == Reductions::NONE {
+            String::new()
+        } else {
+            format!(" {:>10} {:>10} {:>9}  with {}", "executions", "checks", "seconds", args.reduce)
+        };
         println!(
-            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:16} {:>6}",
+            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:16} {:>6}{reduced}",
             "family", "executions", "checks", "dead ends", "checks/e", "seconds", "e/s", "digest", "skew"
         );
     }
@@ -147,7 +181,7 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
     let mut objects = Vec::new();
     for family in chosen {
         let size = args.size.unwrap_or(if args.quick { family.bench } else { family.full }).max(family.least);
-        let row = Row::measure(family, size, &model, args.threads)?;
+        let row = Row::measure(family, size, &model, args.threads, args.reduce)?;
         match args.format {
             OutputFormat::Text => println!("{}", row.text()),
             OutputFormat::Json => objects.push(row.object()),

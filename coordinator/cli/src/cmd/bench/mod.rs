@@ -7,6 +7,7 @@ mod families;
 mod fleet;
 mod minimise;
 mod process;
+mod reductions;
 mod scale;
 mod selfcheck;
 mod spread;
@@ -28,6 +29,8 @@ pub(crate) enum Bench {
     Fleet(fleet::Fleet),
     /// Make findings of forty instructions smaller: a fleet, one worker, ddmin
     Minimise(minimise::Minimise),
+    /// Compare the explorer with reductions and without on many drawn programs
+    Reductions(reductions::Reduced),
     /// One coordinator under ten thousand simulated workers, and over a million findings: rates, times, memory
     Scale(scale::Scale),
     /// Compare explorer and naive enumerator on many distinct programs
@@ -44,6 +47,7 @@ pub(crate) fn run(bench: &Bench) -> Result<u8> {
         Bench::Families(args) => families::run(args),
         Bench::Fleet(args) => fleet::run(args),
         Bench::Minimise(args) => minimise::run(args),
+        Bench::Reductions(args) => reductions::run(args),
         Bench::Scale(args) => scale::run(args),
         Bench::Selfcheck(args) => selfcheck::run(args),
         Bench::Spread(args) => spread::run(args),

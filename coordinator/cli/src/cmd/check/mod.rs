@@ -80,8 +80,12 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             models.insert(name, Asked::new(args, name)?);
         }
     }
-    let limits =
-        Limits { leaves: args.limits.limit, loop_bound: args.limits.loop_bound, ..Limits::default() };
+    let limits = Limits {
+        leaves: args.limits.limit,
+        loop_bound: args.limits.loop_bound,
+        reductions: args.limits.reduce,
+        ..Limits::default()
+    };
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
     let mut codes = Vec::new();
     let mut kept = Vec::new();

@@ -8,6 +8,7 @@ use moire_cat::Model;
 use moire_explore::explorer::{Estimate, Sample};
 use moire_explore::judge::Judgement;
 use moire_explore::leaf::{ColumnStall, End, Stall, Witness};
+use moire_explore::reduce::Cut;
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
 
@@ -75,12 +76,13 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
     let s = &judgement.summary;
     let mut out = format!("{}: {}\n", source.name, words(judgement).join(", "));
     out.push_str(&format!(
-        "  {}: {} executions, {} blocked, {} dead ends, {} checks\n",
+        "  {}: {} executions, {} blocked, {} dead ends, {} checks{}\n",
         model.name(),
         s.complete,
         s.blocked,
         s.dead_ends,
-        s.checks
+        s.checks,
+        left_out(s.cut)
     ));
     let incomplete = judgement.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE);
     for condition in &judgement.conditions {
@@ -100,6 +102,14 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
         out.push_str(&format!("  hang: {}\n", hang(program, ends, judgement)));
     }
     out
+}
+
+/// What reductions left out, if anything.
+fn left_out(cut: Cut) -> String {
+    let named = [(cut.threads, "symmetric threads"), (cut.unseen, "what nobody looks at")];
+    let some: Vec<String> =
+        named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} for {what}")).collect();
+    if some.is_empty() { String::new() } else { format!("; parts left out: {}", some.join(", ")) }
 }
 
 /// What random descents saw, and of how much.
@@ -220,5 +230,6 @@ fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejec
         "blocked": s.blocked,
         "dead_ends": s.dead_ends,
         "checks": s.checks,
+        "cut": {"threads": s.cut.threads, "unseen": s.cut.unseen},
     })
 }

@@ -81,6 +81,8 @@ impl Fleet {
                 words => Some(bound(words).unwrap_or(moire_explore::Bound::Steps)),
             },
             stopped: false,
+            // Workers visit every execution.
+            cut: moire_explore::reduce::Cut::default(),
         };
         let totals = match status.unsupported {
             Some(v1::Unsupported { reason, line }) => Err(Abstain { reason, line }),
