@@ -19,6 +19,7 @@ use crate::model::{CheckId, Model, NodeId, Type};
 use crate::plan::Plan;
 use crate::vocabulary::{rels, sets};
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 mod orders;
@@ -36,6 +37,35 @@ pub struct Cells<const W: usize> {
     pub reads: Vec<(u16, u16, u16)>,
 }
 
+/// Relations by their position in [`crate::vocabulary::rels`], as many rows each as there is room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relations<const W: usize> {
+    height: usize,
+    rows: Vec<Row<W>>,
+}
+
+impl<const W: usize> Relations<W> {
+    fn empty(height: usize) -> Self {
+        Relations { height, rows: vec![bits::empty(); rels::ALL.len() * height] }
+    }
+}
+
+impl<const W: usize> Index<usize> for Relations<W> {
+    type Output = [Row<W>];
+
+    #[inline]
+    fn index(&self, relation: usize) -> &[Row<W>] {
+        &self.rows[relation * self.height..][..self.height]
+    }
+}
+
+impl<const W: usize> IndexMut<usize> for Relations<W> {
+    #[inline]
+    fn index_mut(&mut self, relation: usize) -> &mut [Row<W>] {
+        &mut self.rows[relation * self.height..][..self.height]
+    }
+}
+
 /// Everything the engine supplies. Rows and bits at or above `n` are ignored.
 #[derive(Clone, Debug)]
 pub struct Inputs<const W: usize> {
@@ -44,7 +74,7 @@ pub struct Inputs<const W: usize> {
     /// By position in [`crate::vocabulary::sets`].
     pub sets: Vec<Row<W>>,
     /// By position in [`crate::vocabulary::rels`]; `fr`, `torn`, `id` and `sync_fence` are computed here.
-    pub rels: Vec<Vec<Row<W>>>,
+    pub rels: Relations<W>,
     /// Memory.
     pub cells: Cells<W>,
     /// Events placed so far: only pairs of these are wanted ordered by `co`. All by default.
@@ -54,13 +84,29 @@ pub struct Inputs<const W: usize> {
 impl<const W: usize> Inputs<W> {
     /// No events; room for `64 * W`.
     pub fn new() -> Self {
-        let zero = || vec![bits::empty(); 64 * W];
+        Self::with_room(64 * W)
+    }
+
+    /// No events; room for `height`, or `64 * W` if that is less.
+    pub fn with_room(height: usize) -> Self {
         Inputs {
             n: 0,
             sets: vec![bits::empty(); sets::ALL.len()],
-            rels: (0..rels::ALL.len()).map(|_| zero()).collect(),
+            rels: Relations::empty(height.min(64 * W)),
             cells: Cells::default(),
             present: [u64::MAX; W],
+        }
+    }
+
+    /// Makes room for `height` events, and some more.
+    pub fn make_room(&mut self, height: usize) {
+        let old = self.rels.height;
+        if height > old {
+            let mut more = Relations::empty(height.max(2 * old).min(64 * W));
+            for relation in 0..rels::ALL.len() {
+                more[relation][..old].copy_from_slice(&self.rels[relation]);
+            }
+            self.rels = more;
         }
     }
 }
@@ -244,7 +290,7 @@ impl<const W: usize> Evaluator<W> {
     }
 
     fn enter_new(&mut self, universe: Option<u64>, inputs: &Inputs<W>) {
-        assert!(inputs.n <= 64 * W, "an engine must choose a row wide enough for its events");
+        assert!(inputs.n <= inputs.rels.height, "an engine must make room for its events");
         let (model, plan) = (Arc::clone(&self.model), Arc::clone(&self.plan));
         let everyone = bits::first::<W>(inputs.n);
         let sc = bits::and(&bits::and(&inputs.sets[sets::MF], &inputs.sets[sets::SC]), &everyone);

@@ -8,7 +8,7 @@ use crate::bits::{self, Row};
 use crate::model::{CheckId, CheckKind, Model, Node, NodeId, Type};
 use crate::plan::{Plan, Step};
 use crate::syntax::Property;
-use crate::vocabulary::{FIRST_DYNAMIC, rels, sets};
+use crate::vocabulary::{FIRST_DYNAMIC, rels};
 
 mod advance;
 mod compute;
@@ -51,6 +51,8 @@ pub(crate) struct Machine<const W: usize> {
     registers: u32,
     /// Register of each node, `NONE` when it has none.
     at: Vec<u32>,
+    /// By register, whether nobody asks for what it would hold.
+    dropped: Vec<bool>,
     pub(crate) before: Vec<Inst>,
     pub(crate) with: Vec<Inst>,
     pub(crate) leaf: Vec<Inst>,
@@ -72,6 +74,7 @@ impl<const W: usize> Machine<W> {
             values: Vec::new(),
             registers: 0,
             at: vec![NONE; model.nodes.len()],
+            dropped: Vec::new(),
             before: Vec::new(),
             with: Vec::new(),
             leaf: Vec::new(),
@@ -100,7 +103,7 @@ impl<const W: usize> Machine<W> {
 
     /// Register of a node, if this universe computes it.
     pub(crate) fn register(&self, node: NodeId) -> Option<u32> {
-        Some(self.at[node.index()]).filter(|r| *r != NONE)
+        Some(self.at[node.index()]).filter(|r| *r != NONE && !self.dropped[*r as usize])
     }
 
     /// Rows it holds.
@@ -134,19 +137,23 @@ impl<const W: usize> Machine<W> {
         self.at.fill(NONE);
         self.inputs.clear();
         (self.uses_fr, self.uses_torn) = (false, false);
-        for i in 0..plan.fixed.len() {
-            self.fixed(model, plan, plan.fixed[i], inputs);
+        let part = plan.part(model, inputs);
+        for node in &part.empty {
+            self.at[node.index()] = ZERO;
+        }
+        for step in &part.fixed {
+            self.fixed(model, plan, *step, inputs);
         }
         for phase in 0..3 {
             let (steps, list) = match phase {
-                0 => (&plan.before, &mut self.before),
-                1 => (&plan.with, &mut self.with),
-                _ => (&plan.leaf, &mut self.leaf),
+                0 => (&part.before, &mut self.before),
+                1 => (&part.with, &mut self.with),
+                _ => (&part.leaf, &mut self.leaf),
             };
             let mut insts = std::mem::take(list);
             insts.clear();
             for step in steps {
-                self.specialise(model, plan, *step, inputs, &mut insts);
+                self.specialise(model, plan, *step, &mut insts);
             }
             match phase {
                 0 => self.before = insts,
@@ -160,6 +167,8 @@ impl<const W: usize> Machine<W> {
     /// Drops what no check, no order and nobody else asks for.
     fn drop_unused(&mut self, plan: &Plan) {
         let mut used = vec![false; self.registers as usize];
+        self.dropped.clear();
+        self.dropped.resize(self.registers as usize, false);
         let forced = plan.force_co.iter().chain(&plan.force_fence).map(|f| f.0);
         let demanded = plan.demand_co.iter().chain(&plan.demand_fence).copied();
         for node in forced.chain(demanded).chain(self.watched.iter().copied()) {
@@ -167,7 +176,7 @@ impl<const W: usize> Machine<W> {
                 used[register as usize] = true;
             }
         }
-        let mut dropped = vec![false; self.registers as usize];
+        let mut dropped = std::mem::take(&mut self.dropped);
         for list in [&mut self.leaf, &mut self.with, &mut self.before] {
             let mut kept = Vec::with_capacity(list.len());
             for inst in list.iter().rev() {
@@ -223,11 +232,7 @@ impl<const W: usize> Machine<W> {
         self.inputs.retain(|(_, register)| used[*register as usize]);
         self.uses_fr &= used[FR as usize];
         self.uses_torn &= used[TORN as usize];
-        for at in &mut self.at {
-            if *at != NONE && dropped[*at as usize] {
-                *at = NONE;
-            }
-        }
+        self.dropped = dropped;
     }
 
     /// A fixed node: computed now; if it is empty, that is remembered.
@@ -272,17 +277,10 @@ impl<const W: usize> Machine<W> {
         }
     }
 
-    fn specialise(
-        &mut self,
-        model: &Model,
-        plan: &Plan,
-        step: Step,
-        inputs: &crate::eval::Inputs<W>,
-        out: &mut Vec<Inst>,
-    ) {
+    fn specialise(&mut self, model: &Model, plan: &Plan, step: Step, out: &mut Vec<Inst>) {
         match step {
             Step::Eval(node) => match model.nodes[node.index()] {
-                Node::Relation(r) if r >= FIRST_DYNAMIC => self.dynamic(node, r, inputs),
+                Node::Relation(r) if r >= FIRST_DYNAMIC => self.dynamic(node, r),
                 _ => out.extend(self.specialise_node(model, node)),
             },
             Step::SeqUnder { node, mask, a, b } => {
@@ -318,10 +316,8 @@ impl<const W: usize> Machine<W> {
         }
     }
 
-    /// A relation of the engine's choices: its own register, or the empty one when nothing can be in it.
-    fn dynamic(&mut self, node: NodeId, relation: usize, inputs: &crate::eval::Inputs<W>) {
-        let everyone = bits::first::<W>(self.n);
-        let none = |set: usize| bits::is_empty(&bits::and(&inputs.sets[set], &everyone));
+    /// A relation of the engine's choices that something can be in: its own register.
+    fn dynamic(&mut self, node: NodeId, relation: usize) {
         self.at[node.index()] = match relation {
             rels::CO => CO,
             rels::FR => {
@@ -334,12 +330,6 @@ impl<const W: usize> Machine<W> {
             }
             rels::SYNC_FENCE if !self.uses_fence => ZERO,
             rels::SYNC_FENCE => FENCE,
-            rels::SYNCBAR | rels::SYNC_CLUSTER | rels::SYNC_WARP | rels::BAR_PHASE if none(sets::B) => ZERO,
-            rels::MBAR_ORDER..=rels::MBAR_SEEN
-                if none(sets::MBAR) && none(sets::TC_ARRIVE) && none(sets::COPY_DONE) =>
-            {
-                ZERO
-            }
             _ => {
                 let own = self.fresh();
                 self.rows_mut(own).fill(bits::empty());

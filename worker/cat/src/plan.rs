@@ -10,6 +10,8 @@ use crate::model::{CheckId, CheckKind, Class, Model, Node, NodeId, Obligation};
 use crate::syntax::Property;
 use std::collections::BTreeSet;
 
+mod part;
+
 /// One thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -26,7 +28,7 @@ pub(crate) enum Step {
 }
 
 /// The phases of a model.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) fixed: Vec<Step>,
     pub(crate) before: Vec<Step>,
@@ -40,6 +42,7 @@ pub(crate) struct Plan {
     pub(crate) shrinking_flags: bool,
     /// Per `let rec` group: its variables and the nodes that depend on them, operands first.
     pub(crate) groups: Vec<Group>,
+    parts: part::Parts,
 }
 
 /// A `let rec` group made ready for iteration.

@@ -71,8 +71,8 @@ impl<const W: usize> State<'_, W> {
         reads: &[(usize, usize)],
         n: usize,
     ) -> Inputs<W> {
-        let mut graph = Inputs { n, sets: self.inputs.sets.clone(), ..Inputs::<W>::new() };
-        graph.rels[..rels::RF].clone_from_slice(&self.inputs.rels[..rels::RF]);
+        let mut graph = Inputs { n, sets: self.inputs.sets.clone(), ..Inputs::<W>::with_room(n) };
+        (0..rels::RF).for_each(|r| graph.rels[r].copy_from_slice(&self.inputs.rels[r][..n]));
         graph.cells.writers = vec![bits::empty(); self.inputs.cells.writers.len()];
         let initial = usize::from(self.layout.cells[cell].instance);
         let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
@@ -98,13 +98,13 @@ impl<const W: usize> State<'_, W> {
             Solution::Violated(_) => true,
             Solution::Consistent { .. } => false,
             Solution::Open { a, b } => [(a, b), (b, a)].into_iter().all(|(x, y)| {
-                let before = graph.rels[rels::CO].clone();
+                let before = graph.rels[rels::CO].to_vec();
                 let n = graph.n;
                 bits::insert_closed(&mut graph.rels[rels::CO][..n], x, y);
                 let mark = self.evaluator.mark();
                 let refused = self.refuses(graph);
                 self.evaluator.back(&mark);
-                graph.rels[rels::CO] = before;
+                graph.rels[rels::CO].copy_from_slice(&before);
                 refused
             }),
         }

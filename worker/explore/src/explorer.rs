@@ -32,6 +32,7 @@ mod walk;
 use crate::alike::Alike;
 use crate::allocator::Turn;
 use crate::event::Kind;
+use crate::flow::Flow;
 use crate::interp::{FrontEnd, Gate, TraceEnd};
 use crate::leaf::LeafKind;
 use crate::mbarrier_leaf::{Raised, Settled};
@@ -42,6 +43,7 @@ use crate::state::{Source, State};
 use crate::unmodelled::unmodelled;
 use crate::unseen::Unseen;
 pub use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
+use crate::width::most_events;
 use moire_cat::Model;
 use moire_cat::bits;
 use moire_cat::eval::Solution;
@@ -50,6 +52,7 @@ use moire_program::ir::Program;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use tail::Tail;
 pub use walk::{Descents, Estimate, Sample, descend};
 use walk::{Shape, Totals, Walk};
@@ -132,23 +135,25 @@ fn explore_planted(
         masked_too: model.variant("TQ21") == Some("B"),
         loop_bound: job.limits.loop_bound,
     };
-    match attempt::<1>(program, model, front, job)? {
+    let flows: Vec<Rc<Flow>> = program.threads.iter().map(|t| Rc::new(Flow::new(t))).collect();
+    let most = most_events(program, &flows, job.limits);
+    match attempt::<1>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<2>(program, model, front, job)? {
+    match attempt::<2>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<4>(program, model, front, job)? {
+    match attempt::<4>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<10>(program, model, front, job)? {
+    match attempt::<10>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => return Ok(summary),
         Attempt::TooWide => {}
     }
-    match attempt::<16>(program, model, front, job)? {
+    match attempt::<16>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => Ok(summary),
         Attempt::TooWide => Err(Abstain { reason: "an execution of more than 1024 events".into(), line: 0 }),
     }
@@ -171,14 +176,15 @@ fn attempt<const W: usize>(
     program: &Program,
     model: &Model,
     front: FrontEnd,
+    (flows, most): (&[Rc<Flow>], usize),
     job: &mut Job<'_>,
 ) -> Result<Attempt, Abstain> {
     let (part, limits) = (job.part, job.limits);
     // A wider attempt must not show leaves again, so a narrow one first finds out whether it can hold every event.
-    if W < 16 && !State::<W>::fits(program, model, front, limits) {
+    if W < 16 && most > 64 * W {
         return Ok(Attempt::TooWide);
     }
-    let state = match State::<W>::new(program, model, front) {
+    let state = match State::<W>::new(program, model, front, flows) {
         Ok(state) => state,
         Err(Stop::Abstain(a)) => return Err(a),
         Err(_) => return Ok(Attempt::TooWide),

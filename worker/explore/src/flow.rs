@@ -9,6 +9,7 @@ use crate::tested::{Tests, tests};
 use moire_program::ir::{
     AsyncCopy, AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread, TileKind, TileOp,
 };
+use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
 /// What is known of a body before it runs.
@@ -28,12 +29,30 @@ pub(crate) struct Flow {
     pub(crate) waits_only: Vec<bool>,
     /// Whether a question to an mbarrier at this pc is asked, in such a loop, until the answer is yes.
     pub(crate) asked_until_yes: Vec<bool>,
+    /// Whether nothing hangs on what an instruction loads.
+    pub(crate) idle: Vec<bool>,
     /// Per load: what is asked of its value, if that is all it is used for.
     pub(crate) tests: Vec<Option<Tests>>,
+    /// Which registers of the thread's run may be those of another one: not told apart by `tests`, or not run again.
+    pub(crate) stale: Stale,
 }
 
+/// Registers of a kept run that are to be read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stale {
+    /// None of them.
+    None,
+    /// Those that loads with tests write, each once.
+    Loaded,
+    /// Nobody knows.
+    Any,
+}
+
+/// Registers of one instruction.
+pub(crate) type Regs = SmallVec<[Reg; 4]>;
+
 /// Registers an instruction writes.
-pub(crate) fn defines(op: &Op) -> Vec<Reg> {
+pub(crate) fn defines(op: &Op) -> Regs {
     match op {
         Op::Mov { dst, .. }
         | Op::Alu { dst, .. }
@@ -41,12 +60,12 @@ pub(crate) fn defines(op: &Op) -> Vec<Reg> {
         | Op::Selp { dst, .. }
         | Op::MultimemLoad { dst, .. }
         | Op::Rmw { dst: Some(dst), .. }
-        | Op::Bar { kind: BarKind::Red { dst, .. }, .. } => vec![*dst],
-        Op::Load { dst, .. } => dst.clone(),
-        Op::Mapa { dst, .. } => vec![*dst],
+        | Op::Bar { kind: BarKind::Red { dst, .. }, .. }
+        | Op::Mapa { dst, .. } => smallvec![*dst],
+        Op::Load { dst, .. } => dst.iter().copied().collect(),
         Op::Mbarrier(m) => m.dst().into_iter().collect(),
         op => {
-            let mut out = Vec::new();
+            let mut out = Regs::new();
             op.registers(&mut |r, written| out.extend(written.then_some(r)));
             out
         }
@@ -54,9 +73,9 @@ pub(crate) fn defines(op: &Op) -> Vec<Reg> {
 }
 
 /// Registers an instruction reads, its guard included.
-pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
-    let mut operands: Vec<Operand> = Vec::new();
-    let mut out: Vec<Reg> = instr.guard.iter().map(|g| g.reg).collect();
+pub(crate) fn uses(instr: &Instr) -> Regs {
+    let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
+    let mut out: Regs = instr.guard.iter().map(|g| g.reg).collect();
     match &instr.op {
         Op::Mov { src, .. } => operands.push(*src),
         Op::Alu { a, b, .. } | Op::Setp { a, b, .. } => operands.extend([*a, *b]),
@@ -67,18 +86,18 @@ pub(crate) fn uses(instr: &Instr) -> Vec<Reg> {
         Op::Load { addr, .. } | Op::MultimemLoad { addr, .. } => operands.push(addr.base),
         Op::Store { addr, src, .. } => {
             operands.push(addr.base);
-            operands.extend(src);
+            operands.extend_from_slice(src);
         }
         Op::Rmw { addr, a, b, .. } => {
             operands.extend([addr.base, *a]);
-            operands.extend(b);
+            operands.extend(*b);
         }
         Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
             operands.extend([addr.base, *src])
         }
         Op::Bar { kind, id, count, .. } => {
             operands.push(*id);
-            operands.extend(count);
+            operands.extend(*count);
             if let BarKind::Red { pred, .. } = kind {
                 out.push(pred.reg);
             }
@@ -117,44 +136,85 @@ fn asks(op: &Op) -> bool {
     matches!(op, Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Wait(_)))
 }
 
+/// Positions after one.
+type Next = SmallVec<[usize; 2]>;
+
 /// Possible next positions.
-pub(crate) fn successors(body: &[Instr], pc: usize) -> Vec<usize> {
+pub(crate) fn successors(body: &[Instr], pc: usize) -> Next {
     let exit = body.len();
     match (&body[pc].op, body[pc].guard) {
-        (Op::Bra { target }, None) => vec![*target],
-        (Op::Bra { target }, Some(_)) if *target != pc + 1 => vec![pc + 1, *target],
-        (Op::Exit, None) => vec![exit],
-        (Op::Exit, Some(_)) => vec![pc + 1, exit],
-        _ => vec![pc + 1],
+        (Op::Bra { target }, None) => smallvec![*target],
+        (Op::Bra { target }, Some(_)) if *target != pc + 1 => smallvec![pc + 1, *target],
+        (Op::Exit, None) => smallvec![exit],
+        (Op::Exit, Some(_)) => smallvec![pc + 1, exit],
+        _ => smallvec![pc + 1],
     }
 }
 
 impl Flow {
     pub(crate) fn new(thread: &Thread) -> Flow {
         let body = &thread.body;
-        let succ: Vec<Vec<usize>> = (0..body.len()).map(|pc| successors(body, pc)).collect();
+        let n = body.len();
+        let succ: Vec<Next> = (0..n).map(|pc| successors(body, pc)).collect();
+        let (reads, writes): (Vec<Regs>, Vec<Regs>) = body.iter().map(|i| (uses(i), defines(&i.op))).unzip();
         let straight = succ.iter().enumerate().all(|(pc, next)| next[..] == [pc + 1]);
-        let spin_head: Vec<bool> =
-            (0..body.len()).map(|head| !straight && may_spin(body, &succ, head)).collect();
+        let spin_head: Vec<bool> = (0..n).map(|head| !straight && may_spin(body, &succ, head)).collect();
         // Nobody asks without a loop.
         let spins = spin_head.contains(&true);
-        let live = if spins { liveness(body, &succ) } else { vec![BTreeSet::new(); body.len() + 1] };
-        let reconverge = if straight { (1..=body.len()).collect() } else { reconvergence(&succ) };
+        let live =
+            if spins { liveness(body, &succ, (&reads, &writes)) } else { vec![BTreeSet::new(); n + 1] };
+        let reconverge = if straight { (1..=n).collect() } else { reconvergence(&succ) };
         let waits = |head| if straight { None } else { waits_only(body, &succ, head) };
-        let waits: Vec<Option<usize>> = (0..body.len()).map(waits).collect();
-        let mut asked_until_yes = vec![false; body.len()];
+        let waits: Vec<Option<usize>> = (0..n).map(waits).collect();
+        let mut asked_until_yes = vec![false; n];
         waits.iter().flatten().for_each(|asked| asked_until_yes[*asked] = true);
         let waits_only = waits.iter().map(Option::is_some).collect();
-        let quiet = (0..body.len()).map(|pc| quiet_region(body, &succ, pc, reconverge[pc])).collect();
-        let loaded: BTreeSet<Reg> =
-            body.iter().filter(|i| !register_only(&i.op)).flat_map(|i| defines(&i.op)).collect();
-        let uses_loads = body
-            .iter()
-            .any(|i| uses(i).iter().any(|r| loaded.contains(r)) || is_cas(&i.op) || self_modifying(&i.op));
-        let kept = (0..body.len()).filter(|pc| spin_head[*pc]).flat_map(|pc| live[pc].iter().copied());
-        let tests = tests(thread, &kept.collect());
-        Flow { live, reconverge, spin_head, quiet, uses_loads, waits_only, asked_until_yes, tests }
+        let quiet = (0..n).map(|pc| quiet_region(body, &succ, pc, reconverge[pc])).collect();
+        let (mut used, mut loaded) = (vec![false; thread.regs.len()], vec![false; thread.regs.len()]);
+        reads.iter().flatten().for_each(|r| used[r.index()] = true);
+        let brings = body.iter().zip(&writes).filter(|(i, _)| !register_only(&i.op));
+        brings.flat_map(|(_, regs)| regs).for_each(|r| loaded[r.index()] = true);
+        let uses_loads = used.iter().zip(&loaded).any(|(used, loaded)| *used && *loaded)
+            || body.iter().any(|i| is_cas(&i.op) || self_modifying(&i.op));
+        let idle = |i: &Instr| matches!(&i.op, Op::Load { dst, .. } if dst.iter().all(|r| !used[r.index()]));
+        let idle = body.iter().map(idle).collect();
+        let kept: BTreeSet<Reg> =
+            (0..n).filter(|pc| spin_head[*pc]).flat_map(|pc| live[pc].iter().copied()).collect();
+        let tests = tests(thread, &reads, &kept);
+        // A thread that uses nothing it loads is not run again for what it loads.
+        let brings =
+            |pc: usize| !register_only(&body[pc].op) && !writes[pc].is_empty() && tests[pc].is_none();
+        let stale = if !uses_loads && (0..n).any(brings) {
+            Stale::Any
+        } else {
+            stale(body, &writes, &tests, straight)
+        };
+        Flow {
+            live,
+            reconverge,
+            spin_head,
+            quiet,
+            uses_loads,
+            idle,
+            waits_only,
+            asked_until_yes,
+            tests,
+            stale,
+        }
     }
+}
+
+/// See [`Flow::stale`].
+fn stale(body: &[Instr], writes: &[Regs], tests: &[Option<Tests>], straight: bool) -> Stale {
+    let mut loads = (0..body.len()).filter(|pc| tests[*pc].is_some()).peekable();
+    if loads.peek().is_none() {
+        return Stale::None;
+    }
+    let once = |pc: usize| {
+        let writers = writes.iter().filter(|w| w.contains(&writes[pc][0])).count();
+        body[pc].guard.is_none() && writers == 1
+    };
+    if straight && loads.all(once) { Stale::Loaded } else { Stale::Any }
 }
 
 /// Every atomic of a tile block counts.
@@ -169,18 +229,18 @@ fn self_modifying(op: &Op) -> bool {
     later || matches!(op, Op::Rmw { .. } | Op::MultimemRed { .. } | Op::MultimemLoad { .. } | Op::Bar { .. })
 }
 
-fn liveness(body: &[Instr], succ: &[Vec<usize>]) -> Vec<BTreeSet<Reg>> {
+fn liveness(body: &[Instr], succ: &[Next], (reads, writes): (&[Regs], &[Regs])) -> Vec<BTreeSet<Reg>> {
     let mut live: Vec<BTreeSet<Reg>> = vec![BTreeSet::new(); body.len() + 1];
     loop {
         let mut changed = false;
         for pc in (0..body.len()).rev() {
             let mut now: BTreeSet<Reg> = succ[pc].iter().flat_map(|s| live[*s].iter().copied()).collect();
             if body[pc].guard.is_none() {
-                for r in defines(&body[pc].op) {
-                    now.remove(&r);
+                for r in &writes[pc] {
+                    now.remove(r);
                 }
             }
-            now.extend(uses(&body[pc]));
+            now.extend(&reads[pc]);
             changed |= now != live[pc];
             live[pc] = now;
         }
@@ -191,7 +251,7 @@ fn liveness(body: &[Instr], succ: &[Vec<usize>]) -> Vec<BTreeSet<Reg>> {
 }
 
 /// Immediate post-dominators by iteration over sets.
-fn reconvergence(succ: &[Vec<usize>]) -> Vec<usize> {
+fn reconvergence(succ: &[Next]) -> Vec<usize> {
     let n = succ.len();
     let all: BTreeSet<usize> = (0..=n).collect();
     let mut dominators = vec![all; n];
@@ -220,7 +280,7 @@ fn reconvergence(succ: &[Vec<usize>]) -> Vec<usize> {
 }
 
 /// Whether some path from `head` back to it always-writes and synchronises nothing.
-fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
+fn may_spin(body: &[Instr], succ: &[Next], head: usize) -> bool {
     let is_head = (head..body.len()).any(|pc| succ[pc].contains(&head));
     if !is_head {
         return false;
@@ -253,7 +313,7 @@ fn may_spin(body: &[Instr], succ: &[Vec<usize>], head: usize) -> bool {
 }
 
 /// Where the loop with this head asks one mbarrier, once a round, if it does nothing else.
-fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> Option<usize> {
+fn waits_only(body: &[Instr], succ: &[Next], head: usize) -> Option<usize> {
     let ends: Vec<usize> = (head..body.len()).filter(|pc| succ[*pc].contains(&head)).collect();
     if ends.is_empty() {
         return None;
@@ -273,11 +333,11 @@ fn waits_only(body: &[Instr], succ: &[Vec<usize>], head: usize) -> Option<usize>
 }
 
 /// Registers defined between a forward branch and its reconvergence point, if nothing but registers changes there.
-fn quiet_region(body: &[Instr], succ: &[Vec<usize>], pc: usize, end: usize) -> Option<Vec<Reg>> {
+fn quiet_region(body: &[Instr], succ: &[Next], pc: usize, end: usize) -> Option<Vec<Reg>> {
     if !matches!(body[pc].op, Op::Bra { .. }) {
         return None;
     }
-    let (mut stack, mut seen, mut defined) = (succ[pc].clone(), BTreeSet::new(), BTreeSet::new());
+    let (mut stack, mut seen, mut defined) = (succ[pc].to_vec(), BTreeSet::new(), BTreeSet::new());
     while let Some(at) = stack.pop() {
         if at == end || !seen.insert(at) {
             continue;

@@ -9,7 +9,7 @@
 //! `slot-settled`.
 
 use crate::event::{BarrierObject, Emitted, Kind, has_dep};
-use crate::flow::{successors, uses};
+use crate::flow::successors;
 use crate::interp::TraceEnd;
 use crate::memory::{Layout, memory_operand, tile_operands};
 use crate::relate::Event;
@@ -18,7 +18,7 @@ use moire_cat::NodeId;
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Per pc the cells that code may write; `None` when some address is not a static constant.
 pub(crate) type Written = Vec<Option<Vec<bool>>>;
@@ -83,8 +83,6 @@ pub(crate) struct Ahead {
     pub(crate) near: Written,
     /// Other than by ordinary stores.
     copied: Written,
-    /// Loads into registers that nothing uses.
-    idle: Vec<bool>,
 }
 
 impl Ahead {
@@ -114,14 +112,7 @@ impl Ahead {
         };
         let stopped = close(&any, &|pc| for_all(&body[pc]));
         let near = (0..=body.len()).map(|pc| if pc < body.len() { onward(&any, &stopped, pc) } else { None });
-        let used: BTreeSet<Reg> = body.iter().flat_map(uses).collect();
-        let idle = |i: &Instr| matches!(&i.op, Op::Load { dst, .. } if dst.iter().all(|r| !used.contains(r)));
-        Ahead {
-            near: near.collect(),
-            all: close(&any, &|_| false),
-            copied: close(&copied, &|_| false),
-            idle: body.iter().map(idle).collect(),
-        }
+        Ahead { near: near.collect(), all: close(&any, &|_| false), copied: close(&copied, &|_| false) }
     }
 }
 
@@ -156,7 +147,7 @@ impl<const W: usize> State<'_, W> {
     /// Whether nothing hangs on the value of a read.
     pub(crate) fn idle(&self, read: usize) -> bool {
         let event = &self.events[read];
-        event.thread.is_some_and(|t| self.threads[t as usize].ahead.idle[event.emitted.pc])
+        event.thread.is_some_and(|t| self.threads[t as usize].flow.idle[event.emitted.pc])
     }
 
     /// The first read that is not placed.
@@ -238,8 +229,8 @@ impl<const W: usize> State<'_, W> {
         let may = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
         let unseen = match &thread.trace.end {
             TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
-                (!may(&thread.ahead.all) || plain.is_some())
-                    && (!may(&thread.ahead.copied) || copied.is_some())
+                (!may(&self.ahead(t).all) || plain.is_some())
+                    && (!may(&self.ahead(t).copied) || copied.is_some())
             }
             _ => true,
         };

@@ -101,7 +101,7 @@ pub struct Judgement {
     pub race: Option<(String, Witness)>,
     /// For each other flag (`lifetime-..`, `protocol-..`) the first execution that raises it.
     pub broken: BTreeMap<String, Witness>,
-    /// What all flags are about, in any execution; nothing with [`Questions::conditions_only`].
+    /// What all flags are about, in any execution; nothing unless [`About::All`] is asked.
     pub findings: BTreeSet<Finding>,
     /// Totals.
     pub summary: Summary,
@@ -112,8 +112,19 @@ pub struct Judgement {
 pub struct Questions {
     /// Keep executions for people.
     pub witnesses: bool,
-    /// Stop as soon as conditions and hangs are decided, races aside.
-    pub conditions_only: bool,
+    /// What is wanted.
+    pub about: About,
+}
+
+/// What a judgement is about; the totals are those of what was explored for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    /// Everything: conditions, hangs, flags.
+    All,
+    /// The conditions: no further than until each is decided.
+    Conditions,
+    /// Whether it can hang: no further than the first that does.
+    Hangs,
 }
 
 struct Judge<'a> {
@@ -167,17 +178,18 @@ impl<'a> Judge<'a> {
     }
 
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        let about = self.questions.about;
         if leaf.kind() == LeafKind::Blocked {
-            if self.hang.is_none() {
+            if self.hang.is_none() && about != About::Conditions {
                 let ends = leaf.facts().key.ends;
                 self.hang = Some((ends, self.witness(leaf)));
                 self.stalls = leaf.stalls();
                 self.column_stalls = leaf.column_stalls();
             }
-        } else if self.conditions.iter().any(|c| !c.reachable) {
+        } else if about != About::Hangs && self.conditions.iter().any(|c| !c.reachable) {
             self.decide(leaf);
         }
-        if !self.questions.conditions_only {
+        if about == About::All {
             self.mixed |= leaf.flags().iter().any(|f| flag_verdict(f) == Verdict::Undefined);
             if !leaf.flags().is_empty() {
                 self.findings.extend(leaf.findings());
@@ -193,7 +205,12 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        ControlFlow::Continue(())
+        let decided = match about {
+            About::All => false,
+            About::Conditions => self.conditions.iter().all(|c| c.reachable),
+            About::Hangs => self.hang.is_some(),
+        };
+        if decided { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn witness(&self, leaf: &mut dyn LeafView) -> Witness {

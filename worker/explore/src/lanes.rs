@@ -315,6 +315,9 @@ impl<V: View> Machine<'_, V> {
 
     /// Stops at an instruction that needs one value where the lanes differ, or one that not all of them know.
     pub(crate) fn agreed(&self, instr: &Instr) -> Result<(), TraceEnd> {
+        if self.lanes.spread.is_empty() && self.lanes.known.is_empty() {
+            return Ok(());
+        }
         let used = uses(instr);
         let missing = |r: &&Reg| self.lanes.known.get(r).is_some_and(|known| self.lanes.active & !known != 0);
         if let Some(reg) = used.iter().find(missing) {

@@ -50,6 +50,7 @@ mod unseen;
 mod view;
 mod visit;
 mod warpgroup;
+mod width;
 
 pub use explorer::{Abstain, Bound, Limits, Summary, Visitor, explore};
 pub use leaf::{EventRef, LeafFacts, LeafKey, LeafKind, Outcome};

@@ -5,7 +5,7 @@
 //! addition, two where a fence has two halves.
 
 use crate::explorer::Limits;
-use crate::judge::{Judgement, Questions, Verdict, judge};
+use crate::judge::{About, Judgement, Questions, Verdict, judge};
 use crate::leaf::{Finding, Place};
 use moire_cat::Model;
 use moire_program::ir::*;
@@ -126,7 +126,7 @@ impl Search<'_> {
             return false;
         }
         self.left -= 1;
-        let quiet = Questions { witnesses: false, conditions_only: false };
+        let quiet = Questions { witnesses: false, about: About::All };
         let limits = Limits { checks: self.checks, ..self.limits };
         let now = judge(program, self.model, &limits, quiet);
         self.checks = self.checks.saturating_sub(now.summary.checks);

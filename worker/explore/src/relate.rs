@@ -1,10 +1,11 @@
 //! The static base sets and relations of the model language, filled in event by event.
 
 use crate::event::{Emitted, Kind, has_dep};
+use crate::tensor::TensorUse;
 use moire_cat::bits;
 use moire_cat::eval::Inputs;
 use moire_cat::vocabulary::{rels, sets};
-use moire_program::ir::{Placement, Program, ThreadId};
+use moire_program::ir::{Placement, Program, Scope, ThreadId};
 
 /// An event of the universe: a thread's, or an initial write (no thread).
 #[derive(Clone, Debug)]
@@ -24,107 +25,174 @@ impl Event {
     }
 }
 
-/// Enters event `new` into the rows of `inputs`: its sets, and its pairs with every earlier event and itself.
-pub(crate) fn enter<const W: usize>(program: &Program, inputs: &mut Inputs<W>, events: &[Event], new: usize) {
+/// What the places of the threads say of each pair of them, whatever they do.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    threads: usize,
+    /// By ordered pair: relations of their events, a bit each, and by [`Scope`] whether the first's includes the second.
+    pairs: Vec<(u64, u8)>,
+}
+
+impl Places {
+    pub(crate) fn new(program: &Program) -> Self {
+        let places = || program.threads.iter().map(|t| &t.place);
+        let stream = |p: &Placement| (p.host, p.gpu, p.stream);
+        let pair = |p: &Placement, q: &Placement| {
+            let relations = (bit(rels::SCTA, p.same_cta(q)) | bit(rels::SCTA_HOME, p.same_cta(q)))
+                | bit(rels::SCLUSTER, p.includes(Scope::Cluster, q))
+                | bit(rels::SGPU, p.includes(Scope::Gpu, q))
+                | bit(rels::SYNC_API, !p.host && stream(p) == stream(q) && p.grid < q.grid);
+            let included = |scope: &Scope| p == q || p.includes(*scope, q);
+            let all = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
+            (relations, all.iter().filter(|s| included(s)).fold(0, |mask, s| mask | 1 << *s as u8))
+        };
+        let pairs = places().flat_map(|p| places().map(move |q| pair(p, q))).collect();
+        Places { threads: program.threads.len(), pairs }
+    }
+
+    fn of(&self, a: u16, b: u16) -> (u64, u8) {
+        self.pairs[usize::from(a) * self.threads + usize::from(b)]
+    }
+
+    /// Whether each of two operations, in these threads, is of a scope that includes the other's thread.
+    fn included(&self, (x, a): (&Emitted, u16), (y, b): (&Emitted, u16)) -> bool {
+        let one = |e: &Emitted, scopes: u8| e.scope.is_some_and(|s| scopes >> s as u8 & 1 == 1);
+        one(x, self.of(a, b).1) && one(y, self.of(b, a).1)
+    }
+}
+
+/// A relation as a bit, where it holds.
+fn bit(relation: usize, holds: bool) -> u64 {
+    u64::from(holds) << relation
+}
+
+const _: () = assert!(rels::RF <= 64, "static relations of a pair are the bits of a word");
+
+/// Enters the last event into the rows of `inputs`: its sets, and its pairs with every earlier event and itself. `used`:
+/// whether there may be something in its row and columns.
+pub(crate) fn enter<const W: usize>(
+    (program, places): (&Program, &Places),
+    inputs: &mut Inputs<W>,
+    events: &[Event],
+    used: bool,
+) {
+    let new = events.len() - 1;
     let event = &events[new];
-    for set in 0..sets::ALL.len() {
-        bits::put(&mut inputs.sets[set], new, event.emitted.labels >> set & 1 == 1);
+    if used {
+        inputs.sets.iter_mut().for_each(|set| bits::clear(set, new));
     }
-    bits::put(&mut inputs.sets[sets::IW], new, event.thread.is_none());
-    for relation in rels::RF..rels::ALL.len() {
-        inputs.rels[relation][new] = bits::empty();
-        for row in &mut inputs.rels[relation][..new] {
-            bits::clear(row, new);
+    let mut labels = event.emitted.labels & !(1 << sets::IW) | u128::from(event.thread.is_none()) << sets::IW;
+    while labels != 0 {
+        bits::set(&mut inputs.sets[labels.trailing_zeros() as usize], new);
+        labels &= labels - 1;
+    }
+    for relation in (0..rels::ALL.len()).filter(|_| used) {
+        let rows = &mut inputs.rels[relation][..=new];
+        rows.iter_mut().for_each(|row| bits::clear(row, new));
+        rows[new] = bits::empty();
+    }
+    let mut put = |i: usize, j: usize, mut relations: u64| {
+        while relations != 0 {
+            bits::set(&mut inputs.rels[relations.trailing_zeros() as usize][i], j);
+            relations &= relations - 1;
         }
-    }
+    };
     for (other, before) in events.iter().enumerate().take(new + 1) {
-        relate(program, inputs, (other, before), (new, event));
+        put(other, new, related(program, places, before, event));
         if other != new {
-            relate(program, inputs, (new, event), (other, before));
+            put(new, other, related(program, places, event, before));
         }
     }
 }
 
-/// All static relations of one ordered pair.
-fn relate<const W: usize>(
-    program: &Program,
-    inputs: &mut Inputs<W>,
-    (i, a): (usize, &Event),
-    (j, b): (usize, &Event),
-) {
+/// All static relations of one ordered pair, a bit each.
+fn related(program: &Program, places: &Places, a: &Event, b: &Event) -> u64 {
     let (x, y) = (&a.emitted, &b.emitted);
     let same_thread = a.thread.is_some() && a.thread == b.thread;
     let memory = x.access.zip(y.access);
     let apart = same_thread && x.index != y.index && memory.is_some() && unordered(x, y);
     let together = same_thread && !crate::lanes::apart(&x.arms, &y.arms);
     let after = together && x.index < y.index && !apart && !x.detached && !y.detached;
-    let loc = memory.is_some_and(|(p, q)| p.overlaps(&q));
-    let threads = a.thread.is_some() && b.thread.is_some();
-    let vloc = threads && loc && memory.is_some_and(|(p, q)| p.virt == q.virt);
-    let same_range = memory.is_some_and(|(p, q)| p.same_range(&q));
-    let place = |e: &Event| e.thread.map(|t| &program.threads[t as usize].place);
-    let home =
-        |e: &Event| e.emitted.home.map_or_else(|| place(e), |t| Some(&program.threads[t.index()].place));
-    let near = |f: fn(&Placement, &Placement) -> bool| place(a).zip(place(b)).is_some_and(|(p, q)| f(p, q));
-    let mut put = |relation: usize, value: bool| bits::put(&mut inputs.rels[relation][i], j, value);
-    put(rels::INT, same_thread);
-    put(rels::EXT, a.thread != b.thread);
-    put(rels::PO, after);
-    put(rels::PO_LOC, after && vloc);
-    put(rels::LOC, loc);
-    put(rels::VLOC, vloc);
-    put(rels::COMPLETE, vloc && same_range);
-    put(rels::SAME_RANGE, same_range);
-    put(rels::SCTA, near(Placement::same_cta));
-    put(rels::SCTA_HOME, home(a).zip(home(b)).is_some_and(|(p, q)| p.same_cta(q)));
-    put(rels::SCLUSTER, near(|p, q| p.includes(moire_program::ir::Scope::Cluster, q)));
-    put(rels::SGPU, near(|p, q| p.includes(moire_program::ir::Scope::Gpu, q)));
-    let included =
-        |e: &Event, p: &Placement, q: &Placement| e.emitted.scope.is_some_and(|s| p == q || p.includes(s, q));
-    put(rels::SR, place(a).zip(place(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
-    put(rels::SR_HOME, home(a).zip(home(b)).is_some_and(|(p, q)| included(a, p, q) && included(b, q, p)));
-    put(rels::BAR_MIXED, near(Placement::same_cta) && crate::barriers::mixed(&x.kind, &y.kind));
-    put(rels::UNORDERED, apart);
-    put(rels::RMW, same_thread && y.mate == Some(x.index));
-    put(rels::RMW_DEP, same_thread && y.mate == Some(x.index) && y.rmw_dep);
+    let mut out = bit(rels::INT, same_thread) | bit(rels::EXT, a.thread != b.thread) | bit(rels::PO, after);
+    if let Some((p, q)) = memory {
+        let loc = p.overlaps(&q);
+        let vloc = a.thread.is_some() && b.thread.is_some() && loc && p.virt == q.virt;
+        let same_range = p.same_range(&q);
+        out |= bit(rels::LOC, loc)
+            | bit(rels::VLOC, vloc)
+            | bit(rels::PO_LOC, after && vloc)
+            | bit(rels::COMPLETE, vloc && same_range)
+            | bit(rels::SAME_RANGE, same_range);
+    }
+    if same_thread {
+        out |= of_thread(x, y, apart);
+    }
+    if let Some((t, u)) = a.thread.zip(b.thread) {
+        out |= places.of(t, u).0 & !bit(rels::SCTA_HOME, true);
+        out |= bit(rels::SR, places.included((x, t), (y, u)));
+    }
+    let home = |e: &Event| e.emitted.home.map_or(e.thread, |t| Some(t.0));
+    if let Some((t, u)) = home(a).zip(home(b)) {
+        out |= places.of(t, u).0 & bit(rels::SCTA_HOME, true);
+        out |= bit(rels::SR_HOME, places.included((x, t), (y, u)));
+    }
+    if matches!((&x.kind, &y.kind), (Kind::Barrier(_), Kind::Barrier(_))) {
+        let near = a.thread.zip(b.thread).is_some_and(|(t, u)| places.of(t, u).0 >> rels::SCTA & 1 == 1);
+        out |= bit(rels::BAR_MIXED, near && crate::barriers::mixed(&x.kind, &y.kind));
+    }
+    if let Some((t, u)) = x.tensor.as_deref().zip(y.tensor.as_deref())
+        && (x.unit != y.unit || !same_thread)
+    {
+        out |= of_tensors(same_thread, (x, t), (y, u));
+    }
+    if matches!(x.kind, Kind::Allocator(_)) || matches!(y.kind, Kind::Allocator(_)) {
+        crate::allocator::relate(x, y, &mut |relation, holds| out |= bit(relation, holds));
+    }
+    if x.labels >> sets::PF & 1 == 1 {
+        let own = |t: ThreadId| a.thread.is_some_and(|u| places.of(u, t.0).0 >> rels::SCTA & 1 == 1);
+        out |= bit(rels::COVERS, crate::proxies::covers(x, y, own));
+    }
+    crate::launch::relate(program, a, b, &mut |relation, holds| out |= bit(relation, holds));
+    out
+}
+
+/// The relations of two events of one thread.
+fn of_thread(x: &Emitted, y: &Emitted, apart: bool) -> u64 {
     let gives = match x.kind {
         Kind::Read => true,
         Kind::Mbarrier(u) => u.act.answers(),
         _ => false,
     };
-    let depends = |d: &crate::event::Deps| same_thread && gives && has_dep(d, x.index);
-    put(rels::ISSUE, same_thread && x.unit == y.unit && !x.detached && y.detached);
-    let tensor = x.tensor.as_deref().zip(y.tensor.as_deref());
-    let tensor = tensor.filter(|_| x.unit != y.unit || !same_thread);
-    let accesses = tensor.filter(|_| x.detached && y.detached);
-    put(rels::TC_CONFLICT, accesses.is_some_and(|(t, u)| t.conflicts(u)));
-    put(rels::TC_PIPE, accesses.is_some_and(|(t, u)| t.pipes(u)));
-    let common = accesses.and_then(|(t, u)| t.common(u));
-    put(rels::TC_SAME_SHAPE, common.is_some_and(|c| c.shape));
-    put(rels::TC_SAME_BASE, common.is_some_and(|c| c.base));
-    put(rels::TC_SAME_CELL, common.is_some_and(|c| c.cell));
-    put(rels::TC_SAME_KIND, common.is_some_and(|c| c.kind));
-    crate::allocator::relate(x, y, &mut put);
-    crate::launch::relate(program, a, b, &mut put);
-    let tracked = tensor.is_some_and(|(t, u)| x.detached && u.tracks(t));
-    put(rels::TC_TRACKED, tracked && same_thread && x.index < y.index);
-    put(rels::COPY_TRACKED, same_thread && x.index < y.index && crate::copies::tracked(x, y));
-    let own = |t: ThreadId| place(a).is_some_and(|p| p.same_cta(&program.threads[t.index()].place));
-    put(rels::COVERS, crate::proxies::covers(x, y, own));
-    let spent = tensor.is_some_and(|(_, u)| x.detached && u.consumes(x.index));
-    put(rels::TC_USED, spent && same_thread);
-    crate::tile::relate(same_thread, x, y, &mut put);
-    put(rels::ADDR, depends(&y.addr));
-    put(rels::DATA, depends(&y.data) && y.mate != Some(x.index));
-    put(rels::CTRL, depends(&y.ctrl));
-    put(rels::CTRL_RECONV, depends(&y.ctrl_reconv));
-    put(
-        rels::SYNC_API,
-        place(a).zip(place(b)).is_some_and(|(p, q)| {
-            let stream = |p: &Placement| (p.host, p.gpu, p.stream);
-            !p.host && stream(p) == stream(q) && p.grid < q.grid
-        }),
-    );
+    let halves = y.mate == Some(x.index);
+    let mut out = bit(rels::UNORDERED, apart)
+        | bit(rels::RMW, halves)
+        | bit(rels::RMW_DEP, halves && y.rmw_dep)
+        | bit(rels::ISSUE, x.unit == y.unit && !x.detached && y.detached)
+        | bit(rels::COPY_TRACKED, x.index < y.index && crate::copies::tracked(x, y));
+    crate::tile::relate(x, y, &mut |relation, holds| out |= bit(relation, holds));
+    if gives {
+        out |= bit(rels::ADDR, has_dep(&y.addr, x.index))
+            | bit(rels::DATA, has_dep(&y.data, x.index) && !halves)
+            | bit(rels::CTRL, has_dep(&y.ctrl, x.index))
+            | bit(rels::CTRL_RECONV, has_dep(&y.ctrl_reconv, x.index));
+    }
+    out
+}
+
+/// The relations of two events of tcgen05 instructions, not of the same one.
+fn of_tensors(same_thread: bool, (x, t): (&Emitted, &TensorUse), (y, u): (&Emitted, &TensorUse)) -> u64 {
+    let mut out = bit(rels::TC_TRACKED, x.detached && u.tracks(t) && same_thread && x.index < y.index)
+        | bit(rels::TC_USED, x.detached && u.consumes(x.index) && same_thread);
+    if x.detached && y.detached {
+        out |= bit(rels::TC_CONFLICT, t.conflicts(u)) | bit(rels::TC_PIPE, t.pipes(u));
+        if let Some(common) = t.common(u) {
+            out |= bit(rels::TC_SAME_SHAPE, common.shape)
+                | bit(rels::TC_SAME_BASE, common.base)
+                | bit(rels::TC_SAME_CELL, common.cell)
+                | bit(rels::TC_SAME_KIND, common.kind);
+        }
+    }
+    out
 }
 
 /// Whether two accesses are pieces of one vector, packed or multimem instruction; the halves of one read-modify-write

@@ -5,15 +5,15 @@
 
 use crate::columns;
 use crate::event::{Emitted, Kind, has_dep};
-use crate::explorer::{Abstain, Limits, Stop};
-use crate::flow::{Flow, successors};
+use crate::explorer::{Abstain, Stop};
+use crate::flow::Flow;
 use crate::held::{Ahead, Written};
 use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};
 use crate::leaf::*;
 use crate::mbarrier::{Floor, Open, Place};
 use crate::memory::{Access, Layout};
 use crate::planted::Planted;
-use crate::relate::{Event, enter};
+use crate::relate::{Event, Places, enter};
 use crate::runs::Runs;
 use crate::universe::Universe;
 use crate::unknown::marked;
@@ -44,8 +44,8 @@ pub(crate) struct ThreadState {
     /// Event of each index, where it is in the universe.
     pub(crate) ids: Vec<Option<u16>>,
     pub(crate) gates: Vec<(u16, Gate)>,
-    /// Per pc: cells the code from there on may write; `None` any.
-    pub(crate) ahead: Rc<Ahead>,
+    /// What the code from some place on may write, once asked ([`State::ahead`]).
+    ahead: Rc<OnceCell<Ahead>>,
 }
 
 /// See the module header.
@@ -56,6 +56,7 @@ pub(crate) struct State<'a, const W: usize> {
     pub(crate) front: FrontEnd,
     pub(crate) layout: Rc<Layout>,
     pub(crate) threads: Vec<ThreadState>,
+    places: Rc<Places>,
     pub(crate) events: Vec<Event>,
     pub(crate) present: Row<W>,
     /// (read, cell) without a source, ascending.
@@ -79,6 +80,8 @@ pub(crate) struct State<'a, const W: usize> {
     /// By thread: whether the order of allocations of its CTA matters.
     pub(crate) contended: Vec<bool>,
     pub(crate) inputs: Inputs<W>,
+    /// Rows of the inputs that hold something, or held it.
+    used: usize,
     pub(crate) evaluator: Evaluator<W>,
     pub(crate) universe: Universe<W>,
     /// Threads that may do more than the universe says, or write where nobody knows yet.
@@ -106,8 +109,8 @@ pub(crate) struct Point {
 }
 
 /// Threads that have not run.
-fn fresh_threads(program: &Program, layout: &Layout) -> Vec<ThreadState> {
-    let empty = Trace {
+fn fresh_threads(flows: &[Rc<Flow>]) -> Vec<ThreadState> {
+    let empty = Rc::new(Trace {
         events: vec![],
         unsure: vec![],
         regs: vec![],
@@ -115,79 +118,27 @@ fn fresh_threads(program: &Program, layout: &Layout) -> Vec<ThreadState> {
         end: TraceEnd::Done,
         pc: 0,
         future: OnceCell::new(),
+    });
+    let one = |flow| ThreadState {
+        flow: Rc::clone(flow),
+        trace: Rc::clone(&empty),
+        ids: Vec::new(),
+        gates: Vec::new(),
+        ahead: Rc::default(),
     };
-    program
-        .threads
-        .iter()
-        .enumerate()
-        .map(|(t, thread)| ThreadState {
-            flow: Rc::new(Flow::new(thread)),
-            trace: Rc::new(empty.clone()),
-            ids: Vec::new(),
-            gates: Vec::new(),
-            ahead: Rc::new(Ahead::new(program, layout, t)),
-        })
-        .collect()
+    flows.iter().map(one).collect()
 }
 
 impl<'a, const W: usize> State<'a, W> {
-    /// Whether `64 * W` events are enough for every execution within the limits.
-    pub(crate) fn fits(program: &Program, _model: &Model, _front: FrontEnd, limits: &Limits) -> bool {
-        let mut total = instances(program).len();
-        for thread in &program.threads {
-            // A loop that only waits leaves the events of one iteration.
-            let back = |pc: usize| successors(&thread.body, pc).into_iter().filter(move |next| *next <= pc);
-            let heads: Vec<usize> = (0..thread.body.len()).flat_map(back).collect();
-            let loops = !heads.is_empty() && {
-                let flow = Flow::new(thread);
-                heads.iter().any(|head| !flow.waits_only[*head])
-            };
-            // Lanes that part may come by an access twice.
-            let arms = if thread.place.lanes().count_ones() > 1 { 2 } else { 1 };
-            let pieces = |ty: &Ty| if ty.packed() || ty.bytes() == 16 { 2 } else { arms };
-            let per = |i: &Instr| match &i.op {
-                Op::Load { ty, dst, .. } => pieces(ty) * dst.len(),
-                Op::Store { ty, src, .. } => pieces(ty) * src.len(),
-                Op::Rmw { ty, .. } => {
-                    if ty.packed() {
-                        4
-                    } else {
-                        2
-                    }
-                }
-                Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-                    2 * program.objects.len()
-                }
-                Op::Tcgen05(op) => crate::tensor::most_events(op, program.threads.len()),
-                Op::ProxyOrder(_) => 6,
-                Op::Tile(TileOp::Access(access)) => 2 * access.elements.len(),
-                Op::Tile(TileOp::Token(_)) => 0,
-                Op::AsyncCopy(_) | Op::Control(_) if crate::copies::spreads(&i.op) => {
-                    4 + 2 * program.threads.len()
-                }
-                Op::AsyncCopy(AsyncCopy::Bulk(_)) => 6,
-                Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => 12,
-                Op::Mov { .. }
-                | Op::Alu { .. }
-                | Op::Setp { .. }
-                | Op::Selp { .. }
-                | Op::Mapa { .. }
-                | Op::Bra { .. }
-                | Op::Exit => 0,
-                _ => 1,
-            };
-            let once: usize = thread.body.iter().map(per).sum();
-            // The end of a thread of a kernel is an event, too.
-            let end = usize::from(program.launched);
-            total += end + once * if loops { limits.loop_bound as usize + 2 } else { 1 };
-        }
-        total <= 64 * W
-    }
-
-    pub(crate) fn new(program: &'a Program, model: &'a Model, front: FrontEnd) -> Result<Self, Stop> {
+    pub(crate) fn new(
+        program: &'a Program,
+        model: &'a Model,
+        front: FrontEnd,
+        flows: &[Rc<Flow>],
+    ) -> Result<Self, Stop> {
         let too_big = || Stop::Abstain(Abstain { reason: "memory of more than 65535 cells".into(), line: 0 });
         let layout = Layout::new(program).ok_or_else(too_big)?;
-        let mut inputs = Inputs::new();
+        let mut inputs = Inputs::with_room(16);
         let cells = layout.cells.len();
         inputs.cells.writers = vec![bits::empty(); cells];
         let initial = layout
@@ -195,13 +146,14 @@ impl<'a, const W: usize> State<'a, W> {
             .iter()
             .map(|i| Rc::new(initial_bytes(&program.objects[i.object.index()])))
             .collect();
-        let threads = fresh_threads(program, &layout);
+        let threads = fresh_threads(flows);
         let mut state = State {
             program,
             model,
             front,
             layout: Rc::new(layout),
             threads,
+            places: Rc::new(Places::new(program)),
             events: Vec::new(),
             present: bits::empty(),
             open: Vec::new(),
@@ -215,6 +167,7 @@ impl<'a, const W: usize> State<'a, W> {
             meeting: None,
             contended: (0..program.threads.len()).map(|t| columns::contended(program, t)).collect(),
             inputs,
+            used: 0,
             evaluator: Evaluator::new(model),
             universe: Universe::new(cells, program.threads.len()),
             restless: 0,
@@ -251,6 +204,11 @@ impl<'a, const W: usize> State<'a, W> {
         }
         state.log.clear();
         Ok(state)
+    }
+
+    /// What a thread may write from some place on.
+    pub(crate) fn ahead(&self, thread: usize) -> &Ahead {
+        self.threads[thread].ahead.get_or_init(|| Ahead::new(self.program, &self.layout, thread))
     }
 
     fn initial_writes(&mut self) -> Result<(), Stop> {
@@ -330,8 +288,11 @@ impl<'a, const W: usize> State<'a, W> {
         self.granted.push(None);
         self.put_off.push(0);
         self.inputs.n = id + 1;
+        self.inputs.make_room(id + 1);
         if self.universe.push(&self.events) {
-            enter(self.program, &mut self.inputs, &self.events, id);
+            let used = id < self.used;
+            self.used = self.used.max(id + 1);
+            enter((self.program, &self.places), &mut self.inputs, &self.events, used);
         }
         Some(id)
     }
@@ -473,7 +434,8 @@ impl<'a, const W: usize> State<'a, W> {
                 TraceEnd::Pending(d) if needs(d, t) => false,
                 TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
                     let unless = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
-                    unless(&thread.ahead.all) && (unless(&thread.ahead.near) || !self.held(reader, t))
+                    let ahead = self.ahead(t);
+                    unless(&ahead.all) && (unless(&ahead.near) || !self.held(reader, t))
                 }
                 _ => false,
             };

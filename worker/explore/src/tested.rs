@@ -8,7 +8,7 @@
 //! A register that is live at the head of a loop that may spin is none of these: whether an iteration changed anything is
 //! seen by its value.
 
-use crate::flow::uses;
+use crate::flow::Regs;
 use crate::leaf::{compare, sign_extend, truncate};
 use moire_program::ir::{CmpOp, Instr, Op, Operand, Reg, Thread, Ty, Value};
 use std::collections::BTreeSet;
@@ -60,26 +60,23 @@ pub(crate) fn extended(ty: Ty, value: Value) -> Value {
     }
 }
 
-/// By pc, what is asked of the value loaded there, if that is all it is used for. `kept`: registers whose value matters.
-pub(crate) fn tests(thread: &Thread, kept: &BTreeSet<Reg>) -> Vec<Option<Tests>> {
-    let loads = |i: &Instr| matches!(&i.op, Op::Load { dst, .. } if dst.len() == 1);
-    if thread.place.lanes().count_ones() != 1 || !thread.body.iter().any(loads) {
+/// By pc, what is asked of the value loaded there, if that is all it is used for. `reads`: the registers each instruction
+/// reads; `kept`: those whose value matters.
+pub(crate) fn tests(thread: &Thread, reads: &[Regs], kept: &BTreeSet<Reg>) -> Vec<Option<Tests>> {
+    if thread.place.lanes().count_ones() != 1 {
         return vec![None; thread.body.len()];
-    }
-    let mut readers: Vec<Vec<&Instr>> = vec![Vec::new(); thread.regs.len()];
-    for instr in &thread.body {
-        uses(instr).into_iter().for_each(|r| readers[r.index()].push(instr));
     }
     let one = |i: &Instr| match &i.op {
         Op::Load { ty, dst, .. } if dst.len() == 1 && !kept.contains(&dst[0]) => {
-            of_load(*ty, dst[0], &readers[dst[0].index()])
+            let readers = thread.body.iter().zip(reads).filter(|(_, r)| r.contains(&dst[0])).map(|r| r.0);
+            of_load(*ty, dst[0], readers)
         }
         _ => None,
     };
     thread.body.iter().map(one).collect()
 }
 
-fn of_load(loaded: Ty, reg: Reg, readers: &[&Instr]) -> Option<Tests> {
+fn of_load<'i>(loaded: Ty, reg: Reg, readers: impl Iterator<Item = &'i Instr>) -> Option<Tests> {
     if loaded.packed() || loaded.bytes() > 8 {
         return None;
     }

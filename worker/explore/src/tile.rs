@@ -56,9 +56,9 @@ fn bytes(access: &TileAccess) -> u32 {
 }
 
 /// Token order of two events.
-pub(crate) fn relate(same_thread: bool, x: &Emitted, y: &Emitted, put: &mut dyn FnMut(usize, bool)) {
-    put(rels::TOKEN, same_thread && has_dep(&y.token, x.index));
-    put(rels::TOKEN_DIRECT, same_thread && has_dep(&y.token_direct, x.index));
+pub(crate) fn relate(x: &Emitted, y: &Emitted, put: &mut impl FnMut(usize, bool)) {
+    put(rels::TOKEN, has_dep(&y.token, x.index));
+    put(rels::TOKEN_DIRECT, has_dep(&y.token_direct, x.index));
 }
 
 impl<V: View> Machine<'_, V> {

@@ -5,6 +5,7 @@
 //! an abstention by name.
 
 use crate::event::{Deps, dep, has_dep};
+use crate::flow::{Regs, uses};
 use crate::interp::{Machine, RegState, TraceEnd, View};
 use crate::leaf::asked;
 use moire_cat::vocabulary::sets;
@@ -24,40 +25,36 @@ pub(crate) fn marked(deps: &Deps) -> bool {
 }
 
 /// Operands of an instruction that are data and nothing else.
-fn data(op: &Op) -> Vec<Operand> {
+fn data(op: &Op) -> &[Operand] {
     match op {
-        Op::Store { src, .. } => src.clone(),
-        Op::Rmw { op, a, .. } if *op != AtomOp::Cas => vec![*a],
-        Op::MultimemStore { src, .. } | Op::MultimemRed { src, .. } => vec![*src],
-        Op::AsyncCopy(AsyncCopy::Remote(write)) => write.src.clone(),
-        Op::Control(Control::QueryCancel { src, .. }) => vec![*src],
-        _ => vec![],
+        Op::Store { src, .. } => src,
+        Op::Rmw { op, a, .. } if *op != AtomOp::Cas => std::slice::from_ref(a),
+        Op::MultimemStore { src, .. } | Op::MultimemRed { src, .. } => std::slice::from_ref(src),
+        Op::AsyncCopy(AsyncCopy::Remote(write)) => &write.src,
+        Op::Control(Control::QueryCancel { src, .. }) => std::slice::from_ref(src),
+        _ => &[],
     }
 }
 
 /// Registers an instruction must know: its guard, addresses, counts, what is compared.
-pub(crate) fn must_know(instr: &Instr) -> Vec<Reg> {
-    let mut data: Vec<Reg> = data(&instr.op)
-        .into_iter()
-        .filter_map(|o| if let Operand::Reg(r) = o { Some(r) } else { None })
-        .collect();
-    let mut out = crate::flow::uses(instr);
+pub(crate) fn must_know(instr: &Instr) -> Regs {
+    let mut out = uses(instr);
     // Each data operand stands once in the list; a register may be an address as well.
-    out.retain(|r| match data.iter().position(|d| d == r) {
-        Some(at) => {
-            data.swap_remove(at);
-            false
+    for operand in data(&instr.op) {
+        if let Operand::Reg(data) = operand
+            && let Some(at) = out.iter().position(|r| r == data)
+        {
+            out.remove(at);
         }
-        None => true,
-    });
+    }
     out
 }
 
 impl<V: View> Machine<'_, V> {
     /// Stops at an instruction that would have to know unknown data.
     pub(crate) fn known(&self, instr: &Instr) -> Result<(), TraceEnd> {
-        let unknown = |r: &Reg| marked(&self.regs[r.index()].deps);
-        if must_know(instr).iter().any(unknown) {
+        let unknown = |state: &RegState| marked(&state.deps);
+        if self.regs.iter().any(unknown) && must_know(instr).iter().any(|r| unknown(&self.regs[r.index()])) {
             let what = "an address, a count or a choice that hangs on copied or computed data";
             return Err(TraceEnd::Unsupported(what.into(), instr.line));
         }

@@ -2,10 +2,12 @@
 
 use crate::event::Kind;
 use crate::explorer::LeafView;
-use crate::interp::{Gate, TraceEnd, View as Reads, run};
+use crate::flow::Stale;
+use crate::interp::{Gate, Trace, TraceEnd, View as Reads, run};
 use crate::leaf::*;
 use crate::relate::Event;
 use crate::state::{State, ThreadState};
+use crate::tested::extended;
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::{rels, sets};
 use moire_program::ir::*;
@@ -156,11 +158,23 @@ impl<const W: usize> View<'_, '_, '_, W> {
     /// Final registers of each thread.
     fn registers(&self) -> Vec<Vec<Value>> {
         let s = self.state;
-        let one = |thread: usize| {
-            let flow = &s.threads[thread].flow;
-            let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-            let trace = run(s.program, &s.layout, flow, id, s.front, &ThreadView { state: s, thread });
-            trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect()
+        let values = |trace: &Trace| trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect();
+        let one = |thread: usize| -> Vec<Value> {
+            let ThreadState { flow, trace, .. } = &s.threads[thread];
+            let view = ThreadView { state: s, thread };
+            if flow.stale == Stale::Any {
+                let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
+                return values(&run(s.program, &s.layout, flow, id, s.front, &view));
+            }
+            let mut out: Vec<Value> = values(trace);
+            for event in trace.events.iter().flatten().filter(|e| e.kind == Kind::Read) {
+                if flow.tests[event.pc].is_some()
+                    && let Op::Load { ty, dst, .. } = &s.program.threads[thread].body[event.pc].op
+                {
+                    out[dst[0].index()] = view.read(event.index).map_or(0, |v| extended(*ty, v));
+                }
+            }
+            out
         };
         (0..s.threads.len()).map(one).collect()
     }

@@ -4,7 +4,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::explorer::{Descents, LeafView, Sample, descend};
 use moire_explore::families::named;
-use moire_explore::judge::{Questions, Verdict, judge_some};
+use moire_explore::judge::{About, Questions, Verdict, judge_some};
 use moire_explore::{Bound, LeafKey, Limits, explore};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
@@ -162,7 +162,7 @@ fn what_no_descent_saw_is_not_said_to_be_absent() {
         );
         parse(&text, Format::Native).unwrap_or_else(|e| panic!("{e}\n{text}"))
     };
-    let questions = Questions { witnesses: true, conditions_only: false };
+    let questions = Questions { witnesses: true, about: About::All };
     let asked = |condition: &str| {
         let below = numbers(5);
         let descents = Descents { count: 30, below: &below };

@@ -7,7 +7,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::Limits;
 use moire_explore::differential::{Comparison, compare};
-use moire_explore::judge::{Questions, judge};
+use moire_explore::judge::{About, Questions, judge};
 use moire_explore::naive::NaiveLimits;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
@@ -53,7 +53,7 @@ fn model(spec: &str) -> Model {
 
 /// The line `moire test` compares.
 fn line(spec: &str, program: &Program, model: &Model) -> String {
-    let questions = Questions { witnesses: false, conditions_only: false };
+    let questions = Questions { witnesses: false, about: About::All };
     let judgement = judge(program, model, &Limits::default(), questions);
     let verdicts: BTreeSet<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
     let verdicts: Vec<&str> = verdicts.into_iter().collect();

@@ -2,7 +2,7 @@
 
 use moire_cat::{Variants, builtin};
 use moire_explore::Limits;
-use moire_explore::judge::{Questions, judge};
+use moire_explore::judge::{About, Questions, judge};
 use moire_program::kernel::{Launch, Refusal, lower};
 use moire_program::text::ptx;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn verdicts_of(
     match lower(kernel, &launch) {
         Ok(lowered) => {
             let model = builtin::load("ptx", variants).expect("the model loads");
-            let questions = Questions { witnesses: false, conditions_only: false };
+            let questions = Questions { witnesses: false, about: About::All };
             let limits = Limits { leaves, ..Limits::default() };
             let judgement = judge(&lowered.program, &model, &limits, questions);
             let word = |v: &moire_explore::judge::Verdict| match v {

@@ -16,7 +16,7 @@ mod translate;
 
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::Limits;
-use moire_explore::judge::{Questions, Verdict, judge};
+use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use read::{LabProgram, programs};
@@ -54,7 +54,7 @@ fn number(name: &str) -> Option<u64> {
 /// What an engine says of a program, in the lab's words; what it cannot say.
 fn kinds(program: &Program, model: &Model) -> Result<BTreeSet<String>, String> {
     let limits = Limits { leaves: 20_000, ..Limits::default() };
-    let judgement = judge(program, model, &limits, Questions { witnesses: false, conditions_only: false });
+    let judgement = judge(program, model, &limits, Questions { witnesses: false, about: About::All });
     let mut out = BTreeSet::new();
     for verdict in &judgement.verdicts {
         match verdict {

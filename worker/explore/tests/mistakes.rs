@@ -8,7 +8,7 @@
 
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, Verdict, judge};
+use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_program::generate::tensor::{Gemm, Kind, Protocol, Step};
 
 /// Which steps of a protocol: warps of a CTA (`None`: all), what they are, and the how manieth of them.
@@ -154,7 +154,7 @@ const EXECUTIONS: u64 = 3;
 
 fn judged(protocol: &Protocol, model: &Model) -> Judgement {
     let program = protocol.program().unwrap_or_else(|| panic!("{}", protocol.text()));
-    let questions = Questions { witnesses: false, conditions_only: false };
+    let questions = Questions { witnesses: false, about: About::All };
     let limits = Limits { checks: CHECKS, leaves: EXECUTIONS, ..Limits::default() };
     judge(&program, model, &limits, questions)
 }

@@ -6,7 +6,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::{Comparison, compare};
 use moire_explore::explorer::LeafView;
-use moire_explore::judge::{Questions, Verdict, judge};
+use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_explore::naive::NaiveLimits;
 use moire_explore::{LeafKind, Limits, explore};
 use moire_program::generate::tensor::{Columns, Feed, Gemm, Mutant, Mutation, Plan, Scheme, mutants};
@@ -21,7 +21,7 @@ fn ptx() -> Model {
 }
 
 fn words(program: &Program, model: &Model) -> String {
-    let questions = Questions { witnesses: false, conditions_only: false };
+    let questions = Questions { witnesses: false, about: About::All };
     let judged = judge(program, model, &Limits { leaves: 4_000, ..Limits::default() }, questions);
     judged.verdicts.iter().map(|v| v.word()).collect::<Vec<_>>().join("+")
 }
@@ -209,7 +209,7 @@ fn mistakes_of_a_pair_are_found_or_have_a_reason() {
 #[test]
 fn a_matrix_product_is_explored_without_a_detour() {
     let model = ptx();
-    let questions = Questions { witnesses: false, conditions_only: false };
+    let questions = Questions { witnesses: false, about: About::All };
     for (pair, lanes, executions) in [(false, 1, 1), (false, 32, 1), (true, 1, 2)] {
         let product = Gemm::usual(pair, 2, lanes).protocol();
         let program = product.program().unwrap_or_else(|| panic!("{}", product.text()));

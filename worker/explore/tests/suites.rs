@@ -6,7 +6,7 @@
 
 use moire_cat::{Variants, builtin};
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, judge};
+use moire_explore::judge::{About, Judgement, Questions, judge};
 use moire_program::text::{Format, parse, print};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn answer(judgement: &Judgement, property: &str) -> &'static str {
 fn suite(folder: &Path, models: &[(&str, &str)]) -> (usize, Vec<String>) {
     let debated: BTreeSet<String> =
         rows(&folder.join("debated.csv")).into_iter().map(|r| r[0].clone()).collect();
-    let mut judged: BTreeMap<(String, String), Judgement> = BTreeMap::new();
+    let mut judged: BTreeMap<(String, String, About), Judgement> = BTreeMap::new();
     let (mut count, mut wrong) = (0, Vec::new());
     let loaded: BTreeMap<&str, _> = models
         .iter()
@@ -61,19 +61,15 @@ fn suite(folder: &Path, models: &[(&str, &str)]) -> (usize, Vec<String>) {
         }
         for (theirs, ours) in models.iter().filter(|(theirs, _)| theirs == model) {
             let _ = theirs;
-            let judgement = judged.entry((file.clone(), (*ours).to_owned())).or_insert_with(|| {
+            let about = if property.ends_with("termination") { About::Hangs } else { About::Conditions };
+            let judgement = judged.entry((file.clone(), (*ours).to_owned(), about)).or_insert_with(|| {
                 let text = std::fs::read_to_string(folder.join(file)).expect("readable");
                 let program =
                     parse(&text, Format::detect(file, &text)).unwrap_or_else(|e| panic!("{file}: {e}"));
                 let again = parse(&print(&program), Format::Native)
                     .unwrap_or_else(|e| panic!("{file}: {e}\n{}", print(&program)));
                 assert_eq!(again, program, "{file}: print, then parse");
-                judge(
-                    &program,
-                    &loaded[ours],
-                    &Limits::default(),
-                    Questions { witnesses: false, conditions_only: true },
-                )
+                judge(&program, &loaded[ours], &Limits::default(), Questions { witnesses: false, about })
             });
             count += 1;
             let got = answer(judgement, property);
@@ -123,7 +119,7 @@ fn chapter_8_examples() {
                 &program,
                 &loaded,
                 &Limits::default(),
-                Questions { witnesses: false, conditions_only: true },
+                Questions { witnesses: false, about: About::Conditions },
             );
             assert!(judgement.conditions[0].holds, "{model} {name}: {:?}", judgement.verdicts);
         }

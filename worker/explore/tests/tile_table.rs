@@ -8,7 +8,7 @@
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::Limits;
 use moire_explore::differential::{Comparison, compare};
-use moire_explore::judge::{Questions, Verdict, judge};
+use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_explore::naive::NaiveLimits;
 use moire_program::ir::{CmpOp, Condition, Expr, Program, Quantifier, SymbolId, Term};
 use moire_program::text::tile::parse;
@@ -52,7 +52,7 @@ fn kernel(name: &str, blocks: u32) -> Program {
 
 /// Whether the kernel has a meaning, and what becomes of the question.
 fn verdict(program: &Program, model: &Model) -> (bool, &'static str) {
-    let questions = Questions { witnesses: false, conditions_only: false };
+    let questions = Questions { witnesses: false, about: About::All };
     let judged = judge(program, model, &Limits::default(), questions);
     let odd = |v: &Verdict| !matches!(v, Verdict::Clean | Verdict::Condition(_) | Verdict::Undefined);
     assert!(!judged.verdicts.iter().any(odd), "{}: {:?}", program.name, judged.verdicts);

@@ -10,7 +10,7 @@ use crate::input::{load_model, read_program, variants};
 use anyhow::{Context, Result, bail};
 use moire_cat::{LETTER, Model};
 use moire_explore::Limits;
-use moire_explore::judge::{Judgement, Questions, judge};
+use moire_explore::judge::{About, Judgement, Questions, judge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,70 @@ struct Tally {
     failed: usize,
     skipped: usize,
     models: BTreeMap<String, Model>,
-    judged: BTreeMap<(PathBuf, String), Judgement>,
+    judged: BTreeMap<(String, String, About), Judgement>,
+}
+
+/// A row of `expected.csv`.
+pub(crate) struct Row {
+    /// The program, below the folder.
+    pub(crate) file: String,
+    /// The shipped model its own name stands for, if there is one.
+    pub(crate) model: Option<&'static str>,
+    pub(crate) property: String,
+    pub(crate) expected: String,
+    /// Whether the answer is disputed.
+    pub(crate) disputed: bool,
+}
+
+impl Row {
+    /// All rows of a suite.
+    pub(crate) fn all(dir: &Path) -> Result<Vec<Row>> {
+        let debated = dir.join("debated.csv");
+        let debated: BTreeSet<String> = if debated.is_file() {
+            rows(&debated)?.into_iter().filter_map(|r| r.into_iter().next()).collect()
+        } else {
+            BTreeSet::new()
+        };
+        let one = |row: Vec<String>| match <[String; 4]>::try_from(row) {
+            Ok([file, model, property, expected]) => {
+                Ok(Row { disputed: debated.contains(&file), model: ours(&model), file, property, expected })
+            }
+            Err(row) => {
+                bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len())
+            }
+        };
+        rows(&dir.join("expected.csv"))?.into_iter().map(one).collect()
+    }
+
+    /// What must be known of the program.
+    pub(crate) fn about(&self) -> About {
+        if self.kind() == "termination" { About::Hangs } else { About::Conditions }
+    }
+
+    fn kind(&self) -> &str {
+        self.property.rsplit(':').next().unwrap_or(&self.property)
+    }
+
+    /// The answer in the vocabulary of `expected.csv`.
+    pub(crate) fn answer(&self, judgement: &Judgement) -> String {
+        if let Some(v) = judgement.verdicts.iter().find(|v| matches!(v.exit_code(), 11)) {
+            return format!("{v:?}");
+        }
+        let kind = self.kind();
+        if kind == "termination" {
+            return if judgement.hang.is_some() { "FAIL" } else { "PASS" }.into();
+        }
+        let holds = judgement.conditions.first().is_some_and(|c| c.holds);
+        match (kind, holds) {
+            ("assert", true) => "VALID",
+            ("assert", false) => "INVALID",
+            ("permit" | "check", true) => "SAT",
+            ("permit" | "check", false) => "UNSAT",
+            (_, true) => "PASS",
+            (_, false) => "FAIL",
+        }
+        .into()
+    }
 }
 
 pub(crate) fn run(args: &Test) -> Result<u8> {
@@ -64,26 +127,16 @@ fn ours(theirs: &str) -> Option<&'static str> {
 }
 
 fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
-    let debated = args.dir.join("debated.csv");
-    let debated: BTreeSet<String> = if debated.is_file() {
-        rows(&debated)?.into_iter().filter_map(|r| r.into_iter().next()).collect()
-    } else {
-        BTreeSet::new()
-    };
-    for row in rows(&args.dir.join("expected.csv"))? {
-        let [file, model, property, expected] = &row[..] else {
-            bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len())
-        };
-        let disputed = debated.contains(file);
-        let Some(name) = ours(model).filter(|_| !disputed || args.debated) else {
+    for row in Row::all(&args.dir)? {
+        let Row { file, property, expected, disputed, .. } = &row;
+        let Some(name) = row.model.filter(|_| !disputed || args.debated) else {
             tally.skipped += 1;
             continue;
         };
         let newest = name == "ptx-7.5";
         for name in std::iter::once(name.to_owned()).chain(args.also.iter().filter(|_| newest).cloned()) {
-            let judgement = tally.judge(&args.dir.join(file), &name)?;
-            let got = answer(judgement, property);
-            match (got == *expected, disputed) {
+            let got = row.answer(tally.judge(&args.dir, &row, &name)?);
+            match (got == *expected, *disputed) {
                 (true, _) => tally.passed += 1,
                 (false, true) => {
                     tally.skipped += 1;
@@ -111,38 +164,16 @@ impl Tally {
         Ok(&self.models[name])
     }
 
-    fn judge(&mut self, file: &Path, model: &str) -> Result<&Judgement> {
-        let key = (file.to_owned(), model.to_owned());
+    fn judge(&mut self, dir: &Path, row: &Row, model: &str) -> Result<&Judgement> {
+        let key = (row.file.clone(), model.to_owned(), row.about());
         if !self.judged.contains_key(&key) {
-            let source = read_program(file)?;
-            let questions = Questions { witnesses: false, conditions_only: true };
+            let source = read_program(&dir.join(&row.file))?;
+            let questions = Questions { witnesses: false, about: row.about() };
             let judgement = judge(&source.program, self.model(model)?, &Limits::default(), questions);
             self.judged.insert(key.clone(), judgement);
         }
         Ok(&self.judged[&key])
     }
-}
-
-/// The answer in the vocabulary of `expected.csv`.
-fn answer(judgement: &Judgement, property: &str) -> String {
-    let abstained = judgement.verdicts.iter().find(|v| matches!(v.exit_code(), 11));
-    if let Some(v) = abstained {
-        return format!("{v:?}");
-    }
-    let kind = property.rsplit(':').next().unwrap_or(property);
-    if kind == "termination" {
-        return if judgement.hang.is_some() { "FAIL" } else { "PASS" }.into();
-    }
-    let holds = judgement.conditions.first().is_some_and(|c| c.holds);
-    match (kind, holds) {
-        ("assert", true) => "VALID",
-        ("assert", false) => "INVALID",
-        ("permit" | "check", true) => "SAT",
-        ("permit" | "check", false) => "UNSAT",
-        (_, true) => "PASS",
-        (_, false) => "FAIL",
-    }
-    .into()
 }
 
 /// All files below `dir`, sorted.
@@ -178,7 +209,7 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
         for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let Some(model) = words.first().filter(|m| wanted(m, profile)) else { continue };
-            let questions = Questions { witnesses: false, conditions_only: false };
+            let questions = Questions { witnesses: false, about: About::All };
             let judgement = judge(&source.program, tally.model(model)?, &Limits::default(), questions);
             let got = own_line(model, &judgement);
             if got.split_whitespace().eq(words.iter().copied()) {

@@ -42,6 +42,10 @@ impl<'a> Scan<'a> {
 
     /// The rest of the text after blanks and comments.
     pub(super) fn rest(&mut self) -> &'a str {
+        let begins = |b: &u8| b.is_ascii_graphic() && !b"/#(<".contains(b);
+        if self.source.as_bytes().get(self.at).is_some_and(begins) {
+            return &self.source[self.at..];
+        }
         loop {
             let rest = &self.source[self.at..];
             let trimmed = rest.trim_start();

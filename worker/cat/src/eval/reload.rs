@@ -23,7 +23,8 @@ impl<const W: usize> Evaluator<W> {
     /// makes a cycle.
     pub(super) fn reload(&mut self, inputs: &Inputs<W>) -> (Point, bool) {
         self.scene.epoch += 1;
-        let mut common = self.common.take().unwrap_or_default();
+        let mut common = self.common.take().unwrap_or_else(|| Box::new(Inputs::with_room(inputs.n)));
+        common.make_room(inputs.n);
         self.scene.machine.common(inputs, &mut common);
         let from = self.load_common(&common);
         self.common = Some(common);

@@ -142,7 +142,7 @@ mod tests {
                 }
                 let text = std::fs::read_to_string(&path).expect("it reads");
                 let program = parse(&text, Format::Native).expect("it parses");
-                let questions = Questions { witnesses: true, conditions_only: false };
+                let questions = Questions { witnesses: true, about: crate::judge::About::All };
                 let whole = judge(&program, &model, &limits, questions);
                 if whole.verdicts.iter().any(|v| v.exit_code() == 11) || whole.summary.complete > 1_000 {
                     continue;

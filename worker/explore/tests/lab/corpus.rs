@@ -5,7 +5,7 @@ use crate::read::LabProgram;
 use crate::{kinds, setting, translate};
 use moire_cat::{Model, PROFILE, Variants, builtin};
 use moire_explore::Limits;
-use moire_explore::judge::{Questions, judge};
+use moire_explore::judge::{About, Questions, judge};
 use moire_program::text::{Format, parse};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -58,7 +58,7 @@ fn expectation(lab: &LabProgram, text: &str, plain: &Model) -> String {
         let settings = spec.split_once(':').map_or("", |s| s.1).split(',').filter_map(|s| s.split_once('='));
         let variants: Variants = settings.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
         let model = builtin::load("ptx", &variants).expect("the shipped model loads");
-        let questions = Questions { witnesses: false, conditions_only: false };
+        let questions = Questions { witnesses: false, about: About::All };
         let found = judge(&program, &model, &Limits::default(), questions);
         let words: BTreeSet<&str> = found.verdicts.iter().map(|v| v.word()).collect();
         let words: Vec<&str> = words.into_iter().collect();

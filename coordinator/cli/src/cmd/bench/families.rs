@@ -1,8 +1,10 @@
 //! `moire bench families`: what one execution costs, on programs whose number of executions is known.
 //!
-//! Contract: the numbers of executions, checks and dead ends depend on the model and the size alone; seconds do not.
+//! Contract: the numbers of executions, checks and dead ends depend on the model and the size alone, instructions on the
+//! build besides; seconds do not.
 //! Under the default model a number of executions that is not the one of the closed form is a finding.
 
+use super::cost::{forget_peak, instructions, memory};
 use crate::args::OutputFormat;
 use crate::exit;
 use crate::input::load_model;
@@ -38,6 +40,9 @@ pub(crate) struct Families {
     /// Explore each program again with these reductions: all, or some of threads, reads, writes, atomics
     #[arg(long, value_name = "REDUCTIONS", default_value = "none")]
     reduce: Reductions,
+    /// Count instructions an execution, too, at small sizes: needs valgrind, takes a minute
+    #[arg(long)]
+    instructions: bool,
     /// A shipped model, or a file that ends in .cat
     #[arg(long, default_value = MODEL)]
     model: String,
@@ -57,6 +62,10 @@ struct Row {
     digest: u64,
     threads: u8,
     seconds: f64,
+    /// Most memory the process had meanwhile, in MiB.
+    peak: Option<u64>,
+    /// Instructions an execution, if they are wanted and can be told from those of the start.
+    instructions: Option<u64>,
     /// The same with reductions, if some are wanted, and the seconds it took.
     reduced: Option<(Summary, f64)>,
 }
@@ -83,10 +92,12 @@ impl Row {
         let named = || format!("{}({size})", family.name);
         let program = parse(&family.text(size), Format::Native).with_context(named)?;
         let mut visitors: Vec<Digest> = (0..threads).map(|_| Digest::default()).collect();
+        forget_peak();
         let begin = Instant::now();
         let (summary, each) =
             explore_shared(&program, model, &Limits::default(), &mut visitors).with_context(named)?;
         let seconds = begin.elapsed().as_secs_f64();
+        let peak = memory("VmHWM");
         let digest = visitors.iter().fold(0, |all: u64, v| all.wrapping_add(v.0));
         let reduced = (on != Reductions::NONE)
             .then(|| {
@@ -99,7 +110,18 @@ impl Row {
             .transpose()
             .map_err(|abstain: Abstain| anyhow::Error::new(abstain).context(named()))?;
         let busiest = each.iter().map(|s| s.checks).max().unwrap_or(0);
-        Ok(Row { family, size, summary, busiest, digest, threads, seconds, reduced })
+        Ok(Row {
+            family,
+            size,
+            summary,
+            busiest,
+            digest,
+            threads,
+            seconds,
+            peak,
+            instructions: None,
+            reduced,
+        })
     }
 
     fn executions(&self) -> u64 {
@@ -119,7 +141,7 @@ impl Row {
     fn text(&self) -> String {
         let s = &self.summary;
         format!(
-            "{:14} {:>10} {:>10} {:>10} {:>8.2} {:>9.3} {:>10.0} {:016x} {:>6.2}",
+            "{:14} {:>10} {:>10} {:>10} {:>8.2} {:>9.3} {:>10.0} {:>9} {:>5} {:016x} {:>6.2}",
             format!("{}({})", self.family.name, self.size),
             self.executions(),
             s.checks,
@@ -127,6 +149,8 @@ impl Row {
             ratio(s.checks, self.executions()),
             self.seconds,
             self.rate(),
+            self.instructions.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            self.peak.map_or_else(|| "-".to_owned(), |m| m.to_string()),
             self.digest,
             ratio(self.busiest * u64::from(self.threads), s.checks),
         ) + &self.reduced.map_or(String::new(), |(s, seconds)| {
@@ -144,6 +168,7 @@ impl Row {
             "reduced": reduced,
             "family": self.family.name, "size": self.size, "complete": s.complete, "blocked": s.blocked,
             "dead_ends": s.dead_ends, "checks": s.checks, "seconds": self.seconds,
+            "instructions": self.instructions, "peak_mib": self.peak,
             "executions_per_second": self.rate(), "digest": format!("{:016x}", self.digest), "busiest": self.busiest, "bounded": s.bounded.map(|b| b.to_string()),
         })
     }
@@ -152,6 +177,19 @@ impl Row {
 #[allow(clippy::cast_precision_loss, reason = "for people")]
 fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
+}
+
+/// Instructions an execution: what a small size takes more than the least, of which most is the start.
+fn each(family: &Family, model: &str) -> Result<Option<u64>> {
+    let (least, more) = (family.executions(family.least), family.executions(family.bench));
+    if more <= least {
+        return Ok(None);
+    }
+    let count = |size: usize| {
+        let size = size.to_string();
+        instructions(&["bench", "families", "--only", family.name, "--size", &size, "--model", model])
+    };
+    Ok(Some(count(family.bench)?.saturating_sub(count(family.least)?) / (more - least)))
 }
 
 pub(crate) fn run(args: &Families) -> Result<u8> {
@@ -172,8 +210,18 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
             format!(" {:>10} {:>10} {:>9}  with {}", "executions", "checks", "seconds", args.reduce)
         };
         println!(
-            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:16} {:>6}{reduced}",
-            "family", "executions", "checks", "dead ends", "checks/e", "seconds", "e/s", "digest", "skew"
+            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9} {:>5} {:16} {:>6}{reduced}",
+            "family",
+            "executions",
+            "checks",
+            "dead ends",
+            "checks/e",
+            "seconds",
+            "e/s",
+            "instr./e",
+            "MiB",
+            "digest",
+            "skew"
         );
     }
     let mut codes = Vec::new();
@@ -181,7 +229,10 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
     let mut objects = Vec::new();
     for family in chosen {
         let size = args.size.unwrap_or(if args.quick { family.bench } else { family.full }).max(family.least);
-        let row = Row::measure(family, size, &model, args.threads, args.reduce)?;
+        let mut row = Row::measure(family, size, &model, args.threads, args.reduce)?;
+        if args.instructions {
+            row.instructions = each(family, &args.model)?;
+        }
         match args.format {
             OutputFormat::Text => println!("{}", row.text()),
             OutputFormat::Json => objects.push(row.object()),

@@ -3,8 +3,10 @@
 mod chaos;
 mod cluster;
 mod compiler;
+mod cost;
 mod families;
 mod fleet;
+mod litmus;
 mod minimise;
 mod process;
 mod reductions;
@@ -27,6 +29,8 @@ pub(crate) enum Bench {
     Families(families::Families),
     /// Run the README's fleet with workers that are killed again and again: the digest may not change
     Fleet(fleet::Fleet),
+    /// Run suites of litmus tests with published answers again and again: tests a second on one core
+    Litmus(litmus::Litmus),
     /// Make findings of forty instructions smaller: a fleet, one worker, ddmin
     Minimise(minimise::Minimise),
     /// Compare the explorer with reductions and without on many drawn programs
@@ -46,6 +50,7 @@ pub(crate) fn run(bench: &Bench) -> Result<u8> {
         Bench::Compiler(args) => compiler::run(args),
         Bench::Families(args) => families::run(args),
         Bench::Fleet(args) => fleet::run(args),
+        Bench::Litmus(args) => litmus::run(args),
         Bench::Minimise(args) => minimise::run(args),
         Bench::Reductions(args) => reductions::run(args),
         Bench::Scale(args) => scale::run(args),

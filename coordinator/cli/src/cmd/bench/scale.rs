@@ -4,6 +4,7 @@
 //! store with many findings that is opened, looked at and reported. Each line has the memory of the process at that
 //! moment, and its peak since the line before.
 
+use super::cost::{forget_peak, mib};
 use crate::cmd::{report, store};
 use crate::exit;
 use anyhow::{Context, Result, bail};
@@ -46,13 +47,6 @@ struct Clock {
     since: Instant,
 }
 
-/// A value of `/proc/self/status` in MiB.
-fn memory(name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|l| l.strip_prefix(name))?;
-    line.trim_start_matches(':').trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb >> 10)
-}
-
 impl Clock {
     fn start() -> Self {
         Self { since: Instant::now() }
@@ -61,10 +55,9 @@ impl Clock {
     fn says(&mut self, what: &str, count: Option<u64>) {
         let seconds = self.since.elapsed().as_secs_f64();
         let rate = count.map(|n| format!("{:.0} a second", n as f64 / seconds)).unwrap_or_default();
-        let mib = |name| memory(name).map_or_else(|| "-".to_owned(), |m| format!("{m} MiB"));
-        println!("{what:<44} {seconds:8.2} s  {rate:<22} memory {}, peak {}", mib("VmRSS"), mib("VmHWM"));
-        // The kernel forgets the peak; where it does not, the peak is that of the process.
-        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        let (now, peak) = (mib("VmRSS"), mib("VmHWM"));
+        println!("{what:<44} {seconds:8.2} s  {rate:<22} memory {now} MiB, peak {peak} MiB");
+        forget_peak();
         self.since = Instant::now();
     }
 }

@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_explore::explorer::{Descents, Sample};
-use moire_explore::judge::{Judgement, Questions, Verdict, judge_some, judge_watched};
+use moire_explore::judge::{About, Judgement, Questions, Verdict, judge_some, judge_watched};
 use moire_program::text::Severity;
 use moire_program::validate::validate;
 use notes::{Notes, Profiles};
@@ -232,7 +232,7 @@ fn judged(
 ) -> Answer {
     let model = &asked.model;
     let one = |model: &Model, witnesses: bool| {
-        let questions = Questions { witnesses, conditions_only: false };
+        let questions = Questions { witnesses, about: About::All };
         if let Some(fleet) = fleet {
             return fleet.judge(&source, &asked.name, model, limits, questions).map(|j| (j, None));
         }
