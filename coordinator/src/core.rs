@@ -76,7 +76,7 @@ pub(crate) struct Core {
     pub(crate) totals: Totals,
     /// Findings by state, from the first time they are asked for.
     pub(crate) states: Option<States>,
-    config: Config,
+    pub(crate) config: Config,
     /// Told each new finding once it is durable.
     pub(crate) announce: Option<Announce>,
     pub(crate) trial: Trial,

@@ -24,6 +24,7 @@ mod totals;
 mod triage;
 pub mod trial;
 
+pub use door::check_tokens;
 pub use door::{Io, Limits, Role};
 pub use local::{Local, Setup};
 pub use moire_proto::v1;

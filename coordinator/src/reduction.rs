@@ -11,7 +11,7 @@
 use crate::core::Core;
 use crate::intake::Answer;
 use crate::lease::{JobId, Kind};
-use crate::triage::{Job, JobKind};
+use crate::triage::{self, Job, JobKind};
 use moire_corpus::{Hash, Write};
 use moire_program::reduce::cuts;
 use moire_program::text::{Format, parse};
@@ -94,7 +94,7 @@ impl Core {
         let origin = reduction.job.origin.clone();
         let campaign = origin.as_ref().map_or("", |o| o.0.as_str());
         for batch in batches {
-            let job = self.fleet.job(campaign, Kind::Minimise, None);
+            let job = triage::lease(&mut self.fleet, campaign, Kind::Minimise, None, &claim);
             let mut new = Job::new(JobKind::Part, claim.clone());
             (new.origin, new.plan, new.batch) = (origin.clone(), plan.clone(), Some(batch));
             self.jobs.insert(job, new);

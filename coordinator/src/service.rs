@@ -6,7 +6,7 @@
 use crate::core::{Core, Event};
 use crate::door::{Caller, Door, Pace};
 use crate::lease::Kind;
-use crate::triage::{CLASS_PREFIX, Job, JobKind};
+use crate::triage::{self, CLASS_PREFIX, Job, JobKind};
 use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
 use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
 use std::pin::Pin;
@@ -266,7 +266,11 @@ impl Core {
         })
     }
 
-    fn set_state(&mut self, name: &str, phase: v1::CampaignPhase) -> Result<v1::CampaignStatus, Error> {
+    pub(crate) fn set_state(
+        &mut self,
+        name: &str,
+        phase: v1::CampaignPhase,
+    ) -> Result<v1::CampaignStatus, Error> {
         let now = self.now();
         let run = self.runs.get_mut(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
         if !run.open() {
@@ -336,7 +340,7 @@ impl Core {
         if kind == JobKind::Minimise {
             self.minimise(job);
         } else {
-            let id = self.fleet.job("", turn, None);
+            let id = triage::lease(&mut self.fleet, "", turn, None, &job.claim);
             self.jobs.insert(id, job);
         }
         Ok(())

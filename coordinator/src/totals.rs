@@ -24,6 +24,7 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("connections_refused", "Connections over a bound, or without TLS of this CA"),
     ("calls_denied", "Calls without a token, with an unknown one, or one of another role"),
     ("calls_limited", "Calls over the bounds of their peer"),
+    ("explorations_executions", "Executions of explorations that the fleet shares"),
 ];
 
 /// The counts, as they were found and as they are known to be stored.
@@ -71,6 +72,7 @@ impl Core {
             away.connections.load(Ordering::Relaxed),
             away.denied.load(Ordering::Relaxed),
             away.limited.load(Ordering::Relaxed),
+            self.spread.executions(),
         ]
     }
 

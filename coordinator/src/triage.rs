@@ -10,7 +10,7 @@
 
 use crate::core::Core;
 use crate::intake::{self, Answer};
-use crate::lease::{CampaignSpec, JobId, Kind, WorkerId};
+use crate::lease::{CampaignSpec, JobId, Kind, Scheduler, WorkerId};
 use crate::reduction::Batch;
 use crate::trial::{Event as Told, Planted};
 use crate::{CLASS_MAX, HELD_MAX, LEASE_ITEMS, failpoints};
@@ -367,13 +367,26 @@ pub(crate) fn claim_of(f: &Finding) -> v1::Claim {
     }
 }
 
+/// Queues a job about a claim, for workers that have the tools it is about: such a side is named as the capability is.
+pub(crate) fn lease(
+    fleet: &mut Scheduler,
+    campaign: &str,
+    kind: Kind,
+    avoid: Option<WorkerId>,
+    claim: &v1::Claim,
+) -> JobId {
+    let id = fleet.job(campaign, kind, avoid);
+    fleet.takes(id, claim.models.iter().map(|side| side.name.clone()));
+    id
+}
+
 impl Core {
     /// Admits claims and prepares the writes of what is complete.
     pub(crate) fn advance(&mut self, name: &str) {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return };
         for (item, worker, claim) in run.admit() {
             failpoints::hit(failpoints::VERIFY);
-            let id = self.fleet.job(name, Kind::Verify, Some(worker));
+            let id = lease(&mut self.fleet, name, Kind::Verify, Some(worker), &claim);
             let origin = Some((name.to_owned(), item));
             let new = Job::new(JobKind::Verify, claim);
             self.jobs.insert(id, Job { claimant: Some(worker), origin, ..new });
@@ -444,7 +457,7 @@ impl Core {
                     job.verified = if other { Verified::Other } else { Verified::Itself };
                     self.minimise(job);
                 }
-                Said::Abstained => self.minimise(job),
+                Said::Abstained => self.refuse(&job, "not verified"),
                 Said::Refuted | Said::Unspecified => self.refuse(&job, "refuted"),
             },
             (JobKind::Minimise, Some((by, Answer::Minimised(result)))) => {
@@ -479,7 +492,7 @@ impl Core {
     pub(crate) fn again(&mut self, job: Job, kind: JobKind, avoid: Option<WorkerId>) {
         let campaign = job.origin.as_ref().map_or("", |o| o.0.as_str());
         let turn = if kind == JobKind::Minimise { Kind::Minimise } else { Kind::Verify };
-        let id = self.fleet.job(campaign, turn, avoid);
+        let id = lease(&mut self.fleet, campaign, turn, avoid, &job.claim);
         self.jobs.insert(id, Job { kind, ..job });
     }
 

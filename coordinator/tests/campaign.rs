@@ -56,6 +56,21 @@ async fn digest_survives_lost_workers_and_a_restart() {
     assert_eq!(end.digest, expected.digest);
 }
 
+/// A claim that nobody could run again is no finding, and nobody makes it smaller.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_verified_is_counted_and_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let task = worker(&local, Arc::new(Fake { mute: true, ..Fake::default() }));
+    let end = local.run(spec(200), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let findings = local.findings().await.unwrap();
+    local.stop().await.unwrap();
+    task.abort();
+    assert_eq!((end.phase(), end.discrepancies, end.refuted), (v1::CampaignPhase::Done, 4, 0));
+    assert_eq!(end.abstentions.get("not verified"), Some(&4), "{end:?}");
+    assert_eq!(findings, []);
+}
+
 #[tokio::test]
 async fn strangers_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();

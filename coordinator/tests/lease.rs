@@ -188,6 +188,37 @@ fn urgent_jobs_first_and_verification_elsewhere() {
 }
 
 #[test]
+fn a_job_waits_for_who_has_its_tool_while_somebody_has() {
+    let mut fleet = Scheduler::new(Config::default());
+    let bare = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+    let equipped = fleet.hello(["tileiras".to_owned()].into(), "f", 0).unwrap();
+    let granted = |actions: Vec<Action>| {
+        let grant =
+            |a| if let Action::Grant { worker, grant, .. } = a { Some((worker, grant.work)) } else { None };
+        actions.into_iter().filter_map(grant).collect::<Vec<_>>()
+    };
+    // A side of a claim may be a model, which is nobody's capability.
+    let sides = || ["tileiras".to_owned(), "tile-ir".to_owned()];
+    let (job, plain) = (fleet.job("", Kind::Verify, None), fleet.job("", Kind::Verify, None));
+    fleet.takes(job, sides());
+    fleet.credit(bare, 2, 0);
+    assert_eq!(granted(fleet.poll(0)), [(bare, Work::Job(plain))]);
+    fleet.credit(equipped, 1, 0);
+    assert_eq!(granted(fleet.poll(0)), [(equipped, Work::Job(job))]);
+    let last = fleet.job("", Kind::Verify, None);
+    fleet.takes(last, sides());
+    assert_eq!(granted(fleet.poll(0)), []);
+    fleet.disconnect(equipped);
+    let mut left = granted(fleet.poll(0));
+    fleet.credit(bare, 2, 0);
+    left.extend(granted(fleet.poll(0)));
+    assert!(
+        left.contains(&(bare, Work::Job(last))),
+        "who has it is gone, and somebody has to say so: {left:?}"
+    );
+}
+
+#[test]
 fn fair_share_follows_weights_and_capabilities_are_matched() {
     let mut fleet = Scheduler::new(Config { credit_max: 1000, ..Config::default() });
     fleet.campaign("a", spec(100_000, 10, 1));

@@ -5,8 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
 
-use moire_coordinator::nightly::{self, Plan, Stop};
-use moire_coordinator::report::{Grade, Night, Score};
+use moire_coordinator::nightly::{self, Plan, Spool, Stop};
+use moire_coordinator::report::{Findings, Grade, Night, Score};
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_corpus::{Finding, Mark, Since, Store};
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Reduced, Verification};
@@ -81,7 +81,9 @@ async fn night(dir: &Path, engine: Told, programs: u64) -> Night {
         let says = format!("1 of 1 caught in {} programs", s.programs);
         vec![Score { name: "canaries".to_owned(), grade: Grade::Good, says }]
     };
-    let night = nightly::run(&mut client, &plan, &go, score, |_| {}).await.unwrap();
+    let place = tempfile::tempfile().unwrap();
+    let (mut night, spool) = nightly::run(&mut client, &plan, &go, place, score, |_| {}).await.unwrap();
+    kept(&mut night, &spool);
     nightly::close(&mut client, &night).await.unwrap();
     local.stop().await.unwrap();
     worker.abort();
@@ -90,6 +92,15 @@ async fn night(dir: &Path, engine: Told, programs: u64) -> Night {
 
 fn word(f: &Finding) -> &str {
     f.reduced.split(' ').next().unwrap()
+}
+
+/// Takes the findings into memory, in their order; a report from the file is the same as one from memory.
+fn kept(night: &mut Night, spool: &Spool) {
+    night.findings = spool.each().map(|f| f.unwrap().into_owned()).collect();
+    let (mut from_file, mut from_memory) = (Vec::new(), Vec::new());
+    let files = night.write(spool, &mut from_file).unwrap();
+    assert_eq!(files, night.write(&night.findings, &mut from_memory).unwrap());
+    assert_eq!(from_file, from_memory);
 }
 
 fn id(night: &Night, wanted: &str) -> String {
@@ -360,7 +371,9 @@ async fn a_night_that_is_stopped_says_so() {
     let plan = Plan { campaigns: vec![campaign], runs: 2, retests: 5 };
     let stop: Stop = Arc::new(|| Some("it was told to"));
     let none = |_: &v1::CampaignStatus| Vec::new();
-    let error = nightly::run(&mut client, &plan, &stop, none, |_| {}).await.unwrap_err();
+    let place = || tempfile::tempfile().unwrap();
+    let refused = nightly::run(&mut client, &plan, &stop, place(), none, |_| {}).await;
+    let error = refused.err().unwrap();
     assert!(error.to_string().contains("no worker is connected"), "{error}");
     let options = moire_worker::Options { name: "w".to_owned(), threads: 1 };
     let addr = local.addr();
@@ -369,7 +382,8 @@ async fn a_night_that_is_stopped_says_so() {
     while client.get_status(v1::GetStatusRequest {}).await.unwrap().get_ref().workers == 0 {
         tokio::task::yield_now().await;
     }
-    let night = nightly::run(&mut client, &plan, &stop, none, |_| {}).await.unwrap();
+    let (mut night, spool) = nightly::run(&mut client, &plan, &stop, place(), none, |_| {}).await.unwrap();
+    kept(&mut night, &spool);
     local.stop().await.unwrap();
     worker.abort();
     assert!(night.campaigns.iter().any(|c| c.cut == "it was told to"), "{:?}", night.campaigns);

@@ -183,6 +183,12 @@ async fn behind_the_lock_pages_want_the_token_of_a_viewer_and_health_none() {
     let password = data_encoding::BASE64.encode(format!("anybody:{}", token("viewer").trim()).as_bytes());
     let (code, page) = get("/metrics", &format!("Authorization: Basic {password}\r\n")).await;
     assert_eq!(code, 200);
-    assert!(samples(&page).contains_key("moire_calls_denied_total"));
+    let found = samples(&page);
+    assert!(found.contains_key("moire_calls_denied_total"));
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let left =
+        |file: &str| found[&format!("moire_certificate_end_seconds{{file=\"{file}\"}}")].saturating_sub(now);
+    assert!((86_000..=86_400).contains(&left("tls.crt")), "a day: {}", left("tls.crt"));
+    assert!(left("ca.crt") > 3_000 * 86_400);
     local.stop().await.unwrap();
 }

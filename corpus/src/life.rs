@@ -104,7 +104,7 @@ pub struct Retest {
 impl Retest {
     /// Whether some run said something.
     pub fn answered(&self) -> bool {
-        self.seen + self.held > 0
+        self.seen > 0 || self.held > 0
     }
     /// Whether runs disagree among themselves.
     pub fn disagrees(&self) -> bool {

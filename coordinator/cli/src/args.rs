@@ -369,6 +369,8 @@ pub(crate) struct Generate {
 pub(crate) enum Findings {
     /// One line a finding
     List {
+        #[command(flatten)]
+        remote: MaybeRemote,
         /// Where findings are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -377,6 +379,8 @@ pub(crate) enum Findings {
     Show {
         /// Id, or its first eight digits or more
         id: String,
+        #[command(flatten)]
+        remote: MaybeRemote,
         /// Where findings are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -387,6 +391,8 @@ pub(crate) enum Findings {
         id: String,
         /// The file
         out: PathBuf,
+        #[command(flatten)]
+        remote: MaybeRemote,
         /// Where findings are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,
@@ -406,6 +412,8 @@ pub(crate) enum Findings {
         /// When a suppression is over: a day such as 2027-01-31 (UTC), or 14d from now
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
+        #[command(flatten)]
+        remote: MaybeRemote,
         /// Where findings are kept
         #[arg(long, default_value = STORE)]
         store: PathBuf,

@@ -45,7 +45,8 @@ pub(crate) fn life(f: &Finding, now_ms: u64) -> String {
     }
     if let Some(r) = &f.retest {
         let at = dates::minute(r.at_ms);
-        let _ = write!(out, "  run again {at}: {} of {} runs showed it", r.seen, r.seen + r.held);
+        let _ =
+            write!(out, "  run again {at}: {} of {} runs showed it", r.seen, r.seen.saturating_add(r.held));
         let _ = match r.silent {
             0 => writeln!(out),
             n => writeln!(out, ", {n} had no answer: {}", r.reason),

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         args::Command::Minimize(a) => cmd::replay::minimize(&a),
         args::Command::Bisect(a) => cmd::bisect::run(&a),
         args::Command::Generate(a) => cmd::generate::run(&a),
-        args::Command::Findings(a) => cmd::store::findings(&a),
+        args::Command::Findings(a) => cmd::findings::run(&a),
         args::Command::Campaign(a) => cmd::store::campaigns(&a),
         args::Command::Store(a) => cmd::store::run(&a),
         args::Command::Models(a) => cmd::models::run(&a),

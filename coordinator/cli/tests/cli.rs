@@ -419,3 +419,43 @@ fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
     let out = moire(folder.path(), &["store", "fsck", "--store", "a"]);
     assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stdout));
 }
+
+/// What a store says of its findings, a coordinator on it says too; and it marks them.
+#[test]
+fn findings_of_a_coordinator_are_those_of_its_store() {
+    use std::io::{BufRead, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let here = |args: &[&str]| {
+        let out = moire(folder.path(), args);
+        assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    here(&["fuzz", "--programs", "100", "--workers", "2", "--store", "s"]);
+    let list = here(&["findings", "list", "--store", "s"]);
+    let id = list.split(' ').next().unwrap().to_owned();
+    let shown = here(&["findings", "show", &id, "--store", "s"]);
+    let mut server = Command::new(env!("CARGO_BIN_EXE_moire"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--store", "s"])
+        .current_dir(folder.path())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
+    let says = lines.find(|l| l.as_ref().unwrap().starts_with("serving ")).unwrap().unwrap();
+    let port = says.split("127.0.0.1:").nth(1).unwrap().split(|c: char| !c.is_ascii_digit()).next().unwrap();
+    let there = format!("127.0.0.1:{port}");
+    assert_eq!(here(&["findings", "list", "--coordinator", &there]), list);
+    assert_eq!(here(&["findings", "show", &id, "--coordinator", &there]), shown);
+    here(&["findings", "export", &id, "f.bundle", "--coordinator", &there]);
+    let marked =
+        ["findings", "mark", &id, "invalid", "--why", "a trial", "--who", "me", "--coordinator", &there];
+    assert!(here(&marked).contains("invalid"));
+    let unknown = moire(folder.path(), &["findings", "show", "00000000", "--coordinator", &there]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("the coordinator says"), "{unknown:?}");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(here(&["findings", "show", &id, "--store", "s"]).contains("invalid by me: a trial"));
+    assert_eq!(moire(folder.path(), &["replay", "f.bundle"]).status.code(), Some(10));
+    let nobody = moire(folder.path(), &["findings", "list", "--coordinator", &there]);
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("`moire serve` starts one"), "{nobody:?}");
+}

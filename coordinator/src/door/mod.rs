@@ -22,6 +22,7 @@ pub(crate) use audit::{Audit, Entry};
 pub(crate) use guard::Caller;
 pub(crate) use rate::Pace;
 pub use role::Role;
+pub use tokens::check_tokens;
 pub(crate) use tokens::hash_of;
 
 use crate::Error;
@@ -96,6 +97,8 @@ struct Lock {
     /// For pages and metrics: TLS; the token says who it is.
     pages: Arc<Watched<ServerConfig>>,
     tokens: Watched<Tokens>,
+    /// When certificates are over.
+    ends: Watched<tls::Ends>,
 }
 
 /// See the module header.
@@ -120,6 +123,7 @@ impl Door {
                 calls: Arc::new(Watched::new(tls::files(folder), tls::calls)?),
                 pages: Arc::new(Watched::new(tls::files(folder), tls::pages)?),
                 tokens: Watched::new(vec![folder.join(tokens::FILE)], tokens::read)?,
+                ends: Watched::new(tls::files(folder), tls::ends)?,
             }),
             None => None,
         };
@@ -139,6 +143,10 @@ impl Door {
     }
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+    /// When the certificates that are shown and trusted are over, by file, Unix seconds.
+    pub(crate) fn ends(&self) -> tls::Ends {
+        self.lock.as_ref().map(|lock| tls::Ends::clone(&lock.ends.current())).unwrap_or_default()
     }
     /// Whether the token a call came with is still good for its role.
     pub(crate) fn still(&self, caller: &Caller) -> bool {

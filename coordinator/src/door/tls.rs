@@ -10,6 +10,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
+use x509_cert::der::Decode;
 
 /// The files, the order as [`calls`] and [`pages`] want them.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
@@ -24,6 +25,23 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let all = all.map_err(|e| failed(path, e))?;
     if all.is_empty() { Err(failed(path, "there is no certificate in it")) } else { Ok(all) }
+}
+
+/// When the first certificate of each file is over: the file, and Unix seconds.
+pub(crate) type Ends = Vec<(&'static str, u64)>;
+
+/// See [`Ends`]. A certificate whose end cannot be read is left out: whether it is good for anything is decided elsewhere.
+pub(super) fn ends(files: &[PathBuf]) -> Result<Ends, Error> {
+    let [own, _, ca] = files else { unreachable!("see `files`") };
+    let end = |der: &CertificateDer<'_>| {
+        let read = x509_cert::Certificate::from_der(der).ok()?;
+        Some(read.tbs_certificate().validity().not_after.to_unix_duration().as_secs())
+    };
+    let mut ends = Ends::new();
+    for (name, path) in [("tls.crt", own), ("ca.crt", ca)] {
+        ends.extend(certificates(path)?.iter().filter_map(end).min().map(|end| (name, end)));
+    }
+    Ok(ends)
 }
 
 fn builder() -> Result<rustls::ConfigBuilder<ServerConfig, rustls::WantsVerifier>, rustls::Error> {

@@ -51,6 +51,14 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Tokens, Error> {
     parse(&std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?).map_err(failed)
 }
 
+/// How many tokens a file of this text has (entry point of the fuzz target).
+///
+/// # Errors
+/// The first line that is wrong, by its number.
+pub fn check_tokens(text: &str) -> Result<usize, String> {
+    parse(text).map(|tokens| tokens.0.len())
+}
+
 fn parse(text: &str) -> Result<Tokens, String> {
     let mut tokens = Vec::new();
     for (number, line) in text.lines().enumerate() {

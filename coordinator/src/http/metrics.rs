@@ -6,6 +6,7 @@
 
 use crate::Error;
 use crate::core::Core;
+use crate::spread::{STATES, View};
 use crate::totals::TOTALS;
 use crate::triage::Run;
 use moire_corpus::{CampaignState, Counters};
@@ -65,8 +66,8 @@ impl Page {
     }
 }
 
-/// The whole page.
-pub(super) fn render(core: &mut Core) -> Result<String, Error> {
+/// The whole page. `ends`: when certificates are over, by file.
+pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<String, Error> {
     let states = core.finding_states()?;
     let states = states.whole.then(|| states.counts().clone());
     let mut page = Page(String::new());
@@ -87,6 +88,11 @@ pub(super) fn render(core: &mut Core) -> Result<String, Error> {
         page.one(&format!("moire_{name}_total"), "counter", help, core.totals.stored(name));
     }
     campaigns(core, &mut page);
+    explorations(core, &mut page);
+    page.family("moire_certificate_end_seconds", "gauge", "When a certificate is over, by file, Unix time");
+    for (file, end) in ends {
+        page.labelled("moire_certificate_end_seconds", "file", file, *end);
+    }
     let (log, commits) = core.store.log_size();
     page.one("moire_store_log_bytes", "gauge", "Size of the findings log", log);
     page.one("moire_store_commits_total", "counter", "Commits in the findings log", commits);
@@ -110,6 +116,19 @@ fn fleet(core: &Core, page: &mut Page) {
         "Leases that could be given out now, were there workers for them; at most a million",
         fleet.waiting(),
     );
+}
+
+fn explorations(core: &Core, page: &mut Page) {
+    let views = core.spread.views();
+    page.family("moire_explorations", "gauge", "Explorations that the fleet shares, by state");
+    for state in STATES {
+        let count = views.iter().filter(|v| v.state == state).count();
+        page.labelled("moire_explorations", "state", state, count as u64);
+    }
+    page.family("moire_exploration_pieces", "gauge", "Pieces of explorations that are left, by state");
+    let sum = |of: fn(&View) -> usize| views.iter().map(of).sum::<usize>() as u64;
+    page.labelled("moire_exploration_pieces", "state", "waiting", sum(|v| v.waiting));
+    page.labelled("moire_exploration_pieces", "state", "leased", sum(|v| v.leased));
 }
 
 fn campaigns(core: &Core, page: &mut Page) {

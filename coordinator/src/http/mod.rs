@@ -5,7 +5,7 @@
 //! at the core. Where the door has a lock, all but the two of health want the token of a viewer, as `Bearer` or as the
 //! password of `Basic`. Source: design sections 8 and 9.
 
-mod metrics;
+pub(crate) mod metrics;
 mod pages;
 mod rates;
 
@@ -28,12 +28,13 @@ const READY: Duration = Duration::from_secs(2);
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All routes.
-pub(crate) fn router(control: Control) -> Router {
+fn router(control: Control, door: Arc<Door>) -> Router {
+    let metrics = Router::new().route("/metrics", get(metrics)).with_state((control.clone(), door));
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
         .with_state(control.clone())
+        .merge(metrics)
         .merge(pages::router(control))
 }
 
@@ -44,7 +45,7 @@ pub(crate) async fn serve(
     control: Control,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let guarded = router(control).layer(middleware::from_fn_with_state(door, guard));
+    let guarded = router(control, door.clone()).layer(middleware::from_fn_with_state(door, guard));
     let service = guarded.into_make_service_with_connect_info::<Peer>();
     axum::serve(gate, service).with_graceful_shutdown(stop).await
 }
@@ -98,7 +99,8 @@ async fn readyz(State(control): State<Control>) -> Result<&'static str, Error> {
     }
 }
 
-async fn metrics(State(control): State<Control>) -> Result<Response, Error> {
-    let text = control.call(metrics::render).await??;
+async fn metrics(State((control, door)): State<(Control, Arc<Door>)>) -> Result<Response, Error> {
+    let ends = door.ends();
+    let text = control.call(move |core| metrics::render(core, &ends)).await??;
     Ok(([(header::CONTENT_TYPE, EXPOSITION)], text).into_response())
 }

@@ -11,6 +11,7 @@ use crate::line;
 use crate::report::page::{Full, SCRIPT, STYLE};
 use crate::report::{dates, models};
 use crate::service::Control;
+use crate::spread::View;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, Query, Request, State};
@@ -91,6 +92,15 @@ struct CampaignRow {
     planted: u64,
 }
 
+struct ExplorationRow {
+    id: String,
+    state: &'static str,
+    model: String,
+    executions: u64,
+    waiting: usize,
+    leased: usize,
+}
+
 struct WorkerRow {
     id: u64,
     name: String,
@@ -113,6 +123,7 @@ struct Overview {
     executions: String,
     states: Vec<(String, u64)>,
     campaigns: Vec<CampaignRow>,
+    explorations: Vec<ExplorationRow>,
     fleet: Vec<WorkerRow>,
 }
 
@@ -138,6 +149,7 @@ async fn overview(State(pages): State<Pages>) -> Result<Html<String>, Error> {
             executions: number(executions),
             states,
             campaigns: campaigns(core, &rates),
+            explorations: core.spread.views().into_iter().map(exploration).collect(),
             fleet: fleet(core),
         })
     };
@@ -172,6 +184,11 @@ fn campaigns(core: &Core, rates: &Rates) -> Vec<CampaignRow> {
         }
     });
     rows.collect()
+}
+
+fn exploration(view: View) -> ExplorationRow {
+    let View { id, state, model, executions, waiting, leased } = view;
+    ExplorationRow { id: id.short(), state, model, executions, waiting, leased }
 }
 
 fn fleet(core: &Core) -> Vec<WorkerRow> {

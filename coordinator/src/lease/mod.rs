@@ -134,10 +134,15 @@ impl Scheduler {
     /// Adds a job that carries text. `avoid`: not this worker, as long as another may come for it in time.
     pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
         let id = self.fresh();
-        self.jobs.insert(id, Job { campaign: campaign.to_owned(), kind, avoid, since: None, attempts: 0 });
+        let (name, tools) = (campaign.to_owned(), BTreeSet::new());
+        self.jobs.insert(id, Job { campaign: name, kind, avoid, tools, since: None, attempts: 0 });
         self.unseen.push(id);
         self.turns.wait(kind, campaign, id);
         id
+    }
+    /// A job is for workers that have what is named here. A name that no connected worker has as a capability is none.
+    pub fn takes(&mut self, job: JobId, names: impl IntoIterator<Item = String>) {
+        self.jobs.entry(job).and_modify(|job| job.tools.extend(names));
     }
 
     /// Forgets a job that waits; false: it is in a lease, or there is none.
@@ -423,9 +428,12 @@ impl Scheduler {
                 if campaign.is_some_and(|c| !c.running || !c.suits(w)) {
                     return None;
                 }
-                let able = |w: &Worker| campaign.is_none_or(|c| c.suits(w));
                 let free = |id: &&JobId| {
                     let job = &self.jobs[id];
+                    let able = |w: &Worker| campaign.is_none_or(|c| c.suits(w)) && self.equipped(w, job);
+                    if !able(w) {
+                        return false;
+                    }
                     let other = || self.workers.iter().any(|(id, o)| *id != worker && !o.draining && able(o));
                     let late = || job.since.is_some_and(|at| now.saturating_sub(at) > self.config.avoid_ms);
                     job.avoid != Some(worker) || !other() || late()
@@ -438,6 +446,12 @@ impl Scheduler {
             }
         }
         None
+    }
+
+    /// Whether a worker has what a job takes, as far as anybody has it.
+    fn equipped(&self, w: &Worker, job: &Job) -> bool {
+        let had = |tool: &String| self.classes.keys().any(|(capabilities, _)| capabilities.contains(tool));
+        job.tools.iter().all(|tool| w.capabilities.contains(tool) || !had(tool))
     }
 
     fn pick_range(&self, w: &Worker) -> Option<(String, Work)> {

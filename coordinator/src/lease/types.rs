@@ -34,6 +34,8 @@ pub struct Config {
     pub kill_ms: u64,
     /// Longest time a job waits for a worker other than the one it avoids.
     pub avoid_ms: u64,
+    /// Longest time an exploration goes on that nobody asks about.
+    pub rest_ms: u64,
     /// Losses after which an item or a job is given up.
     pub attempts_max: u32,
     /// Workers at one time.
@@ -49,6 +51,7 @@ impl Default for Config {
             progress_ms: 60_000,
             kill_ms: 10_000,
             avoid_ms: 10_000,
+            rest_ms: 60_000,
             attempts_max: 5,
             workers_max: 16_384,
             credit_max: 256,
@@ -209,6 +212,8 @@ pub(super) struct Job {
     pub(super) campaign: String,
     pub(super) kind: Kind,
     pub(super) avoid: Option<WorkerId>,
+    /// What it takes, where anybody has it.
+    pub(super) tools: BTreeSet<String>,
     /// When it was first looked at.
     pub(super) since: Option<u64>,
     /// Losses, in units of [`FAULT`].

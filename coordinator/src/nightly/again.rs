@@ -9,19 +9,21 @@ use tokio::task::JoinSet;
 /// Findings that are out at one time.
 const AT_ONCE: usize = 16;
 
-/// All findings, page by page.
-pub(super) async fn findings(client: &mut Client) -> Result<Vec<Finding>, Error> {
-    let mut all: Vec<Finding> = Vec::new();
+/// All findings, one after the other; they come page by page.
+pub(super) async fn findings(
+    client: &mut Client,
+    mut take: impl FnMut(Finding) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut after = String::new();
     loop {
-        let after = all.last().map(|f| f.id.to_string()).unwrap_or_default();
         let request = v1::ListFindingsRequest { after, ..v1::ListFindingsRequest::default() };
         let page = client.list_findings(request).await?.into_inner();
-        let before = all.len();
         for record in &page.findings {
-            all.push(finding(record)?);
+            take(finding(record)?)?;
         }
-        if !page.more || all.len() == before {
-            return Ok(all);
+        match page.findings.into_iter().next_back().filter(|_| page.more) {
+            Some(last) => after = last.id,
+            None => return Ok(()),
         }
     }
 }
@@ -33,8 +35,13 @@ pub(super) async fn all(
     stop: &Stop,
     tell: &impl Fn(&str),
 ) -> Result<BTreeMap<FindingId, String>, Error> {
-    let mut due: Vec<Finding> = findings(client).await?.into_iter().filter(Finding::is_retested).collect();
-    due.sort_by_key(|f| (f.last_tested_ms, f.id));
+    let mut due: Vec<(u64, FindingId)> = Vec::new();
+    let note = |f: Finding| {
+        due.extend(f.is_retested().then_some((f.last_tested_ms, f.id)));
+        Ok(())
+    };
+    findings(client, note).await?;
+    due.sort_unstable();
     if due.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -47,16 +54,16 @@ pub(super) async fn all(
     tell(&format!("running {} findings again, {} times each", due.len().min(budget), plan.runs));
     let mut untested = BTreeMap::new();
     let mut out = JoinSet::new();
-    for (n, finding) in due.iter().enumerate() {
+    for (n, (_, id)) in due.iter().enumerate() {
         let why = if n >= budget { Some("the budget of findings to run again was used up") } else { stop() };
         if let Some(why) = why {
-            untested.insert(finding.id, why.to_owned());
+            untested.insert(*id, why.to_owned());
             continue;
         }
         while out.len() >= AT_ONCE {
             take(out.join_next().await, &mut untested);
         }
-        out.spawn(one(client.clone(), finding.id, plan.runs, stop.clone()));
+        out.spawn(one(client.clone(), *id, plan.runs, stop.clone()));
     }
     while !out.is_empty() {
         take(out.join_next().await, &mut untested);

@@ -5,11 +5,15 @@
 //! the next one compares with, only by [`close`], once its report is written. Source: design sections 7 to 9.
 
 mod again;
+mod spool;
+
+pub use spool::Spool;
 
 use crate::report::{CampaignLine, Night, Score};
 use crate::{Error, line, v1};
 use moire_corpus::{Finding, Snapshot};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use v1::control_service_client::ControlServiceClient;
@@ -36,29 +40,38 @@ pub struct Plan {
     pub retests: u64,
 }
 
-/// Runs the night. `score` measures a campaign, `tell` is told how far it is.
+/// Runs the night. `score` measures a campaign, `tell` is told how far it is; the findings are kept in `place`, an empty file
+/// open for reading too.
 ///
 /// # Errors
-/// The coordinator refuses or goes away, or there is no worker to run findings again.
+/// The coordinator refuses or goes away, there is no worker to run findings again, or the file cannot be written.
 pub async fn run(
     client: &mut Client,
     plan: &Plan,
     stop: &Stop,
+    place: File,
     score: impl Fn(&v1::CampaignStatus) -> Vec<Score>,
     tell: impl Fn(&str),
-) -> Result<Night, Error> {
+) -> Result<(Night, Spool), Error> {
     let statuses = campaigns(client, plan, stop, &tell).await?;
     let untested = again::all(client, plan, stop, &tell).await?;
     let last = client.get_snapshot(v1::GetSnapshotRequest {}).await?.into_inner();
     let at_ms = last.now_ms;
     let last: Option<Snapshot> = if last.json.is_empty() { None } else { Some(read(&last.json)?) };
-    let mut findings = again::findings(client).await?;
-    // What came while this is written is for the next report.
-    findings.retain(|f| f.first_seen_ms <= at_ms);
-    findings.iter_mut().for_each(|f| f.replay = line::command(f));
+    let mut findings = spool::Filling::new(place);
+    let keep = |mut finding: Finding| {
+        // What came while this is written is for the next report.
+        if finding.first_seen_ms > at_ms {
+            return Ok(());
+        }
+        finding.replay = line::command(&finding);
+        Ok(findings.push(&finding)?)
+    };
+    again::findings(client, keep).await?;
+    let findings = findings.done()?;
     let scores = statuses.iter().flat_map(|(_, status)| score(status)).collect();
     let campaigns = statuses.into_iter().map(|(cut, status)| shown(cut, status)).collect();
-    Ok(Night { at_ms, findings, last, untested, campaigns, scores })
+    Ok((Night { at_ms, last, untested, campaigns, scores, ..Night::default() }, findings))
 }
 
 /// Records the night: the next one is compared with it.

@@ -16,12 +16,14 @@ pub mod dates;
 mod graph;
 mod json;
 pub mod junit;
+mod outcome;
 pub mod page;
 pub mod sarif;
 mod summary;
 mod table;
 
 pub use json::VERSION as JSON_VERSION;
+pub use outcome::Outcome;
 pub use table::{Findings, LISTED_MAX, Stored, Table};
 
 use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, StoreError, Suppression, compare};
@@ -116,7 +118,9 @@ impl Row<'_> {
                         .to_owned(),
                 );
             }
-            Some(r) if r.answered() => out.push(format!("showed in {} of {} runs", r.seen, r.seen + r.held)),
+            Some(r) if r.answered() => {
+                out.push(format!("showed in {} of {} runs", r.seen, r.seen.saturating_add(r.held)))
+            }
             _ => {}
         }
         if f.state != FindingState::Open {

@@ -42,7 +42,12 @@ impl<'a> Full<'a> {
                 0 => String::new(),
                 n => format!(", {n} without an answer: {}", r.reason),
             };
-            format!("{}: {} of {} runs showed it{silent}", dates::minute(r.at_ms), r.seen, r.seen + r.held)
+            format!(
+                "{}: {} of {} runs showed it{silent}",
+                dates::minute(r.at_ms),
+                r.seen,
+                r.seen.saturating_add(r.held)
+            )
         });
         let suppressed = f.suppressed.as_ref().map(|s| {
             let over = if f.suppression(at_ms).is_some() { "" } else { " (over)" };

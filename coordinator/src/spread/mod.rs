@@ -9,7 +9,7 @@
 //! that is over, or of an earlier coordinator (epoch), is dropped like any other report; one that comes twice finds its
 //! node outside of its piece.
 //!
-//! Somebody is asked to give when a worker could take a piece and none waits. What nobody asks about for a minute
+//! Somebody is asked to give when a worker could take a piece and none waits. What nobody asks about for a minute ([`crate::lease::Config::rest_ms`])
 //! rests, and goes on when it is asked for again. What workers count is believed; the executions that they name as
 //! deciding are not: the client visits each again. Source: design section 9, `exploration.md` section 2.6.
 
@@ -29,8 +29,6 @@ use wire::Step;
 
 /// Explorations, ended ones included; beyond it those that ended or rest are forgotten, the oldest first.
 const EXPLORATIONS_MAX: usize = 64;
-/// What nobody asks about for so long rests.
-const UNWATCHED_MS: u64 = 60_000;
 /// How long an answer to the wish for a piece may take before others are asked too.
 const GIVE_MS: u64 = 250;
 /// Bytes of steps, about, after which a batch is committed.
@@ -50,7 +48,23 @@ pub(crate) struct Spread {
     dirty: BTreeSet<Hash>,
     /// Bytes of steps since the last commit, about.
     bytes: usize,
+    /// Executions counted since this process started.
+    executions: u64,
 }
+
+/// An exploration for people.
+pub(crate) struct View {
+    pub(crate) id: Hash,
+    pub(crate) state: &'static str,
+    pub(crate) model: String,
+    /// As last committed.
+    pub(crate) executions: u64,
+    pub(crate) waiting: usize,
+    pub(crate) leased: usize,
+}
+
+/// What an exploration does, in the words of pages and metrics.
+pub(crate) const STATES: [&str; 3] = ["running", "resting", "over"];
 
 /// An exploration under way, or ended.
 struct Run {
@@ -134,6 +148,28 @@ impl Spread {
     /// Whether a job is a piece of an exploration.
     pub(crate) fn has(&self, job: JobId) -> bool {
         self.jobs.contains_key(&job)
+    }
+    /// Executions counted since this process started.
+    pub(crate) fn executions(&self) -> u64 {
+        self.executions
+    }
+    /// All of them, those at work first.
+    pub(crate) fn views(&self) -> Vec<View> {
+        let view = |(id, run): (&Hash, &Run)| {
+            let state = STATES[if run.told.over { 2 } else { usize::from(run.rests) }];
+            let pieces = if run.told.over { 0 } else { run.frontier.pieces().len() };
+            View {
+                id: *id,
+                state,
+                model: run.exploration.model.clone(),
+                executions: run.told.complete.saturating_add(run.told.blocked),
+                waiting: pieces.saturating_sub(run.lent.len()),
+                leased: run.lent.len(),
+            }
+        };
+        let mut views: Vec<View> = self.all.iter().map(view).collect();
+        views.sort_by_key(|v| (STATES.iter().position(|s| *s == v.state), v.id));
+        views
     }
     /// Whether the batch in hand is to be committed before more is taken.
     pub(crate) fn heavy(&self) -> bool {
@@ -273,6 +309,8 @@ impl Core {
             return Ok(());
         };
         let (step, new, bytes) = wire::step(report)?;
+        let executions = new.complete.saturating_add(new.blocked);
+        let mut counted = 0;
         let name = self.worker_name(worker).to_owned();
         let Some(run) = self.spread.all.get_mut(&id) else { return Ok(()) };
         let Some(before) = run.frontier.pieces().get(&number).cloned() else { return Ok(()) };
@@ -283,6 +321,7 @@ impl Core {
         match step {
             Step::Reached(node) if run.frontier.reached(number, &node) => {
                 run.count(id, &before.behind, new, &mut self.writes);
+                counted = executions;
                 self.fleet.advanced(job);
             }
             Step::Given(_) if run.frontier.pieces().len() >= PIECES_MAX => {
@@ -296,6 +335,7 @@ impl Core {
             Step::Reached(_) => return Ok(()),
             Step::Over => {
                 run.count(id, &before.behind, new, &mut self.writes);
+                counted = executions;
                 run.frontier.over(number);
                 run.lent.remove(&job);
                 self.fleet.done(lease);
@@ -311,6 +351,7 @@ impl Core {
             let piece = run.frontier.pieces().get(&number).cloned();
             self.writes.push(Write::Piece { id, number, piece });
         }
+        self.spread.executions = self.spread.executions.saturating_add(counted);
         self.spread.bytes = self.spread.bytes.saturating_add(bytes);
         added.into_iter().for_each(|number| self.lease_piece(id, number));
         self.changed(id);
@@ -340,10 +381,10 @@ impl Core {
 
     /// Lets rest what nobody watches, and asks for pieces where workers wait and none lies ready.
     pub(crate) fn spread_out(&mut self) {
-        let now = self.now();
+        let (now, rest_ms) = (self.now(), self.config.rest_ms);
         let mut asks = Vec::new();
         for (id, run) in self.spread.all.iter_mut().filter(|(_, run)| !run.explored.over) {
-            let rests = now.saturating_sub(run.watched_ms) > UNWATCHED_MS;
+            let rests = now.saturating_sub(run.watched_ms) > rest_ms;
             if rests != run.rests {
                 run.rests = rests;
                 self.fleet.run_campaign(&turn(id), !rests);

@@ -396,6 +396,7 @@ mod tests {
         progress_ms: 200,
         kill_ms: 50,
         avoid_ms: 0,
+        rest_ms: 0,
         attempts_max: 5,
         workers_max: 9,
         credit_max: 9,

@@ -8,6 +8,7 @@ use moire_coordinator::v1::{
 use moire_coordinator::{Local, v1::control_service_client::ControlServiceClient};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 use tonic::Code;
 use tonic::transport::Channel;
 
@@ -185,6 +186,85 @@ async fn a_step_that_is_none_ends_its_worker_and_not_the_exploration() {
     let lease = last.lease().await;
     last.report(over(&lease, &[0], u64::MAX)).await;
     assert_eq!(complete(&heard(&mut stream, |s| s.over).await), u64::MAX);
+    local.stop().await.unwrap();
+}
+
+/// What the metrics say of this.
+async fn metric(http: std::net::SocketAddr, name: &str) -> u64 {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(http).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap();
+    let line =
+        page.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {page}"));
+    line.trim().parse().unwrap()
+}
+
+/// A coordinator with metrics, whose explorations rest after that time.
+async fn resting(dir: &Path, rest_ms: u64) -> (Local, std::net::SocketAddr) {
+    let anywhere = "127.0.0.1:0".parse().unwrap();
+    let lease = moire_coordinator::lease::Config { rest_ms, ..patient() };
+    let setup =
+        moire_coordinator::Setup { http: Some(anywhere), lease, ..moire_coordinator::Setup::new(anywhere) };
+    let local = Local::open(dir, setup).await.unwrap();
+    let http = local.http_addr().unwrap();
+    (local, http)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_asks_about_rests_and_goes_on_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (local, http) = resting(dir.path(), 200).await;
+    let asked = explore(&local).await;
+    let mut hand = hand(&local).await;
+    let whole = hand.lease().await;
+    hand.report(given(&whole, &[1])).await;
+    hand.report(v1::Report { sequence: 3, ..reached(&whole, &[0], 7) }).await;
+    assert!(hand.acknowledged(3).await);
+    assert_eq!(metric(http, "moire_explorations{state=\"running\"}").await, 1);
+    assert_eq!(metric(http, "moire_exploration_pieces{state=\"waiting\"}").await, 1);
+    assert_eq!(metric(http, "moire_exploration_pieces{state=\"leased\"}").await, 1);
+    drop(asked);
+    while metric(http, "moire_explorations{state=\"resting\"}").await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    hand.say(Up::Credit(v1::Credit { leases: 1 })).await;
+    assert!(hand.leases().await.is_empty(), "it rests");
+    let (_client, mut stream) = explore(&local).await;
+    let rest = hand.next_lease().await;
+    assert_eq!(piece(&rest), (vec![1], vec![]));
+    hand.report(over(&whole, &[0], 1)).await;
+    hand.report(over(&rest, &[2], 2)).await;
+    assert_eq!(complete(&heard(&mut stream, |s| s.over).await), 10);
+    assert_eq!(metric(http, "moire_explorations{state=\"over\"}").await, 1);
+    local.stop().await.unwrap();
+    let (local, http) = resting(dir.path(), 200).await;
+    assert_eq!(metric(http, "moire_explorations_executions_total").await, 10, "counted over a restart");
+    local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_as_the_store_keeps_and_one_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let (local, http) = resting(dir.path(), 3_600_000).await;
+    let mut client = people(&local).await;
+    let numbered = |n: u32| v1::Exploration { program: format!("any {n}"), ..asked() };
+    let mut streams = Vec::new();
+    for n in 0..64 {
+        streams.push(client.explore(numbered(n)).await.unwrap().into_inner());
+    }
+    let full = client.explore(numbered(64)).await.unwrap_err();
+    assert_eq!(full.code(), Code::ResourceExhausted, "{full}");
+    // One that is over makes room.
+    let mut hand = hand(&local).await;
+    let lease = hand.lease().await;
+    hand.report(v1::Report { sequence: 3, ..over(&lease, &[0], 1) }).await;
+    assert!(hand.acknowledged(3).await);
+    assert_eq!(metric(http, "moire_explorations{state=\"over\"}").await, 1);
+    let _one_more = client.explore(numbered(64)).await.unwrap();
+    assert_eq!(metric(http, "moire_explorations{state=\"over\"}").await, 0);
+    assert_eq!(metric(http, "moire_explorations{state=\"running\"}").await, 64);
     local.stop().await.unwrap();
 }
 

@@ -27,17 +27,19 @@ pub struct Histogram(pub BTreeMap<Seen, u64>);
 impl Histogram {
     /// Counts one instance.
     pub fn add(&mut self, seen: Seen) {
-        *self.0.entry(seen).or_default() += 1;
+        let n = self.0.entry(seen).or_default();
+        *n = n.saturating_add(1);
     }
     /// Adds another launch.
     pub fn merge(&mut self, other: Self) {
-        for (seen, n) in other.0 {
-            *self.0.entry(seen).or_default() += n;
+        for (seen, more) in other.0 {
+            let n = self.0.entry(seen).or_default();
+            *n = n.saturating_add(more);
         }
     }
     /// Instances counted.
     pub fn samples(&self) -> u64 {
-        self.0.values().sum()
+        self.0.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 

@@ -206,7 +206,7 @@ fn findings(totals: &Totals) -> String {
     all.sort_by_key(|f| (f.rule == DIFFERENCE, f.reduced.len(), f.id));
     let mut out = format!("findings: {}\n", all.len());
     for f in all.iter().take(SHOWN) {
-        out.push_str(&super::store::show_finding(f));
+        out.push_str(&super::findings::show_finding(f));
     }
     if all.len() > SHOWN {
         let _ = writeln!(out, "  and {} more: moire findings list", all.len() - SHOWN);

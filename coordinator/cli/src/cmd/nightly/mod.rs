@@ -10,7 +10,7 @@ use crate::remote::connect;
 use crate::{exit, local, scores};
 use anyhow::{Context, Result};
 use moire_coordinator::nightly::{self, Client, Plan, Stop};
-use moire_coordinator::report::{Findings, Grade, Night, Row, dates};
+use moire_coordinator::report::{Findings, Grade, Night, Outcome, dates};
 use moire_coordinator::{Local, lease};
 use moire_corpus::Since;
 use moire_worker::job::Cancel;
@@ -42,17 +42,20 @@ pub(crate) fn run(args: &Nightly) -> Result<u8> {
         night(connect(&link).await?, &plan, &stop, &args.out).await
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let night = night?;
-    summary(&night, &args.out);
-    Ok(code(&night, args.fail_on))
+    let (night, outcome) = night?;
+    summary(&night, &outcome, &args.out);
+    Ok(code(&night, &outcome, args.fail_on))
 }
 
 /// The whole night, its report written and recorded.
-async fn night(mut client: Client, plan: &Plan, stop: &Stop, out: &Path) -> Result<Night> {
-    let night = nightly::run(&mut client, plan, stop, scores::of, |text| eprintln!("{text}")).await?;
-    write(&night, &night.findings, out)?;
+async fn night(mut client: Client, plan: &Plan, stop: &Stop, out: &Path) -> Result<(Night, Outcome)> {
+    let place = tempfile::tempfile().context("no place for the findings of the night")?;
+    let tell = |text: &str| eprintln!("{text}");
+    let (night, findings) = nightly::run(&mut client, plan, stop, place, scores::of, tell).await?;
+    write(&night, &findings, out)?;
     nightly::close(&mut client, &night).await?;
-    Ok(night)
+    let outcome = night.outcome(&findings)?;
+    Ok((night, outcome))
 }
 
 /// Stops when the time is over, or on Ctrl-C.
@@ -84,19 +87,19 @@ pub(crate) fn write(night: &Night, findings: &dyn Findings, out: &Path) -> Resul
     Ok(())
 }
 
-fn summary(night: &Night, out: &Path) {
-    let rows = night.rows();
+fn summary(night: &Night, outcome: &Outcome, out: &Path) {
     match &night.last {
         Some(last) => println!("compared with {}:", dates::minute(last.at_ms)),
         None => println!("the first report of this store: everything open is new"),
     }
     for since in Since::ALL {
-        let n = rows.iter().filter(|r| r.since == since && r.suppressed.is_none()).count();
-        println!("{n:6}  {}", since.word());
+        println!("{:6}  {}", outcome.counts.get(&since).unwrap_or(&0), since.word());
     }
-    println!("{:6}  suppressed", rows.iter().filter(|r| r.suppressed.is_some()).count());
-    for row in rows.iter().filter(|r| r.fails()) {
-        println!("{} {} {}: {}", row.since.word(), row.finding.id.short(), row.models(), row.note());
+    println!("{:6}  suppressed", outcome.suppressed);
+    outcome.named.values().for_each(|line| println!("{line}"));
+    match outcome.failing - outcome.named.len() {
+        0 => {}
+        more => println!("and {more} more"),
     }
     for score in &night.scores {
         let alarm = if score.grade == Grade::Alarm { "ALARM: " } else { "" };
@@ -106,14 +109,81 @@ fn summary(night: &Night, out: &Path) {
 }
 
 /// 10: something failed the night. 11: something was not tested, or a campaign was cut short. 0: neither.
-fn code(night: &Night, fail_on: FailOn) -> u8 {
-    let rows = night.rows();
-    let fails = |row: &Row<'_>| row.fails() || (fail_on == FailOn::Open && row.open());
-    let silent = |row: &Row<'_>| row.since == Since::NotRetested && row.suppressed.is_none();
+fn code(night: &Night, outcome: &Outcome, fail_on: FailOn) -> u8 {
+    let fails = outcome.failing > 0 || (fail_on == FailOn::Open && outcome.open);
     let cut = night.campaigns.iter().any(|c| !c.cut.is_empty());
     match () {
-        () if rows.iter().any(fails) || night.alarm() => exit::FINDING,
-        () if rows.iter().any(silent) || cut || night.regressions().untested > 0 => exit::INCOMPLETE,
+        () if fails || night.alarm() => exit::FINDING,
+        () if outcome.silent || cut || outcome.regressions.untested > 0 => exit::INCOMPLETE,
         () => exit::CLEAN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moire_coordinator::report::{CampaignLine, DIFFERENCE, Score};
+    use moire_corpus::{Counters, Finding, FindingState, Hash, Retest, Snapshot, Suppression};
+
+    /// A finding that was last seen and last tested at these times.
+    fn finding(seen: u64, tested: u64) -> Finding {
+        Finding { id: Hash([7; 32]), last_seen_ms: seen, last_tested_ms: tested, ..Finding::default() }
+    }
+
+    /// The night at 10 after a report at 5, in which the finding was open.
+    fn after(finding: Finding) -> Night {
+        let last =
+            Some(Snapshot::of(5, [&Finding { id: finding.id, ..Finding::default() }], Counters::default()));
+        Night { at_ms: 10, findings: vec![finding], last, ..Night::default() }
+    }
+
+    fn codes(night: &Night) -> (u8, u8) {
+        let outcome = night.outcome(&night.findings).unwrap();
+        (code(night, &outcome, FailOn::New), code(night, &outcome, FailOn::Open))
+    }
+
+    #[test]
+    fn findings_decide_the_exit_code() {
+        let run = |seen, held| Some(Retest { at_ms: 9, seen, held, ..Retest::default() });
+        let until = |until_ms| Some(Suppression { until_ms, ..Suppression::default() });
+        let fixed = |retest| Finding { state: FindingState::Fixed, retest, ..finding(3, 9) };
+        let first = |f: Finding| Night { last: None, ..after(f) };
+        let cases = [
+            ("nothing", Night::default(), (0, 0)),
+            ("new", first(finding(9, 9)), (10, 10)),
+            ("a new difference", first(Finding { rule: DIFFERENCE.to_owned(), ..finding(9, 9) }), (0, 0)),
+            ("new and suppressed", first(Finding { suppressed: until(20), ..finding(9, 9) }), (0, 0)),
+            ("its suppression is over", after(Finding { suppressed: until(8), ..finding(9, 9) }), (10, 10)),
+            ("still there", after(finding(9, 9)), (0, 10)),
+            ("still there, suppressed", after(Finding { suppressed: until(20), ..finding(9, 9) }), (0, 0)),
+            ("flaky", after(Finding { retest: run(1, 2), ..finding(9, 9) }), (10, 10)),
+            ("gone", after(fixed(run(0, 3))), (0, 0)),
+            ("not tested", after(finding(3, 3)), (11, 10)),
+            ("not tested, suppressed", after(Finding { suppressed: until(20), ..finding(3, 3) }), (0, 0)),
+            (
+                "fixed and not tested",
+                Night { last: Some(Snapshot::default()), ..after(fixed(None)) },
+                (11, 11),
+            ),
+            ("marked invalid", after(Finding { state: FindingState::Invalid, ..finding(3, 3) }), (0, 0)),
+        ];
+        for (what, night, expected) in cases {
+            assert_eq!(codes(&night), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_night_that_was_cut_or_blind_says_so() {
+        let campaign = |cut: &str| CampaignLine { cut: cut.to_owned(), ..CampaignLine::default() };
+        let score = |grade| vec![Score { name: "canaries".to_owned(), grade, says: String::new() }];
+        let cut = Night { campaigns: vec![campaign(""), campaign("it was interrupted")], ..Night::default() };
+        assert_eq!(codes(&cut), (11, 11));
+        assert_eq!(codes(&Night { campaigns: vec![campaign("")], ..Night::default() }), (0, 0));
+        for (grade, expected) in [(Grade::Good, 0), (Grade::Unsure, 0), (Grade::Alarm, 10)] {
+            assert_eq!(codes(&Night { scores: score(grade), ..Night::default() }), (expected, expected));
+            // What fails is said before what is missing.
+            let both = Night { scores: score(grade), ..cut.clone() };
+            assert_eq!(codes(&both).0, if expected == 10 { 10 } else { 11 });
+        }
     }
 }

@@ -28,6 +28,7 @@ pub(super) const LEASE: lease::Config = lease::Config {
     progress_ms: 5_000,
     kill_ms: 1_500,
     avoid_ms: 2_000,
+    rest_ms: 60_000,
     attempts_max: 1_000_000,
     workers_max: 64,
     credit_max: 16,

@@ -1,0 +1,165 @@
+//! `moire findings`: those of a store on this machine, or of a running coordinator.
+
+use super::{serve, store};
+use crate::args::Findings;
+use crate::days;
+use crate::remote::{MaybeRemote, connect, said};
+use crate::{exit, local};
+use anyhow::{Context, Result, anyhow, bail};
+use moire_coordinator::v1;
+use moire_coordinator::v1::control_service_client::ControlServiceClient;
+use moire_corpus::{Finding, Mark, Store};
+use moire_proto::Linked;
+use moire_worker::oracle::{ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY};
+use std::path::Path;
+use tokio::runtime::Runtime;
+
+/// A finding for people: what disagrees, the axioms, the program, the line that replays it.
+pub(crate) fn show_finding(f: &Finding) -> String {
+    let models: Vec<String> = local::claim_of(f).models.iter().map(local::spec_of).collect();
+    let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
+    let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
+    let allowed = f.allowed().map(|said| format!("    {said}\n")).unwrap_or_default();
+    let program: String = f.reduced.lines().map(|l| format!("    {l}\n")).collect();
+    format!(
+        "  {} {} {} {}{why}, seen {}, {}\n{allowed}{program}    {}\n",
+        f.id.short(),
+        f.oracle,
+        f.rule,
+        models.join(" / "),
+        f.sightings(),
+        f.state.words(),
+        local::replay_line(f)
+    )
+}
+
+/// Where findings are.
+enum Place {
+    Here(Box<Store>),
+    There(Runtime, Box<ControlServiceClient<Linked>>),
+}
+
+impl Place {
+    fn of(remote: &MaybeRemote, dir: &Path) -> Result<Self> {
+        let Some(link) = remote.link() else { return Ok(Self::Here(Box::new(store::open(dir)?))) };
+        let runtime = serve::runtime()?;
+        let client = runtime.block_on(connect(&link))?;
+        Ok(Self::There(runtime, Box::new(client)))
+    }
+
+    /// Each of them, by id; those of a coordinator page by page.
+    fn each(self, mut tell: impl FnMut(&Finding)) -> Result<()> {
+        match self {
+            Self::Here(store) => store.findings().try_for_each(|f| {
+                tell(&f?);
+                Ok(())
+            }),
+            Self::There(runtime, mut client) => runtime.block_on(async {
+                let mut after = String::new();
+                loop {
+                    let request = v1::ListFindingsRequest { after, ..v1::ListFindingsRequest::default() };
+                    let page = client.list_findings(request).await.map_err(said)?.into_inner();
+                    for record in &page.findings {
+                        tell(&read(record)?);
+                    }
+                    match page.findings.last().filter(|_| page.more) {
+                        Some(last) => after = last.id.clone(),
+                        None => return Ok(()),
+                    }
+                }
+            }),
+        }
+    }
+
+    /// The one of this id, or of what it begins with.
+    fn named(self, id: &str) -> Result<Finding> {
+        match self {
+            Self::Here(store) => Ok(store.named(id)?),
+            Self::There(runtime, mut client) => {
+                let name = v1::FindingName { id: id.to_owned() };
+                read(runtime.block_on(client.get_finding(name)).map_err(said)?.get_ref())
+            }
+        }
+    }
+
+    fn mark(self, now: u64, id: &str, mark: &Mark, word: &str, who: &str, why: &str) -> Result<Finding> {
+        match self {
+            Self::Here(mut store) => Ok(store.mark(now, id, mark, who, why)?),
+            Self::There(runtime, mut client) => {
+                let until_ms = if let Mark::Suppress { until_ms } = mark { *until_ms } else { 0 };
+                let (id, state, who, why) = (id.to_owned(), word.to_owned(), who.to_owned(), why.to_owned());
+                let request = v1::MarkFindingRequest { id, state, who, why, until_ms };
+                read(runtime.block_on(client.mark_finding(request)).map_err(said)?.get_ref())
+            }
+        }
+    }
+}
+
+fn read(record: &v1::FindingRecord) -> Result<Finding> {
+    serde_json::from_str(&record.json).context("the coordinator sent a record this version cannot read")
+}
+
+pub(crate) fn run(args: &Findings) -> Result<u8> {
+    match args {
+        Findings::List { remote, store } => Place::of(remote, store)?.each(|f| {
+            let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
+            let (id, state, models) = (f.id.short(), f.state.words(), models.join("/"));
+            println!("{id} {state:10} {:12} {:10} {models:16} {}", f.oracle, f.rule, f.count);
+        })?,
+        Findings::Show { id, remote, store } => {
+            let f = Place::of(remote, store)?.named(id)?;
+            print!("{}", show_finding(&f));
+            for change in &f.history {
+                println!("  {} by {}: {}", change.to.words(), change.who, change.why);
+            }
+            print!("{}", days::life(&f, local::now_ms()));
+            println!("witness {}", f.witness);
+        }
+        Findings::Export { id, out, remote, store } => {
+            let text = bundle(&Place::of(remote, store)?.named(id)?)?;
+            std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
+            eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
+        }
+        Findings::Mark { id, state, why, who, until, remote, store } => {
+            let now = local::now_ms();
+            let mark = match (state.as_str(), until) {
+                ("suppress", Some(until)) => Mark::Suppress { until_ms: days::until(until, now)? },
+                ("suppress", None) => bail!("say how long: --until 2027-01-31, or --until 14d"),
+                (_, Some(_)) => bail!("--until goes with suppress"),
+                (word, None) => word.parse()?,
+            };
+            let who = who.clone().or_else(|| std::env::var("USER").ok()).unwrap_or_default();
+            let f = Place::of(remote, store)?.mark(now, id, &mark, state, &who, why)?;
+            println!("{} {}{}", f.id.short(), f.state.words(), days::suppressed(&f, now));
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+/// The bundle of a finding: everything a replay needs, with the model texts.
+fn bundle(f: &Finding) -> Result<Vec<u8>> {
+    let model = |m: &moire_corpus::ModelRef| -> Result<moire_corpus::bundle::ModelText> {
+        let loaded = moire_cat::builtin::load(&m.name, &m.variants).map_err(|e| anyhow!("{e}"))?;
+        Ok(moire_corpus::bundle::ModelText {
+            name: m.name.clone(),
+            variants: m.variants.clone(),
+            text: loaded.canonical_text(),
+        })
+    };
+    let bundle = moire_corpus::bundle::Bundle {
+        finding: f.clone(),
+        program: f.reduced.clone(),
+        original: f.original.clone(),
+        provenance: f.provenance.clone(),
+        // A side that is a tool has no text.
+        models: f
+            .models
+            .iter()
+            .filter(|m| ![ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY].contains(&m.name.as_str()))
+            .map(model)
+            .collect::<Result<_>>()?,
+        witness: f.witness.clone(),
+        tools: [("moire".to_owned(), env!("CARGO_PKG_VERSION").to_owned())].into(),
+    };
+    Ok(moire_corpus::bundle::write(&bundle)?)
+}

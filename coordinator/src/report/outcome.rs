@@ -1,0 +1,58 @@
+//! What a night comes to: the numbers a person sees first, and what decides an exit code. One look at each finding.
+
+use super::{Findings, Night, Regressions, ReportError};
+use moire_corpus::{FindingId, Since};
+use std::collections::BTreeMap;
+
+/// Findings that fail the night and are named.
+const NAMED_MAX: usize = 1_000;
+
+/// See the module header.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Findings by what changed, suppressed ones left out.
+    pub counts: BTreeMap<Since, usize>,
+    /// Suppressed ones.
+    pub suppressed: usize,
+    /// Findings that fail the night.
+    pub failing: usize,
+    /// The first of them by what changed, then by id, each in a line.
+    pub named: BTreeMap<(Since, FindingId), String>,
+    /// Some finding is open that nobody has suppressed.
+    pub open: bool,
+    /// Some finding that nobody has suppressed was not tested.
+    pub silent: bool,
+    /// What has been fixed, and still holds.
+    pub regressions: Regressions,
+}
+
+impl Night {
+    /// What it comes to with these findings.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn outcome(&self, findings: &dyn Findings) -> Result<Outcome, ReportError> {
+        let mut out = Outcome::default();
+        for finding in findings.each() {
+            let finding = finding?;
+            out.regressions.add(self, &finding);
+            let Some(row) = self.row(&finding) else { continue };
+            match row.suppressed {
+                Some(_) => out.suppressed += 1,
+                None => *out.counts.entry(row.since).or_default() += 1,
+            }
+            out.open |= row.open();
+            out.silent |= row.since == Since::NotRetested && row.suppressed.is_none();
+            if row.fails() {
+                out.failing += 1;
+                let line =
+                    format!("{} {} {}: {}", row.since.word(), finding.id.short(), row.models(), row.note());
+                out.named.insert((row.since, finding.id), line);
+                if out.named.len() > NAMED_MAX {
+                    out.named.pop_last();
+                }
+            }
+        }
+        Ok(out)
+    }
+}
