@@ -20,6 +20,7 @@ pub mod scale;
 mod service;
 mod spread;
 mod states;
+pub mod talk;
 mod totals;
 mod triage;
 pub mod trial;

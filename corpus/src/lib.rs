@@ -29,7 +29,7 @@ pub use record::{
     Verified,
 };
 pub use store::{Conflict, OpenError, Options, Receipt, Recovery, Stats, Store, StoreError, Write};
-pub use transfer::import;
+pub use transfer::{check_export, import};
 
 /// Format version of the store directory, its log and its exports.
 pub const FORMAT: u32 = 1;

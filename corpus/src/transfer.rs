@@ -142,10 +142,16 @@ fn malformed(number: u64, why: impl std::fmt::Display) -> StoreError {
     StoreError::Invalid(format!("export line {number}: {why}"))
 }
 
+/// The export in a file.
+fn open(path: &Path) -> Result<BufReader<File>, StoreError> {
+    File::open(path).map(BufReader::new).map_err(io_error("opening the export"))
+}
+
 /// Checks the whole export: header, every line, count and hash at the end.
-fn check(path: &Path, mut each: impl FnMut(u64, Line) -> Result<(), StoreError>) -> Result<(), StoreError> {
-    let file = File::open(path).map_err(io_error("opening the export"))?;
-    let mut reader = BufReader::new(file);
+fn check(
+    mut reader: impl BufRead,
+    mut each: impl FnMut(u64, Line) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let mut hasher = blake3::Hasher::new();
     for number in 1.. {
         let mut text = Vec::new();
@@ -194,10 +200,13 @@ fn content(number: u64, content: Bytes) -> Result<Vec<u8>, StoreError> {
     bytes.ok_or_else(|| malformed(number, "not a bundle, or too large"))
 }
 
-/// Reads the export as it will be written: every record once, in key order.
-fn check_content(file: &Path) -> Result<(), StoreError> {
+/// Reads an export as it would be imported, every record once and in key order, and writes nothing.
+///
+/// # Errors
+/// The first thing that is wrong, with its line.
+pub fn check_export(export: impl BufRead) -> Result<(), StoreError> {
     let mut last: Option<Vec<u8>> = None;
-    check(file, |number, line| match line {
+    check(export, |number, line| match line {
         Line::Record { key, value } => {
             let (key, _) = record(number, &key, value)?;
             if last.as_ref().is_some_and(|last| *last >= key) {
@@ -214,7 +223,7 @@ fn check_content(file: &Path) -> Result<(), StoreError> {
 fn write_content(file: &Path, store: &mut Store) -> Result<(), StoreError> {
     let mut ops: Vec<log::Op> = Vec::new();
     let mut bytes = 0;
-    check(file, |number, line| match line {
+    check(open(file)?, |number, line| match line {
         Line::Record { key, value } => {
             let (key, value) = record(number, &key, value)?;
             bytes += key.len() + value.len() + 8;
@@ -237,7 +246,7 @@ pub fn import(file: &Path, dir: &Path) -> Result<(), StoreError> {
     if dir.exists() && fs::read_dir(dir).map_err(io_error(what))?.next().is_some() {
         return Err(StoreError::Invalid(format!("{} is not empty: import into a new store", dir.display())));
     }
-    check_content(file)?;
+    check_export(open(file)?)?;
     let mut name = dir.file_name().unwrap_or_default().to_owned();
     name.push(".importing");
     let temp = dir.with_file_name(name);

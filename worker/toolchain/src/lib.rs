@@ -14,5 +14,5 @@ pub mod tile;
 mod version;
 
 pub use ptxas::{Answer, Ptxas};
-pub use sass::{ListError, Nvdisasm};
+pub use sass::{ListError, Nvdisasm, listed};
 pub use version::Version;

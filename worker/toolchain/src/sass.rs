@@ -59,15 +59,7 @@ impl Nvdisasm {
         let folder = tempfile::tempdir().map_err(RunError::Start)?;
         let path = folder.path().join("object.cubin");
         fs::write(&path, object).map_err(RunError::Start)?;
-        let (mut out, mut kernel) = (BTreeMap::new(), None);
-        for line in self.listing(&path)?.lines() {
-            if line.trim_start().starts_with(".section") {
-                kernel = section(line).map(str::to_owned);
-            } else if let (Some(kernel), Some(instruction)) = (&kernel, instruction(line)) {
-                out.entry(kernel.clone()).or_insert_with(Vec::new).push(instruction);
-            }
-        }
-        Ok(out)
+        Ok(listed(&self.listing(&path)?))
     }
 
     fn listing(&self, object: &Path) -> Result<String, ListError> {
@@ -79,6 +71,19 @@ impl Nvdisasm {
         }
         Ok(out.stdout)
     }
+}
+
+/// The instructions of each kernel in a listing, in order, without addresses.
+pub fn listed(listing: &str) -> BTreeMap<String, Vec<String>> {
+    let (mut out, mut kernel) = (BTreeMap::new(), None);
+    for line in listing.lines() {
+        if line.trim_start().starts_with(".section") {
+            kernel = section(line).map(str::to_owned);
+        } else if let (Some(kernel), Some(instruction)) = (&kernel, instruction(line)) {
+            out.entry(kernel.clone()).or_insert_with(Vec::new).push(instruction);
+        }
+    }
+    out
 }
 
 /// `.section .text.kernel,"ax",@progbits`

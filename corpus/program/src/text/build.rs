@@ -190,7 +190,8 @@ impl ThreadBuilder {
     }
 
     pub(super) fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
-        if name.starts_with(|c: char| c == '.' || c.is_ascii_digit()) {
+        // A word with dots is an instruction, and no jump could name it.
+        if name.contains('.') || name.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(scan.error(format!("`{name}` is no name of a label"), None));
         }
         if self.thread.labels.len() > INSTRUCTIONS {

@@ -1,0 +1,4 @@
+//! See the function of this name.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| moire_coordinator_fuzz::report(bytes));
