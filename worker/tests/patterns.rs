@@ -49,3 +49,13 @@ fn a_claim_is_verified_from_its_text_and_kept_whole() {
     let reduced = oracles.minimise(&wrong, Budget { candidates: 100 }, &Cancel::new(), &mut |_| {});
     assert_eq!(reduced.claim, wrong);
 }
+
+/// A fuzzer found that a cancelled lease went on through all mutants (`worker/fuzz/kept/lease/cancelled-protocol`).
+#[test]
+fn a_cancelled_item_is_left_before_its_mutants() {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let report = Oracles::new().run(&item(3), &cancel);
+    assert!(report.engines.iter().all(|e| !e.engine.starts_with(MUTANT)), "{:?}", report.engines);
+    assert_eq!(cancel.ticks(), 0);
+}

@@ -36,6 +36,9 @@ pub(super) fn item(
         super::abstain(report, "patterns: a protocol that does not read".into());
         return out;
     };
+    if cancel.is_cancelled() {
+        return out;
+    }
     match answer::explored(&program, model) {
         Ok(answer) => {
             let verdict = answer.verdict();
@@ -46,6 +49,9 @@ pub(super) fn item(
         Err(reason) => super::abstain(report, format!("patterns: {reason}")),
     }
     for mutant in chosen(protocol, index) {
+        if cancel.is_cancelled() {
+            return out;
+        }
         cancel.tick();
         let Some(program) = mutant.protocol.program() else { continue };
         match answer::first_wrong(&program, model) {
