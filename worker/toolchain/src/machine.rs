@@ -130,7 +130,7 @@ fn ptx_line(line: &str) -> Vec<Step> {
     let scope = if shared { None } else { scope };
     let vector = words.iter().find_map(|w| w.strip_prefix('v').and_then(|n| n.parse::<u32>().ok()));
     let element = words.last().and_then(|w| w.get(1..)?.parse::<u32>().ok()).unwrap_or(0);
-    let bits = if atomic { 0 } else { element * vector.unwrap_or(1) };
+    let bits = if atomic { 0 } else { element.saturating_mul(vector.unwrap_or(1)) };
     let around = |what| Step { what, shared: false, scope, bits: 0 };
     let far = scope.is_some_and(|s| s != "SM");
     let mut out = Vec::new();
