@@ -166,7 +166,7 @@ pub(crate) struct Check {
     #[arg(long)]
     pub(crate) contest: bool,
     /// Have the fleet of a running coordinator explore; asked again, it goes on where it was
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered", "reduce"])]
     pub(crate) coordinator: Option<Address>,
     #[command(flatten)]
     pub(crate) certs: Certs,
@@ -187,7 +187,7 @@ pub(crate) struct LimitArgs {
     pub(crate) loop_bound: u32,
     /// Leave out executions that others stand for: all, none, or some of threads, reads, writes, atomics. The verdict is
     /// the same, the number of executions is not
-    #[arg(long, value_name = "REDUCTIONS", default_value = "none")]
+    #[arg(long, value_name = "REDUCTIONS", default_value = "none", conflicts_with = "descents")]
     pub(crate) reduce: Reductions,
     /// For what is too big to finish: so many random descents, each to one execution; says how many there are, about
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -210,7 +210,12 @@ fn benches() {
         2,
         "`all` is no reduction; there are threads,",
     );
-    check(&["bench", "reductions", "--programs", "20", "--workers", "2"], &[], 0, "0 differences");
+    check(&["bench", "reductions", "--programs", "16", "--workers", "2"], &[], 0, "0 differences");
+    // Neither the fleet nor descents leave executions out.
+    for other in [["--coordinator", "127.0.0.1:1"], ["--descents", "5"]] {
+        let words = ["check", "t.litmus", "--reduce", "all", other[0], other[1]];
+        check(&words, &[("t.litmus", PROGRAM)], 2, "cannot be used with");
+    }
     check(&["bench", "families", "--only", "mq"], &[], 2, "`mq` is no family; there are sb, lb,");
     check(&["bench", "families", "--size", "65"], &[], 2, "at most 64");
     check(&["bench", "selfcheck", "--programs", "0"], &[], 2, "compares nothing");
@@ -260,6 +265,22 @@ fn selfcheck_is_a_function_of_its_seeds() {
     assert!(one.1.contains("40 distinct programs under each of ptx"), "{}", one.1);
     assert!(one.1.ends_with("\n0 differences\n"), "{}", one.1);
     assert_eq!(one, run("3"));
+}
+
+/// What is noted after a part is what the whole finds, and only the same command goes on.
+#[test]
+fn reductions_are_compared_on_from_where_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |programs: &str, rest: &[&str]| {
+        let words = ["bench", "reductions", "--draw", "tile-mixed", "--programs", programs];
+        let out = moire(folder.path(), &[&words[..], rest].concat());
+        (out.status.code(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    assert_eq!(run("20", &["--keep", "done.json"]).0, Some(0));
+    let rest = run("50", &["--keep", "done.json"]);
+    assert_eq!((rest.0, &rest.1), (Some(0), &run("50", &["--workers", "1"]).1), "{}", rest.2);
+    let other = run("50", &["--keep", "done.json", "--seed", "2"]);
+    assert!(other.0 == Some(2) && other.2.contains("another command"), "{}", other.2);
 }
 
 /// A run that was stopped and goes on says what one run says, and goes on with nothing else.

@@ -3,7 +3,8 @@
 //! Two threads are *alike* if the map that exchanges them, and nothing else, takes the program to itself: one code,
 //! registers with one start; every scope, CTA, stream and warp of third threads either holds both or stands to both in one
 //! way; no memory of their own; and each condition says the same of both. Programs with anything but ordinary accesses,
-//! fences and CTA barriers have no such threads here: placement means more to the rest than can be listed.
+//! those of tile blocks, fences and CTA barriers have no such threads here: placement means more to the rest than can be
+//! listed.
 
 use crate::leaf::{Finding, Memory, Place};
 use crate::memory::base_symbol;
@@ -134,6 +135,7 @@ pub(crate) fn ordinary(op: &Op) -> bool {
             | Op::Bra { .. }
             | Op::Exit
             | Op::Bar { .. }
+            | Op::Tile(_)
     )
 }
 
@@ -213,11 +215,29 @@ fn writes_at(thread: &Thread) -> Option<usize> {
     let single = |ty: &Ty| !ty.packed() && ty.bytes() <= 8;
     let placed = |i: &&Instr| i.guard.is_none();
     let known = |addr: &Address| base_symbol(thread, addr).is_some();
-    let atomic = |i: &Instr| matches!(&i.op, Op::Rmw { op, ty, addr, .. } if *op != AtomOp::Cas && single(ty) && known(addr));
-    let store = |i: &Instr| {
-        matches!(&i.op, Op::Store { order, ty, addr, src, .. }
-            if *order != StoreOrder::Weak && single(ty) && src.len() == 1 && known(addr))
+    let atomic = |i: &Instr| match &i.op {
+        Op::Rmw { op, ty, addr, .. } => *op != AtomOp::Cas && single(ty) && known(addr),
+        op => element(op).is_some_and(|(kind, addr)| {
+            matches!(kind, TileKind::Rmw { op, .. } if op != AtomOp::Cas) && known(addr)
+        }),
+    };
+    let store = |i: &Instr| match &i.op {
+        Op::Store { order, ty, addr, src, .. } => {
+            *order != StoreOrder::Weak && single(ty) && src.len() == 1 && known(addr)
+        }
+        op => element(op).is_some_and(|(kind, addr)| {
+            matches!(kind, TileKind::Store(order) if order != StoreOrder::Weak) && known(addr)
+        }),
     };
     let find = |wanted: &dyn Fn(&Instr) -> bool| body.iter().position(|i| placed(&i) && wanted(i));
     find(&atomic).or_else(|| find(&store))
+}
+
+/// What an access of a tile does that has one element, which is always there.
+fn element(op: &Op) -> Option<(TileKind, &Address)> {
+    let Op::Tile(TileOp::Access(access)) = op else { return None };
+    match access.elements.as_slice() {
+        [one] if one.mask.is_none() => Some((access.kind, &one.addr)),
+        _ => None,
+    }
 }

@@ -12,7 +12,7 @@
 //! - pairs of writes the model wants ordered and are not are branched on as soon as both are present;
 //! - an arrival at a barrier joins any phase that can still take it;
 //! - an operation on an mbarrier joins the current phase or is put off past it (`mbarrier`);
-//! - an agent in front of a spin iteration enters it, or is stuck there for ever;
+//! - an agent in front of a spin iteration enters it with a write that is there, or waits for another one (`gate`);
 //! - a state with nothing left to add is a leaf if no read is open, and a dead end otherwise.
 //!
 //! The scheduler picks the lowest (thread, index) event that can be added; it is a function of the graph alone.
@@ -33,7 +33,7 @@ use crate::alike::Alike;
 use crate::allocator::Turn;
 use crate::event::Kind;
 use crate::flow::Flow;
-use crate::interp::{FrontEnd, Gate, TraceEnd};
+use crate::interp::{FrontEnd, TraceEnd};
 use crate::leaf::LeafKind;
 use crate::mbarrier_leaf::{Raised, Settled};
 use crate::planted::Planted;
@@ -322,8 +322,8 @@ impl<'a, const W: usize> Search<'a, W> {
             Next::Read(id) => self.place_read(id, 0, then),
             Next::Write(id) => self.place_write(id, then),
             Next::Barrier(id) => self.place_barrier(id, then),
-            Next::Gate(thread) => self.place_gate(thread),
-            Next::SureGate(thread) => self.set_gate(thread, Gate::Open),
+            Next::Gate(thread) => self.place_gate(thread, false),
+            Next::SureGate(thread) => self.place_gate(thread, true),
             Next::Mbarrier(id) => self.place_mbarrier(id, false),
             Next::SureMbarrier(id) => self.place_mbarrier(id, true),
             Next::Allocation(turn) => self.allocation(turn),
@@ -467,6 +467,10 @@ impl<'a, const W: usize> Search<'a, W> {
             }
             _ if self.is_exchanged() => {
                 self.summary.cut.threads += 1;
+                Ok(())
+            }
+            _ if self.state.waits_in_vain() => {
+                self.summary.dead_ends += 1;
                 Ok(())
             }
             Solution::Consistent { .. } if self.state.too_late() => {

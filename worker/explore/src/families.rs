@@ -49,6 +49,16 @@ pub const FAMILIES: &[Family] = &[
         ..family([2, 8, 10, 18], lbf, |n| (1 << n) - 1)
     },
     Family {
+        name: "lbawait",
+        what: "awaits in rings of load buffering",
+        ..family([2, 4, 6, 10], lbawait, |n| 1 << n)
+    },
+    Family {
+        name: "lbticket",
+        what: "load buffering in front of a ticket lock",
+        ..family([2, 3, 3, 4], lbticket, |n| factorial(n) << n)
+    },
+    Family {
         name: "nw1r",
         what: "writers of one word and a reader",
         ..family([1, 5, 6, 9], nw1r, |n| factorial(n) * (n + 1))
@@ -147,6 +157,28 @@ fn lbf(n: usize) -> String {
     program("lbf", n, &array("x", n), &bodies(n, body), "")
 }
 
+/// What a thread reads first is stored by its neighbour behind an await for what it stores next.
+fn lbawait(n: usize) -> String {
+    let body = |i| {
+        let next = (i + 1) % n;
+        format!(
+            "ld.relaxed.gpu.u32 r, [y{i}]; st.relaxed.gpu.u32 [x{i}], 1; \
+             L: ld.relaxed.gpu.u32 s, [x{next}]; setp.eq.u32 p, s, 0; @p bra L; st.relaxed.gpu.u32 [y{next}], 1;"
+        )
+    };
+    let locations: Vec<String> = array("x", n).into_iter().chain(array("y", n)).collect();
+    program("lbawait", n, &locations, &bodies(n, body), "")
+}
+
+fn lbticket(n: usize) -> String {
+    let body = |i| {
+        let next = (i + 1) % n;
+        format!("ld.relaxed.gpu.u32 b, [x{i}]; st.relaxed.gpu.u32 [x{next}], 1; {}", ticketed(i))
+    };
+    let locations: Vec<String> = array("x", n).into_iter().chain(names(&["next", "serving", "cs"])).collect();
+    program("lbticket", n, &locations, &bodies(n, body), &alone(n))
+}
+
 fn sb(n: usize) -> String {
     let body =
         |i| format!("st.relaxed.gpu.u32 [x{i}], 1; ld.relaxed.gpu.u32 r, [x{next}];", next = (i + 1) % n);
@@ -238,15 +270,17 @@ fn ttas(n: usize) -> String {
 }
 
 fn ticket(n: usize) -> String {
-    let body = |i| {
-        format!(
-            "atom.relaxed.gpu.add.u32 t, [next], 1; \
-             L: ld.acquire.gpu.u32 s, [serving]; setp.ne.u32 p, s, t; @p bra L; \
-             {} add.u32 t, t, 1; st.release.gpu.u32 [serving], t;",
-            critical(i)
-        )
-    };
-    program("ticket", n, &names(&["next", "serving", "cs"]), &bodies(n, body), &alone(n))
+    program("ticket", n, &names(&["next", "serving", "cs"]), &bodies(n, ticketed), &alone(n))
+}
+
+/// The critical section of thread `i` under a ticket lock.
+fn ticketed(i: usize) -> String {
+    format!(
+        "atom.relaxed.gpu.add.u32 t, [next], 1; \
+         L: ld.acquire.gpu.u32 s, [serving]; setp.ne.u32 p, s, t; @p bra L; \
+         {} add.u32 t, t, 1; st.release.gpu.u32 [serving], t;",
+        critical(i)
+    )
 }
 
 /// Two rounds of one writer; a reader starts over unless the count was even and stayed.

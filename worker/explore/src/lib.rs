@@ -18,6 +18,7 @@ pub mod explorer;
 pub mod families;
 mod flow;
 mod future;
+mod gate;
 mod hang;
 mod held;
 mod interp;

@@ -271,7 +271,7 @@ impl<const W: usize> State<'_, W> {
         pending && waits.flow.asked_until_yes[emitted.pc] && {
             let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
             let inner = ThreadView { state: self, thread };
-            let view = Trial { inner, gate: u16::MAX, given: Some((emitted.index, 0)) };
+            let view = Trial { inner, gate: u16::MAX, given: &[(emitted.index, 0)] };
             let trace = run(self.program, &self.layout, &waits.flow, id, self.front, &view);
             trace.end == TraceEnd::SpinFail
         }
@@ -412,30 +412,6 @@ impl<const W: usize> State<'_, W> {
             least = lower;
         }
         least
-    }
-
-    /// Whether a thread at a gate can be stuck there though it could pass now. Where its loop only waits, the phase it
-    /// waits for must not be the one just completed in the end.
-    pub(crate) fn may_miss(&self, thread: usize, index: u16) -> bool {
-        if !self.threads[thread].flow.waits_only[self.threads[thread].trace.pc] {
-            return true;
-        }
-        self.awaited(thread, index).is_none_or(|used| {
-            let era = self.eras(used.object);
-            let now = Place { era, level: self.level(used.object, era) };
-            let outlook = || self.outlook(Without { event: None, thread: Some(thread) });
-            self.answer_at(used, now) == 0 || self.may_advance(used.object, &outlook())
-        })
-    }
-
-    /// The wait at the start of the iteration behind a gate.
-    pub(crate) fn awaited(&self, thread: usize, index: u16) -> Option<MbarUse> {
-        let trace = self.behind_gate(thread, index, None);
-        let first = trace.events.get(index as usize..)?.iter().flatten().next()?;
-        match first.kind {
-            Kind::Mbarrier(used @ MbarUse { act: Act::Wait { .. }, .. }) => Some(used),
-            _ => None,
-        }
     }
 
     /// Whether every event on an mbarrier has its place and no phase was kept open for nothing.

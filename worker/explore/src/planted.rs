@@ -41,6 +41,8 @@ pub enum Planted {
     UnseenAsked,
     /// Writes are not seen by loads that are.
     UnseenRead,
+    /// An access of a tile is unseen if its first element is.
+    FirstElement,
     /// All atomics commute with each other.
     MixedFamilies,
     /// The model is not asked whether atomics commute.
@@ -65,11 +67,12 @@ impl Planted {
     ];
 
     /// Those of [`crate::reduce`]: they do something where reductions are on.
-    pub const REDUCING: [Planted; 8] = [
+    pub const REDUCING: [Planted; 9] = [
         Planted::AlikeAnywhere,
         Planted::AlikeAsked,
         Planted::UnseenAsked,
         Planted::UnseenRead,
+        Planted::FirstElement,
         Planted::MixedFamilies,
         Planted::CommutesUnasked,
         Planted::TailMemory,

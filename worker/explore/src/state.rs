@@ -7,6 +7,7 @@ use crate::columns;
 use crate::event::{Emitted, Kind, has_dep};
 use crate::explorer::{Abstain, Stop};
 use crate::flow::Flow;
+use crate::gate::Trials;
 use crate::held::{Ahead, Written};
 use crate::interp::{FrontEnd, Gate, Trace, TraceEnd, View as _, run};
 use crate::leaf::*;
@@ -17,7 +18,7 @@ use crate::relate::{Event, Places, enter};
 use crate::runs::Runs;
 use crate::universe::Universe;
 use crate::unknown::marked;
-use crate::view::{ThreadView, Trial};
+use crate::view::ThreadView;
 use moire_cat::bits::{self, Row};
 use moire_cat::eval::{Evaluator, Inputs, Solution};
 use moire_cat::vocabulary::{rels, sets};
@@ -25,7 +26,7 @@ use moire_cat::{CheckId, Mark, Model, NodeId};
 use moire_program::ir::*;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -84,12 +85,17 @@ pub(crate) struct State<'a, const W: usize> {
     used: usize,
     pub(crate) evaluator: Evaluator<W>,
     pub(crate) universe: Universe<W>,
+    /// By thread, writes that it does not take at the gate where it waits.
+    pub(crate) refused: Vec<Row<W>>,
+    /// Threads that may go on, as [`State::may_be_let_in`] found them after so many edits.
+    pub(crate) moves: Cell<Option<(u64, u64)>>,
+    pub(crate) trials: RefCell<Trials>,
     /// Threads that may do more than the universe says, or write where nobody knows yet.
     pub(crate) restless: usize,
     /// Rows of the coherence choices before they grew, oldest first.
     ordered: Vec<(u16, Row<W>)>,
     /// Counts changes of the choices of sources and orders, and which were judged last.
-    edits: u64,
+    pub(crate) edits: u64,
     judged: Option<u64>,
     /// No object has two names.
     pub(crate) one_name: bool,
@@ -171,6 +177,9 @@ impl<'a, const W: usize> State<'a, W> {
             evaluator: Evaluator::new(model),
             universe: Universe::new(cells, program.threads.len()),
             restless: 0,
+            refused: vec![bits::empty(); program.threads.len()],
+            moves: Cell::new(None),
+            trials: RefCell::default(),
             ordered: Vec::new(),
             edits: 0,
             judged: None,
@@ -375,6 +384,7 @@ impl<'a, const W: usize> State<'a, W> {
             run(self.program, &self.layout, &flow, id, self.front, view)
         });
         self.runs = runs;
+        self.edits += 1;
         let old = self.settle_trace(thread, Rc::clone(&trace));
         self.log.push((thread, old));
         for (index, event) in trace.events.iter().enumerate() {
@@ -434,8 +444,11 @@ impl<'a, const W: usize> State<'a, W> {
                 TraceEnd::Pending(d) if needs(d, t) => false,
                 TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
                     let unless = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+                    let waits = matches!(thread.trace.end, TraceEnd::Gate(_));
                     let ahead = self.ahead(t);
-                    unless(&ahead.all) && (unless(&ahead.near) || !self.held(reader, t))
+                    unless(&ahead.all)
+                        && (unless(&ahead.near) || !self.held(reader, t))
+                        && (!waits || self.may_be_let_in(t))
                 }
                 _ => false,
             };
@@ -627,49 +640,6 @@ impl<'a, const W: usize> State<'a, W> {
         let start = self.events[write].emitted.access.map_or(0, |a| a.offset);
         let value = self.current(write).and_then(|e| e.value).unwrap_or(0);
         truncate(value >> (8 * (cell.offset - start)), 8 * cell.bytes)
-    }
-
-    /// First thread at a gate whose next iteration might not be in vain; with `sure`, that it cannot miss.
-    pub(crate) fn openable_gate(&self, sure: bool) -> Option<usize> {
-        (0..self.threads.len()).find(|t| {
-            let TraceEnd::Gate(index) = self.threads[*t].trace.end else { return false };
-            self.iteration_may_succeed(*t, index) && !(sure && self.may_miss(*t, index))
-        })
-    }
-
-    /// Where a thread gets behind a gate.
-    pub(crate) fn behind_gate(&self, thread: usize, gate: u16, given: Option<(u16, Value)>) -> Trace {
-        let id = ThreadId(u16::try_from(thread).unwrap_or(u16::MAX));
-        let flow = &self.threads[thread].flow;
-        let view = Trial { inner: ThreadView { state: self, thread }, gate, given };
-        run(self.program, &self.layout, flow, id, self.front, &view)
-    }
-
-    fn iteration_may_succeed(&self, thread: usize, gate: u16) -> bool {
-        let trial = |given: Option<(u16, Value)>| self.behind_gate(thread, gate, given);
-        let blind = trial(None);
-        if blind.end == TraceEnd::SpinFail {
-            return false;
-        }
-        let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_)) || e.kind == Kind::Read;
-        let first = blind.events[gate as usize..].iter().flatten().find(asks);
-        if let Some(Emitted { index, kind: Kind::Mbarrier(used), arms, .. }) = first {
-            let places = self.places_for(*used, (thread, *index, arms, false), &Floor::default());
-            let values: BTreeSet<Value> = places.iter().map(|p| self.answer_at(*used, *p)).collect();
-            return values.into_iter().any(|v| trial(Some((*index, v))).end != TraceEnd::SpinFail);
-        }
-        let Some((read, access)) = first.and_then(|e| e.access.map(|a| (e.index, a))) else { return true };
-        if access.cells != 1 {
-            return true;
-        }
-        let writers = self.inputs.cells.writers[access.cell as usize];
-        bits::iter(&writers).any(|w| {
-            if self.writes_unknown(w) {
-                return true;
-            }
-            let value = self.cell_value(w, access.cell as usize);
-            trial(Some((read, value))).end != TraceEnd::SpinFail
-        })
     }
 
     pub(crate) fn kind(&self) -> LeafKind {

@@ -3,14 +3,15 @@
 //! A register is *needed* if a condition names it, a memory instruction, fence, barrier or guard uses it, or arithmetic
 //! on it gives one that is. A load is unseen if it fills no needed register. An object is unseen if every load from it is,
 //! no compare-and-swap touches it, no atomic on it hands back a needed value, and its writers are stores and exchanges
-//! only, or atomics of one kind that commutes only; then they are unseen too. Threads that loop have no unseen access, and
-//! neither has a program with anything but ordinary accesses, fences and CTA barriers. Where some address of a store or an
-//! atomic is computed, any object may be meant.
+//! only, or atomics of one kind that commutes only; then they are unseen too. An access of a tile is unseen if each of its
+//! elements is; its token says what comes before what, which no value changes, so that a token needs nothing. Threads that
+//! loop have no unseen access, and neither has a program with anything but ordinary accesses, those of tile blocks, fences
+//! and CTA barriers. Where some address of a store or an atomic is computed, any object may be meant.
 
 use crate::alike::ordinary;
 use crate::flow::{defines, register_only, uses};
 use crate::leaf::asked;
-use crate::memory::{base_symbol, memory_operand};
+use crate::memory::base_symbol;
 use crate::planted::Planted;
 use crate::reduce::Reductions;
 use moire_program::ir::*;
@@ -59,12 +60,15 @@ impl Unseen {
         };
         let late = |t: usize, pc: usize| {
             let thread = &program.threads[t];
-            match &thread.body[pc].op {
-                Op::Load { .. } => on.reads && idle[t][pc],
-                Op::Store { addr, .. } | Op::Rmw { addr, .. } => {
-                    base_symbol(thread, addr).is_some_and(|s| chosen(program.symbols[s.index()].object))
-                }
-                _ => false,
+            let there = |addr: &Address| {
+                base_symbol(thread, addr).is_some_and(|s| chosen(program.symbols[s.index()].object))
+            };
+            let touched = touched(&thread.body[pc].op);
+            let few = if bug == Some(Planted::FirstElement) { 1 } else { touched.len() };
+            match touched.first() {
+                None => false,
+                Some((_, Does::Load)) => on.reads && idle[t][pc],
+                Some(_) => touched[..few].iter().all(|(addr, _)| there(addr)),
             }
         };
         let late: Vec<Vec<bool>> = (0..program.threads.len())
@@ -87,7 +91,8 @@ fn idle(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<bool> {
     let loops = body.iter().enumerate().any(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc));
     let needed = needed(program, thread, bug);
     let one = |i: &Instr| {
-        matches!(i.op, Op::Load { .. } | Op::Rmw { .. }) && defines(&i.op).iter().all(|r| !needed.contains(r))
+        let reads = touched(&i.op).first().is_some_and(|(_, does)| *does != Does::Store);
+        reads && defines(&i.op).iter().all(|r| !needed.contains(r))
     };
     body.iter().map(|i| !loops && one(i)).collect()
 }
@@ -97,20 +102,64 @@ fn needed(program: &Program, thread: usize, bug: Option<Planted>) -> BTreeSet<Re
     let named = asked(program).registers.into_iter().filter(|(t, _)| t.index() == thread).map(|(_, r)| r);
     let named = named.filter(|_| bug != Some(Planted::UnseenAsked));
     let mut needed: BTreeSet<Reg> = named.collect();
+    let tokens = tokens(body);
+    let used = |i: &Instr| uses(i).into_iter().filter(|r| !tokens.contains(r)).collect::<Vec<Reg>>();
     for i in body {
         let all = !register_only(&i.op);
-        needed.extend(uses(i).into_iter().filter(|r| all || i.guard.is_some_and(|g| g.reg == *r)));
+        needed.extend(used(i).into_iter().filter(|r| all || i.guard.is_some_and(|g| g.reg == *r)));
     }
     loop {
         let before = needed.len();
         for i in body {
             if defines(&i.op).iter().any(|r| needed.contains(r)) {
-                needed.extend(uses(i));
+                needed.extend(used(i));
             }
         }
         if needed.len() == before {
             return needed;
         }
+    }
+}
+
+/// Registers that only ever hold tokens.
+fn tokens(body: &[Instr]) -> BTreeSet<Reg> {
+    let token = |i: &Instr| if let Op::Tile(op) = &i.op { op.token() } else { None };
+    let values = |i: &Instr| {
+        let token = token(i);
+        let mut written = defines(&i.op);
+        // A register that an instruction writes twice holds a value as well.
+        if let Some(at) = written.iter().position(|r| Some(*r) == token) {
+            written.remove(at);
+        }
+        written
+    };
+    let other: BTreeSet<Reg> = body.iter().flat_map(values).collect();
+    body.iter().filter_map(token).filter(|r| !other.contains(r)).collect()
+}
+
+/// What an instruction does at a place it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Does {
+    Load,
+    Store,
+    Atomic(AtomOp, Ty, Operand),
+}
+
+/// The places an ordinary access names, or those of the elements of a tile.
+fn touched(op: &Op) -> Vec<(&Address, Does)> {
+    match op {
+        Op::Load { addr, .. } => vec![(addr, Does::Load)],
+        Op::Store { addr, .. } => vec![(addr, Does::Store)],
+        Op::Rmw { addr, op, ty, a, .. } => vec![(addr, Does::Atomic(*op, *ty, *a))],
+        Op::Tile(TileOp::Access(access)) => {
+            let does = |e: &TileElement| match access.kind {
+                TileKind::Load(_) => Does::Load,
+                TileKind::Store(_) => Does::Store,
+                TileKind::Rmw { op, .. } => Does::Atomic(op, access.ty, e.a.unwrap_or(Operand::Imm(0))),
+            };
+            access.elements.iter().map(|e| (&e.addr, does(e))).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -126,28 +175,29 @@ fn writers(
         let loops =
             thread.body.iter().enumerate().any(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc));
         for (pc, instr) in thread.body.iter().enumerate() {
-            let Some((addr, ..)) = memory_operand(&instr.op) else { continue };
-            let there = base_symbol(thread, addr).map(|s| &program.symbols[s.index()]);
-            if there.is_some_and(|s| s.object.index() != object && s.multimem.is_empty()) {
-                continue;
-            }
-            let seen = there.is_none_or(|s| !s.multimem.is_empty()) || loops;
-            let kind = match &instr.op {
-                _ if seen => Writers::Seen,
-                Op::Load { .. } if (on.reads && idle[t][pc]) || bug == Some(Planted::UnseenRead) => continue,
-                Op::Store { .. } => Writers::Blind,
-                Op::Rmw { op: AtomOp::Exch, .. } if idle[t][pc] => Writers::Blind,
-                Op::Rmw { op, ty, a, .. } if idle[t][pc] => {
-                    family(*op, *ty, *a).map_or(Writers::Seen, Writers::Family)
+            for (addr, does) in touched(&instr.op) {
+                let there = base_symbol(thread, addr).map(|s| &program.symbols[s.index()]);
+                if there.is_some_and(|s| s.object.index() != object && s.multimem.is_empty()) {
+                    continue;
                 }
-                _ => Writers::Seen,
-            };
-            out = match (out, kind) {
-                (Writers::None, kind) => kind,
-                (Writers::Family(_), Writers::Family(_)) if bug == Some(Planted::MixedFamilies) => kind,
-                (a, b) if a == b => a,
-                _ => Writers::Seen,
-            };
+                let seen = there.is_none_or(|s| !s.multimem.is_empty()) || loops;
+                let kind = match does {
+                    _ if seen => Writers::Seen,
+                    Does::Load if (on.reads && idle[t][pc]) || bug == Some(Planted::UnseenRead) => continue,
+                    Does::Store => Writers::Blind,
+                    Does::Atomic(AtomOp::Exch, ..) if idle[t][pc] => Writers::Blind,
+                    Does::Atomic(op, ty, a) if idle[t][pc] => {
+                        family(op, ty, a).map_or(Writers::Seen, Writers::Family)
+                    }
+                    Does::Load | Does::Atomic(..) => Writers::Seen,
+                };
+                out = match (out, kind) {
+                    (Writers::None, kind) => kind,
+                    (Writers::Family(_), Writers::Family(_)) if bug == Some(Planted::MixedFamilies) => kind,
+                    (a, b) if a == b => a,
+                    _ => Writers::Seen,
+                };
+            }
         }
     }
     out

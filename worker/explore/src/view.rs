@@ -70,20 +70,26 @@ impl<const W: usize> Reads for ThreadView<'_, '_, W> {
     }
 }
 
-/// A view with one gate opened and one read answered, to see where that leads.
+/// A view with one gate opened and some reads answered, to see where that leads.
 pub(crate) struct Trial<'s, 'a, const W: usize> {
     pub(crate) inner: ThreadView<'s, 'a, W>,
     pub(crate) gate: u16,
-    pub(crate) given: Option<(u16, Value)>,
+    pub(crate) given: &'s [(u16, Value)],
+}
+
+impl<const W: usize> Trial<'_, '_, W> {
+    fn given(&self, index: u16) -> Option<Value> {
+        self.given.iter().find(|g| g.0 == index).map(|g| g.1)
+    }
 }
 
 impl<const W: usize> Reads for Trial<'_, '_, W> {
     fn read(&self, index: u16) -> Option<Value> {
-        self.given.filter(|g| g.0 == index).map(|g| g.1).or_else(|| self.inner.read(index))
+        self.given(index).or_else(|| self.inner.read(index))
     }
 
     fn unknown(&self, index: u16) -> bool {
-        self.given.is_none_or(|g| g.0 != index) && self.inner.unknown(index)
+        self.given(index).is_none() && self.inner.unknown(index)
     }
 
     fn passed(&self, index: u16) -> Option<Value> {
@@ -91,7 +97,7 @@ impl<const W: usize> Reads for Trial<'_, '_, W> {
     }
 
     fn answer(&self, index: u16) -> Option<Value> {
-        self.given.filter(|g| g.0 == index).map(|g| g.1).or_else(|| self.inner.answer(index))
+        self.given(index).or_else(|| self.inner.answer(index))
     }
 
     fn gate(&self, index: u16) -> Gate {

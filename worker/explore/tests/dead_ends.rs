@@ -1,9 +1,12 @@
-//! Programs whose pending addresses once led to hundreds of thousands of dead ends: few decisions must do.
+//! Few decisions must do: programs whose pending addresses once led to hundreds of thousands of dead ends, and threads that
+//! wait for each other.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::{Variants, builtin};
-use moire_explore::{Limits, explore};
+use moire_explore::explorer::LeafView;
+use moire_explore::families::named;
+use moire_explore::{Limits, Summary, explore};
 use moire_program::text::{Format, parse};
 use std::ops::ControlFlow;
 
@@ -63,19 +66,34 @@ L0:
 }
 "#;
 
+fn within(text: &str, steps: u64) -> Summary {
+    let model = builtin::load("ptx", &Variants::new()).unwrap();
+    let program = parse(text, Format::Native).unwrap();
+    let limits = Limits { steps, ..Limits::default() };
+    let seen = &mut |_: &mut dyn LeafView| ControlFlow::Continue(());
+    let summary = explore(&program, &model, &[], &limits, seen).unwrap();
+    assert_eq!(summary.bounded, None, "{}: {summary:?}", program.name);
+    assert!(summary.complete + summary.blocked > 0, "{}: {summary:?}", program.name);
+    summary
+}
+
 #[test]
 fn pending_addresses_cost_few_decisions() {
-    let model = builtin::load("ptx", &Variants::new()).unwrap();
     for text in [WIDE, SPINS] {
-        let program = parse(text, Format::Native).unwrap();
-        let limits = Limits { steps: 3_000, ..Limits::default() };
-        let summary =
-            explore(&program, &model, &[], &limits, &mut |_: &mut dyn moire_explore::explorer::LeafView| {
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-        assert_eq!(summary.bounded, None, "{}: {summary:?}", program.name);
-        assert!(summary.complete + summary.blocked > 0, "{}: {summary:?}", program.name);
-        assert!(summary.dead_ends < 10, "{}: {summary:?}", program.name);
+        let summary = within(text, 3_000);
+        assert!(summary.dead_ends < 10, "{summary:?}");
+    }
+}
+
+/// A thread takes a write that ends its wait or goes on waiting, and waits only while that may lead somewhere: also in rings
+/// of load buffering.
+#[test]
+fn awaits_cost_few_dead_ends() {
+    for (name, n, most) in
+        [("lbawait", 6, 0), ("seqlock", 2, 0), ("mpmc", 4, 7), ("ttas", 3, 160), ("ticket", 4, 190)]
+    {
+        let summary = within(&named(name).unwrap().text(n), 100_000);
+        assert_eq!(summary.blocked, 0, "{name}({n}): {summary:?}");
+        assert!(summary.dead_ends <= most, "{name}({n}): {summary:?}");
     }
 }

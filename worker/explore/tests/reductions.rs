@@ -5,8 +5,9 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::{Model, Variants, builtin};
-use moire_explore::differential::campaign::mixed;
-use moire_explore::differential::draw_crowd::crowd;
+use moire_explore::differential::campaign::{mixed, random_settings, tcgen05};
+use moire_explore::differential::draw_crowd::{crowd, twins};
+use moire_explore::differential::draw_tile::{tile_mixed, tile_program};
 use moire_explore::differential::reduced::{Saved, compare_reduced, questioned, told};
 use moire_explore::explorer::LeafView;
 use moire_explore::planted::Planted;
@@ -29,14 +30,18 @@ fn ptx() -> Model {
     builtin::load("ptx", &Variants::new()).unwrap()
 }
 
+fn tiles() -> Model {
+    builtin::load("tile-ir", &Variants::new()).unwrap()
+}
+
 /// Compares programs; how many executions there were without reductions, and with each setting.
-fn same(count: u64, source: &dyn Fn(u64) -> Option<Program>) -> Vec<u64> {
-    let (models, settings) = (models(), Reductions::settings());
+fn same(count: u64, models: &[Model], source: &dyn Fn(u64) -> Option<Program>) -> Vec<u64> {
+    let settings = Reductions::settings();
     let first = number("MOIRE_REDUCTIONS_SEED", 1);
     let (mut sums, mut compared, mut skipped) = (vec![0; 1 + settings.len()], 0, 0);
     for seed in first..first + number("MOIRE_REDUCTIONS", count) {
         let Some(program) = source(seed) else { continue };
-        for model in &models {
+        for model in models {
             let Ok(Saved { all, left, changed }) = compare_reduced(&program, model, &settings, None) else {
                 skipped += 1;
                 continue;
@@ -55,33 +60,52 @@ fn same(count: u64, source: &dyn Fn(u64) -> Option<Program>) -> Vec<u64> {
 
 #[test]
 fn they_change_nothing_in_crowds() {
-    let sums = same(60, &crowd);
+    let sums = same(60, &models(), &crowd);
     assert!(sums[1..].iter().all(|n| n < &sums[0]), "each saves something: {sums:?}");
     assert!(2 * sums[5] < sums[0], "together they save half: {sums:?}");
 }
 
 #[test]
 fn they_change_nothing_in_drawn_programs() {
-    same(60, &|seed| Some(questioned(mixed(seed), seed)));
+    same(60, &models(), &|seed| Some(questioned(mixed(seed), seed)));
+    same(20, &models(), &|seed| twins(mixed(seed), seed));
+}
+
+#[test]
+fn they_change_nothing_in_tile_blocks() {
+    let mut models = vec![tiles()];
+    let settings = random_settings(&models[0], 3, 2);
+    models.extend(settings.iter().map(|v| builtin::load("tile-ir", v).unwrap()));
+    let sums = same(150, &models, &|seed| twins(tile_program(seed)?, seed));
+    assert!(sums[1..].iter().all(|n| n < &sums[0]), "each saves something: {sums:?}");
+    same(60, &models, &|seed| twins(tile_mixed(seed)?, seed));
+}
+
+/// What is drawn around tensor memory and mbarriers keeps all of its executions: its instructions are not looked through.
+#[test]
+fn they_leave_out_nothing_beside_mbarriers() {
+    let sums = same(60, &[ptx()], &|seed| twins(tcgen05(seed)?, seed));
+    assert!(sums.iter().all(|n| *n == sums[0]), "{sums:?}");
 }
 
 /// Whether the two race is a matter of which atomic comes first, and nothing else is.
 const MESSAGE: &str = "st.weak.u32 [y], 1; red.release.gpu.add.u32 [x], 1;";
 const TAKEN: &str = "atom.acq_rel.gpu.add.u32 r, [x], 1; ld.weak.u32 s, [y];";
 
-/// A planted bug shows on the program above or on some drawn one.
+/// A planted bug shows on the program above or on some drawn one, of PTX or of tile blocks.
 #[test]
 fn each_side_condition_is_needed() {
-    let model = ptx();
+    let (model, tiles) = (ptx(), tiles());
     for bug in Planted::REDUCING {
         let shows = |seed: u64| {
             let message = |i| if i == 0 { MESSAGE } else { TAKEN }.to_owned();
-            let program = match seed {
-                0 => parse(&threads(2, message, ""), Format::Native).ok(),
-                _ => crowd(seed),
+            let (program, model) = match seed {
+                0 => (parse(&threads(2, message, ""), Format::Native).ok(), &model),
+                n if bug == Planted::FirstElement => (tile_program(n).map(|p| questioned(p, n)), &tiles),
+                n => (crowd(n), &model),
             };
             let Some(program) = program else { return false };
-            compare_reduced(&program, &model, &Reductions::settings(), Some(bug))
+            compare_reduced(&program, model, &Reductions::settings(), Some(bug))
                 .is_ok_and(|saved| saved.changed.is_some())
         };
         let found = (0..2_000).find(|seed| shows(*seed));
@@ -129,6 +153,31 @@ fn they_save_what_they_say() {
     assert_eq!(executions(&readers, Reductions::NONE), 16);
     assert_eq!(executions(&readers, one("reads")), 1);
     assert_eq!(executions(&readers, one("threads")), 5);
+}
+
+/// The same of tile blocks, whose tokens need no value.
+#[test]
+fn they_save_in_tile_blocks_what_they_save_in_threads() {
+    let one = |name: &str| name.parse::<Reductions>().unwrap();
+    let executions = |text: &str, on: Reductions| {
+        let program = parse(text, Format::Native).unwrap();
+        told(&program, &tiles(), on, None).unwrap().1.complete
+    };
+    let add =
+        |_| "tile.atom.relaxed.gpu.add.u32 {[x], 1} gives t; tile.atom.relaxed.gpu.add.u32 {[y], 1} after t;";
+    let adds = threads(4, |i| add(i).into(), "");
+    assert_eq!(executions(&adds, Reductions::NONE), 24 * 24);
+    assert_eq!(executions(&adds, one("atomics")), 1);
+    let read = |i| match i {
+        0 => "tile.st.relaxed.gpu.u32 {[x], 1; [y], 1};",
+        _ => {
+            "tile.ld.relaxed.gpu.u32 {[x] -> r; [y] -> s} gives t; tile.ld.relaxed.gpu.u32 {[x] -> u} after t;"
+        }
+    };
+    let readers = threads(3, |i| read(i).into(), "");
+    assert_eq!(executions(&readers, one("reads")), 1);
+    let some = threads(3, |i| read(i).into(), "exists (P1:r == 1)\n");
+    assert!(executions(&some, one("reads")) < executions(&some, Reductions::NONE));
 }
 
 #[test]

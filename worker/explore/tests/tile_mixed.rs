@@ -3,38 +3,17 @@
 
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, random_settings};
-use moire_explore::differential::draw_tile::tile_program;
+use moire_explore::differential::draw_tile::{tile_mixed, tile_mixed_with_alias};
 use moire_explore::explorer::LeafView;
 use moire_explore::{Limits, Outcome, explore};
 use moire_program::generate::{Profile, Stream};
-use moire_program::ir::{Program, SymbolId};
-use moire_program::lowering::{Lowering, lower};
+use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 fn model(name: &str, variants: &Variants) -> Model {
     builtin::load(name, variants).unwrap_or_else(|e| panic!("{e}"))
-}
-
-/// A drawn program of tile blocks some of which are threads of PTX instead; all of them for every fourth seed. The second
-/// name of a location has its address, since aliases are not known beside tile blocks.
-fn mixed(seed: u64) -> Option<Program> {
-    let mut program = mixed_with_alias(seed)?;
-    program.symbols.iter_mut().skip(2).for_each(|s| s.virt = SymbolId(0));
-    Some(program)
-}
-
-fn mixed_with_alias(seed: u64) -> Option<Program> {
-    let mut program = tile_program(seed)?;
-    let one = Lowering { threads: 1, turns: false, weakened: None };
-    let plain = lower(&program, &one).ok()?;
-    for (n, (thread, lowered)) in program.threads.iter_mut().zip(plain.threads).enumerate() {
-        if seed.is_multiple_of(4) || seed >> (1 + n) & 1 == 1 {
-            *thread = lowered;
-        }
-    }
-    Some(program)
 }
 
 #[test]
@@ -45,7 +24,8 @@ fn engines_agree_on_mixed_programs() {
     for (round, variants) in (0..).zip(settings) {
         let models = [model("tile-ir", &variants)];
         let (first_seed, count) = (1 + 10_000 * round, if variants.is_empty() { 300 } else { 40 });
-        let campaign = Campaign { models: &models, first_seed, count, source: &mixed, ..Campaign::default() };
+        let campaign =
+            Campaign { models: &models, first_seed, count, source: &tile_mixed, ..Campaign::default() };
         let totals = campaign.run(&|_| {});
         if let Some(f) = totals.failures.first() {
             panic!("{variants:?}, seed {}: {:#?}\n{}", f.seed, f.difference, print(&f.program));
@@ -57,7 +37,7 @@ fn engines_agree_on_mixed_programs() {
 #[test]
 fn drawn_programs_are_read_as_printed() {
     for seed in 0..300 {
-        let Some(program) = mixed_with_alias(seed) else { continue };
+        let Some(program) = tile_mixed_with_alias(seed) else { continue };
         let text = print(&program);
         let read = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert!(read == program, "{text}\n{}", print(&read));

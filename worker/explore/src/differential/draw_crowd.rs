@@ -3,8 +3,27 @@
 use super::draw::Draw;
 use super::reduced::questioned;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
+use moire_program::text::{Format, parse, print};
 use std::fmt::Write;
+
+/// A drawn program of any language, some of its threads with the code of one of them; with a question. `None` when it is
+/// not read so, as where the code only fits its place.
+pub fn twins(mut program: Program, seed: u64) -> Option<Program> {
+    let mut d = Draw::new(seed ^ 0x7317);
+    let from = d.below(program.threads.len());
+    let one = program.threads.get(from)?.clone();
+    for thread in &mut program.threads {
+        if d.chance(70) {
+            (thread.body, thread.regs, thread.labels) =
+                (one.body.clone(), one.regs.clone(), one.labels.clone());
+        }
+    }
+    (program.conditions, program.filter) = (Vec::new(), None);
+    let mut read = parse(&print(&program), Format::Native).ok()?;
+    // A second name that the drawer says is no alias is one in the text.
+    read.symbols.iter_mut().zip(&program.symbols).for_each(|(s, drawn)| s.virt = drawn.virt);
+    Some(questioned(read, seed))
+}
 
 /// The program of a seed, with a question.
 pub fn crowd(seed: u64) -> Option<Program> {

@@ -3,6 +3,7 @@
 
 use super::draw::Draw;
 use moire_program::ir::*;
+use moire_program::lowering::{Lowering, lower};
 
 /// The program of a seed.
 pub fn tile_program(seed: u64) -> Option<Program> {
@@ -43,6 +44,27 @@ pub fn tile_program(seed: u64) -> Option<Program> {
         filter: None,
         conditions: Vec::new(),
     })
+}
+
+/// The same with some of its tile blocks as threads of PTX instead; all of them for every fourth seed. The second name of
+/// a location has its address, since aliases are not known beside tile blocks. `None` when a tile block has no such form.
+pub fn tile_mixed(seed: u64) -> Option<Program> {
+    let mut program = tile_mixed_with_alias(seed)?;
+    program.symbols.iter_mut().skip(2).for_each(|s| s.virt = SymbolId(0));
+    Some(program)
+}
+
+/// The same with the alias.
+pub fn tile_mixed_with_alias(seed: u64) -> Option<Program> {
+    let mut program = tile_program(seed)?;
+    let one = Lowering { threads: 1, turns: false, weakened: None };
+    let plain = lower(&program, &one).ok()?;
+    for (n, (thread, lowered)) in program.threads.iter_mut().zip(plain.threads).enumerate() {
+        if seed.is_multiple_of(4) || seed >> (1 + n) & 1 == 1 {
+            *thread = lowered;
+        }
+    }
+    Some(program)
 }
 
 struct Block<'d> {

@@ -4,10 +4,12 @@ use super::{Found, Search, Then};
 use crate::allocator::Turn;
 use crate::event::{BarrierUse, Kind};
 use crate::explorer::Stop;
+use crate::gate::Entry;
 use crate::interp::{Gate, TraceEnd};
 use crate::planted::Planted;
-use crate::state::State;
+use crate::state::{Source, State};
 use crate::visit::Abstain;
+use moire_cat::bits;
 
 impl<const W: usize> Search<'_, W> {
     /// Lets a barrier event join each phase it can.
@@ -161,35 +163,84 @@ impl<const W: usize> Search<'_, W> {
         result
     }
 
-    pub(super) fn place_gate(&mut self, thread: usize) -> Found {
+    /// Lets a thread in by each way there is now, and has it wait; if `sure`, there is one way.
+    pub(super) fn place_gate(&mut self, thread: usize, sure: bool) -> Found {
         let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
-        self.decide(|search| search.gates(thread, index))
+        let entry = self.state.entry(thread, index);
+        if sure {
+            return self.enter((thread, index), &entry, 0, Self::judge_later);
+        }
+        self.decide(|search| search.gates(thread, index, &entry))
     }
 
-    fn gates(&mut self, thread: usize, index: u16) -> Found {
-        for (choice, gate) in [Gate::Open, Gate::Stuck].into_iter().enumerate() {
-            if gate == Gate::Stuck && (self.has(Planted::NeverStuck) || !self.state.may_miss(thread, index)) {
-                continue;
+    fn gates(&mut self, thread: usize, index: u16, entry: &Entry) -> Found {
+        let wide = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        for way in 0..entry.ways() {
+            let shape = |search: &Self| match entry {
+                Entry::Reads { read, writes, .. } => Some(search.awaited_by(writes[way], thread, *read)),
+                _ => None,
+            };
+            if self.take_as(wide(way), shape) {
+                let result = self.enter((thread, index), entry, way, Self::judge);
+                self.path.pop();
+                result?;
             }
-            if !self.take(u32::try_from(choice).unwrap_or(0)) {
-                continue;
-            }
-            let result = self.set_gate(thread, gate);
+        }
+        if self.has(Planted::NeverStuck) || !self.state.may_be_stuck(thread, index) {
+            return Ok(());
+        }
+        if self.take(wide(entry.ways())) {
+            let result = match entry {
+                Entry::Reads { writes, .. } => self.wait(thread, writes),
+                _ => self.set_gate(thread, Gate::Stuck),
+            };
             self.path.pop();
             result?;
         }
         Ok(())
     }
 
-    pub(super) fn set_gate(&mut self, thread: usize, gate: Gate) -> Found {
-        let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
-        self.state.threads[thread].gates.push((index, gate));
-        let result = self.wake_thread(thread);
-        self.state.threads[thread].gates.pop();
+    fn wait(&mut self, thread: usize, refused: &[usize]) -> Found {
+        let before = self.state.refuse(thread, refused);
+        let result = self.visit();
+        self.state.refused[thread] = before;
+        self.state.edits += 1;
         result
     }
 
-    fn wake_thread(&mut self, thread: usize) -> Found {
-        self.rerun(|state| state.refresh_thread(thread).and_then(|()| state.refresh_waiting()), Self::visit)
+    /// Lets a thread in by one way.
+    fn enter(&mut self, (thread, index): (usize, u16), entry: &Entry, way: usize, then: Then<Self>) -> Found {
+        let Entry::Reads { read, cell, writes } = entry else { return self.set_gate(thread, Gate::Open) };
+        let write = writes[way];
+        let before = std::mem::replace(&mut self.state.refused[thread], bits::empty());
+        self.state.threads[thread].gates.push((index, Gate::Open));
+        let result = self.rerun(
+            |state| state.refresh_thread(thread).and_then(|()| state.refresh_waiting()),
+            |search| {
+                let ids = &search.state.threads[thread].ids;
+                let Some(id) = ids.get(usize::from(*read)).copied().flatten().map(usize::from) else {
+                    return search.visit();
+                };
+                if search.source_is_taken(id, write, *cell) {
+                    return Ok(());
+                }
+                bits::set(&mut search.state.present, id);
+                let result = search.read_from(id, 0, Source::Write(write), then);
+                bits::clear(&mut search.state.present, id);
+                result
+            },
+        );
+        self.state.threads[thread].gates.pop();
+        self.state.refused[thread] = before;
+        result
+    }
+
+    fn set_gate(&mut self, thread: usize, gate: Gate) -> Found {
+        let TraceEnd::Gate(index) = self.state.threads[thread].trace.end else { return Ok(()) };
+        self.state.threads[thread].gates.push((index, gate));
+        let result = self
+            .rerun(|state| state.refresh_thread(thread).and_then(|()| state.refresh_waiting()), Self::visit);
+        self.state.threads[thread].gates.pop();
+        result
     }
 }

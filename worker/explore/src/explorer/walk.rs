@@ -295,6 +295,12 @@ impl<const W: usize> Search<'_, W> {
         Shape { reads: true, from: self.state.reference(write), to: self.state.reference(read) }
     }
 
+    /// A read of a thread that has no number yet takes a write.
+    pub(super) fn awaited_by(&self, write: usize, thread: usize, index: u16) -> Shape {
+        let thread = u16::try_from(thread).unwrap_or(u16::MAX);
+        Shape { reads: true, from: self.state.reference(write), to: EventRef { thread, index } }
+    }
+
     /// A write comes before another.
     pub(super) fn follows(&self, first: usize, second: usize) -> Shape {
         Shape { reads: false, from: self.state.reference(first), to: self.state.reference(second) }

@@ -141,9 +141,10 @@ impl Row {
     fn text(&self) -> String {
         let s = &self.summary;
         format!(
-            "{:14} {:>10} {:>10} {:>10} {:>8.2} {:>9.3} {:>10.0} {:>9} {:>5} {:016x} {:>6.2}",
+            "{:14} {:>10} {:>10} {:>10} {:>10} {:>8.2} {:>9.3} {:>10.0} {:>9} {:>5} {:016x} {:>6.2}",
             format!("{}({})", self.family.name, self.size),
             self.executions(),
+            s.blocked,
             s.checks,
             s.dead_ends,
             ratio(s.checks, self.executions()),
@@ -210,9 +211,10 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
             format!(" {:>10} {:>10} {:>9}  with {}", "executions", "checks", "seconds", args.reduce)
         };
         println!(
-            "{:14} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9} {:>5} {:16} {:>6}{reduced}",
+            "{:14} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9} {:>5} {:16} {:>6}{reduced}",
             "family",
             "executions",
+            "blocked",
             "checks",
             "dead ends",
             "checks/e",

@@ -6,6 +6,7 @@ mod compiler;
 mod cost;
 mod families;
 mod fleet;
+mod kept;
 mod litmus;
 mod minimise;
 mod process;

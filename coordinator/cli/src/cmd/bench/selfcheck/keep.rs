@@ -1,21 +1,18 @@
 //! What a self check has done so far, in a file: a run that was stopped goes on where it was.
 //!
-//! The file is JSON with a schema number, replaced as a whole every thousand programs; it is either the old or the new one
-//! after a crash. A run goes on only with the words it began with (but for the number of programs and of threads): what
-//! was compared is a function of them.
+//! The file is JSON with a schema number, written every thousand programs. A run goes on only with the words it began with
+//! (but for the number of programs and of threads): what was compared is a function of them.
 
+use super::super::kept;
 use super::SelfCheck;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use moire_explore::differential::campaign::Totals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 const SCHEMA: u32 = 1;
-/// Longest file that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,14 +81,7 @@ impl Keep {
     pub(super) fn open(path: &Path, args: &SelfCheck) -> Result<(Keep, Option<Totals>)> {
         let mut keep = Keep { path: path.to_owned(), words: Words::of(args), earlier: Vec::new() };
         let shown = path.display();
-        let bytes = match std::fs::metadata(path) {
-            Ok(m) if m.len() > LONGEST => bail!("{shown} is no file of a self check: it is too long"),
-            Ok(_) => std::fs::read(path).with_context(|| format!("reading {shown}"))?,
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok((keep, None)),
-            Err(e) => return Err(e).with_context(|| format!("reading {shown}")),
-        };
-        let kept: Kept = serde_json::from_slice(&bytes)
-            .with_context(|| format!("{shown} is no file of a self check; name another one with --keep"))?;
+        let Some(kept) = kept::read::<Kept>(path, "a self check")? else { return Ok((keep, None)) };
         if kept.schema != SCHEMA {
             bail!("{shown} was written by another version (schema {}, not {SCHEMA})", kept.schema);
         }
@@ -147,14 +137,6 @@ impl Keep {
             awaits: totals.awaits,
             differences: self.earlier.iter().cloned().chain(totals.failures.iter().map(line)).collect(),
         };
-        let mut temp = self.path.as_os_str().to_owned();
-        temp.push(".tmp");
-        let write = || {
-            let mut file = std::fs::File::create(&temp)?;
-            file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
-            file.sync_all()?;
-            std::fs::rename(&temp, &self.path)
-        };
-        write().with_context(|| format!("writing {}", self.path.display()))
+        kept::write(&self.path, &kept)
     }
 }
