@@ -29,10 +29,6 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Exploring small programs is a tenth faster with it than with that of the C library.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Writes to stdout. What cannot be written is the end: quietly where nobody reads on (`moire .. | head`).
 fn out(text: std::fmt::Arguments<'_>) {
     let Err(error) = std::io::stdout().write_fmt(text) else { return };
