@@ -178,12 +178,16 @@ impl<const W: usize> State<'_, W> {
         let Some(read) = asked(&trace, gate, given).filter(|e| e.kind == Kind::Read) else { return false };
         let Some(access) = read.access.filter(|a| a.cells == 1 && given.len() < READS) else { return false };
         let Some(values) = last(usize::from(access.cell)) else { return false };
-        values.into_iter().all(|value| {
+        let leaves = |value: Value| {
             given.push((read.index, value));
             let leaves = self.leaves((thread, gate), last, given, trials);
             given.pop();
             leaves
-        })
+        };
+        match self.front.planted {
+            Some(Planted::SomeLast) => values.into_iter().any(leaves),
+            _ => values.into_iter().all(leaves),
+        }
     }
 
     /// Whether a thread at `from` can come to `to`.
@@ -221,7 +225,7 @@ impl<const W: usize> State<'_, W> {
 
     /// Whether, while a thread waits, another one may still write a cell in a way the universe does not hold.
     fn others_may_write(&self, thread: usize, cell: usize) -> bool {
-        if self.restless == 0 {
+        if self.restless == 0 || self.front.planted == Some(Planted::NobodyElse) {
             return false;
         }
         let moving = self.moving(Some(thread));
@@ -262,6 +266,9 @@ impl<const W: usize> State<'_, W> {
         };
         let entries: Vec<Entry> = (0..self.threads.len()).map(at).collect();
         let mut moving: Vec<bool> = entries.iter().map(|e| !matches!(e, Entry::Vain(_))).collect();
+        if self.front.planted == Some(Planted::StaysInFront) {
+            return moving;
+        }
         loop {
             let next = (0..moving.len()).find(|t| match entries[*t] {
                 Entry::Vain(Some(cell)) if !moving[*t] => {

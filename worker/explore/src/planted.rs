@@ -29,6 +29,12 @@ pub enum Planted {
     FirstCome,
     /// Every spin is a hang, whatever it could still read.
     AlwaysHangs,
+    /// A thread in front of a loop leaves it for sure where one of the writes that may come last takes it out.
+    SomeLast,
+    /// What is written last where a thread waits is what is there: nobody else writes any more.
+    NobodyElse,
+    /// A thread that nobody can let in now stays in front of its loop, whatever others may still write.
+    StaysInFront,
     /// The write half of an exchange is taken to wait for its read.
     HalfWaits,
     /// Read-modify-writes of different bytes are taken to compete for their source.
@@ -65,6 +71,9 @@ impl Planted {
         Planted::FirstPhase,
         Planted::AlwaysHangs,
     ];
+
+    /// Those of what is pruned in front of loops that may spin.
+    pub const GATES: [Planted; 3] = [Planted::SomeLast, Planted::NobodyElse, Planted::StaysInFront];
 
     /// Those of [`crate::reduce`]: they do something where reductions are on.
     pub const REDUCING: [Planted; 9] = [

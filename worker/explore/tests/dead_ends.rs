@@ -1,11 +1,14 @@
 //! Few decisions must do: programs whose pending addresses once led to hundreds of thousands of dead ends, and threads that
-//! wait for each other.
+//! wait for each other; and each condition under which less is tried is needed.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::{Variants, builtin};
+use moire_explore::differential::{Comparison, Difference, compare_planted};
 use moire_explore::explorer::LeafView;
 use moire_explore::families::named;
+use moire_explore::naive::NaiveLimits;
+use moire_explore::planted::Planted;
 use moire_explore::{Limits, Summary, explore};
 use moire_program::text::{Format, parse};
 use std::ops::ControlFlow;
@@ -95,5 +98,46 @@ fn awaits_cost_few_dead_ends() {
         let summary = within(&named(name).unwrap().text(n), 100_000);
         assert_eq!(summary.blocked, 0, "{name}({n}): {summary:?}");
         assert!(summary.dead_ends <= most, "{name}({n}): {summary:?}");
+    }
+}
+
+/// Conditions under which a thread in front of a loop is not left waiting, each with a program in which it waits for ever
+/// though it could pass now: of two writes that race the other may come last; another thread that is let in overwrites what
+/// lets this one in; one that nobody can let in yet will be, and does the same.
+#[test]
+fn bugs_planted_in_front_of_loops_are_noticed() {
+    let wait = |object: &str, then: &str| {
+        format!("L0:\n ld.relaxed.gpu.u32 r0, [{object}];\n setp.ne.u32 r9, r0, 1;\n @r9 bra L0;\n{then}")
+    };
+    let store = |object: &str, value: u32| format!(" st.relaxed.gpu.u32 [{object}], {value};\n");
+    let weak = |value: u32| format!(" st.weak.u32 [x], {value};\n");
+    let programs = [
+        (Planted::SomeLast, vec![wait("x", ""), weak(1), weak(2)]),
+        (
+            Planted::NobodyElse,
+            vec![wait("x", &store("y", 2)), store("x", 1) + &store("y", 1), wait("y", &store("x", 2))],
+        ),
+        (
+            Planted::StaysInFront,
+            vec![
+                wait("x", &store("y", 2)),
+                store("x", 1) + &store("y", 1),
+                wait("z", &store("x", 2)),
+                wait("y", &store("z", 1)),
+            ],
+        ),
+    ];
+    assert_eq!(programs.each_ref().map(|(bug, _)| *bug), Planted::GATES);
+    let model = builtin::load("ptx", &Variants::new()).unwrap();
+    for (bug, threads) in programs {
+        let mut text = "moire \"front\"\n.global .b32 x;\n.global .b32 y;\n.global .b32 z;\n".to_owned();
+        for (n, body) in threads.iter().enumerate() {
+            text += &format!("P{n} (gpu 0, cta {n}) {{\n{body}}}\n");
+        }
+        let program = parse(&text, Format::Native).unwrap();
+        let with = |bug| compare_planted(&program, &model, &NaiveLimits::default(), bug);
+        let (right, wrong) = (with(None), with(Some(bug)));
+        assert!(matches!(right, Comparison::Same { .. }), "{bug:?}: {right:?}");
+        assert!(matches!(wrong, Comparison::Different(Difference::Missing(_))), "{bug:?}: {wrong:?}");
     }
 }
