@@ -207,7 +207,15 @@ fn attempt<const W: usize>(
         walk: job.descents.map(Walk::new),
         visitor: &mut *job.visitor,
     };
-    let result = if search.walk.is_some() { search.descend() } else { search.visit() };
+    let mut result = if search.walk.is_some() { search.descend() } else { search.visit() };
+    // What is known of the program serves the next piece, too.
+    while result.is_ok()
+        && !search.ended
+        && let Some(next) = part.giver.and_then(Giver::next)
+    {
+        search.share = Share::new(&next, part.giver);
+        result = search.visit();
+    }
     job.total = search.walk.as_ref().map(Walk::total).unwrap_or_default();
     match result {
         Ok(()) | Err(Stop::Bound) if !search.ended => Ok(Attempt::Finished(search.summary)),

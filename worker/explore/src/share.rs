@@ -66,6 +66,10 @@ pub trait Giver: Sync {
     fn due(&self) -> bool {
         false
     }
+    /// Another piece for who is through with one; may wait for it.
+    fn next(&self) -> Option<Piece> {
+        None
+    }
 }
 
 /// What is still to be visited of a piece by one search, while it visits it.
@@ -158,7 +162,10 @@ pub fn explore_piece(
 }
 
 /// Explores a program with `visitors.len()` threads, each with a visitor of its own; totals are those of one thread, except
-/// that `limits.leaves`, `checks` and `steps` bound each piece of work and not the whole.
+/// that `limits.leaves`, `checks` and `steps` bound what each thread does and not the whole.
+///
+/// # Errors
+/// An engine that gives no answer.
 pub fn explore_shared<V: Visitor + Send>(
     program: &Program,
     model: &Model,
@@ -206,27 +213,8 @@ impl Giver for Pool {
         // Looking into it costs more than having it.
         true
     }
-}
 
-impl Pool {
-    fn new(threads: usize) -> Pool {
-        Pool {
-            queue: Mutex::new(Queue { pieces: vec![Piece::default()], waiting: 0, threads }),
-            arrived: Condvar::new(),
-            hungry: AtomicUsize::new(0),
-            ended: AtomicBool::new(false),
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, queue: &Queue) {
-        self.hungry.store(queue.waiting.saturating_sub(queue.pieces.len()), Ordering::Relaxed);
-    }
-
-    /// The next piece; `None` when nothing is left and nobody can give any more.
+    /// `None` when nothing is left and nobody can give any more.
     fn next(&self) -> Option<Piece> {
         let mut queue = self.lock();
         queue.waiting += 1;
@@ -247,6 +235,25 @@ impl Pool {
             queue = self.arrived.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+impl Pool {
+    fn new(threads: usize) -> Pool {
+        Pool {
+            queue: Mutex::new(Queue { pieces: vec![Piece::default()], waiting: 0, threads }),
+            arrived: Condvar::new(),
+            hungry: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, queue: &Queue) {
+        self.hungry.store(queue.waiting.saturating_sub(queue.pieces.len()), Ordering::Relaxed);
+    }
 
     fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
@@ -260,32 +267,22 @@ impl Pool {
         limits: &Limits,
         visitor: &mut dyn Visitor,
     ) -> Result<Summary, Abstain> {
-        // A thread that fails or panics must not leave the others waiting for it.
-        let guard = EndOnUnwind(self);
-        let mut total = Summary::default();
-        while let Some(piece) = self.next() {
-            let part = Part { piece: &piece, giver: Some(self) };
-            match explore_part(program, model, part, limits, visitor) {
-                Ok(summary) => total = total.plus(&summary),
-                Err(abstain) => {
-                    let _queue = self.lock();
-                    self.end();
-                    return Err(abstain);
-                }
-            }
-            if total.stopped || total.bounded.is_some_and(|b| b != Bound::Loop && b != Bound::Outcomes) {
-                let _queue = self.lock();
-                self.end();
-            }
+        // A thread that fails, stops or panics must not leave the others waiting for it.
+        let guard = EndUnlessThrough(self);
+        let Some(piece) = self.next() else { return Ok(Summary::default()) };
+        let part = Part { piece: &piece, giver: Some(self) };
+        let summary = explore_part(program, model, part, limits, visitor)?;
+        if summary.stopped || summary.bounded.is_some_and(|b| b != Bound::Loop && b != Bound::Outcomes) {
+            return Ok(summary);
         }
         std::mem::forget(guard);
-        Ok(total)
+        Ok(summary)
     }
 }
 
-struct EndOnUnwind<'p>(&'p Pool);
+struct EndUnlessThrough<'p>(&'p Pool);
 
-impl Drop for EndOnUnwind<'_> {
+impl Drop for EndUnlessThrough<'_> {
     fn drop(&mut self) {
         let _queue = self.0.lock();
         self.0.end();
