@@ -10,7 +10,8 @@
 //! which it was drawn, one that is lost for none. What earlier descents showed changes how the next is drawn, never
 //! what it is expected to say: the estimate is unbiased. Its error is that of the mean.
 
-use super::{Found, Job, Part, Search, explore_planted};
+use super::entry::{Job, Part, explore_planted};
+use super::{Found, Search};
 use crate::leaf::EventRef;
 use crate::share::Piece;
 use crate::visit::{Abstain, Bound, LeafView, Limits, Summary, Visitor};
