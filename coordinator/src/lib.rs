@@ -24,12 +24,14 @@ pub mod talk;
 mod totals;
 mod triage;
 pub mod trial;
+mod words;
 
 pub use door::check_tokens;
 pub use door::{Io, Limits, Role};
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
 pub use triage::{CLASS_PREFIX, MUTANT_PREFIX};
+pub use words::many;
 
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! Every open and every fixed finding run again, through the service.
 
 use super::{Client, LOOK, Plan, Stop, finding};
-use crate::{Error, v1};
+use crate::{Error, many, v1};
 use moire_corpus::{Finding, FindingId};
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
@@ -51,7 +51,8 @@ pub(super) async fn all(
         return Err(tonic::Status::failed_precondition(text).into());
     }
     let budget = usize::try_from(plan.retests).unwrap_or(usize::MAX);
-    tell(&format!("running {} findings again, {} times each", due.len().min(budget), plan.runs));
+    let (findings, runs) = (many(due.len().min(budget), "finding"), many(plan.runs, "time"));
+    tell(&format!("running {findings} again, {runs} each"));
     let mut untested = BTreeMap::new();
     let mut out = JoinSet::new();
     for (n, (_, id)) in due.iter().enumerate() {

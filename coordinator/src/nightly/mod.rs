@@ -10,7 +10,7 @@ mod spool;
 pub use spool::Spool;
 
 use crate::report::{CampaignLine, Night, Score};
-use crate::{Error, line, v1};
+use crate::{Error, line, many, v1};
 use moire_corpus::{Finding, Snapshot};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -118,7 +118,7 @@ async fn campaigns(
     let known = client.list_campaigns(v1::ListCampaignsRequest {}).await?.into_inner().campaigns;
     let mut names = Vec::new();
     for spec in named(plan, &known) {
-        tell(&format!("campaign {}: {} programs", spec.name, spec.programs));
+        tell(&format!("campaign {}: {}", spec.name, many(spec.programs, "program")));
         names.push(spec.name.clone());
         client.create_campaign(spec).await?;
     }
@@ -142,7 +142,8 @@ async fn campaigns(
         if told.elapsed() >= WORD {
             told = Instant::now();
             let sum = |of: fn(&v1::CampaignStatus) -> u64| statuses.iter().map(of).sum::<u64>();
-            tell(&format!("{} programs, {} findings", sum(|s| s.programs), sum(|s| s.findings)));
+            let (programs, findings) = (sum(|s| s.programs), sum(|s| s.findings));
+            tell(&format!("{}, {}", many(programs, "program"), many(findings, "finding")));
         }
         tokio::time::sleep(LOOK).await;
     }

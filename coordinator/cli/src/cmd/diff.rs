@@ -8,6 +8,7 @@ use crate::exit;
 use crate::input::{load_model, variants};
 use anyhow::{Result, bail};
 use moire_cat::Model;
+use moire_coordinator::many;
 use moire_explore::Outcome;
 use moire_program::generate::exhaustive::Size;
 use moire_worker::difference::{Difference, Reach, least, shown, tile};
@@ -29,8 +30,7 @@ fn model(spec: &str) -> Result<Arc<Model>> {
 
 /// A size in words.
 fn words((t, e, i): Size) -> String {
-    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    format!("{}, {}, {}", plural(t, "thread"), plural(e, "memory event"), plural(i, "instruction"))
+    format!("{}, {}, {}", many(t, "thread"), many(e, "memory event"), many(i, "instruction"))
 }
 
 /// The bound the arguments ask for.

@@ -2,6 +2,7 @@
 
 use crate::exit;
 use anyhow::Result;
+use moire_coordinator::many;
 use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::tile::Tileiras;
@@ -10,7 +11,7 @@ use moire_worker::oracle::ASSEMBLER_HOW;
 pub(crate) fn run() -> Result<u8> {
     println!("moire {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    println!("ok       {cores} processors for workers");
+    println!("ok       {} for workers", many(cores, "processor"));
     println!("ok       models: {}", moire_cat::builtin::names().collect::<Vec<_>>().join(", "));
     assembler();
     disassembler();

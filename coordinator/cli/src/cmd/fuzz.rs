@@ -6,6 +6,7 @@ use crate::local::{self, Settings, Totals};
 use crate::scores;
 use anyhow::{Result, anyhow, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use moire_coordinator::many;
 use moire_coordinator::report::{DIFFERENCE, Grade};
 use moire_corpus::Finding;
 use moire_program::generate::Profile;
@@ -146,29 +147,30 @@ fn line(totals: &Totals) -> String {
     let (programs, executions) = done(totals);
     let per_second = |n: u64| n as f64 / totals.seconds.max(0.001);
     format!(
-        "{programs} programs, {:.0}/s, {:.0} executions/s, {} findings, {} broken rules",
+        "{}, {:.0}/s, {:.0} executions/s, {}, {}",
+        many(programs, "program"),
         per_second(programs),
         per_second(executions),
-        totals.status.findings,
-        totals.tally.broken
+        many(totals.status.findings, "finding"),
+        many(totals.tally.broken, "broken rule")
     )
 }
 
 fn summary(totals: &Totals, settings: &Settings) -> String {
     let s = &totals.status;
     let mut out = format!(
-        "campaign {} in {}: {:.1} s, {} workers",
+        "campaign {} in {}: {:.1} s, {}",
         totals.campaign,
         settings.store.display(),
         totals.seconds,
-        settings.workers
+        many(settings.workers, "worker")
     );
     if totals.interrupted {
         out.push_str(", interrupted (run it again to continue)");
     }
     let _ = write!(out, "\n  {}\n", line(totals));
     if totals.before.0 > 0 {
-        let _ = writeln!(out, "  {} programs were already recorded by an earlier run", totals.before.0);
+        let _ = writeln!(out, "  already recorded by an earlier run: {}", many(totals.before.0, "program"));
     }
     let _ = writeln!(out, "abstentions: {}", if s.abstentions.is_empty() { "none" } else { "" });
     for (reason, n) in &s.abstentions {

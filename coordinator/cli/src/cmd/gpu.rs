@@ -8,6 +8,7 @@ use crate::args::Gpu;
 use crate::input::parse_program;
 use crate::{exit, local};
 use anyhow::{Context, Result, anyhow, bail};
+use moire_coordinator::many;
 use moire_explore::explorer::LeafView;
 use moire_explore::judge::{Verdict as Judged, flag_verdict};
 use moire_explore::{Limits, explore};
@@ -107,8 +108,8 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
         forbidden += u64::from(!verdict.forbidden.is_empty());
         let word = if verdict.forbidden.is_empty() { "allowed" } else { "FORBIDDEN" };
         println!(
-            "{name}: {word}, {} samples, {} of {} allowed outcomes seen",
-            verdict.samples,
+            "{name}: {word}, {}, {} of {} allowed outcomes seen",
+            many(verdict.samples, "sample"),
             verdict.seen,
             allowed.len()
         );
@@ -129,7 +130,7 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
     for (why, n) in left {
         println!("{n} not run: {why}");
     }
-    println!("{ran} programs run, {forbidden} with a forbidden outcome");
+    println!("{} run, {forbidden} with a forbidden outcome", many(ran, "program"));
     Ok(match (forbidden, ran) {
         (0, 0) => exit::INCOMPLETE,
         (0, _) => exit::CLEAN,

@@ -6,6 +6,7 @@ use crate::input::{load_model, variants};
 use anyhow::Result;
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Variants, builtin};
+use moire_coordinator::many;
 
 pub(crate) fn run(args: &Models) -> Result<u8> {
     match args {
@@ -45,7 +46,7 @@ fn list(checks: bool) -> Result<u8> {
     for name in builtin::names() {
         let model = builtin::load(name, &Variants::new())?;
         let switches: Vec<&str> = model.switches().iter().map(|s| s.name.as_str()).collect();
-        println!("{name:8} {} checks, switches {}", model.checks().len(), switches.join(" "));
+        println!("{name:8} {}, switches {}", many(model.checks().len(), "check"), switches.join(" "));
         if checks {
             model.explain().lines().for_each(|line| println!("    {line}"));
         }

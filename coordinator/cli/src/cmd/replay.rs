@@ -4,6 +4,7 @@ use crate::args::{Minimize, Replay};
 use crate::input::parse_program;
 use crate::{exit, line, local};
 use anyhow::{Context, Result, anyhow};
+use moire_coordinator::many;
 use moire_program::text::print;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
 use moire_worker::oracle::{ORACLES, Oracles};
@@ -145,8 +146,8 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
     });
     print!("{}", reduced.claim.program);
     eprintln!(
-        "{} candidates tried, {}",
-        reduced.tried,
+        "{} tried, {}",
+        many(reduced.tried, "candidate"),
         if reduced.normal { "nothing smaller" } else { "limit hit" }
     );
     eprintln!("moire replay {}", line::encode(&reduced.claim));

@@ -4,8 +4,8 @@ use super::serve;
 use crate::args::{Campaigns, StoreCommand};
 use crate::exit;
 use anyhow::{Result, bail};
-use moire_coordinator::CLASS_PREFIX;
 use moire_coordinator::v1::CampaignPhase;
+use moire_coordinator::{CLASS_PREFIX, many};
 use moire_corpus::{Options, Store, fsck, import};
 use std::path::Path;
 
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &StoreCommand) -> Result<u8> {
                 bail!("there is no store at {}", store.display());
             }
             let report = fsck(store, *repair)?;
-            println!("{} commits, {} bundles", report.commits, report.bundles);
+            println!("{}, {}", many(report.commits, "commit"), many(report.bundles, "bundle"));
             report.records.iter().for_each(|(kind, n)| println!("  {n:8}  {kind}"));
             report.repairs.iter().for_each(|r| println!("repaired: {r}"));
             report.problems.iter().for_each(|p| println!("problem: {p}"));

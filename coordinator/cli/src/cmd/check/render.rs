@@ -5,6 +5,7 @@ use crate::exit;
 use crate::input::{Rejected, Source};
 use crate::show;
 use moire_cat::Model;
+use moire_coordinator::many;
 use moire_explore::explorer::{Estimate, Sample};
 use moire_explore::judge::Judgement;
 use moire_explore::leaf::{ColumnStall, End, Stall, Witness};
@@ -76,12 +77,12 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
     let s = &judgement.summary;
     let mut out = format!("{}: {}\n", source.name, words(judgement).join(", "));
     out.push_str(&format!(
-        "  {}: {} executions, {} blocked, {} dead ends, {} checks{}\n",
+        "  {}: {}, {} blocked, {}, {}{}\n",
         model.name(),
-        s.complete,
+        many(s.complete, "execution"),
         s.blocked,
-        s.dead_ends,
-        s.checks,
+        many(s.dead_ends, "dead end"),
+        many(s.checks, "check"),
         left_out(s.cut)
     ));
     let incomplete = judgement.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE);

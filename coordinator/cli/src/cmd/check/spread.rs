@@ -11,7 +11,7 @@ use crate::input::{Source, model_files};
 use crate::remote::{Certs, connect, said};
 use anyhow::{Result, bail};
 use moire_cat::Model;
-use moire_coordinator::v1;
+use moire_coordinator::{many, v1};
 use moire_explore::judge::{Judgement, Questions, Verdict, judge_marked};
 use moire_explore::{Abstain, Limits, Summary};
 use moire_program::text::{Format, parse, print};
@@ -67,8 +67,8 @@ impl Fleet {
             return Ok(undecided(Verdict::Bounded(status.failed)));
         }
         if status.leases > 0 {
-            let (pieces, workers) = (status.leases, status.checks.len());
-            eprintln!("{}: explored by {workers} workers in {pieces} pieces", source.name);
+            let (pieces, workers) = (many(status.leases, "piece"), many(status.checks.len(), "worker"));
+            eprintln!("{}: explored by {workers} in {pieces}", source.name);
         }
         let explored = status.explored.unwrap_or_default();
         let summary = Summary {
