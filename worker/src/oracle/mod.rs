@@ -19,6 +19,7 @@ mod canary;
 mod compiler;
 mod lowering;
 mod metamorphic;
+mod models;
 mod pair;
 mod patterns;
 
@@ -35,7 +36,8 @@ use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use answer::Answer;
 use assembler::Assembler;
 use compiler::Compiler;
-use moire_cat::{Model, Variants, builtin};
+use models::Models;
+use moire_cat::{Model, builtin};
 use moire_explore::Abstain;
 use moire_explore::share::Piece;
 use moire_program::canon::canonical;
@@ -44,8 +46,7 @@ use moire_program::ir::Program;
 use moire_program::lowering::Lowering;
 use moire_program::reduce::{Limits, minimise};
 use moire_program::text::{Format, parse, print};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Names of all oracles. A plan that names none asks for all that need no tool, which not every worker has; kernels of
 /// Tile IR are for the compiler and the reference lowering alone, and for the first where none is named.
@@ -57,7 +58,7 @@ pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 /// All oracles behind the worker's [`Engine`] seam.
 #[derive(Debug, Default)]
 pub struct Oracles {
-    models: Mutex<BTreeMap<String, Arc<Model>>>,
+    models: Models,
     shelf: Shelf,
     assembler: Assembler,
     compiler: Compiler,
@@ -98,22 +99,12 @@ impl Oracles {
         Self { lowering, ..Self::default() }
     }
 
-    /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once.
+    /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once as long as it is in use.
+    ///
+    /// # Errors
+    /// There is no such model, or it has no such switch or value.
     pub fn model(&self, spec: &str) -> Result<Arc<Model>, String> {
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = models.get(spec) {
-            return Ok(Arc::clone(model));
-        }
-        let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
-        let mut variants = Variants::new();
-        for word in rest.split(',').filter(|w| !w.is_empty()) {
-            let (k, v) =
-                word.split_once('=').ok_or_else(|| format!("`{word}` in `{spec}` is no NAME=VALUE"))?;
-            variants.insert(k.into(), v.into());
-        }
-        let model = Arc::new(builtin::load(name, &variants).map_err(|e| e.to_string())?);
-        models.insert(spec.to_owned(), Arc::clone(&model));
-        Ok(model)
+        self.models.get(spec)
     }
 
     /// What the assembler makes of kernels of a stream of Tile IR that a compiler compiled; see [`Observations`].
