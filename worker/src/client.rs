@@ -51,14 +51,23 @@ pub enum WorkError {
 }
 
 impl WorkError {
-    /// Whether another connection may do better: not for one of another build, and not for one without the right.
-    fn passes(&self) -> bool {
+    /// Whether another connection may do better: not for one of another build, and not for one without the right. For
+    /// one that was never taken only a coordinator that is not there yet: everything else is its own mistake.
+    fn passes(&self, welcome: bool) -> bool {
         use tonic::Code;
-        let Self::Status(status) = self else { return true };
-        !matches!(
-            status.code(),
-            Code::FailedPrecondition | Code::InvalidArgument | Code::Unauthenticated | Code::PermissionDenied
-        )
+        let status = match self {
+            Self::Link(error) => return welcome || error.passes(),
+            Self::Gone => return welcome,
+            Self::Status(status) => status,
+        };
+        welcome
+            && !matches!(
+                status.code(),
+                Code::FailedPrecondition
+                    | Code::InvalidArgument
+                    | Code::Unauthenticated
+                    | Code::PermissionDenied
+            )
     }
 }
 
@@ -82,11 +91,11 @@ pub async fn work(link: impl Into<Link>, engine: Arc<dyn Engine>, options: Optio
     worker.session(stop, &mut false).await
 }
 
-/// Works for a coordinator, and connects again when the connection is lost, until `stop` says something: then what is
-/// under way is finished and reported.
+/// Works for a coordinator, and connects again when the connection is lost, or when the coordinator or its name is not
+/// there yet, until `stop` says something: then what is under way is finished and reported.
 ///
 /// # Errors
-/// There was no first connection, or another one would fare no better: another build, or no right to work.
+/// Another connection would fare no better: another build, no right to work, certificates that are none.
 pub async fn stay(
     link: &Link,
     engine: Arc<dyn Engine>,
@@ -114,7 +123,7 @@ pub(crate) async fn stay_on(
         worker.trial.tell(|| Seen::Lost);
         let error = match ended {
             Ok(()) => return Ok(()),
-            Err(error) if welcome && error.passes() => error,
+            Err(error) if error.passes(welcome) => error,
             Err(error) => return Err(error),
         };
         if began.elapsed() > PAUSE_MAX {

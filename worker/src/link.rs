@@ -82,7 +82,23 @@ pub enum LinkError {
         /// Why.
         why: String,
     },
-    /// Nobody answers, or not as it should be.
+    /// No name, or no certificates, with which a connection could be tried.
+    #[error("a connection to {address} cannot even be tried: {why}")]
+    Wrong {
+        /// Where.
+        address: Address,
+        /// Why, from the outside in.
+        why: String,
+    },
+    /// Whoever answers there is not trusted, or does not trust us.
+    #[error("what answers at {address} is no coordinator of our certificates: {why}")]
+    Stranger {
+        /// Where.
+        address: Address,
+        /// Why, from the outside in.
+        why: String,
+    },
+    /// Nobody answers: the name is not known, or nobody listens there.
     #[error("cannot reach the coordinator at {address}: {why}")]
     Connect {
         /// Where.
@@ -90,6 +106,13 @@ pub enum LinkError {
         /// Why, from the outside in.
         why: String,
     },
+}
+
+impl LinkError {
+    /// Whether somebody who comes later may get in with the same words: the coordinator, or its name, may still come.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self, Self::Connect { .. })
+    }
 }
 
 /// Both directions of a connection.
@@ -144,13 +167,13 @@ impl Link {
     /// # Errors
     /// See [`LinkError`].
     pub async fn connect(&self) -> Result<Linked, LinkError> {
-        let failed = |error: tonic::transport::Error| LinkError::Connect {
+        let wrong = |error: tonic::transport::Error| LinkError::Wrong {
             address: self.address.clone(),
             why: causes(&error),
         };
         let scheme = if self.certs.is_some() { "https" } else { "http" };
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.address))
-            .map_err(failed)?
+            .map_err(wrong)?
             .connect_timeout(CONNECT)
             .http2_keep_alive_interval(self.alive)
             .keep_alive_timeout(self.alive);
@@ -163,7 +186,7 @@ impl Link {
                     .ca_certificate(Certificate::from_pem(read(folder, "ca.crt")?))
                     .identity(identity)
                     .domain_name(self.address.host.clone());
-                endpoint = endpoint.tls_config(tls).map_err(failed)?;
+                endpoint = endpoint.tls_config(tls).map_err(wrong)?;
                 let path = folder.join("token");
                 let token = Token::new(&read(folder, "token")?);
                 token.ok_or_else(|| LinkError::Certs { path, why: "this is no token".to_owned() })?
@@ -179,8 +202,28 @@ impl Link {
                 endpoint.connect_with_connector(dialled).await
             }
         };
-        Ok(InterceptedService::new(channel.map_err(failed)?, token))
+        let channel = channel.map_err(|error| {
+            let (address, why) = (self.address.clone(), causes(&error));
+            match strange(&error) {
+                true => LinkError::Stranger { address, why },
+                false => LinkError::Connect { address, why },
+            }
+        })?;
+        Ok(InterceptedService::new(channel, token))
     }
+}
+
+/// Whether there was an answer, and it was not that of a peer we trust: TLS says so with this kind of error.
+fn strange(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::InvalidData)
+        {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// An error with its causes, each said once.

@@ -1,6 +1,8 @@
 //! At a door with a lock: who gets in, what each role may do, what happens when certificates and tokens are replaced,
 //! and what a client of the control service can do to others.
 
+mod early;
+
 use super::fake::{Fake, spec};
 use super::{Hand, hello, patient};
 use moire_coordinator::certs::{Holder, init, issue};
