@@ -10,11 +10,17 @@ use crate::triage::claim_of;
 use crate::{Error, v1};
 use moire_corpus::{Counters, Finding, FindingId, Mark, MarkError, Retest, Snapshot, Write};
 use moire_program::text::{Format, parse};
+use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tonic::Status;
 
 /// Runs of one request.
 const RUNS_MAX: u32 = 64;
+/// Time between looks whether somebody is connected who could answer.
+const LOOK: Duration = Duration::from_secs(1);
+/// Looks in vain before nobody waits any more: a worker that lost its connection is back earlier.
+const LOOKS: u32 = 60;
 /// Bytes of records in one page, about.
 const PAGE_BYTES: usize = 4 << 20;
 
@@ -71,17 +77,27 @@ impl Control {
         let retest = if let Some(reason) = unreadable(&finding) {
             Retest { at_ms: Core::unix_ms(), silent: runs.into(), reason, ..Retest::default() }
         } else {
+            let campaign = finding.campaign.clone();
+            let needs = self.call(move |core| core.needs(&campaign)).await?;
+            if !needs.is_empty() && !self.suited(&needs).await? {
+                let names = needs.into_iter().collect::<Vec<_>>().join(" and ");
+                let reason = format!("no worker with {names} is connected");
+                let retest =
+                    Retest { at_ms: Core::unix_ms(), silent: runs.into(), reason, ..Retest::default() };
+                return self.call(move |core| core.retested(&id, retest)).await?;
+            }
             let mut waiting = Vec::new();
             for _ in 0..runs {
                 let job = v1::submit_job_request::Job::Verify(claim_of(&finding));
                 let request = v1::SubmitJobRequest { plan: None, job: Some(job) };
                 let (reply, answer) = oneshot::channel();
-                self.call(move |core| core.submit(request, reply)).await??;
+                let needs = needs.clone();
+                self.call(move |core| core.submit(request, needs, reply)).await??;
                 waiting.push(answer);
             }
             let mut answers = Vec::new();
             for answer in waiting {
-                answers.push(answer.await.ok().flatten());
+                answers.push(self.answered(answer, &needs).await?);
             }
             tally(Core::unix_ms(), answers)
         };
@@ -89,7 +105,38 @@ impl Control {
     }
 }
 
+impl Control {
+    async fn suited(&self, needs: &BTreeSet<String>) -> Result<bool, Error> {
+        let needs = needs.clone();
+        self.call(move |core| core.fleet.suited(&needs)).await
+    }
+
+    /// The answer of a job; none if those who could give it have been away for too long.
+    async fn answered(
+        &self,
+        mut answer: oneshot::Receiver<Option<Answer>>,
+        needs: &BTreeSet<String>,
+    ) -> Result<Option<Answer>, Error> {
+        let mut away = 0;
+        loop {
+            tokio::select! {
+                said = &mut answer => return Ok(said.ok().flatten()),
+                () = tokio::time::sleep(LOOK), if !needs.is_empty() => {}
+            }
+            away = if self.suited(needs).await? { 0 } else { away + 1 };
+            if away > LOOKS {
+                return Ok(None);
+            }
+        }
+    }
+}
+
 impl Core {
+    /// What a campaign asks of its workers, a device of some class, say; so do those who run its findings again.
+    fn needs(&self, campaign: &str) -> BTreeSet<String> {
+        self.runs.get(campaign).into_iter().flat_map(|run| run.campaign.needs.iter().cloned()).collect()
+    }
+
     /// The finding of an id or of a prefix of one.
     pub(crate) fn named(&self, id: &str) -> Result<Finding, Error> {
         Ok(self.store.named(id)?)

@@ -9,6 +9,7 @@ use crate::lease::Kind;
 use crate::triage::{self, CLASS_PREFIX, Job, JobKind};
 use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
 use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -311,6 +312,7 @@ impl Core {
     pub(crate) fn submit(
         &mut self,
         request: v1::SubmitJobRequest,
+        needs: BTreeSet<String>,
         reply: oneshot::Sender<Option<intake::Answer>>,
     ) -> Result<(), Status> {
         use v1::submit_job_request::Job as Asked;
@@ -341,6 +343,7 @@ impl Core {
             self.minimise(job);
         } else {
             let id = triage::lease(&mut self.fleet, "", turn, None, &job.claim);
+            self.fleet.needs(id, needs);
             self.jobs.insert(id, job);
         }
         Ok(())
@@ -446,7 +449,7 @@ impl v1::control_service_server::ControlService for Control {
         use v1::submit_job_response::Result as Found;
         let (reply, answer) = oneshot::channel();
         let r = r.into_inner();
-        self.call(move |core| core.submit(r, reply)).await??;
+        self.call(move |core| core.submit(r, BTreeSet::new(), reply)).await??;
         let answer = answer.await.ok().flatten();
         let result = match answer.ok_or_else(|| Status::aborted("the job was lost too often"))? {
             intake::Answer::Verified(result) => Found::Verify(result),

@@ -10,6 +10,7 @@ use crate::lease::{Config, WorkerId};
 use crate::trial::Trial;
 use crate::{Error, intake, v1};
 use moire_corpus::{Options, Store};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
@@ -106,7 +107,7 @@ impl Talk {
             Said::SetState(r) => _ = taken(self.core.set_state(&r.name, r.phase()))?,
             Said::Submit(request) => {
                 let (reply, answer) = oneshot::channel();
-                if self.core.submit(request, reply).is_ok() {
+                if self.core.submit(request, BTreeSet::new(), reply).is_ok() {
                     self.jobs.push(answer);
                 }
             }

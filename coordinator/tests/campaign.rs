@@ -153,6 +153,51 @@ async fn a_campaign_keeps_what_it_needs_over_a_restart() {
     task.abort();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_needs_a_device_class_is_run_again_only_where_that_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let class = "sm_100a".to_owned();
+    let (bare, other) = (Arc::<Fake>::default(), "sm_90a".to_owned());
+    let equipped = Arc::new(Fake { has: vec![class.clone()], ..Fake::default() });
+    let older = Arc::new(Fake { has: vec![other], ..Fake::default() });
+    let tasks = [&bare, &older, &equipped].map(|engine| worker(&local, engine.clone()));
+    fake::connected(&local, 3).await;
+    let asked = v1::CampaignSpec { needs: vec![class], ..spec(100) };
+    local.run(asked, tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let id = local.findings().await.unwrap()[0].id.to_string();
+    let mut client = fake::people(&local).await;
+    let mut again = async || {
+        let request = v1::RetestFindingRequest { id: id.clone(), runs: 8 };
+        let record = client.retest_finding(request).await.unwrap().into_inner();
+        let finding: moire_corpus::Finding = serde_json::from_str(&record.json).unwrap();
+        let last = finding.retest.unwrap();
+        (last.seen, last.silent, last.reason)
+    };
+    assert_eq!(again().await, (8, 0, String::new()));
+    let ran = |fake: &Fake| fake.verified.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((ran(&bare), ran(&older)), (0, 0));
+    assert!(ran(&equipped) >= 8);
+    // The one with the class leaves, and is not stood in for.
+    tasks[2].abort();
+    let gone = async {
+        while workers_here(&local).await > 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
+    assert_eq!(again().await, (0, 8, "no worker with sm_100a is connected".to_owned()));
+    assert_eq!((ran(&bare), ran(&older)), (0, 0));
+    local.stop().await.unwrap();
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Workers that are connected.
+async fn workers_here(local: &Local) -> u32 {
+    let mut client = fake::people(local).await;
+    client.get_status(v1::GetStatusRequest {}).await.unwrap().get_ref().workers
+}
+
 #[tokio::test]
 async fn findings_are_announced_once_when_they_are_durable() {
     let dir = tempfile::tempdir().unwrap();

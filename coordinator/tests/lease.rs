@@ -216,6 +216,16 @@ fn a_job_waits_for_who_has_its_tool_while_somebody_has() {
         left.contains(&(bare, Work::Job(last))),
         "who has it is gone, and somebody has to say so: {left:?}"
     );
+    // What is needed is waited for.
+    let class = || BTreeSet::from(["sm_100a".to_owned()]);
+    let device = fleet.job("", Kind::Verify, None);
+    fleet.needs(device, class());
+    assert!(!fleet.suited(&class()));
+    assert_eq!(granted(fleet.poll(0)), []);
+    let right = fleet.hello(["sm_100a".to_owned(), "ptx".to_owned()].into(), "f", 0).unwrap();
+    fleet.credit(right, 1, 0);
+    assert!(fleet.suited(&class()));
+    assert_eq!(granted(fleet.poll(0)), [(right, Work::Job(device))]);
 }
 
 #[test]

@@ -134,8 +134,8 @@ impl Scheduler {
     /// Adds a job that carries text. `avoid`: not this worker, as long as another may come for it in time.
     pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
         let id = self.fresh();
-        let (name, tools) = (campaign.to_owned(), BTreeSet::new());
-        self.jobs.insert(id, Job { campaign: name, kind, avoid, tools, since: None, attempts: 0 });
+        let (name, tools, needs) = (campaign.to_owned(), BTreeSet::new(), BTreeSet::new());
+        self.jobs.insert(id, Job { campaign: name, kind, avoid, tools, needs, since: None, attempts: 0 });
         self.unseen.push(id);
         self.turns.wait(kind, campaign, id);
         id
@@ -143,6 +143,10 @@ impl Scheduler {
     /// A job is for workers that have what is named here. A name that no connected worker has as a capability is none.
     pub fn takes(&mut self, job: JobId, names: impl IntoIterator<Item = String>) {
         self.jobs.entry(job).and_modify(|job| job.tools.extend(names));
+    }
+    /// A job is for workers that have all of these capabilities, and waits as long as there is none.
+    pub fn needs(&mut self, job: JobId, needs: BTreeSet<String>) {
+        self.jobs.entry(job).and_modify(|job| job.needs.extend(needs));
     }
 
     /// Forgets a job that waits; false: it is in a lease, or there is none.
@@ -171,6 +175,11 @@ impl Scheduler {
     /// Workers that have a capability.
     pub fn able(&self, capability: &str) -> usize {
         self.workers.values().filter(|w| w.capabilities.contains(capability)).count()
+    }
+
+    /// Whether a worker is connected that has all of these.
+    pub fn suited(&self, needs: &BTreeSet<String>) -> bool {
+        self.workers.values().any(|w| !w.draining && needs.is_subset(&w.capabilities))
     }
 
     /// A worker arrives. Its identity is new on every connection.
@@ -448,10 +457,11 @@ impl Scheduler {
         None
     }
 
-    /// Whether a worker has what a job takes, as far as anybody has it.
+    /// Whether a worker has what a job needs, and what it takes, as far as anybody has that.
     fn equipped(&self, w: &Worker, job: &Job) -> bool {
         let had = |tool: &String| self.classes.keys().any(|(capabilities, _)| capabilities.contains(tool));
-        job.tools.iter().all(|tool| w.capabilities.contains(tool) || !had(tool))
+        job.needs.is_subset(&w.capabilities)
+            && job.tools.iter().all(|tool| w.capabilities.contains(tool) || !had(tool))
     }
 
     fn pick_range(&self, w: &Worker) -> Option<(String, Work)> {

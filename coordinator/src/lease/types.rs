@@ -214,6 +214,8 @@ pub(super) struct Job {
     pub(super) avoid: Option<WorkerId>,
     /// What it takes, where anybody has it.
     pub(super) tools: BTreeSet<String>,
+    /// Capabilities without which nobody gets it.
+    pub(super) needs: BTreeSet<String>,
     /// When it was first looked at.
     pub(super) since: Option<u64>,
     /// Losses, in units of [`FAULT`].

@@ -18,13 +18,17 @@ pub(crate) struct Fake {
     pub build: u64,
     /// It cannot say whether a rule is broken.
     pub mute: bool,
+    /// What it has beside plain CPU work.
+    pub has: Vec<String>,
+    /// Claims that it ran again.
+    pub verified: AtomicU64,
     /// Campaigns of which it ran items.
     pub campaigns: Mutex<BTreeSet<String>>,
 }
 
 impl Engine for Fake {
     fn capabilities(&self) -> Vec<String> {
-        Vec::new()
+        self.has.clone()
     }
     fn fingerprint(&self) -> String {
         format!("fake-{}", 1 + self.build)
@@ -45,6 +49,7 @@ impl Engine for Fake {
         ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }
     }
     fn verify(&self, claim: &Claim, _: &Cancel) -> Verification {
+        self.verified.fetch_add(1, Ordering::Relaxed);
         if self.mute {
             return Verification::Abstained("a tool that is not here".to_owned());
         }
