@@ -291,7 +291,13 @@ impl Core {
         };
         let taken = match grant.work {
             Work::Range { from, to } => self.items(worker, lease, &grant.campaign, from..to, report),
-            Work::Job(id) if self.spread.has(id) => self.step(worker, lease, id, report).map(|()| Vec::new()),
+            Work::Job(id) if self.spread.has(id) => {
+                let taken = self.step(worker, lease, id, report).map(|()| Vec::new());
+                if taken.is_ok() && !self.fleet.holds(lease) {
+                    self.trial.tell(|| Told::Finished { lease });
+                }
+                taken
+            }
             Work::Job(id) => self.answer(worker, lease, id, report),
         };
         match taken {
@@ -378,6 +384,9 @@ impl Core {
     fn commit(&mut self, names: &mut BTreeSet<String>) -> Result<(), Error> {
         let mut writes = std::mem::take(&mut self.writes);
         let told = self.trial.items(&writes);
+        if self.trial.has(Planted::ForgetsPieces) {
+            writes.retain(|write| !matches!(write, Write::Piece { .. }));
+        }
         if self.trial.has(Planted::CommitsLate) {
             std::mem::swap(&mut writes, &mut self.late);
         }

@@ -257,6 +257,18 @@ impl Local {
         let name = name.to_owned();
         Ok(self.control.call(move |core| core.status(&name)).await??)
     }
+    /// Starts an exploration, or finds the one that is there; how far it is.
+    ///
+    /// # Errors
+    /// It is none, or there is no room for one more.
+    pub async fn explore(&self, asked: v1::Exploration) -> Result<v1::ExploreStatus, Error> {
+        self.control
+            .call(move |core| {
+                let id = core.explore(asked)?;
+                Ok(core.explore_status(&id)?)
+            })
+            .await?
+    }
     /// All findings.
     ///
     /// # Errors

@@ -5,11 +5,12 @@
 
 use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
 use crate::link::{Link, LinkError};
-use crate::trial::{Again, Planted, Seen, Trial};
+use crate::trial::{Again, Planted, Seen, Slowly, Trial};
 use crate::{failpoints, wire};
 use moire_explore::Abstain;
 use moire_proto::v1::{self, from_worker::Message as Up, lease::Work, to_worker::Message as Down};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -371,7 +372,7 @@ async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'_>) {
     }
 }
 
-/// Explores a piece on a thread beside, and reports each step when it comes.
+/// Explores a piece on a thread beside, and reports each step when it comes; in a trial, a step at a time.
 async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Report, desk: &Desk<'_>) {
     let report = |step, done| v1::Report { explore: Some(step), done, ..blank.clone() };
     let (asked, piece) = match wire::explore_job(job) {
@@ -381,6 +382,18 @@ async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Repor
             return desk.deliver(report(wire::end(Err(refused)), true)).await;
         }
     };
+    if desk.trial.pace.is_some() {
+        let mut slowly = Slowly::new(engine, asked, piece);
+        while !desk.is_cancelled() {
+            match slowly.next(desk.cancel, desk.trial) {
+                ControlFlow::Continue(step) => desk.deliver(report(wire::step(step), false)).await,
+                ControlFlow::Break(answer) => return desk.deliver(report(wire::end(answer), true)).await,
+            }
+            desk.pause(u64::MAX).await;
+            desk.cancel.tick();
+        }
+        return;
+    }
     let (teller, mut told) = mpsc::unbounded_channel();
     let cancel = desk.cancel.clone();
     let exploring = tokio::task::spawn_blocking(move || {

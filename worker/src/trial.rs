@@ -5,9 +5,13 @@
 //! Leases are tasks here, not threads, so that a run is a function of its seed.
 
 use crate::client::{self, Options, WorkError};
-use crate::job::Engine;
+use crate::job::{Cancel, Engine};
 use crate::link::Link;
+use crate::piece::{Exploration, Explored, Step};
+use moire_explore::Abstain;
+use moire_explore::share::Piece;
 use moire_proto::v1;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -19,11 +23,13 @@ pub enum Planted {
     ReportsRevoked,
     /// A cancellation is acknowledged while its lease still runs and reports.
     AcksKillEarly,
+    /// What is given away of a piece is explored all the same.
+    KeepsGiven,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ReportsRevoked, Self::AcksKillEarly];
+    pub const ALL: [Self; 3] = [Self::ReportsRevoked, Self::AcksKillEarly, Self::KeepsGiven];
 }
 
 /// Something a worker did.
@@ -108,6 +114,49 @@ impl Trial {
     /// Time between two heartbeats.
     pub(crate) fn beat(&self, plain: Duration) -> Duration {
         if self.drift > 0.0 { plain.mul_f64(self.drift) } else { plain }
+    }
+}
+
+/// A piece that is explored a step at a time, so that the clock of a world can go on between two.
+pub(crate) struct Slowly {
+    engine: Arc<dyn Engine>,
+    asked: Exploration,
+    piece: Piece,
+    /// It has kept something that it gave away: [`Planted::KeepsGiven`].
+    kept: bool,
+}
+
+impl Slowly {
+    pub(crate) fn new(engine: Arc<dyn Engine>, asked: Exploration, piece: Piece) -> Self {
+        Self { engine, asked, piece, kept: false }
+    }
+    /// The next step, or the end; `cancel` says what is wanted.
+    pub(crate) fn next(
+        &mut self,
+        cancel: &Cancel,
+        trial: &Trial,
+    ) -> ControlFlow<Result<Explored, Abstain>, Step> {
+        let (once, told) = (Cancel::new(), Mutex::new(None));
+        if cancel.is_wanted() && !self.kept {
+            once.want();
+        }
+        let tell = |step: Step| {
+            told.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(step);
+            once.cancel();
+        };
+        let answer = self.engine.explore(&self.asked, &self.piece, &once, &tell);
+        let Some(step) = told.into_inner().unwrap_or_else(PoisonError::into_inner) else {
+            return ControlFlow::Break(answer);
+        };
+        match &step {
+            Step::Reached(node, _) => self.piece.behind.clone_from(node),
+            Step::Given(_) if trial.has(Planted::KeepsGiven) => self.kept = true,
+            Step::Given(node) => self.piece.until.clone_from(node),
+        }
+        if matches!(step, Step::Given(_)) {
+            cancel.gave();
+        }
+        ControlFlow::Continue(step)
     }
 }
 

@@ -14,7 +14,8 @@
 //!   acknowledgement of a cancellation.
 //! * `workers`: a worker reports only leases that it holds, in their epoch, and none after it was told to stop; it says
 //!   that a lease has stopped once, and is silent about it from then on.
-//! * `end`: the campaign ends, with the digest that it has without faults.
+//! * `pieces`: what is told of an exploration is there after each restart, and in the end it is what one thread counts.
+//! * `end`: the campaign ends, and the exploration; the campaign, with the digest that it has without faults.
 //!
 //! Source: design section 9.
 
@@ -31,6 +32,8 @@ pub struct Terms {
     pub campaign: (String, u64),
     /// Its digest without faults, if that is known.
     pub digest: Option<String>,
+    /// The executions of an exploration beside it, and the sum of their numbers.
+    pub explored: Option<(u64, u64)>,
 }
 
 /// How late a clock may be looked at.
@@ -89,6 +92,12 @@ struct Checker<'a> {
     process: Option<Process>,
     sessions: BTreeMap<String, Session>,
     granted: BTreeSet<(WorkerId, LeaseId, u32)>,
+    /// Starts of the coordinator.
+    starts: u64,
+    /// Of each exploration: the last start that leased it, and its epoch then.
+    spread: BTreeMap<String, (u64, u32)>,
+    /// What was told of the exploration last, and whether that was all.
+    explored: Option<(u64, u64, bool)>,
 }
 
 /// Everything that is wrong with a history of one campaign: events in order, each with its time in milliseconds.
@@ -105,6 +114,9 @@ pub fn check(history: &[(u64, Event)], terms: &Terms) -> Vec<Violation> {
         process: None,
         sessions: BTreeMap::new(),
         granted: BTreeSet::new(),
+        starts: 0,
+        spread: BTreeMap::new(),
+        explored: None,
     };
     for (at, (now, event)) in history.iter().enumerate() {
         (checker.at, checker.now) = (at, checker.now.max(*now));
@@ -157,12 +169,21 @@ impl Checker<'_> {
 
     fn coordinator(&mut self, event: &Event) {
         match event {
-            Event::Opened => self.process = Some(Process::default()),
+            Event::Opened => {
+                self.process = Some(Process::default());
+                self.starts += 1;
+            }
             Event::Killed => self.process = None,
             Event::Known { epoch, stored, ended, .. } => self.known(*epoch, stored, *ended),
             Event::Welcome { worker, .. } => self.heard(*worker, &[]),
             Event::Heard { worker, ticks } => self.heard(*worker, ticks),
-            Event::Granted { worker, lease, epoch, work, .. } => self.grant(*worker, *lease, *epoch, *work),
+            Event::Granted { worker, lease, epoch, campaign, work } => {
+                match *campaign == self.terms.campaign.0 {
+                    true => self.of_campaign(*lease, *epoch),
+                    false => self.of_exploration(*lease, *epoch, campaign),
+                }
+                self.grant(*worker, *lease, *epoch, *work);
+            }
             Event::Cancelled { lease } => self.cancelled(*lease),
             Event::KillAcked { worker, lease } => {
                 let stopped = |l: &Live| l.worker == *worker && l.cancelled.is_some();
@@ -188,6 +209,7 @@ impl Checker<'_> {
                 self.hold("durable", have == all, || format!("ended with {have} of {all} items durable"));
                 self.ended = Some(digest.clone());
             }
+            Event::Explored { executions, digest, over } => self.told((*executions, *digest, *over)),
             _ => {}
         }
     }
@@ -223,14 +245,39 @@ impl Checker<'_> {
         }
     }
 
-    fn grant(&mut self, worker: WorkerId, lease: LeaseId, epoch: u32, work: Work) {
-        let (now, current) = (self.now, self.epoch);
-        self.granted.insert((worker, lease, epoch));
+    fn of_campaign(&mut self, lease: LeaseId, epoch: u32) {
+        let (current, ended) = (self.epoch, self.ended.is_some());
         self.hold("epochs", epoch == current, || {
             format!("lease {lease} of epoch {epoch} in epoch {current}")
         });
-        let ended = self.ended.is_some();
         self.hold("durable", !ended, || format!("lease {lease} of a campaign that has ended"));
+    }
+
+    fn of_exploration(&mut self, lease: LeaseId, epoch: u32, name: &str) {
+        let starts = self.starts;
+        let fine = match self.spread.insert(name.to_owned(), (starts, epoch)) {
+            Some((start, before)) if start == starts => epoch == before,
+            Some((_, before)) => epoch > before,
+            None => true,
+        };
+        self.hold("epochs", fine, || format!("lease {lease} of epoch {epoch} on a piece of {name}"));
+        let over = self.explored.is_some_and(|(_, _, over)| over);
+        self.hold("pieces", !over, || format!("lease {lease} of an exploration that is over"));
+    }
+
+    fn told(&mut self, now: (u64, u64, bool)) {
+        let fine = match self.explored {
+            Some(before) if before.2 => now == before,
+            Some(before) => now.0 >= before.0,
+            None => true,
+        };
+        let before = self.explored.replace(now);
+        self.hold("pieces", fine, || format!("{now:?} is told of the exploration after {before:?}"));
+    }
+
+    fn grant(&mut self, worker: WorkerId, lease: LeaseId, epoch: u32, work: Work) {
+        let now = self.now;
+        self.granted.insert((worker, lease, epoch));
         let process = self.here();
         let fresh = process.used.insert(lease);
         let known = process.heard.contains_key(&worker);
@@ -384,6 +431,17 @@ impl Checker<'_> {
             }
             _ => {}
         }
+        let Some((executions, digest)) = self.terms.explored else { return };
+        match self.explored {
+            Some((e, d, true)) if (e, d) == (executions, digest) => {}
+            Some((e, d, true)) => {
+                self.wrong(
+                    "pieces",
+                    format!("{e} executions, sum {d}; one thread has {executions}, {digest}"),
+                );
+            }
+            _ => self.wrong("end", "the exploration does not end".to_owned()),
+        }
     }
 }
 
@@ -437,13 +495,15 @@ mod tests {
             Committed { campaign: campaign.clone(), items: vec![1] },
             Acknowledged { worker: 1, campaign: campaign.clone(), items: vec![1] },
             Ended { campaign, digest: "d".to_owned() },
+            Explored { executions: 5, digest: 50, over: true },
         ];
         events.into_iter().enumerate().map(|(at, event)| (at as u64, event)).collect()
     }
 
     /// The rules a history breaks.
     fn broken(history: &[(u64, Event)]) -> Vec<&'static str> {
-        let terms = Terms { config: CONFIG, campaign: ("c".to_owned(), 2), digest: Some("d".to_owned()) };
+        let campaign = ("c".to_owned(), 2);
+        let terms = Terms { config: CONFIG, campaign, digest: Some("d".to_owned()), explored: Some((5, 50)) };
         let mut rules: Vec<_> = check(history, &terms).into_iter().map(|v| v.rule).collect();
         rules.dedup();
         rules
@@ -500,6 +560,31 @@ mod tests {
         assert_eq!(change(7, gone), Some("clocks"));
         let wrong = Event::Ended { campaign: "c".to_owned(), digest: "e".to_owned() };
         assert_eq!(change(24, wrong), Some("end"));
+    }
+
+    #[test]
+    fn a_piece_that_is_lost_or_counted_twice_is_seen() {
+        let told = |executions, over| Event::Explored { executions, digest: 10 * executions, over };
+        let with = |at: usize, event: Event| {
+            let mut history = good();
+            history.insert(at, (at as u64, event));
+            broken(&history)
+        };
+        assert_eq!(with(13, told(3, false)), Vec::<&str>::new());
+        assert_eq!(with(13, told(6, false)), ["pieces"], "less is there than was told");
+        assert_eq!(with(26, told(6, true)), ["pieces"], "it was over, and goes on");
+        assert_eq!(broken(&without(25)), ["end"]);
+        let mut history = good();
+        history[25].1 = told(4, true);
+        assert_eq!(broken(&history), ["pieces"]);
+        let leased = |epoch| {
+            let (campaign, work) = ("explore/x".to_owned(), Work::Job(9));
+            (14, Event::Granted { worker: 1, lease: 30 + u64::from(epoch), epoch, campaign, work })
+        };
+        let mut history = good();
+        history.splice(17..17, [leased(3)]);
+        history.splice(12..12, [leased(3)]);
+        assert!(broken(&history).contains(&"epochs"), "a start has an epoch of its own");
     }
 
     #[test]

@@ -128,6 +128,15 @@ pub enum Event {
         /// Of all its items and findings.
         digest: String,
     },
+    /// Whoever asked for an exploration was told how far it is.
+    Explored {
+        /// Counted so far.
+        executions: u64,
+        /// The sum of their numbers.
+        digest: u64,
+        /// Nothing is left.
+        over: bool,
+    },
     /// The coordinator's process was killed.
     Killed,
     /// Of a worker's process: the coordinator has taken it.

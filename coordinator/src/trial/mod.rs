@@ -43,11 +43,13 @@ pub enum Planted {
     EpochNotRecorded,
     /// A campaign is done when its last item is reported, whatever is still under way.
     DoneEarly,
+    /// What is left of an exploration is not recorded with its totals.
+    ForgetsPieces,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::AnyEpoch,
         Self::AnyOwner,
         Self::CountsTwice,
@@ -62,6 +64,7 @@ impl Planted {
         Self::CommitsLate,
         Self::EpochNotRecorded,
         Self::DoneEarly,
+        Self::ForgetsPieces,
     ];
 }
 

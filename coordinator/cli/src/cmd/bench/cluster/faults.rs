@@ -100,6 +100,8 @@ pub(super) struct Nature {
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) programs: u64,
+    /// One program is explored by all workers, beside the campaign.
+    pub(super) explores: bool,
     /// Longest way of a message.
     pub(super) latency_ms: u64,
     pub(super) workers: Vec<Nature>,
@@ -114,7 +116,8 @@ impl Plan {
     /// Nothing goes wrong.
     pub(super) fn quiet(programs: u64) -> Self {
         let worker = Nature { threads: 2, item_ms: 20, ..Nature::default() };
-        Self { seed: 0, programs, latency_ms: 10, workers: vec![worker.clone(), worker], deeds: Vec::new() }
+        let workers = vec![worker.clone(), worker];
+        Self { seed: 0, programs, explores: true, latency_ms: 10, workers, deeds: Vec::new() }
     }
 
     pub(super) fn of(seed: u64) -> Self {
@@ -133,7 +136,8 @@ impl Plan {
             fault(&mut random, at, whom, &mut deeds);
         }
         deeds.sort_by_key(|(at, _)| *at);
-        Self { seed, programs, latency_ms, workers, deeds }
+        let explores = Random(seed).fork(2).once_in(2);
+        Self { seed, programs, explores, latency_ms, workers, deeds }
     }
 
     /// How many workers of each nature there are.

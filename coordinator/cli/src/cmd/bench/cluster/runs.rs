@@ -5,6 +5,7 @@
 //! it. Source: design section 9.
 
 use super::Cluster;
+use super::engine;
 use super::faults::{self, Plan};
 use super::world::{self, Bug, Run};
 use crate::exit;
@@ -70,10 +71,11 @@ impl Fleet {
     fn judge(&self, plan: Plan, bug: Option<Bug>) -> Result<Judged> {
         let name = format!("{}-{:?}", plan.seed, std::thread::current().id());
         let (seed, programs) = (plan.seed, plan.programs);
+        let explored = plan.explores.then(engine::alone);
         let run = world::run(plan, bug, &self.place.join(name)).with_context(|| format!("seed {seed}"))?;
         let digest = self.quiet.get(&programs).cloned();
         let campaign = (world::CAMPAIGN.to_owned(), programs);
-        let terms = Terms { config: world::LEASE, campaign, digest: digest.clone() };
+        let terms = Terms { config: world::LEASE, campaign, digest: digest.clone(), explored };
         let mut violations = check(&run.history, &terms);
         if digest.is_some_and(|quiet| quiet != run.digest) && violations.is_empty() {
             let why = format!("the store has digest {}", run.digest);
@@ -150,6 +152,7 @@ impl Score {
 fn consequence(event: &Event) -> Option<&'static str> {
     use moire_coordinator::trial::End;
     Some(match event {
+        Event::Granted { campaign, .. } if campaign != world::CAMPAIGN => "leases of pieces",
         Event::Granted { .. } => "leases",
         Event::Cancelled { .. } => "cancelled",
         Event::Gone { end: End::Clock("liveness"), .. } => "liveness ran out",

@@ -4,7 +4,7 @@
 //! process of Moiré; network, clocks and deaths are turmoil's. What a run does is a function of its plan. A process that
 //! is killed leaves its store as it is, with the index not closed.
 
-use super::engine::Simple;
+use super::engine::{self, Simple};
 use super::faults::{Deed, Nature, Plan, Random};
 use super::wire::{Cut, Lines};
 use anyhow::{Context, Result, anyhow};
@@ -129,8 +129,18 @@ async fn coordinate(shared: Arc<Shared>) -> turmoil::Result {
     if local.status(CAMPAIGN).await.is_err() {
         local.create(spec(shared.plan.programs)).await?;
     }
+    let mut told = None;
     loop {
-        let done = local.status(CAMPAIGN).await?.phase() == v1::CampaignPhase::Done;
+        let mut done = local.status(CAMPAIGN).await?.phase() == v1::CampaignPhase::Done;
+        if shared.plan.explores {
+            let status = local.explore(engine::asked()).await?;
+            let sum = status.explored.unwrap_or_default();
+            let (executions, digest, over) = (sum.complete + sum.blocked, sum.digest, status.over);
+            if told.replace((executions, over)) != Some((executions, over)) {
+                shared.tell(Event::Explored { executions, digest, over });
+            }
+            done &= over;
+        }
         shared.done.store(done, Ordering::Relaxed);
         tokio::time::sleep(LOOK).await;
     }
