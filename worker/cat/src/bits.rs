@@ -8,6 +8,13 @@ pub const fn empty<const W: usize>() -> Row<W> {
     [0; W]
 }
 
+/// Room for so many rows: empty ones, what was there is lost, or those that are there. Memory is taken as it is written to.
+pub(crate) fn room<const W: usize>(rows: &mut Vec<Row<W>>, wanted: usize) {
+    if rows.len() < wanted {
+        *rows = vec![empty(); wanted.next_power_of_two()];
+    }
+}
+
 /// The first `n` events.
 pub fn first<const W: usize>(n: usize) -> Row<W> {
     let mut row = [0; W];

@@ -281,7 +281,7 @@ impl<const W: usize> Evaluator<W> {
         if self.scene.universe.is_some() {
             let rows: usize = self.kept.iter().map(|k| k.machine.size()).sum();
             let oldest = (0..self.kept.len()).min_by_key(|k| self.kept[*k].entered);
-            match oldest.filter(|_| self.kept.len() > 1 && rows * W > KEPT_ROWS) {
+            match oldest.filter(|_| !self.kept.is_empty() && rows * W > KEPT_ROWS) {
                 Some(oldest) => std::mem::swap(&mut self.scene, &mut self.kept[oldest]),
                 None => self.kept.push(std::mem::replace(&mut self.scene, Scene::new(&self.model))),
             }

@@ -47,8 +47,10 @@ struct SolvedGroup {
 pub(crate) struct Machine<const W: usize> {
     pub(crate) n: usize,
     values: Vec<Row<W>>,
-    /// Registers in use; operands have lower numbers than what is made of them.
+    /// Registers in use; of what choices change, operands have lower numbers than what is made of them.
     registers: u32,
+    /// Those that held what nobody asks for any more, while what no choice changes is computed.
+    free: Vec<u32>,
     /// Register of each node, `NONE` when it has none.
     at: Vec<u32>,
     /// By register, whether nobody asks for what it would hold.
@@ -73,6 +75,7 @@ impl<const W: usize> Machine<W> {
             n: 0,
             values: Vec::new(),
             registers: 0,
+            free: Vec::new(),
             at: vec![NONE; model.nodes.len()],
             dropped: Vec::new(),
             before: Vec::new(),
@@ -108,11 +111,14 @@ impl<const W: usize> Machine<W> {
 
     /// Rows it holds.
     pub(crate) fn size(&self) -> usize {
-        2 * self.values.len()
+        2 * self.registers as usize * self.n
     }
 
     /// A register that is in no other use.
     fn fresh(&mut self) -> u32 {
+        if let Some(register) = self.free.pop() {
+            return register;
+        }
         let register = self.registers;
         self.registers += 1;
         let wanted = self.registers as usize * self.n;
@@ -124,8 +130,11 @@ impl<const W: usize> Machine<W> {
 
     /// Computes the fixed part and specialises the rest for a universe.
     pub(crate) fn prepare(&mut self, model: &Model, plan: &Plan, inputs: &crate::eval::Inputs<W>) {
+        self.settled();
         self.n = inputs.n;
         self.registers = 0;
+        let part = plan.part(model, inputs);
+        bits::room(&mut self.values, (RESERVED as usize + part.registers) * self.n);
         for _ in 0..RESERVED {
             let register = self.fresh();
             self.rows_mut(register).fill(bits::empty());
@@ -137,13 +146,18 @@ impl<const W: usize> Machine<W> {
         self.at.fill(NONE);
         self.inputs.clear();
         (self.uses_fr, self.uses_torn) = (false, false);
-        let part = plan.part(model, inputs);
         for node in &part.empty {
             self.at[node.index()] = ZERO;
         }
-        for step in &part.fixed {
+        self.free.clear();
+        for (step, last) in part.fixed.iter().zip(&part.last) {
             self.fixed(model, plan, *step, inputs);
+            // Small registers are not worth the search.
+            if W > 1 {
+                last.iter().for_each(|node| self.release(*node));
+            }
         }
+        self.free.clear();
         for phase in 0..3 {
             let (steps, list) = match phase {
                 0 => (&part.before, &mut self.before),
@@ -162,6 +176,17 @@ impl<const W: usize> Machine<W> {
             }
         }
         self.drop_unused(plan);
+    }
+
+    /// Gives the register of a node back, if no other node has it and nobody watches it.
+    fn release(&mut self, node: NodeId) {
+        if self.watched.contains(&node) {
+            return;
+        }
+        let register = std::mem::replace(&mut self.at[node.index()], NONE);
+        if register != NONE && register >= RESERVED && !self.at.contains(&register) {
+            self.free.push(register);
+        }
     }
 
     /// Drops what no check, no order and nobody else asks for.
@@ -268,8 +293,8 @@ impl<const W: usize> Machine<W> {
             let height = if is_set { 1.min(self.n) } else { self.n };
             let empty = self.rows(own)[..height].iter().all(bits::is_empty);
             self.at[node.index()] = if empty { ZERO } else { own };
-            if empty && own + 1 == self.registers {
-                self.registers = own;
+            if empty && own >= RESERVED {
+                self.free.push(own);
             }
         } else if let Step::Solve(group) = step {
             self.specialise_group(model, plan, group);

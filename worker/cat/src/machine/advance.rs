@@ -20,7 +20,7 @@ const WRITERS: u32 = 1 << 31;
 /// What has grown, and how to take it back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Change<const W: usize> {
-    /// Like the values: per register and row, what is new.
+    /// Like the values: per register and row, what is new. Empty where nothing is touched.
     delta: Vec<Row<W>>,
     /// Per register: the rows with something new.
     dirty: Vec<Row<W>>,
@@ -55,10 +55,10 @@ impl Point {
 impl<const W: usize> Machine<W> {
     /// Starts from the empty graph; the registers hold what follows from nothing.
     pub(crate) fn begin(&mut self, cells: usize) {
+        self.settled();
         let rows = self.registers as usize * self.n;
         let change = &mut self.change;
-        change.delta.clear();
-        change.delta.resize(rows, bits::empty());
+        bits::room(&mut change.delta, rows);
         change.dirty.clear();
         change.dirty.resize(self.registers as usize, bits::empty());
         change.touched.clear();

@@ -45,9 +45,14 @@ impl<const W: usize> Machine<W> {
             return;
         }
         let height = if set { 1 } else { n };
-        let (before, after) = self.values.split_at_mut(op.out as usize * n);
-        let out = &mut after[..height];
-        let rows = |r: u32| &before[r as usize * n..r as usize * n + n];
+        let (before, rest) = self.values.split_at_mut(op.out as usize * n);
+        let (out, after) = rest.split_at_mut(n);
+        let out = &mut out[..height];
+        // A register in use again comes before what it is made of.
+        let rows = |r: u32| match r.checked_sub(op.out + 1) {
+            None => &before[r as usize * n..][..n],
+            Some(r) => &after[r as usize * n..][..n],
+        };
         let (a, b) = (rows(op.a), rows(op.b));
         match op.op {
             Op::Union => zip(out, a, b, |x, y| x | y),

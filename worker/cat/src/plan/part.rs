@@ -21,9 +21,13 @@ pub(crate) struct Part {
     /// Nodes of the plan that are empty whatever is chosen.
     pub(crate) empty: Vec<NodeId>,
     pub(crate) fixed: Vec<Step>,
+    /// By fixed step, the nodes that no later step asks for.
+    pub(crate) last: Vec<Vec<NodeId>>,
     pub(crate) before: Vec<Step>,
     pub(crate) with: Vec<Step>,
     pub(crate) leaf: Vec<Step>,
+    /// Registers these steps may want.
+    pub(crate) registers: usize,
 }
 
 /// Base sets and fixed relations that are not empty, a bit each.
@@ -104,10 +108,10 @@ impl Plan {
         if known.len() >= KINDS {
             known.clear();
         }
-        Arc::clone(known.entry(kind).or_insert_with(|| Arc::new(self.without(&kind.empty(model)))))
+        Arc::clone(known.entry(kind).or_insert_with(|| Arc::new(self.without(model, &kind.empty(model)))))
     }
 
-    fn without(&self, empty: &[bool]) -> Part {
+    fn without(&self, model: &Model, empty: &[bool]) -> Part {
         let mut part = Part::default();
         let mut rest = |steps: &[Step]| -> Vec<Step> {
             let left = |step: &&Step| match step {
@@ -121,6 +125,67 @@ impl Plan {
         };
         let [fixed, before, with, leaf] =
             [&self.fixed, &self.before, &self.with, &self.leaf].map(|s| rest(s));
-        Part { fixed, before, with, leaf, ..part }
+        // A closure over a fixed half has a register for that half.
+        let groups = self.groups.iter().map(|g| g.variables.len() + 2 * g.members.len()).sum::<usize>();
+        let steps = [&fixed, &before, &with, &leaf].iter().map(|steps| 2 * steps.len()).sum::<usize>();
+        let registers = steps + groups;
+        let last = self.last(model, &fixed, [&before, &with, &leaf].into_iter().flatten());
+        Part { fixed, last, before, with, leaf, registers, ..part }
+    }
+
+    /// By step, the nodes nobody asks for after it.
+    fn last<'s>(
+        &self,
+        model: &Model,
+        fixed: &[Step],
+        rest: impl Iterator<Item = &'s Step>,
+    ) -> Vec<Vec<NodeId>> {
+        let mut until: Vec<Option<usize>> = vec![None; model.nodes.len()];
+        for (at, step) in fixed.iter().enumerate() {
+            self.asked(model, *step, &mut |node| until[node.index()] = Some(at));
+        }
+        for step in rest {
+            self.asked(model, *step, &mut |node| until[node.index()] = None);
+        }
+        let forced = self.force_co.iter().chain(&self.force_fence).map(|f| f.0);
+        for node in forced.chain(self.demand_co.iter().chain(&self.demand_fence).copied()) {
+            until[node.index()] = None;
+        }
+        let mut out = vec![Vec::new(); fixed.len()];
+        for (node, at) in (0..).map(NodeId).zip(until) {
+            if let Some(at) = at {
+                out[at].push(node);
+            }
+        }
+        out
+    }
+
+    /// Nodes a step fills or looks at: for operands also their own operands, since operations look through some.
+    fn asked(&self, model: &Model, step: Step, asked: &mut impl FnMut(NodeId)) {
+        let mut whole = |node: NodeId| {
+            asked(node);
+            for operand in super::operands(model.nodes[node.index()], &model.groups) {
+                asked(operand);
+                super::operands(model.nodes[operand.index()], &model.groups)
+                    .into_iter()
+                    .for_each(&mut *asked);
+            }
+        };
+        match step {
+            Step::Eval(node) => whole(node),
+            Step::SeqUnder { node, mask, a, b } => [node, mask, a, b].into_iter().for_each(whole),
+            Step::Solve(group) => {
+                let known = &self.groups[group as usize];
+                let bodies = &model.groups[group as usize];
+                known.variables.iter().chain(&known.members).chain(bodies).copied().for_each(&mut whole);
+                for (id, node) in (0..).map(NodeId).zip(&model.nodes) {
+                    if matches!(node, Node::Fixpoint { group: g, .. } if *g == group) {
+                        asked(id);
+                    }
+                }
+            }
+            Step::Check(id) => whole(model.checks[id.0].node),
+            Step::Crossing { a, b, .. } => [a, b].into_iter().for_each(whole),
+        }
     }
 }
