@@ -11,11 +11,17 @@ use moire_explore::differential::draw_lanes::lanes_program;
 use moire_explore::differential::draw_mbarrier::mbarrier_program;
 use moire_explore::differential::draw_pairs::allocation_program;
 use moire_explore::differential::draw_tensor::tensor_program;
+use moire_explore::differential::grow::grow;
 use moire_explore::differential::{Comparison, compare_planted, naive_leaves};
+use moire_explore::explorer::LeafView;
+use moire_explore::leaf::LeafKind;
 use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::Planted;
+use moire_explore::{Limits, explore};
+use moire_program::ir::*;
 use moire_program::text::{Format, parse};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
@@ -42,7 +48,7 @@ fn report(what: &str, totals: &Totals) {
     }
 }
 
-fn print(p: &moire_program::ir::Program) -> String {
+fn print(p: &Program) -> String {
     let mut out = format!(
         "{:?}\n",
         p.symbols.iter().map(|s| (&s.name, s.object.0, s.virt.0, s.proxy)).collect::<Vec<_>>()
@@ -80,6 +86,74 @@ fn engines_agree() {
     }
 }
 
+/// More accesses than the rest here, against the enumerator that prunes.
+#[test]
+fn engines_agree_on_larger_programs() {
+    let models = ["sc", "ptx"].map(|n| model(n, &Variants::new()));
+    let limits =
+        NaiveLimits { candidates: 200_000, pruned: true, judged: 3_000, ..Campaign::default().limits };
+    let campaign = Campaign {
+        models: &models,
+        first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
+        count: number("MOIRE_SELF_CHECK").unwrap_or(100).div_ceil(4),
+        limits,
+        least: 4_000,
+        most: 1_000,
+        source: &|seed| Some(grow(mixed(seed), seed)),
+        ..Campaign::default()
+    };
+    let totals = campaign.run(&|t| report("so far", t));
+    report("larger programs", &totals);
+    assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
+    assert!(totals.candidates >= 4_000 * totals.comparisons, "{} are few", totals.candidates);
+}
+
+/// The program and a thread that writes to a place of its own, so often that a set of events takes several words.
+fn widened(program: &Program) -> Program {
+    let mut wide = program.clone();
+    let number = |n: usize| u16::try_from(n).expect("small");
+    let (object, symbol) = (number(wide.objects.len()), number(wide.symbols.len()));
+    let name = "wide".to_owned();
+    wide.objects.push(Object { name: name.clone(), space: Space::Global, bytes: 4, init: vec![0; 4] });
+    let (object, virt, proxy) = (ObjectId(object), SymbolId(symbol), Proxy::Generic);
+    wide.symbols.push(Symbol { name: name.clone(), object, virt, proxy, multimem: Vec::new() });
+    let store = Op::Store {
+        order: StoreOrder::Weak,
+        proxy,
+        space: Space::Global,
+        ty: Ty::U(32),
+        addr: Address { base: Operand::Address(virt), offset: 0 },
+        src: vec![Operand::Imm(1)],
+    };
+    let place = Placement { gpu: 9, cluster: 9, cta: 9, ..Placement::default() };
+    let body = vec![Instr::new(store); 70];
+    wide.threads.push(Thread { name, place, regs: Vec::new(), labels: Vec::new(), body });
+    wide
+}
+
+/// A thread with nothing to do with the others changes nothing but the width of all rows.
+#[test]
+fn wide_graphs_have_the_same_executions() {
+    let models = ["sc", "ptx"].map(|n| model(n, &Variants::new()));
+    let tally = |program: &Program, model: &Model| {
+        let mut out = BTreeMap::new();
+        let limits = Limits { leaves: 100, ..Limits::default() };
+        let done = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
+            *out.entry((leaf.kind() == LeafKind::Blocked, leaf.flags().clone())).or_insert(0u32) += 1;
+            ControlFlow::Continue(())
+        });
+        done.ok().filter(|s| s.bounded.is_none()).map(|_| out)
+    };
+    let mut compared = 0;
+    for (seed, model) in (0..100).zip(models.iter().cycle()) {
+        let program = mixed(seed);
+        let Some(narrow) = tally(&program, model) else { continue };
+        assert_eq!(tally(&widened(&program), model), Some(narrow), "seed {seed}, {}", model.name());
+        compared += 1;
+    }
+    assert!(compared > 40, "only {compared} programs were small enough");
+}
+
 #[test]
 fn engines_agree_under_switches() {
     let plain = model("ptx", &Variants::new());
@@ -103,7 +177,7 @@ fn engines_agree_under_switches() {
     }
 }
 
-/// The enumerator that leaves out what one location alone makes impossible finds what the other finds.
+/// The enumerator that leaves out what a part makes impossible finds what the other finds.
 #[test]
 fn pruning_loses_nothing() {
     let (mut compared, mut saved) = (0, 0);

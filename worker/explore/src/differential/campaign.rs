@@ -9,9 +9,9 @@ use super::draw_mbarrier::mbarrier_program;
 use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
-use crate::explorer::{LeafView, Limits, explore};
+use crate::explorer::{Bound, LeafView, Limits, explore};
 use crate::leaf::Outcome;
-use crate::naive::NaiveLimits;
+use crate::naive::{NaiveLimits, weigh};
 use moire_cat::{Model, Variants};
 use moire_program::canon::canonical;
 use moire_program::generate::{Profile, Stream};
@@ -45,8 +45,10 @@ pub struct Campaign<'a> {
     pub count: u64,
     /// Bounds of the enumerator.
     pub limits: NaiveLimits,
-    /// Programs with fewer candidates do not count.
+    /// Programs with fewer candidates, orders of writes aside, do not count.
     pub least: u64,
+    /// Nor do programs with more executions, where there is a least number of candidates.
+    pub most: u64,
     /// Threads that work.
     pub workers: usize,
     /// Failures after which to stop.
@@ -148,6 +150,8 @@ impl Default for Campaign<'_> {
                 ..NaiveLimits::default()
             },
             least: 0,
+            // A key and its outcomes take a kilobyte on either side.
+            most: 4_000,
             workers: 2,
             failures: 5,
             identity: &|p| canonical(p).id.0.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte)),
@@ -194,7 +198,7 @@ pub fn random_settings(model: &Model, seed: u64, count: usize) -> Vec<Variants> 
 }
 
 impl Campaign<'_> {
-    /// Runs until `count` programs are compared or `failures` differences found. `progress` is called now and then.
+    /// Runs until `count` programs are compared or `failures` differences found. `progress` is called after each block of seeds.
     ///
     /// The result is a function of the seeds, not of `workers`: blocks of seeds are drawn and compared side by side,
     /// and counted in order.
@@ -202,7 +206,6 @@ impl Campaign<'_> {
         let start = Totals { next_seed: self.first_seed, ..Totals::default() };
         let mut totals = self.done.clone().unwrap_or(start);
         let mut seen = self.seen(totals.next_seed);
-        let mut told = totals.programs;
         loop {
             let first = totals.next_seed;
             let block = (self.count.saturating_sub(totals.programs)).clamp(8, BLOCK);
@@ -222,10 +225,7 @@ impl Campaign<'_> {
                     return totals;
                 }
             }
-            if totals.programs >= told + 1_000 {
-                told = totals.programs;
-                progress(&totals);
-            }
+            progress(&totals);
         }
     }
 
@@ -291,6 +291,22 @@ impl Campaign<'_> {
         Failure { seed, model: name, difference, program }
     }
 
+    /// Why a program is not compared, where small ones are not wanted: seen before the work is done.
+    fn unwanted(&self, program: &Program, model: &Model) -> Option<String> {
+        match weigh(program, model, &self.limits) {
+            Ok(candidates) if candidates < self.least => return Some("fewer candidates than wanted".into()),
+            Ok(_) => {}
+            Err(skip) => return Some(skip.to_string()),
+        }
+        let limits = Limits { leaves: self.most + 1, steps: 100 * self.most, ..Limits::default() };
+        let count = &mut |_: &mut dyn LeafView| ControlFlow::Continue(());
+        match explore(program, model, &[], &limits, count) {
+            Ok(s) if s.complete + s.blocked > self.most => Some("more executions than wanted".into()),
+            Ok(s) => s.bounded.filter(|b| *b != Bound::Loop).map(|bound| format!("explorer: {bound}")),
+            Err(_) => None,
+        }
+    }
+
     /// One program under every model.
     fn one(&self, seed: u64, program: &Program) -> Totals {
         let mut out = Totals::default();
@@ -302,11 +318,13 @@ impl Campaign<'_> {
             None => (self.models.iter().collect(), setting.map(|s| &self.settings[s])),
         };
         for &model in models.iter().chain(&settings) {
+            if self.least > 0
+                && let Some(reason) = self.unwanted(program, model)
+            {
+                out.skipped.insert(reason, 1);
+                return out;
+            }
             match compare(program, model, &self.limits) {
-                Comparison::Same { candidates, .. } if candidates < self.least => {
-                    out.skipped.insert("fewer candidates than wanted".into(), 1);
-                    return out;
-                }
                 Comparison::Same { leaves, candidates } => {
                     out.comparisons += 1;
                     out.leaves += leaves;

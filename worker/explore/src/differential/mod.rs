@@ -13,6 +13,7 @@ pub mod draw_mbarrier;
 pub mod draw_pairs;
 pub mod draw_tensor;
 pub mod draw_tile;
+pub mod grow;
 pub mod reduced;
 mod shape;
 mod shrink;

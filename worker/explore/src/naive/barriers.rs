@@ -9,6 +9,7 @@ use super::allocator::Readings;
 use super::body::{Barrier, Path, Refusal, Stop};
 use super::space::Memory;
 use moire_program::ir::{BarRed, Op, Operand, Program};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A barrier event: thread and position in its path.
@@ -52,12 +53,16 @@ struct Use {
     lanes: u32,
 }
 
+/// Ways to deal out the uses of a named barrier that were found before, by these uses and the threads that are done.
+pub(super) type Dealt = RefCell<BTreeMap<String, Vec<Phases>>>;
+
 /// The threads and paths of one candidate.
 pub(super) struct Scene<'a> {
     pub(super) program: &'a Program,
     pub(super) memory: &'a Memory<'a>,
     pub(super) paths: &'a [&'a Path],
     pub(super) readings: Readings,
+    pub(super) dealt: &'a Dealt,
 }
 
 impl Scene<'_> {
@@ -172,6 +177,12 @@ impl Scene<'_> {
 
     /// All assignments of the uses of one named barrier.
     fn named(&self, object: Object, uses: &[Use]) -> Vec<Phases> {
+        let done: Vec<bool> = (0..self.paths.len()).map(|t| self.done(t)).collect();
+        let known = format!("{object:?} {uses:?} {done:?}");
+        self.dealt.borrow_mut().entry(known).or_insert_with(|| self.deal(object, uses)).clone()
+    }
+
+    fn deal(&self, object: Object, uses: &[Use]) -> Vec<Phases> {
         let mut assignments: Vec<Vec<u16>> = vec![vec![]];
         for (i, this) in uses.iter().enumerate() {
             let previous = (0..i).rev().find(|j| uses[*j].at.0 == this.at.0);

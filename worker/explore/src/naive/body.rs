@@ -207,6 +207,8 @@ pub(super) struct Runner<'a> {
 
 /// Instructions one path may execute.
 const STEPS: usize = 4_096;
+/// Beginnings of paths that are looked at, for each path there may be.
+const BEGUN: usize = 32;
 
 impl Runner<'_> {
     /// Every path.
@@ -236,8 +238,13 @@ impl Runner<'_> {
             tokens: BTreeMap::new(),
         };
         let mut out = Paths::default();
-        let mut todo = vec![first];
+        let (mut todo, mut begun) = (vec![first], 0);
         while let Some(state) = todo.pop() {
+            begun += 1;
+            // Most of them may lead nowhere: into a loop once too often.
+            if begun > BEGUN * self.rules.paths {
+                return Err(Refusal::TooMany("beginnings of paths of a thread"));
+            }
             self.advance(state, &mut todo, &mut out)?;
             if out.paths.len() + todo.len() > self.rules.paths {
                 return Err(Refusal::TooMany("paths of a thread"));

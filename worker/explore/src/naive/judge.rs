@@ -5,6 +5,7 @@
 //! initial writes, those directions and every pair the model forces; the checks are then read as they stand.
 //! (PTX ISA 9.2, 8.9.3 and 8.9.6.) Expressions that a choice cannot change are computed once for it.
 
+use super::NaiveLimits;
 use super::pairs::{Events, Pairs, members, one};
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Check, Class, Model, Node, NodeId, syntax::Property};
@@ -55,6 +56,7 @@ const COHERENCE: Level = 3;
 /// A model made ready for reading.
 pub(super) struct Judge<'m> {
     model: &'m Model,
+    limits: NaiveLimits,
     level: Vec<Level>,
     /// Mentions a variable of a `let rec` that is still being solved.
     open: Vec<bool>,
@@ -64,9 +66,10 @@ pub(super) struct Judge<'m> {
 type Known = Vec<Option<Value>>;
 
 impl<'m> Judge<'m> {
-    pub(super) fn new(model: &'m Model) -> Self {
+    pub(super) fn new(model: &'m Model, limits: NaiveLimits) -> Self {
         let nodes = model.nodes();
-        let mut judge = Judge { model, level: vec![FIXED; nodes.len()], open: vec![false; nodes.len()] };
+        let mut judge =
+            Judge { model, limits, level: vec![FIXED; nodes.len()], open: vec![false; nodes.len()] };
         for (i, node) in nodes.iter().enumerate() {
             let below: Vec<NodeId> = judge.operands(*node);
             let deepest = below.iter().map(|o| judge.level[o.index()]).max().unwrap_or(FIXED);
@@ -127,7 +130,8 @@ impl<'m> Judge<'m> {
         Constants(known)
     }
 
-    /// Every consistent choice of fence order and coherence, distinct coherences only. `tried` counts them all.
+    /// Every consistent choice of fence order and coherence, distinct coherences only. `tried` counts them all, up to one
+    /// more than may be judged.
     pub(super) fn executions(
         &self,
         graph: &mut Graph,
@@ -173,11 +177,16 @@ impl<'m> Judge<'m> {
             }
             co = more;
         }
-        let prunes = |c: &&Check| {
+        self.unbroken(graph, &mut known)
+    }
+
+    /// Whether no check fails that would fail in everything larger too.
+    fn unbroken(&self, graph: &Graph, known: &mut Known) -> bool {
+        let stays = |c: &&Check| {
             !c.flag && c.class == Class::Monotone && matches!(c.kind, moire_cat::CheckKind::Property(_))
         };
-        let mut checks = self.model.checks().iter().filter(prunes);
-        checks.all(|check| self.property(graph, &mut known, check) != check.negated)
+        let mut checks = self.model.checks().iter().filter(stays);
+        checks.all(|check| self.property(graph, known, check) != check.negated)
     }
 
     /// All transitive orders of the fence.sc pairs whose scopes include each other.
@@ -255,6 +264,9 @@ impl<'m> Judge<'m> {
         found: &mut BTreeMap<Pairs, Execution>,
         tried: &mut u64,
     ) {
+        if *tried > self.limits.judged {
+            return;
+        }
         let orders = self.orders(rels::CO);
         let mut co = start.closed();
         loop {
@@ -272,6 +284,10 @@ impl<'m> Judge<'m> {
                 break;
             }
             co = more;
+        }
+        if self.limits.pruned && !self.unbroken(graph, known) {
+            *tried += 1;
+            return;
         }
         for (wanted, _) in orders.iter().filter(|(_, forced)| !*forced) {
             let wanted = self.relation(graph, known, *wanted);

@@ -34,9 +34,9 @@ mod waits;
 use crate::leaf::{LeafFacts, LeafKey, observed_registers};
 use crate::unmodelled::unmodelled;
 use allocator::Readings;
-use barriers::{Phases, Scene};
+use barriers::{Dealt, Phases, Scene};
 use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
-use choices::{Choices, Slot};
+use choices::{Choices, Part, Slot};
 use history::{Histories, Meaning, histories, meaning, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
@@ -45,6 +45,7 @@ use moire_program::ir::{Expr, Program, Reg, Term};
 use pairs::{Pairs, members, one};
 use scene::Scenery;
 use space::Memory;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -61,8 +62,10 @@ pub struct NaiveLimits {
     pub loop_bound: u32,
     /// Final states of one execution.
     pub outcomes: usize,
-    /// Leave out what is impossible by one location alone; it counts all the same.
+    /// Leave out what a part makes impossible, location by location; it counts all the same.
     pub pruned: bool,
+    /// Candidates and parts of them that are judged, combinations of paths too.
+    pub judged: u64,
 }
 
 impl Default for NaiveLimits {
@@ -74,6 +77,7 @@ impl Default for NaiveLimits {
             loop_bound: 2,
             outcomes: 4_096,
             pruned: false,
+            judged: u64::MAX,
         }
     }
 }
@@ -93,8 +97,10 @@ pub enum Skip {
 /// What an enumeration looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NaiveSummary {
-    /// Candidates judged.
+    /// Candidates there are.
     pub candidates: u64,
+    /// Candidates, parts of them and combinations of paths that were judged.
+    pub judged: u64,
     /// Consistent executions, complete or blocked.
     pub leaves: u64,
     /// Some path was cut at the loop bound.
@@ -111,9 +117,19 @@ pub fn enumerate(
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
     }
-    let mut search = Search::new(program, model, *limits)?;
+    let search = Search::new(program, model, *limits)?;
     search.all(visitor)?;
-    Ok(search.summary)
+    Ok(search.summary.get())
+}
+
+/// Candidates of `program` before orders of writes multiply them: what [`enumerate`] would look at, without looking.
+pub fn weigh(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<u64, Skip> {
+    if let Some((what, _)) = unmodelled(program, model) {
+        return Err(Skip::Unsupported(what));
+    }
+    let search = Search { weighs: true, ..Search::new(program, model, *limits)? };
+    search.all(&mut |_| ControlFlow::Continue(()))?;
+    Ok(search.summary.get().candidates)
 }
 
 impl From<Refusal> for Skip {
@@ -143,7 +159,10 @@ struct Search<'a> {
     judge: Judge<'a>,
     control_meets: bool,
     readings: Readings,
-    summary: NaiveSummary,
+    dealt: Dealt,
+    summary: Cell<NaiveSummary>,
+    /// Count the candidates, judge none.
+    weighs: bool,
 }
 
 /// Static part of all candidates of one shape.
@@ -155,18 +174,20 @@ impl<'a> Search<'a> {
             program,
             limits,
             memory: Memory::new(program),
-            judge: Judge::new(model),
+            judge: Judge::new(model, limits),
             control_meets: model.variant("Q14") == Some("B"),
             readings: Readings {
                 alone: model.variant("TQ18") != Some("C"),
                 together: model.variant("TQ18") != Some("B"),
                 partly: model.variant("TQ23") == Some("B"),
             },
-            summary: NaiveSummary::default(),
+            dealt: Dealt::default(),
+            summary: Cell::default(),
+            weighs: false,
         })
     }
 
-    fn all(&mut self, visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>) -> Result<(), Skip> {
+    fn all(&self, visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>) -> Result<(), Skip> {
         let variants = self.variants()?;
         let mut shapes = Shapes::new();
         let mut combos = Vec::new();
@@ -183,7 +204,7 @@ impl<'a> Search<'a> {
 
     /// All paths of all threads, over a growing domain of values: a value needs one more step of computation each
     /// round, and an acyclic execution has no more steps than writes.
-    fn variants(&mut self) -> Result<Vec<Vec<Variant>>, Skip> {
+    fn variants(&self) -> Result<Vec<Vec<Variant>>, Skip> {
         let model = self.judge.model();
         let rules = Rules {
             wide_whole: model.variant("Q2") == Some("A"),
@@ -217,7 +238,7 @@ impl<'a> Search<'a> {
                 }
             }
             if domain == before || round > writes {
-                self.summary.cut = all.iter().any(|p| p.cut);
+                self.note(|s| s.cut = all.iter().any(|p| p.cut));
                 return Ok(self.group(all));
             }
         }
@@ -266,15 +287,22 @@ impl<'a> Search<'a> {
 
     /// All executions with these paths.
     fn candidate(
-        &mut self,
+        &self,
         chosen: &[&Variant],
         shapes: &mut Shapes,
         visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Skip> {
         let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
         let readings = self.readings;
-        let scene = Scene { program: self.program, memory: &self.memory, paths: &paths, readings };
+        let scene = Scene {
+            program: self.program,
+            memory: &self.memory,
+            paths: &paths,
+            readings,
+            dealt: &self.dealt,
+        };
         let all_phases = scene.phases()?;
+        self.judged(1 + all_phases.len() as u64)?;
         if all_phases.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -313,7 +341,17 @@ impl<'a> Search<'a> {
             let needs = needs.or(&scenery.answered(&meant, graph.n));
             let reads = slots(&scenery, 0..scenery.nodes.len());
             let sources = self.sources(&scenery, &graph, &reads);
-            let mut picks = self.choices((&graph, constants, &needs), &reads, &sources)?;
+            self.count(choices::total(&sources))?;
+            if self.weighs {
+                continue;
+            }
+            let mut picks = if self.limits.pruned {
+                let (judge, needs, slots, graph) = (&self.judge, &needs, &reads[..], graph.clone());
+                let left = self.limits.judged - self.summary.get().judged;
+                Choices::pruned(&sources, Part { judge, constants, needs, slots, graph, left })
+            } else {
+                Choices::all(&sources)
+            };
             while let Some(pick) = picks.next() {
                 enter_reads(&mut graph, &reads, &pick);
                 if !graph.relations[rels::RF].or(&needs).acyclic() {
@@ -321,6 +359,7 @@ impl<'a> Search<'a> {
                 }
                 let mut tried = 0;
                 let executions = self.judge.executions(&mut graph, constants, &mut tried);
+                self.judged(tried)?;
                 self.count(tried.saturating_sub(1))?;
                 for execution in executions {
                     if !self.hangs(chosen, (phases, past), &pick, &execution)? {
@@ -333,9 +372,10 @@ impl<'a> Search<'a> {
                     }
                 }
             }
+            self.judged(picks.judged)?;
         }
         for facts in found.into_values() {
-            self.summary.leaves += 1;
+            self.note(|s| s.leaves += 1);
             if visitor(facts).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -343,9 +383,23 @@ impl<'a> Search<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn count(&mut self, more: u64) -> Result<(), Skip> {
-        self.summary.candidates = self.summary.candidates.saturating_add(more);
-        if self.summary.candidates > self.limits.candidates {
+    fn note(&self, what: impl FnOnce(&mut NaiveSummary)) {
+        let mut summary = self.summary.get();
+        what(&mut summary);
+        self.summary.set(summary);
+    }
+
+    fn judged(&self, more: u64) -> Result<(), Skip> {
+        self.note(|s| s.judged = s.judged.saturating_add(more));
+        if self.summary.get().judged > self.limits.judged {
+            return Err(Skip::TooMany("candidates left to judge"));
+        }
+        Ok(())
+    }
+
+    fn count(&self, more: u64) -> Result<(), Skip> {
+        self.note(|s| s.candidates = s.candidates.saturating_add(more));
+        if self.summary.get().candidates > self.limits.candidates {
             Err(Skip::TooMany("candidates"))
         } else {
             Ok(())
@@ -367,26 +421,10 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// The combinations of sources to be judged; all there are count.
-    fn choices(
-        &mut self,
-        known: (&Graph, &Constants, &Pairs),
-        reads: &[Slot],
-        sources: &[Vec<usize>],
-    ) -> Result<Choices, Skip> {
-        let most = self.limits.candidates;
-        self.count(choices::total(sources))?;
-        if self.limits.pruned {
-            Choices::pruned(&self.judge, known, reads, sources, most)
-        } else {
-            Ok(Choices::all(sources))
-        }
-    }
-
     /// For a blocked execution: whether all spinning threads can fail once more, reading only what is last in
     /// coherence. True for executions without spinning threads.
     fn hangs(
-        &mut self,
+        &self,
         chosen: &[&Variant],
         (phases, past): (&Phases, &Histories),
         pick: &[usize],

@@ -14,11 +14,18 @@ use keep::Keep;
 use moire_cat::{Model, Variants, builtin};
 use moire_explore::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
 use moire_explore::differential::draw_tile::tile_program;
+use moire_explore::differential::grow::grow;
 use moire_explore::naive::NaiveLimits;
 use moire_program::ir::Program;
 use moire_program::text::print;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Candidates that are left to judge of a pruned program, at most: about a second.
+const JUDGED: u64 = 15_000;
+/// Between two lines of progress, and two notes in the file.
+const TELL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct SelfCheck {
@@ -43,10 +50,10 @@ pub(crate) struct SelfCheck {
     /// Candidates of a program at most
     #[arg(long, value_name = "N", default_value_t = 4_000)]
     candidates: u64,
-    /// Candidates of a program at least: smaller ones do not count
+    /// Candidates of a program at least, orders of writes aside: what is drawn is made larger, and what is smaller does not count
     #[arg(long, value_name = "N", default_value_t = 0)]
     least: u64,
-    /// Compare with the enumerator that leaves out what one location alone makes impossible, for programs of many candidates
+    /// Compare with the enumerator that leaves out what a part makes impossible, for programs of many candidates
     #[arg(long)]
     pruned: bool,
     /// Note in this file what is done, and go on from there if it says something
@@ -67,6 +74,14 @@ enum Drawn {
     TileIr,
     /// All of these by turns, each program under one shipped model or setting
     All,
+}
+
+impl SelfCheck {
+    /// The program of a seed.
+    fn program(&self, seed: u64) -> Option<Program> {
+        let program = self.draw.program(seed)?;
+        Some(if self.least > 0 { grow(program, seed) } else { program })
+    }
 }
 
 impl Drawn {
@@ -156,7 +171,7 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         settings: &settings,
         turns: if all { Some(&of) } else { None },
         turned: true,
-        source: &|seed| args.draw.program(seed),
+        source: &|seed| args.program(seed),
         yardstick: (args.draw == Drawn::Mixed).then_some((&strong, &weak)),
         first_seed: args.seed,
         done,
@@ -207,12 +222,19 @@ fn watched(campaign: &Campaign<'_>, keep: Option<&Keep>) -> (Totals, Option<anyh
         let failed = keep.and_then(|k| k.note(t).err());
         failed.inspect(|error| eprintln!("not noted: {error:#}"))
     };
+    let told = Mutex::new(begin);
     let progress = |t: &Totals| {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.elapsed() < TELL {
+            return;
+        }
+        *told = Instant::now();
         let (seconds, new) = (begin.elapsed().as_secs_f64(), t.programs - before);
         eprintln!(
-            "{} of {} programs, {seconds:.0} s, {:.0} a second, {} differences",
+            "{} of {} programs ({} drawn), {seconds:.0} s, {:.1} a second, {} differences",
             t.programs,
             campaign.count,
+            t.next_seed.wrapping_sub(campaign.first_seed),
             new as f64 / seconds,
             t.failures.len()
         );
@@ -224,14 +246,15 @@ fn watched(campaign: &Campaign<'_>, keep: Option<&Keep>) -> (Totals, Option<anyh
     (totals, unwritten)
 }
 
-/// More candidates, more paths to make them of.
+/// More candidates, more paths to make them of; pruned, most of the work would be in paths.
 fn limits(args: &SelfCheck) -> NaiveLimits {
     let plain = Campaign::default().limits;
     let (candidates, pruned) = (args.candidates, args.pruned);
-    if candidates <= plain.candidates {
-        return NaiveLimits { candidates, pruned, ..plain };
+    match (candidates > plain.candidates, pruned) {
+        (false, _) => NaiveLimits { candidates, pruned, ..plain },
+        (true, false) => NaiveLimits { candidates, ..NaiveLimits::default() },
+        (true, true) => NaiveLimits { candidates, pruned, judged: JUDGED, ..plain },
     }
-    NaiveLimits { candidates, pruned, ..NaiveLimits::default() }
 }
 
 /// The command that compares the program of a seed again.
@@ -243,8 +266,11 @@ fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
         n => format!(" --settings {n} --settings-from {from}"),
     };
     let candidates = format!(" --candidates {}", args.candidates);
+    let least = if args.least > 0 { format!(" --least {}", args.least) } else { String::new() };
     let pruned = if args.pruned { " --pruned" } else { "" };
-    format!("moire bench selfcheck{draw}{models}{settings}{candidates}{pruned} --seed {seed} --programs 1")
+    format!(
+        "moire bench selfcheck{draw}{models}{settings}{candidates}{least}{pruned} --seed {seed} --programs 1"
+    )
 }
 
 fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {

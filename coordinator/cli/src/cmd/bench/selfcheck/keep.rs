@@ -1,6 +1,6 @@
 //! What a self check has done so far, in a file: a run that was stopped goes on where it was.
 //!
-//! The file is JSON with a schema number, written every thousand programs. A run goes on only with the words it began with
+//! The file is JSON with a schema number, written every few seconds. A run goes on only with the words it began with
 //! (but for the number of programs and of threads): what was compared is a function of them.
 
 use super::super::kept;
