@@ -29,6 +29,7 @@ use spread::Fleet;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 
 /// What became of one file.
 enum Answer {
@@ -59,6 +60,8 @@ struct Asked {
     name: String,
     model: Model,
     profiles: Profiles,
+    /// The same model with other switches, as far as it was asked for.
+    loaded: RefCell<BTreeMap<Variants, Rc<Model>>>,
     /// Settings of single switches, with `--contest`.
     others: Vec<(String, Model)>,
 }
@@ -66,9 +69,18 @@ struct Asked {
 impl Asked {
     fn new(args: &Check, name: &str) -> Result<Self> {
         let model = load_model(name, &chosen(args, &args.model.variants)?)?;
-        let profiles = Profiles::new(args, name, &model)?;
+        let profiles = Profiles::new(args, &model)?;
         let others = if args.contest { flipped(args, name, &model)? } else { Vec::new() };
-        Ok(Asked { name: name.to_owned(), model, profiles, others })
+        Ok(Asked { name: name.to_owned(), model, profiles, loaded: RefCell::default(), others })
+    }
+
+    fn with(&self, switches: &Variants) -> Result<Rc<Model>> {
+        if let Some(model) = self.loaded.borrow().get(switches) {
+            return Ok(Rc::clone(model));
+        }
+        let model = Rc::new(load_model(&self.name, switches)?);
+        self.loaded.borrow_mut().insert(switches.clone(), Rc::clone(&model));
+        Ok(model)
     }
 }
 
@@ -254,9 +266,11 @@ fn judged(
         Err(error) => return Answer::Unread(source.name.clone(), error),
     };
     // Where the fleet is lost meanwhile, what it did not say is not known.
-    let other = |model: &Model| {
-        one(model, false).map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
+    let known = |said: Result<(Judgement, _)>| {
+        said.map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
     };
+    let other = |model: &Model| known(one(model, false));
+    let under = |switches: &Variants| known(asked.with(switches).and_then(|m| one(&m, false)));
     let plain = words(&judgement);
     let judgement = Box::new(judgement);
     let contest = |(setting, model): &(String, Model)| {
@@ -264,7 +278,7 @@ fn judged(
         (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
     };
     let contested = asked.others.iter().filter_map(contest).collect();
-    let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, &other));
+    let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, &under));
     Answer::Judged { source, advice, judgement, contested, notes, sample }
 }
 

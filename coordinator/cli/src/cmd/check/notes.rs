@@ -2,9 +2,9 @@
 //! readings that shipped kernels rely on (`contested(profile)`).
 
 use crate::args::Check;
-use crate::input::{Source, load_model, variants};
+use crate::input::{Source, variants};
 use anyhow::Result;
-use moire_cat::{LETTER, Model, PROFILE};
+use moire_cat::{LETTER, Model, PROFILE, Variants};
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
 use moire_explore::leaf::Finding;
 use moire_explore::missing::{Missing, missing};
@@ -20,16 +20,21 @@ const LISTED: usize = 12;
 /// Characters of a source line that are shown.
 const SHOWN: usize = 100;
 
-/// The models of a profile other than the one in use.
+/// The switches of a profile other than the one in use. Most programs have no finding: no model is loaded before one has.
 pub(super) struct Profiles {
     other: Option<Other>,
 }
 
 struct Other {
     name: String,
-    model: Model,
-    /// Each setting: in words, what it is, the model with it alone, and the profile without it.
-    settings: Vec<(String, String, Model, Model)>,
+    /// The switches of all its models.
+    own: Variants,
+    settings: Vec<Setting>,
+}
+
+struct Setting {
+    switch: (String, String),
+    doc: String,
 }
 
 /// Findings under the letter only that rely on the same readings.
@@ -50,40 +55,38 @@ pub(super) struct Notes {
 
 impl Profiles {
     /// The first profile of the model, when the letter is in use.
-    pub(super) fn new(args: &Check, name: &str, model: &Model) -> Result<Self> {
+    pub(super) fn new(args: &Check, model: &Model) -> Result<Self> {
         let letter = args.profile.as_deref().unwrap_or(LETTER) == LETTER;
         let Some(profile) = model.profiles().first().filter(|_| letter) else {
             return Ok(Profiles { other: None });
         };
-        let own = variants(&args.model.variants)?;
-        let with = |settings: &[&(String, String)]| {
-            let mut all = own.clone();
-            all.remove(PROFILE);
-            all.extend(settings.iter().map(|s| (*s).clone()));
-            load_model(name, &all)
-        };
-        let all: Vec<&(String, String)> = profile.settings.iter().collect();
+        let mut own = variants(&args.model.variants)?;
+        own.remove(PROFILE);
         let doc = |name: &str| {
             model.switches().iter().find(|s| s.name == name).map_or(String::new(), |s| s.doc.clone())
         };
-        let mut settings = Vec::new();
-        for setting in &all {
-            let rest: Vec<&(String, String)> = all.iter().copied().filter(|s| s != setting).collect();
-            let words = format!("{}={}", setting.0, setting.1);
-            settings.push((words, doc(&setting.0), with(&[setting])?, with(&rest)?));
-        }
-        Ok(Profiles { other: Some(Other { name: profile.name.clone(), model: with(&all)?, settings }) })
+        let setting = |s: &(String, String)| Setting { switch: s.clone(), doc: doc(&s.0) };
+        let settings = profile.settings.iter().map(setting).collect();
+        Ok(Profiles { other: Some(Other { name: profile.name.clone(), own, settings }) })
+    }
+}
+
+impl Other {
+    /// The model with those settings of the profile.
+    fn with(&self, wanted: impl Fn(usize) -> bool) -> Variants {
+        let some = self.settings.iter().enumerate().filter(|(i, _)| wanted(*i));
+        self.own.clone().into_iter().chain(some.map(|(_, s)| s.switch.clone())).collect()
     }
 }
 
 impl Notes {
-    /// `under` judges the program under another model.
+    /// `under` judges the program under the model with other switches.
     pub(super) fn of(
         program: &Program,
         model: &Model,
         profiles: &Profiles,
         judgement: &Judgement,
-        under: &dyn Fn(&Model) -> Judgement,
+        under: &dyn Fn(&Variants) -> Judgement,
     ) -> Self {
         let mut lacking = Vec::new();
         for group in groups(judgement).iter().filter(|g| g[0].flag.ends_with("-race")).take(EXPLAINED) {
@@ -93,7 +96,7 @@ impl Notes {
         }
         let profile = profiles.other.as_ref().filter(|_| !judgement.findings.is_empty());
         let profile = profile.map(|other| {
-            let there = under(&other.model);
+            let there = under(&other.with(|_| true));
             let unwritten = unwritten(judgement, &there, other, under);
             (other.name.clone(), super::words(&there), unwritten)
         });
@@ -187,7 +190,7 @@ fn unwritten(
     letter: &Judgement,
     practice: &Judgement,
     other: &Other,
-    under: &dyn Fn(&Model) -> Judgement,
+    under: &dyn Fn(&Variants) -> Judgement,
 ) -> Vec<Unwritten> {
     let left: Vec<&Finding> = letter.findings.difference(&practice.findings).collect();
     if left.is_empty() || practice.verdicts.iter().any(|v| v.exit_code() == 11) {
@@ -199,15 +202,19 @@ fn unwritten(
     let mut groups: BTreeMap<Vec<usize>, Vec<Finding>> = BTreeMap::new();
     for finding in left {
         let gone = |j: &Judgement| !j.findings.contains(finding);
-        let with = |i: &usize| gone(alone[*i].get_or_init(|| under(&other.settings[*i].2)));
-        let lacks = |i: &usize| !gone(without[*i].get_or_init(|| under(&other.settings[*i].3)));
+        let with = |i: &usize| gone(alone[*i].get_or_init(|| under(&other.with(|s| s == *i))));
+        let lacks = |i: &usize| !gone(without[*i].get_or_init(|| under(&other.with(|s| s != *i))));
         let one = (0..count).find(with).map(|i| vec![i]);
         let needed = || (0..count).filter(lacks).collect();
         groups.entry(one.unwrap_or_else(needed)).or_default().push(finding.clone());
     }
     let name = |(settings, findings): (Vec<usize>, Vec<Finding>)| Unwritten {
-        settings: settings.iter().map(|i| other.settings[*i].0.clone()).collect(),
-        doc: settings.iter().map(|i| other.settings[*i].1.clone()).collect(),
+        settings: settings
+            .iter()
+            .map(|i| &other.settings[*i].switch)
+            .map(|(s, v)| format!("{s}={v}"))
+            .collect(),
+        doc: settings.iter().map(|i| other.settings[*i].doc.clone()).collect(),
         findings,
     };
     groups.into_iter().map(name).collect()
