@@ -119,6 +119,11 @@ impl Heap {
         }
     }
 
+    /// Entries there are to look through.
+    pub(super) fn size(&self) -> usize {
+        self.stores.len() + self.wanted.len() + self.asked.len()
+    }
+
     /// Whether a branch or an address hangs on some of these bytes.
     pub(super) fn wanted(&self, cta: u32, at: u32, bytes: u32) -> bool {
         self.wanted.iter().any(|w| w.0 == cta && w.1 < at.saturating_add(bytes) && at < w.2)

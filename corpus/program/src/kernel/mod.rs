@@ -15,6 +15,7 @@ mod access;
 mod agree;
 pub(crate) mod alu;
 mod boxes;
+mod budget;
 mod build;
 mod control;
 mod copies;
@@ -36,6 +37,7 @@ mod warpgroup;
 use crate::ir::Program;
 use crate::limits::THREADS;
 use crate::text::ptx::{Kernel, Module};
+use budget::Budget;
 use flow::Flow;
 use heap::Heap;
 use run::{Here, Warp};
@@ -91,8 +93,8 @@ pub enum Refusal {
     Bounded(String),
 }
 
-/// Statements one warp may run.
-pub const STEPS: u64 = 4_000_000;
+/// Work of all warps in all rounds together, in statements; what takes longer counts for more of them ([`Budget`]).
+pub const STEPS: u64 = 2_000_000;
 /// Rounds until no warp stores anything new.
 const ROUNDS: usize = 12;
 
@@ -191,13 +193,14 @@ pub fn lower(kernel: &Kernel, launch: &Launch) -> Result<Lowered, Refusal> {
     let places = launch.warps();
     let map = heap::Map::new(kernel);
     let mut heap = Heap::default();
+    let budget = Budget::new(STEPS);
     for round in 0..ROUNDS {
         let mut next = Heap::default();
         let mut traces = Vec::new();
         let mut notes = BTreeSet::new();
         let mut starved = None;
         for here in &places {
-            let warp = Warp::new(kernel, &flow, launch, &map, here.clone(), &heap);
+            let warp = Warp::new(kernel, &flow, launch, &map, here.clone(), &heap, &budget);
             let trace = warp.run()?;
             next.absorb(&trace);
             notes.extend(trace.notes.iter().cloned());

@@ -1,12 +1,13 @@
 //! Running one warp ahead: both ways where only the exploration can tell, lane by lane where lanes differ.
 
+use super::budget::Budget;
 use super::flow::Flow;
 use super::heap::{Content, Heap, Map};
 use super::layout::{Mem, Touch};
 use super::small::Copying;
 use super::value::{LANES, Lanes, Val, Why};
 use super::warpgroup::Classes;
-use super::{Launch, Note, Refusal, STEPS};
+use super::{Launch, Note, Refusal};
 use crate::ir::{Guard, Op, Reg};
 use crate::limits::INSTRUCTIONS;
 use crate::text::ptx::{Kernel, Statement, What};
@@ -141,7 +142,7 @@ pub(super) struct Warp<'w> {
     /// Lanes that are together.
     together: u32,
     labels: u32,
-    steps: u64,
+    budget: &'w Budget,
     /// Registers of the items by the statement that writes them.
     slots: BTreeMap<(usize, usize, usize), u16>,
 }
@@ -156,6 +157,7 @@ impl<'w> Warp<'w> {
         map: &'w Map,
         here: Here,
         heap: &'w Heap,
+        budget: &'w Budget,
     ) -> Self {
         let warp = here.cta << 8 | here.warp;
         let (together, out) = (here.lanes, Trace { warp, ..Trace::default() });
@@ -171,12 +173,13 @@ impl<'w> Warp<'w> {
             classes: Classes::new(kernel),
             together,
             labels: 0,
-            steps: 0,
+            budget,
             slots: BTreeMap::new(),
         }
     }
 
     pub(super) fn run(mut self) -> Result<Trace, Refusal> {
+        self.budget.looks(self.kernel.types.len());
         let env = vec![Val::Unknown(Why::Unset); self.kernel.types.len()];
         let start = State { pc: 0, active: self.here.lanes, env };
         let end = self.kernel.body.len();
@@ -210,6 +213,7 @@ impl<'w> Warp<'w> {
         for version in 0.. {
             let next = u16::try_from(self.slots.len()).unwrap_or(u16::MAX);
             let slot = *self.slots.entry((state.pc, n, version)).or_insert(next);
+            self.budget.looks(self.flow.live[(state.pc + 1).min(self.kernel.body.len())].len());
             let used = |v: &Val| matches!(v, Val::Based(Base::Register(r), _) if *r == slot);
             let next = (state.pc + 1).min(self.kernel.body.len());
             if !self.flow.live[next].iter().any(|r| used(&state.env[r.index()])) {
@@ -225,6 +229,7 @@ impl<'w> Warp<'w> {
                 format!("a warp with more than {INSTRUCTIONS} instructions after its loops are unrolled");
             return Err(Refusal::Bounded(what));
         }
+        self.budget.item(self.heap.size());
         let mask = self.relative(mask);
         self.out.items.push(Placed { item, mask, line: self.line(state) });
         Ok(())
@@ -303,11 +308,9 @@ impl<'w> Warp<'w> {
             self.emit(state, state.active, Item::Exit)?;
             return Ok(None);
         };
-        self.steps += 1;
-        if self.steps > STEPS {
-            return Err(Refusal::Bounded(format!("a warp that runs more than {STEPS} statements")));
-        }
+        self.budget.statement()?;
         if self.flow.target[state.pc] {
+            self.budget.looks(2 * self.flow.live[state.pc].len());
             let key = self.key(state, state.pc);
             let known = memo.get(&key).copied();
             let label = known.unwrap_or_else(|| self.fresh());
@@ -349,6 +352,7 @@ impl<'w> Warp<'w> {
         mut ways: Vec<(Option<Reg>, State)>,
         work: &mut Vec<(Option<u32>, State)>,
     ) -> Result<Option<bool>, Refusal> {
+        self.budget.looks(ways.len() * state.env.len());
         let Some((_, last)) = ways.pop() else { return Ok(None) };
         for (reg, mut other) in ways {
             let Some(reg) = reg else { continue };
@@ -415,6 +419,7 @@ impl<'w> Warp<'w> {
         let other = self.fresh();
         let end = self.fresh();
         self.emit(state, self.together, Item::Others { mask: taken, to: other })?;
+        self.budget.looks(2 * state.env.len());
         let way = |pc: usize, active: u32, state: &State| State { pc, active, env: state.env.clone() };
         let first = self.region(way(target, taken, state), meet, depth + 1)?;
         self.emit(state, self.together, Item::Jump(end))?;

@@ -1,0 +1,50 @@
+//! What running ahead may cost: one allowance for all warps of a launch and all rounds, so that a hostile module is refused
+//! in seconds however many warps, loops and registers it has.
+
+use super::Refusal;
+use std::cell::Cell;
+
+/// What an item costs that is left: it is looked at again and again until it is an instruction of the program.
+const ITEM: usize = 32;
+/// Registers that are hashed, compared or copied, or entries of the heap that are looked through, in about the time of a
+/// statement.
+const LOOKS: usize = 8;
+
+/// What is left of the allowance, in statements.
+pub(super) struct Budget {
+    whole: u64,
+    left: Cell<u64>,
+}
+
+impl Budget {
+    pub(super) fn new(whole: u64) -> Self {
+        Self { whole, left: Cell::new(whole) }
+    }
+
+    fn take(&self, statements: usize) {
+        self.left.set(self.left.get().saturating_sub(statements as u64));
+    }
+
+    /// Takes the price of looks at so many registers; the next statement is refused where that was too much.
+    pub(super) fn looks(&self, registers: usize) {
+        self.take(registers / LOOKS);
+    }
+
+    /// Takes the price of a statement.
+    pub(super) fn statement(&self) -> Result<(), Refusal> {
+        self.take(1);
+        match self.left.get() {
+            0 => {
+                let whole = self.whole;
+                let text = format!("warps that run {whole} statements together; choose a smaller launch");
+                Err(Refusal::Bounded(text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the price of an item, beside a heap of so many entries.
+    pub(super) fn item(&self, heap: usize) {
+        self.take(ITEM + heap / LOOKS);
+    }
+}
