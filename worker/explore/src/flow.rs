@@ -152,7 +152,8 @@ pub(crate) fn successors(body: &[Instr], pc: usize) -> Next {
 }
 
 impl Flow {
-    pub(crate) fn new(thread: &Thread) -> Flow {
+    /// `seen`: the registers that somebody looks at after the exit.
+    pub(crate) fn new(thread: &Thread, seen: impl FnOnce() -> BTreeSet<Reg>) -> Flow {
         let body = &thread.body;
         let n = body.len();
         let succ: Vec<Next> = (0..n).map(|pc| successors(body, pc)).collect();
@@ -161,8 +162,10 @@ impl Flow {
         let spin_head: Vec<bool> = (0..n).map(|head| !straight && may_spin(body, &succ, head)).collect();
         // Nobody asks without a loop.
         let spins = spin_head.contains(&true);
-        let live =
-            if spins { liveness(body, &succ, (&reads, &writes)) } else { vec![BTreeSet::new(); n + 1] };
+        let live = match spins {
+            true => matters(body, &succ, &spin_head, (&reads, &writes), seen()),
+            false => vec![BTreeSet::new(); n + 1],
+        };
         let reconverge = if straight { (1..=n).collect() } else { reconvergence(&succ) };
         let waits = |head| if straight { None } else { waits_only(body, &succ, head) };
         let waits: Vec<Option<usize>> = (0..n).map(waits).collect();
@@ -229,8 +232,32 @@ fn self_modifying(op: &Op) -> bool {
     later || matches!(op, Op::Rmw { .. } | Op::MultimemRed { .. } | Op::MultimemLoad { .. } | Op::Bar { .. })
 }
 
-fn liveness(body: &[Instr], succ: &[Next], (reads, writes): (&[Regs], &[Regs])) -> Vec<BTreeSet<Reg>> {
+/// Registers whose value can still matter: in the thread, and at heads those that the loop writes and somebody sees.
+fn matters(
+    body: &[Instr],
+    succ: &[Next],
+    heads: &[bool],
+    (reads, writes): (&[Regs], &[Regs]),
+    seen: BTreeSet<Reg>,
+) -> Vec<BTreeSet<Reg>> {
+    let mut live = liveness(body, succ, (reads, writes), BTreeSet::new());
+    let late = liveness(body, succ, (reads, writes), seen);
+    for head in (0..body.len()).filter(|pc| heads[*pc]) {
+        let inside = natural_loop(succ, head);
+        let written: BTreeSet<Reg> = inside.iter().flat_map(|pc| writes[*pc].iter().copied()).collect();
+        live[head].extend(late[head].intersection(&written));
+    }
+    live
+}
+
+fn liveness(
+    body: &[Instr],
+    succ: &[Next],
+    (reads, writes): (&[Regs], &[Regs]),
+    seen: BTreeSet<Reg>,
+) -> Vec<BTreeSet<Reg>> {
     let mut live: Vec<BTreeSet<Reg>> = vec![BTreeSet::new(); body.len() + 1];
+    live[body.len()] = seen;
     loop {
         let mut changed = false;
         for pc in (0..body.len()).rev() {
@@ -312,18 +339,26 @@ fn may_spin(body: &[Instr], succ: &[Next], head: usize) -> bool {
     false
 }
 
-/// Where the loop with this head asks one mbarrier, once a round, if it does nothing else.
-fn waits_only(body: &[Instr], succ: &[Next], head: usize) -> Option<usize> {
-    let ends: Vec<usize> = (head..body.len()).filter(|pc| succ[*pc].contains(&head)).collect();
-    if ends.is_empty() {
-        return None;
+/// What comes to the end of the loop with this head without another round, and the head; nothing where no loop has it.
+fn natural_loop(succ: &[Next], head: usize) -> BTreeSet<usize> {
+    let mut stack: Vec<usize> = (head..succ.len()).filter(|pc| succ[*pc].contains(&head)).collect();
+    if stack.is_empty() {
+        return BTreeSet::new();
     }
-    // The natural loop: what comes to its end without another round.
-    let (mut stack, mut inside) = (ends, BTreeSet::from([head]));
+    let mut inside = BTreeSet::from([head]);
     while let Some(pc) = stack.pop() {
         if inside.insert(pc) {
-            stack.extend((0..body.len()).filter(|before| succ[*before].contains(&pc)));
+            stack.extend((0..succ.len()).filter(|before| succ[*before].contains(&pc)));
         }
+    }
+    inside
+}
+
+/// Where the loop with this head asks one mbarrier, once a round, if it does nothing else.
+fn waits_only(body: &[Instr], succ: &[Next], head: usize) -> Option<usize> {
+    let inside = natural_loop(succ, head);
+    if inside.is_empty() {
+        return None;
     }
     let idle = |pc: &usize| register_only(&body[*pc].op) || matches!(body[*pc].op, Op::Bra { .. });
     let mut asked = inside.iter().copied().filter(|pc| asks(&body[*pc].op));

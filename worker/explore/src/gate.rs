@@ -3,14 +3,15 @@
 //! A thread is let in with the write that its first read takes, and only with one that may end the loop; until such a write
 //! is there it waits in front, and when one comes it takes it or waits for another one. So no read of a spin is ever open,
 //! and an execution in which the thread does not wait for ever has nothing of its failed iterations. That `po | rf` may be
-//! cyclic is no matter: what comes behind the loop exists by what was read there, and existence is never cyclic.
+//! cyclic is no matter: what comes behind the loop exists by what was read there, and existence is never cyclic. Where
+//! something happens behind the gate whatever is read, the thread is let in with its reads open.
 //!
 //! A thread may wait for ever only if one more iteration with all reads from writes that nothing is coherence-after may be
 //! in vain (`hang`). Where it is known already what can come last at each place the iteration reads, and it ends the loop
 //! in any case, waiting leads nowhere. Who may still write there: of the threads that wait too, only those that somebody
 //! may let in, since two that only let in each other would be a cycle of existence.
 
-use crate::event::{Emitted, Kind};
+use crate::event::{Emitted, Kind, has_dep};
 use crate::flow::successors;
 use crate::future::Without;
 use crate::held::Written;
@@ -74,7 +75,7 @@ impl<const W: usize> State<'_, W> {
         if blind.end == TraceEnd::SpinFail {
             return Entry::Vain(None);
         }
-        let first = asked(&blind, gate, &[]);
+        let first = asked(&blind, gate, &[]).filter(|first| hangs_on(&blind, gate, first.index));
         if let Some(Emitted { index, kind: Kind::Mbarrier(used), arms, .. }) = first {
             let places = self.places_for(*used, (thread, *index, arms, false), &Floor::default());
             let values: BTreeSet<Value> = places.iter().map(|p| self.answer_at(*used, *p)).collect();
@@ -314,7 +315,21 @@ impl Entry {
 
 /// The first event behind a gate that asks memory or an mbarrier and has no answer.
 fn asked<'t>(trace: &'t Trace, gate: u16, given: &[(u16, Value)]) -> Option<&'t Emitted> {
-    let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_)) || e.kind == Kind::Read;
+    let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_) | Kind::Read);
     let mut all = trace.events.get(usize::from(gate)..)?.iter().flatten().filter(asks);
     all.find(|e| given.iter().all(|g| g.0 != e.index))
+}
+
+/// Whether nothing behind a gate happens, or may happen but for its own write, before the first question there is answered:
+/// then nothing of it can be what gives the answer.
+fn hangs_on(blind: &Trace, gate: u16, first: u16) -> bool {
+    let acts = |e: &Emitted| match e.kind {
+        Kind::Read | Kind::Fence => false,
+        Kind::Mbarrier(used) => !matches!(used.act, Act::Wait { .. }),
+        Kind::Write | Kind::Barrier(_) | Kind::Allocator(_) => true,
+    };
+    let may_act = |e: &Emitted| e.index >= gate && e.index != first + 1;
+    matches!(&blind.end, TraceEnd::Pending(needed) if has_dep(needed, first))
+        && !blind.events.iter().skip(usize::from(gate)).flatten().any(acts)
+        && !blind.unsure.iter().any(may_act)
 }

@@ -179,6 +179,12 @@ pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
     out.into_iter().collect()
 }
 
+/// Registers of a thread that an observer sees or a condition asks about.
+pub(crate) fn seen_registers(program: &Program, thread: usize) -> BTreeSet<Reg> {
+    let all = observed_registers(program).into_iter().chain(asked(program).registers);
+    all.filter(|(t, _)| t.index() == thread).map(|(_, r)| r).collect()
+}
+
 /// What the conditions of a program ask about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {

@@ -6,7 +6,7 @@
 //! its path behind which something may be left, and ends there itself: one stretch becomes two. So every leaf is visited
 //! once, by whom is a matter of chance, and the sum of what all visited is not.
 
-use crate::explorer::{Abstain, Bound, LeafView, Limits, Part, Summary, Visitor, explore_part};
+use crate::explorer::{Abstain, LeafView, Limits, Part, Summary, Visitor, explore_part};
 use moire_cat::Model;
 use moire_program::ir::Program;
 use std::ops::ControlFlow;
@@ -267,22 +267,17 @@ impl Pool {
         limits: &Limits,
         visitor: &mut dyn Visitor,
     ) -> Result<Summary, Abstain> {
-        // A thread that fails, stops or panics must not leave the others waiting for it.
-        let guard = EndUnlessThrough(self);
+        // Whoever is through finds that all are; one that fails, stops or panics must not leave the others waiting for it.
+        let _end = End(self);
         let Some(piece) = self.next() else { return Ok(Summary::default()) };
         let part = Part { piece: &piece, giver: Some(self) };
-        let summary = explore_part(program, model, part, limits, visitor)?;
-        if summary.stopped || summary.bounded.is_some_and(|b| b != Bound::Loop && b != Bound::Outcomes) {
-            return Ok(summary);
-        }
-        std::mem::forget(guard);
-        Ok(summary)
+        explore_part(program, model, part, limits, visitor)
     }
 }
 
-struct EndUnlessThrough<'p>(&'p Pool);
+struct End<'p>(&'p Pool);
 
-impl Drop for EndUnlessThrough<'_> {
+impl Drop for End<'_> {
     fn drop(&mut self) {
         let _queue = self.0.lock();
         self.0.end();

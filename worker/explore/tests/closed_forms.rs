@@ -160,3 +160,21 @@ fn a_spin_without_a_writer_hangs() {
     let summary = count(&program(text), "ptx");
     assert_eq!((summary.complete, summary.blocked), (0, 1));
 }
+
+/// A thread that has met the bound of a loop and then one on all its work leaves nobody waiting.
+#[test]
+fn bounds_of_loops_and_of_work_end_all_threads() {
+    let count = |n: u32| {
+        format!(
+            "P{n} (gpu 0, cta {n}) {{ L0: atom.add.relaxed.gpu.u32 r0, [x], 1; setp.lt.u32 p, r0, 40; @p bra L0; }}\n"
+        )
+    };
+    let program = program(&format!("moire \"long\"\n.global .b32 x;\n{}{}", count(0), count(1)));
+    let model = builtin::load("ptx", &Variants::new()).expect("loads");
+    for leaves in 1..6 {
+        let limits = Limits { leaves, ..Limits::default() };
+        let mut visitors = [(); 2].map(|()| |_: &mut dyn LeafView| ControlFlow::Continue(()));
+        let (all, _) = explore_shared(&program, &model, &limits, &mut visitors).expect("supported");
+        assert!(all.bounded.is_some());
+    }
+}

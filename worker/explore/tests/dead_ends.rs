@@ -101,6 +101,54 @@ fn awaits_cost_few_dead_ends() {
     }
 }
 
+/// A loop whose end does not hang on what it reads: that may be the thread's own write behind it, by another name.
+#[test]
+fn what_is_behind_a_loop_in_any_case_is_read_in_it() {
+    let loops = [
+        "L0: atom.relaxed.sys.cas.b32 r1, [x], 0, 1; @p bra L0;",
+        "L0: ld.weak.u32 r0, [x]; @p bra L0;",
+        "L0: atom.relaxed.sys.cas.b32 r1, [x], 0, 1; atom.relaxed.sys.cas.b32 r1, [x], 0, 1; @p bra L0; \
+         setp.eq.u32 q, r1, 1; @q exit;",
+        "L0: ld.weak.u32 r0, [x]; ld.weak.u32 r1, [y]; setp.ne.u32 q, r1, 1; @q bra L0;",
+        "L0: ld.weak.u32 r0, [x]; @p bra L0; L1: ld.weak.u32 r1, [y]; setp.ne.u32 q, r1, 1; @q bra L1;",
+    ];
+    for (text, models) in loops.into_iter().flat_map(|text| [(text, "ptx"), (text, "any")]) {
+        let text = format!(
+            "moire \"behind\"\n.global .b32 x;\n.alias a = x;\n.global .b32 y;\n\
+             P0 (gpu 0, cta 0) {{ .reg p, q, r0, r1; {text} st.weak.u32 [a], 3; }}\n\
+             P1 (gpu 0, cta 1) {{ st.weak.u32 [y], 1; }}"
+        );
+        let program = parse(&text, Format::Native).unwrap();
+        let model = builtin::load(models, &Variants::new()).unwrap();
+        let same = compare_planted(&program, &model, &NaiveLimits::default(), None);
+        assert!(matches!(same, Comparison::Same { .. }), "{models}: {same:?}\n{text}");
+    }
+}
+
+/// An iteration in vain may have read what is seen in the end.
+#[test]
+fn what_is_read_in_vain_is_seen_in_the_end() {
+    let text = r#"moire "guarded"
+.global .b32 g;
+.global .b32 h;
+P0 (gpu 0, cta 0) {
+L0:
+  ld.relaxed.gpu.u32 r1, [g];
+  setp.eq.u32 q, r1, 1;
+  @q ld.relaxed.gpu.u32 r0, [g];
+  ld.relaxed.gpu.u32 r2, [h];
+  setp.eq.u32 p, r2, 0;
+  @p bra L0;
+}
+P1 (gpu 0, cta 1) { st.relaxed.gpu.u32 [g], 1; st.relaxed.gpu.u32 [g], 2; st.relaxed.gpu.u32 [h], 1; }
+exists (P0:r0 == 1 /\ P0:r1 == 2)
+"#;
+    let (program, model) =
+        (parse(text, Format::Native).unwrap(), builtin::load("ptx", &Variants::new()).unwrap());
+    let same = compare_planted(&program, &model, &NaiveLimits::default(), None);
+    assert!(matches!(same, Comparison::Same { .. }), "{same:?}");
+}
+
 /// Conditions under which a thread in front of a loop is not left waiting, each with a program in which it waits for ever
 /// though it could pass now: of two writes that race the other may come last; another thread that is let in overwrites what
 /// lets this one in; one that nobody can let in yet will be, and does the same.

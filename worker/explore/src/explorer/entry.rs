@@ -8,6 +8,7 @@ use super::{Search, Stop};
 use crate::alike::Alike;
 use crate::flow::Flow;
 use crate::interp::FrontEnd;
+use crate::leaf::seen_registers;
 use crate::planted::Planted;
 use crate::reduce::Reductions;
 use crate::share::{Giver, Piece, Share};
@@ -99,7 +100,8 @@ pub(super) fn explore_planted(
         masked_too: model.variant("TQ21") == Some("B"),
         loop_bound: job.limits.loop_bound,
     };
-    let flows: Vec<Rc<Flow>> = program.threads.iter().map(|t| Rc::new(Flow::new(t))).collect();
+    let flow = |(t, thread)| Rc::new(Flow::new(thread, || seen_registers(program, t)));
+    let flows: Vec<Rc<Flow>> = program.threads.iter().enumerate().map(flow).collect();
     let most = most_events(program, &flows, job.limits);
     match attempt::<1>(program, model, front, (&flows, most), job)? {
         Attempt::Finished(summary) => return Ok(summary),
