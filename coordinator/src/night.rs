@@ -58,7 +58,7 @@ fn tally(at_ms: u64, answers: impl IntoIterator<Item = Option<Answer>>) -> Retes
                 }
                 Said::Abstained | Said::Unspecified => result.reason,
             },
-            _ => "its workers were lost too often".to_owned(),
+            _ => "its workers were lost, or none was there that could".to_owned(),
         };
         retest.silent += 1;
         if retest.reason.is_empty() {
@@ -95,9 +95,9 @@ impl Control {
                 self.call(move |core| core.submit(request, needs, reply)).await??;
                 waiting.push(answer);
             }
-            let mut answers = Vec::new();
+            let (mut answers, mut away) = (Vec::new(), 0);
             for answer in waiting {
-                answers.push(self.answered(answer, &needs).await?);
+                answers.push(self.answered(answer, &needs, &mut away).await?);
             }
             tally(Core::unix_ms(), answers)
         };
@@ -111,20 +111,20 @@ impl Control {
         self.call(move |core| core.fleet.suited(&needs)).await
     }
 
-    /// The answer of a job; none if those who could give it have been away for too long.
+    /// The answer of a job; none if those who could give it have been away for too long, `away` looks one after another.
     async fn answered(
         &self,
         mut answer: oneshot::Receiver<Option<Answer>>,
         needs: &BTreeSet<String>,
+        away: &mut u32,
     ) -> Result<Option<Answer>, Error> {
-        let mut away = 0;
         loop {
             tokio::select! {
                 said = &mut answer => return Ok(said.ok().flatten()),
                 () = tokio::time::sleep(LOOK), if !needs.is_empty() => {}
             }
-            away = if self.suited(needs).await? { 0 } else { away + 1 };
-            if away > LOOKS {
+            *away = if self.suited(needs).await? { 0 } else { *away + 1 };
+            if *away > LOOKS {
                 return Ok(None);
             }
         }

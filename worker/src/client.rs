@@ -52,23 +52,23 @@ pub enum WorkError {
 }
 
 impl WorkError {
-    /// Whether another connection may do better: not for one of another build, and not for one without the right. For
-    /// one that was never taken only a coordinator that is not there yet: everything else is its own mistake.
+    /// Whether another connection may do better: not for one of another build, and not for one without the right. One that
+    /// was never taken comes back where the coordinator is not there yet, ends, or has no room just now.
     fn passes(&self, welcome: bool) -> bool {
         use tonic::Code;
         let status = match self {
             Self::Link(error) => return welcome || error.passes(),
-            Self::Gone => return welcome,
+            Self::Gone => return true,
             Self::Status(status) => status,
         };
-        welcome
-            && !matches!(
-                status.code(),
-                Code::FailedPrecondition
-                    | Code::InvalidArgument
-                    | Code::Unauthenticated
-                    | Code::PermissionDenied
-            )
+        match status.code() {
+            Code::FailedPrecondition
+            | Code::InvalidArgument
+            | Code::Unauthenticated
+            | Code::PermissionDenied => false,
+            Code::Unavailable | Code::ResourceExhausted => true,
+            _ => welcome,
+        }
     }
 }
 

@@ -37,7 +37,9 @@ pub(super) async fn all(
 ) -> Result<BTreeMap<FindingId, String>, Error> {
     let mut due: Vec<(u64, FindingId)> = Vec::new();
     let note = |f: Finding| {
-        due.extend(f.is_retested().then_some((f.last_tested_ms, f.id)));
+        // One that gave no answer had its turn too.
+        let tried = f.retest.as_ref().map_or(0, |r| r.at_ms).max(f.last_tested_ms);
+        due.extend(f.is_retested().then_some((tried, f.id)));
         Ok(())
     };
     findings(client, note).await?;

@@ -8,7 +8,8 @@ pub const fn empty<const W: usize>() -> Row<W> {
     [0; W]
 }
 
-/// Room for so many rows: empty ones, what was there is lost, or those that are there. Memory is taken as it is written to.
+/// Makes room for `wanted` rows. A larger block is new and empty, and takes memory as it is written to; otherwise the rows
+/// stay as they are.
 pub(crate) fn room<const W: usize>(rows: &mut Vec<Row<W>>, wanted: usize) {
     if rows.len() < wanted {
         *rows = vec![empty(); wanted.next_power_of_two()];

@@ -281,7 +281,7 @@ impl<const W: usize> Evaluator<W> {
         if self.scene.universe.is_some() {
             let rows: usize = self.kept.iter().map(|k| k.machine.size()).sum();
             let oldest = (0..self.kept.len()).min_by_key(|k| self.kept[*k].entered);
-            match oldest.filter(|_| !self.kept.is_empty() && rows * W > KEPT_ROWS) {
+            match oldest.filter(|_| rows * W > KEPT_ROWS) {
                 Some(oldest) => std::mem::swap(&mut self.scene, &mut self.kept[oldest]),
                 None => self.kept.push(std::mem::replace(&mut self.scene, Scene::new(&self.model))),
             }
@@ -431,7 +431,7 @@ impl<const W: usize> Evaluator<W> {
     }
 
     /// The rows of a node after the last call that found the graph consistent (a set is the first row); `None` when
-    /// no check needs its value. Use [`Model::definition`] to find the node of a name.
+    /// no check needs its value, or nobody [watches](Self::watch) it. Use [`Model::definition`] to find the node of a name.
     pub fn rows(&self, node: NodeId) -> Option<&[Row<W>]> {
         let rows = self.scene.machine.rows(self.scene.machine.register(node)?);
         Some(if self.model.facts(node).ty == Type::Set { &rows[..rows.len().min(1)] } else { rows })

@@ -1,4 +1,5 @@
-//! The register machine that evaluates expressions: one register (a relation, or a set in its first row) a node.
+//! The register machine that evaluates expressions: a node has a register (a relation, or a set in its first row).
+//! What no choice changes and nobody asks for any more gives its register to what comes next.
 //!
 //! Before a universe is judged, [`Machine::prepare`] computes what no choice changes and specialises the rest: an
 //! operation with an operand that is empty in this universe (no proxy fence, no barrier, no read-modify-write)
@@ -47,6 +48,8 @@ struct SolvedGroup {
 pub(crate) struct Machine<const W: usize> {
     pub(crate) n: usize,
     values: Vec<Row<W>>,
+    /// Rows of it that were in use in any universe.
+    written: usize,
     /// Registers in use; of what choices change, operands have lower numbers than what is made of them.
     registers: u32,
     /// Those that held what nobody asks for any more, while what no choice changes is computed.
@@ -74,6 +77,7 @@ impl<const W: usize> Machine<W> {
         Machine {
             n: 0,
             values: Vec::new(),
+            written: 0,
             registers: 0,
             free: Vec::new(),
             at: vec![NONE; model.nodes.len()],
@@ -104,14 +108,14 @@ impl<const W: usize> Machine<W> {
         &mut self.values[at..at + self.n]
     }
 
-    /// Register of a node, if this universe computes it.
+    /// Register of a node, if this universe computes it and still has it.
     pub(crate) fn register(&self, node: NodeId) -> Option<u32> {
         Some(self.at[node.index()]).filter(|r| *r != NONE && !self.dropped[*r as usize])
     }
 
-    /// Rows it holds.
+    /// Rows it holds, values and deltas.
     pub(crate) fn size(&self) -> usize {
-        2 * self.registers as usize * self.n
+        2 * self.written
     }
 
     /// A register that is in no other use.
@@ -149,7 +153,6 @@ impl<const W: usize> Machine<W> {
         for node in &part.empty {
             self.at[node.index()] = ZERO;
         }
-        self.free.clear();
         for (step, last) in part.fixed.iter().zip(&part.last) {
             self.fixed(model, plan, *step, inputs);
             // Small registers are not worth the search.
@@ -175,6 +178,7 @@ impl<const W: usize> Machine<W> {
                 _ => self.leaf = insts,
             }
         }
+        self.written = self.written.max(self.registers as usize * self.n);
         self.drop_unused(plan);
     }
 

@@ -5,20 +5,19 @@ use super::Refusal;
 use std::cell::Cell;
 
 /// What an item costs that is left: it is looked at again and again until it is an instruction of the program.
-const ITEM: usize = 32;
+const ITEM: usize = 16;
 /// Registers that are hashed, compared or copied, or entries of the heap that are looked through, in about the time of a
 /// statement.
-const LOOKS: usize = 8;
+const LOOKS: usize = 16;
 
 /// What is left of the allowance, in statements.
 pub(super) struct Budget {
-    whole: u64,
     left: Cell<u64>,
 }
 
 impl Budget {
     pub(super) fn new(whole: u64) -> Self {
-        Self { whole, left: Cell::new(whole) }
+        Self { left: Cell::new(whole) }
     }
 
     fn take(&self, statements: usize) {
@@ -35,9 +34,9 @@ impl Budget {
         self.take(1);
         match self.left.get() {
             0 => {
-                let whole = self.whole;
-                let text = format!("warps that run {whole} statements together; choose a smaller launch");
-                Err(Refusal::Bounded(text))
+                let text =
+                    "running the launch ahead takes too much work; choose fewer warps or shorter loops";
+                Err(Refusal::Bounded(text.into()))
             }
             _ => Ok(()),
         }

@@ -53,15 +53,13 @@ impl Point {
 }
 
 impl<const W: usize> Machine<W> {
-    /// Starts from the empty graph; the registers hold what follows from nothing.
+    /// Starts from the empty graph, in a universe just prepared; the registers hold what follows from nothing.
     pub(crate) fn begin(&mut self, cells: usize) {
-        self.settled();
         let rows = self.registers as usize * self.n;
         let change = &mut self.change;
         bits::room(&mut change.delta, rows);
         change.dirty.clear();
         change.dirty.resize(self.registers as usize, bits::empty());
-        change.touched.clear();
         change.trail.clear();
         change.writers.clear();
         change.writers.resize(cells, bits::empty());

@@ -9,7 +9,7 @@ use super::draw_mbarrier::mbarrier_program;
 use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
-use crate::explorer::{Bound, LeafView, Limits, explore};
+use crate::explorer::{LeafView, Limits, explore};
 use crate::leaf::Outcome;
 use crate::naive::{NaiveLimits, weigh};
 use moire_cat::{Model, Variants};
@@ -47,8 +47,6 @@ pub struct Campaign<'a> {
     pub limits: NaiveLimits,
     /// Programs with fewer candidates, orders of writes aside, do not count.
     pub least: u64,
-    /// Nor do programs with more executions, where there is a least number of candidates.
-    pub most: u64,
     /// Threads that work.
     pub workers: usize,
     /// Failures after which to stop.
@@ -150,8 +148,6 @@ impl Default for Campaign<'_> {
                 ..NaiveLimits::default()
             },
             least: 0,
-            // A key and its outcomes take a kilobyte on either side.
-            most: 4_000,
             workers: 2,
             failures: 5,
             identity: &|p| canonical(p).id.0.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte)),
@@ -294,16 +290,9 @@ impl Campaign<'_> {
     /// Why a program is not compared, where small ones are not wanted: seen before the work is done.
     fn unwanted(&self, program: &Program, model: &Model) -> Option<String> {
         match weigh(program, model, &self.limits) {
-            Ok(candidates) if candidates < self.least => return Some("fewer candidates than wanted".into()),
-            Ok(_) => {}
-            Err(skip) => return Some(skip.to_string()),
-        }
-        let limits = Limits { leaves: self.most + 1, steps: 100 * self.most, ..Limits::default() };
-        let count = &mut |_: &mut dyn LeafView| ControlFlow::Continue(());
-        match explore(program, model, &[], &limits, count) {
-            Ok(s) if s.complete + s.blocked > self.most => Some("more executions than wanted".into()),
-            Ok(s) => s.bounded.filter(|b| *b != Bound::Loop).map(|bound| format!("explorer: {bound}")),
-            Err(_) => None,
+            Ok(candidates) if candidates < self.least => Some("fewer candidates than wanted".into()),
+            Ok(_) => None,
+            Err(skip) => Some(skip.to_string()),
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! *Pruned* enumeration lets one read after the other take its source, location by location, the others none yet. Where
 //! that part of a graph breaks a check that only ever breaks more as a graph grows, nothing that has this part is an
-//! execution. What is left is judged as ever, so that programs of a thousand times more candidates can be enumerated; the
-//! candidates that count are those there would have been. It relies on the loader's word for which checks are monotone,
+//! execution. What is left is judged as ever, so that programs of a thousand times more candidates can be enumerated;
+//! all sources count as candidates, also those left out. It relies on the loader's word for which checks are monotone,
 //! and is compared with the other (`tests/self_check.rs`).
 
 use super::enter_reads;

@@ -62,7 +62,10 @@ pub struct NaiveLimits {
     pub loop_bound: u32,
     /// Final states of one execution.
     pub outcomes: usize,
-    /// Leave out what a part makes impossible, location by location; it counts all the same.
+    /// Executions.
+    pub leaves: u64,
+    /// Leave out what a part makes impossible, location by location: sources count all the same, orders of writes only
+    /// where they are tried.
     pub pruned: bool,
     /// Candidates and parts of them that are judged, combinations of paths too.
     pub judged: u64,
@@ -76,6 +79,7 @@ impl Default for NaiveLimits {
             paths: 4_000,
             loop_bound: 2,
             outcomes: 4_096,
+            leaves: u64::MAX,
             pruned: false,
             judged: u64::MAX,
         }
@@ -97,7 +101,7 @@ pub enum Skip {
 /// What an enumeration looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NaiveSummary {
-    /// Candidates there are.
+    /// Candidates there are; pruned, without the orders of writes that were not tried.
     pub candidates: u64,
     /// Candidates, parts of them and combinations of paths that were judged.
     pub judged: u64,
@@ -370,6 +374,9 @@ impl<'a> Search<'a> {
                         Some(known) => known.flags.extend(facts.flags),
                         None => drop(found.insert(facts.key.clone(), facts)),
                     }
+                }
+                if self.summary.get().leaves + found.len() as u64 > self.limits.leaves {
+                    return Err(Skip::TooMany("executions"));
                 }
             }
             self.judged(picks.judged)?;

@@ -22,8 +22,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Candidates that are left to judge of a pruned program, at most: about a second.
+/// Of a program with more candidates than usual, pruned: what is left to judge, at most, and executions. About a second.
 const JUDGED: u64 = 15_000;
+const LEAVES: u64 = 4_000;
 /// Between two lines of progress, and two notes in the file.
 const TELL: Duration = Duration::from_secs(5);
 
@@ -253,7 +254,7 @@ fn limits(args: &SelfCheck) -> NaiveLimits {
     match (candidates > plain.candidates, pruned) {
         (false, _) => NaiveLimits { candidates, pruned, ..plain },
         (true, false) => NaiveLimits { candidates, ..NaiveLimits::default() },
-        (true, true) => NaiveLimits { candidates, pruned, judged: JUDGED, ..plain },
+        (true, true) => NaiveLimits { candidates, pruned, judged: JUDGED, leaves: LEAVES, ..plain },
     }
 }
 

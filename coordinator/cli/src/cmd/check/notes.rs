@@ -72,7 +72,7 @@ impl Profiles {
 }
 
 impl Other {
-    /// The model with those settings of the profile.
+    /// The switches with those settings of the profile.
     fn with(&self, wanted: impl Fn(usize) -> bool) -> Variants {
         let some = self.settings.iter().enumerate().filter(|(i, _)| wanted(*i));
         self.own.clone().into_iter().chain(some.map(|(_, s)| s.switch.clone())).collect()
