@@ -315,27 +315,12 @@ impl<'a> Search<'a> {
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
         // Orders on mbarriers that cannot be told apart lead to one key.
         let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
-        let orders = orders(&paths)?;
         let (graph, constants) = shapes.entry(shape).or_insert_with(|| {
             let graph = scenery.graph(self.memory.cells.len());
             let constants = self.judge.fixed(&graph);
             (graph, constants)
         });
-        let mut todo: Vec<(&Phases, Histories)> = Vec::new();
-        let combos = failing(chosen);
-        for phases in &all_phases {
-            let needs = scenery.needs(graph, phases, &paths, self.control_meets);
-            // What is waited for in a circle does not come about, whatever is read; nor does a loop go on where the
-            // answer would end it.
-            let possible = |past: &Histories| {
-                if !combos.iter().any(|paths| ask_on(past, paths)) {
-                    return false;
-                }
-                let meant: Vec<Meaning> = past.values().map(meaning).collect();
-                needs.or(&scenery.answered(&meant, graph.n)).acyclic()
-            };
-            todo.extend(histories(&orders, &possible)?.into_iter().map(|past| (phases, past)));
-        }
+        let todo = self.stages(chosen, &paths, (&scenery, graph), &all_phases)?;
         for (phases, past) in &todo {
             let mut graph = graph.clone();
             scenery.set_phases(&mut graph, phases);
@@ -349,13 +334,7 @@ impl<'a> Search<'a> {
             if self.weighs {
                 continue;
             }
-            let mut picks = if self.limits.pruned {
-                let (judge, needs, slots, graph) = (&self.judge, &needs, &reads[..], graph.clone());
-                let left = self.limits.judged - self.summary.get().judged;
-                Choices::pruned(&sources, Part { judge, constants, needs, slots, graph, left })
-            } else {
-                Choices::all(&sources)
-            };
+            let mut picks = self.choices((&graph, constants, &needs), &reads, &sources);
             while let Some(pick) = picks.next() {
                 enter_reads(&mut graph, &reads, &pick);
                 if !graph.relations[rels::RF].or(&needs).acyclic() {
@@ -388,6 +367,47 @@ impl<'a> Search<'a> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Phases with each history of the objects in which nothing waits in a circle.
+    fn stages<'p>(
+        &self,
+        chosen: &[&Variant],
+        paths: &[&Path],
+        (scenery, graph): (&Scenery<'_>, &Graph),
+        all_phases: &'p [Phases],
+    ) -> Result<Vec<(&'p Phases, Histories)>, Skip> {
+        let (orders, combos) = (orders(paths)?, failing(chosen));
+        let mut out = Vec::new();
+        for phases in all_phases {
+            let needs = scenery.needs(graph, phases, paths, self.control_meets);
+            // What is waited for in a circle does not come about, whatever is read; nor does a loop go on where the
+            // answer would end it.
+            let possible = |past: &Histories| {
+                if !combos.iter().any(|paths| ask_on(past, paths)) {
+                    return false;
+                }
+                let meant: Vec<Meaning> = past.values().map(meaning).collect();
+                needs.or(&scenery.answered(&meant, graph.n)).acyclic()
+            };
+            out.extend(histories(&orders, &possible)?.into_iter().map(|past| (phases, past)));
+        }
+        Ok(out)
+    }
+
+    /// The combinations of sources to be judged.
+    fn choices<'c>(
+        &'c self,
+        (graph, constants, needs): (&Graph, &'c Constants, &'c Pairs),
+        slots: &'c [Slot],
+        sources: &'c [Vec<usize>],
+    ) -> Choices<'c> {
+        if !self.limits.pruned {
+            return Choices::all(sources);
+        }
+        let left = self.limits.judged - self.summary.get().judged;
+        let (judge, graph) = (&self.judge, graph.clone());
+        Choices::pruned(sources, Part { judge, constants, needs, slots, graph, left })
     }
 
     fn note(&self, what: impl FnOnce(&mut NaiveSummary)) {
