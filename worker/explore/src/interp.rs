@@ -269,12 +269,14 @@ impl<V: View> Machine<'_, V> {
             Kind::Write | Kind::Barrier(_) | Kind::Allocator(_) => false,
         };
         let silent = self.events[*since..].iter().flatten().all(|e| idle(e.kind) && e.tensor.is_none());
+        // What may be a write may change something.
+        let unsure = self.unsure.iter().any(|e| usize::from(e.index) >= *since);
         let same = |(r, was): &(Reg, RegState)| {
             let now = self.regs[r.index()];
             (was.value.is_some() || marked(&was.deps))
                 && (now.value, marked(&now.deps)) == (was.value, marked(&was.deps))
         };
-        silent && live.iter().all(same)
+        silent && !unsure && live.iter().all(same)
     }
 
     fn step(&mut self, flow: &Flow, instr: &Instr, pc: usize) -> Step {

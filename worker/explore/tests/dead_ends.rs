@@ -125,6 +125,30 @@ fn what_is_behind_a_loop_in_any_case_is_read_in_it() {
     }
 }
 
+/// An iteration is not in vain as long as it may have written: whether a comparison succeeds may be known later than the
+/// way round.
+#[test]
+fn what_may_have_written_is_not_in_vain() {
+    let loops = [
+        "L0: atom.relaxed.gpu.cas.b32 r1, [x], 0, 1; setp.ne.u32 q, r1, 0; \
+         atom.relaxed.gpu.cas.b32 r1, [x], 0, 1; @q bra L0;",
+        "L0: ld.relaxed.gpu.u32 r0, [x]; setp.ne.u32 q, r0, 0; atom.relaxed.gpu.cas.b32 r1, [y], 1, 2; @q bra L0;",
+    ];
+    for (text, models) in loops.into_iter().flat_map(|text| [(text, "ptx"), (text, "any")]) {
+        let text = format!(
+            "moire \"unsure\"\n.global .b32 x;\n.global .b32 y;\n\
+             P0 (gpu 0, cta 0) {{ .reg q, r0, r1; {text} }}\n\
+             P1 (gpu 0, cta 1) {{ st.weak.u32 [x], 3; st.weak.u32 [y], 1; }}\n\
+             exists (y == 1)"
+        );
+        let program = parse(&text, Format::Native).unwrap();
+        let model = builtin::load(models, &Variants::new()).unwrap();
+        let limits = NaiveLimits { candidates: 1_000_000, ..NaiveLimits::default() };
+        let same = compare_planted(&program, &model, &limits, None);
+        assert!(matches!(same, Comparison::Same { .. }), "{models}: {same:?}\n{text}");
+    }
+}
+
 /// An iteration in vain may have read what is seen in the end.
 #[test]
 fn what_is_read_in_vain_is_seen_in_the_end() {

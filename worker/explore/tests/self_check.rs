@@ -15,7 +15,7 @@ use moire_explore::differential::grow::grow;
 use moire_explore::differential::{Comparison, compare_planted, naive_leaves};
 use moire_explore::explorer::LeafView;
 use moire_explore::leaf::LeafKind;
-use moire_explore::naive::NaiveLimits;
+use moire_explore::naive::{NaiveLimits, weigh};
 use moire_explore::planted::Planted;
 use moire_explore::{Limits, explore};
 use moire_program::ir::*;
@@ -184,7 +184,7 @@ fn engines_agree_under_switches() {
 /// The enumerator that leaves out what a part makes impossible finds what the other finds.
 #[test]
 fn pruning_loses_nothing() {
-    let (mut compared, mut saved, mut judged) = (0, 0, (0, 0));
+    let (mut compared, mut saved, mut judged, mut alike) = (0, 0, (0, 0), 0);
     for name in ["any", "sc", "ptx-6.0", "ptx"] {
         let model = model(name, &Variants::new());
         for seed in 0..number("MOIRE_SELF_CHECK").unwrap_or(300) {
@@ -196,12 +196,19 @@ fn pruning_loses_nothing() {
             assert!(plain == other, "seed {seed}, {name}: pruning changes what is found");
             // Orders of writes are tried for what is left only.
             assert!(summary.candidates <= counted.candidates, "seed {seed}, {name}");
+            let weight = weigh(&program, &model, &pruned).expect("it does less still");
+            assert!(weight <= summary.candidates, "seed {seed}, {name}: {weight} of {}", summary.candidates);
+            alike += u64::from(weight == summary.candidates);
             compared += 1;
             saved += counted.candidates - summary.candidates;
             judged = (judged.0 + counted.candidates, judged.1 + summary.judged);
         }
     }
-    eprintln!("{compared} comparisons, {saved} orders not tried, {judged:?} candidates, judged");
+    eprintln!(
+        "{compared} comparisons, {saved} orders not tried, {judged:?} candidates, judged, {alike} with one order"
+    );
+    // Nothing but orders of writes comes on top.
+    assert!(2 * alike > compared, "{alike} of {compared}");
     assert!(
         compared > 500 || number("MOIRE_SELF_CHECK").is_some(),
         "only {compared} programs were small enough"

@@ -23,7 +23,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Seeds drawn at a time: enough that a slow one at the end leaves no thread idle for long.
-const BLOCK: u64 = 256;
+const BLOCK: u64 = 1_024;
+
+/// Why a program does not count.
+const FEWER: &str = "fewer candidates than wanted";
 
 /// What to run.
 pub struct Campaign<'a> {
@@ -290,7 +293,7 @@ impl Campaign<'_> {
     /// Why a program is not compared, where small ones are not wanted: seen before the work is done.
     fn unwanted(&self, program: &Program, model: &Model) -> Option<String> {
         match weigh(program, model, &self.limits) {
-            Ok(candidates) if candidates < self.least => Some("fewer candidates than wanted".into()),
+            Ok(candidates) if candidates < self.least => Some(FEWER.into()),
             Ok(_) => None,
             Err(skip) => Some(skip.to_string()),
         }
@@ -314,6 +317,10 @@ impl Campaign<'_> {
                 return out;
             }
             match compare(program, model, &self.limits) {
+                Comparison::Same { candidates, .. } if candidates < self.least => {
+                    out.skipped.insert(FEWER.into(), 1);
+                    return out;
+                }
                 Comparison::Same { leaves, candidates } => {
                     out.comparisons += 1;
                     out.leaves += leaves;

@@ -13,6 +13,7 @@ use crate::leaf::flag;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{CtaGroup, Instr, Op, Operand, StoreOrder, Tcgen05, Ty};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Orders of one allocator that are run at most.
 const ORDERS: usize = 2_000;
@@ -428,7 +429,7 @@ pub(super) fn wrongs(
 }
 
 /// The events of a path that took place.
-fn kept(path: &Path) -> &[super::body::Event] {
+fn kept(path: &Path) -> &[Rc<super::body::Event>] {
     let end = if let Stop::Spin(since) = path.stop { since } else { path.events.len() };
     &path.events[..end]
 }

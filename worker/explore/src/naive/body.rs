@@ -22,6 +22,7 @@ use moire_program::ir::{
     RegInit, Scope, Tcgen05, ThreadId,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Values a cell may hold, by cell.
 pub(super) type Domain = Vec<BTreeSet<u128>>;
@@ -120,7 +121,7 @@ pub(super) enum Stop {
 /// One way through a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<Rc<Event>>,
     /// Reads that decided which way the path went.
     pub(super) control: Events,
     /// Reads without which the path does not get to its end.
@@ -174,7 +175,7 @@ type Visit = (usize, u16, Vec<(Reg, u128)>);
 pub(super) struct State {
     pub(super) pc: usize,
     pub(super) regs: Vec<(u128, Events)>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<Rc<Event>>,
     pub(super) next: u16,
     pub(super) control: Events,
     /// See [`Runner::hold`].
@@ -262,7 +263,7 @@ impl Runner<'_> {
         let unknown =
             |(t, r): &(ThreadId, Reg)| t.index() == self.thread && s.regs[r.index()].1 & UNKNOWN != 0;
         let object = |r: Range| self.memory.instances[r.instance].object;
-        let veiled = |e: &Event| {
+        let veiled = |e: &Rc<Event>| {
             let about = e.range.is_some_and(|r| asked.objects.contains(&object(r)));
             e.is(sets::W) && about && e.data & UNKNOWN != 0
         };
@@ -419,7 +420,7 @@ impl Runner<'_> {
         let mut live: Vec<(Reg, u128)> = used().map(|r| (r, s.regs[r.index()].0)).collect();
         live.extend(s.lanes.live(used()));
         if let Some((since, number, then)) = s.seen.get(&s.pc) {
-            let acts = |e: &Event| {
+            let acts = |e: &Rc<Event>| {
                 e.effect.is_some()
                     || e.motion.is_some()
                     || e.seizes.is_some()
@@ -482,7 +483,7 @@ impl Runner<'_> {
     pub(super) fn push(s: &mut State, mut e: Event) -> usize {
         e.index = s.next;
         s.next += 1;
-        s.events.push(e);
+        s.events.push(Rc::new(e));
         s.events.len() - 1
     }
 

@@ -4,15 +4,23 @@
 //! that part of a graph breaks a check that only ever breaks more as a graph grows, nothing that has this part is an
 //! execution. What is left is judged as ever, so that programs of a thousand times more candidates can be enumerated;
 //! all sources count as candidates, also those left out. It relies on the loader's word for which checks are monotone,
-//! and is compared with the other (`tests/self_check.rs`).
+//! and is compared with the other (`tests/self_check.rs`). Combinations of paths that differ in values only have their
+//! parts in common: what was judged for one is known for the next.
 
 use super::enter_reads;
 use super::judge::{Constants, Graph, Judge};
 use super::pairs::Pairs;
 use moire_cat::vocabulary::rels;
+use rustc_hash::FxHashMap;
 
 /// A read, a cell of it, and the value it needs there.
 pub(super) type Slot = (usize, usize, u128);
+
+/// Whether a part (which write each cell of a read takes) of a graph of one shape may become an execution.
+pub(super) type Known = FxHashMap<Name, bool>;
+
+/// A part: reads, a cell of each, and the write it takes there.
+type Name = Vec<(usize, usize, usize)>;
 
 /// What a part is judged by.
 pub(super) struct Part<'a> {
@@ -23,6 +31,8 @@ pub(super) struct Part<'a> {
     pub(super) slots: &'a [Slot],
     /// Its reads-from and orders are written over.
     pub(super) graph: Graph,
+    /// Of its shape, where nothing but reads-from tells parts apart.
+    pub(super) known: Option<&'a mut Known>,
     /// Parts that may still be judged: after one more, nothing more is chosen.
     pub(super) left: u64,
 }
@@ -91,15 +101,36 @@ impl<'a> Choices<'a> {
         if self.taken.len() + 1 == self.order.len() {
             return true;
         }
-        if self.judged > part.left {
+        let at = self.taken.iter().copied().chain([source]);
+        let named = self.order.iter().zip(at).map(|(read, at)| {
+            let (event, cell, _) = part.slots[*read];
+            (event, cell, self.sources[*read][at])
+        });
+        let name: Name = named.collect();
+        part.possible(name, &mut self.judged)
+    }
+}
+
+impl Part<'_> {
+    /// Whether nothing speaks against a part of the graph.
+    fn possible(&mut self, name: Name, judged: &mut u64) -> bool {
+        let slots: Vec<Slot> = name.iter().map(|(read, cell, _)| (*read, *cell, 0)).collect();
+        let pick: Vec<usize> = name.iter().map(|(.., write)| *write).collect();
+        enter_reads(&mut self.graph, &slots, &pick);
+        if !self.graph.relations[rels::RF].or(self.needs).acyclic() {
             return false;
         }
-        self.judged += 1;
-        let at = self.taken.iter().copied().chain([source]);
-        let some = self.order.iter().zip(at).map(|(read, at)| (part.slots[*read], self.sources[*read][at]));
-        let (slots, pick): (Vec<Slot>, Vec<usize>) = some.unzip();
-        enter_reads(&mut part.graph, &slots, &pick);
-        let circle = !part.graph.relations[rels::RF].or(part.needs).acyclic();
-        !circle && part.judge.possible(&mut part.graph, part.constants)
+        if let Some(possible) = self.known.as_ref().and_then(|known| known.get(&name)) {
+            return *possible;
+        }
+        if *judged > self.left {
+            return false;
+        }
+        *judged += 1;
+        let possible = self.judge.possible(&mut self.graph, self.constants);
+        if let Some(known) = &mut self.known {
+            known.insert(name, possible);
+        }
+        possible
     }
 }

@@ -12,6 +12,7 @@ use super::tags::{bit, store_tags};
 use super::tensor::UNKNOWN;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
+use std::rc::Rc;
 
 /// In a cell: bytes nobody knows. No cell is wide enough for a program to write it by accident, short of 16 bytes at once.
 pub(super) const VEIL: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
@@ -424,11 +425,11 @@ impl Runner<'_> {
         for mut next in found {
             next.pc = pc;
             for i in first..next.events.len() {
-                let mut e = next.events[i].clone();
+                let mut e = (*next.events[i]).clone();
                 e.tags |= bit(sets::COPY_ACCESS);
                 let writes = e.is(sets::W);
                 self.postpone(&next, &mut e, writes);
-                next.events[i] = e;
+                next.events[i] = Rc::new(e);
             }
             if let RemoteOrder::Mbarrier(addr) = &w.order {
                 let at = self.whither(&next, addr);

@@ -58,6 +58,9 @@ pub(super) struct Judge<'m> {
     model: &'m Model,
     limits: NaiveLimits,
     level: Vec<Level>,
+    /// What the model wants ordered: see [`Judge::orders`].
+    coherence: Vec<(NodeId, bool)>,
+    fences: Vec<(NodeId, bool)>,
     /// Mentions a variable of a `let rec` that is still being solved.
     open: Vec<bool>,
 }
@@ -68,8 +71,16 @@ type Known = Vec<Option<Value>>;
 impl<'m> Judge<'m> {
     pub(super) fn new(model: &'m Model, limits: NaiveLimits) -> Self {
         let nodes = model.nodes();
-        let mut judge =
-            Judge { model, limits, level: vec![FIXED; nodes.len()], open: vec![false; nodes.len()] };
+        let mut judge = Judge {
+            model,
+            limits,
+            level: vec![FIXED; nodes.len()],
+            coherence: vec![],
+            fences: vec![],
+            open: vec![false; nodes.len()],
+        };
+        judge.coherence = judge.orders(rels::CO);
+        judge.fences = judge.orders(rels::SYNC_FENCE);
         for (i, node) in nodes.iter().enumerate() {
             let below: Vec<NodeId> = judge.operands(*node);
             let deepest = below.iter().map(|o| judge.level[o.index()]).max().unwrap_or(FIXED);
@@ -162,14 +173,13 @@ impl<'m> Judge<'m> {
     pub(super) fn possible(&self, graph: &mut Graph, constants: &Constants) -> bool {
         let mut known = constants.0.clone();
         graph.relations[rels::SYNC_FENCE] = Pairs::none(graph.n);
-        let orders = self.orders(rels::CO);
         let mut co = initial_order(graph).closed();
         loop {
             if !co.irreflexive() {
                 return false;
             }
             self.set_coherence(graph, &mut known, &co);
-            let forced = orders.iter().filter(|(_, forced)| *forced);
+            let forced = self.coherence.iter().filter(|(_, forced)| *forced);
             let more = forced.fold(co.clone(), |all, (w, _)| all.or(&self.relation(graph, &mut known, *w)));
             let more = more.closed();
             if more == co {
@@ -195,7 +205,7 @@ impl<'m> Judge<'m> {
         let mut wanted = Pairs::such_that(graph.n, |a, b| {
             fences & one(a) != 0 && fences & one(b) != 0 && graph.relations[rels::SR].has(a, b)
         });
-        for (check, forced) in self.orders(rels::SYNC_FENCE) {
+        for &(check, forced) in &self.fences {
             if !forced && self.level[check.index()] <= READS {
                 wanted = wanted.or(&self.relation(graph, known, check));
             }
@@ -267,7 +277,6 @@ impl<'m> Judge<'m> {
         if *tried > self.limits.judged {
             return;
         }
-        let orders = self.orders(rels::CO);
         let mut co = start.closed();
         loop {
             if !co.irreflexive() {
@@ -276,7 +285,7 @@ impl<'m> Judge<'m> {
             }
             self.set_coherence(graph, known, &co);
             let mut more = co.clone();
-            for (wanted, _) in orders.iter().filter(|(_, forced)| *forced) {
+            for (wanted, _) in self.coherence.iter().filter(|(_, forced)| *forced) {
                 more = more.or(&self.relation(graph, known, *wanted));
             }
             let more = more.closed();
@@ -289,7 +298,7 @@ impl<'m> Judge<'m> {
             *tried += 1;
             return;
         }
-        for (wanted, _) in orders.iter().filter(|(_, forced)| !*forced) {
+        for (wanted, _) in self.coherence.iter().filter(|(_, forced)| !*forced) {
             let wanted = self.relation(graph, known, *wanted);
             let open = wanted.iter().find(|(a, b)| a != b && !co.has(*a, *b) && !co.has(*b, *a));
             if let Some((a, b)) = open {

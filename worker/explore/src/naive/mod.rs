@@ -35,8 +35,8 @@ use crate::leaf::{LeafFacts, LeafKey, observed_registers};
 use crate::unmodelled::unmodelled;
 use allocator::Readings;
 use barriers::{Dealt, Phases, Scene};
-use body::{Domain, Path, Paths, Refusal, Rules, Runner, Stop};
-use choices::{Choices, Part, Slot};
+use body::{Domain, Event, Path, Paths, Refusal, Rules, Runner, Stop};
+use choices::{Choices, Known, Part, Slot};
 use history::{Histories, Meaning, histories, meaning, orders};
 use judge::{Constants, Execution, Graph, Judge};
 use moire_cat::Model;
@@ -170,7 +170,7 @@ struct Search<'a> {
 }
 
 /// Static part of all candidates of one shape.
-type Shapes = BTreeMap<Vec<usize>, (Graph, Constants)>;
+type Shapes = BTreeMap<Vec<usize>, (Graph, Constants, Known)>;
 
 impl<'a> Search<'a> {
     fn new(program: &'a Program, model: &'a Model, limits: NaiveLimits) -> Result<Self, Skip> {
@@ -310,15 +310,19 @@ impl<'a> Search<'a> {
         if all_phases.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
+        if let Some(weight) = self.weighs.then(|| self.weight(&paths, &all_phases)).flatten() {
+            self.count(weight)?;
+            return Ok(ControlFlow::Continue(()));
+        }
         let too_many = Skip::TooMany("events of an execution");
         let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
         // Orders on mbarriers that cannot be told apart lead to one key.
         let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
-        let (graph, constants) = shapes.entry(shape).or_insert_with(|| {
+        let (graph, constants, known) = shapes.entry(shape).or_insert_with(|| {
             let graph = scenery.graph(self.memory.cells.len());
             let constants = self.judge.fixed(&graph);
-            (graph, constants)
+            (graph, constants, Known::default())
         });
         let todo = self.stages(chosen, &paths, (&scenery, graph), &all_phases)?;
         for (phases, past) in &todo {
@@ -334,7 +338,8 @@ impl<'a> Search<'a> {
             if self.weighs {
                 continue;
             }
-            let mut picks = self.choices((&graph, constants, &needs), &reads, &sources);
+            let known = (phases.phase.is_empty() && past.is_empty()).then_some(&mut *known);
+            let mut picks = self.choices((&graph, constants, &needs), known, &reads, &sources);
             while let Some(pick) = picks.next() {
                 enter_reads(&mut graph, &reads, &pick);
                 if !graph.relations[rels::RF].or(&needs).acyclic() {
@@ -369,6 +374,35 @@ impl<'a> Search<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// Candidates with these paths, where nothing but reads-from tells them apart.
+    fn weight(&self, paths: &[&Path], all_phases: &[Phases]) -> Option<u64> {
+        let apart = |e: &Event| e.barrier.is_some() || e.count.is_some() || e.seizes.is_some();
+        let took_place = |p: &'_ Path| match p.stop {
+            Stop::Spin(since) => since,
+            Stop::Done | Stop::AtBarrier => p.events.len(),
+        };
+        let events: Vec<(usize, usize, &Event)> = paths
+            .iter()
+            .enumerate()
+            .flat_map(|(t, p)| p.events[..took_place(p)].iter().enumerate().map(move |(i, e)| (t, i, &**e)))
+            .collect();
+        if all_phases.len() != 1 || events.iter().any(|(.., e)| apart(e)) {
+            return None;
+        }
+        let writes: Vec<_> = events.iter().filter(|(.., e)| e.is(sets::W)).collect();
+        let sources = |t: usize, i: usize, slot: &(usize, u128)| {
+            let other = |(u, _, w): &&&(usize, usize, &Event)| {
+                let own = *u == t && w.reads_first.is_some_and(|(read, _)| read == i);
+                !own && w.cells.contains(slot)
+            };
+            let initial = u64::from(self.memory.initial(slot.0) == slot.1);
+            initial + writes.iter().filter(other).count() as u64
+        };
+        let reads = events.iter().filter(|(.., e)| e.is(sets::R));
+        let ways = reads.flat_map(|(t, i, e)| e.cells.iter().map(move |slot| (*t, *i, slot)));
+        Some(ways.fold(1, |n: u64, (t, i, slot)| n.saturating_mul(sources(t, i, slot))))
+    }
+
     /// Phases with each history of the objects in which nothing waits in a circle.
     fn stages<'p>(
         &self,
@@ -399,6 +433,7 @@ impl<'a> Search<'a> {
     fn choices<'c>(
         &'c self,
         (graph, constants, needs): (&Graph, &'c Constants, &'c Pairs),
+        known: Option<&'c mut Known>,
         slots: &'c [Slot],
         sources: &'c [Vec<usize>],
     ) -> Choices<'c> {
@@ -407,7 +442,7 @@ impl<'a> Search<'a> {
         }
         let left = self.limits.judged - self.summary.get().judged;
         let (judge, graph) = (&self.judge, graph.clone());
-        Choices::pruned(sources, Part { judge, constants, needs, slots, graph, left })
+        Choices::pruned(sources, Part { judge, constants, needs, slots, graph, known, left })
     }
 
     fn note(&self, what: impl FnOnce(&mut NaiveSummary)) {

@@ -2,6 +2,8 @@
 //!
 //! Written apart from the evaluator in `moire-cat`, and for reading rather than speed: the two are compared.
 
+use smallvec::{SmallVec, smallvec};
+
 /// A set of events; bit `i` is event `i`.
 pub(super) type Events = u128;
 
@@ -24,14 +26,17 @@ pub(super) fn members(mut set: Events) -> impl Iterator<Item = usize> {
     })
 }
 
+/// Of most graphs the rows need no memory of their own.
+const FEW: usize = 24;
+
 /// A relation over events `0..n`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Pairs(pub(super) Vec<Events>);
+pub(super) struct Pairs(pub(super) SmallVec<[Events; FEW]>);
 
 impl Pairs {
     /// No pair.
     pub(super) fn none(n: usize) -> Self {
-        Pairs(vec![0; n])
+        Pairs(smallvec![0; n])
     }
 
     /// The pairs for which `test` holds.
