@@ -304,7 +304,11 @@ fn selfcheck_goes_on_where_it_was() {
     let broken = run("45", &["--keep", "done.json"]);
     assert!(broken.0 == Some(2) && broken.2.contains("is no file of a self check"), "{broken:?}");
     let nowhere = run("3", &["--keep", "absent/done.json"]);
-    assert!(nowhere.0 == Some(2) && nowhere.2.contains("what was done is not noted"), "{nowhere:?}");
+    assert!(nowhere.0 == Some(2) && nowhere.2.contains("writing absent/done.json"), "{nowhere:?}");
+    let lock = std::fs::File::create(folder.path().join("held.json.lock")).unwrap();
+    lock.lock().unwrap();
+    let held = run("3", &["--keep", "held.json"]);
+    assert!(held.0 == Some(2) && held.2.contains("a command that still runs"), "{held:?}");
     // More candidates than most have, and another enumerator.
     let large = ["--pruned", "--candidates", "40000", "--least", "2000"];
     let large = run("3", &large);

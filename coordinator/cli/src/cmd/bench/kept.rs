@@ -5,6 +5,7 @@
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -26,6 +27,25 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<Optio
     let kept = serde_json::from_slice(&bytes)
         .with_context(|| format!("{shown} is no file of {what}; name another one with --keep"))?;
     Ok(Some(kept))
+}
+
+/// Keeps other commands from writing a file, as long as what is returned lives.
+///
+/// # Errors
+/// Another one is at it, or nothing can be written beside it.
+pub(super) fn hold(path: &Path) -> Result<File> {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    let writing = || format!("writing {}", path.display());
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).open(lock).with_context(writing)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{} is written by a command that still runs; name another one with --keep", path.display())
+        }
+        Err(TryLockError::Error(e)) => Err(e).with_context(writing),
+    }
 }
 
 /// Writes what is done.

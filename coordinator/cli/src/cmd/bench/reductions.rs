@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Reduced) -> Result<u8> {
         settings_from: from,
         seed: args.seed,
     };
+    let _held = args.keep.as_deref().map(super::kept::hold).transpose()?;
     let mut totals = match &args.keep {
         Some(path) => Totals::read(path, &words)?,
         None => Totals::default(),

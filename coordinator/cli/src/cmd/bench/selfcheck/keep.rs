@@ -71,15 +71,17 @@ pub(super) struct Keep {
     words: Words,
     /// Differences of earlier runs, one line each.
     pub(super) earlier: Vec<String>,
+    _held: std::fs::File,
 }
 
 impl Keep {
     /// The file a command names, and what it says was done.
     ///
     /// # Errors
-    /// It cannot be read, is not such a file, or belongs to another command.
+    /// It cannot be read, is not such a file, belongs to another command or is written by one now.
     pub(super) fn open(path: &Path, args: &SelfCheck) -> Result<(Keep, Option<Totals>)> {
-        let mut keep = Keep { path: path.to_owned(), words: Words::of(args), earlier: Vec::new() };
+        let (words, earlier, _held) = (Words::of(args), Vec::new(), kept::hold(path)?);
+        let mut keep = Keep { path: path.to_owned(), words, earlier, _held };
         let shown = path.display();
         let Some(kept) = kept::read::<Kept>(path, "a self check")? else { return Ok((keep, None)) };
         if kept.schema != SCHEMA {
