@@ -93,7 +93,7 @@ pub enum Refusal {
     Bounded(String),
 }
 
-/// Work of all warps in all rounds together, in statements; what takes longer counts for more of them ([`Budget`]).
+/// Work of all warps in all rounds together, in statements; what takes longer counts for more of them (`Budget`).
 pub const STEPS: u64 = 4_000_000;
 /// Rounds until no warp stores anything new.
 const ROUNDS: usize = 12;
