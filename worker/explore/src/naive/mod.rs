@@ -307,10 +307,7 @@ impl<'a> Search<'a> {
         };
         let all_phases = scene.phases()?;
         self.judged(1 + all_phases.len() as u64)?;
-        if all_phases.is_empty() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if let Some(weight) = self.weighs.then(|| self.weight(&paths, &all_phases)).flatten() {
+        if let Some(weight) = self.weight(&paths, &all_phases) {
             self.count(weight)?;
             return Ok(ControlFlow::Continue(()));
         }
@@ -374,8 +371,12 @@ impl<'a> Search<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Candidates with these paths, where nothing but reads-from tells them apart.
+    /// Candidates with these paths, where none is to be judged: none there is, or they are only counted and nothing but
+    /// reads-from tells them apart.
     fn weight(&self, paths: &[&Path], all_phases: &[Phases]) -> Option<u64> {
+        if all_phases.is_empty() || !self.weighs {
+            return all_phases.is_empty().then_some(0);
+        }
         let apart = |e: &Event| e.barrier.is_some() || e.count.is_some() || e.seizes.is_some();
         let took_place = |p: &'_ Path| match p.stop {
             Stop::Spin(since) => since,
