@@ -429,7 +429,7 @@ pub(super) fn wrongs(
 }
 
 /// The events of a path that took place.
-fn kept(path: &Path) -> &[Rc<super::body::Event>] {
+pub(super) fn kept(path: &Path) -> &[Rc<super::body::Event>] {
     let end = if let Stop::Spin(since) = path.stop { since } else { path.events.len() };
     &path.events[..end]
 }

@@ -33,7 +33,7 @@ mod waits;
 
 use crate::leaf::{LeafFacts, LeafKey, observed_registers};
 use crate::unmodelled::unmodelled;
-use allocator::Readings;
+use allocator::{Readings, kept};
 use barriers::{Dealt, Phases, Scene};
 use body::{Domain, Event, Path, Paths, Refusal, Rules, Runner, Stop};
 use choices::{Choices, Known, Part, Slot};
@@ -378,14 +378,10 @@ impl<'a> Search<'a> {
             return all_phases.is_empty().then_some(0);
         }
         let apart = |e: &Event| e.barrier.is_some() || e.count.is_some() || e.seizes.is_some();
-        let took_place = |p: &'_ Path| match p.stop {
-            Stop::Spin(since) => since,
-            Stop::Done | Stop::AtBarrier => p.events.len(),
-        };
         let events: Vec<(usize, usize, &Event)> = paths
             .iter()
             .enumerate()
-            .flat_map(|(t, p)| p.events[..took_place(p)].iter().enumerate().map(move |(i, e)| (t, i, &**e)))
+            .flat_map(|(t, p)| kept(p).iter().enumerate().map(move |(i, e)| (t, i, &**e)))
             .collect();
         if all_phases.len() != 1 || events.iter().any(|(.., e)| apart(e)) {
             return None;
