@@ -8,6 +8,7 @@ use super::draw_lanes::lanes_program;
 use super::draw_mbarrier::mbarrier_program;
 use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
+use super::line::in_order;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
 use crate::explorer::{LeafView, Limits, explore};
 use crate::leaf::Outcome;
@@ -16,14 +17,10 @@ use moire_cat::{Model, Variants};
 use moire_program::canon::canonical;
 use moire_program::generate::{Profile, Stream};
 use moire_program::ir::Program;
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Seeds drawn at a time: enough that a slow one at the end leaves no thread idle for long.
-const BLOCK: u64 = 1_024;
 
 /// Why a program does not count.
 const FEWER: &str = "fewer candidates than wanted";
@@ -197,74 +194,62 @@ pub fn random_settings(model: &Model, seed: u64, count: usize) -> Vec<Variants> 
 }
 
 impl Campaign<'_> {
-    /// Runs until `count` programs are compared or `failures` differences found. `progress` is called after each block of seeds.
+    /// Runs until `count` programs are compared or `failures` differences found. `progress` is called after each seed.
     ///
-    /// The result is a function of the seeds, not of `workers`: blocks of seeds are drawn and compared side by side,
-    /// and counted in order.
+    /// The result is a function of the seeds, not of `workers`: they are drawn and compared side by side, and counted in order.
     pub fn run(&self, progress: &(dyn Fn(&Totals) + Sync)) -> Totals {
         let start = Totals { next_seed: self.first_seed, ..Totals::default() };
         let mut totals = self.done.clone().unwrap_or(start);
-        let mut seen = self.seen(totals.next_seed);
-        loop {
-            let first = totals.next_seed;
-            let block = (self.count.saturating_sub(totals.programs)).clamp(8, BLOCK);
-            let drawn = self.drawn(first, block);
-            // A program is new in this block's order, whichever thread drew it.
-            let fresh: Vec<Option<bool>> =
-                drawn.iter().map(|d| d.as_ref().map(|(_, identity)| seen.insert(*identity))).collect();
-            let compared = self.side_by_side(block, |i| match (&drawn[i], fresh[i]) {
-                (Some((program, _)), Some(true)) => Some(self.one(first.wrapping_add(i as u64), program)),
-                _ => None,
-            });
-            for (one, fresh) in compared.into_iter().zip(fresh) {
-                totals.next_seed = totals.next_seed.wrapping_add(1);
-                totals.repeated += u64::from(fresh == Some(false));
-                merge(&mut totals, one.unwrap_or_default());
-                if totals.programs >= self.count || totals.failures.len() >= self.failures {
-                    return totals;
-                }
+        let enough = |t: &Totals| t.programs >= self.count || t.failures.len() >= self.failures;
+        if enough(&totals) {
+            return totals;
+        }
+        let done = totals.next_seed.wrapping_sub(self.first_seed);
+        let claims = Mutex::new(self.claims(done));
+        let compare = |at: u64| {
+            let at = done + at;
+            let (program, identity) = self.drawn(self.seed(at))?;
+            // Of two that are equal, a thread may come to the later one first: both are compared then.
+            let first =
+                *lock(&claims).entry(identity).and_modify(|first| *first = at.min(*first)).or_insert(at);
+            Some((identity, (first == at).then(|| self.one(self.seed(at), &program))))
+        };
+        in_order(self.workers, compare, |at, compared| {
+            totals.next_seed = totals.next_seed.wrapping_add(1);
+            if let Some((identity, one)) = compared {
+                let first = lock(&claims).get(&identity) == Some(&(done + at));
+                totals.repeated += u64::from(!first);
+                merge(&mut totals, one.filter(|_| first).unwrap_or_default());
             }
             progress(&totals);
-        }
-    }
-
-    /// Programs of as many seeds, with their identities.
-    fn drawn(&self, first: u64, count: u64) -> Vec<Option<(Program, u128)>> {
-        self.side_by_side(count, |i| {
-            let program = (self.source)(first.wrapping_add(i as u64))?;
-            let identity = (self.identity)(&program);
-            Some((program, identity))
-        })
-    }
-
-    /// Identities of the programs before a seed.
-    fn seen(&self, end: u64) -> FxHashSet<u128> {
-        let mut seen = FxHashSet::default();
-        let mut first = self.first_seed;
-        while first != end {
-            let block = end.wrapping_sub(first).min(BLOCK);
-            seen.extend(self.drawn(first, block).into_iter().flatten().map(|(_, identity)| identity));
-            first = first.wrapping_add(block);
-        }
-        seen
-    }
-
-    /// `f` of each number below `count`, on all workers.
-    fn side_by_side<T: Send>(&self, count: u64, f: impl Fn(usize) -> Option<T> + Sync) -> Vec<Option<T>> {
-        let slots: Vec<Mutex<Option<T>>> = (0..count).map(|_| Mutex::new(None)).collect();
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..self.workers.max(1) {
-                scope.spawn(|| {
-                    loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(slot) = slots.get(i) else { return };
-                        *lock(slot) = f(i);
-                    }
-                });
-            }
+            if enough(&totals) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+        totals
+    }
+
+    fn seed(&self, at: u64) -> u64 {
+        self.first_seed.wrapping_add(at)
+    }
+
+    /// The program of a seed, with its identity.
+    fn drawn(&self, seed: u64) -> Option<(Program, u128)> {
+        let program = (self.source)(seed)?;
+        let identity = (self.identity)(&program);
+        Some((program, identity))
+    }
+
+    /// Of the first `end` seeds: where each program came first.
+    fn claims(&self, end: u64) -> FxHashMap<u128, u64> {
+        let mut claims = FxHashMap::default();
+        if end == 0 {
+            return claims;
+        }
+        let identity = |at: u64| Some(self.drawn(self.seed(at))?.1);
+        in_order(self.workers, identity, |at, identity| {
+            identity.map(|identity| claims.entry(identity).or_insert(at));
+            if at + 1 == end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        claims
     }
 
     /// The failure of a program, shrunk as far as `again` finds a difference.

@@ -14,6 +14,7 @@ pub mod draw_pairs;
 pub mod draw_tensor;
 pub mod draw_tile;
 pub mod grow;
+mod line;
 pub mod reduced;
 mod shape;
 mod shrink;

@@ -427,7 +427,7 @@ impl<'m> Judge<'m> {
             Node::Diff(a, b) => self.both(graph, known, a, b, |a, b| a & !b),
             Node::Complement(a) => match self.value(graph, known, a) {
                 Value::Set(s) => Value::Set(all(n) & !s),
-                Value::Relation(r) => Pairs(r.0.iter().map(|row| all(n) & !row).collect()).into(),
+                Value::Relation(r) => Pairs::of(n, |i| all(n) & !r.0[i]).into(),
             },
             Node::Seq(a, b) => {
                 let a = self.relation(graph, known, a);

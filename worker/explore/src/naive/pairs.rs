@@ -30,8 +30,15 @@ pub(super) fn members(mut set: Events) -> impl Iterator<Item = usize> {
 const FEW: usize = 24;
 
 /// A relation over events `0..n`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pairs(pub(super) SmallVec<[Events; FEW]>);
+
+impl Clone for Pairs {
+    /// As one piece: derived, it goes row by row.
+    fn clone(&self) -> Self {
+        Pairs(SmallVec::from_slice(&self.0))
+    }
+}
 
 impl Pairs {
     /// No pair.
@@ -39,15 +46,21 @@ impl Pairs {
         Pairs(smallvec![0; n])
     }
 
+    /// Row by row.
+    pub(super) fn of(n: usize, row: impl Fn(usize) -> Events) -> Self {
+        let mut out = Pairs::none(n);
+        out.0.iter_mut().enumerate().for_each(|(i, to)| *to = row(i));
+        out
+    }
+
     /// The pairs for which `test` holds.
     pub(super) fn such_that(n: usize, test: impl Fn(usize, usize) -> bool) -> Self {
-        let row = |i| (0..n).filter(|j| test(i, *j)).fold(0, |row, j| row | one(j));
-        Pairs((0..n).map(row).collect())
+        Pairs::of(n, |i| (0..n).filter(|j| test(i, *j)).fold(0, |row, j| row | one(j)))
     }
 
     /// Identity on a set.
     pub(super) fn identity(n: usize, set: Events) -> Self {
-        Pairs((0..n).map(|i| set & one(i)).collect())
+        Pairs::of(n, |i| set & one(i))
     }
 
     /// Whether `(a, b)` is a member.
@@ -67,7 +80,9 @@ impl Pairs {
 
     /// Combines two relations row by row.
     pub(super) fn with(&self, other: &Pairs, f: impl Fn(Events, Events) -> Events) -> Pairs {
-        Pairs(self.0.iter().zip(&other.0).map(|(a, b)| f(*a, *b)).collect())
+        let mut out = self.clone();
+        out.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = f(*a, *b));
+        out
     }
 
     /// Union.
@@ -77,7 +92,7 @@ impl Pairs {
 
     /// Composition.
     pub(super) fn then(&self, other: &Pairs) -> Pairs {
-        Pairs(self.0.iter().map(|row| members(*row).fold(0, |out, j| out | other.0[j])).collect())
+        Pairs::of(self.0.len(), |i| members(self.0[i]).fold(0, |out, j| out | other.0[j]))
     }
 
     /// Inverse.

@@ -1,0 +1,121 @@
+//! Work on numbers side by side, told in their order.
+//!
+//! Contract: what is told, and in which order, does not depend on the number of workers; what is told is a prefix of the
+//! numbers. Nobody waits for a slow one but to tell what comes after it.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Work that may be done ahead of what is told: a slow piece of work leaves the others busy for long.
+const AHEAD: u64 = 8_192;
+
+struct Line<T, F> {
+    /// Handed out below this.
+    next: u64,
+    /// Told below this.
+    told: u64,
+    /// Done and not told: something before it is not done.
+    ready: BTreeMap<u64, T>,
+    over: bool,
+    tell: F,
+}
+
+struct Shared<T, F> {
+    line: Mutex<Line<T, F>>,
+    moved: Condvar,
+}
+
+/// `work` of 0, 1, 2 and so on, by `workers` threads; each result goes to `tell`, in order, until it says that it is enough.
+pub(super) fn in_order<T: Send>(
+    workers: usize,
+    work: impl Fn(u64) -> T + Sync,
+    tell: impl FnMut(u64, T) -> ControlFlow<()> + Send,
+) {
+    let line = Line { next: 0, told: 0, ready: BTreeMap::new(), over: false, tell };
+    let shared = Shared { line: Mutex::new(line), moved: Condvar::new() };
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| {
+                let _fallen = Fallen(&shared);
+                while let Some(at) = shared.take() {
+                    shared.done(at, work(at));
+                }
+            });
+        }
+    });
+}
+
+impl<T, F> Shared<T, F> {
+    fn lock(&self) -> MutexGuard<'_, Line<T, F>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next number; `None` when it is enough.
+    fn take(&self) -> Option<u64> {
+        let far = |line: &mut Line<T, F>| !line.over && line.next >= line.told + AHEAD;
+        let mut line = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
+        line.next += 1;
+        (!line.over).then_some(line.next - 1)
+    }
+}
+
+impl<T, F: FnMut(u64, T) -> ControlFlow<()>> Shared<T, F> {
+    /// Tells what can be told now.
+    fn done(&self, at: u64, result: T) {
+        let mut guard = self.lock();
+        let line = &mut *guard;
+        line.ready.insert(at, result);
+        while !line.over
+            && let Some(result) = line.ready.remove(&line.told)
+        {
+            line.over = (line.tell)(line.told, result).is_break();
+            line.told += 1;
+        }
+        self.moved.notify_all();
+    }
+}
+
+/// Of a worker: when it falls, the others do not wait for what it had taken.
+struct Fallen<'a, T, F>(&'a Shared<T, F>);
+
+impl<T, F> Drop for Fallen<'_, T, F> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().over = true;
+            self.0.moved.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn order_and_end_are_those_of_the_numbers() {
+        for workers in [1, 2, 7] {
+            let mut told = Vec::new();
+            let slow = |at: u64| {
+                // The first comes last.
+                std::thread::sleep(Duration::from_millis(if at == 0 { 20 } else { 0 }));
+                at * at
+            };
+            in_order(workers, slow, |at, square| {
+                told.push((at, square));
+                if at == 99 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            assert_eq!(told, (0..100).map(|at| (at, at * at)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_one_who_fell() {
+        let run = || {
+            let work = |at: u64| assert_ne!(at, 3, "falls");
+            in_order(2, work, |_, ()| ControlFlow::Continue(()));
+        };
+        assert!(std::panic::catch_unwind(run).is_err());
+    }
+}
