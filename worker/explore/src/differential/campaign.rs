@@ -8,7 +8,7 @@ use super::draw_lanes::lanes_program;
 use super::draw_mbarrier::mbarrier_program;
 use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
-use super::line::in_order;
+use super::in_order::in_order;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
 use crate::explorer::{LeafView, Limits, explore};
 use crate::leaf::Outcome;

@@ -14,7 +14,7 @@ pub mod draw_pairs;
 pub mod draw_tensor;
 pub mod draw_tile;
 pub mod grow;
-mod line;
+mod in_order;
 pub mod reduced;
 mod shape;
 mod shrink;
