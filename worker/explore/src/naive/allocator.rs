@@ -13,7 +13,6 @@ use crate::leaf::flag;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{CtaGroup, Instr, Op, Operand, StoreOrder, Tcgen05, Ty};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 /// Orders of one allocator that are run at most.
 const ORDERS: usize = 2_000;
@@ -167,8 +166,7 @@ struct Use<'a> {
 fn uses<'a>(paths: &[&'a Path]) -> Vec<Use<'a>> {
     let mut out = Vec::new();
     for (t, path) in paths.iter().enumerate() {
-        let end = if let Stop::Spin(since) = path.stop { since } else { path.events.len() };
-        for (i, event) in path.events.iter().enumerate().take(end) {
+        for (i, event) in path.kept().iter().enumerate() {
             let stuck = path.stop == Stop::AtBarrier && i + 1 == path.events.len();
             out.extend(event.seizes.as_ref().map(|seize| Use { at: (t, i), seize, stuck }));
         }
@@ -412,7 +410,7 @@ pub(super) fn wrongs(
             Seizure::Get(_) | Seizure::Release => {}
         }
     }
-    for event in paths.iter().flat_map(|p| kept(p)).filter_map(|e| e.effect.as_ref()) {
+    for event in paths.iter().flat_map(|p| p.kept()).filter_map(|e| e.effect.as_ref()) {
         for (cta, slot, end) in event.allocated() {
             match find(cta, slot) {
                 None => {
@@ -426,10 +424,4 @@ pub(super) fn wrongs(
         }
     }
     out
-}
-
-/// The events of a path that took place.
-pub(super) fn kept(path: &Path) -> &[Rc<super::body::Event>] {
-    let end = if let Stop::Spin(since) = path.stop { since } else { path.events.len() };
-    &path.events[..end]
 }

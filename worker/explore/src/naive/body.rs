@@ -134,6 +134,14 @@ pub(super) struct Path {
     pub(super) next: u16,
 }
 
+impl Path {
+    /// The events that took place: those of a failing iteration did not.
+    pub(super) fn kept(&self) -> &[Rc<Event>] {
+        let end = if let Stop::Spin(since) = self.stop { since } else { self.events.len() };
+        &self.events[..end]
+    }
+}
+
 /// Why paths are not listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {

@@ -6,7 +6,7 @@
 //! (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
-use super::body::{Event, Path, Refusal, Stop};
+use super::body::{Event, Path, Refusal};
 use super::mbarrier::{Count, Deed};
 use crate::leaf::flag;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,19 +122,11 @@ impl History {
     }
 }
 
-/// The events of a path that took place: those of a failing iteration did not.
-fn kept(path: &Path) -> usize {
-    match path.stop {
-        Stop::Spin(since) => since,
-        Stop::Done | Stop::AtBarrier => path.events.len(),
-    }
-}
-
 /// Every way to order the operations on each object, by object.
 pub(super) fn orders(paths: &[&Path]) -> Result<BTreeMap<(usize, u32), Vec<History>>, Refusal> {
     let mut uses: BTreeMap<(usize, u32), Vec<Vec<Todo<'_>>>> = BTreeMap::new();
     for (t, path) in paths.iter().enumerate() {
-        for (i, event) in path.events.iter().enumerate().take(kept(path)) {
+        for (i, event) in path.kept().iter().enumerate() {
             let Some(count) = &event.count else { continue };
             let threads = uses.entry(count.object).or_insert_with(|| vec![Vec::new(); paths.len()]);
             threads[t].push(((t, i), count, event));

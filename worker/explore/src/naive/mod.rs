@@ -33,7 +33,7 @@ mod waits;
 
 use crate::leaf::{LeafFacts, LeafKey, observed_registers};
 use crate::unmodelled::unmodelled;
-use allocator::{Readings, kept};
+use allocator::Readings;
 use barriers::{Dealt, Phases, Scene};
 use body::{Domain, Event, Path, Paths, Refusal, Rules, Runner, Stop};
 use choices::{Choices, Known, Part, Slot};
@@ -381,7 +381,7 @@ impl<'a> Search<'a> {
         let events: Vec<(usize, usize, &Event)> = paths
             .iter()
             .enumerate()
-            .flat_map(|(t, p)| kept(p).iter().enumerate().map(move |(i, e)| (t, i, &**e)))
+            .flat_map(|(t, p)| p.kept().iter().enumerate().map(move |(i, e)| (t, i, &**e)))
             .collect();
         if all_phases.len() != 1 || events.iter().any(|(.., e)| apart(e)) {
             return None;
@@ -607,10 +607,7 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
     let mut variants: Vec<Variant> = Vec::new();
     let mut known: BTreeMap<Signature, usize> = BTreeMap::new();
     for path in paths {
-        let kept = match path.stop {
-            Stop::Spin(since) => since,
-            Stop::Done | Stop::AtBarrier => path.events.len(),
-        };
+        let kept = path.kept().len();
         if let Stop::Spin(_) = path.stop {
             let events = &path.events[..kept];
             let spelt = events.iter().map(|e| {

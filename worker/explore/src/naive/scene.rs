@@ -2,7 +2,7 @@
 
 use super::allocator::{Seize, Seizure};
 use super::barriers::{At, Phases};
-use super::body::{Event, Path, Stop};
+use super::body::{Event, Path};
 use super::copies::Sphere;
 use super::history::Meaning;
 use super::judge::Graph;
@@ -51,12 +51,8 @@ impl<'a> Scenery<'a> {
             let (tags, range, cells) = (event.tags, event.range, event.cells.clone());
             Node { thread: Some(t), local, tags, range, event: Some(event), cells }
         };
-        let end = |path: &Path| match path.stop {
-            Stop::Spin(since) => since,
-            Stop::Done | Stop::AtBarrier => path.events.len(),
-        };
         for (t, path) in paths.iter().enumerate() {
-            nodes.extend((0..end(path)).map(|local| from_thread(t, local)));
+            nodes.extend((0..path.kept().len()).map(|local| from_thread(t, local)));
         }
         for (instance, place) in memory.instances.iter().enumerate() {
             let object = place.object;
@@ -76,7 +72,7 @@ impl<'a> Scenery<'a> {
         let base = nodes.len();
         if failing {
             for (t, path) in paths.iter().enumerate() {
-                nodes.extend((end(path)..path.events.len()).map(|local| from_thread(t, local)));
+                nodes.extend((path.kept().len()..path.events.len()).map(|local| from_thread(t, local)));
             }
         }
         let ctas: Vec<Option<usize>> = memory.instances.iter().map(|i| i.cta).collect();
