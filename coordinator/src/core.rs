@@ -149,7 +149,7 @@ impl Core {
         match event {
             Event::Call(call) => call(self),
             Event::Stop => return true,
-            Event::Tick => {}
+            Event::Tick => self.drop_unwanted(),
         }
         false
     }

@@ -299,8 +299,8 @@ impl Core {
         Ok(self.status(name)?)
     }
 
-    /// Forgets jobs that wait and whose clients have gone.
-    fn drop_unwanted(&mut self) {
+    /// Forgets jobs that wait and whose clients have gone: no worker takes them.
+    pub(crate) fn drop_unwanted(&mut self) {
         let gone = |job: &Job| job.reply.as_ref().is_some_and(oneshot::Sender::is_closed);
         let mut unwanted: Vec<_> = self.jobs.iter().filter(|(_, j)| gone(j)).map(|(id, _)| *id).collect();
         unwanted.extend(self.drop_unwanted_reductions());
