@@ -200,6 +200,12 @@ fn benches() {
         0,
         "\"complete\":5",
     );
+    // Several are a process each.
+    let two = ["bench", "families", "--only", "sb", "--only", "ainc", "--size", "4"];
+    check(&two, &[], 0, "sb(4)");
+    check(&two, &[], 0, "ainc(4)");
+    check(&[&two[..], &["--format", "json"]].concat(), &[], 0, "},{\"blocked\":0,");
+    check(&[&two[..], &["--model", "nothing"]].concat(), &[], 2, "nothing");
     let reduced =
         ["bench", "families", "--only", "ainc", "--size", "4", "--reduce", "all", "--format", "json"];
     check(&reduced, &[], 0, "\"complete\":24");

@@ -2,13 +2,15 @@
 //!
 //! Contract: the numbers of executions, checks and dead ends depend on the model and the size alone, instructions on the
 //! build besides; seconds do not.
+//! Each family has a process of its own, so that its memory does not stand on what another one left.
 //! Under the default model a number of executions that is not the one of the closed form is a finding.
 
-use super::cost::{forget_peak, instructions, memory};
+use super::cost::{instructions, memory};
 use crate::args::OutputFormat;
 use crate::exit;
 use crate::input::load_model;
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use moire_cat::{Model, Variants};
 use moire_explore::explorer::LeafView;
 use moire_explore::families::{FAMILIES, Family};
@@ -18,6 +20,7 @@ use moire_explore::{Abstain, Limits, Summary, Visitor};
 use moire_program::text::{Format, parse};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The model the closed forms are about.
@@ -62,7 +65,7 @@ struct Row {
     digest: u64,
     threads: u8,
     seconds: f64,
-    /// Most memory the process had meanwhile, in MiB.
+    /// Most memory the process had until then, in MiB.
     peak: Option<u64>,
     /// Instructions an execution, if they are wanted and can be told from those of the start.
     instructions: Option<u64>,
@@ -92,7 +95,6 @@ impl Row {
         let named = || format!("{}({size})", family.name);
         let program = parse(&family.text(size), Format::Native).with_context(named)?;
         let mut visitors: Vec<Digest> = (0..threads).map(|_| Digest::default()).collect();
-        forget_peak();
         let begin = Instant::now();
         let (summary, each) =
             explore_shared(&program, model, &Limits::default(), &mut visitors).with_context(named)?;
@@ -193,6 +195,64 @@ fn each(family: &Family, model: &str) -> Result<Option<u64>> {
     Ok(Some(count(family.bench)?.saturating_sub(count(family.least)?) / (more - least)))
 }
 
+/// The head of the table.
+fn head(on: Reductions) {
+    let reduced = if on == Reductions::NONE {
+        String::new()
+    } else {
+        format!(" {:>10} {:>10} {:>9}  with {on}", "executions", "checks", "seconds")
+    };
+    println!(
+        "{:14} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9} {:>5} {:16} {:>6}{reduced}",
+        "family",
+        "executions",
+        "blocked",
+        "checks",
+        "dead ends",
+        "checks/e",
+        "seconds",
+        "e/s",
+        "instr./e",
+        "MiB",
+        "digest",
+        "skew"
+    );
+}
+
+/// One family in this process: its row, and how it ended.
+fn here(args: &Families, family: &'static Family, model: &Model) -> Result<(Row, u8)> {
+    let size = args.size.unwrap_or(if args.quick { family.bench } else { family.full }).max(family.least);
+    let mut row = Row::measure(family, size, model, args.threads, args.reduce)?;
+    if args.instructions {
+        row.instructions = each(family, &args.model)?;
+    }
+    let wrong = args.model == MODEL && row.wrong();
+    if wrong {
+        let expected = family.executions(size);
+        eprintln!("{}({size}): {expected} executions and no blocked one are right", family.name);
+    }
+    let incomplete = row.summary.bounded.map(|_| exit::INCOMPLETE);
+    let code = exit::worst(incomplete.into_iter().chain(wrong.then_some(exit::FINDING)));
+    Ok((row, code))
+}
+
+/// One family in a process of its own: what it printed, and how it ended.
+fn apart(args: &Families, family: &Family) -> Result<(String, u8)> {
+    let format = args.format.to_possible_value().context("a format has a name")?;
+    let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+    command.args(["bench", "families", "--only", family.name, "--model", &args.model]);
+    command.args(["--threads", &args.threads.to_string(), "--reduce", &args.reduce.to_string()]);
+    command.args(["--format", format.get_name()]);
+    command.args(args.size.map(|n| format!("--size={n}")));
+    command.args(args.quick.then_some("--quick")).args(args.instructions.then_some("--instructions"));
+    let ran = command.stderr(Stdio::inherit()).output().context("cannot start this program again")?;
+    let code = ran.status.code().and_then(|c| u8::try_from(c).ok());
+    match code.filter(|c| ![exit::USAGE, exit::INTERNAL].contains(c)) {
+        Some(code) => Ok((String::from_utf8(ran.stdout)?, code)),
+        None => bail!("`moire bench families --only {}` ended with {}", family.name, ran.status),
+    }
+}
+
 pub(crate) fn run(args: &Families) -> Result<u8> {
     for name in &args.only {
         if !FAMILIES.iter().any(|f| f.name == name) {
@@ -204,51 +264,35 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
         bail!("a size is at most 64");
     }
     let model = load_model(&args.model, &Variants::new())?;
-    if args.format == OutputFormat::Text {
-        let reduced = if args.reduce == Reductions::NONE {
-            String::new()
-        } else {
-            format!(" {:>10} {:>10} {:>9}  with {}", "executions", "checks", "seconds", args.reduce)
-        };
-        println!(
-            "{:14} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9} {:>5} {:16} {:>6}{reduced}",
-            "family",
-            "executions",
-            "blocked",
-            "checks",
-            "dead ends",
-            "checks/e",
-            "seconds",
-            "e/s",
-            "instr./e",
-            "MiB",
-            "digest",
-            "skew"
-        );
+    let wanted = |f: &&Family| args.only.is_empty() || args.only.iter().any(|n| n == f.name);
+    let chosen: Vec<&Family> = FAMILIES.iter().filter(wanted).collect();
+    let text = args.format == OutputFormat::Text;
+    if text {
+        head(args.reduce);
     }
     let mut codes = Vec::new();
-    let chosen = FAMILIES.iter().filter(|f| args.only.is_empty() || args.only.iter().any(|n| n == f.name));
     let mut objects = Vec::new();
-    for family in chosen {
-        let size = args.size.unwrap_or(if args.quick { family.bench } else { family.full }).max(family.least);
-        let mut row = Row::measure(family, size, &model, args.threads, args.reduce)?;
-        if args.instructions {
-            row.instructions = each(family, &args.model)?;
+    for family in &chosen {
+        let (line, object, code) = if let [_] = chosen[..] {
+            let (row, code) = here(args, family, &model)?;
+            (row.text(), row.object(), code)
+        } else {
+            let (printed, code) = apart(args, family)?;
+            let line = printed.lines().last().unwrap_or_default().to_owned();
+            let object = if text {
+                Value::Null
+            } else {
+                serde_json::from_str::<Value>(&printed)?["families"][0].take()
+            };
+            (line, object, code)
+        };
+        if text {
+            println!("{line}");
         }
-        match args.format {
-            OutputFormat::Text => println!("{}", row.text()),
-            OutputFormat::Json => objects.push(row.object()),
-        }
-        if row.summary.bounded.is_some() {
-            codes.push(exit::INCOMPLETE);
-        }
-        if args.model == MODEL && row.wrong() {
-            let expected = family.executions(size);
-            eprintln!("{}({size}): {expected} executions and no blocked one are right", family.name);
-            codes.push(exit::FINDING);
-        }
+        objects.push(object);
+        codes.push(code);
     }
-    if args.format == OutputFormat::Json {
+    if !text {
         println!("{}", json!({"version": 1, "model": args.model, "families": objects}));
     }
     Ok(exit::worst(codes))
