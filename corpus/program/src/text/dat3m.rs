@@ -199,8 +199,8 @@ fn value(scan: &mut Scan<'_>, thread: &mut ThreadBuilder) -> Parsed<Operand> {
     if scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return Ok(Operand::Imm(scan.number()?));
     }
-    let name = scan.name("a register or a number")?.to_owned();
-    Ok(Operand::Reg(thread.reg(scan, &name)?))
+    let name = scan.name("a register or a number")?;
+    Ok(Operand::Reg(thread.reg(scan, name)?))
 }
 
 fn instruction(scan: &mut Scan<'_>, builder: &mut Builder, thread: &mut ThreadBuilder) -> Parsed<()> {
@@ -254,8 +254,8 @@ fn arithmetic(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot, word:
         "mul" => AluOp::Mul,
         _ => AluOp::Div,
     };
-    let name = scan.name("a register")?.to_owned();
-    let dst = thread.reg(scan, &name)?;
+    let name = scan.name("a register")?;
+    let dst = thread.reg(scan, name)?;
     scan.expect(",")?;
     let a = value(scan, thread)?;
     scan.expect(",")?;
@@ -368,16 +368,16 @@ fn memory(
     let quals = &parts[1..];
     match stem {
         "ld" if quals.is_empty() => {
-            let name = scan.name("a register")?.to_owned();
-            let dst = thread.reg(scan, &name)?;
+            let name = scan.name("a register")?;
+            let dst = thread.reg(scan, name)?;
             scan.expect(",")?;
             let src = value(scan, thread)?;
             thread.push(scan, spot, None, Op::Mov { ty: TY, dst, src })
         }
         "ld" => {
             let order = load_order(scan, at, quals)?;
-            let name = scan.name("a register")?.to_owned();
-            let dst = vec![thread.reg(scan, &name)?];
+            let name = scan.name("a register")?;
+            let dst = vec![thread.reg(scan, name)?];
             scan.expect(",")?;
             let addr = address(scan, builder)?;
             thread.push(scan, spot, None, Op::Load { order, proxy, space: Space::Generic, ty: TY, dst, addr })
@@ -437,8 +437,8 @@ fn update(
     let dst = if red {
         None
     } else {
-        let name = scan.name("a register")?.to_owned();
-        let dst = thread.reg(scan, &name)?;
+        let name = scan.name("a register")?;
+        let dst = thread.reg(scan, name)?;
         scan.expect(",")?;
         Some(dst)
     };
@@ -485,11 +485,11 @@ fn store_order(scan: &Scan<'_>, at: usize, quals: &[&str]) -> Parsed<StoreOrder>
 
 fn address(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Address> {
     let bracket = scan.take("[");
-    let name = scan.name("a location")?.to_owned();
+    let name = scan.name("a location")?;
     if bracket {
         scan.expect("]")?;
     }
-    let symbol = location(scan, builder, &name)?;
+    let symbol = location(scan, builder, name)?;
     Ok(Address { base: Operand::Address(symbol), offset: 0 })
 }
 
@@ -537,18 +537,18 @@ fn term(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Term> {
         scan.expect(":")?;
         return register(scan, builder, &format!("P{number}"));
     }
-    let name = scan.name("a location, a register or a number")?.to_owned();
+    let name = scan.name("a location, a register or a number")?;
     if bracket {
         scan.expect("]")?;
     } else if scan.take(":") {
-        return register(scan, builder, &name);
+        return register(scan, builder, name);
     }
-    let symbol = location(scan, builder, &name)?;
+    let symbol = location(scan, builder, name)?;
     Ok(Term::Mem { symbol, offset: 0, bytes: 8, thread: None })
 }
 
 fn register(scan: &mut Scan<'_>, builder: &mut Builder, thread: &str) -> Parsed<Term> {
-    let name = scan.name("a register")?.to_owned();
+    let name = scan.name("a register")?;
     let Some(t) = builder.program.threads.iter().position(|t| t.name == thread) else {
         return Err(scan.error(format!("there is no thread `{thread}`"), None));
     };
@@ -558,7 +558,7 @@ fn register(scan: &mut Scan<'_>, builder: &mut Builder, thread: &str) -> Parsed<
         return Err(scan.error(format!("`{name}` is no register of `{thread}`"), None));
     }
     let at = known.unwrap_or_else(|| {
-        found.regs.push(RegDecl { name: name.clone(), init: RegInit::Value(0) });
+        found.regs.push(RegDecl { name: name.to_owned(), init: RegInit::Value(0) });
         found.regs.len() - 1
     });
     let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);

@@ -42,7 +42,10 @@ impl<'a> Scan<'a> {
 
     /// The rest of the text after blanks and comments.
     pub(super) fn rest(&mut self) -> &'a str {
-        let begins = |b: &u8| b.is_ascii_graphic() && !b"/#(<".contains(b);
+        // Nearly always: a few spaces, then what begins neither a comment nor a letter outside ASCII.
+        let bytes = &self.source.as_bytes()[self.at..];
+        self.at += bytes.iter().take_while(|b| matches!(b, b' ' | b'\n' | b'\t' | b'\r')).count();
+        let begins = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'/' | b'#' | b'(' | b'<');
         if self.source.as_bytes().get(self.at).is_some_and(begins) {
             return &self.source[self.at..];
         }
@@ -97,11 +100,13 @@ impl<'a> Scan<'a> {
         if self.take(what) { Ok(()) } else { Err(self.expected(&format!("`{what}`"))) }
     }
 
-    /// Letters, digits and `_ $ %`; `extra` lists further characters allowed.
+    /// Letters, digits and `_ $ %`; `extra` lists further characters allowed, all of ASCII.
     pub(super) fn word(&mut self, expected: &str, extra: &str) -> Parsed<&'a str> {
         let rest = self.rest();
-        let inside = |c: char| c.is_ascii_alphanumeric() || "_$%".contains(c) || extra.contains(c);
-        let length = rest.find(|c: char| !inside(c)).unwrap_or(rest.len());
+        let inside = |b: &u8| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%') || extra.as_bytes().contains(b)
+        };
+        let length = rest.bytes().take_while(inside).count();
         if length == 0 {
             return Err(self.expected(expected));
         }
