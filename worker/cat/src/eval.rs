@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
+mod idle;
 mod orders;
 mod reload;
 
@@ -174,7 +175,11 @@ pub struct Evaluator<const W: usize> {
     scene: Scene<W>,
     /// Universes left for others, to come back to.
     kept: Vec<Scene<W>>,
+    /// Memory for more, with nothing in it.
+    idle: Vec<Scene<W>>,
     entered: u64,
+    /// Graphs replaced by one that is no larger, in any universe: an epoch is of one scene.
+    epochs: u64,
     watched: Vec<NodeId>,
     /// Room for what two graphs have in common.
     common: Option<Box<Inputs<W>>>,
@@ -206,8 +211,9 @@ pub struct Mark {
     point: Point,
 }
 
-/// Rows that the universes kept hold together at most.
-const KEPT_ROWS: usize = 400_000;
+/// Words in the rows of universes that are kept, all together. A larger one is not: it costs less to compute again than
+/// to have in memory.
+const KEPT: usize = 200_000;
 
 /// Distinct coherences found so far, each with its flags.
 type Found<const W: usize> = BTreeMap<Vec<Row<W>>, Raised<W>>;
@@ -245,15 +251,24 @@ impl<const W: usize> Evaluator<W> {
     /// Plans the evaluation of `model`.
     pub fn new(model: &Model) -> Self {
         let (shared, plan) = model.shared();
+        let (mut idle, common) = idle::take(&shared);
         Evaluator {
-            scene: Scene::new(&shared),
+            scene: idle.pop().unwrap_or_else(|| Scene::new(&shared)),
             model: shared,
             plan,
             kept: Vec::new(),
+            idle,
             entered: 0,
+            epochs: 0,
             watched: Vec::new(),
-            common: None,
+            common,
         }
+    }
+
+    /// Leaves the memory to the next evaluator of the model on this thread.
+    pub fn retire(self) {
+        let scenes = [self.scene].into_iter().chain(self.kept).chain(self.idle);
+        idle::leave(self.model, scenes, self.common);
     }
 
     /// Has the values of these nodes computed although no check may need them; call it first.
@@ -278,15 +293,21 @@ impl<const W: usize> Evaluator<W> {
             self.scene.entered = self.entered;
             return;
         }
-        if self.scene.universe.is_some() {
-            let rows: usize = self.kept.iter().map(|k| k.machine.size()).sum();
-            let oldest = (0..self.kept.len()).min_by_key(|k| self.kept[*k].entered);
-            match oldest.filter(|_| rows * W > KEPT_ROWS) {
-                Some(oldest) => std::mem::swap(&mut self.scene, &mut self.kept[oldest]),
-                None => self.kept.push(std::mem::replace(&mut self.scene, Scene::new(&self.model))),
-            }
+        if self.scene.universe.is_some() && self.scene.machine.size() * W <= KEPT {
+            self.keep();
         }
         self.enter_new(Some(universe), inputs);
+    }
+
+    /// Keeps the universe for when it is entered again. Those entered longest ago go where that is too much.
+    fn keep(&mut self) {
+        let mut next = None;
+        while self.kept.iter().map(|k| k.machine.size()).sum::<usize>() * W > KEPT {
+            let oldest = (0..self.kept.len()).min_by_key(|k| self.kept[*k].entered);
+            next = oldest.map(|oldest| self.kept.swap_remove(oldest));
+        }
+        let next = next.or_else(|| self.idle.pop()).unwrap_or_else(|| Scene::new(&self.model));
+        self.kept.push(std::mem::replace(&mut self.scene, next));
     }
 
     fn enter_new(&mut self, universe: Option<u64>, inputs: &Inputs<W>) {
@@ -304,9 +325,15 @@ impl<const W: usize> Evaluator<W> {
         self.scene.machine.watched.clone_from(&self.watched);
         self.scene.machine.prepare(&model, &plan, inputs);
         (self.scene.universe, self.scene.entered) = (universe, self.entered);
-        self.scene.epoch += 1;
+        self.renew();
         self.scene.steps.clear();
         self.begin(inputs);
+    }
+
+    /// No mark made before is meant any more.
+    fn renew(&mut self) {
+        self.epochs += 1;
+        self.scene.epoch = self.epochs;
     }
 
     /// The graph judged last, to come back to.

@@ -118,6 +118,11 @@ impl<const W: usize> Machine<W> {
         2 * self.written
     }
 
+    /// Rows it has room for.
+    pub(crate) fn room(&self) -> usize {
+        self.values.len()
+    }
+
     /// A register that is in no other use.
     fn fresh(&mut self) -> u32 {
         if let Some(register) = self.free.pop() {

@@ -126,6 +126,19 @@ fn graph() -> impl Strategy<Value = Inputs<2>> {
     })
 }
 
+/// Events in a row, so many that an evaluator keeps few such universes.
+fn large() -> Inputs<2> {
+    let mut g = Inputs::<2>::new();
+    g.n = 128;
+    for i in 1..g.n {
+        bits::set(&mut g.rels[rels::PO][i - 1], i);
+        bits::set(&mut g.rels[rels::LOC][i], i);
+        bits::set(&mut g.rels[rels::RMW][i], i - 1);
+        [sets::ANY, sets::R, sets::F, sets::B].iter().for_each(|s| bits::set(&mut g.sets[*s], i));
+    }
+    g
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
@@ -161,12 +174,13 @@ proptest! {
     }
 
     /// A graph that grows by a pair at a time and shrinks again is judged as pairs say, whether the evaluator is told where to
-    /// go back to or finds out.
+    /// go back to or finds out, and whether it still has the universe or was in too many others meanwhile.
     #[test]
     fn growing_graphs_are_judged_as_fresh_ones(
         expressions in prop::collection::vec(relation(), 1..4),
         mut g in graph(),
         steps in prop::collection::vec((any::<(u8, u8)>(), any::<bool>(), 0u8..8), 1..30),
+        away in (0usize..60, 2u64..60),
     ) {
         prop_assume!(g.n > 1);
         let mut text = "let ms = po | loc & rf\nlet rec rec1 = po | (rec1; rmw; rec2) and rec2 = rf | rec1 & loc\n\
@@ -189,7 +203,11 @@ proptest! {
         let mut evaluator = Evaluator::<2>::new(&model);
         evaluator.enter(1, &g);
         let mut stack = Vec::new();
-        for ((a, b), of_rf, back) in steps {
+        for (step, ((a, b), of_rf, back)) in steps.into_iter().enumerate() {
+            if step == away.0 {
+                (2..away.1).for_each(|other| evaluator.enter(other, &large()));
+                evaluator.enter(1, &g);
+            }
             let (a, b) = (usize::from(a) % g.n, usize::from(b) % g.n);
             let relation = if of_rf { rels::RF } else { rels::SYNCBAR };
             let mark = evaluator.mark();

@@ -6,6 +6,7 @@
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
 use crate::tested::{Tests, tests};
+use fixedbitset::FixedBitSet;
 use moire_program::ir::{
     AsyncCopy, AtomOp, BarKind, Control, Instr, MbarrierOp, Op, Operand, Reg, Thread, TileKind, TileOp,
 };
@@ -15,8 +16,8 @@ use std::collections::BTreeSet;
 /// What is known of a body before it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
-    /// Registers whose value at a pc can still matter, in a body that may spin.
-    pub(crate) live: Vec<BTreeSet<Reg>>,
+    /// By pc, registers whose value can still matter; nothing in a body that cannot spin.
+    live: Vec<FixedBitSet>,
     /// Immediate post-dominator; `body.len()` is the exit.
     pub(crate) reconverge: Vec<usize>,
     /// Whether a loop with this head may spin.
@@ -152,6 +153,11 @@ pub(crate) fn successors(body: &[Instr], pc: usize) -> Next {
 }
 
 impl Flow {
+    /// Registers whose value at a pc can still matter.
+    pub(crate) fn live(&self, pc: usize) -> impl Iterator<Item = Reg> + '_ {
+        self.live.get(pc).into_iter().flat_map(registers)
+    }
+
     /// `seen`: the registers that somebody looks at after the exit.
     pub(crate) fn new(thread: &Thread, seen: impl FnOnce() -> BTreeSet<Reg>) -> Flow {
         let body = &thread.body;
@@ -163,8 +169,8 @@ impl Flow {
         // Nobody asks without a loop.
         let spins = spin_head.contains(&true);
         let live = match spins {
-            true => matters(body, &succ, &spin_head, (&reads, &writes), seen()),
-            false => vec![BTreeSet::new(); n + 1],
+            true => matters(thread, &succ, &spin_head, (&reads, &writes), seen()),
+            false => Vec::new(),
         };
         let reconverge = if straight { (1..=n).collect() } else { reconvergence(&succ) };
         let waits = |head| if straight { None } else { waits_only(body, &succ, head) };
@@ -182,7 +188,7 @@ impl Flow {
         let idle = |i: &Instr| matches!(&i.op, Op::Load { dst, .. } if dst.iter().all(|r| !used[r.index()]));
         let idle = body.iter().map(idle).collect();
         let kept: BTreeSet<Reg> =
-            (0..n).filter(|pc| spin_head[*pc]).flat_map(|pc| live[pc].iter().copied()).collect();
+            (0..n).filter(|pc| spin_head[*pc]).flat_map(|pc| registers(&live[pc])).collect();
         let tests = tests(thread, &reads, &kept);
         // A thread that uses nothing it loads is not run again for what it loads.
         let brings =
@@ -232,44 +238,54 @@ fn self_modifying(op: &Op) -> bool {
     later || matches!(op, Op::Rmw { .. } | Op::MultimemRed { .. } | Op::MultimemLoad { .. } | Op::Bar { .. })
 }
 
+/// The registers of a set of their positions.
+fn registers(set: &FixedBitSet) -> impl Iterator<Item = Reg> + '_ {
+    set.ones().map(|r| Reg(u16::try_from(r).unwrap_or(u16::MAX)))
+}
+
 /// Registers whose value can still matter: in the thread, and at heads those that the loop writes and somebody sees.
 fn matters(
-    body: &[Instr],
+    thread: &Thread,
     succ: &[Next],
     heads: &[bool],
     (reads, writes): (&[Regs], &[Regs]),
     seen: BTreeSet<Reg>,
-) -> Vec<BTreeSet<Reg>> {
-    let mut live = liveness(body, succ, (reads, writes), BTreeSet::new());
-    let late = liveness(body, succ, (reads, writes), seen);
-    for head in (0..body.len()).filter(|pc| heads[*pc]) {
+) -> Vec<FixedBitSet> {
+    let mut end = FixedBitSet::with_capacity(thread.regs.len());
+    let mut live = liveness(&thread.body, succ, (reads, writes), end.clone());
+    end.extend(seen.iter().map(|r| r.index()));
+    let late = liveness(&thread.body, succ, (reads, writes), end);
+    for head in (0..thread.body.len()).filter(|pc| heads[*pc]) {
         let inside = natural_loop(succ, head);
-        let written: BTreeSet<Reg> = inside.iter().flat_map(|pc| writes[*pc].iter().copied()).collect();
-        live[head].extend(late[head].intersection(&written));
+        let written = inside.iter().flat_map(|pc| &writes[*pc]).map(|r| r.index());
+        live[head].extend(written.filter(|r| late[head].contains(*r)));
     }
     live
 }
 
+/// By pc the registers some path from there reads before it writes them; `end`: those somebody reads after the exit.
 fn liveness(
     body: &[Instr],
     succ: &[Next],
     (reads, writes): (&[Regs], &[Regs]),
-    seen: BTreeSet<Reg>,
-) -> Vec<BTreeSet<Reg>> {
-    let mut live: Vec<BTreeSet<Reg>> = vec![BTreeSet::new(); body.len() + 1];
-    live[body.len()] = seen;
+    end: FixedBitSet,
+) -> Vec<FixedBitSet> {
+    let mut now = FixedBitSet::with_capacity(end.len());
+    let mut live = vec![now.clone(); body.len()];
+    live.push(end);
     loop {
         let mut changed = false;
         for pc in (0..body.len()).rev() {
-            let mut now: BTreeSet<Reg> = succ[pc].iter().flat_map(|s| live[*s].iter().copied()).collect();
+            now.clear();
+            succ[pc].iter().for_each(|s| now.union_with(&live[*s]));
             if body[pc].guard.is_none() {
-                for r in &writes[pc] {
-                    now.remove(r);
-                }
+                writes[pc].iter().for_each(|r| now.remove(r.index()));
             }
-            now.extend(&reads[pc]);
-            changed |= now != live[pc];
-            live[pc] = now;
+            now.extend(reads[pc].iter().map(|r| r.index()));
+            if now != live[pc] {
+                changed = true;
+                std::mem::swap(&mut now, &mut live[pc]);
+            }
         }
         if !changed {
             return live;
@@ -280,29 +296,28 @@ fn liveness(
 /// Immediate post-dominators by iteration over sets.
 fn reconvergence(succ: &[Next]) -> Vec<usize> {
     let n = succ.len();
-    let all: BTreeSet<usize> = (0..=n).collect();
-    let mut dominators = vec![all; n];
-    dominators.push(BTreeSet::from([n]));
+    let mut now = FixedBitSet::with_capacity(n + 1);
+    let mut dominators = vec![now.clone(); n + 1];
+    dominators[..n].iter_mut().for_each(|all| all.insert_range(..));
+    dominators[n].insert(n);
     loop {
         let mut changed = false;
         for pc in (0..n).rev() {
-            let mut common = succ[pc].iter().map(|s| dominators[*s].clone());
-            let mut now = common.next().unwrap_or_default();
-            for other in common {
-                now = now.intersection(&other).copied().collect();
-            }
+            now.clone_from(&dominators[succ[pc][0]]);
+            succ[pc][1..].iter().for_each(|s| now.intersect_with(&dominators[*s]));
             now.insert(pc);
-            changed |= now != dominators[pc];
-            dominators[pc] = now;
+            if now != dominators[pc] {
+                changed = true;
+                std::mem::swap(&mut now, &mut dominators[pc]);
+            }
         }
         if !changed {
             break;
         }
     }
-    let nearest = |pc: usize| {
-        let strict = dominators[pc].iter().copied().filter(|d| *d != pc);
-        strict.max_by_key(|d| dominators[*d].len()).unwrap_or(n)
-    };
+    let many: Vec<usize> = dominators.iter().map(|set| set.count_ones(..)).collect();
+    let nearest =
+        |pc: usize| dominators[pc].ones().filter(|d| *d != pc).max_by_key(|d| many[*d]).unwrap_or(n);
     (0..n).map(nearest).collect()
 }
 

@@ -14,6 +14,7 @@ use crate::interp::TraceEnd;
 use crate::memory::{Layout, memory_operand, tile_operands};
 use crate::relate::Event;
 use crate::state::State;
+use fixedbitset::FixedBitSet;
 use moire_cat::NodeId;
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::sets;
@@ -21,7 +22,7 @@ use moire_program::ir::*;
 use std::collections::BTreeMap;
 
 /// Per pc the cells that code may write; `None` when some address is not a static constant.
-pub(crate) type Written = Vec<Option<Vec<bool>>>;
+pub(crate) type Written = Vec<Option<FixedBitSet>>;
 
 /// Waits for every thread of the CTA.
 fn for_all(instr: &Instr) -> bool {
@@ -30,8 +31,8 @@ fn for_all(instr: &Instr) -> bool {
 }
 
 /// The cells an instruction may write; if `copied`, other than by ordinary stores.
-fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: bool) -> Option<Vec<bool>> {
-    let mut cells = vec![false; layout.cells.len()];
+fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: bool) -> Option<FixedBitSet> {
+    let mut cells = FixedBitSet::with_capacity(layout.cells.len());
     if crate::copies::spreads(&instr.op) {
         return None;
     }
@@ -41,14 +42,14 @@ fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: 
         let start = layout.address(program, symbol, id);
         #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), *bytes)?;
-        cells[access.cell_range()].fill(true);
+        cells.insert_range(access.cell_range());
     }
     for (addr, bytes) in tile_operands(&instr.op) {
         let Operand::Address(symbol) = addr.base else { return None };
         let start = layout.address(program, symbol, id);
         #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), bytes)?;
-        cells[access.cell_range()].fill(true);
+        cells.insert_range(access.cell_range());
     }
     let ordinary =
         matches!(instr.op, Op::Store { proxy: Proxy::Generic, .. } | Op::Rmw { proxy: Proxy::Generic, .. });
@@ -65,13 +66,17 @@ fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: 
         let offset = i128::from(addr.offset) + i128::try_from(element).ok()? * i128::from(bytes);
         #[allow(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(offset as Value), bytes)?;
-        cells[access.cell_range()].fill(true);
+        cells.insert_range(access.cell_range());
     }
     Some(cells)
 }
 
-fn joined(a: Option<Vec<bool>>, b: Option<&Vec<bool>>) -> Option<Vec<bool>> {
-    Some(a?.iter().zip(b?).map(|(x, y)| *x || *y).collect())
+/// Adds what `other` may write.
+fn join(cells: &mut Option<FixedBitSet>, other: Option<&FixedBitSet>) {
+    match (cells.as_mut(), other) {
+        (Some(cells), Some(other)) => cells.union_with(other),
+        _ => *cells = None,
+    }
 }
 
 /// What code from some place on may write.
@@ -92,18 +97,23 @@ impl Ahead {
         let by =
             |copied: bool| -> Written { body.iter().map(|i| own(program, layout, id, i, copied)).collect() };
         let (any, copied) = (by(false), by(true));
-        let onward = |own: &Written, of: &Written, pc: usize| {
-            let next = successors(body, pc);
-            next.iter().fold(own[pc].clone(), |now, s| joined(now, of[(*s).min(body.len())].as_ref()))
+        let onward = |now: &mut Option<FixedBitSet>, of: &Written, pc: usize| {
+            successors(body, pc).iter().for_each(|s| join(now, of[(*s).min(body.len())].as_ref()));
         };
         let close = |own: &Written, stops: &dyn Fn(usize) -> bool| {
-            let mut after = vec![Some(vec![false; layout.cells.len()]); body.len() + 1];
+            let mut after = vec![Some(FixedBitSet::with_capacity(layout.cells.len())); body.len() + 1];
+            let mut now = None;
             loop {
                 let mut changed = false;
                 for pc in (0..body.len()).rev() {
-                    let now = if stops(pc) { own[pc].clone() } else { onward(own, &after, pc) };
-                    changed |= now != after[pc];
-                    after[pc] = now;
+                    now.clone_from(&own[pc]);
+                    if !stops(pc) {
+                        onward(&mut now, &after, pc);
+                    }
+                    if now != after[pc] {
+                        changed = true;
+                        std::mem::swap(&mut now, &mut after[pc]);
+                    }
                 }
                 if !changed {
                     return after;
@@ -111,8 +121,10 @@ impl Ahead {
             }
         };
         let stopped = close(&any, &|pc| for_all(&body[pc]));
-        let near = (0..=body.len()).map(|pc| if pc < body.len() { onward(&any, &stopped, pc) } else { None });
-        Ahead { near: near.collect(), all: close(&any, &|_| false), copied: close(&copied, &|_| false) }
+        let mut near = any.clone();
+        near.iter_mut().enumerate().for_each(|(pc, now)| onward(now, &stopped, pc));
+        near.push(None);
+        Ahead { near, all: close(&any, &|_| false), copied: close(&copied, &|_| false) }
     }
 }
 

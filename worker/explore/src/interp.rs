@@ -250,9 +250,9 @@ impl<V: View> Machine<'_, V> {
             Gate::Stuck => return Some(TraceEnd::Stuck(index)),
             Gate::Open => {}
         }
-        let live = flow.live[head].iter().map(|r| (*r, self.regs[r.index()])).collect();
+        let live = flow.live(head).map(|r| (r, self.regs[r.index()])).collect();
         loops.retain(|l| l.0 != head);
-        let spread = self.lanes.kept(flow.live[head].iter().copied());
+        let spread = self.lanes.kept(flow.live(head));
         loops.push((head, self.events.len(), live, spread));
         None
     }

@@ -9,15 +9,12 @@ use moire_program::ir::{
 
 /// The first such instruction, and its line.
 pub(crate) fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
+    // The model is about tile blocks.
+    let tiles = model.definition("token-order").is_some();
     let mut instrs = program.threads.iter().flat_map(|t| &t.body);
-    let found = instrs.find_map(|i| reason(&i.op, model).map(|reason| (reason, i.line)));
-    let found = found.or_else(|| if tiles(model) { beside_tiles(program) } else { None });
+    let found = instrs.find_map(|i| reason(&i.op, model, tiles).map(|reason| (reason, i.line)));
+    let found = found.or_else(|| if tiles { beside_tiles(program) } else { None });
     found.or_else(|| if model.definition("tc-ran").is_none() { mixed_counts(program) } else { None })
-}
-
-/// Whether the model is about tile blocks.
-fn tiles(model: &Model) -> bool {
-    model.definition("token-order").is_some()
 }
 
 /// What threads of PTX beside tile blocks may not have: the model knows no CTA that holds both, and no aliases.
@@ -64,9 +61,8 @@ fn mixed_counts(program: &Program) -> Option<(String, u32)> {
     None
 }
 
-fn reason(op: &Op, model: &Model) -> Option<String> {
+fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
     let under = |name: &str| Some(format!("{name} under the model {}", model.name()));
-    let tiles = tiles(model);
     match op {
         Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => {
             None

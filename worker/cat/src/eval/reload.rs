@@ -22,7 +22,7 @@ impl<const W: usize> Evaluator<W> {
     /// Loads a graph that is not larger than the one that is loaded. Where it goes on from, and whether a coherence choice
     /// makes a cycle.
     pub(super) fn reload(&mut self, inputs: &Inputs<W>) -> (Point, bool) {
-        self.scene.epoch += 1;
+        self.renew();
         let mut common = self.common.take().unwrap_or_else(|| Box::new(Inputs::with_room(inputs.n)));
         common.make_room(inputs.n);
         self.scene.machine.common(inputs, &mut common);

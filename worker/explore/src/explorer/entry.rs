@@ -175,13 +175,15 @@ fn attempt<const W: usize>(
         result = search.visit();
     }
     job.total = search.walk.as_ref().map(Walk::total).unwrap_or_default();
+    let Search { state, summary, ended, .. } = search;
+    state.evaluator.retire();
     match result {
-        Ok(()) | Err(Stop::Bound) if !search.ended => Ok(Attempt::Finished(search.summary)),
+        Ok(()) | Err(Stop::Bound) if !ended => Ok(Attempt::Finished(summary)),
         Ok(()) | Err(Stop::Bound | Stop::Visitor) => {
-            Ok(Attempt::Finished(Summary { stopped: true, ..search.summary }))
+            Ok(Attempt::Finished(Summary { stopped: true, ..summary }))
         }
         Err(Stop::TooWide) => {
-            let shown = search.summary.complete + search.summary.blocked;
+            let shown = summary.complete + summary.blocked;
             debug_assert_eq!(shown, 0, "`State::fits` counts every event there can be");
             Ok(Attempt::TooWide)
         }
