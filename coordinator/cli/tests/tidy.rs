@@ -35,7 +35,7 @@ fn short(path: &Path) -> String {
 const ARROWS: &[(&str, &[&str])] = &[
     ("corpus/program", &["arbitrary", "blake3", "rand_chacha", "thiserror"]),
     ("worker/cat", &["thiserror"]),
-    ("worker/explore", &["moire-program", "moire-cat", "rustc-hash", "smallvec", "thiserror"]),
+    ("worker/explore", &["moire-program", "moire-cat", "fixedbitset", "rustc-hash", "smallvec", "thiserror"]),
     ("worker/toolchain", &["moire-program", "rustix", "tempfile", "thiserror"]),
     ("worker/gpu", &["moire-program", "libloading", "serde", "serde_json", "thiserror"]),
     ("proto", &["prost", "tonic", "tonic-prost"]),

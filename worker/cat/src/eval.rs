@@ -330,7 +330,7 @@ impl<const W: usize> Evaluator<W> {
         self.begin(inputs);
     }
 
-    /// No mark made before is meant any more.
+    /// No mark of this scene that was made before is meant any more.
     fn renew(&mut self) {
         self.epochs += 1;
         self.scene.epoch = self.epochs;
