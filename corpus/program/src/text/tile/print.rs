@@ -98,14 +98,14 @@ impl Printer<'_> {
             let _ = write!(head, " optimization_hints={}", hints_text(&function.hints));
         }
         self.line(&format!("{head} {{"));
-        self.body(&function.body, &Op::Break(Vec::new()));
+        self.body(&function.body, None);
         self.line("}");
     }
 
-    /// `silent` is the end that a block has when none is written.
-    fn body(&mut self, block: &Block, silent: &Op) {
+    /// `silent` is an end that need not be written.
+    fn body(&mut self, block: &Block, silent: Option<&Op>) {
         self.indent += 1;
-        block.ops.iter().filter(|i| i.op != *silent).for_each(|instr| self.instr(instr));
+        block.ops.iter().filter(|i| Some(&i.op) != silent).for_each(|instr| self.instr(instr));
         self.indent -= 1;
     }
 
@@ -125,7 +125,7 @@ impl Printer<'_> {
             if i > 0 {
                 self.line("} else {");
             }
-            self.body(block, &silent);
+            self.body(block, Some(&silent));
         }
         self.line("}");
     }
