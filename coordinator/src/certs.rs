@@ -2,7 +2,7 @@
 //!
 //! Contract: `ca/` has the key of the CA and goes nowhere; `server/` is what `moire serve --certs` wants (`tokens` has
 //! hashes only), every other folder what a worker or client wants with `--certs`. Keys and tokens are readable by their
-//! owner alone, and nothing is ever overwritten: what is renewed is a new folder. Source: design section 9.
+//! owner alone, and nothing is ever overwritten: what is renewed is a new folder.
 
 use crate::Error;
 use crate::door::{Role, hash_of};
@@ -29,7 +29,7 @@ const NAME_BYTES_MAX: usize = 60;
 pub enum Holder {
     /// A coordinator, reached under these names and addresses and as localhost.
     Server(Vec<String>),
-    /// Who has a token of this role.
+    /// The holder of a token of this role.
     Client(Role),
 }
 

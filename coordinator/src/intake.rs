@@ -2,9 +2,9 @@
 //!
 //! Contract: an answer that is not of its lease's kind, names items of other leases or carries hashes that are none is
 //! a fault of the worker. An answer that is merely too large is cut: claims that do not fit a record are dropped and
-//! counted, long reasons are shortened, so that no record outgrows the store's limit. Source: design section 9.
+//! counted, long reasons are shortened, so that no record outgrows the store's limit.
 
-use crate::triage::{Job, JobKind};
+use crate::job::{Answer, Job, JobKind};
 use moire_corpus::{Finding, VALUE_BYTES_MAX};
 use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,19 +27,11 @@ const CLAIMS_MAX: usize = 32;
 /// Reason under which dropped claims are counted.
 const TOO_LARGE: &str = "claim too large to keep";
 
-/// The answer of a job.
-#[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    Verified(v1::VerifyResult),
-    Minimised(v1::MinimiseResult),
-    Replayed(v1::ItemResult),
-}
-
 fn named(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX
 }
 
-/// What is wrong with a claim, whoever sends it.
+/// Checks a claim, whoever sends it.
 pub(crate) fn claim(claim: &v1::Claim) -> Result<(), &'static str> {
     let names = [&claim.oracle, &claim.direction, &claim.verdict];
     let sides = claim.models.iter().all(|m| {
@@ -52,7 +44,7 @@ pub(crate) fn claim(claim: &v1::Claim) -> Result<(), &'static str> {
     }
 }
 
-/// What is wrong with the lists of a plan.
+/// Checks the lists of a plan.
 fn lists(lists: [&[String]; 3]) -> Result<(), &'static str> {
     let short =
         |list: &[String]| list.len() <= LIST_MAX && list.iter().all(|text| text.len() <= WORD_BYTES_MAX);
@@ -62,7 +54,7 @@ fn lists(lists: [&[String]; 3]) -> Result<(), &'static str> {
     }
 }
 
-/// What is wrong with a campaign somebody wants, beside its name.
+/// Checks the specification of a campaign, apart from its name.
 pub(crate) fn spec(spec: &v1::CampaignSpec) -> Result<(), &'static str> {
     lists([&spec.oracles, &spec.models, &spec.needs])?;
     match named(&spec.profile) && spec.fingerprint.len() <= WORD_BYTES_MAX {
@@ -71,7 +63,7 @@ pub(crate) fn spec(spec: &v1::CampaignSpec) -> Result<(), &'static str> {
     }
 }
 
-/// What is wrong with the plan of a job.
+/// Checks the plan of a job.
 pub(crate) fn plan(plan: Option<&v1::Plan>) -> Result<(), &'static str> {
     let Some(plan) = plan else { return Ok(()) };
     lists([&plan.oracles, &plan.models, std::slice::from_ref(&plan.campaign)])
@@ -115,7 +107,7 @@ pub(crate) fn fit_finding(finding: &mut Finding) {
     }
 }
 
-/// What is wrong with the answer to one item.
+/// Checks the answer to one item.
 fn item(item: &v1::ItemResult) -> Result<(), &'static str> {
     let rows = item
         .engines
@@ -165,7 +157,7 @@ pub(crate) fn items(range: &Range<u64>, report: v1::Report) -> Result<Vec<v1::It
     Ok(items)
 }
 
-/// What is wrong with the answer to a minimisation.
+/// Checks the answer to a minimisation.
 fn smaller(reduced: &mut v1::Claim, asked: &v1::Claim) -> Result<(), &'static str> {
     let rule = |c: &v1::Claim| (c.oracle.clone(), c.direction.clone(), c.models.clone());
     match rule(reduced) == rule(asked) && fit(reduced) {
@@ -174,7 +166,7 @@ fn smaller(reduced: &mut v1::Claim, asked: &v1::Claim) -> Result<(), &'static st
     }
 }
 
-/// What is wrong with the answer to a part of one.
+/// Checks the answer to a part of a minimisation.
 fn part(job: &Job, result: &mut v1::MinimiseResult) -> Result<(), &'static str> {
     let Some(batch) = &job.batch else { return Err("this lease is no part of a minimisation") };
     let asked = |place: &u64| (batch.cuts.0..batch.cuts.1).contains(place);

@@ -1,14 +1,17 @@
 //! The coordinator: gives out leases, judges reports, keeps findings.
 //!
 //! Contract: never the explorer; workers are other processes or threads behind the same gRPC stream.
-//! Source: design sections 7 and 9.
 
+mod base;
 pub mod certs;
 mod core;
 mod door;
 pub mod failpoints;
+mod finding;
 mod http;
+mod inline;
 mod intake;
+mod job;
 pub mod lease;
 pub mod line;
 mod local;
@@ -16,11 +19,10 @@ mod night;
 pub mod nightly;
 mod reduction;
 pub mod report;
-pub mod scale;
+mod run;
 mod service;
 mod spread;
 mod states;
-pub mod talk;
 mod totals;
 mod triage;
 pub mod trial;
@@ -28,13 +30,16 @@ mod words;
 
 pub use door::check_tokens;
 pub use door::{Io, Limits, Role};
+pub use inline::Inline;
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
-pub use triage::{CLASS_PREFIX, MUTANT_PREFIX};
+pub use run::{CLASS_PREFIX, MUTANT_PREFIX};
 pub use words::many;
 
 use std::net::SocketAddr;
 
+/// Events handled before one commit.
+pub const BATCH_EVENTS: usize = 256;
 /// Items of one range lease.
 pub const LEASE_ITEMS: u64 = 64;
 /// Claims of one class that are reduced, per campaign; the others are counted.
@@ -63,7 +68,7 @@ pub enum Error {
     Listen {
         /// The address.
         addr: SocketAddr,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The network failed.
@@ -82,7 +87,7 @@ pub enum Error {
     Certs {
         /// The file or folder.
         path: std::path::PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A request that cannot be met.
@@ -94,4 +99,24 @@ pub enum Error {
     /// The core's thread is gone.
     #[error("the coordinator has stopped")]
     Stopped,
+}
+
+impl From<moire_corpus::MarkError> for Error {
+    fn from(error: moire_corpus::MarkError) -> Self {
+        match error {
+            moire_corpus::MarkError::Store(error) => Self::Store(error),
+            moire_corpus::MarkError::Unknown(_) => Self::Status(tonic::Status::not_found(error.to_string())),
+            other => Self::Status(tonic::Status::invalid_argument(other.to_string())),
+        }
+    }
+}
+
+impl From<Error> for tonic::Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Status(status) => status,
+            Error::Stopped => tonic::Status::unavailable(error.to_string()),
+            other => tonic::Status::internal(other.to_string()),
+        }
+    }
 }

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 /// Text of the longest program a line may carry once inflated; guards against a hostile line.
 const INFLATED_BYTES: usize = 2 << 20;
-/// What stands before a line where it is printed.
+/// The words before a printed line.
 const COMMAND: &str = "moire replay";
 
-/// What a line carries: a claim without its witness.
+/// The content of a line: a claim without its witness.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// Oracle whose rule is broken.

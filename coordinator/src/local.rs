@@ -1,6 +1,4 @@
 //! A running coordinator: for `moire serve`, and with workers beside it for `moire fuzz`.
-//!
-//! Source: design sections 8 and 9.
 
 use crate::core::{Core, Event};
 use crate::door::guard::Guard;
@@ -32,7 +30,7 @@ const ALIVE: Duration = Duration::from_secs(20);
 /// Longest wait for open streams when stopping.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
-/// What a coordinator is started with.
+/// The settings of a coordinator.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Where workers and clients connect (port 0: any free one).
@@ -225,7 +223,7 @@ impl Local {
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http_addr
     }
-    /// What opening the store found.
+    /// The findings of opening the store.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -274,7 +272,7 @@ impl Local {
     /// # Errors
     /// The store cannot be read.
     pub async fn findings(&self) -> Result<Vec<Finding>, Error> {
-        Ok(self.control.call(|core| core.store.findings().collect::<Result<Vec<_>, _>>()).await??)
+        Ok(self.control.call(|core| core.base.store.findings().collect::<Result<Vec<_>, _>>()).await??)
     }
 
     /// Runs `spec` to its end, or until `cancel` completes; `observe` sees the status a few times a second.
@@ -307,7 +305,7 @@ impl Local {
     /// Serves until `until` completes, then stops.
     ///
     /// # Errors
-    /// What ended the coordinator.
+    /// The error that ended the coordinator.
     pub async fn serve(self, until: impl Future<Output = ()>) -> Result<(), Error> {
         tokio::pin!(until);
         let mut clock = tokio::time::interval(TICK);
@@ -322,7 +320,7 @@ impl Local {
     /// Writes what is done and stops; open streams are cut after a moment.
     ///
     /// # Errors
-    /// What ended the coordinator.
+    /// The error that ended the coordinator.
     pub async fn stop(self) -> Result<(), Error> {
         drop(self.stop);
         let _ = self.events.send(Event::Stop).await;

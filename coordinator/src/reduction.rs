@@ -6,17 +6,16 @@
 //! waits for all its answers, so the result does not depend on who answers when. The best claim so far is stored after
 //! each round: a worker that goes away costs its batch, a coordinator that goes away the round. Nobody's answer is
 //! believed: the result is run again by another worker like any other, and where it turns out wrong one worker does all
-//! of it. Source: design section 9.
+//! of it.
 
-use crate::core::Core;
-use crate::intake::Answer;
+use crate::base::Base;
+use crate::job::{Answer, Batch, Job, JobKind, Jobs};
 use crate::lease::{JobId, Kind};
-use crate::triage::{self, Job, JobKind};
 use moire_corpus::{Hash, Write};
 use moire_program::reduce::cuts;
 use moire_program::text::{Format, parse};
 use moire_proto::v1;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Cuts of one lease.
 const BATCH: u64 = 8;
@@ -36,14 +35,12 @@ pub(crate) struct Reduction {
     rounds: u32,
 }
 
-/// Whose batch of a round a job is.
-#[derive(Clone, Debug)]
-pub(crate) struct Batch {
-    pub(crate) reduction: u64,
-    /// Cuts to try, half-open; empty where some are put together.
-    pub(crate) cuts: (u64, u64),
-    /// Cuts to put together.
-    pub(crate) join: Vec<u64>,
+/// The minimisations under way.
+#[derive(Default)]
+pub(crate) struct Reductions {
+    under_way: BTreeMap<u64, Reduction>,
+    /// Numbers given out.
+    made: u64,
 }
 
 /// Under which the best claim so far is kept.
@@ -57,55 +54,66 @@ fn count(claim: &v1::Claim) -> u64 {
     parse(&claim.program, Format::Native).map_or(0, |program| cuts(&program).len() as u64)
 }
 
-impl Core {
+impl Reductions {
     /// Starts, or goes on with, a minimisation.
-    pub(crate) fn minimise(&mut self, mut job: Job) {
+    pub(crate) fn start(&mut self, base: &mut Base, jobs: &mut Jobs, mut job: Job) {
         job.best = match &job.origin {
-            Some(_) => self.store.best(&key(&job.claim)).ok().flatten(),
+            Some(_) => base.store.best(&key(&job.claim)).ok().flatten(),
             None => None,
         }
         .map(|program| v1::Claim { program, ..job.claim.clone() });
-        self.round(Reduction { job, waiting: 0, holds: BTreeSet::new(), rounds: 0 });
+        self.round(base, jobs, Reduction { job, waiting: 0, holds: BTreeSet::new(), rounds: 0 });
     }
 
     /// Leases the cuts of the best claim so far; where there are few, one worker does the rest.
-    fn round(&mut self, mut reduction: Reduction) {
+    fn round(&mut self, base: &mut Base, jobs: &mut Jobs, mut reduction: Reduction) {
         let all = count(reduction.job.at_hand());
         if all < CUTS_MIN || reduction.rounds >= ROUNDS_MAX {
-            return self.again(reduction.job, JobKind::Minimise, None);
+            return jobs.again(base, reduction.job, JobKind::Minimise, None);
         }
         reduction.rounds += 1;
         reduction.holds.clear();
-        self.reductions_made += 1;
-        let id = self.reductions_made;
+        self.made += 1;
+        let id = self.made;
         let starts = (0..all).step_by(usize::try_from(BATCH).unwrap_or(1));
         let batches: Vec<Batch> = starts
             .map(|from| Batch { reduction: id, cuts: (from, all.min(from + BATCH)), join: Vec::new() })
             .collect();
-        self.lease_batches(id, reduction, batches);
+        self.lease_batches(base, jobs, id, reduction, batches);
     }
 
-    fn lease_batches(&mut self, id: u64, mut reduction: Reduction, batches: Vec<Batch>) {
+    fn lease_batches(
+        &mut self,
+        base: &mut Base,
+        jobs: &mut Jobs,
+        id: u64,
+        mut reduction: Reduction,
+        batches: Vec<Batch>,
+    ) {
         reduction.waiting = batches.len();
         // The rule, for the answer to be held to; the program is the reduction's.
         let (program, witness) = (String::new(), String::new());
         let claim = v1::Claim { program, witness, ..reduction.job.claim.clone() };
         let plan = reduction.job.plan.clone();
         let origin = reduction.job.origin.clone();
-        let campaign = origin.as_ref().map_or("", |o| o.0.as_str());
         for batch in batches {
-            let job = triage::lease(&mut self.fleet, campaign, Kind::Minimise, None, &claim);
-            let mut new = Job::new(JobKind::Part, claim.clone());
-            (new.origin, new.plan, new.batch) = (origin.clone(), plan.clone(), Some(batch));
-            self.jobs.insert(job, new);
+            let mut job = Job::new(JobKind::Part, claim.clone());
+            (job.origin, job.plan, job.batch) = (origin.clone(), plan.clone(), Some(batch));
+            jobs.queue(base, job, Kind::Minimise, None);
         }
-        self.reductions.insert(id, reduction);
+        self.under_way.insert(id, reduction);
     }
 
     /// An answer to a batch; `None`: it was given up, and none of it holds.
-    pub(crate) fn batch_over(&mut self, batch: Option<Batch>, answer: Option<Answer>) {
+    pub(crate) fn batch_over(
+        &mut self,
+        base: &mut Base,
+        jobs: &mut Jobs,
+        batch: Option<Batch>,
+        answer: Option<Answer>,
+    ) {
         let Some(batch) = batch else { return };
-        let Some(mut reduction) = self.reductions.remove(&batch.reduction) else { return };
+        let Some(mut reduction) = self.under_way.remove(&batch.reduction) else { return };
         let mut joined = None;
         // A worker that knows no parts answers with all of it: nothing that this round could use.
         if let Some(Answer::Minimised(result)) =
@@ -117,50 +125,58 @@ impl Core {
         }
         reduction.waiting = reduction.waiting.saturating_sub(1);
         match () {
-            () if reduction.waiting > 0 => _ = self.reductions.insert(batch.reduction, reduction),
+            () if reduction.waiting > 0 => _ = self.under_way.insert(batch.reduction, reduction),
             () if batch.join.is_empty() && !reduction.holds.is_empty() => {
                 let join = reduction.holds.iter().copied().collect();
                 let together = Batch { reduction: batch.reduction, cuts: (0, 0), join };
-                self.lease_batches(batch.reduction, reduction, vec![together]);
+                self.lease_batches(base, jobs, batch.reduction, reduction, vec![together]);
             }
-            () => self.round_over(reduction, joined),
+            () => self.round_over(base, jobs, reduction, joined),
         }
     }
 
     /// Goes on with what was put together, or, where nothing was, to the last step.
-    fn round_over(&mut self, mut reduction: Reduction, joined: Option<v1::Claim>) {
+    fn round_over(
+        &mut self,
+        base: &mut Base,
+        jobs: &mut Jobs,
+        mut reduction: Reduction,
+        joined: Option<v1::Claim>,
+    ) {
         let smaller = |claim: &v1::Claim| count(claim) < count(reduction.job.at_hand());
         let Some(best) = joined.filter(smaller) else {
-            return self.again(reduction.job, JobKind::Minimise, None);
+            return jobs.again(base, reduction.job, JobKind::Minimise, None);
         };
         if reduction.job.origin.is_some() {
             let program = Some(best.program.clone());
-            self.writes.push(Write::Best { claim: key(&reduction.job.claim), program });
+            base.writes.push(Write::Best { claim: key(&reduction.job.claim), program });
         }
         reduction.job.best = Some(best);
-        self.round(reduction);
+        self.round(base, jobs, reduction);
     }
 
-    /// Forgets the best claim of a job that is over.
-    pub(crate) fn forget_best(&mut self, job: &Job) {
-        if job.origin.is_some() && job.best.is_some() {
-            self.writes.push(Write::Best { claim: key(&job.claim), program: None });
-        }
+    /// The minimisation of this number.
+    pub(crate) fn get(&self, number: u64) -> Option<&Reduction> {
+        self.under_way.get(&number)
     }
 
-    /// Drops what is under way for a campaign that has ended.
-    pub(crate) fn drop_jobs(&mut self, campaign: &str) {
-        let other = |job: &Job| job.origin.as_ref().is_none_or(|o| o.0 != campaign);
-        self.jobs.retain(|_, job| other(job));
-        self.reductions.retain(|_, r| other(&r.job));
+    /// Drops the minimisations of a campaign that has ended.
+    pub(crate) fn drop_campaign(&mut self, campaign: &str) {
+        self.under_way.retain(|_, r| !r.job.of(campaign));
     }
 
-    /// Drops minimisations whose clients have gone; their batches end by themselves.
-    pub(crate) fn drop_unwanted_reductions(&mut self) -> Vec<JobId> {
-        let gone = |r: &Reduction| r.job.reply.as_ref().is_some_and(tokio::sync::oneshot::Sender::is_closed);
-        let ids: BTreeSet<u64> = self.reductions.iter().filter(|(_, r)| gone(r)).map(|(id, _)| *id).collect();
-        self.reductions.retain(|id, _| !ids.contains(id));
-        let of = |job: &Job| job.batch.as_ref().is_some_and(|b| ids.contains(&b.reduction));
-        self.jobs.iter().filter(|(_, job)| of(job)).map(|(id, _)| *id).collect()
+    /// Drops minimisations whose clients have gone; returns their batches, which wait for nobody any more.
+    pub(crate) fn drop_unwanted(&mut self, jobs: &Jobs) -> Vec<JobId> {
+        let gone = self.under_way.iter().filter(|(_, r)| r.job.unwanted());
+        let gone: BTreeSet<u64> = gone.map(|(number, _)| *number).collect();
+        self.under_way.retain(|number, _| !gone.contains(number));
+        jobs.those(|job| job.batch.as_ref().is_some_and(|b| gone.contains(&b.reduction)))
+    }
+}
+
+/// Forgets the best claim of a job that is over.
+pub(crate) fn forget_best(base: &mut Base, job: &Job) {
+    if job.origin.is_some() && job.best.is_some() {
+        base.writes.push(Write::Best { claim: key(&job.claim), program: None });
     }
 }

@@ -1,14 +1,11 @@
 //! The two gRPC services in front of the core.
 //!
-//! Contract: a message that makes no sense ends in a `Status` or is counted; never a panic. Source: design
-//! section 9.
+//! Contract: a message that makes no sense ends in a `Status` or is counted; never a panic.
 
-use crate::core::{Core, Event};
+use crate::core::{Core, Event, record};
 use crate::door::{Caller, Door, Pace};
-use crate::lease::Kind;
-use crate::triage::{self, CLASS_PREFIX, Job, JobKind};
-use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
-use moire_corpus::{Campaign, CampaignLimits, CampaignState, Finding, ModelRef, Write};
+use crate::job::Answer;
+use crate::{Error, v1};
 use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -84,16 +81,6 @@ impl Control {
     }
 }
 
-impl From<Error> for Status {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Status(status) => status,
-            Error::Stopped => Status::unavailable(error.to_string()),
-            other => Status::internal(other.to_string()),
-        }
-    }
-}
-
 /// The worker service.
 pub(crate) struct Workers {
     control: Control,
@@ -106,7 +93,7 @@ impl Workers {
     }
 }
 
-/// Who calls, as the guard found out.
+/// The caller, as the guard identified it.
 fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     let found = request.extensions().get::<Caller>().cloned();
     found.ok_or_else(|| Status::internal("a call that no guard looked at"))
@@ -158,198 +145,6 @@ impl v1::worker_service_server::WorkerService for Workers {
     }
 }
 
-pub(crate) fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
-    let json = serde_json::to_string(finding).map_err(|e| Status::internal(e.to_string()))?;
-    Ok(v1::FindingRecord { id: finding.id.to_string(), json })
-}
-
-impl Core {
-    /// Creates a campaign; `resume`: an existing one of the same seed and profile goes on.
-    pub(crate) fn create(
-        &mut self,
-        spec: v1::CampaignSpec,
-        resume: bool,
-    ) -> Result<v1::CampaignStatus, Error> {
-        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if spec.name.is_empty() || spec.name.len() > 100 || !spec.name.chars().all(legal) {
-            let text = "a campaign's name has 1 to 100 letters, digits, '.', '_' or '-'";
-            return Err(Status::invalid_argument(text).into());
-        }
-        intake::spec(&spec).map_err(Status::invalid_argument)?;
-        let programs = (spec.programs > 0).then_some(spec.programs);
-        if let Some(run) = self.runs.get_mut(&spec.name) {
-            let same = run.campaign.seed == spec.seed && run.campaign.profile == spec.profile;
-            if !resume || !same {
-                return Err(Status::already_exists(format!("there is a campaign {}", spec.name)).into());
-            }
-            let mut campaign = run.campaign.clone();
-            if campaign.state == CampaignState::Running && campaign.limits.programs == programs {
-                return Ok(self.status(&spec.name)?);
-            }
-            campaign.limits.programs = programs;
-            campaign.state = CampaignState::Running;
-            campaign.epoch += 1;
-            return self.admit_campaign(campaign);
-        }
-        if self.runs.len() >= CAMPAIGNS_MAX {
-            let text = format!("there are {CAMPAIGNS_MAX} campaigns, which is the limit; use another store");
-            return Err(Status::resource_exhausted(text).into());
-        }
-        let model = |name: &String| ModelRef { name: name.clone(), ..ModelRef::default() };
-        let campaign = Campaign {
-            name: spec.name,
-            seed: spec.seed,
-            generator: spec.fingerprint,
-            profile: spec.profile,
-            models: spec.models.iter().map(model).collect(),
-            oracles: spec.oracles,
-            needs: spec.needs,
-            canaries: spec.canaries,
-            limits: CampaignLimits { programs, findings: None },
-            priority: spec.priority,
-            epoch: 1,
-            created_ms: Self::unix_ms(),
-            ..Campaign::default()
-        };
-        self.admit_campaign(campaign)
-    }
-
-    fn admit_campaign(&mut self, campaign: Campaign) -> Result<v1::CampaignStatus, Error> {
-        let name = campaign.name.clone();
-        self.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
-        self.adopt(campaign)?;
-        Ok(self.status(&name)?)
-    }
-
-    pub(crate) fn status(&mut self, name: &str) -> Result<v1::CampaignStatus, Status> {
-        let run = self.runs.get_mut(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
-        if !run.open() && run.digest.is_none() {
-            run.digest = Some(self.store.digest(name).map_err(Error::from)?);
-        }
-        let (campaign, counters) = (&run.campaign, &run.progress.counters);
-        let reasons = counters.abstentions.iter().filter(|(k, _)| !k.starts_with(CLASS_PREFIX));
-        let abstentions: std::collections::BTreeMap<_, _> = reasons.map(|(k, v)| (k.clone(), *v)).collect();
-        let seen = self.store.sightings(name).map_err(Error::from)?;
-        let findings = seen.chunk_by(|a, b| a.0 == b.0).count() as u64;
-        let phase = match campaign.state {
-            CampaignState::Running => v1::CampaignPhase::Running,
-            CampaignState::Paused => v1::CampaignPhase::Paused,
-            CampaignState::Cancelled => v1::CampaignPhase::Cancelled,
-            CampaignState::Done => v1::CampaignPhase::Done,
-        };
-        let spec = v1::CampaignSpec {
-            name: campaign.name.clone(),
-            seed: campaign.seed,
-            profile: campaign.profile.clone(),
-            oracles: campaign.oracles.clone(),
-            models: campaign.models.iter().map(|m| m.name.clone()).collect(),
-            programs: campaign.limits.programs.unwrap_or(0),
-            priority: campaign.priority,
-            canaries: campaign.canaries,
-            needs: campaign.needs.clone(),
-            fingerprint: campaign.generator.clone(),
-        };
-        Ok(v1::CampaignStatus {
-            spec: Some(spec),
-            phase: phase.into(),
-            programs: run.progress.done(),
-            executions: counters.executions,
-            discrepancies: counters.discrepancies,
-            findings,
-            quarantined: abstentions.get("quarantined").copied().unwrap_or(0),
-            refuted: abstentions.get("refuted").copied().unwrap_or(0),
-            abstentions,
-            canaries_planted: counters.canaries_planted,
-            canaries_caught: counters.canaries_caught,
-            digest: run.digest.filter(|_| !run.open()).map(|d| d.to_string()).unwrap_or_default(),
-            canaries: counters.canaries.clone(),
-            mutants: counters.mutants.clone(),
-        })
-    }
-
-    pub(crate) fn set_state(
-        &mut self,
-        name: &str,
-        phase: v1::CampaignPhase,
-    ) -> Result<v1::CampaignStatus, Error> {
-        let now = self.now();
-        let run = self.runs.get_mut(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
-        if !run.open() {
-            return Err(Status::failed_precondition(format!("campaign {name} has ended")).into());
-        }
-        run.campaign.state = match phase {
-            v1::CampaignPhase::Running => CampaignState::Running,
-            v1::CampaignPhase::Paused => CampaignState::Paused,
-            v1::CampaignPhase::Cancelled => CampaignState::Cancelled,
-            _ => {
-                return Err(
-                    Status::invalid_argument("a campaign is set to running, paused or cancelled").into()
-                );
-            }
-        };
-        let campaign = run.campaign.clone();
-        self.store.commit(vec![Write::Campaign(Box::new(campaign))])?;
-        match phase {
-            v1::CampaignPhase::Cancelled => {
-                self.fleet.drop_campaign(name, now);
-                self.drop_jobs(name);
-            }
-            _ => self.fleet.run_campaign(name, phase == v1::CampaignPhase::Running),
-        }
-        Ok(self.status(name)?)
-    }
-
-    /// Forgets jobs that wait and whose clients have gone: no worker takes them.
-    pub(crate) fn drop_unwanted(&mut self) {
-        let gone = |job: &Job| job.reply.as_ref().is_some_and(oneshot::Sender::is_closed);
-        let mut unwanted: Vec<_> = self.jobs.iter().filter(|(_, j)| gone(j)).map(|(id, _)| *id).collect();
-        unwanted.extend(self.drop_unwanted_reductions());
-        for id in unwanted.into_iter().filter(|id| self.fleet.drop_job(*id)) {
-            self.jobs.remove(&id);
-        }
-    }
-
-    pub(crate) fn submit(
-        &mut self,
-        request: v1::SubmitJobRequest,
-        needs: BTreeSet<String>,
-        reply: oneshot::Sender<Option<intake::Answer>>,
-    ) -> Result<(), Status> {
-        use v1::submit_job_request::Job as Asked;
-        let (kind, turn, claim) = match request.job {
-            Some(Asked::Verify(claim)) => (JobKind::Verify, Kind::Verify, claim),
-            Some(Asked::Minimise(m)) => (JobKind::Minimise, Kind::Minimise, m.claim.unwrap_or_default()),
-            Some(Asked::Replay(r)) => {
-                (JobKind::Replay, Kind::Replay, v1::Claim { program: r.program, ..v1::Claim::default() })
-            }
-            None => return Err(Status::invalid_argument("a job is verify, minimise or replay")),
-        };
-        let mut claim = claim;
-        if kind != JobKind::Replay {
-            intake::claim(&claim).map_err(Status::invalid_argument)?;
-        }
-        if !intake::fit(&mut claim) {
-            return Err(Status::invalid_argument("the program is too large"));
-        }
-        intake::plan(request.plan.as_ref()).map_err(Status::invalid_argument)?;
-        self.drop_unwanted();
-        if self.fleet.queued() >= CLIENT_JOBS_MAX {
-            return Err(Status::resource_exhausted("too many jobs wait; try again later"));
-        }
-        let mut job = Job::new(kind, claim);
-        job.plan = Some(request.plan.unwrap_or_default());
-        job.reply = Some(reply);
-        if kind == JobKind::Minimise {
-            self.minimise(job);
-        } else {
-            let id = triage::lease(&mut self.fleet, "", turn, None, &job.claim);
-            self.fleet.needs(id, needs);
-            self.jobs.insert(id, job);
-        }
-        Ok(())
-    }
-}
-
 #[tonic::async_trait]
 impl v1::control_service_server::ControlService for Control {
     type WatchCampaignStream = Out<v1::CampaignStatus>;
@@ -368,7 +163,7 @@ impl v1::control_service_server::ControlService for Control {
         _: Request<v1::ListCampaignsRequest>,
     ) -> Result<Response<v1::ListCampaignsResponse>, Status> {
         let all = |core: &mut Core| {
-            let names: Vec<String> = core.runs.keys().cloned().collect();
+            let names: Vec<String> = core.triage.runs.keys().cloned().collect();
             names.iter().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>()
         };
         Ok(Response::new(v1::ListCampaignsResponse { campaigns: self.call(all).await?? }))
@@ -452,9 +247,9 @@ impl v1::control_service_server::ControlService for Control {
         self.call(move |core| core.submit(r, BTreeSet::new(), reply)).await??;
         let answer = answer.await.ok().flatten();
         let result = match answer.ok_or_else(|| Status::aborted("the job was lost too often"))? {
-            intake::Answer::Verified(result) => Found::Verify(result),
-            intake::Answer::Minimised(result) => Found::Minimise(result),
-            intake::Answer::Replayed(item) => Found::Replay(item),
+            Answer::Verified(result) => Found::Verify(result),
+            Answer::Minimised(result) => Found::Minimise(result),
+            Answer::Replayed(item) => Found::Replay(item),
         };
         Ok(Response::new(v1::SubmitJobResponse { result: Some(result) }))
     }
@@ -469,10 +264,10 @@ impl v1::control_service_server::ControlService for Control {
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::Status>, Status> {
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let read = move |core: &mut Core| v1::Status {
-            workers: small(core.fleet.workers()),
-            leases: small(core.fleet.leases()),
-            queued: small(core.fleet.queued()),
-            stale_reports: core.fleet.counts().stale_reports,
+            workers: small(core.base.fleet.workers()),
+            leases: small(core.base.fleet.leases()),
+            queued: small(core.base.fleet.queued()),
+            stale_reports: core.base.fleet.counts().stale_reports,
             bad_messages: core.bad_messages,
             refused: core.refused,
         };

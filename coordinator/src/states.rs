@@ -1,12 +1,11 @@
-//! Findings by state, without a look at all of them at one time.
+//! Counts of findings by state.
 //!
-//! Contract: from the first time somebody asks, the findings of the store are counted in id order, a slice whenever the
-//! core settles, so that a store with a million of them holds up no worker; what changes meanwhile is counted once. Until
-//! it is [`States::whole`] the sums are of the findings looked at so far.
+//! Contract: counting starts when somebody first asks. Findings are counted in id order, one slice whenever the core
+//! settles, because a store with a million of them must not hold up a worker. A change is counted once. Before the count
+//! is [`States::whole`] the sums are of the findings seen so far.
 
 use crate::Error;
-use crate::core::Core;
-use moire_corpus::{FindingId, FindingState};
+use moire_corpus::{FindingId, FindingState, Store};
 use std::collections::BTreeMap;
 
 /// Findings looked at when somebody asks: small stores are whole at once.
@@ -22,6 +21,8 @@ pub(crate) struct States {
     behind: Option<FindingId>,
     /// All findings are counted.
     pub(crate) whole: bool,
+    /// Somebody asked: before that nothing is counted.
+    asked: bool,
 }
 
 impl States {
@@ -31,37 +32,40 @@ impl States {
     }
 }
 
-impl Core {
-    /// The counts, from now on kept.
-    pub(crate) fn finding_states(&mut self) -> Result<&States, Error> {
-        self.states.get_or_insert_default();
-        self.count_states(ASKED)?;
-        Ok(self.states.get_or_insert_default())
+impl States {
+    /// The counts, which are kept from the first call on.
+    pub(crate) fn look(&mut self, store: &Store) -> Result<&Self, Error> {
+        self.asked = true;
+        self.count(store, ASKED)?;
+        Ok(self)
     }
 
-    /// Goes on counting, if anybody ever asked.
-    pub(crate) fn count_more_states(&mut self) -> Result<(), Error> {
-        self.count_states(SETTLED)
+    /// Counts one more slice, if anybody ever asked.
+    pub(crate) fn count_more(&mut self, store: &Store) -> Result<(), Error> {
+        self.count(store, SETTLED)
     }
 
-    fn count_states(&mut self, limit: usize) -> Result<(), Error> {
-        let Some(states) = self.states.as_mut().filter(|s| !s.whole) else { return Ok(()) };
-        let (counts, last) = self.store.finding_states(states.behind.as_ref(), limit)?;
-        states.whole = counts.values().sum::<u64>() < limit as u64;
-        states.behind = last.or(states.behind);
+    fn count(&mut self, store: &Store, limit: usize) -> Result<(), Error> {
+        if !self.asked || self.whole {
+            return Ok(());
+        }
+        let (counts, last) = store.finding_states(self.behind.as_ref(), limit)?;
+        self.whole = counts.values().sum::<u64>() < limit as u64;
+        self.behind = last.or(self.behind);
         for (word, n) in counts {
-            *states.counts.entry(word).or_default() += n;
+            *self.counts.entry(word).or_default() += n;
         }
         Ok(())
     }
 
-    /// A finding goes from one state, or from not being there, to another.
-    pub(crate) fn finding_changed(&mut self, id: &FindingId, from: Option<&FindingState>, to: &FindingState) {
-        let counted = |s: &&mut States| s.whole || s.behind.is_some_and(|behind| *id <= behind);
-        let Some(states) = self.states.as_mut().filter(counted) else { return };
-        if let Some(count) = from.and_then(|from| states.counts.get_mut(from.word())) {
+    /// Takes a finding from one state, or from not being there, to another.
+    pub(crate) fn changed(&mut self, id: &FindingId, from: Option<&FindingState>, to: &FindingState) {
+        if !self.whole && self.behind.is_none_or(|behind| *id > behind) {
+            return;
+        }
+        if let Some(count) = from.and_then(|from| self.counts.get_mut(from.word())) {
             *count = count.saturating_sub(1);
         }
-        *states.counts.entry(to.word().to_owned()).or_default() += 1;
+        *self.counts.entry(to.word().to_owned()).or_default() += 1;
     }
 }

@@ -1,12 +1,10 @@
 //! What the coordinator counts since its store was made.
 //!
 //! Contract: a count that anybody is shown is durable, so it never goes back: not by a restart, not by a kill. What is
-//! counted between two commits of the totals and lost with the process was never shown. Source: design section 9.
+//! counted between two commits of the totals and lost with the process was never shown.
 
-use crate::core::Core;
 use moire_corpus::Write;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 
 /// Time between two commits of the totals.
 const EVERY_MS: u64 = 5_000;
@@ -48,49 +46,33 @@ impl Totals {
     pub(crate) fn stored(&self, name: &str) -> u64 {
         self.stored.get(name).copied().unwrap_or(0)
     }
+    /// Adds the totals to the batch in hand when they have changed and it is time, or this is the `last` batch. `counted`:
+    /// since the start of this process, in the order of [`TOTALS`].
+    pub(crate) fn note(
+        &mut self,
+        counted: [u64; TOTALS.len()],
+        now: u64,
+        last: bool,
+        writes: &mut Vec<Write>,
+    ) {
+        if now < self.due_ms && !last {
+            return;
+        }
+        self.due_ms = now + EVERY_MS;
+        let mut sums = self.before.clone();
+        for ((name, _), count) in TOTALS.iter().zip(counted) {
+            let sum = sums.entry((*name).to_owned()).or_default();
+            *sum = sum.saturating_add(count);
+        }
+        if sums != self.stored {
+            writes.push(Write::Totals(sums.clone()));
+            self.pending = Some(sums);
+        }
+    }
     /// The batch in hand is durable.
     pub(crate) fn committed(&mut self) {
         if let Some(pending) = self.pending.take() {
             self.stored = pending;
-        }
-    }
-}
-
-impl Core {
-    /// Since the start of this process, in the order of [`TOTALS`].
-    fn counted(&self) -> [u64; TOTALS.len()] {
-        let (fleet, away) = (self.fleet.counts(), &self.turned_away);
-        [
-            fleet.leases,
-            fleet.lost,
-            fleet.expired,
-            fleet.stale_reports,
-            fleet.duplicate_items,
-            fleet.quarantined,
-            self.bad_messages,
-            self.refused,
-            away.connections.load(Ordering::Relaxed),
-            away.denied.load(Ordering::Relaxed),
-            away.limited.load(Ordering::Relaxed),
-            self.spread.executions(),
-        ]
-    }
-
-    /// Adds the totals to the batch in hand when they have changed and it is time, or this is the `last` batch.
-    pub(crate) fn note_totals(&mut self, last: bool) {
-        let now = self.now();
-        if now < self.totals.due_ms && !last {
-            return;
-        }
-        self.totals.due_ms = now + EVERY_MS;
-        let mut sums = self.totals.before.clone();
-        for ((name, _), count) in TOTALS.iter().zip(self.counted()) {
-            let sum = sums.entry((*name).to_owned()).or_default();
-            *sum = sum.saturating_add(count);
-        }
-        if sums != self.totals.stored {
-            self.writes.push(Write::Totals(sums.clone()));
-            self.totals.pending = Some(sums);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bundle: one self-contained JSON file with everything needed to replay a finding.
 //!
-//! Reading trusts nothing: size, encoding, kind and version are checked before any use. Source: design section 2.
+//! Reading trusts nothing: size, encoding, kind and version are checked before any use.
 
 use crate::record::{Finding, Provenance};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! Under `x/ID`: the exploration; behind it `t` its totals, `p NUMBER` the pieces that are not explored yet, `m NAME` the
 //! executions that decide its judgement. Whoever changes pieces and totals together does so in one commit, so what the store
-//! holds always adds up: what the pieces leave out is what the totals count. Source: design section 9.
+//! holds always adds up: what the pieces leave out is what the totals count.
 
 use crate::record::Hash;
 use crate::store::keys::{EXPLORATIONS, Of, exploration_part, parse, show};
@@ -59,9 +59,9 @@ pub struct Explored {
     pub digest: u64,
     /// The limit that was hit first in the order of the tree: behind which node, and its words.
     pub bounded: Option<(Vec<u32>, String)>,
-    /// What is not supported, and the line.
+    /// The construct that is not supported, and its line.
     pub unsupported: Option<(String, u32)>,
-    /// What else ended it.
+    /// Another reason for its end.
     pub failed: Option<String>,
     /// It has ended.
     pub over: bool,

@@ -15,7 +15,7 @@ pub(crate) const INDEX: &str = "index";
 pub(crate) const MARKER: &str = "index.clean";
 pub(crate) const FORMAT_FILE: &str = "FORMAT";
 pub(crate) const BUNDLES: &str = "bundles";
-/// What exists before the log of a new store does.
+/// The files that exist before the log of a new store does.
 pub(crate) const CREATED_FIRST: &[&str] = &[LOCK, "findings.tmp", "lost+found"];
 const LOCK: &str = "LOCK";
 /// Attempts at a lock that another holds.

@@ -3,6 +3,9 @@
 //! Without `repair` nothing is written, not even the lock: a store on a read-only file system can be checked.
 //! With it: the recovery ladder of opening runs, damaged bundles are moved aside, unreadable records are copied
 //! aside and taken out, and the log is compacted. Nothing is deleted that is not kept beside.
+//!
+//! Cost: repairing a damaged log and checking a store read the whole log into memory. Opening, compaction and building the
+//! index keep only the keys there.
 
 use crate::bundle::BYTES_MAX;
 use crate::files;
@@ -20,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Problems that are named; the rest is counted.
 const PROBLEMS_MAX: usize = 1000;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Report {
     /// Intact commits.
@@ -31,7 +34,7 @@ pub struct Report {
     pub bundles: u64,
     /// What is wrong, one line each; the last line counts those that are left out.
     pub problems: Vec<String>,
-    /// What was done about it, one line each.
+    /// The repairs, one line each.
     pub repairs: Vec<String>,
 }
 

@@ -63,7 +63,7 @@ fn clear(dir: &Path) -> io::Result<()> {
     if path.exists() { fs::remove_dir_all(path) } else { Ok(()) }
 }
 
-/// What the marker says about the files on disk.
+/// The marker's claim about the files on disk.
 pub(crate) enum Trust {
     /// The files are those of a clean close at this log.
     Clean,

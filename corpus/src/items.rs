@@ -2,7 +2,7 @@
 //!
 //! An item is recorded once: a second report of it is counted as a duplicate (or as a conflict when it says
 //! something else) and changes neither digest nor counters. Digests are kept in chunks of [`CHUNK_ITEMS`]
-//! items: (slot u8, epoch u32, digest 32 bytes), sorted by slot. Source: design section 9, *Digest*.
+//! items: (slot u8, epoch u32, digest 32 bytes), sorted by slot.
 
 use crate::record::Hash;
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Counters {
     }
 }
 
-/// What one engine answered for one item.
+/// The answer of one engine for one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineResult {
     /// Engine and model, as one stable name.
@@ -85,7 +85,7 @@ pub struct ItemDone {
     pub epoch: u32,
     /// From [`item_digest`].
     pub digest: Hash,
-    /// What the item adds to the campaign's counters.
+    /// The item's share of the campaign's counters.
     pub counters: Counters,
 }
 

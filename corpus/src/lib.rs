@@ -3,7 +3,7 @@
 //! Contract: a write is acknowledged only when it is durable. The truth is an append-only, checksummed log
 //! (`findings.log`), synced before the acknowledgement; sled is an index that can always be rebuilt from it.
 //! One process at a time. Damaged files are moved or copied aside, never deleted. No clock, no async: times
-//! are passed in. Source: design sections 7 and 9 (findings, campaign digest, wire and store).
+//! are passed in.
 
 pub mod bundle;
 mod exploration;

@@ -4,7 +4,7 @@
 //! finding that shows again is reopened only if it was `fixed`: who marked it invalid or a duplicate has judged it, not
 //! its absence. A fixed finding is a regression program: it keeps its text and its rule, and each night runs it again.
 //! A suppression changes no state: it keeps an open finding from failing a night until it expires. No clock: times are
-//! passed in. Source: design section 2 (finding).
+//! passed in.
 
 use crate::record::{Finding, FindingId};
 use crate::store::{Store, StoreError, Write};
@@ -75,7 +75,7 @@ pub struct Change {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Suppression {
-    /// Who answers for it.
+    /// The person who answers for it.
     pub owner: String,
     /// The reason.
     pub why: String,
@@ -85,7 +85,7 @@ pub struct Suppression {
     pub until_ms: u64,
 }
 
-/// What came of running a finding again a few times.
+/// The result of running a finding again a few times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Retest {
@@ -112,7 +112,7 @@ impl Retest {
     }
 }
 
-/// What a person, or a night, says of a finding.
+/// A change of a finding's life cycle, by a person or by a night.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// It is a bug after all.

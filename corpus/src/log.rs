@@ -29,7 +29,7 @@ pub(crate) const KEY_BYTES_MAX: usize = 512;
 /// Larger sequence numbers are damage: no log has so many commits.
 const SEQUENCE_MAX: u64 = 1 << 48;
 
-/// What the first bytes of a log say.
+/// The content of a log's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
     Good { generation: u64 },

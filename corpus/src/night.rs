@@ -1,6 +1,6 @@
 //! One night against the one before: which findings are new, still there, gone, flaky, or were not tested.
 //!
-//! A pure function of the records and of the last snapshot. Source: design sections 7 (findings) and 9.
+//! A pure function of the records and of the last snapshot.
 
 use crate::items::Counters;
 use crate::life::FindingState;
@@ -70,7 +70,7 @@ impl Since {
     }
 }
 
-/// What changed about `finding` between `last` and `at_ms`; `None` for one that was closed before.
+/// The change of `finding` between `last` and `at_ms`; `None` for one that was closed before.
 pub fn compare(last: Option<&Snapshot>, finding: &Finding, at_ms: u64) -> Option<Since> {
     let was_open = last.and_then(|s| s.findings.get(&finding.id)).is_some_and(FindingState::is_open);
     let Some(last) = last.filter(|_| was_open) else { return finding.is_open().then_some(Since::New) };

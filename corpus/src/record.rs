@@ -1,7 +1,7 @@
 //! What the store keeps: findings, campaigns, regression programs.
 //!
 //! Records are JSON under stable names; unknown fields are ignored on reading, so a later version may add
-//! optional ones within one format. Source: design sections 2 and 9.
+//! optional ones within one format.
 
 use crate::life::{Change, FindingState, Retest, Suppression};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -102,7 +102,7 @@ pub struct Provenance {
     pub index: u64,
 }
 
-/// Who confirmed a finding.
+/// The worker that confirmed a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verified {
@@ -144,7 +144,7 @@ pub struct Finding {
     pub verdict: String,
     /// Life cycle.
     pub state: FindingState,
-    /// Who confirmed it.
+    /// The worker that confirmed it.
     pub verified: Verified,
     /// First sighting, Unix milliseconds.
     pub first_seen_ms: u64,
@@ -163,7 +163,7 @@ pub struct Finding {
     /// Left out of what fails a night, for a while.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<Suppression>,
-    /// What came of the last time it was run again on purpose.
+    /// The result of the last re-test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retest: Option<Retest>,
 }
@@ -193,7 +193,7 @@ impl Finding {
     }
 }
 
-/// What a campaign is doing.
+/// The state of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CampaignState {
@@ -270,6 +270,6 @@ pub struct Regression {
     pub text: String,
     /// The finding it guards, if any.
     pub finding: Option<FindingId>,
-    /// What is expected of it.
+    /// The expected answer.
     pub expected: String,
 }

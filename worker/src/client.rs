@@ -1,7 +1,7 @@
 //! The lease loop: one stream to the coordinator, one blocking thread per lease.
 //!
-//! Contract: results go out in item order, each report names its lease and epoch; a cancelled lease stops
-//! reporting and is acknowledged once its thread is free. Source: design section 9.
+//! Contract: results go out in item order, and each report names its lease and epoch. A cancelled lease stops reporting,
+//! and its cancellation is acknowledged once its thread is free.
 
 use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
 use crate::link::{Link, LinkError};
@@ -18,21 +18,21 @@ use tokio::time::Instant;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Items of one report at most.
-const REPORT_ITEMS: usize = 32;
-/// Longest time a result waits for others.
+/// Most items of one report.
+const MAX_REPORT_ITEMS: usize = 32;
+/// Longest time a result waits for others before it is reported.
 const REPORT_AFTER: Duration = Duration::from_millis(200);
-/// First pause before another connection; it doubles.
-const PAUSE: Duration = Duration::from_millis(500);
-/// Longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// First pause before another connection. It doubles with each failure.
+const MIN_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause before another connection, before it is spread.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// How to work.
+/// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Name for people.
+    /// The name that people see.
     pub name: String,
-    /// Leases held at one time (each has a thread).
+    /// Most leases held at one time. Each has a thread.
     pub threads: u32,
 }
 
@@ -52,8 +52,8 @@ pub enum WorkError {
 }
 
 impl WorkError {
-    /// Whether another connection may do better: not for one of another build, and not for one without the right. One that
-    /// was never taken comes back where the coordinator is not there yet, ends, or has no room just now.
+    /// Whether another connection may succeed. It cannot if this worker is of another build or has no right to work. A
+    /// worker that was never welcomed tries again only if the coordinator is not up yet, ends, or has no room now.
     fn passes(&self, welcome: bool) -> bool {
         use tonic::Code;
         let status = match self {
@@ -72,7 +72,8 @@ impl WorkError {
     }
 }
 
-/// Leases held, each with its request to stop; all are stopped when the connection ends, for nobody wants their answers.
+/// The leases held, each with its requests. All are stopped when the connection ends, because their answers could not be
+/// delivered.
 #[derive(Default)]
 struct Held(BTreeMap<u64, Cancel>);
 
@@ -92,11 +93,11 @@ pub async fn work(link: impl Into<Link>, engine: Arc<dyn Engine>, options: Optio
     worker.session(stop, &mut false).await
 }
 
-/// Works for a coordinator, and connects again when the connection is lost, or when the coordinator or its name is not
-/// there yet, until `stop` says something: then what is under way is finished and reported.
+/// Works for a coordinator until `stop` changes; then running leases are finished and reported. Connects again when the
+/// connection is lost, or when the coordinator or its name is not there yet.
 ///
 /// # Errors
-/// Another connection would fare no better: another build, no right to work, certificates that are none.
+/// Another connection would fail as well: another build, no right to work, malformed certificates.
 pub async fn stay(
     link: &Link,
     engine: Arc<dyn Engine>,
@@ -106,7 +107,7 @@ pub async fn stay(
     stay_on(link, engine, options, stop, Trial::default()).await
 }
 
-/// [`stay`], or the same on trial.
+/// [`stay`], possibly in a trial.
 pub(crate) async fn stay_on(
     link: &Link,
     engine: Arc<dyn Engine>,
@@ -114,8 +115,8 @@ pub(crate) async fn stay_on(
     mut stop: watch::Receiver<()>,
     trial: Trial,
 ) -> Result<(), WorkError> {
-    let (mut welcome, mut pause) = (false, PAUSE);
-    // Workers that lost their coordinator together do not come back together.
+    let (mut welcome, mut pause) = (false, MIN_PAUSE);
+    // Spreads the pauses of workers that lost their coordinator at the same time.
     let spread = f64::from(blake3::hash(options.name.as_bytes()).as_bytes()[0]) / 255.0;
     let worker = Worker { link: link.clone(), engine, options, trial };
     loop {
@@ -127,8 +128,8 @@ pub(crate) async fn stay_on(
             Err(error) if error.passes(welcome) => error,
             Err(error) => return Err(error),
         };
-        if began.elapsed() > PAUSE_MAX {
-            pause = PAUSE;
+        if began.elapsed() > MAX_PAUSE {
+            pause = MIN_PAUSE;
         }
         let wait = pause.mul_f64(0.5 + spread);
         tracing::warn!(%error, "connecting again in {} ms", wait.as_millis());
@@ -136,11 +137,11 @@ pub(crate) async fn stay_on(
             () = tokio::time::sleep(wait) => {}
             Ok(()) = stop.changed() => return Ok(()),
         }
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause = (pause * 2).min(MAX_PAUSE);
     }
 }
 
-/// What all connections of a worker share.
+/// State that all connections of a worker share.
 struct Worker {
     link: Link,
     engine: Arc<dyn Engine>,
@@ -149,7 +150,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Starts a lease, on a thread of its own or, in a trial, as a task; `over` is told its end.
+    /// Starts a lease on its own thread or, in a trial, as a task. `over` gets the lease when it ends.
     fn start(
         &self,
         lease: v1::Lease,
@@ -174,7 +175,7 @@ impl Worker {
         }
     }
 
-    /// Says hello and waits to be taken. `welcome` is set then.
+    /// Says hello and waits for the coordinator's welcome; sets `welcome` then.
     async fn enter(
         &self,
         welcome: &mut bool,
@@ -208,8 +209,8 @@ impl Worker {
         let mut draining = false;
         let mut late = self.trial.late();
         loop {
-            // In this order, so that a run in a simulated world is the same each time; nothing above the messages comes
-            // often enough to keep them waiting.
+            // The fixed order makes a run in a simulated world repeatable. Nothing above the messages comes often enough to
+            // keep them waiting.
             tokio::select! {
                 biased;
                 _ = beat.tick() => {
@@ -271,7 +272,7 @@ async fn send(up: &mpsc::Sender<v1::FromWorker>, message: Up) -> Result<(), Work
     up.send(v1::FromWorker { message: Some(message) }).await.map_err(|_| WorkError::Gone)
 }
 
-/// Where the answers of one lease go out.
+/// The way out for the answers of one lease.
 struct Desk<'a> {
     cancel: &'a Cancel,
     up: &'a mpsc::Sender<v1::FromWorker>,
@@ -284,7 +285,7 @@ impl Desk<'_> {
             && !self.trial.has(Planted::AcksKillEarly)
     }
 
-    /// The time that an item, or a job, takes in a trial.
+    /// Waits for the time that an item, or a job, takes in a trial.
     async fn pause(&self, item: u64) {
         if let Some(pace) = &self.trial.pace {
             tokio::time::sleep(pace(item)).await;
@@ -339,7 +340,7 @@ async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'_>) {
                 desk.pause(index).await;
                 cancel.tick();
                 report.items.push(wire::item_result(index, answer));
-                if report.items.len() >= REPORT_ITEMS || since.elapsed() > REPORT_AFTER {
+                if report.items.len() >= MAX_REPORT_ITEMS || since.elapsed() > REPORT_AFTER {
                     desk.deliver(std::mem::replace(&mut report, blank.clone())).await;
                     since = Instant::now();
                 }
@@ -372,7 +373,7 @@ async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'_>) {
     }
 }
 
-/// Explores a piece on a thread beside, and reports each step when it comes; in a trial, a step at a time.
+/// Explores a piece on another thread and reports each change when it comes. In a trial, one change at a time.
 async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Report, desk: &Desk<'_>) {
     let report = |step, done| v1::Report { explore: Some(step), done, ..blank.clone() };
     let (asked, piece) = match wire::explore_job(job) {
@@ -397,7 +398,7 @@ async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Repor
     let (teller, mut told) = mpsc::unbounded_channel();
     let cancel = desk.cancel.clone();
     let exploring = tokio::task::spawn_blocking(move || {
-        // Nobody listens only when the connection is gone, and the piece with it.
+        // Sending fails only when the connection is gone, and the piece with it.
         let tell = |step| _ = teller.send(step);
         engine.explore(&asked, &piece, &cancel, &tell)
     });

@@ -1,9 +1,9 @@
-//! The seam between the worker's lease loop and the oracles: what a job is, what an engine answers.
+//! The seam between the worker's lease loop and the oracles: jobs, and the answers of an engine to them.
 //!
 //! Contract: the loop decides *when* and *where* a job runs, an [`Engine`] decides *what is true*. Answers depend
 //! on the job alone (not on time, worker or order), because the campaign digest is built from them.
-//! Source: design sections 7 (oracles) and 9 (leases, digest).
 
+use crate::direction::Direction;
 use crate::piece::{Exploration, Explored, Step};
 use moire_explore::Abstain;
 use moire_explore::share::Piece;
@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a campaign asks of every item.
+/// The questions of a campaign, the same for every item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Name of the campaign.
     pub campaign: String,
-    /// Oracles to run, by name (`self`, `model-pair`, `metamorphic`, `patterns`, `assembler`, `compiler`, `lowering`); empty: all that need no tool.
+    /// Oracles to run, by name (see [`crate::oracle::oracles`]); empty: those that run by default.
     pub oracles: Vec<String>,
     /// Models to compare, as `NAME` or `NAME:VARIANT=VALUE,..`; empty: the engine's default list.
     pub models: Vec<String>,
@@ -27,10 +27,10 @@ pub struct Plan {
     pub canaries: bool,
 }
 
-/// Where an item's program comes from.
+/// The origin of an item's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Made by the generator.
+    /// A place in a stream of the generator.
     Generated {
         /// Seed of the stream.
         seed: u64,
@@ -43,10 +43,10 @@ pub enum Source {
     Text(String),
 }
 
-/// One unit of work.
+/// One unit of work: a program and the questions about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// What is asked.
+    /// The questions.
     pub plan: Arc<Plan>,
     /// Identity within the campaign.
     pub index: u64,
@@ -54,7 +54,7 @@ pub struct Item {
     pub source: Source,
 }
 
-/// A request to stop, one to give something away, and the sign of life of the job they are about.
+/// Requests to a running job (to stop, to give a part away) and its signs of life.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<CancelState>);
 
@@ -67,35 +67,35 @@ struct CancelState {
 }
 
 impl Cancel {
-    /// A request not made yet.
+    /// No request, and no sign of life yet.
     pub fn new() -> Self {
         Self::default()
     }
-    /// Makes the request.
+    /// Requests that the job stops.
     pub fn cancel(&self) {
         self.0.stop.store(true, Ordering::Relaxed);
     }
-    /// Whether the job should return soon; what it then returns is discarded.
+    /// Whether the job should return soon. Its answer is then discarded.
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }
-    /// Asks for a part of the job.
+    /// Requests a part of the job for another worker.
     pub fn want(&self) {
         self.0.wanted.store(true, Ordering::Relaxed);
     }
-    /// Asks for everything that can be given away: the worker wants to leave.
+    /// Requests that everything that can be given away is given away, because the worker wants to leave.
     pub fn leave(&self) {
         self.0.leaves.store(true, Ordering::Relaxed);
     }
-    /// Whether a part of the job is to be given away.
+    /// Whether a part of the job should be given away.
     pub fn is_wanted(&self) -> bool {
         self.0.wanted.load(Ordering::Relaxed) || self.0.leaves.load(Ordering::Relaxed)
     }
-    /// A part was given away.
+    /// Notes that a part was given away.
     pub fn gave(&self) {
         self.0.wanted.store(false, Ordering::Relaxed);
     }
-    /// Says that the job advances. A job that stays silent for the lease's progress time is cancelled.
+    /// Gives a sign of life. A job without one for the lease's progress time is cancelled.
     pub fn tick(&self) {
         self.0.ticks.fetch_add(1, Ordering::Relaxed);
     }
@@ -105,12 +105,12 @@ impl Cancel {
     }
 }
 
-/// What one engine under one model says of one program.
+/// The answer of one engine under one model to one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineReport {
     /// Engine and model, one stable name such as `explorer/ptx`.
     pub engine: String,
-    /// Verdict words of design section 2, sorted, joined by `+`.
+    /// Verdict words (such as `clean`, `race`, `hang`), sorted, joined by `+`.
     pub verdict: String,
     /// BLAKE3 of the sorted outcomes.
     pub outcomes: [u8; 32],
@@ -120,13 +120,13 @@ pub struct EngineReport {
     pub executions: u64,
 }
 
-/// Who broke a rule, and how to see it: a discrepancy not yet verified.
+/// A broken rule and the text that shows it: a discrepancy that is not verified yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// Oracle whose rule is broken.
     pub oracle: String,
-    /// `equal`, `subset` or `property`.
-    pub direction: String,
+    /// How the rule compares its sides.
+    pub direction: Direction,
     /// The sides compared, as in [`Plan::models`], with what fixes their meaning.
     pub models: Vec<Side>,
     /// Verdict word of the discrepancy.
@@ -139,18 +139,41 @@ pub struct Claim {
     pub axioms: Vec<Vec<String>>,
 }
 
+impl Claim {
+    /// Specifications of the sides, in their order.
+    pub fn specs(&self) -> Vec<String> {
+        self.models.iter().map(Side::spec).collect()
+    }
+}
+
 /// One side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Side {
-    /// Model name.
+    /// Name of the model or tool.
     pub name: String,
     /// Variants that differ from the defaults.
     pub variants: BTreeMap<String, String>,
-    /// BLAKE3 of the model's canonical text.
+    /// BLAKE3 of the model's canonical text, or of the tool's version; zero where nobody has looked yet.
     pub fingerprint: [u8; 32],
 }
 
-/// What became of a planted bug.
+impl Side {
+    /// The side of a specification `NAME` or `NAME:VARIANT=VALUE,..`, without fingerprint.
+    pub fn of(spec: &str) -> Self {
+        let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
+        let variants = rest.split(',').filter_map(|w| w.split_once('='));
+        let variants = variants.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Self { name: name.to_owned(), variants, ..Self::default() }
+    }
+
+    /// The specification of the side.
+    pub fn spec(&self) -> String {
+        let variants: Vec<String> = self.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        if variants.is_empty() { self.name.clone() } else { format!("{}:{}", self.name, variants.join(",")) }
+    }
+}
+
+/// The result of a planted bug on one item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CanaryResult {
     /// Its name.
@@ -179,16 +202,16 @@ pub struct ItemReport {
 pub enum Verification {
     /// The rule is broken here too.
     Confirmed,
-    /// It is not.
+    /// The rule holds here, or the text is not a program.
     Refuted(String),
-    /// Cannot say (a limit, an unsupported construct).
+    /// No answer (a limit, an unsupported construct).
     Abstained(String),
 }
 
-/// Limit of a minimisation. A count, so that its result does not depend on the machine.
+/// Limit of a minimisation. It is a count, because a time would make the result depend on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Candidates tried.
+    /// Most candidates tried.
     pub candidates: u64,
 }
 
@@ -203,28 +226,28 @@ pub struct Reduced {
     pub normal: bool,
 }
 
-/// A part of a minimisation; places are those of the list of cuts of the claim's program.
+/// A part of a minimisation. Places are positions in the list of cuts of the claim's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Which of these cuts hold?
+    /// Find which of these cuts leave the rule broken.
     Try(std::ops::Range<u64>),
-    /// Put these together, which hold alone.
+    /// Combine these cuts, each of which leaves the rule broken.
     Join(Vec<u64>),
 }
 
 /// The answer to a part of a minimisation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parted {
-    /// Places of the cuts that hold.
+    /// Places of the cuts that leave the rule broken.
     pub holds: Vec<u64>,
-    /// The claim on what is left, where cuts were put together and something holds.
+    /// The claim on what is left, if combined cuts leave the rule broken.
     pub claim: Option<Claim>,
     /// Candidates tried.
     pub tried: u64,
 }
 
 impl Parted {
-    /// The answer for a claim whose program is a litmus text; `holds` says whether the rule is broken by a program.
+    /// The answer for a claim whose program is a litmus text. `holds` says whether a program breaks the rule.
     pub fn of(claim: &Claim, part: &Part, mut holds: impl FnMut(&Program) -> bool) -> Option<Self> {
         let program = parse(&claim.program, Format::Native).ok()?;
         let (list, mut answer) = (cuts(&program), Self::default());
@@ -250,17 +273,17 @@ impl Parted {
     }
 }
 
-/// A way to answer jobs. Called from several threads at once; a call may block for long.
+/// A way to answer jobs. It is called from several threads at once; a call may block for long.
 pub trait Engine: Send + Sync {
-    /// What this worker can run beside plain CPU work (`tileiras`, `sm_100a`, ...).
+    /// Capabilities beside plain CPU work (`tileiras`, `sm_100a`, ...).
     fn capabilities(&self) -> Vec<String>;
-    /// Fingerprint of generator, models and tools together; campaigns are bound to it.
+    /// Fingerprint of generator and models together; campaigns are bound to it.
     fn fingerprint(&self) -> String;
     /// Runs all oracles of the plan on one item.
     fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport;
     /// Runs a claim again, from its text alone.
     fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification;
-    /// Shrinks a claim's program as long as the same rule stays broken. `progress` gets the best claim so far.
+    /// Shrinks a claim's program while the same rule stays broken. `progress` gets the best claim so far.
     fn minimise(
         &self,
         claim: &Claim,
@@ -268,11 +291,11 @@ pub trait Engine: Send + Sync {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced;
-    /// Explores a piece of an exploration; `tell` is told what happens to the piece, in order. The answer is what was
-    /// explored since the last step that was told.
+    /// Explores a piece of an exploration. `tell` gets the changes of the piece, in order. The answer counts what was
+    /// explored since the last change.
     ///
     /// # Errors
-    /// What this engine does not model.
+    /// A construct that this engine does not support.
     fn explore(
         &self,
         _asked: &Exploration,
@@ -282,7 +305,7 @@ pub trait Engine: Send + Sync {
     ) -> Result<Explored, Abstain> {
         Err(Abstain { reason: "exploring in pieces".to_owned(), line: 0 })
     }
-    /// Does a part of a minimisation; `None`: this engine minimises as a whole only.
+    /// Does a part of a minimisation. `None`: this engine minimises as a whole only.
     fn part(&self, _claim: &Claim, _part: &Part, _cancel: &Cancel) -> Option<Parted> {
         None
     }

@@ -1,9 +1,8 @@
-//! The worker: takes leases from a coordinator, runs them on engines, reports.
-//!
-//! Source: design sections 7 and 9.
+//! The worker: takes leases from a coordinator, runs them on engines, reports the answers.
 
 mod client;
 pub mod difference;
+pub mod direction;
 pub mod failpoints;
 pub mod job;
 pub mod link;

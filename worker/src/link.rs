@@ -1,8 +1,8 @@
-//! The way to a coordinator: its address, and what opens its door.
+//! Connections to a coordinator: its address, the certificates and the token.
 //!
-//! Contract: without certificates only to this machine; with them mutual TLS, under the CA of the folder, and its token
-//! in every call. The files are read at each connection, so whatever replaced them is used from the next one on.
-//! Source: design section 9.
+//! Contract: without certificates, only to a coordinator on this machine. With certificates, mutual TLS under the CA of
+//! the folder, with its token in every call. The files are read at each connection, so replaced files are used from the
+//! next connection on.
 
 use hyper_util::rt::TokioIo;
 use moire_proto::{Linked, Token};
@@ -17,9 +17,9 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity, Uri};
 
 /// Longest wait for a connection.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Time between signs of life of a connection, and for the answer.
-const ALIVE: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two signs of life of a connection, and longest wait for the answer to one.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// Host and port of a coordinator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +28,15 @@ pub struct Address {
     port: u16,
 }
 
+/// A text that is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address; write HOST:PORT, as in 127.0.0.1:7420 or [::1]:7420")]
+pub struct AddressError(String);
+
 impl FromStr for Address {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no address; write HOST:PORT, as in 127.0.0.1:7420 or [::1]:7420");
+    type Err = AddressError;
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let wrong = || AddressError(text.to_owned());
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -60,7 +65,7 @@ impl From<std::net::SocketAddr> for Address {
 }
 
 impl Address {
-    /// Whether it is this machine by its very name.
+    /// Whether the host is this machine, as its text says.
     fn is_here(&self) -> bool {
         self.host == "localhost"
             || self.host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
@@ -71,7 +76,7 @@ impl Address {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Another machine, and nothing to prove who is who.
+    /// The coordinator is on another machine, and there are no certificates.
     #[error("{0} is not on this machine: use --certs DIR with a folder that `moire certs init` made")]
     NotLoopback(Address),
     /// A file of the folder cannot be used.
@@ -82,7 +87,7 @@ pub enum LinkError {
         /// Why.
         why: String,
     },
-    /// No name, or no certificates, with which a connection could be tried.
+    /// The name or the certificates are malformed, so no connection is tried.
     #[error("a connection to {address} cannot even be tried: {why}")]
     Wrong {
         /// Where.
@@ -90,7 +95,7 @@ pub enum LinkError {
         /// Why, from the outside in.
         why: String,
     },
-    /// Whoever answers there is not trusted, or does not trust us.
+    /// The peer is not trusted, or does not trust us.
     #[error("what answers at {address} is no coordinator of our certificates: {why}")]
     Stranger {
         /// Where.
@@ -98,7 +103,7 @@ pub enum LinkError {
         /// Why, from the outside in.
         why: String,
     },
-    /// Nobody answers: the name is not known, or nobody listens there.
+    /// The name is not known, or nothing listens there.
     #[error("cannot reach the coordinator at {address}: {why}")]
     Connect {
         /// Where.
@@ -109,7 +114,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// Whether somebody who comes later may get in with the same words: the coordinator, or its name, may still come.
+    /// Whether the same attempt may succeed later: the coordinator, or its name, may still come up.
     pub(crate) fn passes(&self) -> bool {
         matches!(self, Self::Connect { .. })
     }
@@ -128,7 +133,7 @@ pub struct Link {
     address: Address,
     certs: Option<PathBuf>,
     alive: Duration,
-    /// A network of one's own, in a trial.
+    /// A simulated network, in a trial.
     dial: Option<Arc<Dial>>,
 }
 
@@ -144,11 +149,12 @@ fn read(folder: &Path, name: &str) -> Result<String, LinkError> {
 }
 
 impl Link {
-    /// To `address`, with the folder of a worker or client.
+    /// A link to `address`, with the certificates of a worker or client.
     pub fn new(address: Address, certs: Option<PathBuf>) -> Self {
-        Self { address, certs, alive: ALIVE, dial: None }
+        Self { address, certs, alive: KEEP_ALIVE, dial: None }
     }
-    /// Over connections that `dial` makes, for trials; `alive` is the time between signs of life, and for the answer.
+    /// A link over connections that `dial` makes, for trials. `alive` is the time between two signs of life, and the
+    /// longest wait for the answer to one.
     pub fn through<F>(dial: impl Fn() -> F + Send + Sync + 'static, alive: Duration) -> Self
     where
         F: Future<Output = std::io::Result<Box<dyn Io>>> + Send + 'static,
@@ -174,7 +180,7 @@ impl Link {
         let scheme = if self.certs.is_some() { "https" } else { "http" };
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{}", self.address))
             .map_err(wrong)?
-            .connect_timeout(CONNECT)
+            .connect_timeout(CONNECT_TIMEOUT)
             .http2_keep_alive_interval(self.alive)
             .keep_alive_timeout(self.alive);
         let token = match &self.certs {
@@ -213,7 +219,7 @@ impl Link {
     }
 }
 
-/// Whether there was an answer, and it was not that of a peer we trust: TLS says so with this kind of error.
+/// Whether a peer answered that we do not trust. TLS reports that as invalid data.
 fn strange(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(cause) = next {
@@ -226,7 +232,7 @@ fn strange(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// An error with its causes, each said once.
+/// The error and its causes in one line, without repetitions.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     let mut next = error.source();

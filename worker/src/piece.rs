@@ -1,35 +1,37 @@
-//! Pieces of explorations that many workers share.
+//! Pieces of an exploration that many workers share.
 //!
-//! Contract: what is told of a piece is told in order, as its holder does it: how far it is, each second or so, and what it
-//! gives away when somebody waits, if it has worked long enough for that to be worth a message. What is left when it ends
-//! is its last word. Numbers are told once each: those of a step are what came since the step before. A cancelled piece
-//! ends without a last word, and nobody asks for one. Source: `exploration.md` section 2.6.
+//! Contract: the holder of a piece reports steps in order. It says about once a second how far it is. It gives part of the
+//! piece away when another worker waits and the piece has been worked on for `GIVE_AFTER`. Each step counts what was
+//! explored since the step before, so every execution is counted once; the answer at the end counts the rest. A cancelled
+//! piece ends without a report.
 
 use crate::job::Cancel;
-use moire_cat::{Library, Model, Variants, builtin};
+use moire_cat::{LoadError, Model, Variants};
 use moire_explore::explorer::LeafView;
-use moire_explore::families::named;
 use moire_explore::judge::Marks;
 use moire_explore::share::{Giver, Piece, explore_piece, is_empty};
 use moire_explore::{Abstain, Bound, Limits, Summary, Visitor, explore};
+use moire_lab::families::named;
+use moire_models::Beside;
 use moire_program::ir::Program;
-use moire_program::text::{Format, parse};
+use moire_program::text::{Format, ParseError, parse};
 use moire_proto::NODE_MAX;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time between two words on how far a piece is.
-const TELL_EVERY: Duration = Duration::from_secs(1);
-/// Time a piece is worked on before some of it is given away, again.
+/// Time between two reports of how far a piece is.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Least time a piece is worked on before a part of it is given away, and between two such parts.
 const GIVE_AFTER: Duration = Duration::from_millis(4);
-/// Decisions between looks at the clock.
-const LOOK_EVERY: u64 = 256;
-/// Programs and models kept, ready to explore.
-const KEPT: usize = 4;
+/// Decisions between two looks at the clock.
+const CLOCK_EVERY: u64 = 256;
+/// Most programs and models kept ready to explore.
+const MAX_KEPT: usize = 4;
 
 /// A program to explore, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct Exploration {
 pub enum Step {
     /// Everything up to and with this node is explored.
     Reached(Vec<u32>, Explored),
-    /// What comes behind this node is for others.
+    /// Everything behind this node is given away.
     Given(Vec<u32>),
 }
 
@@ -64,18 +66,18 @@ pub struct Explored {
     pub summary: Summary,
     /// Sum of the numbers of the executions; wraps.
     pub digest: u64,
-    /// Path of the first execution of each thing that was not told before, by its name.
+    /// Path of the first execution that shows each thing not reported before, by the name of the thing.
     pub marks: BTreeMap<String, Vec<u32>>,
 }
 
-/// Names the tree of decisions: workers that share an exploration, and whoever judges it, make the same decisions in the
-/// same order. What changes the tree of any of a few programs changes the name.
+/// The name of the tree of decisions. Workers that share an exploration, and the process that judges it, must make the same
+/// decisions in the same order. A change of the tree of any of a few programs changes the name.
 pub fn tree() -> &'static str {
     static TREE: OnceLock<String> = OnceLock::new();
     TREE.get_or_init(|| {
         let mut hasher = blake3::Hasher::new();
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
-        let model = builtin::load("ptx", &Variants::new()).expect("the shipped models load");
+        let model = moire_models::load("ptx", &Variants::new()).expect("the shipped models load");
         for name in ["sb", "lb", "nw1r", "ainc", "casrot", "iriw", "ttas", "ticket", "mpmc", "barrier"] {
             let family = named(name).expect("the families are there");
             let program = parse(&family.text(family.least), Format::Native).expect("their texts read");
@@ -92,40 +94,46 @@ pub fn tree() -> &'static str {
     })
 }
 
-/// Models beside those that are shipped.
-struct Files<'a>(&'a BTreeMap<String, String>);
-
-impl Library for Files<'_> {
-    fn open(&self, name: &str) -> Option<String> {
-        builtin::Shipped.open(name).or_else(|| self.0.get(name).cloned())
-    }
-}
-
-/// A program and a model, read.
+/// A program and its model, ready to explore.
 struct Ready {
     program: Program,
     model: Model,
 }
 
+/// Why a program and a model cannot be explored here.
+#[derive(Debug, thiserror::Error)]
+enum ReadyError {
+    /// The text of the program.
+    #[error("the program does not read: {0}")]
+    Program(#[from] ParseError),
+    /// The text of the model.
+    #[error("the model does not load: {0}")]
+    Model(#[from] LoadError),
+    /// The model here is not the one that was asked for.
+    #[error("the model {0} is another one here; use the same moire everywhere")]
+    OtherModel(String),
+}
+
 impl Ready {
-    fn new(asked: &Exploration) -> Result<Self, String> {
+    fn new(asked: &Exploration) -> Result<Self, ReadyError> {
         let text = &asked.program;
-        let program =
-            parse(text, Format::detect("", text)).map_err(|e| format!("the program does not read: {e}"))?;
+        let program = parse(text, Format::detect("", text))?;
         let name = &asked.model;
         let model = match asked.files.get(name) {
-            Some(text) => moire_cat::load(name, text, &Files(&asked.files), &asked.switches),
-            None => builtin::load(name, &asked.switches),
+            Some(text) => {
+                let beside = Beside(|path: &Path| asked.files.get(path.to_str()?).cloned());
+                moire_cat::load(name, text, &beside, &asked.switches)?
+            }
+            None => moire_models::load(name, &asked.switches)?,
         };
-        let model = model.map_err(|e| format!("the model does not load: {e}"))?;
         match *blake3::hash(model.canonical_text().as_bytes()).as_bytes() == asked.fingerprint {
             true => Ok(Self { program, model }),
-            false => Err(format!("the model {name} is another one here; use the same moire everywhere")),
+            false => Err(ReadyError::OtherModel(name.clone())),
         }
     }
 }
 
-/// Programs and models that were explored last, ready.
+/// The programs and models that were explored last.
 #[derive(Default)]
 pub(crate) struct Shelf(Mutex<Vec<(Exploration, Arc<Ready>)>>);
 
@@ -136,14 +144,14 @@ impl std::fmt::Debug for Shelf {
 }
 
 impl Shelf {
-    fn ready(&self, asked: &Exploration) -> Result<Arc<Ready>, String> {
+    fn ready(&self, asked: &Exploration) -> Result<Arc<Ready>, ReadyError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, ready)) = kept.iter().find(|(of, _)| of == asked) {
             return Ok(Arc::clone(ready));
         }
         let ready = Arc::new(Ready::new(asked)?);
         kept.insert(0, (asked.clone(), Arc::clone(&ready)));
-        kept.truncate(KEPT);
+        kept.truncate(MAX_KEPT);
         Ok(ready)
     }
 
@@ -155,7 +163,7 @@ impl Shelf {
         cancel: &Cancel,
         tell: &(dyn Fn(Step) + Sync),
     ) -> Result<Explored, Abstain> {
-        let ready = self.ready(asked).map_err(|reason| Abstain { reason, line: 0 })?;
+        let ready = self.ready(asked).map_err(|why| Abstain { reason: why.to_string(), line: 0 })?;
         let Ready { program, model } = &*ready;
         let limits = Limits {
             leaves: u64::MAX,
@@ -174,7 +182,7 @@ impl Shelf {
             limits: &limits,
             cancel,
             tell,
-            looks: AtomicU64::new(0),
+            decisions: AtomicU64::new(0),
             gave: Mutex::new(now),
             told: Mutex::new(now),
         };
@@ -195,15 +203,15 @@ impl Shelf {
     }
 }
 
-/// Who explores a piece, as the explorer knows it.
+/// The worker that explores a piece, as the explorer sees it.
 struct Holder<'a> {
     ready: &'a Ready,
     limits: &'a Limits,
     cancel: &'a Cancel,
     tell: &'a (dyn Fn(Step) + Sync),
     /// Decisions so far.
-    looks: AtomicU64,
-    /// When it last gave, and told.
+    decisions: AtomicU64,
+    /// When it last gave a part away, and last reported.
     gave: Mutex<Instant>,
     told: Mutex<Instant>,
 }
@@ -223,7 +231,7 @@ impl Giver for Holder<'_> {
 
     fn give(&self, piece: Piece) -> bool {
         let Ready { program, model } = self.ready;
-        // What gives no answer here gives none on the way there either, and is told then.
+        // A piece without an answer here has none on the way to it either, and is reported then.
         let empty = || is_empty(program, model, &piece, self.limits).unwrap_or(false);
         if piece.behind.len() > NODE_MAX || empty() {
             return false;
@@ -235,30 +243,30 @@ impl Giver for Holder<'_> {
     }
 
     fn due(&self) -> bool {
-        let looks = self.looks.load(Ordering::Relaxed) + 1;
-        self.looks.store(looks, Ordering::Relaxed);
-        if !looks.is_multiple_of(LOOK_EVERY) {
+        let decisions = self.decisions.load(Ordering::Relaxed) + 1;
+        self.decisions.store(decisions, Ordering::Relaxed);
+        if !decisions.is_multiple_of(CLOCK_EVERY) {
             return false;
         }
         self.cancel.tick();
-        self.cancel.is_cancelled() || passed(&self.told) > TELL_EVERY
+        self.cancel.is_cancelled() || passed(&self.told) > REPORT_EVERY
     }
 }
 
-/// Sees the executions of a piece.
+/// Visits the executions of a piece and reports them.
 struct Teller<'a> {
     holder: &'a Holder<'a>,
     marks: Marks<'a>,
-    /// Everything told so far.
+    /// Everything reported so far.
     told: Explored,
-    /// Up to where.
+    /// The node up to which the piece is explored.
     reached: Vec<u32>,
-    /// An execution has more decisions than can be told.
+    /// An execution has more decisions than a message can hold.
     deep: bool,
 }
 
 impl Teller<'_> {
-    /// What was not told yet.
+    /// Totals of everything that was not reported yet.
     fn news(&mut self, so_far: &Summary) -> Explored {
         let (before, digest) = (self.told.summary, self.marks.digest);
         let summary = Summary {
@@ -304,7 +312,7 @@ impl Visitor for Teller<'_> {
     }
 }
 
-/// The limit of these words.
+/// The limit that a message names in these words.
 pub fn bound(words: &str) -> Option<Bound> {
     Bound::ALL.into_iter().find(|b| b.to_string() == words)
 }

@@ -1,8 +1,8 @@
-//! Trials: a worker in a simulated world. It tells what it does, takes its time by the world's clock, may send reports
-//! again, and may have a bug planted.
+//! Trials: a worker in a simulated world. It reports its events, takes its time from the world's clock, may send reports
+//! again, and may have a planted bug.
 //!
-//! Contract: nothing of this is reached but through [`stay`]; with `Trial::default()` a worker is what it always is.
-//! Leases are tasks here, not threads, so that a run is a function of its seed.
+//! Contract: trials are reached only through [`stay`]; with `Trial::default()` a worker works as usual. Leases are tasks in
+//! a trial, not threads, because a run must be a function of its seed.
 
 use crate::client::{self, Options, WorkError};
 use crate::job::{Cancel, Engine};
@@ -16,26 +16,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A bug of the worker, for tests of the tests.
+/// A bug of the worker that the simulation must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// A lease that was cancelled goes on and is reported.
+    /// A cancelled lease continues and is reported.
     ReportsRevoked,
     /// A cancellation is acknowledged while its lease still runs and reports.
     AcksKillEarly,
-    /// What is given away of a piece is explored all the same.
+    /// A part of a piece that was given away is explored nevertheless.
     KeepsGiven,
 }
 
 impl Planted {
-    /// All of them.
+    /// Every planted bug.
     pub const ALL: [Self; 3] = [Self::ReportsRevoked, Self::AcksKillEarly, Self::KeepsGiven];
 }
 
-/// Something a worker did.
+/// An event of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The coordinator has taken it; its identity there.
+    /// The coordinator welcomed the worker under this identity.
     Welcome(u64),
     /// A lease came.
     Lease {
@@ -59,7 +59,7 @@ pub enum Seen {
     Lost,
 }
 
-/// Whether a report is sent once more, as a network or a worker that is not sure may do.
+/// Whether a report is sent once more, as an unsure network or worker may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// No.
@@ -75,19 +75,19 @@ pub enum Again {
 pub struct Trial {
     /// A bug.
     pub planted: Option<Planted>,
-    /// Is told what the worker does.
+    /// Gets the events of the worker.
     pub tell: Option<Arc<dyn Fn(Seen) + Send + Sync>>,
-    /// How long an item takes, by its index, and any other job (`u64::MAX`); leases are tasks of the runtime then.
+    /// Time that an item takes, by its index, or any other job (`u64::MAX`). With it, leases are tasks of the runtime.
     pub pace: Option<Arc<dyn Fn(u64) -> Duration + Send + Sync>>,
-    /// Decides about each report.
+    /// Decides for each report whether it is sent once more.
     pub again: Option<Arc<dyn Fn() -> Again + Send + Sync>>,
-    /// How much slower the clock of its heartbeats goes; 0 is 1.
+    /// Factor by which the clock of its heartbeats is slower; 0 means 1.
     pub drift: f64,
-    /// What is kept for the next connection.
+    /// The report kept for the next connection.
     pub kept: Kept,
 }
 
-/// A report, or none.
+/// Room for one report.
 #[derive(Clone, Default)]
 pub struct Kept(Arc<Mutex<Option<v1::FromWorker>>>);
 
@@ -103,11 +103,12 @@ impl Trial {
     pub(crate) fn again(&self) -> Again {
         self.again.as_ref().map_or(Again::Never, |again| again())
     }
-    /// Keeps a report for the next connection, unless there is one: the names of early leases are soon used again.
+    /// Keeps a report for the next connection, unless one is kept already: the identities of early leases are soon used
+    /// again, so an early report is the better test.
     pub(crate) fn keep(&self, report: v1::FromWorker) {
         self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(report);
     }
-    /// What an earlier connection kept for this one.
+    /// Takes the report that an earlier connection kept for this one.
     pub(crate) fn late(&self) -> Option<v1::FromWorker> {
         self.kept.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -117,12 +118,12 @@ impl Trial {
     }
 }
 
-/// A piece that is explored a step at a time, so that the clock of a world can go on between two.
+/// A piece that is explored one change at a time; the clock of the world advances between two changes.
 pub(crate) struct Slowly {
     engine: Arc<dyn Engine>,
     asked: Exploration,
     piece: Piece,
-    /// It has kept something that it gave away: [`Planted::KeepsGiven`].
+    /// Whether it has kept a part that it gave away: [`Planted::KeepsGiven`].
     kept: bool,
 }
 
@@ -130,7 +131,7 @@ impl Slowly {
     pub(crate) fn new(engine: Arc<dyn Engine>, asked: Exploration, piece: Piece) -> Self {
         Self { engine, asked, piece, kept: false }
     }
-    /// The next step, or the end; `cancel` says what is wanted.
+    /// The next change, or the end. `cancel` holds the requests.
     pub(crate) fn next(
         &mut self,
         cancel: &Cancel,
@@ -160,7 +161,7 @@ impl Slowly {
     }
 }
 
-/// [`crate::stay`], on trial.
+/// [`crate::stay`] in a trial.
 ///
 /// # Errors
 /// As there.

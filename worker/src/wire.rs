@@ -1,6 +1,6 @@
-//! Messages of the worker service to jobs and back, once.
+//! Conversion between messages of the worker service and jobs.
 //!
-//! A message that makes no sense is a [`WireError`], never a panic. Source: design section 9.
+//! Contract: a malformed message is a [`WireError`], never a panic.
 
 use crate::job::{Claim, ItemReport, Part, Parted, Plan, Side, Verification};
 use crate::piece::{Exploration, Explored, Step};
@@ -8,7 +8,7 @@ use moire_explore::Abstain;
 use moire_explore::share::Piece;
 use moire_proto::v1;
 
-/// What a message lacks.
+/// The requirement that a message does not meet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message: {0}")]
 pub struct WireError(pub &'static str);
@@ -30,7 +30,7 @@ impl TryFrom<v1::Claim> for Claim {
             |s: v1::Side| Ok(Side { name: s.name, variants: s.variants, fingerprint: hash(&s.fingerprint)? });
         Ok(Self {
             oracle: c.oracle,
-            direction: c.direction,
+            direction: c.direction.parse().map_err(|_| WireError("a claim has a direction that is known"))?,
             models: c.models.into_iter().map(side).collect::<Result<_, WireError>>()?,
             verdict: c.verdict,
             program: c.program,
@@ -46,7 +46,7 @@ impl From<Claim> for v1::Claim {
             |s: Side| v1::Side { name: s.name, variants: s.variants, fingerprint: s.fingerprint.to_vec() };
         Self {
             oracle: c.oracle,
-            direction: c.direction,
+            direction: c.direction.word().to_owned(),
             models: c.models.into_iter().map(side).collect(),
             verdict: c.verdict,
             program: c.program,
@@ -79,7 +79,7 @@ pub fn item_result(item: u64, report: ItemReport) -> v1::ItemResult {
     }
 }
 
-/// The part of a minimisation that is asked for; `None`: all of it.
+/// The part of a minimisation that a job asks for; `None`: all of it.
 pub fn part(job: &v1::MinimiseJob) -> Option<Part> {
     match (job.join.is_empty(), job.from < job.to) {
         (false, _) => Some(Part::Join(job.join.clone())),
@@ -108,7 +108,7 @@ impl TryFrom<v1::Exploration> for Exploration {
     }
 }
 
-/// What an explore lease asks for.
+/// The exploration and the piece that an explore lease asks for.
 pub fn explore_job(job: v1::ExploreJob) -> Result<(Exploration, Piece), WireError> {
     let asked = job.exploration.ok_or(WireError("a piece is of an exploration"))?;
     let piece = job.piece.unwrap_or_default();

@@ -3,6 +3,8 @@
 use anyhow::Result;
 pub(crate) use moire_coordinator::line::is_line;
 use moire_coordinator::line::{self, Line};
+#[cfg(test)]
+use moire_worker::direction::Direction;
 use moire_worker::job::{Claim, Side};
 
 /// The word that carries `claim`.
@@ -12,7 +14,7 @@ pub(crate) fn encode(claim: &Claim) -> String {
         variants: s.variants.clone(),
         fingerprint: data_encoding::HEXLOWER.encode(&s.fingerprint[..8]),
     };
-    let (oracle, direction) = (claim.oracle.clone(), claim.direction.clone());
+    let (oracle, direction) = (claim.oracle.clone(), claim.direction.to_string());
     let models = claim.models.iter().map(side).collect();
     Line { oracle, direction, models, program: claim.program.clone() }.encode()
 }
@@ -24,7 +26,7 @@ pub(crate) fn decode(word: &str) -> Result<(Claim, Vec<String>)> {
     let side = |s: line::Side| Side { name: s.name, variants: s.variants, fingerprint: [0; 32] };
     let claim = Claim {
         oracle: line.oracle,
-        direction: line.direction,
+        direction: line.direction.parse()?,
         models: line.models.into_iter().map(side).collect(),
         verdict: "discrepancy".into(),
         program: line.program,
@@ -43,7 +45,7 @@ mod tests {
         let side = Side { name: "ptx".into(), variants, fingerprint: [7; 32] };
         let claim = Claim {
             oracle: "self".into(),
-            direction: "equal".into(),
+            direction: Direction::Equal,
             models: vec![side],
             verdict: "discrepancy".into(),
             program: "moire \"x\"\n".into(),

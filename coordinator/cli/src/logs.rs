@@ -5,7 +5,7 @@
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
-/// What is said unless `MOIRE_LOG` says otherwise: what of ours is worth a line, and errors of what we are built on.
+/// The log unless `MOIRE_LOG` says otherwise: notes of our own crates, and errors of the crates we are built on.
 const USUAL: &str = "error,moire=info,moire_coordinator=info,moire_worker=info,moire_corpus=info";
 
 /// The form of the log.

@@ -1,11 +1,11 @@
 //! How good a campaign is at finding bugs that were planted: canaries in the engines, mistakes in protocols.
 //!
 //! Contract: too few programs say nothing (`unsure`); after enough a planted bug nobody found is an alarm, because then
-//! real ones may be missed too. Source: design section 7 (canaries).
+//! real ones may be missed too.
 
 use moire_coordinator::report::{Grade, Score};
 use moire_coordinator::v1::CampaignStatus;
-use moire_program::generate::Profile;
+use moire_generate::Profile;
 use moire_worker::oracle::CANARIES;
 
 /// Programs after which every canary should have been caught: measured, with room.
@@ -14,7 +14,7 @@ pub(crate) const CANARY_ITEMS: u64 = 10_000;
 const MUTANTS_MIN: u64 = 100;
 /// Percentage of the mutants that must be found; 90.8 were when this was set, those too large to judge counted as missed.
 const MUTANTS_FOUND: u64 = 80;
-/// What a mutant that was not found is judged.
+/// The verdicts on a mutant that was not found.
 const MISSED: [&str; 3] = ["equivalent", "clean, unconfirmed", "discrepancy"];
 
 /// The measures of a campaign. Canaries are for whole campaigns over all oracles under the default models.

@@ -1,7 +1,7 @@
 //! Executions for people: a table for the terminal, Graphviz for a picture.
 
-use moire_explore::EventRef;
-use moire_explore::leaf::{Witness, WitnessEvent};
+use moire_execution::leaf::EventRef;
+use moire_execution::leaf::{Witness, WitnessEvent};
 use moire_program::ir::Program;
 use moire_program::text::instruction;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,13 @@
 //! What holds of anything said to a coordinator; fuzzers try it, and a test has it of all inputs that are kept.
 
+mod talk;
+
 use moire_coordinator::line::Line;
 use moire_coordinator::report::Night;
-use moire_coordinator::talk::{Said, Talk};
 use moire_coordinator::{check_tokens, v1};
 use moire_corpus::Finding;
 use prost::Message;
+use talk::{Said, Talk};
 
 /// Largest message that is read.
 const MESSAGE_BYTES_MAX: usize = 8 << 20;

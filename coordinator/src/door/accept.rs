@@ -23,7 +23,7 @@ const READY_MAX: usize = 64;
 /// Pause after a failed accept: there may be no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Who is at the other end.
+/// The other end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
@@ -32,13 +32,13 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// What it is bounded as.
+    /// The peer whose bounds it counts against.
     pub(super) fn network(&self) -> IpAddr {
         network(self.addr.ip())
     }
 }
 
-/// What goes to and fro, whether encrypted or not.
+/// The bytes of a connection, encrypted or not.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 

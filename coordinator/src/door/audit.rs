@@ -41,7 +41,7 @@ pub(crate) struct Entry {
     pub(crate) certificate: Option<String>,
     /// The call.
     pub(crate) what: String,
-    /// What it was about: a campaign, a finding, a worker's name.
+    /// The subject: a campaign, a finding, a worker's name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) about: String,
     /// `ok`, or why not.

@@ -18,7 +18,7 @@ use tower::{Layer, Service};
 /// Longest word about what a call is about.
 const ABOUT_BYTES_MAX: usize = 200;
 
-/// Who makes a call.
+/// The maker of a call.
 #[derive(Clone)]
 pub(crate) struct Caller {
     /// Name of the token's holder.

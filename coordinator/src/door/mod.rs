@@ -5,7 +5,7 @@
 //! role is named for is refused ([`role`]). Files are read again when they change: new connections get the new
 //! certificate, and a token that is gone ends its calls. Each peer (an address, or a network of IPv6) has bounds on its
 //! connections, its calls at one time and its calls a second. What changes anything, and whatever is refused, is in the
-//! audit log. Source: design section 9.
+//! audit log.
 
 mod accept;
 mod audit;
@@ -73,7 +73,7 @@ impl Limits {
     };
 }
 
-/// What was refused since the start.
+/// Counts of refusals since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     /// Connections: over a bound, or no TLS of ours.

@@ -58,7 +58,7 @@ impl Drop for Place {
     }
 }
 
-/// What is left of an allowance that grows back with time.
+/// An allowance that grows back with time.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     left: f64,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What somebody is trusted with.
+/// The rights of a token's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Reads campaigns and findings.
@@ -49,7 +49,7 @@ impl FromStr for Role {
     }
 }
 
-/// What a call needs.
+/// The right that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     /// The role; `None`: any peer of the CA.

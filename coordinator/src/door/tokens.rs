@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Longest token looked at.
 const TOKEN_BYTES_MAX: usize = 256;
 
-/// Who has a token.
+/// The holder of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {
     pub(crate) role: Role,
@@ -26,14 +26,14 @@ pub(crate) struct Holder {
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(Vec<(blake3::Hash, Holder)>);
 
-/// What is kept of a token.
+/// The hash that is kept of a token.
 pub(crate) fn hash_of(token: &str) -> Option<blake3::Hash> {
     let token = token.trim();
     (!token.is_empty() && token.len() <= TOKEN_BYTES_MAX).then(|| blake3::hash(token.as_bytes()))
 }
 
 impl Tokens {
-    /// Who has the token of this hash.
+    /// The holder of the token with this hash.
     pub(crate) fn who(&self, hash: &blake3::Hash) -> Option<&Holder> {
         // `==` of these hashes takes the same time wherever they differ; no line is left out.
         self.0.iter().fold(None, |found, (known, holder)| if known == hash { Some(holder) } else { found })

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Time between two looks at the files.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What tells one content of the files from another, as far as that can be seen without reading them.
+/// The size and time of each file, by which a change is seen without reading the files.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
 struct State<T> {

@@ -6,9 +6,9 @@
 
 use crate::Error;
 use crate::core::Core;
+use crate::run::Run;
 use crate::spread::{STATES, View};
 use crate::totals::TOTALS;
-use crate::triage::Run;
 use moire_corpus::{CampaignState, Counters};
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ const CAMPAIGNS_MAX: usize = 1_000;
 /// Reads a number of a campaign.
 type Read = fn(&Run) -> u64;
 
-/// What each campaign has a line for: name, kind, meaning, number.
+/// The metrics of each campaign: name, kind, meaning, number.
 const OF_CAMPAIGNS: &[(&str, &str, &str, Read)] = &[
     ("moire_campaign_programs_total", "counter", "Programs done", |r| r.progress.done()),
     ("moire_campaign_executions_total", "counter", "Executions explored", |r| r.progress.counters.executions),
@@ -73,7 +73,12 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
     let mut page = Page(String::new());
     page.family("moire_build_info", "gauge", "1; the version is a label");
     page.labelled("moire_build_info", "version", env!("CARGO_PKG_VERSION"), 1);
-    page.one("moire_start_time_seconds", "gauge", "When this process started, Unix time", core.started_s());
+    page.one(
+        "moire_start_time_seconds",
+        "gauge",
+        "When this process started, Unix time",
+        core.base.started_s(),
+    );
     fleet(core, &mut page);
     page.family(
         "moire_findings",
@@ -93,20 +98,20 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
     for (file, end) in ends {
         page.labelled("moire_certificate_end_seconds", "file", file, *end);
     }
-    let (log, commits) = core.store.log_size();
+    let (log, commits) = core.base.store.log_size();
     page.one("moire_store_log_bytes", "gauge", "Size of the findings log", log);
     page.one("moire_store_commits_total", "counter", "Commits in the findings log", commits);
     page.one(
         "moire_store_reserve_used",
         "gauge",
         "1 when the disk is full and its reserve is used up",
-        u64::from(core.store.reserve_used()),
+        u64::from(core.base.store.reserve_used()),
     );
     Ok(page.0)
 }
 
 fn fleet(core: &Core, page: &mut Page) {
-    let fleet = &core.fleet;
+    let fleet = &core.base.fleet;
     page.one("moire_workers", "gauge", "Workers connected", fleet.workers() as u64);
     page.one("moire_leases", "gauge", "Leases out", fleet.leases() as u64);
     page.one("moire_jobs_queued", "gauge", "Jobs with text that wait for a worker", fleet.queued() as u64);
@@ -134,7 +139,7 @@ fn explorations(core: &Core, page: &mut Page) {
 fn campaigns(core: &Core, page: &mut Page) {
     let mut sum = Counters::default();
     let mut programs = 0_u64;
-    for run in core.runs.values() {
+    for run in core.triage.runs.values() {
         sum.executions = sum.executions.saturating_add(run.progress.counters.executions);
         sum.discrepancies = sum.discrepancies.saturating_add(run.progress.counters.discrepancies);
         programs = programs.saturating_add(run.progress.done());
@@ -155,10 +160,10 @@ fn campaigns(core: &Core, page: &mut Page) {
         (CampaignState::Done, "done"),
     ];
     for (state, word) in states {
-        let count = core.runs.values().filter(|r| r.campaign.state == state).count();
+        let count = core.triage.runs.values().filter(|r| r.campaign.state == state).count();
         page.labelled("moire_campaigns", "state", word, count as u64);
     }
-    let (open, over): (Vec<&Run>, Vec<&Run>) = core.runs.values().partition(|r| r.open());
+    let (open, over): (Vec<&Run>, Vec<&Run>) = core.triage.runs.values().partition(|r| r.open());
     let listed: Vec<&Run> = open.into_iter().chain(over).take(CAMPAIGNS_MAX).collect();
     for (name, kind, help, read) in OF_CAMPAIGNS {
         page.family(name, kind, help);

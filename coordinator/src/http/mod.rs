@@ -3,7 +3,7 @@
 //! Contract: one router; `/healthz` (the process works), `/readyz` (it answers in time) and `/metrics` (Prometheus
 //! text) are here, `pages` are merged into it. Nothing changes anything: every route is a GET, and answers from one look
 //! at the core. Where the door has a lock, all but the two of health want the token of a viewer, as `Bearer` or as the
-//! password of `Basic`. Source: design sections 8 and 9.
+//! password of `Basic`.
 
 pub(crate) mod metrics;
 mod pages;

@@ -2,10 +2,11 @@
 //!
 //! Contract: plain HTML that is whole without a script; the script only reads it again every few seconds. Nothing is loaded
 //! from elsewhere, which the content security policy says too. A request looks at a bounded number of records. How a
-//! finding is shown is that of the report ([`crate::report::page`]). Source: design section 8.
+//! finding is shown is that of the report ([`crate::report::page`]).
 
 use super::rates::Rates;
 use crate::Error;
+use crate::base::unix_ms;
 use crate::core::Core;
 use crate::line;
 use crate::report::page::{Full, SCRIPT, STYLE};
@@ -139,12 +140,12 @@ async fn overview(State(pages): State<Pages>) -> Result<Html<String>, Error> {
         states.sort_by_key(|(state, _)| ["open", "reopened"].iter().position(|s| s == state).unwrap_or(2));
         let (programs, executions) = rates.total();
         Ok(Overview {
-            now: dates::minute(Core::unix_ms()),
+            now: dates::minute(unix_ms()),
             every: EVERY_MS,
-            workers: core.fleet.workers(),
-            leases: core.fleet.leases(),
-            queued: core.fleet.queued(),
-            waiting: core.fleet.waiting(),
+            workers: core.base.fleet.workers(),
+            leases: core.base.fleet.leases(),
+            queued: core.base.fleet.queued(),
+            waiting: core.base.fleet.waiting(),
             rate: number(programs),
             executions: number(executions),
             states,
@@ -157,7 +158,7 @@ async fn overview(State(pages): State<Pages>) -> Result<Html<String>, Error> {
 }
 
 fn campaigns(core: &Core, rates: &Rates) -> Vec<CampaignRow> {
-    let (open, over): (Vec<_>, Vec<_>) = core.runs.values().partition(|r| r.open());
+    let (open, over): (Vec<_>, Vec<_>) = core.triage.runs.values().partition(|r| r.open());
     let rows = open.into_iter().chain(over).take(ROWS_MAX).map(|run| {
         let (name, counters) = (run.campaign.name.clone(), &run.progress.counters);
         CampaignRow {
@@ -192,7 +193,7 @@ fn exploration(view: View) -> ExplorationRow {
 }
 
 fn fleet(core: &Core) -> Vec<WorkerRow> {
-    let now = core.now();
+    let now = core.base.now();
     let row = |w: crate::lease::WorkerView<'_>| WorkerRow {
         id: w.id,
         name: core.worker_name(w.id).to_owned(),
@@ -201,13 +202,13 @@ fn fleet(core: &Core) -> Vec<WorkerRow> {
         draining: w.draining,
         silent: format!("{:.1} s", now.saturating_sub(w.heard_ms) as f64 / 1000.0),
     };
-    let mut rows: Vec<WorkerRow> = core.fleet.each_worker().map(row).collect();
+    let mut rows: Vec<WorkerRow> = core.base.fleet.each_worker().map(row).collect();
     rows.sort_by_key(|w| (std::cmp::Reverse(w.leases), w.id));
     rows.truncate(ROWS_MAX);
     rows
 }
 
-/// What is looked for.
+/// A search.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Wanted {
@@ -273,7 +274,7 @@ async fn list(State(pages): State<Pages>, Query(wanted): Query<Wanted>) -> Resul
     let asked = wanted.clone();
     let look = move |core: &mut Core| -> Result<(Vec<Finding>, Option<FindingId>, usize), Error> {
         let (mut found, mut searched) = (Vec::new(), 0);
-        for finding in core.store.findings_behind(after.as_ref()) {
+        for finding in core.base.store.findings_behind(after.as_ref()) {
             let finding = finding?;
             searched += 1;
             let id = finding.id;
@@ -314,7 +315,7 @@ async fn one(State(pages): State<Pages>, Path(id): Path<String>) -> Result<Html<
     let mut finding = pages.control.call(move |core| core.named(&id)).await??;
     finding.replay = line::command(&finding);
     let what = format!("{} {}, {}", finding.oracle, finding.rule, models(&finding));
-    let full = Full::new(&finding, Core::unix_ms());
+    let full = Full::new(&finding, unix_ms());
     let page = One { id: finding.id.short(), state: finding.state.word(), what, full };
     shown(&page)
 }

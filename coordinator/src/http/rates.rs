@@ -47,7 +47,7 @@ impl Rates {
         }
     }
 
-    /// What grew by how much a second.
+    /// The growth of a number a second.
     fn growth(&self, of: impl Fn(&Sample) -> Option<u64>) -> Option<f64> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = (samples.front()?, samples.back()?);
@@ -67,12 +67,13 @@ impl Rates {
 }
 
 fn take(core: &Core) -> Sample {
-    let open = core.runs.iter().filter(|(_, r)| r.open()).map(|(name, r)| (name.clone(), r.progress.done()));
+    let open =
+        core.triage.runs.iter().filter(|(_, r)| r.open()).map(|(name, r)| (name.clone(), r.progress.done()));
     Sample {
         at: Instant::now(),
         open: open.collect(),
-        programs: core.runs.values().map(|r| r.progress.done()).sum(),
-        executions: core.runs.values().map(|r| r.progress.counters.executions).sum(),
+        programs: core.triage.runs.values().map(|r| r.progress.done()).sum(),
+        executions: core.triage.runs.values().map(|r| r.progress.counters.executions).sum(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! right epoch; a worker never holds more leases than the cap on its credit; whatever a worker does, every item is in
 //! the end either taken or quarantined; turns go by kind
 //! (minimise, verify, replay, explore, then generated items), then by fair share of the campaign. Three clocks per lease:
-//! liveness of the worker, progress of the lease, acknowledgement of a kill. Source: design section 9.
+//! liveness of the worker, progress of the lease, acknowledgement of a kill.
 //!
 //! Cost: a lease costs the logarithm of workers and campaigns, a poll in which nothing is due costs the workers that
 //! could take more. Ten thousand workers and a thousand campaigns are measured by `moire bench scale`.
@@ -28,7 +28,7 @@ pub struct Scheduler {
     unseen: Vec<JobId>,
     turns: turns::Turns,
     workers: BTreeMap<WorkerId, Worker>,
-    /// What connected workers can run, each combination once: its number, and how many workers have it.
+    /// Capabilities and fingerprints of connected workers, each combination once: its number, and how many workers have it.
     classes: BTreeMap<(BTreeSet<String>, String), (u64, usize)>,
     leases: BTreeMap<LeaseId, Lease>,
     /// No clock runs out up to then.
@@ -140,11 +140,11 @@ impl Scheduler {
         self.turns.wait(kind, campaign, id);
         id
     }
-    /// A job is for workers that have what is named here. A name that no connected worker has as a capability is none.
+    /// Restricts a job to workers with these capabilities. Names that no connected worker offers are ignored.
     pub fn takes(&mut self, job: JobId, names: impl IntoIterator<Item = String>) {
         self.jobs.entry(job).and_modify(|job| job.tools.extend(names));
     }
-    /// A job is for workers that have all of these capabilities, and waits as long as there is none.
+    /// Restricts a job to workers that have all of these capabilities. It waits as long as no such worker is connected.
     pub fn needs(&mut self, job: JobId, needs: BTreeSet<String>) {
         self.jobs.entry(job).and_modify(|job| job.needs.extend(needs));
     }
@@ -158,7 +158,7 @@ impl Scheduler {
         waits
     }
 
-    /// Part of a job is done for good: what its workers were lost for before is forgotten.
+    /// Notes that part of a job is done for good: earlier losses of its workers are forgotten.
     pub fn advanced(&mut self, job: JobId) {
         self.jobs.entry(job).and_modify(|job| job.attempts = 0);
     }
@@ -166,7 +166,7 @@ impl Scheduler {
     pub fn holds(&self, lease: LeaseId) -> bool {
         self.leases.get(&lease).is_some_and(|l| l.killed.is_none())
     }
-    /// Leases that workers could take of a campaign beside those they hold.
+    /// Leases of a campaign that workers could take beside those they hold.
     pub fn hungry(&self, campaign: &str) -> usize {
         let Some(campaign) = self.campaigns.get(campaign).filter(|c| c.running) else { return 0 };
         let able = self.workers.values().filter(|w| !w.draining && campaign.suits(w));

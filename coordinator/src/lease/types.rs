@@ -1,6 +1,6 @@
 //! Words of the lease state machine.
 //!
-//! Times are milliseconds of any monotonic clock. Source: design section 9.
+//! Times are milliseconds of any monotonic clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub type JobId = u64;
 /// What the sudden end of a worker counts against what it was working on. An answer that breaks the protocol is the
 /// worker's fault, but counts a little, so that an item no worker can answer properly is given up in the end.
 pub(super) const LOSS: u32 = 16;
-/// What an answer that breaks the protocol counts.
+/// The weight of an answer that breaks the protocol.
 pub(super) const FAULT: u32 = 1;
 
 /// Largest number of waiting leases told.
@@ -72,7 +72,7 @@ pub enum Kind {
     Explore,
 }
 
-/// What a lease covers.
+/// The work of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Generated items, half-open.
@@ -91,7 +91,7 @@ pub enum Work {
 pub struct Grant {
     /// The campaign; empty for jobs of no campaign.
     pub campaign: String,
-    /// What it covers.
+    /// Its work.
     pub work: Work,
 }
 
@@ -100,27 +100,27 @@ pub struct Grant {
 pub enum Action {
     /// Send a lease.
     Grant {
-        /// To whom.
+        /// The worker.
         worker: WorkerId,
         /// Its identity.
         lease: LeaseId,
         /// Its fencing epoch.
         epoch: u32,
-        /// What it covers.
+        /// Its work.
         grant: Grant,
     },
     /// Tell a worker to stop a lease.
     Cancel {
-        /// Whom.
+        /// The worker.
         worker: WorkerId,
-        /// Which.
+        /// The lease.
         lease: LeaseId,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// Close a worker's stream.
     Disconnect {
-        /// Whose.
+        /// The worker.
         worker: WorkerId,
         /// The clock that ran out.
         clock: &'static str,
@@ -139,7 +139,7 @@ pub enum Action {
     },
 }
 
-/// What a campaign is to the scheduler.
+/// A campaign, as the scheduler sees it.
 #[derive(Clone, Debug, Default)]
 pub struct CampaignSpec {
     /// Fencing epoch of its leases.
@@ -212,7 +212,7 @@ pub(super) struct Job {
     pub(super) campaign: String,
     pub(super) kind: Kind,
     pub(super) avoid: Option<WorkerId>,
-    /// What it takes, where anybody has it.
+    /// Tools it needs, as far as any connected worker has them.
     pub(super) tools: BTreeSet<String>,
     /// Capabilities without which nobody gets it.
     pub(super) needs: BTreeSet<String>,
@@ -227,7 +227,7 @@ pub(super) struct Job {
 pub struct WorkerView<'a> {
     /// Identity of the connection.
     pub id: WorkerId,
-    /// What it can run.
+    /// Its capabilities.
     pub capabilities: &'a BTreeSet<String>,
     /// Leases it holds.
     pub leases: usize,

@@ -2,7 +2,9 @@
 //! of it.
 //!
 //! Contract: budgets are counts; what stops a night before that is named in its report. The night is recorded, as what
-//! the next one compares with, only by [`close`], once its report is written. Source: design sections 7 to 9.
+//! the next one compares with, only by [`close`], once its report is written.
+//!
+//! Limit: the snapshot that a night compares with fits one message, which holds some hundred thousand open findings.
 
 mod again;
 mod spool;
@@ -28,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Time between words about how far it is.
 const WORD: Duration = Duration::from_secs(10);
 
-/// What a night is to run.
+/// The plan of a night.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// The campaigns. Each gets a name and a seed of its own: the seed that stands there, or the next one that no night

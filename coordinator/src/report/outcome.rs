@@ -22,12 +22,12 @@ pub struct Outcome {
     pub open: bool,
     /// Some finding that nobody has suppressed was not tested.
     pub silent: bool,
-    /// What has been fixed, and still holds.
+    /// Fixed findings that were run again.
     pub regressions: Regressions,
 }
 
 impl Night {
-    /// What it comes to with these findings.
+    /// The outcome of a night with these findings.
     ///
     /// # Errors
     /// A record cannot be read.

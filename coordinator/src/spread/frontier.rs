@@ -36,12 +36,12 @@ impl Frontier {
     pub(crate) fn whole() -> Self {
         Self { pieces: BTreeMap::from([(0, Stretch::default())]), next: 1 }
     }
-    /// What a store kept.
+    /// The pieces that a store kept.
     pub(crate) fn of(pieces: BTreeMap<u64, Stretch>) -> Self {
         let next = pieces.last_key_value().map_or(0, |(number, _)| number + 1);
         Self { pieces, next }
     }
-    /// What is left, by number.
+    /// The pieces that are left, by number.
     pub(crate) fn pieces(&self) -> &BTreeMap<u64, Stretch> {
         &self.pieces
     }

@@ -11,18 +11,17 @@
 //!
 //! Somebody is asked to give when a worker could take a piece and none waits. What nobody asks about for a minute ([`crate::lease::Config::rest_ms`])
 //! rests, and goes on when it is asked for again. What workers count is believed; the executions that they name as
-//! deciding are not: the client visits each again. Source: design section 9, `exploration.md` section 2.6.
+//! deciding are not: the client visits each again.
 
 mod frontier;
 mod wire;
 
-use crate::core::Core;
+use crate::base::{Base, unix_ms};
 use crate::lease::{CampaignSpec, JobId, Kind, LeaseId, WorkerId};
 use crate::{Error, v1};
 use frontier::{Frontier, PIECES_MAX, order};
 use moire_corpus::{Exploration, Explored, Hash, Stored, Write};
 use moire_proto::NODES_MAX;
-use moire_proto::v1::to_worker::Message as Down;
 use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
 use wire::Step;
@@ -63,7 +62,7 @@ pub(crate) struct View {
     pub(crate) leased: usize,
 }
 
-/// What an exploration does, in the words of pages and metrics.
+/// The states of an exploration, in the words of pages and metrics.
 pub(crate) const STATES: [&str; 3] = ["running", "resting", "over"];
 
 /// An exploration under way, or ended.
@@ -74,7 +73,7 @@ struct Run {
     told: Explored,
     frontier: Frontier,
     marks: BTreeMap<String, Vec<u32>>,
-    /// Who has a piece.
+    /// The holder of each leased piece.
     lent: BTreeMap<JobId, Lent>,
     /// Checks by worker, and leases, since this process started.
     checks: BTreeMap<String, u64>,
@@ -186,10 +185,10 @@ impl Spread {
     }
 }
 
-impl Core {
+impl Spread {
     /// Takes up the explorations of the store.
-    pub(crate) fn adopt_explorations(&mut self) -> Result<(), Error> {
-        for (id, mut stored) in self.store.explorations()? {
+    pub(crate) fn adopt_all(&mut self, base: &mut Base) -> Result<(), Error> {
+        for (id, mut stored) in base.store.explorations()? {
             if stored.exploration.id() != id {
                 tracing::warn!(%id, "an exploration is not whole in the store; it is left alone");
                 continue;
@@ -197,52 +196,52 @@ impl Core {
             if !stored.explored.over {
                 stored.explored.epoch += 1;
                 let explored = Box::new(stored.explored.clone());
-                self.store.commit(vec![Write::Explored { id, explored }])?;
+                base.store.commit(vec![Write::Explored { id, explored }])?;
             }
-            self.adopt_exploration(id, stored);
+            self.adopt(base, id, stored);
         }
         Ok(())
     }
 
-    fn adopt_exploration(&mut self, id: Hash, stored: Stored) {
-        let run = Run::new(stored, self.now());
+    fn adopt(&mut self, base: &mut Base, id: Hash, stored: Stored) {
+        let run = Run::new(stored, base.now());
         if !run.explored.over {
             let (epoch, needs) = (run.explored.epoch, BTreeSet::from([run.exploration.tree.clone()]));
-            self.fleet
+            base.fleet
                 .campaign(&turn(&id), CampaignSpec { epoch, needs, batch: 1, ..CampaignSpec::default() });
         }
         let pieces: Vec<u64> = run.frontier.pieces().keys().copied().collect();
         let over = run.explored.over;
-        self.spread.all.insert(id, run);
-        pieces.into_iter().filter(|_| !over).for_each(|number| self.lease_piece(id, number));
+        self.all.insert(id, run);
+        pieces.into_iter().filter(|_| !over).for_each(|number| self.lease_piece(base, id, number));
     }
 
-    fn lease_piece(&mut self, id: Hash, number: u64) {
-        let job = self.fleet.job(&turn(&id), Kind::Explore, None);
-        self.spread.jobs.insert(job, (id, number));
+    fn lease_piece(&mut self, base: &mut Base, id: Hash, number: u64) {
+        let job = base.fleet.job(&turn(&id), Kind::Explore, None);
+        self.jobs.insert(job, (id, number));
     }
 
     /// Starts an exploration, or finds the one that is there; its id.
-    pub(crate) fn explore(&mut self, asked: v1::Exploration) -> Result<Hash, Error> {
+    pub(crate) fn explore(&mut self, base: &mut Base, asked: v1::Exploration) -> Result<Hash, Error> {
         let exploration = wire::exploration(asked).map_err(Status::invalid_argument)?;
-        let now = self.now();
+        let now = base.now();
         let id = exploration.id();
         let failed = |run: &Run| run.told.over && run.told.failed.is_some();
-        if self.spread.all.get(&id).is_some_and(failed) {
-            self.forget_exploration(id)?;
+        if self.all.get(&id).is_some_and(failed) {
+            self.forget(base, id)?;
         }
-        if let Some(run) = self.spread.all.get_mut(&id) {
+        if let Some(run) = self.all.get_mut(&id) {
             run.watched_ms = now;
             return Ok(id);
         }
-        if self.spread.all.len() >= EXPLORATIONS_MAX {
-            let idle = self.spread.all.iter().filter(|(_, run)| run.told.over || run.rests);
+        if self.all.len() >= EXPLORATIONS_MAX {
+            let idle = self.all.iter().filter(|(_, run)| run.told.over || run.rests);
             let oldest = idle.min_by_key(|(_, run)| run.explored.created_ms).map(|(id, _)| *id);
             let full =
                 || Status::resource_exhausted(format!("{EXPLORATIONS_MAX} explorations are under way"));
-            self.forget_exploration(oldest.ok_or_else(full)?)?;
+            self.forget(base, oldest.ok_or_else(full)?)?;
         }
-        let explored = Explored { epoch: 1, created_ms: Self::unix_ms(), ..Explored::default() };
+        let explored = Explored { epoch: 1, created_ms: unix_ms(), ..Explored::default() };
         let pieces = Frontier::whole().pieces().clone();
         let mut writes = vec![
             Write::Exploration { id, exploration: Some(Box::new(exploration.clone())) },
@@ -254,44 +253,44 @@ impl Core {
             piece: Some(Clone::clone(piece)),
         };
         writes.extend(pieces.iter().map(kept));
-        self.store.commit(writes)?;
-        self.adopt_exploration(id, Stored { exploration, explored, pieces, ..Stored::default() });
+        base.store.commit(writes)?;
+        self.adopt(base, id, Stored { exploration, explored, pieces, ..Stored::default() });
         Ok(id)
     }
 
-    fn forget_exploration(&mut self, id: Hash) -> Result<(), Error> {
-        let Some(run) = self.spread.all.remove(&id) else { return Ok(()) };
+    fn forget(&mut self, base: &mut Base, id: Hash) -> Result<(), Error> {
+        let Some(run) = self.all.remove(&id) else { return Ok(()) };
         let mut writes = vec![Write::Exploration { id, exploration: None }];
         let pieces = run.frontier.pieces().keys();
         writes.extend(pieces.map(|number| Write::Piece { id, number: *number, piece: None }));
         writes.extend(run.marks.into_keys().map(|name| Write::Mark { id, name, path: None }));
-        self.leave_exploration(id);
-        self.store.commit(writes)?;
+        self.leave(base, id);
+        base.store.commit(writes)?;
         Ok(())
     }
 
     /// No piece of it is leased any more.
-    fn leave_exploration(&mut self, id: Hash) {
-        let now = self.now();
-        self.fleet.drop_campaign(&turn(&id), now);
-        self.spread.jobs.retain(|_, (of, _)| *of != id);
-        if let Some(run) = self.spread.all.get_mut(&id) {
+    fn leave(&mut self, base: &mut Base, id: Hash) {
+        let now = base.now();
+        base.fleet.drop_campaign(&turn(&id), now);
+        self.jobs.retain(|_, (of, _)| *of != id);
+        if let Some(run) = self.all.get_mut(&id) {
             run.lent.clear();
         }
     }
 
-    /// What a lease on a piece is about.
-    pub(crate) fn describe_piece(&self, job: JobId) -> Option<v1::ExploreJob> {
-        let (id, number) = self.spread.jobs.get(&job)?;
-        let run = self.spread.all.get(id)?;
+    /// The message of a lease on a piece.
+    pub(crate) fn describe(&self, job: JobId) -> Option<v1::ExploreJob> {
+        let (id, number) = self.jobs.get(&job)?;
+        let run = self.all.get(id)?;
         let piece = wire::piece(run.frontier.pieces().get(number)?);
         Some(v1::ExploreJob { exploration: Some(wire::message(&run.exploration)), piece: Some(piece) })
     }
 
     /// A lease on a piece went out.
-    pub(crate) fn lent_piece(&mut self, job: JobId, worker: WorkerId, lease: LeaseId) {
-        let Some((id, _)) = self.spread.jobs.get(&job) else { return };
-        let Some(run) = self.spread.all.get_mut(id) else { return };
+    pub(crate) fn lent(&mut self, job: JobId, worker: WorkerId, lease: LeaseId) {
+        let Some((id, _)) = self.jobs.get(&job) else { return };
+        let Some(run) = self.all.get_mut(id) else { return };
         run.leases += 1;
         run.lent.insert(job, Lent { lease, worker, asked: None });
     }
@@ -299,30 +298,30 @@ impl Core {
     /// Takes a step of a live lease.
     pub(crate) fn step(
         &mut self,
-        worker: WorkerId,
+        base: &mut Base,
+        worker: &str,
         lease: LeaseId,
         job: JobId,
         report: v1::Report,
     ) -> Result<(), &'static str> {
-        let Some(&(id, number)) = self.spread.jobs.get(&job) else {
-            self.fleet.forget(lease);
+        let Some(&(id, number)) = self.jobs.get(&job) else {
+            base.fleet.forget(lease);
             return Ok(());
         };
         let (step, new, bytes) = wire::step(report)?;
         let executions = new.complete.saturating_add(new.blocked);
         let mut counted = 0;
-        let name = self.worker_name(worker).to_owned();
-        let Some(run) = self.spread.all.get_mut(&id) else { return Ok(()) };
+        let Some(run) = self.all.get_mut(&id) else { return Ok(()) };
         let Some(before) = run.frontier.pieces().get(&number).cloned() else { return Ok(()) };
-        let name = if run.checks.len() < NAMES_MAX { name } else { String::new() };
-        let checks = run.checks.entry(name).or_default();
+        let name = if run.checks.len() < NAMES_MAX { worker } else { "" };
+        let checks = run.checks.entry(name.to_owned()).or_default();
         *checks = checks.saturating_add(new.checks);
         let mut added = None;
         match step {
             Step::Reached(node) if run.frontier.reached(number, &node) => {
-                run.count(id, &before.behind, new, &mut self.writes);
+                run.count(id, &before.behind, new, &mut base.writes);
                 counted = executions;
-                self.fleet.advanced(job);
+                base.fleet.advanced(job);
             }
             Step::Given(_) if run.frontier.pieces().len() >= PIECES_MAX => {
                 return Err("nobody asked for so many pieces");
@@ -334,12 +333,12 @@ impl Core {
             // It has come before.
             Step::Reached(_) => return Ok(()),
             Step::Over => {
-                run.count(id, &before.behind, new, &mut self.writes);
+                run.count(id, &before.behind, new, &mut base.writes);
                 counted = executions;
                 run.frontier.over(number);
                 run.lent.remove(&job);
-                self.fleet.done(lease);
-                self.spread.jobs.remove(&job);
+                base.fleet.done(lease);
+                self.jobs.remove(&job);
             }
             Step::Unsupported(reason, line) => {
                 run.explored.unsupported = Some((reason, line));
@@ -349,51 +348,52 @@ impl Core {
         run.explored.over |= run.frontier.pieces().is_empty();
         for number in [Some(number), added].into_iter().flatten() {
             let piece = run.frontier.pieces().get(&number).cloned();
-            self.writes.push(Write::Piece { id, number, piece });
+            base.writes.push(Write::Piece { id, number, piece });
         }
-        self.spread.executions = self.spread.executions.saturating_add(counted);
-        self.spread.bytes = self.spread.bytes.saturating_add(bytes);
-        added.into_iter().for_each(|number| self.lease_piece(id, number));
-        self.changed(id);
+        self.executions = self.executions.saturating_add(counted);
+        self.bytes = self.bytes.saturating_add(bytes);
+        added.into_iter().for_each(|number| self.lease_piece(base, id, number));
+        self.changed(base, id);
         Ok(())
     }
 
     /// A piece was lost too often.
-    pub(crate) fn piece_failed(&mut self, job: JobId) {
-        let Some((id, number)) = self.spread.jobs.remove(&job) else { return };
-        let Some(run) = self.spread.all.get_mut(&id) else { return };
+    pub(crate) fn failed(&mut self, base: &mut Base, job: JobId) {
+        let Some((id, number)) = self.jobs.remove(&job) else { return };
+        let Some(run) = self.all.get_mut(&id) else { return };
         let deep = run.frontier.pieces().get(&number).map_or(0, |p| p.behind.len());
         run.explored.failed = Some(format!("a piece ended its workers too often, {deep} decisions deep"));
         run.explored.over = true;
-        self.changed(id);
+        self.changed(base, id);
     }
 
     /// Its totals go into the batch in hand; if it is over, its leases end.
-    fn changed(&mut self, id: Hash) {
-        let Some(run) = self.spread.all.get(&id) else { return };
+    fn changed(&mut self, base: &mut Base, id: Hash) {
+        let Some(run) = self.all.get(&id) else { return };
         let over = run.explored.over;
-        self.writes.push(Write::Explored { id, explored: Box::new(run.explored.clone()) });
-        self.spread.dirty.insert(id);
+        base.writes.push(Write::Explored { id, explored: Box::new(run.explored.clone()) });
+        self.dirty.insert(id);
         if over {
-            self.leave_exploration(id);
+            self.leave(base, id);
         }
     }
 
-    /// Lets rest what nobody watches, and asks for pieces where workers wait and none lies ready.
-    pub(crate) fn spread_out(&mut self) {
-        let (now, rest_ms) = (self.now(), self.config.rest_ms);
+    /// Lets explorations rest that nobody watches. Returns the leases whose holders are to give a part away, because workers
+    /// wait and no piece lies ready.
+    pub(crate) fn settle(&mut self, base: &mut Base) -> Vec<(WorkerId, LeaseId)> {
+        let (now, rest_ms) = (base.now(), base.config.rest_ms);
         let mut asks = Vec::new();
-        for (id, run) in self.spread.all.iter_mut().filter(|(_, run)| !run.explored.over) {
+        for (id, run) in self.all.iter_mut().filter(|(_, run)| !run.explored.over) {
             let rests = now.saturating_sub(run.watched_ms) > rest_ms;
             if rests != run.rests {
                 run.rests = rests;
-                self.fleet.run_campaign(&turn(id), !rests);
+                base.fleet.run_campaign(&turn(id), !rests);
             }
-            run.lent.retain(|_, lent| self.fleet.holds(lent.lease));
+            run.lent.retain(|_, lent| base.fleet.holds(lent.lease));
             if rests || run.lent.is_empty() || run.lent.len() < run.frontier.pieces().len() {
                 continue;
             }
-            let hungry = self.fleet.hungry(&turn(id));
+            let hungry = base.fleet.hungry(&turn(id));
             let recent = |lent: &&Lent| lent.asked.is_some_and(|at| now.saturating_sub(at) < GIVE_MS);
             let asked = run.lent.values().filter(recent).count();
             let free = run.lent.values_mut().filter(|lent| lent.asked.is_none());
@@ -402,16 +402,14 @@ impl Core {
                 asks.push((lent.worker, lent.lease));
             }
         }
-        for (worker, lease) in asks {
-            self.send(worker, Down::Give(v1::Give { lease }));
-        }
+        asks
     }
 
     /// How far an exploration is, by what is durable; whoever asks is a reason to go on.
-    pub(crate) fn explore_status(&mut self, id: &Hash) -> Result<v1::ExploreStatus, Status> {
-        let now = self.now();
+    pub(crate) fn status(&mut self, base: &Base, id: &Hash) -> Result<v1::ExploreStatus, Status> {
+        let now = base.now();
         let gone = || Status::not_found("the exploration was forgotten; ask for it again");
-        let run = self.spread.all.get_mut(id).ok_or_else(gone)?;
+        let run = self.all.get_mut(id).ok_or_else(gone)?;
         run.watched_ms = now;
         let (totals, none) = (&run.told, BTreeMap::new());
         let marks = if totals.over { &run.marks } else { &none };
@@ -425,7 +423,7 @@ impl Core {
             failed: totals.failed.clone().unwrap_or_default(),
             waiting: (run.frontier.pieces().len() as u64).saturating_sub(leased),
             leased,
-            able: u32::try_from(self.fleet.able(&run.exploration.tree)).unwrap_or(u32::MAX),
+            able: u32::try_from(base.fleet.able(&run.exploration.tree)).unwrap_or(u32::MAX),
             checks: run.checks.clone(),
             leases: run.leases,
         })

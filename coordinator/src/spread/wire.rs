@@ -1,7 +1,7 @@
 //! Messages about explorations to records and back, looked at before anything of them is believed.
 //!
 //! Contract: what is no exploration, or no step of one, is refused; nothing here outgrows a record of the store or a
-//! commit. Source: design section 9.
+//! commit.
 
 use crate::v1;
 use moire_corpus::{Exploration, Explored, Hash, Stretch, VALUE_BYTES_MAX};
@@ -101,7 +101,7 @@ pub(super) fn explored(totals: &Explored, marks: &BTreeMap<String, Vec<u32>>) ->
     }
 }
 
-/// What a report on an explore lease says, the numbers in it, and how many bytes it takes, about.
+/// Reads a report on an explore lease: its step, its numbers, and how many bytes it takes, about.
 pub(super) fn step(report: v1::Report) -> Result<(Step, v1::Explored, usize), &'static str> {
     use v1::explore_step::Step as Said;
     if !report.items.is_empty() || report.verify.is_some() || report.minimise.is_some() {

@@ -33,19 +33,19 @@ pub enum Event {
     Welcome {
         /// Its identity here.
         worker: WorkerId,
-        /// What it calls itself.
+        /// The name it gave.
         name: String,
     },
     /// A message of a worker was looked at.
     Heard {
-        /// Whose.
+        /// The worker.
         worker: WorkerId,
         /// How far its leases are, by its own count.
         ticks: Vec<(LeaseId, u64)>,
     },
     /// A lease went out.
     Granted {
-        /// To whom.
+        /// The worker.
         worker: WorkerId,
         /// Its identity.
         lease: LeaseId,
@@ -53,31 +53,31 @@ pub enum Event {
         epoch: u32,
         /// Its campaign.
         campaign: String,
-        /// What it covers.
+        /// Its work.
         work: Work,
     },
     /// A cancellation went out.
     Cancelled {
-        /// Which.
+        /// The lease.
         lease: LeaseId,
     },
     /// A worker says that a cancelled lease has stopped.
     KillAcked {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Which.
+        /// The lease.
         lease: LeaseId,
     },
     /// A worker is not here any more, nor are its leases.
     Gone {
-        /// Who.
+        /// The worker.
         worker: WorkerId,
-        /// Why.
+        /// The reason.
         end: End,
     },
     /// A report was looked at.
     Reported {
-        /// Whose.
+        /// The worker.
         worker: WorkerId,
         /// Its lease.
         lease: LeaseId,
@@ -90,35 +90,35 @@ pub enum Event {
     Taken {
         /// Their lease.
         lease: LeaseId,
-        /// Which.
+        /// The items.
         items: Vec<u64>,
     },
     /// A lease has delivered everything.
     Finished {
-        /// Which.
+        /// The lease.
         lease: LeaseId,
     },
     /// Items were given up.
     Quarantined {
         /// Their campaign.
         campaign: String,
-        /// Which.
+        /// The item.
         item: u64,
     },
     /// Items are durable.
     Committed {
         /// Their campaign.
         campaign: String,
-        /// Which.
+        /// The items.
         items: Vec<u64>,
     },
     /// A report was acknowledged as taken: these items of it are durable.
     Acknowledged {
-        /// Whose.
+        /// The worker.
         worker: WorkerId,
         /// Their campaign.
         campaign: String,
-        /// Which.
+        /// The items.
         items: Vec<u64>,
     },
     /// A campaign has all its items.
@@ -128,7 +128,7 @@ pub enum Event {
         /// Of all its items and findings.
         digest: String,
     },
-    /// Whoever asked for an exploration was told how far it is.
+    /// The progress of an exploration was reported to a client.
     Explored {
         /// Counted so far.
         executions: u64,
@@ -150,7 +150,7 @@ pub enum Event {
     WorkerLease {
         /// Its name.
         name: String,
-        /// Which.
+        /// The lease.
         lease: LeaseId,
         /// Its epoch.
         epoch: u32,
@@ -159,7 +159,7 @@ pub enum Event {
     WorkerCancel {
         /// Its name.
         name: String,
-        /// Which.
+        /// The lease.
         lease: LeaseId,
     },
     /// Of a worker's process: a report went out.
@@ -175,7 +175,7 @@ pub enum Event {
     WorkerKillAck {
         /// Its name.
         name: String,
-        /// Which.
+        /// The lease.
         lease: LeaseId,
     },
     /// Of a worker's process: the connection is over, or the process was killed.

@@ -1,10 +1,9 @@
 //! Trials: a coordinator in a simulated world. It tells all it does, and may have a bug planted.
 //!
 //! Contract: nothing of this is reached but through [`crate::Local::on_trial`]; with `Trial::default()` a coordinator is
-//! what it always is. `history` has what is told, `check` decides whether it may have happened.
+//! what it always is. [`Event`] is what is told; `moire bench cluster` decides whether a history of them may have happened.
 
-pub mod check;
-pub mod history;
+mod history;
 mod tell;
 
 pub use history::{End, Event};
@@ -21,7 +20,7 @@ pub enum Planted {
     AnyOwner,
     /// An item that is reported again is counted again.
     CountsTwice,
-    /// What a lost lease had not delivered is not leased again.
+    /// The undelivered items of a lost lease are not leased again.
     ForgetsRequeue,
     /// A lease that is cancelled is leased again before its worker has stopped.
     RequeuesEarly,
@@ -43,7 +42,7 @@ pub enum Planted {
     EpochNotRecorded,
     /// A campaign is done when its last item is reported, whatever is still under way.
     DoneEarly,
-    /// What is left of an exploration is not recorded with its totals.
+    /// The pieces of an exploration are not recorded with its totals.
     ForgetsPieces,
 }
 

@@ -39,6 +39,13 @@ macro_rules! index {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u16);
         impl $name {
+            /// The index of a position in its table.
+            ///
+            /// # Panics
+            /// The position is beyond every table: [`crate::limits`] keeps them far shorter.
+            pub fn at(position: usize) -> Self {
+                Self(u16::try_from(position).expect("tables of a program have less than 2^16 entries"))
+            }
             /// The position in the table this index points into.
             pub fn index(self) -> usize { self.0 as usize }
         }

@@ -3,16 +3,11 @@
 //! Pure: no I/O, no clock, no async, no global state.
 
 pub mod canon;
-pub mod emit;
-pub mod generate;
+pub mod features;
 pub mod ir;
-pub mod kernel;
 pub mod limits;
-pub mod lowering;
 pub mod reduce;
-pub mod simt;
+pub mod registers;
 pub mod tensor;
 pub mod text;
-pub mod tile;
-pub mod tile_run;
 pub mod validate;

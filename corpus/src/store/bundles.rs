@@ -53,7 +53,7 @@ impl Store {
         let key = [&b"t/"[..], &snapshot.at_ms.to_be_bytes()].concat();
         self.commit_ops(vec![(key, Some(format!("\"{hash}\"").into_bytes()))])
     }
-    /// What the last report showed.
+    /// The snapshot of the last report.
     pub fn last_snapshot(&self) -> Result<Option<Snapshot>, StoreError> {
         let last = self.records::<Hash>(b"t/").last().transpose()?;
         let Some(hash) = last else { return Ok(None) };

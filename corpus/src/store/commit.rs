@@ -2,7 +2,7 @@
 //!
 //! A failed sync stops the store until it is reopened, because the kernel may have dropped the pages. A full
 //! disk costs the reserve first, so that the batch in hand still goes through, be it the log or the index that
-//! does not fit; the next commit then has to restore the reserve or is refused. Source: design section 9.
+//! does not fit; the next commit then has to restore the reserve or is refused.
 
 use super::batch::Batch;
 use super::error::io_error;

@@ -30,7 +30,7 @@ pub enum OpenError {
     NotAStore {
         /// The directory.
         path: PathBuf,
-        /// What was missing.
+        /// The missing part.
         why: String,
     },
     /// No space for the index.
@@ -42,7 +42,7 @@ pub enum OpenError {
     /// The file system failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
         /// The cause.
         source: io::Error,
@@ -67,7 +67,7 @@ pub enum StoreError {
     /// The file system failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
         /// The cause.
         source: io::Error,
@@ -75,7 +75,7 @@ pub enum StoreError {
     /// Over a limit.
     #[error("{what} has {size} bytes, the limit is {limit}; put large parts into a bundle")]
     TooLarge {
-        /// What.
+        /// The record or part.
         what: String,
         /// Its size.
         size: usize,

@@ -29,7 +29,7 @@ pub(super) fn mark_key(id: &Hash, name: &str) -> Vec<u8> {
     [&exploration_key(id)[..], b"m", name.as_bytes()].concat()
 }
 
-/// What a key of an exploration is about.
+/// The subject of an exploration's key.
 pub(crate) enum Of<'a> {
     Exploration,
     Totals,

@@ -1,7 +1,7 @@
 //! The store: what is open, what is written to it, what it answers.
 //!
 //! Files by idea: `open` (lock, format, recovery), `commit` (durable before acknowledged), `batch` (writes to
-//! operations), `read`, `bundles`, `compact`, `keys`, `error`. Source: design section 9.
+//! operations), `read`, `bundles`, `compact`, `keys`, `error`.
 
 mod batch;
 mod bundles;
@@ -44,7 +44,7 @@ impl Default for Options {
     }
 }
 
-/// What opening found and did.
+/// The result of opening a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// The store is new.
@@ -145,7 +145,7 @@ pub struct Conflict {
     pub refused: Hash,
 }
 
-/// What a commit did.
+/// The result of a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
     /// Items recorded.

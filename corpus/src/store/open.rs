@@ -2,7 +2,6 @@
 //!
 //! The ladder: a damaged log is copied aside and rewritten from its intact frames; a torn tail is copied aside
 //! and cut; an index that is not proven clean is rebuilt. Nothing that cannot be derived is deleted.
-//! Source: design section 9.
 
 use super::error::opening;
 use super::{OpenError, Options, Recovery, Store};
@@ -18,7 +17,7 @@ use std::path::Path;
 /// Longest format file that is read.
 const FORMAT_BYTES_MAX: u64 = 64;
 
-/// What the format file says.
+/// The content of the format file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Known,

@@ -4,7 +4,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use moire_cat::vocabulary::{rels, sets};
-use moire_cat::{Evaluator, Inputs, Solution, Stage, Variants, bits, builtin};
+use moire_cat::{Evaluator, Inputs, Solution, Stage, Variants, bits};
 use std::hint::black_box;
 
 /// Threads of four events: `W d_i; W.rel f_i; R.acq f_(i-1); R d_(i-1)`, and one initial write a location.
@@ -75,7 +75,7 @@ fn ring<const W: usize>(events: usize) -> Inputs<W> {
 }
 
 fn measure<const W: usize>(c: &mut Criterion, model: &str, events: usize) {
-    let loaded = builtin::load(model, &Variants::new()).expect("a shipped model loads");
+    let loaded = moire_models::load(model, &Variants::new()).expect("a shipped model loads");
     let mut evaluator = Evaluator::<W>::new(&loaded);
     let mut graph = ring::<W>(events);
     let n = graph.n;

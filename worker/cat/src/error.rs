@@ -22,7 +22,14 @@ impl LoadError {
         LoadError { file: file.into(), line: at.line, column: at.column, message: message.into(), hint: None }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// An error about a whole file.
+    pub fn at_start(file: &str, message: impl Into<String>) -> Self {
+        Self::new(file, Position { line: 1, column: 1 }, message)
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -38,7 +45,7 @@ pub struct Position {
 }
 
 /// The known name closest to `word`, if it is close enough to be a typing error.
-pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|k| (distance(word, k), k))
         .filter(|(d, k)| *d <= 1 + k.len().max(word.len()) / 4)

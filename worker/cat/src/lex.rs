@@ -1,5 +1,4 @@
-//! Tokens of cat. Comments nest; a comment that starts with `(*| switch` or `(*| profile` is a
-//! declaration and kept.
+//! Tokens of cat. Comments nest; a comment that starts with `(*|` is a declaration and kept.
 
 use crate::error::{LoadError, Position};
 
@@ -82,9 +81,7 @@ impl<'a> Cursor<'a> {
                 self.advance(2);
                 if depth == 0 {
                     let whole = &self.text[from + 2..self.offset - 2];
-                    let kept = |p: &&str| p.starts_with("switch ") || p.starts_with("profile ");
-                    let declaration = whole.strip_prefix('|').map(str::trim).filter(kept);
-                    return Ok(declaration.map(str::to_owned));
+                    return Ok(whole.strip_prefix('|').map(|text| text.trim().to_owned()));
                 }
             } else if let Some(c) = self.rest().chars().next() {
                 self.advance(c.len_utf8());

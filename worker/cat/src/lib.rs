@@ -8,10 +8,12 @@
 //! Pure: no I/O, no clock, no async, no global state.
 
 pub mod bits;
-pub mod builtin;
+pub mod contract;
 mod error;
 pub mod eval;
+mod include;
 mod lex;
+pub mod licence;
 mod load;
 mod machine;
 pub mod model;
@@ -21,7 +23,10 @@ mod shrink;
 pub mod syntax;
 pub mod vocabulary;
 
-pub use error::LoadError;
+pub use contract::{Feature, Settings};
+pub use error::{LoadError, closest};
 pub use eval::{Completion, Completions, Evaluator, Inputs, Mark, Solution, Stage};
+pub use include::{Include, Source};
+pub use licence::Licence;
 pub use load::{LETTER, Library, PROFILE, Variants, load};
 pub use model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, Profile, Switch, Type};

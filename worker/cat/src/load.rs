@@ -1,15 +1,17 @@
 //! From parsed text to a [`Model`]: names resolved, functions expanded, types and growth found, checks classified.
 
+use crate::contract::Settings;
 use crate::error::{LoadError, Position, closest};
-use crate::model::{Model, Node, NodeId, Profile, Switch, Type};
+use crate::include::{Include, Source};
+use crate::model::{Model, Node, NodeId, Type};
 use crate::parse::parse;
 use crate::syntax::{Binding, Expr, ExprKind, Statement, StatementKind, VariantTest};
 use crate::vocabulary::{rel, rels, set, sets};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 mod classify;
-pub(crate) use classify::operands;
+mod declare;
 
 /// Operations of one model; ours have about two hundred.
 const NODES: usize = 20_000;
@@ -32,8 +34,8 @@ const SWITCHES: usize = 64;
 
 /// Where `include` finds files; the caller decides what may be read.
 pub trait Library {
-    /// The text of a file, or `None`.
-    fn open(&self, name: &str) -> Option<String>;
+    /// The file that `include "path"` in the file `from` means, and its text.
+    fn open(&self, from: &Source, path: &str) -> Option<(Source, String)>;
 }
 
 /// Name under which [`Variants`] choose a profile, as in `profile` -> `practice`.
@@ -61,6 +63,11 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
             variants: Variants::new(),
             names: BTreeMap::new(),
             text: String::new(),
+            settings: Settings::default(),
+            features: BTreeSet::new(),
+            licences: Vec::new(),
+            trusted: None,
+            includes: Vec::new(),
             shared: std::sync::OnceLock::new(),
         },
         known: BTreeMap::new(),
@@ -73,14 +80,15 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
         work: 0,
         nesting: 0,
     };
-    loader.file(name, text)?;
+    loader.file(Source { name: name.into(), shipped: false }, text)?;
     loader.unknown_variants(name)?;
-    if loader.model.checks.iter().all(|c| c.flag) && loader.model.names.is_empty() && name != "any" {
+    if loader.model.checks.iter().all(|c| c.flag) && loader.model.names.is_empty() {
         let start = Position { line: 1, column: 1 };
         return Err(
             LoadError::new(name, start, "this file defines and checks nothing").hint("is it a cat model?")
         );
     }
+    loader.model.grant();
     Ok(loader.model)
 }
 
@@ -98,7 +106,7 @@ struct Loader<'a> {
     model: Model,
     known: BTreeMap<Node, NodeId>,
     env: Env,
-    open: Vec<String>,
+    open: Vec<Source>,
     includes: usize,
     calls: usize,
     expansions: usize,
@@ -110,11 +118,12 @@ struct Loader<'a> {
 type Loaded<T> = Result<T, LoadError>;
 
 impl Loader<'_> {
-    fn file(&mut self, name: &str, text: &str) -> Loaded<()> {
-        self.open.push(name.into());
+    fn file(&mut self, source: Source, text: &str) -> Loaded<()> {
+        let name = source.name.clone();
+        self.open.push(source);
         self.model.text.push_str(text);
-        for statement in parse(name, text)? {
-            self.statement(name, &statement)?;
+        for statement in parse(&name, text)? {
+            self.statement(&name, &statement)?;
         }
         self.open.pop();
         Ok(())
@@ -134,7 +143,7 @@ impl Loader<'_> {
             Self::limit(file, statement.at, self.bindings, BINDINGS, "definitions")?;
         }
         match &statement.kind {
-            StatementKind::Switch(text) => self.switch(file, statement.at, text),
+            StatementKind::Declaration(text) => self.declaration(file, statement.at, text),
             StatementKind::Include(path) => self.include(file, statement.at, path),
             StatementKind::Let { recursive: false, bindings } => {
                 let mut env = (*self.env).clone();
@@ -156,92 +165,26 @@ impl Loader<'_> {
     }
 
     fn include(&mut self, file: &str, at: Position, path: &str) -> Loaded<()> {
-        let stem = |p: &str| p.strip_suffix(".cat").unwrap_or(p).to_owned();
-        if self.open.iter().any(|o| stem(o) == stem(path)) {
-            let chain = self.open.join("` includes `");
-            return Err(LoadError::new(file, at, format!("`{chain}` includes `{path}` again"))
-                .hint("an include may not lead back to a file that is still open"));
-        }
         self.includes += 1;
         if self.includes > INCLUDES {
             return Err(LoadError::new(file, at, format!("more than {INCLUDES} files included")));
         }
-        let Some(text) = self.library.open(path) else {
+        let from = self.open.last().expect("a statement stands in a file").clone();
+        let Some((found, text)) = self.library.open(&from, path) else {
             return Err(LoadError::new(file, at, format!("cannot open `{path}`")).hint(
-                "shipped files are named as in `moire models list`; others are looked for beside this one",
+                "a file is looked for beside the one that includes it; shipped files are named as in `moire models list`",
             ));
         };
-        self.file(path, &text)
-    }
-
-    /// `profile practice = TQ5=B TQ7=B : one line`, before the switches it sets
-    fn profile(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
-        Self::limit(file, at, self.model.profiles.len(), SWITCHES, "profiles")?;
-        let bad = || {
-            LoadError::new(file, at, "this declaration is not understood")
-                .hint("write `(*| profile NAME = SWITCH=VALUE .. : what it is *)`")
-        };
-        let (head, doc) = text.split_once(" : ").ok_or_else(bad)?;
-        let rest = head.trim().strip_prefix("profile ").ok_or_else(bad)?;
-        let (name, settings) = rest.split_once('=').ok_or_else(bad)?;
-        let one = |w: &str| w.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).ok_or_else(bad);
-        let settings = settings.split_whitespace().map(one).collect::<Loaded<Vec<_>>>()?;
-        let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.model.profiles.push(Profile { name: name.trim().into(), settings, doc });
-        Ok(())
-    }
-
-    /// The value asked for, by name or by a profile.
-    fn asked(&self, switch: &str) -> Option<&String> {
-        let chosen = self.requested.get(PROFILE);
-        let profile = self.model.profiles.iter().find(|p| Some(&p.name) == chosen);
-        let settings = profile.into_iter().flat_map(|p| &p.settings);
-        let of_profile = settings.filter(|s| s.0 == switch).map(|s| &s.1).next();
-        self.requested.get(switch).or(of_profile)
-    }
-
-    /// `switch Q6 = A | B | C default A contests B : one line`
-    fn switch(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
-        if text.trim_start().starts_with("profile ") {
-            return self.profile(file, at, text);
+        let stem = |name: &str| name.strip_suffix(".cat").unwrap_or(name).to_owned();
+        let same = |open: &Source| stem(&open.name) == stem(&found.name) && open.shipped == found.shipped;
+        if self.open.iter().any(same) {
+            let chain: Vec<&str> = self.open.iter().map(|o| o.name.as_str()).collect();
+            let chain = chain.join("` includes `");
+            return Err(LoadError::new(file, at, format!("`{chain}` includes `{path}` again"))
+                .hint("an include may not lead back to a file that is still open"));
         }
-        Self::limit(file, at, self.model.switches.len(), SWITCHES, "switches")?;
-        let bad = || {
-            LoadError::new(file, at, "this declaration is not understood")
-                .hint("write `(*| switch NAME = A | B default A contests B : what it is *)`")
-        };
-        let (head, doc) = text.split_once(" : ").ok_or_else(bad)?;
-        let rest = head.trim().strip_prefix("switch ").ok_or_else(bad)?;
-        let (name, rest) = rest.split_once('=').ok_or_else(bad)?;
-        let (values, rest) = rest.split_once("default").ok_or_else(bad)?;
-        let (default, contesting) = rest.split_once("contests").unwrap_or((rest, ""));
-        let words = |s: &str| -> Vec<String> {
-            s.split(['|', '/', ' ', '\n', '\r', '\t']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
-        };
-        let doc = doc.split_whitespace().collect::<Vec<_>>().join(" ");
-        let switch = Switch {
-            name: name.trim().into(),
-            values: words(values),
-            default: default.trim().into(),
-            contesting: words(contesting),
-            doc,
-        };
-        let named = |v: &String| switch.values.contains(v);
-        if !named(&switch.default) || !switch.contesting.iter().all(named) {
-            return Err(bad());
-        }
-        let value = match self.asked(&switch.name) {
-            Some(v) if named(v) => v.clone(),
-            Some(v) => {
-                return Err(LoadError::new(file, at, format!("switch {} has no value `{v}`", switch.name))
-                    .hint(format!("its values are {}", switch.values.join(", "))));
-            }
-            None => switch.default.clone(),
-        };
-        self.model.variants.insert(switch.name.clone(), value);
-        self.model.switches.retain(|s| s.name != switch.name);
-        self.model.switches.push(switch);
-        Ok(())
+        self.model.includes.push(Include { from, path: path.into(), found: found.clone() });
+        self.file(found, &text)
     }
 
     fn unknown_variants(&self, file: &str) -> Loaded<()> {

@@ -3,9 +3,12 @@
 //! Nodes are in evaluation order: operands come before their users, except inside a `let rec` group, whose
 //! variables stand for the least fixpoint of their bodies.
 
+use crate::contract::{Feature, Settings};
+use crate::include::Include;
+use crate::licence::{Kind, Licence};
 use crate::plan::Plan;
 use crate::syntax::Property;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 /// Index into [`Model::nodes`].
@@ -73,6 +76,8 @@ pub struct Facts {
     pub ty: Type,
     /// Depends on no choice of the engine.
     pub fixed: bool,
+    /// Whether a pair is in it depends on no event but the two: those to come change nothing.
+    pub local: bool,
     /// Only grows when the graph grows.
     pub monotone: bool,
     /// Depends on `co`, `fr` or `torn`.
@@ -181,6 +186,12 @@ pub struct Model {
     /// Definitions by name, last one wins; for explanations.
     pub(crate) names: BTreeMap<String, NodeId>,
     pub(crate) text: String,
+    pub(crate) settings: Settings,
+    pub(crate) features: BTreeSet<Feature>,
+    pub(crate) licences: Vec<Licence>,
+    pub(crate) includes: Vec<Include>,
+    /// Claims that hold as they stand: a planted bug.
+    pub(crate) trusted: Option<Kind>,
     /// What evaluators share; made by the first of them.
     pub(crate) shared: OnceLock<(Arc<Model>, Arc<Plan>)>,
 }
@@ -236,6 +247,21 @@ impl Model {
         self.names.get(name).copied()
     }
 
+    /// How engines run programs under this model.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether the model gives meaning to a part of the language.
+    pub fn covers(&self, feature: Feature) -> bool {
+        self.features.contains(&feature)
+    }
+
+    /// Every file included, in the order of the text.
+    pub fn includes(&self) -> &[Include] {
+        &self.includes
+    }
+
     /// Every character that decides the meaning: the texts read, then the switch values. For fingerprints.
     pub fn canonical_text(&self) -> String {
         let variants: Vec<String> = self.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -247,8 +273,17 @@ impl Model {
         let mut model = self.clone();
         model.name = format!("{} without {}", self.name, self.checks[check.0].name);
         model.checks.remove(check.0);
+        model.grant();
         model.shared = OnceLock::new();
         model
+    }
+
+    /// The same model under another name.
+    #[must_use]
+    pub fn called(mut self, name: String) -> Model {
+        self.name = name;
+        self.shared = OnceLock::new();
+        self
     }
 
     /// The model and its plan, for evaluators: planning costs more than judging a small program.
@@ -280,5 +315,26 @@ impl Model {
             out.push_str(&format!("{:24} {not}{what} ({class})\n", check.name));
         }
         out
+    }
+}
+
+/// Direct operands of a node; for a solved fixpoint the bodies of its group.
+pub(crate) fn operands(node: Node, groups: &[Vec<NodeId>]) -> Vec<NodeId> {
+    match node {
+        Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => {
+            vec![a, b]
+        }
+        Node::Complement(a)
+        | Node::Inverse(a)
+        | Node::Plus(a)
+        | Node::Star(a)
+        | Node::Opt(a)
+        | Node::Lift(a)
+        | Node::Domain(a)
+        | Node::Range(a) => vec![a],
+        Node::Fixpoint { group, .. } => groups[group as usize].clone(),
+        Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => {
+            vec![]
+        }
     }
 }

@@ -56,6 +56,16 @@ pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Statement>, LoadError>
     Ok(out)
 }
 
+/// An expression that stands alone in a declaration. Errors have the place of the declaration.
+pub(crate) fn expression(file: &str, at: Position, text: &str) -> Result<Expr, LoadError> {
+    let read = || {
+        let mut parser = Parser { file, tokens: lex(file, text)?, next: 0, depth: 0 };
+        let expr = parser.expr()?;
+        if *parser.peek() == Token::End { Ok(expr) } else { parser.error("the end of the expression") }
+    };
+    read().map_err(|e| LoadError { line: at.line, column: at.column, ..e })
+}
+
 struct Parser<'a> {
     file: &'a str,
     tokens: Vec<(Token, Position)>,
@@ -134,7 +144,7 @@ impl Parser<'_> {
         if let Token::Pragma(text) = self.peek() {
             let text = text.clone();
             self.next += 1;
-            out.push(Statement { at, kind: StatementKind::Switch(text) });
+            out.push(Statement { at, kind: StatementKind::Declaration(text) });
         } else if self.keyword("include") {
             let Token::Text(path) = self.peek().clone() else { return self.error("a file name in quotes") };
             self.next += 1;

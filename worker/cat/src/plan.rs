@@ -5,8 +5,7 @@
 //! cheapest first, each with what it needs just before it, so that a graph out of thin air is refused before any
 //! closure is computed. Nothing here decides a meaning: any order gives the same answers.
 
-use crate::load::operands;
-use crate::model::{CheckId, CheckKind, Class, Model, Node, NodeId, Obligation};
+use crate::model::{CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, operands};
 use crate::syntax::Property;
 use std::collections::BTreeSet;
 

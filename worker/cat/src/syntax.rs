@@ -36,8 +36,8 @@ pub enum StatementKind {
         /// `as name`.
         name: Option<String>,
     },
-    /// `(*| switch .. *)`: declaration of a variant switch.
-    Switch(String),
+    /// `(*| switch .. *)` and its like: a declaration, see [`crate::contract`].
+    Declaration(String),
 }
 
 /// What a check says of its expression.

@@ -1,12 +1,13 @@
 //! No text makes the loader panic, overflow the stack or run for long; and a published style of file loads unchanged.
 
-use moire_cat::{CheckKind, Class, Library, Obligation, Variants, builtin, load};
+use moire_cat::{CheckKind, Class, Library, Obligation, Source, Variants, load};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
 fn complaint(text: &str) -> String {
     let begin = Instant::now();
-    let error = load("m.cat", text, &builtin::Shipped, &Variants::new()).expect_err("is refused").to_string();
+    let error =
+        load("m.cat", text, &moire_models::Shipped, &Variants::new()).expect_err("is refused").to_string();
     assert!(begin.elapsed() < Duration::from_secs(5), "took {:?}", begin.elapsed());
     error
 }
@@ -44,15 +45,15 @@ fn functions_cannot_explode() {
             format!("let g{}(a) = {}(a) | rf\n", i + 1, if i == 0 { "g".into() } else { format!("g{i}") })
         })
         .collect();
-    let _ = load("m.cat", &format!("{deep}{calls}empty g60(po)"), &builtin::Shipped, &Variants::new());
+    let _ = load("m.cat", &format!("{deep}{calls}empty g60(po)"), &moire_models::Shipped, &Variants::new());
 }
 
 /// A file that includes another for ever.
 struct Endless;
 
 impl Library for Endless {
-    fn open(&self, name: &str) -> Option<String> {
-        Some(format!("include \"{name}x\""))
+    fn open(&self, _: &Source, path: &str) -> Option<(Source, String)> {
+        Some((Source { name: path.to_owned(), shipped: false }, format!("include \"{path}x\"")))
     }
 }
 
@@ -105,7 +106,8 @@ show cause as c, base
 
 #[test]
 fn published_style_loads_and_prunes() {
-    let model = load("published.cat", PUBLISHED_STYLE, &builtin::Shipped, &Variants::new()).expect("loads");
+    let model =
+        load("published.cat", PUBLISHED_STYLE, &moire_models::Shipped, &Variants::new()).expect("loads");
     let kind = |name: &str| model.checks().iter().find(|c| c.name == name).expect(name);
     assert!(matches!(kind("axiom-Coherence").kind, CheckKind::Obligation(Obligation::ForceCoherence(_))));
     assert!(matches!(kind("axiom-Coherence2").kind, CheckKind::Obligation(Obligation::DemandCoherence(_))));
@@ -184,7 +186,7 @@ proptest! {
 
     #[test]
     fn any_text_is_answered(text in prop_oneof![soup(), ".{0,200}"]) {
-        let _ = load("m.cat", &text, &builtin::Shipped, &Variants::new());
+        let _ = load("m.cat", &text, &moire_models::Shipped, &Variants::new());
     }
 
     #[test]
@@ -192,7 +194,7 @@ proptest! {
         let text = PUBLISHED_STYLE;
         let at = cut % text.len();
         let damaged = format!("{}{with}{}", &text[..at], &text[(at + 1).min(text.len())..]);
-        if let Err(e) = load("m.cat", &damaged, &builtin::Shipped, &Variants::new()) {
+        if let Err(e) = load("m.cat", &damaged, &moire_models::Shipped, &Variants::new()) {
             prop_assert!(e.line >= 1 && e.column >= 1);
         }
     }

@@ -2,7 +2,7 @@
 
 use moire_cat::bits;
 use moire_cat::vocabulary::{FIRST_DYNAMIC, rels, sets};
-use moire_cat::{Evaluator, Inputs, Model, Node, NodeId, Solution, Stage, Variants, builtin, load};
+use moire_cat::{Evaluator, Inputs, Model, Node, NodeId, Solution, Stage, Variants, load};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -150,7 +150,7 @@ proptest! {
             text.push_str(&format!("let e{i} = {e}\nflag ~empty e{i} as used{i}\nflag acyclic e{i} as acyclic{i}\n"));
             text.push_str(&format!("flag irreflexive e{i}; po as crossing{i}\n"));
         }
-        let model = load("random.cat", &text, &builtin::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        let model = load("random.cat", &text, &moire_models::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         let mut evaluator = Evaluator::<2>::new(&model);
         evaluator.prepare(&g);
         let Solution::Consistent { flags } = evaluator.solve(&mut g, Stage::Leaf) else {
@@ -189,7 +189,7 @@ proptest! {
             text.push_str(&format!("let e{i} = {e}\nempty e{i} & (F * F) as none{i}\nacyclic e{i} & po as acyclic{i}\n"));
             text.push_str(&format!("irreflexive e{i}; [F]; po as crossing{i}\n"));
         }
-        let model = load("random.cat", &text, &builtin::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        let model = load("random.cat", &text, &moire_models::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         let none: Vec<Vec<Pairs>> = model.groups().iter().map(|g| vec![Pairs::new(); g.len()]).collect();
         let wrong = |g: &Inputs<2>| model.checks().iter().enumerate().any(|(i, check)| {
             let pairs = value(&model, g, check.node, &none);
@@ -240,7 +240,7 @@ proptest! {
             "let ms = po | loc & rf\nlet rec rec1 = po | (rec1; rmw; rec2) and rec2 = rf | rec1 & loc\n\
              let twice(a, b) = a; (b | a)\nflag ~empty ({taken}) \\ ({expression}) as some\n"
         );
-        let model = load("random.cat", &text, &builtin::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
+        let model = load("random.cat", &text, &moire_models::Shipped, &Variants::new()).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         let shrinks = model.flags_shrink(&|node| match node {
             Node::Set(s) => (0..g.n).all(|i| !bits::has(&g.sets[s], i)),
             Node::Relation(r) => r != rels::ID && g.rels[r][..g.n].iter().all(bits::is_empty),

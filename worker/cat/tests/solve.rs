@@ -1,7 +1,7 @@
 //! Obligations, the existential fence order, per-byte relations, and what each shipped axiom is there for.
 
 use moire_cat::vocabulary::{rels, sets};
-use moire_cat::{Evaluator, Inputs, Model, Solution, Stage, Variants, bits, builtin, load};
+use moire_cat::{Evaluator, Inputs, Model, Solution, Stage, Variants, bits, load};
 
 /// A litmus test in a few words: `thread kind location`, in program order.
 struct Graph {
@@ -102,7 +102,7 @@ impl Graph {
 
 fn model(name: &str, variant: &str) -> Model {
     let variants = variant.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
-    builtin::load(name, &variants).expect("loads")
+    moire_models::load(name, &variants).expect("loads")
 }
 
 /// `ok`, `open`, or the check that forbids.
@@ -223,7 +223,7 @@ fn forced_fence_pairs_outside_the_scope_are_refused_only_without_the_restriction
         }
         g
     };
-    let loaded = |t: &str| load("m.cat", t, &builtin::Shipped, &Variants::new()).expect("loads");
+    let loaded = |t: &str| load("m.cat", t, &moire_models::Shipped, &Variants::new()).expect("loads");
     assert_eq!(verdict(&loaded(&text("")), chain()), "FenceSC");
     assert_eq!(verdict(&loaded(&text("& sr")), chain()), "ok");
 }

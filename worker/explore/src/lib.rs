@@ -3,55 +3,23 @@
 //! Two engines answer the same question. The explorer ([`explore`]) builds each admitted graph once; the naive
 //! enumerator shares the program text and the model text with it, and nothing else.
 //!
+//! Folders, each of which uses only those before it: `thread` (what a thread does), `graph` (what an execution graph holds),
+//! `prune` (which graphs can still become an execution), `finish` (a finished graph), `reduce` (which executions need not be
+//! visited), `search` (decisions, and the walk through them), `judge` (what is true of all executions).
+//!
 //! Pure: no I/O, no clock, no async, no global state.
 
-pub mod alike;
-mod allocator;
-mod barriers;
-pub mod columns;
-mod commute;
-mod copies;
-pub mod differential;
-mod event;
-mod exclusive;
-pub mod explorer;
-pub mod families;
-mod flow;
-mod future;
-mod gate;
-mod hang;
-mod held;
-mod interp;
-mod interp_memory;
+mod finish;
+mod graph;
 pub mod judge;
-mod lanes;
-mod launch;
-pub mod leaf;
-mod loose;
-mod mbarrier;
-mod mbarrier_leaf;
-mod memory;
-pub mod missing;
-pub mod naive;
 pub mod planted;
-mod proxies;
+mod prune;
 pub mod reduce;
-mod relate;
-mod rmw;
-mod runs;
-pub mod share;
-mod state;
-mod tensor;
-mod tested;
-mod tile;
-mod universe;
-mod unknown;
-mod unmodelled;
-mod unseen;
-mod view;
+pub mod search;
+mod thread;
 mod visit;
-mod warpgroup;
-mod width;
 
-pub use explorer::{Abstain, Bound, Limits, Summary, Visitor, explore};
-pub use leaf::{EventRef, LeafFacts, LeafKey, LeafKind, Outcome};
+pub use judge::missing_edge as missing;
+pub use reduce::symmetry as alike;
+pub use search::{self as explorer, share};
+pub use search::{Abstain, Bound, Limits, Summary, Visitor, explore};

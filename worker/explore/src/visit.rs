@@ -1,7 +1,7 @@
 //! What an exploration is asked, and what it tells: limits, totals, finished executions.
 
-use crate::leaf::{LeafFacts, LeafKind};
 use crate::reduce::{Cut, Reductions};
+use moire_execution::leaf::{LeafFacts, LeafKind};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -132,37 +132,37 @@ impl Summary {
     }
 }
 
-/// A finished execution, as long as the visitor looks at it.
+/// A finished execution, as a visitor sees it.
 pub trait LeafView {
     /// Complete or blocked.
     fn kind(&self) -> LeafKind;
     /// Final states; none when blocked.
-    fn states(&mut self) -> Vec<crate::leaf::FinalState>;
+    fn states(&mut self) -> Vec<moire_execution::leaf::FinalState>;
     /// The memories of [`LeafView::states`], for whoever does not look at registers: threads are not run again.
-    fn memories(&mut self) -> Vec<crate::leaf::Memory>;
+    fn memories(&mut self) -> Vec<moire_execution::leaf::Memory>;
     /// Names of the flags the model raises.
     fn flags(&self) -> &BTreeSet<String>;
     /// What the flags are about: events by thread and line.
-    fn findings(&self) -> BTreeSet<crate::leaf::Finding>;
+    fn findings(&self) -> BTreeSet<moire_execution::leaf::Finding>;
     /// Everything two engines compare.
     fn facts(&mut self) -> LeafFacts;
     /// The execution in full, for people.
-    fn witness(&mut self) -> crate::leaf::Witness;
+    fn witness(&mut self) -> moire_execution::leaf::Witness;
     /// A number of this execution; the sum over a set of executions stands for the set, whoever visited them.
     fn digest(&mut self) -> u64;
     /// The decisions that lead here; [`crate::explore`] with them visits this leaf again.
     fn path(&self) -> &[u32];
     /// Threads that wait for columns of tensor memory, or for the other CTA of a pair, for ever.
-    fn column_stalls(&self) -> Vec<crate::leaf::ColumnStall>;
+    fn column_stalls(&self) -> Vec<moire_execution::leaf::ColumnStall>;
     /// Threads that wait at an mbarrier for ever, and for what.
-    fn stalls(&self) -> Vec<crate::leaf::Stall>;
+    fn stalls(&self) -> Vec<moire_execution::leaf::Stall>;
 }
 
 /// Receives executions one after another.
 pub trait Visitor {
     /// Called once a leaf; `Break` ends the exploration.
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()>;
-    /// Called where a [`crate::share::Giver`] says it is due: all of the piece up to and with this node is done (empty:
+    /// Called where a [`crate::search::share::Giver`] says it is due: all of the piece up to and with this node is done (empty:
     /// nothing yet), with these totals. `Break` ends the exploration.
     fn reached(&mut self, _until: &[u32], _so_far: &Summary) -> ControlFlow<()> {
         ControlFlow::Continue(())

@@ -1,11 +1,11 @@
-//! What holds of any bytes given to the readers of a worker: leases, bytecode, listings of NVIDIA's tools, records of a
-//! device. Fuzzers try it, and a test has it of all inputs that are kept.
+//! Properties of the readers of a worker that hold for any bytes: leases, bytecode, listings of NVIDIA's tools, records of a
+//! device. Fuzzers try them on drawn bytes, and a test on all kept inputs.
 
 use moire_gpu::{Lane, Replayer, STRATEGIES, Settings};
-use moire_program::text::tile::print;
 use moire_program::text::{Format, parse};
-use moire_program::tile::verify;
 use moire_proto::v1::{self, lease::Work, to_worker::Message as Down};
+use moire_tile_ir::text::print;
+use moire_tile_ir::verify;
 use moire_toolchain::machine::{changes, of_machine, of_ptx, tally};
 use moire_toolchain::tile::{read, write_numbered};
 use moire_toolchain::{Version, listed};
@@ -15,8 +15,8 @@ use moire_worker::wire;
 use prost::Message;
 use std::sync::Arc;
 
-/// Bytes are a message of a coordinator or none; whatever lease it is, its work ends soon once it is cancelled, and its
-/// answer is a message again.
+/// Bytes are a message of a coordinator, or refused. Work on any lease ends soon once it is cancelled, and its answer is a
+/// message again.
 pub fn lease(bytes: &[u8]) {
     let Ok(message) = v1::ToWorker::decode(bytes) else { return };
     assert_eq!(v1::ToWorker::decode(&*message.encode_to_vec()).as_ref(), Ok(&message));
@@ -68,7 +68,8 @@ fn minimise(engine: &Oracles, cancel: &Cancel, job: v1::MinimiseJob) {
     v1::Claim::from(reduced.claim).encode_to_vec();
 }
 
-/// Bytes are a module, or refused at a place; what is read is verified, prints, and is read again once it is written.
+/// Bytes are a module, or refused at a position. A module that is read can be verified and printed; if it can be written, it
+/// is read again.
 pub fn bytecode(bytes: &[u8]) {
     let Ok((module, version, numbering)) = read(bytes) else { return };
     verify(&module);
@@ -78,7 +79,7 @@ pub fn bytecode(bytes: &[u8]) {
     }
 }
 
-/// Text is a listing of the disassembler beside PTX, each with some steps, and a version or none; every step is told of.
+/// Text is PTX and a listing of the disassembler, each with some steps, and a version or none. Every change is tallied.
 pub fn listing(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = Version::parse(&text);
@@ -92,11 +93,11 @@ pub fn listing(bytes: &[u8]) {
     }
 }
 
-/// A program that a lane takes.
+/// A program that the lane takes.
 const PROGRAM: &str = "moire \"p\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { red.relaxed.gpu.global.add.u32 [x], 1; }\n\
     P1 (gpu 0, cta 1) { red.relaxed.gpu.global.add.u32 [x], 2; }\nexists ([x] == 3)\n";
 
-/// Bytes are a record of a device's launches, or refused; a lane on one comes to samples, or to why there are none.
+/// Bytes are a record of a device's launches, or refused. A lane on a record has samples, or a reason for having none.
 pub fn launches(bytes: &[u8]) {
     let Ok(record) = Replayer::read(bytes) else { return };
     let program = parse(PROGRAM, Format::Native).expect("it reads");

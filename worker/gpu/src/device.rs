@@ -1,25 +1,25 @@
-//! What the lane asks of a device.
+//! Devices: what the lane asks of them, and their answers.
 
 use crate::histogram::Histogram;
 use crate::kernel::Kernel;
 use crate::strategy::Strategy;
 use moire_program::ir::Program;
 
-/// Which device it is: results of two are never put together.
+/// The identity of a device. Results of two devices are never combined.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
-    /// As its maker calls it.
+    /// The maker's name for it.
     pub name: String,
-    /// Its own number.
+    /// Its unique number.
     pub uuid: String,
-    /// Compute capability, major and minor; 0 for none.
+    /// Compute capability, major and minor; 0 if it has none.
     pub capability: (u32, u32),
     /// Version of the driver.
     pub driver: String,
 }
 
 impl Identity {
-    /// The architecture its kernels are made for.
+    /// The architecture for its kernels.
     pub fn target(&self) -> String {
         format!("sm_{}{}", self.capability.0, self.capability.1)
     }
@@ -32,25 +32,25 @@ pub struct Batch<'a> {
     pub program: &'a Program,
     /// Its kernel.
     pub kernel: &'a Kernel,
-    /// How it is run.
+    /// The way it is run.
     pub strategy: &'a Strategy,
-    /// Decides the placement.
+    /// The seed of the placement.
     pub seed: u64,
 }
 
-/// What a launch came to.
+/// The outcomes of a launch.
 pub type Samples = Histogram;
 
-/// Why there are no samples.
+/// The reason that there are no samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// The driver, or the device, failed.
     #[error("{call}: {why}")]
     Failed {
-        /// What was asked.
+        /// The call that failed.
         call: &'static str,
-        /// What it said.
+        /// Its error.
         why: String,
     },
     /// It did not end in time.
@@ -66,12 +66,12 @@ pub enum DeviceError {
 
 /// Runs launches, one at a time.
 pub trait Device {
-    /// Which it is.
+    /// Its identity.
     fn identity(&self) -> &Identity;
-    /// Runs a launch and counts what its instances ended with.
+    /// Runs a launch and counts the outcomes of its instances.
     ///
     /// # Errors
-    /// See [`DeviceError`]; nothing is then known of the launch.
+    /// See [`DeviceError`]. The launch then counts for nothing.
     fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError>;
 }
 

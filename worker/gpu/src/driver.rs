@@ -1,10 +1,10 @@
-//! NVIDIA's driver: the few calls the lane needs, by hand, from the library that is loaded when a device is asked for.
+//! NVIDIA's driver: the few calls that the lane needs. The library is loaded when a device is opened.
 //!
-//! Contract: every call's answer is looked at; memory and module are given back whatever happens. Signatures are those of
+//! Contract: every call's status is checked; memory and modules are released whatever happens. Signatures are those of
 //! the CUDA Driver API reference (`cuda.h`, versioned entry points such as `cuMemAlloc_v2`). This is the only file with
 //! unsafe code, and nothing of it leaves.
 
-#![allow(unsafe_code, reason = "the driver's interface is C; each call says why it is sound")]
+#![expect(unsafe_code, reason = "the driver's interface is C; each call says why it is sound")]
 
 use crate::device::{Batch, Device, DeviceError, Identity, Samples};
 use crate::histogram::{Histogram, Seen};
@@ -14,11 +14,11 @@ use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
-/// Words of the scratch memory that stress CTAs go over.
+/// Words of the scratch memory of CTAs that make traffic.
 const SCRATCH_WORDS: usize = 1 << 14;
-/// What takes more is refused before it is allocated.
-const BYTES_MAX: usize = 2 << 30;
-/// Names of the library, most usual first.
+/// Most bytes of one allocation.
+const MAX_BYTES: usize = 2 << 30;
+/// Names of the library, the most usual first.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
 
 type Status = c_int;
@@ -57,7 +57,7 @@ struct Api {
         *mut *mut c_void,
         *mut *mut c_void,
     ) -> Status,
-    /// Keeps the code of the entry points.
+    /// Keeps the code of the entry points loaded.
     _library: Library,
 }
 
@@ -65,7 +65,7 @@ fn failed(call: &'static str, why: impl std::fmt::Display) -> DeviceError {
     DeviceError::Failed { call, why: why.to_string() }
 }
 
-/// The answer of a call.
+/// Turns the status of a call into a result.
 fn checked(call: &'static str, status: Status) -> Result<(), DeviceError> {
     if status == 0 { Ok(()) } else { Err(failed(call, format!("error {status} of the CUDA driver"))) }
 }
@@ -138,7 +138,7 @@ impl Api {
     }
 }
 
-/// A device behind NVIDIA's driver, with a context of its own. It stays on the thread that made it.
+/// A device behind NVIDIA's driver, with its own context. It stays on the thread that made it.
 pub struct Nvidia {
     api: Api,
     context: Handle,
@@ -182,7 +182,7 @@ impl Nvidia {
     }
 
     fn memory(&self, bytes: &[u8]) -> Result<Memory<'_>, DeviceError> {
-        if bytes.len() > BYTES_MAX {
+        if bytes.len() > MAX_BYTES {
             return Err(failed("cuMemAlloc", "more than two gigabytes for one launch"));
         }
         let mut memory = Memory { api: &self.api, at: 0 };

@@ -1,9 +1,9 @@
-//! What instances ended with, how often, and what that says.
+//! Histograms: the outcomes of instances, how often each was seen, and what follows from that.
 //!
-//! Contract: an outcome that was seen and is not allowed refutes; an allowed one that was not seen is a matter of
-//! confidence. Seen never in `n` independent samples, an outcome has a probability below `-ln(1 - c) / n` with confidence
-//! `c` (for 95 %: about `3 / n`, the rule of three). Instances of one launch are not quite independent, so the bound
-//! is one on this way of running the program, not on the device.
+//! Contract: an outcome that was seen and is not allowed refutes. An allowed outcome that was not seen has a probability
+//! below `-ln(1 - c) / n` with confidence `c` after `n` independent samples (for 95 %: about `3 / n`, the rule of three).
+//! Instances of one launch are not quite independent, so the bound is about this way of running the program, not about the
+//! device.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Confidence of the bounds.
 const CONFIDENCE: f64 = 0.95;
 
-/// What one instance ended with: observed registers, and the bytes of each object.
+/// The outcome of one instance: observed registers, and the bytes of each object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Seen {
-    /// In the order of [`crate::observed`].
+    /// Registers, in the order of [`crate::observed`].
     pub regs: Vec<u128>,
-    /// By object.
+    /// Bytes, by object.
     pub memory: Vec<Vec<u8>>,
 }
 
@@ -48,24 +48,24 @@ impl Histogram {
 pub struct Unseen {
     /// The outcome.
     pub outcome: Seen,
-    /// With 95 % confidence its probability is below this.
+    /// A bound of its probability with 95 % confidence.
     pub below: f64,
 }
 
-/// What the samples say of a program.
+/// The verdict of the samples on a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Verdict {
     /// Outcomes that are not allowed, and how often they were seen.
     pub forbidden: Vec<(Seen, u64)>,
-    /// Allowed outcomes that were seen.
+    /// Number of allowed outcomes that were seen.
     pub seen: usize,
-    /// Allowed outcomes that were not.
+    /// Allowed outcomes that were not seen.
     pub unseen: Vec<Unseen>,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
-/// Holds what was seen to what is allowed.
+/// Compares the seen outcomes with the allowed ones.
 pub fn judge(histogram: &Histogram, allowed: &BTreeSet<Seen>) -> Verdict {
     let samples = histogram.samples();
     let below = if samples == 0 { 1.0 } else { (-(1.0 - CONFIDENCE).ln() / samples as f64).min(1.0) };

@@ -1,10 +1,10 @@
 //! A litmus program as a kernel with many instances.
 //!
-//! Contract: one entry, `run`. A CTA of the grid plays one CTA of the program for 32 instances, or makes memory traffic;
-//! which, is in a table the host shuffles. A warp plays one thread, each lane for an instance of its own; CTAs that play
-//! together need not be neighbours, and their lanes are matched in an order that the host chooses too. An instance has
-//! its own copy of each object, `stride` bytes after the one before. The instructions are those of the program, in their
-//! order, with its words; only the names of objects are replaced by addresses.
+//! Contract: the kernel has one entry, `run`. A CTA of the grid plays one CTA of the program for 32 instances, or makes
+//! memory traffic; a table that the host shuffles says which. A warp plays one thread, each of its lanes for another
+//! instance. CTAs that play together need not be neighbours, and the host also chooses the order in which their lanes are
+//! matched. Each instance has its own copy of each object, `stride` bytes after the copy before. The instructions are those
+//! of the program in the same order; only names of objects are replaced by addresses.
 
 use crate::takes::{Refusal, observed, takes};
 use moire_program::ir::{Address, Op, Operand, Program, Reg, RegDecl, RegInit, Thread};
@@ -12,12 +12,12 @@ use moire_program::text::instruction;
 use moire_program::validate::classes;
 use std::fmt::Write;
 
-/// Instances a CTA plays for: one a lane.
+/// Instances that a CTA plays for: one for each lane.
 pub const LANES: u32 = 32;
-/// Version of PTX the kernel is written in: the first one with all fences.
+/// The version of PTX of the kernels: the first with all fences.
 pub const PTX_VERSION: &str = "8.6";
 
-/// A kernel, and what the host has to know of it.
+/// A kernel, and the facts about it that the host needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Its PTX.
@@ -26,7 +26,7 @@ pub struct Kernel {
     pub ctas: u32,
     /// Threads of a CTA of the grid.
     pub threads: u32,
-    /// Registers it hands back for each instance, 8 bytes each, in the order of [`observed`].
+    /// Registers that it returns for each instance, 8 bytes each, in the order of [`observed`].
     pub slots: u32,
     /// Size and first content of each object.
     pub objects: Vec<Vec<u8>>,
@@ -60,7 +60,7 @@ pub fn kernel(program: &Program, target: &str) -> Result<Kernel, Refusal> {
     Ok(Kernel { text, ctas, threads: warps * LANES, slots, objects })
 }
 
-/// Up to where the role of the CTA, its warp and the number of the instance are known.
+/// The start of the kernel, which computes the role of the CTA, the warp and the number of the instance.
 fn head(target: &str, ctas: u32) -> String {
     format!(
         ".version {PTX_VERSION}\n.target {target}\n.address_size 64\n\n\
@@ -71,7 +71,7 @@ fn head(target: &str, ctas: u32) -> String {
          add.u64 address, address, wide;\n  ld.global.u32 role, [address];\n  mov.u32 one, %tid.x;\n  \
          shr.u32 warp, one, 5;\n  and.b32 lane, one, 31;\n  setp.eq.u32 other, role, 0xffffffff;\n  @other bra STRESS;\n  \
          div.u32 group, role, {ctas};\n  mul.lo.u32 cta, group, {ctas};\n  sub.u32 cta, role, cta;\n  \
-         // an odd number of steps, and a start that hangs on the CTA: lanes of two CTAs meet in another order\n  \
+         // an odd number of steps, and a start that depends on the CTA: lanes of two CTAs meet in another order\n  \
          ld.param.u32 one, [turn];\n  or.b32 two, one, 1;\n  mul.lo.u32 two, two, lane;\n  mul.lo.u32 one, one, cta;\n  \
          add.u32 two, two, one;\n  and.b32 two, two, 31;\n  shl.b32 instance, group, 5;\n  add.u32 instance, instance, two;\n  \
          ld.param.u32 one, [instances];\n  ld.param.u32 two, [stride];\n  mul.wide.u32 size, one, two;\n  \
@@ -137,7 +137,7 @@ fn play(
     Ok(())
 }
 
-/// The thread with a register for the address of each object, behind its own, in place of the objects' names.
+/// The thread with addresses in registers in place of names of objects. These registers come after its own.
 fn addressed(program: &Program, thread: &Thread) -> Thread {
     let mut next = thread.clone();
     let first = next.regs.len();
@@ -158,7 +158,7 @@ fn addressed(program: &Program, thread: &Thread) -> Thread {
     next
 }
 
-/// What a CTA without a role does: stores and loads over a part of the scratch memory, as often as it is told.
+/// The code of a CTA without a role: stores and loads in the scratch memory, for a number of rounds.
 fn stress(out: &mut String) {
     out.push_str(
         "STRESS:\n  {\n    .reg .b32 left, at, value;\n    .reg .b64 place;\n    .reg .pred more;\n    \

@@ -1,9 +1,9 @@
-//! A device that is one's own for a while, and trusted only as long as it answers what is known.
+//! The lane: exclusive use of a device, which is trusted only while its probe gives the known answer.
 //!
-//! Contract: one process has a device at a time (a lock file that the system releases with the process). Before the first
-//! program and after each a probe with one possible outcome is run; where it shows anything else, or a launch fails, what
-//! was seen of the program is thrown away and the device is set aside until a time that is written beside the lock. No
-//! clock: the time is passed in.
+//! Contract: one process at a time has a device, by a lock file that the system releases with the process. A probe with one
+//! possible outcome runs before the first program and after each program. If the probe shows another outcome, or a launch
+//! fails, the samples of the program are discarded and the device is set aside until a time that is written beside the lock.
+//! The lane reads no clock; the time is passed in.
 
 use crate::device::{Batch, Device, DeviceError};
 use crate::histogram::{Histogram, Seen, budget};
@@ -16,7 +16,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How long a device that failed is left alone.
+/// Time for which a device that failed is set aside.
 const ASIDE_MS: u64 = 10 * 60 * 1000;
 /// A program with one outcome: two atomics that both count, and a read behind a write.
 const PROBE: &str = "moire \"probe\"\n.global .b32 x;\n.global .b32 y;\n\
@@ -24,28 +24,28 @@ const PROBE: &str = "moire \"probe\"\n.global .b32 x;\n.global .b32 y;\n\
     ld.relaxed.gpu.global.u32 r0, [y]; }\n\
     P1 (gpu 0, cta 1) { red.relaxed.gpu.global.add.u32 [x], 2; }\n";
 
-/// How much is run.
+/// Settings of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Probability of an outcome that is to be seen with 95 % confidence; decides the number of samples.
+    /// Least probability of an outcome that should be seen with 95 % confidence. It decides the number of samples.
     pub probability: f64,
-    /// Launches at most, whatever that takes.
+    /// Most launches of a program.
     pub launches: u32,
-    /// Decides placements.
+    /// The seed of placements.
     pub seed: u64,
 }
 
-/// Why a program was not run, or its samples do not count.
+/// The reason that a program was not run, or that its samples do not count.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaneError {
-    /// The program is none for the lane.
+    /// The lane does not take the program.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// A launch failed; the device is set aside.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The probe showed what cannot be; the device is set aside.
+    /// The probe showed an impossible outcome; the device is set aside.
     #[error("the device does not answer its probe: {0}")]
     Probe(String),
     /// Another process has the device.
@@ -97,7 +97,7 @@ impl Locked {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         let until: u64 = fs::read_to_string(&aside).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(0);
-        // A time far away is no time this lane wrote.
+        // A lane never writes a time further away than this.
         let left = until.saturating_sub(now_ms);
         if (1..=ASIDE_MS).contains(&left) {
             return Err(LaneError::Aside(left.div_ceil(1000)));
@@ -105,7 +105,7 @@ impl Locked {
         Ok(Self { aside, _file: file })
     }
 
-    /// Sets the device aside, from now on for ten minutes.
+    /// Sets the device aside for [`ASIDE_MS`] from now on.
     fn set_aside(&self, now_ms: u64) -> Result<(), LaneError> {
         let failed = |source| LaneError::Folder { path: self.aside.clone(), source };
         fs::write(&self.aside, format!("{}\n", now_ms.saturating_add(ASIDE_MS))).map_err(failed)
@@ -122,7 +122,7 @@ pub struct Lane<D> {
 }
 
 impl<D: Device> Lane<D> {
-    /// Probes the device, which `lock` is for; a record needs none.
+    /// A lane on the device of `lock`, after a probe. A record needs no lock.
     ///
     /// # Errors
     /// It does not answer the probe.
@@ -140,7 +140,7 @@ impl<D: Device> Lane<D> {
     /// Runs a program with every strategy in turn, until there are enough samples.
     ///
     /// # Errors
-    /// See [`LaneError`]; nothing that was seen counts then.
+    /// See [`LaneError`]. No sample counts then.
     pub fn run(&mut self, program: &Program, now_ms: u64) -> Result<Histogram, LaneError> {
         let target = self.device.identity().target();
         let kernel = kernel(program, &target)?;
@@ -151,7 +151,7 @@ impl<D: Device> Lane<D> {
             let seed = self.seed();
             let launched = self.device.run(&Batch { program, kernel: &kernel, strategy, seed });
             all.merge(self.trusted(launched, now_ms)?);
-            // Every strategy has its turn, however many samples the first ones gave.
+            // Every strategy has a turn, however many samples the first ones gave.
             if n as usize + 1 >= STRATEGIES.len() && all.samples() >= enough {
                 break;
             }

@@ -1,9 +1,9 @@
-//! The GPU lane: litmus programs run on a device many times, and what was seen held to what is allowed.
+//! The GPU lane: runs litmus programs on a device many times and compares the outcomes with those that are allowed.
 //!
-//! Contract: a sample can refute, never confirm. What is allowed comes from the caller; this crate knows programs and
-//! devices and no model. A device is behind [`Device`]: the one of NVIDIA's driver (feature `gpu`, loaded at run time),
-//! the [`StandIn`] that interleaves threads by a seed where there is none, or a [`Replayer`] of recorded results. All of
-//! the lane but the driver's few calls runs and is tested with the last two. Source: design section 7 (oracle `device`).
+//! Contract: a sample can refute, never confirm. The allowed outcomes come from the caller; this crate knows programs and
+//! devices and no model. A [`Device`] is NVIDIA's driver (feature `gpu`, loaded at run time), the [`StandIn`] that
+//! interleaves threads by a seed where there is no device, or a [`Replayer`] of recorded results. Everything but the calls
+//! of the driver runs and is tested with the last two.
 
 mod device;
 #[cfg(feature = "gpu")]

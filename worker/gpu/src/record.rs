@@ -1,8 +1,8 @@
-//! Launches written down, and read back in place of a device.
+//! Records of launches, which can replace a device.
 //!
-//! Format: JSON lines, the first one the identity of the device, then one a launch: what was asked, and the histogram or
-//! the error. A record is read back in its order; a launch that asks for something else is an error, so a record never
-//! stands for a program it was not made with.
+//! Format: JSON lines. The first is the identity of the device; each other line is a launch with its question and its
+//! histogram or error. A record is replayed in its order. A launch with another question is an error, so a record never
+//! answers for a program it was not made with.
 
 use crate::device::{Batch, Device, DeviceError, Identity, Samples};
 use crate::histogram::{Histogram, Seen};
@@ -10,8 +10,8 @@ use moire_program::text::print;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 
-/// Longest line of a record that is read.
-const LINE_BYTES_MAX: u64 = 16 << 20;
+/// Most bytes of a line of a record.
+const MAX_LINE_BYTES: u64 = 16 << 20;
 
 #[derive(Serialize, Deserialize)]
 struct Launch {
@@ -84,7 +84,7 @@ impl Replayer {
         let mut line = String::new();
         let mut next = |line: &mut String| {
             line.clear();
-            io::Read::take(&mut input, LINE_BYTES_MAX).read_line(line).map(|n| n > 0)
+            io::Read::take(&mut input, MAX_LINE_BYTES).read_line(line).map(|n| n > 0)
         };
         next(&mut line)?;
         let identity = serde_json::from_str(&line)?;

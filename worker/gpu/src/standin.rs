@@ -1,8 +1,8 @@
-//! Where there is no device: a program run instance by instance, its threads interleaved one instruction at a time in an
-//! order drawn from the seed.
+//! The stand-in for a missing device: runs a program instance by instance, its threads interleaved one instruction at a time
+//! in an order drawn from the seed.
 //!
-//! Contract: what it says is sequentially consistent, so it is allowed by every model of the house; it finds nothing.
-//! It has the interface and the bookkeeping of a device, which is what it is for.
+//! Contract: its outcomes are sequentially consistent, so every shipped model allows them and it finds no bug. It exists for
+//! its interface and bookkeeping, which are those of a device.
 
 use crate::device::{Batch, Device, DeviceError, Identity, Samples};
 use crate::histogram::{Histogram, Seen};
@@ -18,7 +18,7 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// At most so many instances a launch: they run one after the other.
+    /// A stand-in that runs at most so many instances a launch, one after the other.
     pub fn new(instances_max: u32) -> Self {
         let identity = Identity {
             name: "stand-in".to_owned(),

@@ -1,5 +1,5 @@
-//! Ways to run a kernel so that rare outcomes show: how instances are spread, how far apart they lie, how much else goes
-//! on in memory.
+//! Strategies: ways to run a kernel that make rare outcomes show. They differ in how instances are spread, how far apart they
+//! lie, and how much other memory traffic there is.
 //!
 //! The knobs are those of the work on testing GPUs: shuffled placement and memory stress after Alglave et al., *GPU
 //! Concurrency: Weak Behaviours and Programming Assumptions* (ASPLOS 2015), and Sorensen and Donaldson, *Exposing Errors
@@ -8,7 +8,7 @@
 
 use crate::kernel::{Kernel, LANES};
 
-/// One way.
+/// One way to run a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Strategy {
     /// CTAs of the grid that play the program, in groups of as many as it has CTAs.
@@ -23,7 +23,7 @@ pub struct Strategy {
     pub shuffle: bool,
 }
 
-/// The sweep.
+/// The strategies of the sweep.
 pub const STRATEGIES: [Strategy; 6] = [
     Strategy { groups: 256, stride: 64, stress: 0, rounds: 0, shuffle: false },
     Strategy { groups: 256, stride: 64, stress: 0, rounds: 0, shuffle: true },
@@ -40,7 +40,7 @@ impl Strategy {
     }
 }
 
-/// A number of a stream that hangs on the seed alone (SplitMix64).
+/// The next number of a stream that depends on the seed alone (SplitMix64).
 pub(crate) fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -1,25 +1,25 @@
-//! Which programs the lane runs, and what it looks at in the end.
+//! The programs that the lane takes, and the registers that it observes.
 //!
-//! Contract: a program is taken only if a kernel of it means what its text says: threads of one grid of one device, each
-//! in a warp of its own, straight through, with ordinary accesses to global memory. Everything else is refused by name.
+//! Contract: a program is taken only if its kernel means what its text says: threads of one grid of one device, each in its
+//! own warp, without branches, with ordinary accesses to global memory. Everything else is refused by name.
 
 use moire_program::ir::{AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Space, ThreadId, Ty};
 use std::collections::BTreeSet;
 
-/// CTAs and warps of one that a program may have.
-const WIDTH_MAX: u16 = 8;
-/// Bytes of one object.
-const BYTES_MAX: u32 = 64;
+/// Most CTAs of a program, and most warps of a CTA.
+const MAX_WIDTH: u16 = 8;
+/// Most bytes of an object.
+const MAX_OBJECT_BYTES: u32 = 64;
 
-/// Why a program is not run.
+/// The reason that the lane does not take a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the GPU lane does not run {0}")]
 pub struct Refusal(pub &'static str);
 
-/// Whether the lane runs `program`.
+/// Checks that the lane takes `program`.
 ///
 /// # Errors
-/// What stands in the way.
+/// The construct that the lane does not run.
 pub fn takes(program: &Program) -> Result<(), Refusal> {
     let refused = |what| Err(Refusal(what));
     if program.launched {
@@ -31,7 +31,7 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
     if program.objects.iter().any(|o| !matches!(o.space, Space::Global | Space::Generic)) {
         return refused("shared and tensor memory");
     }
-    if program.objects.iter().any(|o| o.bytes > BYTES_MAX) {
+    if program.objects.iter().any(|o| o.bytes > MAX_OBJECT_BYTES) {
         return refused("objects of more than 64 bytes");
     }
     let plain = |(n, s): (usize, &moire_program::ir::Symbol)| {
@@ -46,7 +46,7 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
         if p.host || p.gpu != 0 || p.stream != 0 || p.grid != 0 || p.cluster != 0 {
             return refused("threads outside one cluster of one grid of one device");
         }
-        if p.cta >= WIDTH_MAX || p.warp >= WIDTH_MAX {
+        if p.cta >= MAX_WIDTH || p.warp >= MAX_WIDTH {
             return refused("more than eight CTAs, or warps of one");
         }
         if p.more_lanes > 0 || !places.insert((p.cta, p.warp)) {
@@ -93,7 +93,7 @@ fn operation(op: &Op) -> Result<(), Refusal> {
     }
 }
 
-/// Registers an observer sees: those that loads and atomics write, by thread and number.
+/// The observed registers: those that loads and atomics write, by thread and number.
 pub fn observed(program: &Program) -> Vec<(ThreadId, Reg)> {
     let mut out = BTreeSet::new();
     for (t, thread) in program.threads.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! The instruction alphabets the search goes through: each small enough that all its programs of a size can be tried,
-//! together one for every switch and section of the models.
+//! The instruction alphabets of the search. Each is small enough to try all its programs of a size. Together they cover
+//! every switch and section of the models.
 
-use moire_program::generate::exhaustive::{Alphabet, Bound, Near, Size};
+use moire_generate::exhaustive::{Alphabet, Bound, Near, Size};
 use moire_program::ir::{AtomOp, FenceOrder, LoadOrder, Proxy, ProxyFence, RmwOrder, Scope, StoreOrder};
 
 /// An alphabet with the bound of its programs.
@@ -9,7 +9,7 @@ use moire_program::ir::{AtomOp, FenceOrder, LoadOrder, Proxy, ProxyFence, RmwOrd
 pub struct Named {
     /// One or two words.
     pub name: &'static str,
-    /// What its programs are made of, in words.
+    /// Its instructions, in words.
     pub about: &'static str,
     /// Most locations.
     pub locations: usize,
@@ -25,7 +25,7 @@ const STORES: [StoreOrder; 3] =
     [StoreOrder::Weak, StoreOrder::Relaxed(Scope::Gpu), StoreOrder::Release(Scope::Gpu)];
 
 impl Named {
-    /// For the enumeration.
+    /// The bound of the enumeration.
     pub fn bound(&self) -> Bound {
         let (threads, memory_events, instructions) = self.most;
         let (locations, alphabet) = (self.locations, self.alphabet.clone());
@@ -52,7 +52,7 @@ fn named(name: &'static str, about: &'static str, locations: usize, most: Size, 
     Named { name, about, locations, most, alphabet }
 }
 
-/// All of them, each as far as separates what can be separated in well under a minute.
+/// Every alphabet, with a bound that separates what can be separated in well under a minute.
 pub fn all() -> Vec<Named> {
     [orders(), dependencies(), proxies(), barriers()].concat()
 }

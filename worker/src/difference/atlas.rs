@@ -1,15 +1,16 @@
-//! The least tensor-core program on which two settings of a model are judged differently.
+//! The atlas: the least tensor-core program on which two settings of a model differ.
 //!
-//! Programs with mbarriers, waits and fences are longer than all programs of some size can be tried. So each grammar
-//! fixes what a family of programs has in common (threads, their places, how the barriers are set up) and leaves slots; every
-//! filling is tried, fewest steps first, and of the first size with a difference the least text is the answer. Compared
-//! is what a program is judged by: how its executions end and which flags they raise. Without a difference the number
-//! of programs is the bound.
+//! Programs with mbarriers, waits and fences are too long to try all programs of their size. So each grammar fixes what a
+//! family of programs has in common (threads, their places, the set-up of the barriers) and leaves slots. Every filling of
+//! the slots is tried, fewest steps first; the answer is the least text of the first size with a difference. Programs are
+//! compared by how their executions end and which flags they raise. Without a difference the bound is the number of
+//! programs.
 
 use super::Size;
 use moire_cat::Model;
+use moire_execution::leaf::LeafKind;
 use moire_explore::explorer::LeafView;
-use moire_explore::{LeafKind, Limits, explore};
+use moire_explore::{Limits, explore};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::collections::BTreeSet;
@@ -17,21 +18,21 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Executions of one program; these have a few.
-const LEAVES: u64 = 2_000;
+/// Most executions of one program. These programs have a few.
+const MAX_LEAVES: u64 = 2_000;
 
-/// So many steps, each one of the choices.
+/// A slot: the choices for each step, the least and the most number of steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot(pub &'static [&'static str], pub usize, pub usize);
 
 /// One thread of a family.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// As the text places it.
+    /// Its place, as written in the text.
     pub place: &'static str,
-    /// Steps that are not counted.
+    /// Its fixed steps, which are not counted.
     pub first: &'static [&'static str],
-    /// What is filled in.
+    /// Its slots.
     pub slots: &'static [Slot],
 }
 
@@ -231,7 +232,7 @@ fn step(word: &str, n: usize) -> String {
     }
 }
 
-/// What a name declares.
+/// The declaration behind each name.
 const NAMES: [(&str, &str); 5] = [
     ("[t", ".tmem t[64];"),
     ("(a", ".shared .b8 a[64];"),
@@ -305,13 +306,13 @@ impl Grammar {
     }
 }
 
-/// How a program is judged: for each way its executions end, the flags.
+/// The verdicts on a program: the flags for each way in which its executions end.
 pub type Judged = BTreeSet<(bool, BTreeSet<String>)>;
 
-/// What `model` says of a program; nothing where the engine does not answer.
+/// The verdicts of `model` on a program; `None` if the engine gives no answer.
 pub fn judged(program: &Program, model: &Model) -> Option<Judged> {
     let mut out = Judged::new();
-    let limits = Limits { leaves: LEAVES, ..Limits::default() };
+    let limits = Limits { leaves: MAX_LEAVES, ..Limits::default() };
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         let facts = leaf.facts();
         out.insert((facts.kind == LeafKind::Blocked, facts.flags));
@@ -335,7 +336,7 @@ pub struct Separation {
     pub second: Judged,
 }
 
-/// What was found for each setting, and how many programs there were.
+/// Finds the least program for each setting; also returns the number of programs.
 pub fn separations(default: &Model, settings: &[Arc<Model>]) -> (Vec<Option<Separation>>, usize) {
     let mut found: Vec<Option<Separation>> = vec![None; settings.len()];
     let mut tried = 0;

@@ -1,9 +1,9 @@
-//! The least program on which two models allow different outcomes.
+//! Differences between models: the least program on which two models allow different outcomes.
 //!
 //! Contract: programs over the [`alphabets`] are tried by size (threads, memory events, instructions). The first size
-//! with a difference is searched to its end and the least canonical text of it is the answer, so the answer depends on
-//! the models, the alphabets and the bound alone. Without a difference the bound is the answer. Outcomes are compared
-//! (registers that loads and atomics write, and all memory); races and flags are not.
+//! with a difference is searched to its end. The answer is the program of this size with a difference and the least
+//! canonical text, so it depends on the models, the alphabets and the bound alone. Without a difference the answer is the
+//! bound. Outcomes are compared (registers that loads and atomics write, and all memory); races and flags are not.
 
 pub mod alphabets;
 pub mod atlas;
@@ -11,10 +11,11 @@ pub mod tile;
 
 use alphabets::Named;
 use moire_cat::Model;
+use moire_execution::leaf::Outcome;
 use moire_explore::explorer::LeafView;
-use moire_explore::{Limits, Outcome, explore};
+use moire_explore::{Abstain, Bound, Limits, explore};
+use moire_generate::exhaustive::{Enumeration, Size, sizes};
 use moire_program::canon::encode;
-use moire_program::generate::exhaustive::{Enumeration, Size, sizes};
 use moire_program::ir::Program;
 use moire_program::text::print;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,20 +23,20 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Executions of one program; small programs have some dozens.
-const LEAVES: u64 = 20_000;
+/// Most executions of one program. Small programs have some dozens.
+const MAX_LEAVES: u64 = 20_000;
 
-/// How far to look.
+/// The bounds of a search.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// What programs are made of, each up to its own bound.
+    /// The alphabets of the programs, each with its bound.
     pub alphabets: Vec<Named>,
-    /// Most programs; a search that ends there says in which size it was.
+    /// Most programs. A search that ends there reports the size it was in.
     pub programs: u64,
 }
 
 impl Reach {
-    /// Every alphabet up to its own bound, the one the table of differences is made with.
+    /// Every alphabet up to its own bound, as for the table of differences.
     pub fn shipped() -> Self {
         Reach { alphabets: alphabets::all(), programs: u64::MAX }
     }
@@ -64,7 +65,7 @@ impl Reach {
     }
 }
 
-/// A program two models answer differently.
+/// A program on which two models differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The program, canonical.
@@ -73,29 +74,29 @@ pub struct Difference {
     pub text: String,
     /// Threads, memory events, instructions.
     pub size: Size,
-    /// Outcomes both allow.
+    /// Outcomes that both allow.
     pub both: BTreeSet<Outcome>,
-    /// Outcomes the first alone allows.
+    /// Outcomes that only the first allows.
     pub first: BTreeSet<Outcome>,
-    /// Outcomes the second alone allows.
+    /// Outcomes that only the second allows.
     pub second: BTreeSet<Outcome>,
 }
 
-/// What the search found for one pair.
+/// The result of the search for one pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
     /// The least difference, if any was found.
     pub least: Option<Difference>,
-    /// Programs tried, all of them answered.
+    /// Programs with an answer under both models.
     pub tried: u64,
-    /// Programs the engine did not answer, by reason.
+    /// Programs without an answer, by reason.
     pub unanswered: BTreeMap<String, u64>,
-    /// The size that [`Reach::programs`] cut short: there may be less, and more.
+    /// The size that [`Reach::programs`] cut short: there may be lesser differences, and more of them.
     pub cut: Option<Size>,
 }
 
-/// The least difference of each pair of models. Pairs are dealt out to the processors, and each goes through the programs
-/// once for all of its pairs.
+/// Finds the least difference of each pair of models. Each processor gets some of the pairs and goes through the programs
+/// once for all of them.
 pub fn least(models: &[Arc<Model>], pairs: &[(usize, usize)], reach: &Reach) -> Vec<Finding> {
     let hands = std::thread::available_parallelism().map_or(1, usize::from).min(pairs.len()).max(1);
     let dealt = |hand: usize| pairs.iter().copied().skip(hand).step_by(hands).collect::<Vec<_>>();
@@ -130,7 +131,7 @@ fn one_by_one(models: &[Arc<Model>], pairs: &[(usize, usize)], reach: &Reach) ->
     findings
 }
 
-/// Asks the models of all open pairs about one program.
+/// Compares the models of all open pairs on one program.
 fn compare(
     program: &Program,
     size: Size,
@@ -151,7 +152,7 @@ fn compare(
         let (left, right) = match (&answers[a], &answers[b]) {
             (Some(Ok(left)), Some(Ok(right))) => (left, right),
             (Some(Err(reason)), _) | (_, Some(Err(reason))) => {
-                *finding.unanswered.entry(reason.clone()).or_default() += 1;
+                *finding.unanswered.entry(reason.to_string()).or_default() += 1;
                 continue;
             }
             _ => continue,
@@ -174,41 +175,52 @@ fn compare(
     }
 }
 
-/// All final states, or why the engine cannot tell.
-type Answer = Result<BTreeSet<Outcome>, String>;
+/// The reason that the engine gives no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Unanswered {
+    /// It does not support a construct.
+    #[error("{}", .0.reason)]
+    Unsupported(Abstain),
+    /// It reached a limit.
+    #[error("{0}")]
+    Bounded(Bound),
+}
 
-/// All final states under `model`.
+/// All final states.
+type Answer = Result<BTreeSet<Outcome>, Unanswered>;
+
+/// Computes all final states under `model`.
 fn outcomes(program: &Program, model: &Model) -> Answer {
     let mut out = BTreeSet::new();
-    let limits = Limits { leaves: LEAVES, ..Limits::default() };
-    let observed = moire_explore::leaf::observed_registers(program);
+    let limits = Limits { leaves: MAX_LEAVES, ..Limits::default() };
+    let observed = moire_execution::leaf::observed_registers(program);
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         out.extend(leaf.states().iter().map(|s| s.outcome(&observed)));
         ControlFlow::Continue(())
     });
     match summary.map(|s| s.bounded) {
         Ok(None) => Ok(out),
-        Ok(Some(bound)) => Err(bound.to_string()),
-        Err(abstain) => Err(abstain.reason),
+        Ok(Some(bound)) => Err(Unanswered::Bounded(bound)),
+        Err(abstain) => Err(Unanswered::Unsupported(abstain)),
     }
 }
 
-/// An outcome in words: registers an observer sees, then memory.
+/// An outcome in words: observed registers, then memory.
 pub fn shown(program: &Program, outcome: &Outcome) -> String {
-    let registers = moire_explore::leaf::observed_registers(program);
+    let registers = moire_execution::leaf::observed_registers(program);
     let mut words: Vec<String> = Vec::new();
     for ((t, r), value) in registers.iter().zip(&outcome.regs) {
         let thread = &program.threads[t.index()];
         words.push(format!("{}:{} = {}", thread.name, thread.regs[r.index()].name, number(*value)));
     }
-    for (instance, bytes) in moire_explore::leaf::instances(program).iter().zip(&outcome.memory) {
-        let value = moire_explore::leaf::assemble(&bytes[..bytes.len().min(16)]);
+    for (instance, bytes) in moire_execution::leaf::instances(program).iter().zip(&outcome.memory) {
+        let value = moire_execution::leaf::assemble(&bytes[..bytes.len().min(16)]);
         words.push(format!("{} = {}", program.objects[instance.object.index()].name, number(value)));
     }
     words.join(", ")
 }
 
-/// A value; one of more than 64 bits as its two halves, the high one first.
+/// A value in words; a value of more than 64 bits as its two halves, the high half first.
 fn number(value: u128) -> String {
     if value >> 64 == 0 {
         value.to_string()

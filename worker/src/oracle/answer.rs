@@ -1,32 +1,34 @@
-//! What one engine says of one program, in a form two engines can be compared by.
+//! The answer of one engine to one program, in a form in which two engines can be compared.
 
+use super::Abstention;
 use crate::difference::shown;
 use crate::job::EngineReport;
 use moire_cat::Model;
-use moire_explore::differential::{Leaves, naive_leaves};
+use moire_execution::leaf::{Witness, WitnessEvent};
+use moire_execution::{leaf::LeafFacts, leaf::LeafKind, leaf::Outcome};
 use moire_explore::explorer::{Bound, LeafView};
 use moire_explore::judge::{Verdict, flag_verdict};
-use moire_explore::leaf::{Witness, WitnessEvent};
-use moire_explore::naive::NaiveLimits;
 use moire_explore::planted::{Planted, explore_planted};
-use moire_explore::{LeafFacts, LeafKind, Limits, Outcome, explore};
+use moire_explore::{Limits, explore};
+use moire_lab::differential::{Leaves, naive_leaves};
+use moire_naive::NaiveLimits;
 use moire_program::ir::Program;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Executions one answer may have; a campaign compares many small programs rather than a few large ones.
-const LEAVES: u64 = 4_000;
-/// Consistency checks of one answer: some seconds at worst, reached by one program in some hundred.
-const CHECKS: u64 = 100_000;
-/// Decisions: programs with many unsatisfiable spin iterations take far more of them than checks.
-const STEPS: u64 = 400_000;
-/// Candidates the naive enumerator may judge for one item.
-const CANDIDATES: u64 = 2_000;
+/// Most executions of one answer. A campaign compares many small programs rather than a few large ones.
+const MAX_LEAVES: u64 = 4_000;
+/// Most consistency checks of one answer: some seconds at worst. About one program in a hundred reaches it.
+const MAX_CHECKS: u64 = 100_000;
+/// Most decisions of one answer. Programs with many unsatisfiable spin iterations take far more decisions than checks.
+const MAX_STEPS: u64 = 400_000;
+/// Most candidates that the naive enumerator judges for one item.
+const MAX_CANDIDATES: u64 = 2_000;
 
-/// The word for a program nothing is wrong with.
+/// The verdict word for a program without a fault.
 pub(super) const CLEAN: &str = "clean";
 
-/// All leaves, and what follows from them.
+/// All executions (leaves), and what follows from them.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) leaves: Leaves,
@@ -44,7 +46,7 @@ impl Answer {
         Answer { leaves, outcomes, undefined, cut }
     }
 
-    /// Words of all verdicts, joined by `+`.
+    /// The words of all verdicts, joined by `+`.
     pub(super) fn verdict(&self) -> String {
         let mut words = BTreeSet::new();
         if self.leaves.values().any(|l| l.kind == LeafKind::Blocked) {
@@ -61,7 +63,7 @@ impl Answer {
         words.into_iter().collect::<Vec<_>>().join("+")
     }
 
-    /// The row of the item's report; hashes are over the canonical order of keys and outcomes.
+    /// The row of the item's report. Hashes are over the canonical order of keys and outcomes.
     pub(super) fn report(&self, engine: &str) -> EngineReport {
         let hash = |text: String| *blake3::hash(text.as_bytes()).as_bytes();
         EngineReport {
@@ -74,18 +76,18 @@ impl Answer {
     }
 }
 
-/// The explorer's answer, or why there is none.
-pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, String> {
+/// The explorer's answer.
+pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, Abstention> {
     explored_planted(program, model, None)
 }
 
-/// [`explored`], possibly by an explorer with a bug planted in it.
+/// [`explored`], possibly by an explorer with a planted bug.
 pub(super) fn explored_planted(
     program: &Program,
     model: &Model,
     bug: Option<Planted>,
-) -> Result<Answer, String> {
-    let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
+) -> Result<Answer, Abstention> {
+    let limits = Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() };
     within(program, model, bug, &limits)
 }
 
@@ -95,7 +97,7 @@ pub(super) fn within(
     model: &Model,
     bug: Option<Planted>,
     limits: &Limits,
-) -> Result<Answer, String> {
+) -> Result<Answer, Abstention> {
     let mut leaves = Leaves::new();
     let summary = explore_planted(program, model, bug, limits, &mut |leaf: &mut dyn LeafView| {
         let facts: LeafFacts = leaf.facts();
@@ -103,18 +105,18 @@ pub(super) fn within(
         ControlFlow::Continue(())
     });
     match summary {
-        Err(abstain) => Err(abstain.reason),
+        Err(abstain) => Err(abstain.into()),
         Ok(s) => match s.bounded {
             None => Ok(Answer::new(leaves, false)),
             Some(Bound::Loop) => Ok(Answer::new(leaves, true)),
-            Some(bound) => Err(bound.to_string()),
+            Some(bound) => Err(Abstention::Bounded(bound)),
         },
     }
 }
 
 /// The first execution the explorer finds that is not clean, or all of them where there is none.
-pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, String> {
-    let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
+pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, Abstention> {
+    let limits = Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() };
     let mut all = Leaves::new();
     let mut wrong = None;
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
@@ -129,25 +131,25 @@ pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, St
     });
     match (wrong, summary) {
         (Some(wrong), _) => Ok(wrong),
-        (None, Err(abstain)) => Err(abstain.reason),
+        (None, Err(abstain)) => Err(abstain.into()),
         (None, Ok(s)) => match s.bounded {
             None => Ok(Answer::new(all, false)),
             Some(Bound::Loop) => Ok(Answer::new(all, true)),
-            Some(bound) => Err(bound.to_string()),
+            Some(bound) => Err(Abstention::Bounded(bound)),
         },
     }
 }
 
 /// The naive enumerator's answer.
-pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, String> {
-    let limits = NaiveLimits { candidates: CANDIDATES, ..NaiveLimits::default() };
-    let (leaves, summary) = naive_leaves(program, model, &limits).map_err(|skip| skip.to_string())?;
+pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, Abstention> {
+    let limits = NaiveLimits { candidates: MAX_CANDIDATES, ..NaiveLimits::default() };
+    let (leaves, summary) = naive_leaves(program, model, &limits)?;
     Ok(Answer::new(leaves, summary.cut))
 }
 
 /// The first execution under `model` that ends in `outcome`, as JSON: both in words, events and edges.
 pub(super) fn witness(program: &Program, spec: &str, model: &Model, outcome: &Outcome) -> Option<String> {
-    let limits = Limits { leaves: LEAVES, checks: CHECKS, steps: STEPS, ..Limits::default() };
+    let limits = Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() };
     let mut found = None;
     let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         if leaf.facts().outcomes.contains(outcome) {

@@ -1,40 +1,60 @@
-//! The assembler oracle: the static rules marked `ptxas-equal` and NVIDIA's assembler take and refuse the same.
+//! The assembler oracle: the static rules marked `ptxas-equal` and NVIDIA's assembler accept and refuse the same modules.
 //!
-//! An item is assembled as it is for one architecture that has what it uses and, where there is one, for one that has
-//! not; then once more with one instruction bent (see `moire_program::generate::bend`), so that refusals are compared
-//! too. Answers are kept by the text of the module. Beside other oracles only every [`RATE`]-th item is assembled: the
-//! assembler takes as long as some ten items of the others.
+//! An item is assembled for one architecture that has everything it uses and, if there is one, for one that lacks something.
+//! Versions of it with one instruction bent (see `moire_generate::bend`) are assembled too, because refusals are
+//! also compared. Answers are kept by the text of the module. Beside other oracles only every [`RATE`]-th item is
+//! assembled, because the assembler takes as long as some ten items of the others.
 
-use super::Broken;
-use crate::job::{EngineReport, ItemReport};
-use moire_program::emit;
-use moire_program::generate::bend;
+use super::litmus::{Broken, Rule};
+use super::{About, Abstention, Case, Context, Takes, Tool};
+use crate::direction::Direction;
+use crate::job::{Claim, EngineReport};
+use moire_generate::bend;
+use moire_kernel::emit;
 use moire_program::ir::Program;
 use moire_program::text::Severity;
 use moire_program::validate::{Target, targets, validate};
-use moire_toolchain::{Answer, Ptxas};
+use moire_toolchain::{Answer, Ptxas, Version};
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Its name, and the capability of a worker that has the tool.
-pub const ASSEMBLER: &str = "assembler";
-/// What a worker says it has when the assembler is there.
-pub const CAPABILITY: &str = "ptxas";
-/// How to get the tool, for whoever asks.
-pub const HOW: &str = "pip install nvidia-cuda-nvcc, then MOIRE_VENV=the environment, or ptxas on PATH";
-/// Beside other oracles one item of so many is assembled.
+/// Facts about the oracle.
+pub const ASSEMBLER: About = About {
+    name: "assembler",
+    takes: Takes::Programs,
+    by_default: false,
+    under_models: false,
+    tool: Some(PTXAS),
+};
+/// NVIDIA's assembler.
+pub const PTXAS: Tool = Tool {
+    capability: "ptxas",
+    how: "pip install nvidia-cuda-nvcc, then MOIRE_VENV=the environment, or ptxas on PATH",
+};
+/// Beside other oracles, one of this many items is assembled.
 const RATE: u64 = 32;
-/// Bent versions of an item.
+/// Bent versions of an item that are tried.
 const BENDS: u64 = 2;
-/// Answers that are kept.
-const KEPT: usize = 4096;
+/// Most answers of the assembler kept at one time.
+const MAX_KEPT_ANSWERS: usize = 4096;
 /// Longest cause of a claim.
-const CAUSE_BYTES: usize = 80;
+const MAX_CAUSE_BYTES: usize = 80;
 
-/// The assembler of this machine, looked for when first asked for, and what it said.
+/// Why there is no assembler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAssembler {
+    /// The one that was found is too old.
+    #[error("ptxas {0} is older than the release the rules repeat")]
+    Old(Version),
+    /// None was found.
+    #[error("no ptxas: {}", PTXAS.how)]
+    Missing,
+}
+
+/// The assembler of this machine, looked for when first asked for, and its answers.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
-    found: OnceLock<Result<Ptxas, String>>,
+    found: OnceLock<Result<Ptxas, NoAssembler>>,
     answers: Mutex<HashMap<[u8; 32], Answer>>,
 }
 
@@ -44,16 +64,16 @@ impl Assembler {
     }
 
     /// The tool, or why there is none.
-    pub(super) fn tool(&self) -> Result<&Ptxas, String> {
+    fn tool(&self) -> Result<&Ptxas, NoAssembler> {
         let found = self.found.get_or_init(|| match Ptxas::find(None) {
             Ok(ptxas) if ptxas.answers_for_the_rules() => Ok(ptxas),
-            Ok(ptxas) => Err(format!("ptxas {} is older than the release the rules repeat", ptxas.version())),
-            Err(_) => Err(format!("no ptxas: {HOW}")),
+            Ok(ptxas) => Err(NoAssembler::Old(ptxas.version())),
+            Err(_) => Err(NoAssembler::Missing),
         });
-        found.as_ref().map_err(Clone::clone)
+        found.as_ref().map_err(|why| *why)
     }
 
-    fn ask(&self, ptxas: &Ptxas, module: &str, target: Target) -> Result<Answer, String> {
+    fn ask(&self, ptxas: &Ptxas, module: &str, target: Target) -> Result<Answer, Abstention> {
         let key = *blake3::hash(module.as_bytes()).as_bytes();
         let kept = |answers: &Mutex<HashMap<[u8; 32], Answer>>| {
             answers.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
@@ -61,24 +81,26 @@ impl Assembler {
         if let Some(answer) = kept(&self.answers) {
             return Ok(answer);
         }
-        let answer = ptxas.assemble(module, target.name()).map_err(|e| format!("ptxas: {e}"))?;
+        let answer = ptxas.assemble(module, target.name());
+        let answer = answer.map_err(|e| Abstention::from(e).at(PTXAS.capability))?;
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= KEPT {
+        if answers.len() >= MAX_KEPT_ANSWERS {
             answers.clear();
         }
         answers.insert(key, answer.clone());
         Ok(answer)
     }
 
-    /// Whether rules and assembler differ on `program` for `target`; nothing to compare is an error.
-    pub(super) fn differs(&self, program: &Program, target: Target) -> Result<Option<Broken>, String> {
+    /// How rules and assembler differ on `program` for `target`. An error: there is nothing to compare.
+    fn differs(&self, program: &Program, target: Target) -> Result<Option<Broken>, Abstention> {
         let ptxas = self.tool()?;
         let refused = validate(program).into_iter().find(|d| d.severity == Severity::Error);
         let lacks = !targets(program).contains(&target);
-        let module = emit::module(program, target).map_err(|why| format!("assembler: {why}"))?;
+        let module =
+            emit::module(program, target).map_err(|why| Abstention::refused(&why).at(ASSEMBLER.name))?;
         let theirs = self.ask(ptxas, &module.text, target)?;
         let cause = match (refused, lacks, &theirs) {
-            (_, _, Answer::Failed(why)) => return Err(format!("ptxas: {why}")),
+            (_, _, Answer::Failed(why)) => return Err(Abstention::AssemblerFailed(why.clone())),
             (Some(rule), _, Answer::Accepted) => rule.rule.unwrap_or("reader").to_owned(),
             (None, true, Answer::Accepted) => "target".to_owned(),
             (None, false, Answer::Refused(lines)) => {
@@ -86,25 +108,22 @@ impl Assembler {
             }
             _ => return Ok(None),
         };
-        Ok(Some(Broken {
-            oracle: ASSEMBLER,
-            direction: "equal",
-            models: vec![spec(target)],
-            outcome: None,
-            cause: Some(cause),
-        }))
+        let models = vec![spec(target)];
+        Ok(Some(Broken { direction: Direction::Equal, models, outcome: None, cause: Some(cause) }))
     }
+}
 
-    /// All that rules and assembler differ on for the item, with the programs that show it.
-    pub(super) fn item(
-        &self,
-        program: &Program,
-        index: u64,
-        report: &mut ItemReport,
-    ) -> Vec<(Program, Broken)> {
+impl Rule for Assembler {
+    const ABOUT: &'static About = &ASSEMBLER;
+
+    fn item(&self, case: &mut Case<'_>, program: &Arc<Program>) -> Vec<(Arc<Program>, Broken)> {
+        let index = case.item.index;
+        if !is_due(&case.item.plan.oracles, index) {
+            return Vec::new();
+        }
         let mut out = Vec::new();
         let bent = (0..BENDS).filter_map(|n| bend(program, index.wrapping_mul(BENDS).wrapping_add(n)));
-        let all: Vec<Program> = std::iter::once(program.clone()).chain(bent).collect();
+        let all: Vec<Arc<Program>> = std::iter::once(Arc::clone(program)).chain(bent.map(Arc::new)).collect();
         let mut said = Vec::new();
         for (n, program) in all.into_iter().enumerate() {
             for target in asked(&program, index) {
@@ -112,56 +131,76 @@ impl Assembler {
                     Ok(None) => said.push((target.name(), true)),
                     Ok(Some(broken)) => {
                         said.push((target.name(), false));
-                        out.push((program.clone(), broken));
+                        out.push((Arc::clone(&program), broken));
                     }
                     // Bent registers may fit no declaration: nothing to compare.
-                    Err(why) if n == 0 => super::abstain(report, why),
+                    Err(why) if n == 0 => case.abstain(&why),
                     Err(_) => {}
                 }
             }
         }
-        report.engines.push(EngineReport {
-            engine: "ptxas".into(),
+        case.report.engines.push(EngineReport {
+            engine: PTXAS.capability.into(),
             verdict: if out.is_empty() { "clean" } else { "discrepancy" }.into(),
             outcomes: *blake3::hash(format!("{said:?}").as_bytes()).as_bytes(),
             ..EngineReport::default()
         });
         out
     }
+
+    fn again(
+        &self,
+        claim: &Claim,
+        program: &Program,
+        _context: Context<'_>,
+    ) -> Result<Option<Broken>, Abstention> {
+        let spec = claim.specs().into_iter().next();
+        let target = spec.and_then(|s| target(&s)).ok_or(Abstention::Unusable("no such architecture"))?;
+        let same = |b: &Broken| claim.axioms.is_empty() || b.cause == claim.axioms[0].first().cloned();
+        Ok(self.differs(program, target)?.filter(same))
+    }
+
+    fn has_tool(&self) -> bool {
+        self.tool().is_ok()
+    }
+
+    fn version_of(&self, spec: &str) -> Option<Result<String, Abstention>> {
+        target(spec)?;
+        Some(self.tool().map(|tool| tool.version().to_string()).map_err(Abstention::from))
+    }
 }
 
 /// Whether an item is assembled: always where nothing else is asked of it.
-pub(super) fn due(oracles: &[String], index: u64) -> bool {
-    let wanted = oracles.iter().any(|o| o == ASSEMBLER);
-    wanted && (oracles.len() == 1 || index.is_multiple_of(RATE))
+fn is_due(oracles: &[String], index: u64) -> bool {
+    oracles.len() == 1 || index.is_multiple_of(RATE)
 }
 
-/// One architecture that has everything, if there is one, and one that has not.
+/// One architecture that has everything the program uses and one that lacks something, as far as there are any.
 fn asked(program: &Program, index: u64) -> Vec<Target> {
     let has = targets(program);
-    let turn = usize::try_from(index % 5040).unwrap_or_default();
+    let turn = usize::try_from(index % 5040).expect("below 5040");
     let lacks: Vec<Target> = Target::ALL.into_iter().filter(|t| !has.contains(t)).collect();
     let pick = |from: &[Target]| (!from.is_empty()).then(|| from[turn % from.len()]);
     pick(&has).into_iter().chain(pick(&lacks)).collect()
 }
 
-/// How a claim names the side of the assembler.
+/// The name of the assembler's side in a claim.
 fn spec(target: Target) -> String {
-    format!("{CAPABILITY}:target={}", target.name())
+    format!("{}:target={}", PTXAS.capability, target.name())
 }
 
 /// The architecture of [`spec`].
-pub(super) fn target(spec: &str) -> Option<Target> {
-    let name = spec.strip_prefix(CAPABILITY)?.strip_prefix(":target=")?;
+fn target(spec: &str) -> Option<Target> {
+    let name = spec.strip_prefix(PTXAS.capability)?.strip_prefix(":target=")?;
     Target::ALL.into_iter().find(|t| t.name() == name)
 }
 
-/// A diagnostic without its place and its numbers, so that one cause has one name.
+/// A diagnostic without its place and its numbers: one cause has one name.
 fn cause(line: &str) -> String {
     let text = line.split_once("; ").map_or(line, |(_, rest)| rest);
     let words: Vec<&str> = text.split_whitespace().filter(|w| *w != ":" && *w != "error").collect();
     let mut out = words.join(" ").replace(|c: char| c.is_ascii_digit(), "#");
-    while out.len() > CAUSE_BYTES {
+    while out.len() > MAX_CAUSE_BYTES {
         out.pop();
     }
     out
@@ -175,7 +214,7 @@ mod tests {
     fn a_cause_has_no_place_and_no_numbers() {
         let line = "line 18; error   : Argument 1 of instruction 'tcgen05.alloc': unexpected value '48'";
         assert_eq!(cause(line), "Argument # of instruction 'tcgen##.alloc': unexpected value '##'");
-        assert!(cause(&"x".repeat(500)).len() <= CAUSE_BYTES);
+        assert!(cause(&"x".repeat(500)).len() <= MAX_CAUSE_BYTES);
     }
 
     #[test]
@@ -188,9 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn beside_others_it_is_rare_and_unasked_it_is_not_there() {
-        let both = ["self".to_owned(), ASSEMBLER.to_owned()];
-        let times = (0..320).filter(|i| due(&both, *i)).count();
-        assert_eq!((times, due(&both[1..], 7), due(&[], 0)), (10, true, false));
+    fn beside_others_it_is_rare() {
+        let both = ["self".to_owned(), ASSEMBLER.name.to_owned()];
+        let times = (0..320).filter(|i| is_due(&both, *i)).count();
+        assert_eq!((times, is_due(&both[1..], 7)), (10, true));
     }
 }

@@ -1,15 +1,15 @@
-//! Which axioms forbid an outcome: the minimal sets of checks whose removal admits it.
+//! Blame: the axioms that forbid an outcome, as minimal sets of checks whose removal admits it.
 
 use super::answer::explored;
 use moire_cat::{CheckId, Model};
-use moire_explore::Outcome;
+use moire_execution::leaf::Outcome;
 use moire_program::ir::Program;
 
 /// Size of the largest set tried.
-const SET: usize = 2;
+const MAX_SET: usize = 2;
 
-/// Minimal sets by name, each sorted, in order of size and then of the model's text. Empty when no set of at most two
-/// checks admits the outcome.
+/// Finds the minimal sets, by the names of their checks, in the order of the model's text. Empty if no set of at most
+/// [`MAX_SET`] checks admits the outcome.
 pub(super) fn minimal_sets(program: &Program, model: &Model, outcome: &Outcome) -> Vec<Vec<String>> {
     let checks: Vec<usize> = (0..model.checks().len()).filter(|c| !model.checks()[*c].flag).collect();
     let admits = |without: &[usize]| {
@@ -20,7 +20,7 @@ pub(super) fn minimal_sets(program: &Program, model: &Model, outcome: &Outcome) 
         explored(program, &weaker).is_ok_and(|a| a.outcomes.contains(outcome))
     };
     let mut found: Vec<Vec<usize>> = checks.iter().filter(|c| admits(&[**c])).map(|c| vec![*c]).collect();
-    if found.is_empty() && SET > 1 {
+    if found.is_empty() && MAX_SET > 1 {
         let pairs =
             checks.iter().flat_map(|a| checks.iter().filter(move |b| *b > a).map(move |b| vec![*a, *b]));
         found = pairs.filter(|p| admits(p)).collect();

@@ -1,15 +1,16 @@
-//! Canaries: planted bugs the oracles must see, on the campaign's own items.
+//! Canaries: planted bugs that the oracles must see on the campaign's own items.
 //!
-//! Half are the shipped `ptx` model with one thing wrong in its text, half the explorer without one of its side
-//! conditions. A canary is caught on an item when the wrong engine and the naive enumerator under the right model do
-//! not tell the same: when the `self` rule breaks. A bug that few programs can show runs on each that suits it, the
-//! others on a sample; `measured_rates` prints how often each is caught, from which the sample follows.
+//! Most are the shipped `ptx` model with one fault in its text; the others are the explorer without one of its side
+//! conditions. A canary is caught on an item if the faulty engine and the naive enumerator under the right model differ,
+//! that is, if the `self` rule is broken. A bug that few programs can show runs on every program that suits it, the others
+//! run on a sample. `measured_rates` prints how often each is caught; the sizes of the samples follow from that.
 
 use super::answer::{Answer, explored, explored_planted};
 use crate::job::CanaryResult;
-use moire_cat::{Library, Model, Variants, builtin};
+use moire_cat::{Library, LoadError, Model, Source, Variants};
 use moire_explore::planted::Planted;
-use moire_program::generate::{Features, features};
+use moire_program::features::Features;
+use moire_program::features::features;
 use moire_program::ir::{FenceOrder, LoadOrder, Op, Program, RmwOrder, StoreOrder, Thread};
 use std::sync::OnceLock;
 
@@ -22,18 +23,26 @@ pub struct Canary {
     /// Its name.
     pub name: &'static str,
     bug: Bug,
-    /// It runs on one suitable item in so many.
+    /// It runs on one of this many suitable items.
     every: u64,
-    /// Whether the bug can show on a program, as far as its text says.
+    /// Whether the bug can show on a program, judged from its text.
     suits: fn(&Sight) -> bool,
 }
 
-/// What is wrong.
+/// A planted bug whose model does not load.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: {source}")]
+pub struct CanaryError {
+    name: &'static str,
+    source: LoadError,
+}
+
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
-    /// In this file of the model, the first text (which stands there once) reads as the second.
+    /// In this file of the model, the second text replaces the first, which occurs once.
     Model(&'static str, &'static str, &'static str),
-    /// A side condition of the explorer is left out.
+    /// The explorer leaves out a side condition.
     Explorer(Planted),
 }
 
@@ -140,22 +149,22 @@ const fn explorer(name: &'static str, bug: Planted, every: u64, suits: fn(&Sight
     Canary { name, bug: Bug::Explorer(bug), every, suits }
 }
 
-/// What a program has that a bug may need to show.
+/// Features of a program that a bug may need to show.
 struct Sight {
     features: Features,
     threads: Vec<Marks>,
 }
 
-/// The same of one thread.
+/// Features of one thread.
 #[derive(Default)]
 struct Marks {
     /// A fence that releases, before a write.
     release_fence: bool,
-    /// That, or a write that releases.
+    /// Such a fence, or a write that releases.
     releases: bool,
     /// A fence that acquires, after a read.
     acquire_fence: bool,
-    /// That, or a read that acquires.
+    /// Such a fence, or a read that acquires.
     acquires: bool,
     /// A fence that acquires, after a `red`.
     red_then_fence: bool,
@@ -211,32 +220,35 @@ impl Marks {
 }
 
 impl Canary {
-    /// The model it explores under: the right one, or that with this bug.
-    pub fn model(&self) -> Result<Model, String> {
+    /// The model it explores under: the right one, or the right one with this bug.
+    ///
+    /// # Errors
+    /// The text with the bug does not load.
+    pub fn model(&self) -> Result<Model, CanaryError> {
         struct Mutant<'a>(&'a Canary);
         impl Library for Mutant<'_> {
-            fn open(&self, name: &str) -> Option<String> {
-                let text = builtin::Shipped.open(name)?;
-                let stem = name.strip_suffix(".cat").unwrap_or(name);
+            fn open(&self, from: &Source, path: &str) -> Option<(Source, String)> {
+                let (found, text) = moire_models::Shipped.open(from, path)?;
+                let stem = path.strip_suffix(".cat").unwrap_or(path);
                 match self.0.bug {
-                    Bug::Model(file, from, to) if file == stem => Some(text.replacen(from, to, 1)),
-                    _ => Some(text),
+                    Bug::Model(file, from, to) if file == stem => Some((found, text.replacen(from, to, 1))),
+                    _ => Some((found, text)),
                 }
             }
         }
-        let text = builtin::FILES.iter().find(|(n, _)| *n == MODEL).map_or("", |(_, t)| *t);
+        let text = moire_models::text(MODEL).unwrap_or_default();
         moire_cat::load(MODEL, text, &Mutant(self), &Variants::new())
-            .map_err(|e| format!("{}: {e}", self.name))
+            .map_err(|source| CanaryError { name: self.name, source })
     }
 }
 
-/// The models of all canaries, loaded once.
-fn models() -> &'static [Result<Model, String>] {
-    static MODELS: OnceLock<Vec<Result<Model, String>>> = OnceLock::new();
+/// The models of all canaries, in their order; loaded once.
+fn models() -> &'static [Result<Model, CanaryError>] {
+    static MODELS: OnceLock<Vec<Result<Model, CanaryError>>> = OnceLock::new();
     MODELS.get_or_init(|| CANARIES.iter().map(Canary::model).collect())
 }
 
-/// Runs the canaries whose turn it is on one item; `naive` is the enumerator's answer under the right model.
+/// Runs the canaries whose turn it is on one item. `naive` is the enumerator's answer under the right model.
 pub(super) fn run(program: &Program, index: u64, naive: &Answer) -> Vec<CanaryResult> {
     let sight = Sight::of(program);
     let turn = |(at, canary): (u64, &Canary)| (index + at).is_multiple_of(canary.every);
@@ -257,13 +269,13 @@ pub(super) fn run(program: &Program, index: u64, naive: &Answer) -> Vec<CanaryRe
 mod tests {
     use super::super::answer::enumerated;
     use super::*;
-    use moire_program::generate::{Profile, Stream};
+    use moire_generate::{Profile, Stream};
 
     #[test]
     fn every_canary_stands_in_the_text_once_and_loads() {
         for canary in &CANARIES {
             if let Bug::Model(file, from, _) = canary.bug {
-                let text = builtin::FILES.iter().find(|(n, _)| *n == file).expect("a shipped file").1;
+                let text = moire_models::text(file).expect("a shipped file");
                 assert_eq!(text.matches(from).count(), 1, "{}", canary.name);
             }
             canary.model().expect("loads");
@@ -274,7 +286,7 @@ mod tests {
     #[test]
     fn measured_rates() {
         let items = std::env::var("MOIRE_CANARY_ITEMS").map_or(200, |n| n.parse().expect("a number"));
-        let right = builtin::load(MODEL, &Variants::new()).expect("shipped");
+        let right = moire_models::load(MODEL, &Variants::new()).expect("shipped");
         let stream = Stream::new(1, "mixed".parse::<Profile>().expect("a profile"));
         let mut rates = vec![(0, 0, 0); CANARIES.len()];
         for index in 0..items {

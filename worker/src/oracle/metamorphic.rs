@@ -1,29 +1,87 @@
 //! The metamorphic oracle: changes to a program whose effect on its outcomes is known without running it.
 //!
-//! A fence more, a stronger order, a wider scope: no outcome is added. Threads in another order: as many executions.
+//! One more fence, a stronger order or a wider scope adds no outcome. Threads in another order have as many executions and
+//! as many outcomes. Items take turns with the changes; a claim is tried with every change, so that it does not depend on
+//! its item.
 
-use super::Broken;
 use super::answer::{Answer, explored};
+use super::litmus::{Broken, Rule};
+use super::{About, Abstention, Case, Context, Takes, abstained_or_holds};
+use crate::direction::Direction;
+use crate::job::Claim;
 use moire_cat::Model;
-use moire_explore::Outcome;
+use moire_execution::leaf::Outcome;
 use moire_program::ir::*;
+use std::sync::Arc;
 
 /// Number of different changes; item indices take turns.
-pub(super) const CHANGES: u64 = 24;
+const CHANGES: u64 = 24;
 
-/// The rules one change of `program` breaks under `model`.
-pub(super) fn broken(
+/// See the module header.
+#[derive(Debug)]
+pub(super) struct Metamorphic;
+
+/// Facts about the oracle.
+const METAMORPHIC: About =
+    About { name: "metamorphic", takes: Takes::Programs, by_default: true, under_models: true, tool: None };
+
+impl Rule for Metamorphic {
+    const ABOUT: &'static About = &METAMORPHIC;
+
+    fn item(&self, case: &mut Case<'_>, program: &Arc<Program>) -> Vec<(Arc<Program>, Broken)> {
+        let answers = case.answers();
+        let Some((spec, answer)) = answers.last() else { return Vec::new() };
+        let model = case.context.models.get(spec).map_err(Abstention::from);
+        let found = model.and_then(|m| broken(program, spec, &m, answer, case.item.index));
+        case.context.cancel.tick();
+        match found {
+            Ok(found) => found.into_iter().map(|b| (Arc::clone(program), b)).collect(),
+            Err(why) => {
+                case.abstain(&why.at(METAMORPHIC.name));
+                Vec::new()
+            }
+        }
+    }
+
+    fn again(
+        &self,
+        claim: &Claim,
+        program: &Program,
+        context: Context<'_>,
+    ) -> Result<Option<Broken>, Abstention> {
+        let specs = claim.specs();
+        let [spec] = specs.as_slice() else { return Ok(None) };
+        let Some((_, answer)) = super::explored(program, &specs, context).pop() else { return Ok(None) };
+        let (answer, model) = (answer?, context.models.get(spec)?);
+        let mut abstained = Vec::new();
+        for turn in 0..CHANGES {
+            if context.cancel.is_cancelled() {
+                return Ok(None);
+            }
+            match broken(program, spec, &model, &answer, turn) {
+                Ok(Some(broken)) if broken.direction == claim.direction => return Ok(Some(broken)),
+                Ok(_) => {}
+                Err(why) => abstained.push(why.at(METAMORPHIC.name)),
+            }
+            context.cancel.tick();
+        }
+        abstained_or_holds(abstained)
+    }
+}
+
+/// The rule that one change of `program` breaks under `model`.
+fn broken(
     program: &Program,
     spec: &str,
     model: &Model,
     answer: &Answer,
     index: u64,
-) -> Result<Vec<Broken>, String> {
+) -> Result<Option<Broken>, Abstention> {
     if answer.undefined || answer.cut {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let turn = index % CHANGES;
-    let models = vec![spec.to_owned()];
+    let of = |direction| Broken { direction, models: vec![spec.to_owned()], outcome: None, cause: None };
     if turn.is_multiple_of(4) {
         let mut other = program.clone();
         other.threads.reverse();
@@ -32,22 +90,15 @@ pub(super) fn broken(
         let permuted = explored(&other, model)?;
         let same =
             permuted.leaves.len() == answer.leaves.len() && permuted.outcomes.len() == answer.outcomes.len();
-        return Ok(if same {
-            Vec::new()
-        } else {
-            vec![Broken { oracle: "metamorphic", direction: "equal", models, outcome: None, cause: None }]
-        });
+        return Ok((!same).then(|| of(Direction::Equal)));
     }
-    let Some(stronger) = strengthen(program, turn) else { return Ok(Vec::new()) };
+    let Some(stronger) = strengthen(program, turn) else { return Ok(None) };
     let after = explored(&stronger, model)?;
     if after.undefined || after.cut {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let added: Option<&Outcome> = after.outcomes.difference(&answer.outcomes).next();
-    Ok(added
-        .map(|_| Broken { oracle: "metamorphic", direction: "subset", models, outcome: None, cause: None })
-        .into_iter()
-        .collect())
+    Ok(added.map(|_| of(Direction::Subset)))
 }
 
 /// The program with one thing made stronger; which one depends on `turn`.
@@ -82,8 +133,8 @@ fn strengthen(program: &Program, turn: u64) -> Option<Program> {
     Some(out)
 }
 
-/// One step up: in order, or (with `wider`) to system scope. Weak accesses stay weak: making one strong also makes it
-/// a party to coherence, which is a different rule.
+/// The operation with the next stronger order, or (with `wider`) at system scope. Weak accesses stay weak: a strong one also
+/// takes part in coherence, which is a different rule.
 fn stronger(op: &Op, wider: bool) -> Option<Op> {
     let mut out = op.clone();
     match &mut out {

@@ -1,299 +1,369 @@
-//! The oracles: rules that say which engines must agree, and what breaks when they do not.
+//! The oracles: rules that say which engines must agree, and which direction of disagreement is a bug.
 //!
 //! | oracle | rule | direction |
 //! |---|---|---|
 //! | `self` | explorer = naive enumerator: leaf keys, final states, flags | equal |
 //! | `model-pair` | sc <= ptx-6.0, ptx-7.5, ptx: no outcome lost; between versions: show the difference | subset, difference |
-//! | `metamorphic` | a fence more, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
-//! | `patterns` | protocols put together from the documented patterns are clean, with one mistake they are not | property |
+//! | `metamorphic` | one more fence, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
+//! | `patterns` | protocols built from the documented patterns are clean; with one mistake they are not | property, equal |
+//! | `assembler` | the `ptxas-equal` rules and NVIDIA's assembler accept and refuse the same modules | equal |
 //! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference |
-//! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do; where asked for | subset, progress |
-//! | `assembler` | the `ptxas-equal` rules = NVIDIA's assembler: what is taken and what is refused; where asked for | equal |
+//! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress |
 //!
-//! An engine that cannot answer abstains, by reason, and is counted. Answers depend on the item alone.
+//! Each oracle is one file with an implementation of `Oracle` and one line in `registry`. A rule about litmus programs
+//! implements `litmus::Rule` instead, and shares verification and reduction with the other rules. An engine that cannot
+//! answer abstains; abstentions are counted by reason. Answers depend on the item alone.
 
+mod abstention;
 mod answer;
 mod assembler;
 mod blame;
 mod canary;
 mod compiler;
+mod kernel;
+mod litmus;
 mod lowering;
 mod metamorphic;
 mod models;
 mod pair;
 mod patterns;
+mod self_check;
 
-pub use assembler::{ASSEMBLER, CAPABILITY as ASSEMBLER_CAPABILITY, HOW as ASSEMBLER_HOW};
-pub use canary::{CANARIES, Canary};
-pub use compiler::{CAPABILITY as COMPILER_CAPABILITY, COMPILER, HOW as COMPILER_HOW, Observations};
+pub use abstention::Abstention;
+pub use assembler::{ASSEMBLER, NoAssembler, PTXAS};
+pub use canary::{CANARIES, Canary, CanaryError};
+pub use compiler::{COMPILER, CellError, NoCompiler, Observations, TILEIRAS};
 pub use lowering::LOWERING;
+pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
 
 use crate::job::{
-    Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Plan, Reduced, Side, Source, Verification,
+    Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Plan, Reduced, Source, Verification,
 };
 use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use answer::Answer;
-use assembler::Assembler;
-use compiler::Compiler;
 use models::Models;
-use moire_cat::{Model, builtin};
+use moire_cat::Model;
 use moire_explore::Abstain;
 use moire_explore::share::Piece;
+use moire_generate::{GENERATOR_FINGERPRINT, Profile, Stream, TILE_FINGERPRINT};
 use moire_program::canon::canonical;
-use moire_program::generate::{GENERATOR_FINGERPRINT, Profile, Stream, TILE_FINGERPRINT};
 use moire_program::ir::Program;
-use moire_program::lowering::Lowering;
-use moire_program::reduce::{Limits, minimise};
-use moire_program::text::{Format, parse, print};
+use moire_program::text::{Format, parse};
+use moire_tile_ir::lowering::Lowering;
+use moire_tile_ir::run::TileLaunch;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
-
-/// Names of all oracles. A plan that names none asks for all that need no tool, which not every worker has; kernels of
-/// Tile IR are for the compiler and the reference lowering alone, and for the first where none is named.
-pub const ORACLES: [&str; 7] = ["self", "model-pair", "metamorphic", PATTERNS, ASSEMBLER, COMPILER, LOWERING];
 
 /// Models a campaign compares when it names none.
 pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 
+/// The oracles of a worker, in the order in which their claims are reported. A new oracle is one line here.
+fn registry() -> Vec<Box<dyn Oracle>> {
+    vec![
+        Box::new(self_check::SelfCheck),
+        Box::new(pair::ModelPair),
+        Box::new(metamorphic::Metamorphic),
+        Box::new(patterns::Patterns),
+        Box::new(assembler::Assembler::default()),
+        Box::new(compiler::Compiler::default()),
+        Box::new(lowering::ReferenceLowering::default()),
+    ]
+}
+
+/// All oracles, in the order of their claims.
+pub fn oracles() -> impl Iterator<Item = &'static About> {
+    registry().into_iter().map(|oracle| oracle.about())
+}
+
+/// The oracle of this name.
+pub fn named(name: &str) -> Option<&'static About> {
+    oracles().find(|about| about.name == name)
+}
+
+/// Facts about an oracle that are known before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name in plans, claims and reports.
+    pub name: &'static str,
+    /// The items it takes.
+    pub takes: Takes,
+    /// Whether it runs for a plan that names no oracle.
+    pub by_default: bool,
+    /// Whether its rule is tried under the models that a claim names.
+    pub under_models: bool,
+    /// The outside tool it needs.
+    pub tool: Option<Tool>,
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A tool that not every worker has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// The capability of a worker that has the tool. It also starts the names of sides of claims that are the tool.
+    pub capability: &'static str,
+    /// How to install it.
+    pub how: &'static str,
+}
+
+/// Kinds of items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Litmus programs.
+    Programs,
+    /// Kernels of Tile IR.
+    Kernels,
+}
+
+impl Takes {
+    /// The kind of an item with this source.
+    fn of(source: &Source) -> Self {
+        let kernel = match source {
+            Source::Generated { profile, .. } => profile == Profile::TileIr.name(),
+            Source::Text(text) => TileLaunch::noted(text).is_some(),
+        };
+        if kernel { Self::Kernels } else { Self::Programs }
+    }
+}
+
+/// A rule that is tried on items, and whatever it needs for that.
+trait Oracle: fmt::Debug + Send + Sync {
+    /// Facts about it.
+    fn about(&self) -> &'static About;
+
+    /// Tries the rule on an item. Rows and abstentions go to the report of the case; broken rules come back.
+    fn run(&self, case: &mut Case<'_>) -> Vec<Claim>;
+
+    /// Tries the rule again on the text of a claim.
+    fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification;
+
+    /// Makes the text of a claim smaller while the rule stays broken in the same way. `progress` gets each better claim.
+    fn minimise(
+        &self,
+        claim: &Claim,
+        budget: Budget,
+        context: Context<'_>,
+        progress: &mut dyn FnMut(&Claim),
+    ) -> Reduced;
+
+    /// Does a part of a minimisation. `None`: this oracle minimises as a whole only.
+    fn part(&self, _claim: &Claim, _part: &Part, _context: Context<'_>) -> Option<Parted> {
+        None
+    }
+
+    /// Whether its tool is here.
+    fn is_here(&self) -> bool {
+        true
+    }
+
+    /// What fixes the meaning of a side that is this oracle's tool: its version. `None`: the side is something else.
+    fn tool_version(&self, _spec: &str) -> Option<Result<String, Abstention>> {
+        None
+    }
+}
+
+/// What every run of an oracle works with.
+#[derive(Clone, Copy, Debug)]
+struct Context<'a> {
+    models: &'a Models,
+    cancel: &'a Cancel,
+}
+
+/// An item on its way through the oracles.
+struct Case<'a> {
+    item: &'a Item,
+    context: Context<'a>,
+    report: ItemReport,
+    /// The program of the item; `None` for a kernel.
+    program: Option<Arc<Program>>,
+    /// See [`Case::answers`].
+    answers: Option<Rc<[(String, Answer)]>>,
+}
+
+impl<'a> Case<'a> {
+    fn new(item: &'a Item, context: Context<'a>) -> Result<Self, Abstention> {
+        let program = match (Takes::of(&item.source), &item.source) {
+            (Takes::Kernels, _) => None,
+            (Takes::Programs, Source::Generated { seed, profile, index }) => {
+                Some(Stream::new(*seed, profile.parse::<Profile>()?).item(*index))
+            }
+            (Takes::Programs, Source::Text(text)) => Some(parse(text, Format::detect("", text))?),
+        };
+        let mut report = ItemReport::default();
+        if let Some(program) = &program {
+            report.program = canonical(program).id.0;
+        }
+        Ok(Self { item, context, report, program: program.map(Arc::new), answers: None })
+    }
+
+    /// The explorer's answers under the models of the plan, in their order. They are computed once for all oracles.
+    /// Models without an answer are left out; a cancelled item has no answers.
+    fn answers(&mut self) -> Rc<[(String, Answer)]> {
+        if let Some(answers) = &self.answers {
+            return Rc::clone(answers);
+        }
+        let mut answers = Vec::new();
+        let specs = specs(&self.item.plan);
+        for (spec, answer) in self.program.iter().flat_map(|p| explored(p, &specs, self.context)) {
+            match answer {
+                Ok(answer) => {
+                    self.report.engines.push(answer.report(&format!("explorer/{spec}")));
+                    answers.push((spec, answer));
+                }
+                Err(why) => abstain(&mut self.report, &why),
+            }
+        }
+        if self.context.cancel.is_cancelled() {
+            answers.clear();
+        }
+        Rc::clone(self.answers.insert(answers.into()))
+    }
+
+    fn abstain(&mut self, why: &Abstention) {
+        abstain(&mut self.report, why);
+    }
+}
+
+fn abstain(report: &mut ItemReport, why: &Abstention) {
+    *report.abstentions.entry(why.to_string()).or_insert(0) += 1;
+}
+
+/// The models of a plan.
+fn specs(plan: &Plan) -> Vec<String> {
+    if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() }
+}
+
+/// The explorer's answer under each model, until the item is cancelled.
+fn explored(
+    program: &Program,
+    specs: &[String],
+    context: Context<'_>,
+) -> Vec<(String, Result<Answer, Abstention>)> {
+    let mut out = Vec::new();
+    for spec in specs {
+        if context.cancel.is_cancelled() {
+            break;
+        }
+        let model = context.models.get(spec).map_err(Abstention::from);
+        out.push((spec.clone(), model.and_then(|m| answer::explored(program, &m))));
+        context.cancel.tick();
+    }
+    out
+}
+
 /// All oracles behind the worker's [`Engine`] seam.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Oracles {
     models: Models,
     shelf: Shelf,
-    assembler: Assembler,
-    compiler: Compiler,
-    lowering: Lowering,
+    oracles: Vec<Box<dyn Oracle>>,
 }
 
-/// A broken rule before it becomes a claim.
-#[derive(Clone, Debug)]
-pub(crate) struct Broken {
-    pub(crate) oracle: &'static str,
-    pub(crate) direction: &'static str,
-    /// Model specifications, in the order the rule names them.
-    pub(crate) models: Vec<String>,
-    /// Side whose outcome is wrong or extra, and which: position in `models`, and the outcome.
-    pub(crate) outcome: Option<(usize, moire_explore::Outcome)>,
-    /// What of the rule is broken, where the oracle can name it.
-    pub(crate) cause: Option<String>,
+impl Default for Oracles {
+    fn default() -> Self {
+        Self { models: Models::default(), shelf: Shelf::default(), oracles: registry() }
+    }
 }
 
 impl Oracles {
-    /// No models loaded yet.
+    /// All oracles; no model is loaded and no tool looked for yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with an assembler of the caller's choice.
+    /// All oracles, with an assembler of the caller's choice.
     pub fn with_assembler(ptxas: moire_toolchain::Ptxas) -> Self {
-        Self { assembler: Assembler::of(ptxas), ..Self::default() }
+        Self::default().with(Box::new(assembler::Assembler::of(ptxas)))
     }
 
-    /// The same with a compiler of the caller's choice.
+    /// All oracles, with a compiler of the caller's choice.
     pub fn with_compiler(tileiras: moire_toolchain::tile::Tileiras) -> Self {
-        Self { compiler: Compiler::of(tileiras), ..Self::default() }
+        Self::default().with(Box::new(compiler::Compiler::of(tileiras)))
     }
 
-    /// The same with another way to lower kernels of Tile IR, for tests.
+    /// All oracles, with another way to lower kernels of Tile IR, for tests.
     pub fn with_lowering(lowering: Lowering) -> Self {
-        Self { lowering, ..Self::default() }
+        Self::default().with(Box::new(lowering::ReferenceLowering(lowering)))
     }
 
-    /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once as long as it is in use.
+    /// The same with this oracle in place of its namesake.
+    fn with(mut self, oracle: Box<dyn Oracle>) -> Self {
+        let name = oracle.about().name;
+        let at = self.oracles.iter().position(|o| o.about().name == name);
+        self.oracles[at.expect("the registry lists every oracle")] = oracle;
+        self
+    }
+
+    /// The model of `NAME` or `NAME:VARIANT=VALUE,..`; loaded once while it is in use.
     ///
     /// # Errors
     /// There is no such model, or it has no such switch or value.
-    pub fn model(&self, spec: &str) -> Result<Arc<Model>, String> {
+    pub fn model(&self, spec: &str) -> Result<Arc<Model>, ModelError> {
         self.models.get(spec)
     }
 
-    /// What the assembler makes of kernels of a stream of Tile IR that a compiler compiled; see [`Observations`].
+    /// Hashes what fixes the meaning of a side of a claim: the text of a model, the version of a tool.
     ///
     /// # Errors
-    /// The specification names no compiler that is here, or there is no disassembler.
-    pub fn observe(
-        &self,
-        spec: &str,
-        seed: u64,
-        places: std::ops::Range<u64>,
-    ) -> Result<Observations, String> {
-        self.compiler.observe(spec, seed, places)
-    }
-
-    fn program(source: &Source) -> Result<Program, String> {
-        match source {
-            Source::Generated { seed, profile, index } => {
-                let profile: Profile = profile.parse().map_err(|e| format!("{e}"))?;
-                Ok(Stream::new(*seed, profile).item(*index))
-            }
-            Source::Text(text) => parse(text, Format::detect("", text)).map_err(|e| e.to_string()),
-        }
-    }
-
-    /// Every rule of the plan that `program` breaks.
-    fn broken(
-        &self,
-        program: &Program,
-        plan: &Plan,
-        index: u64,
-        report: &mut ItemReport,
-        cancel: &Cancel,
-    ) -> Vec<Broken> {
-        let elsewhere = |o: &String| [ASSEMBLER, PATTERNS, COMPILER, LOWERING].contains(&o.as_str());
-        if plan.oracles.iter().all(elsewhere) && !plan.oracles.is_empty() {
-            return Vec::new();
-        }
-        let specs: Vec<String> =
-            if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() };
-        let mut answers: Vec<(String, Answer)> = Vec::new();
-        for spec in specs {
-            if cancel.is_cancelled() {
-                return Vec::new();
-            }
-            let answer = self.model(&spec).and_then(|m| answer::explored(program, &m));
-            cancel.tick();
-            match answer {
-                Ok(answer) => {
-                    report.engines.push(answer.report(&format!("explorer/{spec}")));
-                    answers.push((spec, answer));
-                }
-                Err(reason) => abstain(report, reason),
-            }
-        }
-        let wants = |name: &str| plan.oracles.is_empty() || plan.oracles.iter().any(|o| o == name);
-        let mut out = Vec::new();
-        if wants("self")
-            && let Some((spec, answer)) = answers.last()
-        {
-            match self.model(spec).and_then(|m| answer::enumerated(program, &m)) {
-                Ok(naive) => {
-                    report.engines.push(naive.report(&format!("naive/{spec}")));
-                    if plan.canaries && spec == canary::MODEL {
-                        report.canaries = canary::run(program, index, &naive);
-                    }
-                    if naive.leaves != answer.leaves {
-                        let (direction, oracle) = ("equal", "self");
-                        out.push(Broken {
-                            oracle,
-                            direction,
-                            models: vec![spec.clone()],
-                            outcome: None,
-                            cause: None,
-                        });
-                    }
-                }
-                Err(reason) => abstain(report, format!("self: {reason}")),
-            }
-            cancel.tick();
-        }
-        if wants("model-pair") {
-            out.extend(pair::broken(&answers));
-        }
-        if wants("metamorphic")
-            && let Some((spec, answer)) = answers.last()
-        {
-            match self.model(spec).and_then(|m| metamorphic::broken(program, spec, &m, answer, index)) {
-                Ok(found) => out.extend(found),
-                Err(reason) => abstain(report, format!("metamorphic: {reason}")),
-            }
-            cancel.tick();
-        }
-        out
-    }
-
-    fn claim(&self, program: &Program, broken: &Broken) -> Claim {
-        let witness = broken.outcome.as_ref().and_then(|(side, outcome)| {
-            let spec = broken.models.get(*side)?;
-            let model = self.model(spec).ok()?;
-            answer::witness(program, spec, &model, outcome)
-        });
-        Claim {
-            oracle: broken.oracle.into(),
-            direction: broken.direction.into(),
-            models: broken.models.iter().map(|s| self.sealed(side(s))).collect(),
-            verdict: "discrepancy".into(),
-            program: print(program),
-            witness: witness.unwrap_or_default(),
-            axioms: broken.cause.iter().map(|c| vec![c.clone()]).collect(),
-        }
-    }
-
-    fn sealed_claim(&self, claim: Claim) -> Claim {
-        Claim { models: claim.models.iter().map(|s| self.sealed(s.clone())).collect(), ..claim }
-    }
-
-    /// The side with what fixes its meaning here.
-    fn sealed(&self, side: Side) -> Side {
-        Side { fingerprint: self.side_fingerprint(&spec_of(&side)).unwrap_or_default(), ..side }
-    }
-
-    /// What fixes the meaning of a side of a claim: the text of a model, the version of a tool.
-    pub fn side_fingerprint(&self, spec: &str) -> Result<[u8; 32], String> {
-        let text = match (assembler::target(spec), self.compiler.fingerprint(spec)) {
-            (Some(_), _) => self.assembler.tool()?.version().to_string(),
-            (_, Some(version)) => version?,
-            _ => self.model(spec)?.canonical_text(),
-        };
+    /// There is no such model, or no such tool here.
+    pub fn side_fingerprint(&self, spec: &str) -> Result<[u8; 32], Abstention> {
+        let version = self.oracles.iter().find_map(|oracle| oracle.tool_version(spec));
+        let text = version.unwrap_or_else(|| Ok(self.models.get(spec)?.canonical_text()))?;
         Ok(*blake3::hash(text.as_bytes()).as_bytes())
     }
 
-    /// The plan that runs just the rule of a claim, and the rule found broken again.
-    fn again(&self, claim: &Claim, program: &Program, cancel: &Cancel) -> Result<Option<Broken>, String> {
-        let models: Vec<String> = claim.models.iter().map(spec_of).collect();
-        if claim.oracle == ASSEMBLER {
-            let target = models.first().and_then(|s| assembler::target(s)).ok_or("no such architecture")?;
-            let same = |b: &Broken| claim.axioms.is_empty() || b.cause == claim.axioms[0].first().cloned();
-            return Ok(self.assembler.differs(program, target)?.filter(same));
+    fn context<'a>(&'a self, cancel: &'a Cancel) -> Context<'a> {
+        Context { models: &self.models, cancel }
+    }
+
+    /// The oracle whose rule a claim says is broken.
+    fn of(&self, claim: &Claim) -> Option<&dyn Oracle> {
+        self.oracles.iter().find(|o| o.about().name == claim.oracle).map(Box::as_ref)
+    }
+
+    /// The claim with fingerprints of the sides that have none.
+    fn sealed(&self, mut claim: Claim) -> Claim {
+        for side in claim.models.iter_mut().filter(|side| side.fingerprint == [0; 32]) {
+            side.fingerprint = self.side_fingerprint(&side.spec()).unwrap_or_default();
         }
-        if claim.oracle == PATTERNS {
-            let model = self.model(patterns::MODEL)?;
-            let broken = patterns::broken(program, &model)?;
-            return Ok(broken.filter(|b| b.direction == claim.direction));
-        }
-        let plan = Plan {
-            campaign: String::new(),
-            oracles: vec![claim.oracle.clone()],
-            models: models.clone(),
-            canaries: false,
-        };
-        let mut report = ItemReport::default();
-        // A metamorphic rule is tried with every change it knows, so that the claim does not depend on its item.
-        let tries = if claim.oracle == "metamorphic" { metamorphic::CHANGES } else { 1 };
-        for index in 0..tries {
-            let found = self.broken(program, &plan, index, &mut report, cancel);
-            if let Some(b) = found.into_iter().find(|b| b.direction == claim.direction && b.models == models)
-            {
-                return Ok(Some(b));
-            }
-        }
-        match report.abstentions.keys().next() {
-            Some(reason) => Err(reason.clone()),
-            None => Ok(None),
-        }
+        claim
     }
 }
 
-fn side(spec: &str) -> Side {
-    let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
-    let variants = rest.split(',').filter_map(|w| w.split_once('='));
-    let variants = variants.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    Side { name: name.to_owned(), variants, ..Side::default() }
+/// What the assembler makes of the kernels at these places of a stream of Tile IR; see [`Observations`].
+///
+/// # Errors
+/// The specification names no compiler that is here, or there is no disassembler.
+pub fn observe(spec: &str, seed: u64, places: Range<u64>) -> Result<Observations, Abstention> {
+    compiler::Compiler::default().observe(spec, seed, places)
 }
 
-fn spec_of(side: &Side) -> String {
-    let variants: Vec<String> = side.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    if variants.is_empty() { side.name.clone() } else { format!("{}:{}", side.name, variants.join(",")) }
+/// The answer where no try found the rule broken: one reason of those that abstained, whatever their order; or the rule
+/// holds.
+fn abstained_or_holds<T>(abstained: Vec<Abstention>) -> Result<Option<T>, Abstention> {
+    abstained.into_iter().min_by_key(ToString::to_string).map_or(Ok(None), Err)
 }
 
-fn abstain(report: &mut ItemReport, reason: String) {
-    *report.abstentions.entry(reason).or_insert(0) += 1;
+/// The answer to a claim whose rule was tried again.
+fn verification<T>(again: Result<Option<T>, Abstention>) -> Verification {
+    match again {
+        Ok(Some(_)) => Verification::Confirmed,
+        Ok(None) => Verification::Refuted("the rule holds here".into()),
+        Err(why) => Verification::Abstained(why.to_string()),
+    }
 }
 
 impl Engine for Oracles {
     fn capabilities(&self) -> Vec<String> {
-        let assembler = self.assembler.tool().is_ok().then(|| ASSEMBLER_CAPABILITY.to_owned());
-        let compiler = self.compiler.tools().is_ok().then(|| COMPILER_CAPABILITY.to_owned());
-        [piece::tree(), "ptx"].into_iter().map(str::to_owned).chain(assembler).chain(compiler).collect()
+        let here = self.oracles.iter().filter(|o| o.is_here()).filter_map(|o| o.about().tool);
+        [piece::tree(), "ptx"].into_iter().chain(here.map(|t| t.capability)).map(str::to_owned).collect()
     }
 
     fn fingerprint(&self) -> String {
@@ -301,7 +371,7 @@ impl Engine for Oracles {
         hasher.update(GENERATOR_FINGERPRINT.as_bytes());
         hasher.update(TILE_FINGERPRINT.as_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
-        for (name, text) in builtin::FILES {
+        for (name, text) in moire_models::FILES {
             hasher.update(name.as_bytes());
             hasher.update(text.as_bytes());
         }
@@ -319,62 +389,33 @@ impl Engine for Oracles {
     }
 
     fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
-        let mut report = ItemReport::default();
-        if compiler::takes(&item.source) {
-            self.kernel(item, &mut report, cancel);
-            return report;
-        }
-        let program = match Self::program(&item.source) {
-            Ok(program) => program,
-            Err(reason) => {
-                abstain(&mut report, format!("rejected: {reason}"));
+        let mut case = match Case::new(item, self.context(cancel)) {
+            Ok(case) => case,
+            Err(why) => {
+                let mut report = ItemReport::default();
+                abstain(&mut report, &why.at("rejected"));
                 return report;
             }
         };
-        report.program = canonical(&program).id.0;
-        let broken = self.broken(&program, &item.plan, item.index, &mut report, cancel);
-        report.claims = broken.iter().map(|b| self.claim(&program, b)).collect();
-        let patterns = item.plan.oracles.is_empty() || item.plan.oracles.iter().any(|o| o == PATTERNS);
-        if patterns && let Source::Generated { seed, profile, index } = &item.source {
-            let found = match (self.model(patterns::MODEL), profile.parse()) {
-                (Ok(model), Ok(profile)) => {
-                    let protocol = Stream::new(*seed, profile).protocol(*index);
-                    protocol.map(|p| patterns::item(&p, &model, *index, &mut report, cancel))
-                }
-                _ => None,
-            };
-            report.claims.extend(found.iter().flatten().map(|(program, b)| self.claim(program, b)));
+        let takes = Takes::of(&item.source);
+        let suit: Vec<&dyn Oracle> =
+            self.oracles.iter().map(Box::as_ref).filter(|o| o.about().takes == takes).collect();
+        let named = |o: &&dyn Oracle| item.plan.oracles.iter().any(|name| name == o.about().name);
+        let default = match takes {
+            Takes::Programs => item.plan.oracles.is_empty(),
+            Takes::Kernels => !suit.iter().any(named),
+        };
+        let mut claims = Vec::new();
+        for oracle in suit.iter().filter(|o| named(o) || (default && o.about().by_default)) {
+            claims.extend(oracle.run(&mut case));
         }
-        if assembler::due(&item.plan.oracles, item.index) {
-            let found = self.assembler.item(&program, item.index, &mut report);
-            report.claims.extend(found.iter().map(|(program, b)| self.claim(program, b)));
-        }
-        report
+        ItemReport { claims: claims.into_iter().map(|c| self.sealed(c)).collect(), ..case.report }
     }
 
     fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification {
-        if claim.oracle == COMPILER {
-            return match self.compiler.again(claim, &|spec| self.model(spec)) {
-                Ok(Some(_)) => Verification::Confirmed,
-                Ok(None) => Verification::Refuted("the rule holds here".into()),
-                Err(reason) => Verification::Abstained(reason),
-            };
-        }
-        if claim.oracle == LOWERING {
-            return match lowering::again(claim, &self.lowering, &|spec| self.model(spec)) {
-                Ok(Some(_)) => Verification::Confirmed,
-                Ok(None) => Verification::Refuted("the rule holds here".into()),
-                Err(reason) => Verification::Abstained(reason),
-            };
-        }
-        let program = match parse(&claim.program, Format::Native) {
-            Ok(program) => program,
-            Err(e) => return Verification::Refuted(format!("the program does not parse: {e}")),
-        };
-        match self.again(claim, &program, cancel) {
-            Ok(Some(_)) => Verification::Confirmed,
-            Ok(None) => Verification::Refuted("the rule holds here".into()),
-            Err(reason) => Verification::Abstained(reason),
+        match self.of(claim) {
+            Some(oracle) => oracle.verify(claim, self.context(cancel)),
+            None => Verification::Abstained(format!("there is no oracle `{}`", claim.oracle)),
         }
     }
 
@@ -385,76 +426,16 @@ impl Engine for Oracles {
         cancel: &Cancel,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced {
-        if claim.oracle == COMPILER {
-            let reduced = self.compiler.minimise(claim, &|spec| self.model(spec), budget, cancel, &mut |c| {
-                progress(&self.sealed_claim(c.clone()));
-            });
-            return Reduced { claim: self.sealed_claim(reduced.claim), ..reduced };
-        }
-        if claim.oracle == LOWERING {
-            let models = |spec: &str| self.model(spec);
-            let mut told = |c: &Claim| progress(&self.sealed_claim(c.clone()));
-            let reduced = lowering::minimise(claim, &self.lowering, &models, budget, cancel, &mut told);
-            return Reduced { claim: self.sealed_claim(reduced.claim), ..reduced };
-        }
-        let Ok(program) = parse(&claim.program, Format::Native) else {
+        let Some(oracle) = self.of(claim) else {
             return Reduced { claim: claim.clone(), tried: 0, normal: false };
         };
-        if claim.oracle == PATTERNS && claim.direction == patterns::PROPERTY {
-            // Part of a protocol is no protocol, and may well be wrong.
-            return Reduced { claim: claim.clone(), tried: 0, normal: true };
-        }
-        let limits = Limits { tried_max: usize::try_from(budget.candidates).unwrap_or(usize::MAX) };
-        let shrunk = minimise(
-            &program,
-            |candidate| {
-                cancel.tick();
-                !cancel.is_cancelled() && matches!(self.again(claim, candidate, cancel), Ok(Some(_)))
-            },
-            limits,
-        );
-        let (best, tried) = (shrunk.program, shrunk.tried as u64);
-        let normal = shrunk.complete && !cancel.is_cancelled();
-        let mut reduced = claim.clone();
-        if let Ok(Some(broken)) = self.again(claim, &best, cancel) {
-            reduced = self.claim(&best, &broken);
-            reduced.axioms = self.blame(&best, &broken);
-        }
-        progress(&reduced);
-        Reduced { claim: reduced, tried, normal }
+        let told = &mut |better: &Claim| progress(&self.sealed(better.clone()));
+        let reduced = oracle.minimise(claim, budget, self.context(cancel), told);
+        Reduced { claim: self.sealed(reduced.claim), ..reduced }
     }
 
     fn part(&self, claim: &Claim, part: &Part, cancel: &Cancel) -> Option<Parted> {
-        Parted::of(claim, part, |candidate| {
-            cancel.tick();
-            !cancel.is_cancelled() && matches!(self.again(claim, candidate, cancel), Ok(Some(_)))
-        })
-    }
-}
-
-impl Oracles {
-    /// What a kernel of Tile IR breaks.
-    fn kernel(&self, item: &Item, report: &mut ItemReport, cancel: &Cancel) {
-        let named = |oracle: &str| item.plan.oracles.iter().any(|o| o == oracle);
-        let models = |spec: &str| self.model(spec);
-        let mut claims = Vec::new();
-        if named(COMPILER) || !named(LOWERING) {
-            claims = self.compiler.item(&item.source, &item.plan.models, &models, report, cancel);
-        }
-        if named(LOWERING) {
-            claims.extend(lowering::item(&item.source, &self.lowering, &models, report, cancel));
-        }
-        report.claims = claims.into_iter().map(|c| self.sealed_claim(c)).collect();
-    }
-
-    /// Minimal sets of checks of the stricter side whose removal admits the outcome.
-    fn blame(&self, program: &Program, broken: &Broken) -> Vec<Vec<String>> {
-        let Some((side, outcome)) = &broken.outcome else {
-            return broken.cause.iter().map(|c| vec![c.clone()]).collect();
-        };
-        let stricter = broken.models.iter().enumerate().find(|(i, _)| i != side).map(|(_, spec)| spec);
-        let Some(model) = stricter.and_then(|spec| self.model(spec).ok()) else { return Vec::new() };
-        blame::minimal_sets(program, &model, outcome)
+        self.of(claim)?.part(claim, part, self.context(cancel))
     }
 }
 
@@ -476,7 +457,7 @@ mod tests {
         let oracles = Oracles::new();
         for index in 0..60 {
             let report = oracles.run(&item(index), &Cancel::new());
-            let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction != "difference").collect();
+            let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction.is_bug()).collect();
             assert!(
                 wrong.is_empty(),
                 "item {index}: {} {:?}\n{}",

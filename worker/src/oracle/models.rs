@@ -1,14 +1,14 @@
-//! Models that were loaded, by their specification: `NAME` or `NAME:VARIANT=VALUE,..`.
+//! Loaded models by their specification: `NAME` or `NAME:VARIANT=VALUE,..`.
 //!
-//! Contract: a model is loaded once as long as it is in use. At most [`KEPT`] are kept, however many a client asks for:
-//! one more takes the place of the one that was asked for longest ago. What does not load is not kept.
+//! Contract: a model is loaded once while it is in use. At most [`MAX_KEPT`] models are kept, however many a client asks
+//! for; one more replaces the model that was asked for longest ago. A specification that does not load is not kept.
 
-use moire_cat::{Model, Variants, builtin};
+use moire_cat::{LoadError, Model, Variants};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Models kept: those of a plan (64 at most), and those of the oracles themselves.
-const KEPT: usize = 128;
+/// Most models kept: those of a plan (64 at most), and those of the oracles themselves.
+const MAX_KEPT: usize = 128;
 
 /// See the module header.
 #[derive(Debug, Default)]
@@ -16,19 +16,38 @@ pub(super) struct Models(Mutex<Loaded>);
 
 #[derive(Debug, Default)]
 struct Loaded {
-    /// Each with the number of the question that it answered last.
+    /// Each model with the number of the question that it answered last.
     by_spec: BTreeMap<String, (u64, Arc<Model>)>,
     questions: u64,
 }
 
-fn load(spec: &str) -> Result<Model, String> {
+/// Why there is no model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A setting of the specification is not `NAME=VALUE`.
+    #[error("`{word}` in `{spec}` is no NAME=VALUE")]
+    Setting {
+        /// The setting.
+        word: String,
+        /// The specification.
+        spec: String,
+    },
+    /// The model does not load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+fn load(spec: &str) -> Result<Model, ModelError> {
     let (name, rest) = spec.split_once(':').unwrap_or((spec, ""));
     let mut variants = Variants::new();
     for word in rest.split(',').filter(|w| !w.is_empty()) {
-        let (k, v) = word.split_once('=').ok_or_else(|| format!("`{word}` in `{spec}` is no NAME=VALUE"))?;
+        let (k, v) = word
+            .split_once('=')
+            .ok_or_else(|| ModelError::Setting { word: word.to_owned(), spec: spec.to_owned() })?;
         variants.insert(k.into(), v.into());
     }
-    builtin::load(name, &variants).map_err(|e| e.to_string())
+    Ok(moire_models::load(name, &variants)?)
 }
 
 impl Models {
@@ -36,7 +55,7 @@ impl Models {
     ///
     /// # Errors
     /// There is no such model, or it has no such switch or value.
-    pub(super) fn get(&self, spec: &str) -> Result<Arc<Model>, String> {
+    pub(super) fn get(&self, spec: &str) -> Result<Arc<Model>, ModelError> {
         let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Loaded { by_spec, questions } = &mut *loaded;
         *questions += 1;
@@ -45,7 +64,7 @@ impl Models {
             return Ok(Arc::clone(model));
         }
         let model = Arc::new(load(spec)?);
-        if by_spec.len() >= KEPT
+        if by_spec.len() >= MAX_KEPT
             && let Some(oldest) = by_spec.iter().min_by_key(|(_, (last, _))| *last).map(|(s, _)| s.clone())
         {
             by_spec.remove(&oldest);
@@ -69,14 +88,14 @@ mod tests {
         let models = Models::default();
         let used = models.get("ptx:Q6=B").unwrap();
         let first = models.get(&spec(0)).unwrap();
-        for n in 1..2 * KEPT {
+        for n in 1..2 * MAX_KEPT {
             models.get(&spec(n)).unwrap();
             assert!(models.get("nothing").is_err() && models.get("ptx:Q6").is_err());
             assert!(Arc::ptr_eq(&used, &models.get("ptx:Q6=B").unwrap()), "{n}");
         }
-        assert_eq!(models.0.lock().unwrap().by_spec.len(), KEPT);
-        let newest = models.get(&spec(2 * KEPT - 1)).unwrap();
-        assert!(Arc::ptr_eq(&newest, &models.get(&spec(2 * KEPT - 1)).unwrap()));
+        assert_eq!(models.0.lock().unwrap().by_spec.len(), MAX_KEPT);
+        let newest = models.get(&spec(2 * MAX_KEPT - 1)).unwrap();
+        assert!(Arc::ptr_eq(&newest, &models.get(&spec(2 * MAX_KEPT - 1)).unwrap()));
         let again = models.get(&spec(0)).unwrap();
         assert!(!Arc::ptr_eq(&first, &again), "the first went");
         assert_eq!(first.canonical_text(), again.canonical_text());

@@ -1,15 +1,57 @@
 //! The model-pair oracle: outcomes under one model against outcomes under another.
 //!
 //! Sequential consistency is the strongest model there is, so every other must allow its outcomes. Two versions of
-//! one model may differ: that is shown, not blamed. A program whose model says "undefined" allows everything, which is
-//! no disagreement.
+//! one model may differ: the difference is shown and is no bug. A program to which a model gives no meaning may have any
+//! outcome under it, so such a pair is not compared; neither are answers cut at the loop bound.
 
-use super::Broken;
 use super::answer::Answer;
-use moire_explore::Outcome;
+use super::litmus::{Broken, Rule};
+use super::{About, Abstention, Case, Context, Takes, abstained_or_holds, explored};
+use crate::direction::Direction;
+use crate::job::Claim;
+use moire_execution::leaf::Outcome;
+use moire_program::ir::Program;
+use std::sync::Arc;
+
+/// See the module header.
+#[derive(Debug)]
+pub(super) struct ModelPair;
+
+/// Facts about the oracle.
+const MODEL_PAIR: About =
+    About { name: "model-pair", takes: Takes::Programs, by_default: true, under_models: true, tool: None };
+
+impl Rule for ModelPair {
+    const ABOUT: &'static About = &MODEL_PAIR;
+
+    fn item(&self, case: &mut Case<'_>, program: &Arc<Program>) -> Vec<(Arc<Program>, Broken)> {
+        broken(&case.answers()).into_iter().map(|b| (Arc::clone(program), b)).collect()
+    }
+
+    fn again(
+        &self,
+        claim: &Claim,
+        program: &Program,
+        context: Context<'_>,
+    ) -> Result<Option<Broken>, Abstention> {
+        let specs = claim.specs();
+        let (mut answers, mut abstained) = (Vec::new(), Vec::new());
+        for (spec, answer) in explored(program, &specs, context) {
+            match answer {
+                Ok(answer) => answers.push((spec, answer)),
+                Err(why) => abstained.push(why),
+            }
+        }
+        let same = |b: &Broken| b.direction == claim.direction && b.models == specs;
+        match broken(&answers).into_iter().find(same) {
+            Some(broken) => Ok(Some(broken)),
+            None => abstained_or_holds(abstained),
+        }
+    }
+}
 
 /// Every broken rule between the answers; neighbours in the list are compared.
-pub(super) fn broken(answers: &[(String, Answer)]) -> Vec<Broken> {
+fn broken(answers: &[(String, Answer)]) -> Vec<Broken> {
     let mut out = Vec::new();
     for pair in answers.windows(2) {
         let [(a, left), (b, right)] = pair else { continue };
@@ -21,12 +63,12 @@ pub(super) fn broken(answers: &[(String, Answer)]) -> Vec<Broken> {
         let gained = right.outcomes.difference(&left.outcomes).next();
         let models = vec![a.clone(), b.clone()];
         let (direction, outcome) = match (strong(a), lost, gained) {
-            (true, Some(lost), _) => ("subset", (0, lost.clone())),
-            (false, Some(lost), _) => ("difference", (0, lost.clone())),
-            (false, None, Some(gained)) => ("difference", (1, gained.clone())),
+            (true, Some(lost), _) => (Direction::Subset, (0, lost.clone())),
+            (false, Some(lost), _) => (Direction::Difference, (0, lost.clone())),
+            (false, None, Some(gained)) => (Direction::Difference, (1, gained.clone())),
             _ => continue,
         };
-        out.push(Broken { oracle: "model-pair", direction, models, outcome: Some(outcome), cause: None });
+        out.push(Broken { direction, models, outcome: Some(outcome), cause: None });
     }
     out
 }

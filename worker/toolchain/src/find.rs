@@ -1,18 +1,75 @@
-//! Where NVIDIA's tools are looked for: a file that is named, a Python environment that has the wheel, `PATH`, the
-//! CUDA toolkit.
+//! Where NVIDIA's tools are looked for: a named file, a Python environment that has the wheel, `PATH`, the CUDA toolkit.
 
+use crate::run::RunError;
 use std::path::{Path, PathBuf};
 
 /// Environment variable with a Python environment that has NVIDIA's wheels, or several as in `PATH`.
 pub const VENV: &str = "MOIRE_VENV";
 
-/// One place and what was there.
+/// A place that has the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The file.
     pub path: PathBuf,
     /// Why it was looked for there.
     pub why: String,
+}
+
+/// Why the tool in a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// It does not run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It runs and does not say which release it is of.
+    #[error("it prints no version")]
+    NoVersion,
+    /// Its file, or a folder for its runs, cannot be used.
+    #[error("{what}: {source}")]
+    Folder {
+        /// The part that cannot be used.
+        what: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A part that it needs is missing.
+    #[error("`{what}` is not beside it: pip install {wheel} of the same release")]
+    Incomplete {
+        /// The missing file.
+        what: &'static str,
+        /// The wheel that has it.
+        wheel: &'static str,
+    },
+}
+
+/// A candidate that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{} ({}): {why}", .candidate.path.display(), .candidate.why)]
+pub struct Unusable {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// Why it cannot be used.
+    pub why: ToolError,
+}
+
+/// The first candidate of the tool `name` that `open` can use.
+///
+/// # Errors
+/// The candidates that were tried; none where no file was found at all.
+pub(crate) fn first<T>(
+    name: &str,
+    venv: Option<&Path>,
+    open: impl Fn(&Path) -> Result<T, ToolError>,
+) -> Result<T, Vec<Unusable>> {
+    let mut tried = Vec::new();
+    for candidate in candidates(name, venv, &environment) {
+        match open(&candidate.path) {
+            Ok(tool) => return Ok(tool),
+            Err(why) => tried.push(Unusable { candidate, why }),
+        }
+    }
+    Err(tried)
 }
 
 /// Places of the tool `name`, best first: `MOIRE_NAME` names the file, `MOIRE_VENV` or `venv` a Python environment,

@@ -1,19 +1,21 @@
-//! What the assembler does to memory instructions: those of the PTX of a kernel beside those of its machine code.
+//! The assembler's changes to memory instructions: the PTX of a kernel against its machine code.
 //!
-//! Both texts become *steps*: accesses to global and shared memory with their scope and width, fences, barriers of the CTA.
-//! An order of PTX is steps around the access, as the machine has them: release a fence before it, acquire an
-//! invalidation of the cache behind it. The longest common subsequence stays as it was; what is left on one side is
-//! lost, added, merged into a wider one, or stands elsewhere. Steps are compared in the order of the texts: code that the
-//! assembler places elsewhere looks moved, and loops that it unrolls look added. So these are observations and no verdicts.
-//! Synchronisation of warps has no instruction where the machine keeps them together, and is not compared.
+//! Both texts become lists of [`MemoryStep`]s: accesses to global and shared memory with their scope and width, fences, and
+//! barriers of the CTA. An order of PTX becomes steps around the access, as in machine code: a release is a fence before it,
+//! an acquire is an invalidation of the cache after it. Steps in the longest common subsequence are unchanged. Each other
+//! step is lost, added, merged into a wider one, or moved.
+//!
+//! These are observations and no verdicts, because steps are compared in the order of the texts: code that the assembler
+//! places elsewhere looks moved, and unrolled loops look added. Synchronisation of warps is not compared, because it has no
+//! instruction where the machine keeps warps together.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Steps of one kernel that are compared; the work grows with the product of both sides.
-const STEPS: usize = 2_048;
+/// Most steps of a kernel that are compared. The work grows with the product of both sides.
+const MAX_STEPS: usize = 2_048;
 
-/// What is done.
+/// Kinds of memory instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
     /// A load.
@@ -22,9 +24,9 @@ pub enum What {
     Write,
     /// An atomic, with or without a result.
     Update,
-    /// What is before comes before what is behind.
+    /// Orders the steps before it and the steps after it.
     Fence,
-    /// What was read before is not believed any more.
+    /// Invalidates the cache: later reads see no old values.
     Invalidate,
     /// All threads of the CTA meet.
     Barrier,
@@ -32,31 +34,31 @@ pub enum What {
 
 /// A memory instruction, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Step {
+pub struct MemoryStep {
     /// What it does.
     pub what: What,
-    /// In the memory of the CTA.
+    /// Whether it is in the memory of the CTA.
     pub shared: bool,
-    /// Whom it reaches; none for weak accesses.
+    /// Its scope; `None` for weak accesses.
     pub scope: Option<&'static str>,
-    /// Width; 0 where there is none, or where it is not compared.
+    /// Its width; 0 if it has none, or if the width is not compared.
     pub bits: u32,
 }
 
-/// What became of a step.
+/// A change of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
     /// It is in the PTX only.
-    Lost(Step),
+    Lost(MemoryStep),
     /// It is in the machine code only.
-    Added(Step),
+    Added(MemoryStep),
     /// The machine has a wider one for several of the PTX.
-    Merged(Step),
-    /// It is in both, in another place among the others.
-    Moved(Step),
+    Merged(MemoryStep),
+    /// It is in both, at another place among the other steps.
+    Moved(MemoryStep),
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for MemoryStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
             What::Read => "load",
@@ -91,11 +93,11 @@ impl fmt::Display for Change {
 }
 
 /// Steps of the PTX of one kernel, in the order of its text.
-pub fn of_ptx(text: &str) -> Vec<Step> {
+pub fn of_ptx(text: &str) -> Vec<MemoryStep> {
     text.lines().flat_map(|line| ptx_line(line.trim())).collect()
 }
 
-/// The first word, a predicate in front of it left out.
+/// The first word of a line after its predicate.
 fn opcode(line: &str) -> &str {
     let rest = match line.strip_prefix('@') {
         Some(rest) => rest.split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start()),
@@ -104,7 +106,7 @@ fn opcode(line: &str) -> &str {
     rest.split([' ', '\t', ';']).next().unwrap_or_default()
 }
 
-fn ptx_line(line: &str) -> Vec<Step> {
+fn ptx_line(line: &str) -> Vec<MemoryStep> {
     let words: Vec<&str> = opcode(line).split('.').collect();
     let has = |word: &str| words.contains(&word);
     let shared = words.iter().any(|w| w.starts_with("shared"));
@@ -117,29 +119,29 @@ fn ptx_line(line: &str) -> Vec<Step> {
         _ if atomic => What::Update,
         "fence" | "membar" => {
             let scope = scope.or_else(|| has("gl").then_some("GPU"));
-            return vec![Step { what: What::Fence, shared: false, scope, bits: 0 }];
+            return vec![MemoryStep { what: What::Fence, shared: false, scope, bits: 0 }];
         }
         "bar" | "barrier" if has("sync") && !has("warp") && !has("cluster") => {
-            return vec![Step { what: What::Barrier, shared: false, scope: None, bits: 0 }];
+            return vec![MemoryStep { what: What::Barrier, shared: false, scope: None, bits: 0 }];
         }
         _ => return Vec::new(),
     };
-    // Atomics are relaxed and reach the device where they do not say otherwise.
+    // An atomic without words is relaxed and has the scope of the device.
     let scope = if atomic { scope.or(Some("GPU")) } else { scope.filter(|_| strong) };
-    // The memory of the CTA is nobody else's: the machine has no words for its strength.
+    // Only the CTA reaches its shared memory: the machine has no words for the strength of such accesses.
     let scope = if shared { None } else { scope };
     let vector = words.iter().find_map(|w| w.strip_prefix('v').and_then(|n| n.parse::<u32>().ok()));
     let element = words.last().and_then(|w| w.get(1..)?.parse::<u32>().ok()).unwrap_or(0);
     let bits = if atomic { 0 } else { element.saturating_mul(vector.unwrap_or(1)) };
-    let around = |what| Step { what, shared: false, scope, bits: 0 };
+    let around = |what| MemoryStep { what, shared: false, scope, bits: 0 };
     let far = scope.is_some_and(|s| s != "SM");
     let mut out = Vec::new();
     if (has("release") || has("acq_rel")) && scope.is_some() {
-        out.push(Step { scope: scope.map(fence_scope), ..around(What::Fence) });
+        out.push(MemoryStep { scope: scope.map(fence_scope), ..around(What::Fence) });
     }
-    out.push(Step { what, shared, scope, bits });
+    out.push(MemoryStep { what, shared, scope, bits });
     if (has("acquire") || has("acq_rel")) && far {
-        out.push(Step { scope: None, ..around(What::Invalidate) });
+        out.push(MemoryStep { scope: None, ..around(What::Invalidate) });
     }
     out
 }
@@ -163,11 +165,11 @@ fn fence_scope(scope: &str) -> &'static str {
 }
 
 /// Steps of machine code, in the order of its listing.
-pub fn of_machine(instructions: &[String]) -> Vec<Step> {
+pub fn of_machine(instructions: &[String]) -> Vec<MemoryStep> {
     instructions.iter().filter_map(|line| machine_line(line)).collect()
 }
 
-fn machine_line(line: &str) -> Option<Step> {
+fn machine_line(line: &str) -> Option<MemoryStep> {
     let words: Vec<&str> = opcode(line).split('.').collect();
     let has = |word: &str| words.contains(&word);
     let (what, shared) = match words[0] {
@@ -189,7 +191,7 @@ fn machine_line(line: &str) -> Option<Step> {
         (false, _) => 0,
         (true, width) => width.unwrap_or(32),
     };
-    Some(Step { what, shared, scope, bits })
+    Some(MemoryStep { what, shared, scope, bits })
 }
 
 fn width(word: &str) -> Option<u32> {
@@ -203,9 +205,9 @@ fn width(word: &str) -> Option<u32> {
     })
 }
 
-/// What became of the steps of the PTX; none where either side has more than are compared.
-pub fn changes(ptx: &[Step], machine: &[Step]) -> Option<Vec<Change>> {
-    if ptx.len() > STEPS || machine.len() > STEPS {
+/// The changes of the steps of the PTX; `None` if either side has more than `MAX_STEPS`.
+pub fn changes(ptx: &[MemoryStep], machine: &[MemoryStep]) -> Option<Vec<Change>> {
+    if ptx.len() > MAX_STEPS || machine.len() > MAX_STEPS {
         return None;
     }
     let (mut left, mut right) = apart(ptx, machine);
@@ -220,7 +222,9 @@ pub fn changes(ptx: &[Step], machine: &[Step]) -> Option<Vec<Change>> {
     });
     for step in right {
         // A wider access stands for as many narrower ones as it is wide.
-        let narrow = |s: &Step| Step { bits: 0, ..*s } == Step { bits: 0, ..step } && s.bits < step.bits;
+        let narrow = |s: &MemoryStep| {
+            MemoryStep { bits: 0, ..*s } == MemoryStep { bits: 0, ..step } && s.bits < step.bits
+        };
         let mut missing = step.bits;
         let mut parts = Vec::new();
         for (at, s) in left.iter().enumerate().filter(|(_, s)| narrow(s)) {
@@ -243,8 +247,8 @@ pub fn changes(ptx: &[Step], machine: &[Step]) -> Option<Vec<Change>> {
     Some(out)
 }
 
-/// What is left of both sides without a longest common subsequence.
-fn apart(a: &[Step], b: &[Step]) -> (Vec<Step>, Vec<Step>) {
+/// The steps of both sides that are outside of a longest common subsequence.
+fn apart(a: &[MemoryStep], b: &[MemoryStep]) -> (Vec<MemoryStep>, Vec<MemoryStep>) {
     let (rows, columns) = (a.len() + 1, b.len() + 1);
     let mut longest = vec![0u16; rows * columns];
     for i in (0..a.len()).rev() {
@@ -311,7 +315,7 @@ mod tests {
         "LDG.E.U16.STRONG.SM R7, desc[UR4][R2.64]",
     ];
 
-    fn machine(lines: &[&str]) -> Vec<Step> {
+    fn machine(lines: &[&str]) -> Vec<MemoryStep> {
         of_machine(&lines.iter().map(|l| (*l).to_owned()).collect::<Vec<String>>())
     }
 
@@ -344,7 +348,8 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_not_compared() {
-        let many = vec![Step { what: What::Barrier, shared: false, scope: None, bits: 0 }; STEPS + 1];
+        let many =
+            vec![MemoryStep { what: What::Barrier, shared: false, scope: None, bits: 0 }; MAX_STEPS + 1];
         assert_eq!(changes(&many, &many), None);
     }
 }

@@ -1,17 +1,17 @@
-//! `ptxas`: does it take a module?
+//! `ptxas`: whether it accepts a module.
 
-use crate::find::{Candidate, candidates, environment};
+use crate::find::{ToolError, Unusable, first};
 use crate::run::{Limits, RunError, run};
 use crate::version::Version;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Release whose answers the static rules repeat.
-const RULES: (u32, u32) = (13, 5);
-/// Lines of a refusal that are kept.
-const LINES: usize = 8;
+/// The release whose answers the static rules repeat.
+const RULES_RELEASE: (u32, u32) = (13, 5);
+/// Most lines of a refusal that are kept.
+const MAX_LINES: usize = 8;
 
-/// An assembler that has answered for its version.
+/// An assembler whose version is known.
 #[derive(Clone, Debug)]
 pub struct Ptxas {
     path: PathBuf,
@@ -19,19 +19,19 @@ pub struct Ptxas {
     limits: Limits,
 }
 
-/// What the assembler says of a module.
+/// The assembler's answer about a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is assembled.
+    /// The module is assembled.
     Accepted,
-    /// It is not; the first diagnostics.
+    /// The module is refused; the first diagnostics.
     Refused(Vec<String>),
-    /// Neither: the assembler ended without a diagnostic or by a signal.
+    /// No judgement: the assembler ended without a diagnostic, or by a signal.
     Failed(String),
 }
 
 impl Answer {
-    /// Whether the module was taken; nothing where the assembler gave no answer.
+    /// Whether the module was accepted; `None` if the assembler gave no judgement.
     pub fn accepted(&self) -> Option<bool> {
         match self {
             Answer::Accepted => Some(true),
@@ -42,30 +42,23 @@ impl Answer {
 }
 
 impl Ptxas {
-    /// The first that works of the places of [`candidates`]; where there is none, each place with what was wrong.
+    /// The first assembler that works, of the places of [`crate::find::candidates`].
     ///
     /// # Errors
-    /// The places tried, in words; empty where no file was found at all.
-    pub fn find(venv: Option<&Path>) -> Result<Ptxas, Vec<String>> {
-        let mut tried = Vec::new();
-        for Candidate { path, why } in candidates("ptxas", venv, &environment) {
-            match Self::at(&path) {
-                Ok(ptxas) => return Ok(ptxas),
-                Err(wrong) => tried.push(format!("{} ({why}): {wrong}", path.display())),
-            }
-        }
-        Err(tried)
+    /// The places that were tried; none where no file was found at all.
+    pub fn find(venv: Option<&Path>) -> Result<Ptxas, Vec<Unusable>> {
+        first("ptxas", venv, Self::at)
     }
 
     /// The assembler in that file.
     ///
     /// # Errors
     /// It does not run, or prints no version.
-    pub fn at(path: &Path) -> Result<Ptxas, String> {
+    pub fn at(path: &Path) -> Result<Ptxas, ToolError> {
         let mut command = Command::new(path);
         command.arg("--version");
-        let out = run(command, Limits::default()).map_err(|e| e.to_string())?;
-        let version = Version::parse(&out.stdout).ok_or("it prints no version")?;
+        let out = run(command, Limits::default())?;
+        let version = Version::parse(&out.stdout).ok_or(ToolError::NoVersion)?;
         Ok(Ptxas { path: path.to_owned(), version, limits: Limits::default() })
     }
 
@@ -81,19 +74,19 @@ impl Ptxas {
 
     /// Whether it is at least the release whose answers the static rules repeat.
     pub fn answers_for_the_rules(&self) -> bool {
-        (self.version.major, self.version.minor) >= RULES
+        (self.version.major, self.version.minor) >= RULES_RELEASE
     }
 
-    /// Gives it the text of a module for an architecture such as `sm_100a`, without optimisation.
+    /// Assembles the text of a module for an architecture such as `sm_100a`, without optimisation.
     ///
     /// # Errors
-    /// It could not be run, or not to the end.
+    /// The assembler could not be run, or not to its end.
     pub fn assemble(&self, module: &str, target: &str) -> Result<Answer, RunError> {
         let folder = tempfile::tempdir()?;
         Ok(self.object(folder.path(), module, target, "-O0")?.0)
     }
 
-    /// The same at a level of optimisation, in a folder of the caller's; with the path of the object made.
+    /// Assembles at a level of optimisation, in the caller's folder; also returns the path of the object.
     pub(crate) fn object(
         &self,
         folder: &Path,
@@ -112,7 +105,7 @@ impl Ptxas {
         }
         let said = out.stderr.lines().chain(out.stdout.lines());
         let wrong = |l: &&str| ["error", "fatal"].iter().any(|w| l.contains(w)) && !l.contains("aborted");
-        let lines: Vec<String> = said.filter(wrong).take(LINES).map(diagnostic).collect();
+        let lines: Vec<String> = said.filter(wrong).take(MAX_LINES).map(diagnostic).collect();
         let answer = match out.status.code() {
             // A crash of the assembler is no judgement of the module.
             Some(_) if !lines.is_empty() && !lines[0].contains("Internal") => Answer::Refused(lines),
@@ -125,7 +118,7 @@ impl Ptxas {
     }
 }
 
-/// A line without the name of the file, which is in a folder that is gone.
+/// The line without the name of the file, whose folder is gone by then.
 fn diagnostic(line: &str) -> String {
     match line.split_once("module.ptx, ") {
         Some((_, rest)) => rest.to_owned(),

@@ -1,4 +1,4 @@
-//! One run of a tool: a deadline, a cap on its output, and an end for everything it started.
+//! One run of a tool: it has a deadline and a cap on its output, and every process it started ends with it.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest pause between two looks at whether a tool has ended.
-const LOOK: Duration = Duration::from_millis(10);
+/// Longest pause between two checks of whether a tool has ended.
+const MAX_POLL_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a run may take.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Time until the process group is killed.
@@ -25,28 +25,48 @@ impl Default for Limits {
     }
 }
 
-/// What a finished run left.
+/// The result of a finished run.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: String,
-    /// Whether the cap cut either.
+    /// Whether the cap cut either of them.
     pub cut: bool,
 }
 
-/// Why there is no [`Output`].
+/// The reason that there is no [`Output`].
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The tool did not start, or a file it needs could not be written.
     #[error("cannot run it: {0}")]
     Start(#[from] std::io::Error),
-    /// It was killed.
+    /// It was killed at its deadline.
     #[error("not finished after {0:?}")]
     TimedOut(Duration),
+}
+
+/// How often a program that is busy is started again.
+const MAX_BUSY_STARTS: usize = 200;
+/// Time between two such starts.
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Starts a process.
+///
+/// A script that was just written can still be open for writing in a child that another thread has forked and that has
+/// not executed its own program yet; the system then refuses to start the script (`ETXTBSY`). This ends by itself, so
+/// the start is tried again.
+fn start(command: &mut Command) -> std::io::Result<Child> {
+    for _ in 0..MAX_BUSY_STARTS {
+        match command.spawn() {
+            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::sleep(BUSY_PAUSE),
+            done => return done,
+        }
+    }
+    command.spawn()
 }
 
 /// Runs `command` with nothing on its standard input.
@@ -55,7 +75,7 @@ pub enum RunError {
 /// See [`RunError`]. Whatever the end, no process of the group is left.
 pub fn run(mut command: Command, limits: Limits) -> Result<Output, RunError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    let mut child = command.spawn()?;
+    let mut child = start(&mut command)?;
     let stdout = child.stdout.take().map(|pipe| keep(pipe, limits.output));
     let stderr = child.stderr.take().map(|pipe| keep(pipe, limits.output));
     let status = wait(&mut child, limits.deadline);
@@ -84,18 +104,18 @@ fn wait(child: &mut Child, deadline: Duration) -> std::io::Result<Option<ExitSta
             return Ok(None);
         }
         std::thread::sleep(pause);
-        pause = (pause * 2).min(LOOK);
+        pause = (pause * 2).min(MAX_POLL_PAUSE);
     }
 }
 
-/// Fails only when the group is gone already.
+/// Kills the process group; that fails only if the group is gone already.
 fn end(child: &Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// Reads to the end and keeps the beginning.
+/// Reads a pipe to its end and keeps the beginning.
 fn keep(mut pipe: impl Read + Send + 'static, most: usize) -> JoinHandle<(Vec<u8>, bool)> {
     std::thread::spawn(move || {
         let (mut kept, mut cut, mut buffer) = (Vec::new(), false, [0; 4096]);
@@ -153,7 +173,7 @@ mod tests {
         // Dead, soon and perhaps not yet collected by whoever inherits it: else this never ends.
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
         while state().is_ok_and(|s| !s.contains(") Z ")) {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(MAX_POLL_PAUSE);
         }
     }
 

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A listing is longer than a diagnostic.
-const LISTING_BYTES: usize = 4 << 20;
+/// Most bytes of a listing that are read. A listing is longer than a diagnostic.
+const MAX_LISTING_BYTES: usize = 4 << 20;
 
 /// A disassembler that was found.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Nvdisasm {
     path: PathBuf,
 }
 
-/// Why there is no listing.
+/// The reason that there is no listing.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     /// A tool did not run to its end.
@@ -32,7 +32,7 @@ pub enum ListError {
 }
 
 impl Nvdisasm {
-    /// Where [`candidates`] says.
+    /// The first disassembler in the places of [`candidates`].
     pub fn find(venv: Option<&Path>) -> Option<Nvdisasm> {
         let found = candidates("nvdisasm", venv, &environment).into_iter().next()?;
         Some(Nvdisasm { path: found.path })
@@ -65,7 +65,7 @@ impl Nvdisasm {
     fn listing(&self, object: &Path) -> Result<String, ListError> {
         let mut command = Command::new(&self.path);
         command.arg("-c").arg(object);
-        let out = run(command, Limits { output: LISTING_BYTES, ..Limits::default() })?;
+        let out = run(command, Limits { output: MAX_LISTING_BYTES, ..Limits::default() })?;
         if !out.status.success() || out.cut {
             return Err(ListError::NotListed(out.stderr));
         }

@@ -5,16 +5,16 @@ use std::fmt;
 /// `release 13.5, V13.5.37`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// Of the release.
+    /// Major number of the release.
     pub major: u32,
-    /// Of the release.
+    /// Minor number of the release.
     pub minor: u32,
-    /// Of the tool in the release.
+    /// Number of the tool in the release.
     pub build: u32,
 }
 
 impl Version {
-    /// What `--version` printed; nothing where it has no `V1.2.3`.
+    /// Reads the output of `--version`; `None` if it has no `V1.2.3`.
     pub fn parse(text: &str) -> Option<Version> {
         let word = text.split_whitespace().rev().find(|w| {
             w.strip_prefix('V').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))

@@ -2,27 +2,39 @@
 //!
 //! Contract: one setting of one side is changed at a time, everything else stays as the finding has it, and the rule is
 //! asked again. A setting under which it holds decides the finding. Models of the oracles `self`, `model-pair` and
-//! `metamorphic` are tried; the others ask a model of their own, and only their tools are. Source: design section 5.
+//! `metamorphic` are tried; the others ask a model of their own, and only their tools are.
 
-use crate::args::{Bisect, OutputFormat};
-use crate::{exit, local};
 use anyhow::{Result, bail};
-use moire_cat::builtin;
+use clap::Args;
+use moire_console::output::OutputFormat;
+use moire_console::stored::STORE;
+use moire_console::{claim, exit};
 use moire_program::validate::Target;
 use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::tile::Tileiras;
 use moire_worker::job::{Cancel, Claim, Engine, Side, Verification};
-use moire_worker::oracle::{ASSEMBLER, ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY, Oracles};
+use moire_worker::oracle::{self, ASSEMBLER, Oracles, PTXAS, TILEIRAS};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-/// Oracles whose models are those of the claim.
-const OF_MODELS: [&str; 3] = ["self", "model-pair", "metamorphic"];
+#[derive(Debug, Args)]
+pub(crate) struct Bisect {
+    /// Bundle, id of a finding, or printed line
+    pub(crate) what: String,
+    /// How to print; json: one object a setting
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: OutputFormat,
+    /// Where an id is looked up
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
 /// Architectures the compiler of Tile IR is asked for.
 const TILE_TARGETS: [&str; 4] = ["sm_80", "sm_90", "sm_100", "sm_120"];
 
-/// What became of the rule under a setting.
+/// Whether the rule holds under a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "answer", content = "reason")]
 enum Answer {
@@ -52,7 +64,7 @@ struct Try {
 pub(crate) fn run(args: &Bisect) -> Result<u8> {
     let engine = Oracles::new();
     let (claim, _) = super::replay::claim(&args.what, &args.store)?;
-    eprintln!("{}", local::kind(&claim));
+    eprintln!("{}", claim::kind(&claim));
     match ask(&engine, &claim) {
         Answer::Broken => {}
         Answer::Holds => {
@@ -94,7 +106,7 @@ fn ask(engine: &Oracles, claim: &Claim) -> Answer {
 fn tries(engine: &Oracles, claim: &Claim) -> Vec<Try> {
     let mut out = Vec::new();
     for (at, side) in claim.models.iter().enumerate() {
-        let of = local::spec_of(side);
+        let of = side.spec();
         let mut push = |setting: &str, was: &str, value: &str, answer: Answer| {
             let (setting, was, value) = (setting.to_owned(), was.to_owned(), value.to_owned());
             out.push(Try { side: of.clone(), setting, was, value, answer });
@@ -105,22 +117,22 @@ fn tries(engine: &Oracles, claim: &Claim) -> Vec<Try> {
             claim
         };
         match side.name.as_str() {
-            COMPILER_CAPABILITY => {
+            tool if tool == TILEIRAS.capability => {
                 for (setting, was, value, side) in cells(side) {
                     push(&setting, &was, &value, ask(engine, &changed(side)));
                 }
             }
-            ASSEMBLER_CAPABILITY => {
+            tool if tool == PTXAS.capability => {
                 let was = side.variants.get("target").cloned().unwrap_or_default();
                 for target in Target::ALL.map(|t| t.name()).into_iter().filter(|t| *t != was) {
                     push("target", &was, target, ask(engine, &changed(with(side, "target", target))));
                 }
             }
-            _ if OF_MODELS.contains(&claim.oracle.as_str()) => {
+            _ if oracle::named(&claim.oracle).is_some_and(|about| about.under_models) => {
                 let other = claim.models.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, s)| s);
-                let other: Vec<String> = other.map(local::spec_of).collect();
+                let other: Vec<String> = other.map(Side::spec).collect();
                 for (setting, was, value, side) in readings(engine, side) {
-                    if !other.contains(&local::spec_of(&side)) || setting != "version" {
+                    if !other.contains(&side.spec()) || setting != "version" {
                         push(&setting, &was, &value, ask(engine, &changed(side)));
                     }
                 }
@@ -158,14 +170,14 @@ fn cells(side: &Side) -> Vec<Setting> {
 /// Versions of the same model, then its switches.
 fn readings(engine: &Oracles, side: &Side) -> Vec<Setting> {
     let stem = |name: &str| name.split('-').next().unwrap_or(name).to_owned();
-    let versions = builtin::names().filter(|n| stem(n) == stem(&side.name) && *n != side.name);
+    let versions = moire_models::names().filter(|n| stem(n) == stem(&side.name) && *n != side.name);
     let version = |name: &str| {
         let side = Side { name: name.to_owned(), ..side.clone() };
         ("version".to_owned(), String::new(), name.to_owned(), side)
     };
     let mut out: Vec<Setting> = versions.map(version).collect();
     out.iter_mut().for_each(|s| s.1.clone_from(&side.name));
-    let Ok(model) = engine.model(&local::spec_of(side)) else { return out };
+    let Ok(model) = engine.model(&side.spec()) else { return out };
     for switch in model.switches() {
         let was = model.variant(&switch.name).unwrap_or(&switch.default);
         for value in switch.values.iter().filter(|v| *v != was) {
@@ -177,10 +189,10 @@ fn readings(engine: &Oracles, side: &Side) -> Vec<Setting> {
 
 /// The releases of the assembler that are installed, for a claim about it.
 fn assemblers(claim: &Claim) -> Vec<Try> {
-    if claim.oracle != ASSEMBLER {
+    if claim.oracle != ASSEMBLER.name {
         return Vec::new();
     }
-    let side = claim.models.first().map(local::spec_of).unwrap_or_default();
+    let side = claim.models.first().map(Side::spec).unwrap_or_default();
     let found = candidates("ptxas", None, &environment).into_iter().filter_map(|c| Ptxas::at(&c.path).ok());
     let installed: BTreeMap<String, Ptxas> = found.map(|p| (p.version().to_string(), p)).collect();
     let newest = installed.keys().last().cloned().unwrap_or_default();
@@ -215,6 +227,7 @@ fn table(tries: &[Try]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use moire_worker::direction::Direction;
 
     fn claim(oracle: &str, models: [(&str, &[(&str, &str)]); 2], program: &str) -> Claim {
         let side = |(name, variants): (&str, &[(&str, &str)])| Side {
@@ -224,7 +237,7 @@ mod tests {
         };
         Claim {
             oracle: oracle.to_owned(),
-            direction: "difference".to_owned(),
+            direction: Direction::Difference,
             models: models.map(side).to_vec(),
             program: program.to_owned(),
             ..Claim::default()

@@ -1,7 +1,7 @@
 //! `moire certs`: a private CA for a fleet, and a folder for each who uses it.
 
-use crate::exit;
 use anyhow::Result;
+use moire_console::exit;
 use moire_coordinator::certs::{Holder, init, issue};
 use std::path::PathBuf;
 

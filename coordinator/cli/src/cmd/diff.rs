@@ -3,17 +3,41 @@
 //! Contract: what [`moire_worker::difference`] finds, with the bound; for two readings of Tile IR what its part about
 //! kernels finds. Without a difference the bound is the answer, and the exit code says that it is incomplete.
 
-use crate::args::DiffArgs;
-use crate::exit;
-use crate::input::{load_model, variants};
 use anyhow::{Result, bail};
+use clap::Args;
 use moire_cat::Model;
+use moire_console::exit;
+use moire_console::input::{load_model, variants};
 use moire_coordinator::many;
-use moire_explore::Outcome;
-use moire_program::generate::exhaustive::Size;
+use moire_execution::leaf::Outcome;
+use moire_generate::exhaustive::Size;
 use moire_worker::difference::{Difference, Reach, least, shown, tile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// First model: NAME or FILE.cat, with :SWITCH=VALUE,.. after it to set switches
+    pub(crate) a: String,
+    /// Second model
+    pub(crate) b: String,
+    /// All programs of up to N memory events, N+2 instructions and 2 threads, of every alphabet [default: each alphabet
+    /// as far as the table of differences goes]
+    #[arg(long, value_name = "N")]
+    pub(crate) size: Option<usize>,
+    /// Threads of the largest program, instead of what --size says
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Memory events of the largest program, instead of what --size says
+    #[arg(long)]
+    pub(crate) events: Option<usize>,
+    /// Instructions of the largest program, instead of what --size says
+    #[arg(long)]
+    pub(crate) instructions: Option<usize>,
+    /// Programs tried at most
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) limit: u64,
+}
 
 /// Largest `--threads`, `--events` (and `--size`) and `--instructions`: beyond it not even the thread bodies can be
 /// listed.

@@ -1,18 +1,18 @@
 //! `moire doctor`: what is installed, what is missing, how to get it.
 
-use crate::exit;
 use anyhow::Result;
+use moire_console::exit;
 use moire_coordinator::many;
 use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
 use moire_toolchain::tile::Tileiras;
-use moire_worker::oracle::ASSEMBLER_HOW;
+use moire_worker::oracle::PTXAS;
 
 pub(crate) fn run() -> Result<u8> {
     println!("moire {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     println!("ok       {} for workers", many(cores, "processor"));
-    println!("ok       models: {}", moire_cat::builtin::names().collect::<Vec<_>>().join(", "));
+    println!("ok       models: {}", moire_models::names().collect::<Vec<_>>().join(", "));
     assembler();
     disassembler();
     tile_compiler();
@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<u8> {
     Ok(exit::CLEAN)
 }
 
-/// What the oracle `assembler` asks.
+/// The tool of the oracle `assembler`.
 fn assembler() {
     match Ptxas::find(None) {
         Ok(ptxas) => {
@@ -28,13 +28,13 @@ fn assembler() {
             println!("ok       ptxas {} in {}{old}", ptxas.version(), ptxas.path().display());
         }
         Err(tried) => {
-            println!("missing  ptxas (optional, for the oracle `assembler`): {ASSEMBLER_HOW}");
+            println!("missing  ptxas (optional, for the oracle `assembler`): {}", PTXAS.how);
             tried.iter().for_each(|t| println!("         not usable: {t}"));
         }
     }
 }
 
-/// What tests of the machine code ask: volatile and mmio accesses, orders, scopes.
+/// The tool of the tests of machine code: volatile and mmio accesses, orders, scopes.
 fn disassembler() {
     match candidates("nvdisasm", None, &environment).first() {
         Some(found) => println!("ok       nvdisasm in {}", found.path.display()),
@@ -44,7 +44,7 @@ fn disassembler() {
     }
 }
 
-/// What compiles Tile IR.
+/// The compiler of Tile IR.
 fn tile_compiler() {
     for found in Tileiras::all(None) {
         let (version, bytecode) = (found.version(), found.bytecode());

@@ -1,22 +1,79 @@
 //! `moire findings`: those of a store on this machine, or of a running coordinator.
 
-use super::{serve, store};
-use crate::args::Findings;
 use crate::days;
-use crate::remote::{MaybeRemote, connect, said};
-use crate::{exit, local};
+use crate::remote::MaybeRemote;
 use anyhow::{Context, Result, anyhow, bail};
+use clap::Subcommand;
+use moire_console::control::{connect, runtime, said};
+use moire_console::stored::STORE;
+use moire_console::{claim, exit, stored};
 use moire_coordinator::v1;
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_corpus::{Finding, Mark, Store};
 use moire_proto::Linked;
-use moire_worker::oracle::{ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY};
+use moire_worker::oracle::{PTXAS, TILEIRAS};
 use std::path::Path;
+use std::path::PathBuf;
 use tokio::runtime::Runtime;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Findings {
+    /// One line a finding
+    List {
+        #[command(flatten)]
+        remote: MaybeRemote,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// One finding in full
+    Show {
+        /// Id, or its first eight digits or more
+        id: String,
+        #[command(flatten)]
+        remote: MaybeRemote,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Write a finding as one self-contained file
+    Export {
+        /// Id, or its first eight digits or more
+        id: String,
+        /// The file
+        out: PathBuf,
+        #[command(flatten)]
+        remote: MaybeRemote,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Change the life cycle of a finding
+    Mark {
+        /// Id, or its first eight digits or more
+        id: String,
+        /// open, invalid, fixed, duplicate:ID, suppress or unsuppress
+        state: String,
+        /// The reason; a finding is closed or suppressed with one
+        #[arg(long, default_value = "")]
+        why: String,
+        /// Who says so, or answers for the suppression [default: the user]
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+        /// When a suppression is over: a day such as 2027-01-31 (UTC), or 14d from now
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        #[command(flatten)]
+        remote: MaybeRemote,
+        /// Where findings are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+}
 
 /// A finding for people: what disagrees, the axioms, the program, the line that replays it.
 pub(crate) fn show_finding(f: &Finding) -> String {
-    let models: Vec<String> = local::claim_of(f).models.iter().map(local::spec_of).collect();
+    let models: Vec<String> = f.models.iter().map(|m| claim::side(m).spec()).collect();
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
     let why = if axioms.is_empty() { String::new() } else { format!(", decided by {}", axioms.join(" or ")) };
     let allowed = f.allowed().map(|said| format!("    {said}\n")).unwrap_or_default();
@@ -29,7 +86,7 @@ pub(crate) fn show_finding(f: &Finding) -> String {
         models.join(" / "),
         f.sightings(),
         f.state.words(),
-        local::replay_line(f)
+        moire_coordinator::line::command(f)
     )
 }
 
@@ -41,8 +98,8 @@ enum Place {
 
 impl Place {
     fn of(remote: &MaybeRemote, dir: &Path) -> Result<Self> {
-        let Some(link) = remote.link() else { return Ok(Self::Here(Box::new(store::open(dir)?))) };
-        let runtime = serve::runtime()?;
+        let Some(link) = remote.link() else { return Ok(Self::Here(Box::new(stored::open(dir)?))) };
+        let runtime = runtime()?;
         let client = runtime.block_on(connect(&link))?;
         Ok(Self::There(runtime, Box::new(client)))
     }
@@ -112,7 +169,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             for change in &f.history {
                 println!("  {} by {}: {}", change.to.words(), change.who, change.why);
             }
-            print!("{}", days::life(&f, local::now_ms()));
+            print!("{}", days::life(&f, moire_console::time::now_ms()));
             println!("witness {}", f.witness);
         }
         Findings::Export { id, out, remote, store } => {
@@ -121,7 +178,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
         }
         Findings::Mark { id, state, why, who, until, remote, store } => {
-            let now = local::now_ms();
+            let now = moire_console::time::now_ms();
             let mark = match (state.as_str(), until) {
                 ("suppress", Some(until)) => Mark::Suppress { until_ms: days::until(until, now)? },
                 ("suppress", None) => bail!("say how long: --until 2027-01-31, or --until 14d"),
@@ -139,7 +196,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
 /// The bundle of a finding: everything a replay needs, with the model texts.
 fn bundle(f: &Finding) -> Result<Vec<u8>> {
     let model = |m: &moire_corpus::ModelRef| -> Result<moire_corpus::bundle::ModelText> {
-        let loaded = moire_cat::builtin::load(&m.name, &m.variants).map_err(|e| anyhow!("{e}"))?;
+        let loaded = moire_models::load(&m.name, &m.variants).map_err(|e| anyhow!("{e}"))?;
         Ok(moire_corpus::bundle::ModelText {
             name: m.name.clone(),
             variants: m.variants.clone(),
@@ -155,7 +212,7 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
         models: f
             .models
             .iter()
-            .filter(|m| ![ASSEMBLER_CAPABILITY, COMPILER_CAPABILITY].contains(&m.name.as_str()))
+            .filter(|m| ![PTXAS, TILEIRAS].iter().any(|tool| tool.capability == m.name))
             .map(model)
             .collect::<Result<_>>()?,
         witness: f.witness.clone(),

@@ -1,23 +1,51 @@
 //! `moire fuzz`: a whole campaign in one process, with a summary a person can read.
 
-use crate::args::Fuzz;
-use crate::exit;
-use crate::local::{self, Settings, Totals};
 use crate::scores;
 use anyhow::{Result, anyhow, bail};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use moire_console::campaign::{self, Settings, Totals};
+use moire_console::stored::STORE;
+use moire_console::time::duration;
+use moire_console::{claim, exit};
 use moire_coordinator::many;
 use moire_coordinator::report::{DIFFERENCE, Grade};
 use moire_corpus::Finding;
-use moire_program::generate::Profile;
+use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{
-    ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW, COMPILER, COMPILER_CAPABILITY, COMPILER_HOW, LOWERING,
-    ORACLES,
-};
+use moire_worker::oracle::{self, COMPILER, LOWERING, Takes, Tool};
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+#[derive(Debug, Args)]
+pub(crate) struct Fuzz {
+    /// Stop after this time: 90s, 10m, 2h [default: 60s without --programs]
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) time: Option<String>,
+    /// Stop when this many programs of the stream are done
+    #[arg(long, value_name = "N")]
+    pub(crate) programs: Option<u64>,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
+    #[arg(long, default_value = "mixed")]
+    pub(crate) profile: String,
+    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering (repeatable)
+    #[arg(long)]
+    pub(crate) oracle: Vec<String>,
+    /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
+    #[arg(long = "model")]
+    pub(crate) models: Vec<String>,
+    /// Threads that work [default: all processors]
+    #[arg(long)]
+    pub(crate) workers: Option<usize>,
+    /// Where findings are kept
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
 
 /// Run of `moire fuzz` without limits, in seconds.
 const DEFAULT_SECONDS: u64 = 60;
@@ -30,10 +58,10 @@ pub(crate) fn run(args: &Fuzz) -> Result<u8> {
     let bar = std::io::stderr().is_terminal().then(|| bar(&settings));
     let above = bar.clone();
     let announce = move |finding: &Finding| match &above {
-        Some(bar) => bar.println(local::announcement(finding)),
-        None => eprintln!("{}", local::announcement(finding)),
+        Some(bar) => bar.println(claim::announcement(finding)),
+        None => eprintln!("{}", claim::announcement(finding)),
     };
-    let totals = local::run(&settings, Box::new(announce), &mut |totals| match &bar {
+    let totals = campaign::run(&settings, Box::new(announce), &mut |totals| match &bar {
         Some(bar) => {
             bar.set_position(if settings.programs.is_some() {
                 totals.status.programs
@@ -58,18 +86,18 @@ pub(crate) fn run(args: &Fuzz) -> Result<u8> {
 fn settings(args: &Fuzz) -> Result<Settings> {
     let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
     for oracle in &args.oracle {
-        if !ORACLES.contains(&oracle.as_str()) {
-            bail!("there is no oracle `{oracle}`; there are {}", ORACLES.join(", "));
+        if oracle::named(oracle).is_none() {
+            let known: Vec<&str> = oracle::oracles().map(|about| about.name).collect();
+            bail!("there is no oracle `{oracle}`; there are {}", known.join(", "));
         }
     }
     let engine = moire_worker::oracle::Oracles::new();
     let oracles = oracles(args, profile, &engine.capabilities())?;
     for spec in &args.models {
         match profile {
-            Profile::TileIr => engine.side_fingerprint(spec).map(drop),
-            _ => engine.model(spec).map(drop),
+            Profile::TileIr => drop(engine.side_fingerprint(spec)?),
+            _ => drop(engine.model(spec)?),
         }
-        .map_err(|e| anyhow!("{e}"))?;
     }
     let time = match (&args.time, args.programs) {
         (Some(text), _) => Some(duration(text)?),
@@ -95,37 +123,24 @@ fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec
     let kernels = profile == Profile::TileIr;
     let mut oracles = args.oracle.clone();
     if kernels && oracles.is_empty() {
-        oracles.push(COMPILER.to_owned());
+        oracles.push(COMPILER.name.to_owned());
     }
-    for oracle in &oracles {
-        if [COMPILER, LOWERING].contains(&oracle.as_str()) != kernels {
+    for about in oracles.iter().filter_map(|name| oracle::named(name)) {
+        if (about.takes == Takes::Kernels) != kernels {
             let profile = Profile::TileIr;
             bail!(
                 "the oracles `{COMPILER}` and `{LOWERING}` are those of --profile {profile}, and of no other"
             );
         }
     }
-    for (oracle, tool, how) in
-        [(ASSEMBLER, ASSEMBLER_CAPABILITY, ASSEMBLER_HOW), (COMPILER, COMPILER_CAPABILITY, COMPILER_HOW)]
-    {
-        if oracles.iter().any(|o| o == oracle) && !capabilities.iter().any(|c| c == tool) {
-            bail!("the oracle `{oracle}` needs {tool}, which is not here: {how}");
+    for about in oracles.iter().filter_map(|name| oracle::named(name)) {
+        if let Some(Tool { capability, how }) = about.tool
+            && !capabilities.iter().any(|c| c == capability)
+        {
+            bail!("the oracle `{about}` needs {capability}, which is not here: {how}");
         }
     }
     Ok(oracles)
-}
-
-/// `90`, `90s`, `10m`, `2h`.
-pub(crate) fn duration(text: &str) -> Result<Duration> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        unit => bail!("`{unit}` is no unit of time; write 90s, 10m or 2h"),
-    };
-    let n: u64 = digits.parse().map_err(|_| anyhow!("`{text}` is no time; write 90s, 10m or 2h"))?;
-    n.checked_mul(factor).map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
 }
 
 fn bar(settings: &Settings) -> ProgressBar {
@@ -193,8 +208,8 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
     out
 }
 
-/// What became of the kernels of each compiler: those with a race say nothing, and silent blocks little.
-fn compiled(tally: &local::Tally) -> String {
+/// Verdicts on the kernels of each compiler. A kernel with a race proves nothing, and one with silent blocks little.
+fn compiled(tally: &campaign::Tally) -> String {
     let mut out = String::new();
     for (compiler, verdicts) in &tally.compiled {
         let rows: Vec<String> = verdicts.iter().map(|(verdict, n)| format!("{n} {verdict}")).collect();
@@ -224,19 +239,5 @@ fn code(totals: &Totals) -> u8 {
         (true, _) => exit::FINDING,
         (false, true) => exit::INCOMPLETE,
         (false, false) => exit::CLEAN,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
-        assert_eq!(duration("2m").unwrap().as_secs(), 120);
-        for bad in ["", "x", "5d", "99999999999999999999s", "9999999999999999999h"] {
-            assert!(duration(bad).is_err(), "{bad}");
-        }
     }
 }

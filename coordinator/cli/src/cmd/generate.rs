@@ -1,10 +1,35 @@
 //! `moire generate`: programs of the pinned stream, or the histogram of what it makes.
 
-use crate::args::Generate;
-use crate::exit;
 use anyhow::{Context, Result, anyhow};
-use moire_program::generate::{Histogram, Profile, Stream, features};
+use clap::Args;
+use moire_console::exit;
+use moire_generate::{Profile, Stream};
+use moire_program::features::Histogram;
+use moire_program::features::features;
 use moire_program::text::print;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// How many
+    #[arg(long, default_value_t = 10)]
+    pub(crate) count: u64,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Position of the first program in the stream
+    #[arg(long, default_value_t = 0)]
+    pub(crate) first: u64,
+    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
+    #[arg(long, default_value = "mixed")]
+    pub(crate) profile: String,
+    /// Count what the programs exercise instead of printing them
+    #[arg(long)]
+    pub(crate) histogram: bool,
+    /// Write one file a program into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
 
 pub(crate) fn run(args: &Generate) -> Result<u8> {
     let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;

@@ -4,19 +4,20 @@
 //! nothing with it. The child prints a record of its launch ([`moire_gpu::Recorder`]) and the parent reads it back, so a
 //! launch of something else is an error. What is allowed comes from a complete exploration, or the program is not judged.
 
-use crate::args::Gpu;
-use crate::input::parse_program;
-use crate::{exit, local};
 use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use moire_console::exit;
+use moire_console::input::parse_program;
+use moire_console::time::now_ms;
 use moire_coordinator::many;
 use moire_explore::explorer::LeafView;
 use moire_explore::judge::{Verdict as Judged, flag_verdict};
 use moire_explore::{Limits, explore};
+use moire_generate::{Profile, Stream};
 use moire_gpu::{
     Batch, Device, DeviceError, Identity, Lane, LaneError, Locked, Recorder, Replayer, Samples, Seen,
     Settings, StandIn, Strategy, judge, kernel, observed, takes,
 };
-use moire_program::generate::{Profile, Stream};
 use moire_program::ir::Program;
 use moire_program::text::print;
 use moire_toolchain::run::{Limits as RunLimits, run as run_process};
@@ -26,8 +27,57 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct Gpu {
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy
+    pub(crate) files: Vec<PathBuf>,
+    /// Draw so many programs that the lane runs, beside the files
+    #[arg(long, default_value_t = 0)]
+    pub(crate) count: u64,
+    /// What they are drawn from: shapes, mixed, random
+    #[arg(long, default_value = "shapes")]
+    pub(crate) profile: String,
+    /// Seed of the stream, and of the placements
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The model, NAME or NAME:SWITCH=VALUE,..
+    #[arg(long, default_value = "ptx")]
+    pub(crate) model: String,
+    /// Samples are taken until an outcome of this probability would have been seen with 95 % confidence
+    #[arg(long, default_value_t = 1e-5)]
+    pub(crate) probability: f64,
+    /// Launches of one program at most
+    #[arg(long, default_value_t = 60)]
+    pub(crate) launches: u32,
+    /// Which device
+    #[arg(long, default_value_t = 0)]
+    pub(crate) device: u32,
+    /// Interleave the threads here instead of on a device: finds nothing, exercises everything else
+    #[arg(long)]
+    pub(crate) stand_in: bool,
+    /// Write all launches down
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Judge a record instead of running anything; the programs and numbers are those it was made with
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["stand_in", "record"])]
+    pub(crate) replay: Option<PathBuf>,
+    /// Print the kernels and run nothing
+    #[arg(long)]
+    pub(crate) kernel: bool,
+    /// Architecture of printed kernels
+    #[arg(long, default_value = "sm_90")]
+    pub(crate) target: String,
+    /// Folder of the locks, one a device
+    #[arg(long, value_name = "DIR", default_value = ".moire/gpu")]
+    pub(crate) locks: PathBuf,
+    /// One launch, for a child process
+    #[arg(long, hide = true)]
+    pub(crate) launch: Option<String>,
+}
 
 /// Instances of the stand-in in one launch: they run one after the other.
 const STAND_IN_INSTANCES: u32 = 512;
@@ -81,9 +131,9 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
     let settings = Settings { probability: args.probability, launches: args.launches, seed: args.seed };
     let lock = match args.replay {
         Some(_) => None,
-        None => Some(Locked::take(&args.locks, &identity.uuid, local::now_ms())?),
+        None => Some(Locked::take(&args.locks, &identity.uuid, now_ms())?),
     };
-    let mut lane = Lane::new(device, lock, settings, local::now_ms())?;
+    let mut lane = Lane::new(device, lock, settings, now_ms())?;
     let (mut forbidden, mut ran, mut left) = (0, 0, BTreeMap::new());
     let oracles = Oracles::new();
     for (name, program) in programs(args)? {
@@ -96,7 +146,7 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
                     continue;
                 }
             };
-        let histogram = match lane.run(&program, local::now_ms()) {
+        let histogram = match lane.run(&program, now_ms()) {
             Err(LaneError::Refused(why)) => {
                 *left.entry(why.to_string()).or_default() += 1;
                 continue;
@@ -165,7 +215,7 @@ fn read(path: &Path) -> Result<Program> {
 
 /// Every outcome the model allows.
 fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<Seen>, String> {
-    let model = oracles.model(&args.model)?;
+    let model = oracles.model(&args.model).map_err(|e| e.to_string())?;
     let limits = Limits { leaves: 100_000, ..Limits::default() };
     let (mut allowed, mut meaningless) = (BTreeSet::new(), false);
     let summary = explore(program, &model, &[], &limits, &mut |leaf: &mut dyn LeafView| {

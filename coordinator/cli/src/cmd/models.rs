@@ -1,12 +1,33 @@
 //! `moire models`: what the models are and what they leave open.
 
-use crate::args::Models;
-use crate::exit;
-use crate::input::{load_model, variants};
+use super::diff::DiffArgs;
+use crate::model::ModelArgs;
 use anyhow::Result;
+use clap::Subcommand;
 use moire_cat::vocabulary::{rels, sets};
-use moire_cat::{Variants, builtin};
+use moire_cat::{Feature, Model, Variants};
+use moire_console::exit;
+use moire_console::input::{include_notes, load_model, variants};
 use moire_coordinator::many;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Models {
+    /// The shipped models
+    List {
+        /// Each check, and whether it prunes (monotone) or is judged on finished executions only (leaf-only)
+        #[arg(long)]
+        checks: bool,
+    },
+    /// The least program on which two models differ, or the bound up to which there is none
+    Diff(DiffArgs),
+    /// Text, switches and checks of one model
+    Show {
+        /// A shipped model, or a file that ends in .cat [default: that of --model]
+        name: Option<String>,
+        #[command(flatten)]
+        model: ModelArgs,
+    },
+}
 
 pub(crate) fn run(args: &Models) -> Result<u8> {
     match args {
@@ -17,6 +38,7 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
             let loaded = load_model(name, &variants(&model.variants)?)?;
             println!("{}", loaded.canonical_text());
             println!("Checks, and what the explorer does with them:\n{}", loaded.explain());
+            contract(&loaded);
             if !loaded.switches().is_empty() {
                 println!("Switches:");
             }
@@ -42,9 +64,42 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
     }
 }
 
+/// What the model declares to the engines, and what they rely on.
+fn contract(model: &Model) {
+    for note in include_notes(model) {
+        println!("note: {note}");
+    }
+    let by = |id: moire_cat::CheckId| &model.checks()[id.0].name;
+    println!(
+        "Values out of thin air: {}",
+        match model.forbids_thin_air() {
+            Some(check) => format!("forbidden by {}", by(check)),
+            None => "no check forbids them; only executions without them are visited".into(),
+        }
+    );
+    if !model.licences().is_empty() {
+        println!("Licences:");
+    }
+    for licence in model.licences() {
+        let granted = match licence.granted {
+            Ok(_) => format!("granted by {}", licence.by),
+            Err(why) => format!("not granted by {}: {why}", licence.by),
+        };
+        println!("  {:20} {} ({granted})", licence.kind.word(), licence.text);
+    }
+    let covered = |f: &Feature| model.covers(*f);
+    let features: Vec<&str> = Feature::ALL.into_iter().filter(covered).map(Feature::word).collect();
+    println!("Features: {}", if features.is_empty() { "none".into() } else { features.join(", ") });
+    println!("Settings:");
+    for (name, value) in model.settings().words() {
+        println!("  {name:20} {value}");
+    }
+    println!();
+}
+
 fn list(checks: bool) -> Result<u8> {
-    for name in builtin::names() {
-        let model = builtin::load(name, &Variants::new())?;
+    for name in moire_models::names() {
+        let model = moire_models::load(name, &Variants::new())?;
         let switches: Vec<&str> = model.switches().iter().map(|s| s.name.as_str()).collect();
         println!("{name:8} {}, switches {}", many(model.checks().len(), "check"), switches.join(" "));
         if checks {

@@ -1,20 +1,42 @@
 //! `moire replay` and `moire minimize`: a finding again, from a printed line, an id, a bundle or a program.
 
-use crate::args::{Minimize, Replay};
-use crate::input::parse_program;
-use crate::{exit, line, local};
+use crate::interrupt::on_interrupt;
+use crate::{kernel, line};
 use anyhow::{Context, Result, anyhow};
-use moire_coordinator::many;
+use clap::Args;
+use moire_console::input::parse_program;
+use moire_console::stored::STORE;
+use moire_console::{claim, exit};
+use moire_coordinator::{MINIMISE_CANDIDATES, many};
 use moire_program::text::print;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
-use moire_worker::oracle::{ORACLES, Oracles};
+use moire_worker::oracle::{self, About, Oracles};
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Candidates `minimize` tries unless told otherwise; a reduction of a generated program needs a few hundred.
-pub(crate) const CANDIDATES: u64 = 20_000;
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Program, bundle, id of a finding, or printed line
+    pub(crate) what: String,
+    /// Where an id is looked up
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
 
-/// What the argument named: a claim, or a program that every oracle looks at.
+#[derive(Debug, Args)]
+pub(crate) struct Minimize {
+    /// Program, bundle, id of a finding, or printed line
+    pub(crate) what: String,
+    /// Candidates tried at most
+    #[arg(long, default_value_t = MINIMISE_CANDIDATES)]
+    pub(crate) limit: u64,
+    /// Where an id is looked up
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+/// The subject of the argument: a claim, or a program that every oracle looks at.
 enum Subject {
     Claim(Box<Claim>, Vec<String>),
     Program(String),
@@ -31,16 +53,16 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
         if bytes.trim_ascii_start().starts_with(b"{")
             && let Ok(bundle) = moire_corpus::bundle::read(&bytes)
         {
-            return Ok(stored(&bundle.finding));
+            return stored(&bundle.finding);
         }
-        if crate::tile::is_text(path) {
-            return Ok(Subject::Program(crate::tile::text(word, &bytes)?));
+        if kernel::is_text(path) {
+            return Ok(Subject::Program(kernel::text(word, &bytes)?));
         }
         let source = parse_program(word, &bytes)?;
         return Ok(Subject::Program(print(&source.program)));
     }
     if word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Ok(stored(&super::store::open(store)?.named(word)?));
+        return stored(&moire_console::stored::open(store)?.named(word)?);
     }
     Err(anyhow!(
         "`{word}` is no file, no id of a finding (eight hexadecimal digits or more) and no replay line (m1...)"
@@ -57,15 +79,15 @@ pub(super) fn claim(word: &str, store: &Path) -> Result<(Claim, Vec<String>)> {
     }
 }
 
-fn stored(f: &moire_corpus::Finding) -> Subject {
+fn stored(f: &moire_corpus::Finding) -> Result<Subject> {
     let fingerprints = f.models.iter().map(|m| m.fingerprint.short()).collect();
-    Subject::Claim(Box::new(local::claim_of(f)), fingerprints)
+    Ok(Subject::Claim(Box::new(claim::of(f)?), fingerprints))
 }
 
 /// Says so when a model is not the one the finding was made with.
 fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) {
     for (side, then) in claim.models.iter().zip(fingerprints) {
-        let spec = local::spec_of(side);
+        let spec = side.spec();
         // A tool that is not here: the claim is then abstained from, with the reason.
         let Ok(now) = engine.side_fingerprint(&spec) else { continue };
         let now = data_encoding::HEXLOWER.encode(&now[..8]);
@@ -77,11 +99,10 @@ fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) {
 
 /// Every rule `program` breaks.
 fn claims(engine: &Oracles, program: &str) -> (Vec<Claim>, Vec<String>) {
-    let here = |oracle: &&str| {
-        let needs = crate::local::needs(&[(*oracle).to_owned()]);
-        needs.iter().all(|tool| engine.capabilities().contains(tool))
-    };
-    let oracles = ORACLES.iter().filter(|o| here(o)).map(|o| (*o).to_owned()).collect();
+    let capabilities = engine.capabilities();
+    let here =
+        |about: &&About| about.tool.is_none_or(|tool| capabilities.iter().any(|c| c == tool.capability));
+    let oracles = oracle::oracles().filter(here).map(|about| about.name.to_owned()).collect();
     let plan = Plan { oracles, ..Plan::default() };
     let item = Item { plan: Arc::new(plan), index: 0, source: Source::Text(program.to_owned()) };
     let report = engine.run(&item, &Cancel::new());
@@ -94,7 +115,7 @@ pub(crate) fn replay(args: &Replay) -> Result<u8> {
         Subject::Claim(claim, fingerprints) => (claim, fingerprints),
         Subject::Program(text) => {
             let (claims, abstained) = claims(&engine, &text);
-            claims.iter().for_each(|c| println!("{}\n  moire replay {}", local::kind(c), line::encode(c)));
+            claims.iter().for_each(|c| println!("{}\n  moire replay {}", claim::kind(c), line::encode(c)));
             abstained.iter().for_each(|reason| eprintln!("abstained: {reason}"));
             return Ok(match (claims.is_empty(), abstained.is_empty()) {
                 (false, _) => exit::FINDING,
@@ -107,12 +128,12 @@ pub(crate) fn replay(args: &Replay) -> Result<u8> {
         }
     };
     compare_models(&engine, &claim, &fingerprints);
-    println!("{}\n{}", local::kind(&claim), claim.program.trim_end());
+    println!("{}\n{}", claim::kind(&claim), claim.program.trim_end());
     match engine.verify(&claim, &Cancel::new()) {
         Verification::Confirmed => {
             println!("reproduced");
             let (found, _) = claims(&engine, &claim.program);
-            let same = found.into_iter().find(|c| local::kind(c) == local::kind(&claim));
+            let same = found.into_iter().find(|c| claim::kind(c) == claim::kind(&claim));
             if let Some(witness) = same.map(|c| c.witness).filter(|w| !w.is_empty()) {
                 println!("witness {witness}");
             }
@@ -140,7 +161,7 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
         return Ok(exit::CLEAN);
     };
     let stop = Cancel::new();
-    super::on_interrupt(stop.clone());
+    on_interrupt(stop.clone());
     let reduced = engine.minimise(claim, Budget { candidates: args.limit }, &stop, &mut |best| {
         eprintln!("{} bytes", best.program.len());
     });

@@ -1,19 +1,43 @@
-//! `moire serve` and `moire work`: the two roles of `moire fuzz` as processes of their own; `moire campaign` talks to
-//! the first.
+//! `moire serve` and `moire work`: the two roles of `moire fuzz` as processes of their own.
 
-use crate::args::{CampaignControl, NewCampaign, Serve, Work};
-use crate::exit;
 use crate::logs::Log;
-use crate::remote::{connect, said};
-use anyhow::{Context, Result};
-use moire_coordinator::{Local, Setup, v1};
-use moire_worker::job::Engine;
-use moire_worker::link::Link;
+use crate::remote::{COORDINATOR, Certs, Remote};
+use anyhow::Result;
+use clap::Args;
+use moire_console::control::runtime;
+use moire_console::stored::STORE;
+use moire_console::{claim, exit};
+use moire_coordinator::{Local, Setup};
 use moire_worker::oracle::Oracles;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address to listen on; this machine only, unless there are certificates
+    #[arg(long, value_name = "ADDRESS", default_value = COORDINATOR)]
+    pub(crate) listen: SocketAddr,
+    /// Address of /metrics, /healthz and /readyz; as for --listen [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) certs: Certs,
+    /// Where findings are kept
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Work {
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    /// Leases held at one time [default: all processors]
+    #[arg(long)]
+    pub(crate) threads: Option<usize>,
+    /// Name shown to people
+    #[arg(long)]
+    pub(crate) name: Option<String>,
 }
 
 /// Completes when somebody wants this process to end: Ctrl-C, or SIGTERM of a service manager.
@@ -37,7 +61,7 @@ pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
         let (store, addr) = (args.store.display().to_string(), local.addr());
         match log {
             Log::Text => {
-                local.announce(|finding| eprintln!("{}", crate::local::announcement(finding))).await?;
+                local.announce(|finding| eprintln!("{}", claim::announcement(finding))).await?;
                 eprintln!("serving {store} on {addr}; Ctrl-C stops it, what is done is recorded");
                 if let Some(http) = local.http_addr() {
                     let scheme = if args.certs.certs.is_some() { "https" } else { "http" };
@@ -85,70 +109,4 @@ pub(crate) fn work(args: &Work) -> Result<u8> {
     // Leases still under way go back to the coordinator, which gives them to others.
     runtime.shutdown_background();
     ended.map(|()| exit::CLEAN)
-}
-
-pub(crate) fn create(args: &NewCampaign) -> Result<u8> {
-    let spec = v1::CampaignSpec {
-        name: args.name.clone(),
-        seed: args.seed,
-        profile: args.profile.clone(),
-        oracles: args.oracle.clone(),
-        models: args.models.clone(),
-        programs: args.programs.unwrap_or(0),
-        priority: 1,
-        canaries: true,
-        needs: crate::local::needs(&args.oracle),
-        fingerprint: Oracles::new().fingerprint(),
-    };
-    runtime()?.block_on(async {
-        let status = connect(&args.remote.link()).await?.create_campaign(spec).await.map_err(said)?;
-        show(status.get_ref());
-        Ok(exit::CLEAN)
-    })
-}
-
-pub(crate) fn control(args: &CampaignControl, phase: v1::CampaignPhase) -> Result<u8> {
-    let request = v1::SetCampaignStateRequest { name: args.name.clone(), phase: phase.into() };
-    runtime()?.block_on(async {
-        let status = connect(&args.remote.link()).await?.set_campaign_state(request).await.map_err(said)?;
-        show(status.get_ref());
-        Ok(exit::CLEAN)
-    })
-}
-
-/// All campaigns of a running coordinator, or one.
-pub(crate) fn list(link: &Link, wanted: Option<&str>) -> Result<u8> {
-    runtime()?.block_on(async {
-        let mut client = connect(link).await?;
-        match wanted {
-            Some(name) => show(
-                client
-                    .get_campaign(v1::CampaignName { name: name.to_owned() })
-                    .await
-                    .map_err(said)?
-                    .get_ref(),
-            ),
-            None => {
-                let all = client.list_campaigns(v1::ListCampaignsRequest {}).await.map_err(said)?;
-                all.get_ref().campaigns.iter().for_each(show);
-            }
-        }
-        Ok(exit::CLEAN)
-    })
-}
-
-fn show(status: &v1::CampaignStatus) {
-    let spec = status.spec.clone().unwrap_or_default();
-    println!(
-        "{} seed {} profile {}: {:?}, {} programs, {} executions, {} discrepancies, {} findings {}",
-        spec.name,
-        spec.seed,
-        spec.profile,
-        status.phase(),
-        status.programs,
-        status.executions,
-        status.discrepancies,
-        status.findings,
-        status.digest
-    );
 }

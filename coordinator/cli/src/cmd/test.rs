@@ -4,15 +4,31 @@
 //! gate), or our own (`NAME.expected` beside `NAME.litmus`, one line a model: model, executions, blocked, verdicts;
 //! the model may carry settings of its switches, as in `ptx:Q6=B`).
 
-use crate::args::Test;
-use crate::exit;
-use crate::input::{load_model, read_program, variants};
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use moire_cat::{LETTER, Model};
+use moire_console::exit;
+use moire_console::input::{File, load_model, variants};
+use moire_console::suite::Row;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(crate) struct Test {
+    /// Folder with expected.csv, or with NAME.expected beside programs
+    pub(crate) dir: PathBuf,
+    /// Only the lines of NAME.expected under this profile; letter: those without one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// Also run the rows of debated.csv; they never fail the run
+    #[arg(long)]
+    pub(crate) debated: bool,
+    /// Judge the rows of the newest published version under this model too
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) also: Vec<String>,
+}
 
 #[derive(Default)]
 struct Tally {
@@ -21,69 +37,6 @@ struct Tally {
     skipped: usize,
     models: BTreeMap<String, Model>,
     judged: BTreeMap<(String, String, About), Judgement>,
-}
-
-/// A row of `expected.csv`.
-pub(crate) struct Row {
-    /// The program, below the folder.
-    pub(crate) file: String,
-    /// The shipped model its own name stands for, if there is one.
-    pub(crate) model: Option<&'static str>,
-    pub(crate) property: String,
-    pub(crate) expected: String,
-    /// Whether the answer is disputed.
-    pub(crate) disputed: bool,
-}
-
-impl Row {
-    /// All rows of a suite.
-    pub(crate) fn all(dir: &Path) -> Result<Vec<Row>> {
-        let debated = dir.join("debated.csv");
-        let debated: BTreeSet<String> = if debated.is_file() {
-            rows(&debated)?.into_iter().filter_map(|r| r.into_iter().next()).collect()
-        } else {
-            BTreeSet::new()
-        };
-        let one = |row: Vec<String>| match <[String; 4]>::try_from(row) {
-            Ok([file, model, property, expected]) => {
-                Ok(Row { disputed: debated.contains(&file), model: ours(&model), file, property, expected })
-            }
-            Err(row) => {
-                bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len())
-            }
-        };
-        rows(&dir.join("expected.csv"))?.into_iter().map(one).collect()
-    }
-
-    /// What must be known of the program.
-    pub(crate) fn about(&self) -> About {
-        if self.kind() == "termination" { About::Hangs } else { About::Conditions }
-    }
-
-    fn kind(&self) -> &str {
-        self.property.rsplit(':').next().unwrap_or(&self.property)
-    }
-
-    /// The answer in the vocabulary of `expected.csv`.
-    pub(crate) fn answer(&self, judgement: &Judgement) -> String {
-        if let Some(v) = judgement.verdicts.iter().find(|v| matches!(v.exit_code(), 11)) {
-            return format!("{v:?}");
-        }
-        let kind = self.kind();
-        if kind == "termination" {
-            return if judgement.hang.is_some() { "FAIL" } else { "PASS" }.into();
-        }
-        let holds = judgement.conditions.first().is_some_and(|c| c.holds);
-        match (kind, holds) {
-            ("assert", true) => "VALID",
-            ("assert", false) => "INVALID",
-            ("permit" | "check", true) => "SAT",
-            ("permit" | "check", false) => "UNSAT",
-            (_, true) => "PASS",
-            (_, false) => "FAIL",
-        }
-        .into()
-    }
 }
 
 pub(crate) fn run(args: &Test) -> Result<u8> {
@@ -105,25 +58,6 @@ pub(crate) fn run(args: &Test) -> Result<u8> {
         );
     }
     Ok(if tally.failed > 0 { exit::FINDING } else { exit::CLEAN })
-}
-
-fn rows(path: &Path) -> Result<Vec<Vec<String>>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text
-        .lines()
-        .skip(1)
-        .filter(|l| !l.trim().is_empty())
-        .map(|l| l.splitn(4, ',').map(|w| w.trim().to_owned()).collect())
-        .collect())
-}
-
-/// The shipped model a suite's own name stands for.
-fn ours(theirs: &str) -> Option<&'static str> {
-    match theirs {
-        "ptx-v6.0" => Some("ptx-6.0"),
-        "ptx-v7.5" | "mixedproxy-alloy(ptx7.5)" => Some("ptx-7.5"),
-        _ => None,
-    }
 }
 
 fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
@@ -167,7 +101,7 @@ impl Tally {
     fn judge(&mut self, dir: &Path, row: &Row, model: &str) -> Result<&Judgement> {
         let key = (row.file.clone(), model.to_owned(), row.about());
         if !self.judged.contains_key(&key) {
-            let source = read_program(&dir.join(&row.file))?;
+            let source = File::read(&dir.join(&row.file))?.program()?;
             let questions = Questions { witnesses: false, about: row.about() };
             let judgement = judge(&source.program, self.model(model)?, &Limits::default(), questions);
             self.judged.insert(key.clone(), judgement);
@@ -205,7 +139,7 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
         }
         let text = std::fs::read_to_string(&expected)
             .with_context(|| format!("cannot read {}", expected.display()))?;
-        let source = read_program(file)?;
+        let source = File::read(file)?.program()?;
         for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {
             let words: Vec<&str> = line.split_whitespace().collect();
             let Some(model) = words.first().filter(|m| wanted(m, profile)) else { continue };

@@ -3,11 +3,12 @@
 //! Contract: it only reads, once a second. Where stdout is no terminal, or with --once, one look is printed as text. Names
 //! come from the coordinator and are shown without control characters. States are words, not colours alone.
 
-use super::serve::runtime;
-use crate::args::Top;
-use crate::exit;
-use crate::remote::connect;
+use crate::remote::Remote;
 use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use moire_console::control::connect;
+use moire_console::control::runtime;
+use moire_console::exit;
 use moire_coordinator::nightly::Client;
 use moire_coordinator::v1;
 use ratatui::Frame;
@@ -20,6 +21,15 @@ use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+    /// Print one look as text
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
 /// Time between looks.
 const EVERY: Duration = Duration::from_secs(1);
 /// Looks that rates are taken over.
@@ -29,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const HEAD: [&str; 7] = ["CAMPAIGN", "STATE", "PROGRAMS", "A SECOND", "EXECUTIONS", "FINDINGS", "CANARIES"];
 const WIDTHS: [u16; 7] = [36, 9, 19, 9, 14, 8, 9];
 
-/// What the coordinator said at one time.
+/// One answer of the coordinator.
 struct Look {
     at: Instant,
     status: v1::Status,
@@ -92,7 +102,7 @@ async fn look(client: &mut Client) -> Result<Look> {
     answer.map_err(|e| anyhow!("the coordinator says: {}", e.message()))
 }
 
-/// What grew by how much a second, over the looks kept.
+/// The growth of a number a second, over the kept answers.
 fn rate(looks: &VecDeque<Look>, of: impl Fn(&Look) -> Option<u64>) -> String {
     let grown = || {
         let (first, last) = (looks.front()?, looks.back()?);

@@ -1,13 +1,16 @@
 //! What holds of any bytes given to the readers of programs; fuzzers try it, and a test has it of all inputs that are kept.
 
+use moire_kernel::ptx;
+use moire_kernel::simt;
+use moire_kernel::specialise::{self as kernel, Launch};
 use moire_program::canon::canonical;
-use moire_program::kernel::{self, Launch};
+use moire_program::ir::Program;
 use moire_program::limits::TEXT_BYTES;
-use moire_program::text::{Format, decode, parse, print, ptx, tile};
-use moire_program::tile::{Reason, verify};
-use moire_program::tile_run::{self, TileLaunch, tile_entry};
+use moire_program::text::{Format, decode, parse, print};
 use moire_program::validate::validate;
-use moire_program::{ir::Program, simt};
+use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
+use moire_tile_ir::text as tile;
+use moire_tile_ir::{Reason, verify};
 use std::collections::BTreeMap;
 
 const FORMATS: [Format; 3] = [Format::Native, Format::Dat3m, Format::MixedProxy];

@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::{condition, names};
-use crate::generate::registers;
 use crate::ir::{
     AsyncCopy, CtaGroup, Guard, Label, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg,
     RegDecl, RegInit, Scope, Symbol, SymbolId, Tcgen05, Thread,
 };
+use crate::registers;
 
 /// `program` with its threads in `order` (a subset of them, for colouring); `values` allows renaming values.
 pub(super) fn arrange(program: &Program, order: &[usize], values: bool) -> Program {
@@ -75,7 +75,7 @@ impl<'p> State<'p> {
             self.classes.push(id);
             self.classes.len() - 1
         });
-        SymbolId(u16::try_from(at).unwrap_or(u16::MAX))
+        SymbolId::at(at)
     }
 
     /// The class through which conditions read an object: its first.
@@ -86,7 +86,7 @@ impl<'p> State<'p> {
             c.object == symbol.object && c.multimem.is_empty()
         });
         match first {
-            Some(at) if symbol.multimem.is_empty() => SymbolId(u16::try_from(at).unwrap_or(u16::MAX)),
+            Some(at) if symbol.multimem.is_empty() => SymbolId::at(at),
             _ => self.symbol(id),
         }
     }
@@ -97,7 +97,7 @@ impl<'p> State<'p> {
             regs.push(reg);
             regs.len() - 1
         });
-        Reg(u16::try_from(at).unwrap_or(u16::MAX))
+        Reg::at(at)
     }
 
     fn use_reg(&mut self, reg: Reg) -> Reg {
@@ -147,7 +147,7 @@ impl<'p> State<'p> {
         let old: Vec<(SymbolId, Proxy)> = symbols.iter().map(|s| (s.virt, s.proxy)).collect();
         for symbol in &mut symbols {
             let at = old.iter().position(|(virt, proxy)| *virt == symbol.virt && *proxy == Proxy::Generic);
-            symbol.virt = SymbolId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX));
+            symbol.virt = SymbolId::at(at.expect("the table has the generic name of every alias"));
         }
         let mut counts: BTreeMap<(ObjectId, Proxy), usize> = BTreeMap::new();
         for (n, symbol) in symbols.iter_mut().enumerate() {
@@ -199,7 +199,7 @@ impl<'p> State<'p> {
 
     fn renumber(&self, object: ObjectId) -> ObjectId {
         let at = self.objects.iter().position(|o| *o == object);
-        ObjectId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX))
+        ObjectId::at(at.expect("objects of arranged symbols are collected before"))
     }
 
     /// Replaces class numbers by final symbol indices.
@@ -207,7 +207,7 @@ impl<'p> State<'p> {
         let flat: Vec<Option<usize>> = self.table().into_iter().map(|(class, _)| class).collect();
         let index = |class: SymbolId| {
             let at = flat.iter().position(|c| *c == Some(class.index()));
-            SymbolId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX))
+            SymbolId::at(at.expect("every class of an operand is in the table"))
         };
         for thread in &mut result.threads {
             for instr in &mut thread.body {
@@ -290,7 +290,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
             seen.push(key);
             seen.len() - 1
         });
-        u16::try_from(at).unwrap_or(u16::MAX)
+        u16::try_from(at).expect("a program has less than 2^16 threads")
     }
     let ranked = program.threads.iter().flat_map(|t| &t.body).any(|i| asks_ranks(&i.op));
     let mut seen: [Vec<Key>; 5] = Default::default();

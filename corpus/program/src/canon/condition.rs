@@ -83,7 +83,7 @@ impl<'a, 'p> Rename<'a, 'p> {
 
     fn thread(&self, thread: ThreadId) -> ThreadId {
         let at = self.order.iter().position(|&t| t == thread.index());
-        ThreadId(at.and_then(|a| u16::try_from(a).ok()).unwrap_or(u16::MAX))
+        ThreadId::at(at.expect("an order has every thread of its program"))
     }
 
     /// The first thread of the CTA of `thread`.

@@ -71,7 +71,7 @@ struct Writer(Vec<u8>);
 
 impl Writer {
     fn len(&mut self, n: usize) {
-        self.0.extend(u32::try_from(n).unwrap_or(u32::MAX).to_be_bytes());
+        self.0.extend(u32::try_from(n).expect("lengths of a program are below 2^32").to_be_bytes());
     }
 
     fn tagged(&mut self, tag: u8, bytes: &[u8]) {
@@ -147,7 +147,7 @@ impl Writer {
     fn op(&mut self, op: &Op) {
         self.header(op);
         let mut regs = Vec::new();
-        crate::generate::registers::visit(op, &mut |reg, write| {
+        crate::registers::visit(op, &mut |reg, write| {
             if write {
                 regs.push(reg);
             }

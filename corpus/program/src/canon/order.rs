@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::arrange::arrange;
 use super::{ORDERS_MAX, encode};
-use crate::generate::features::accesses;
+use crate::features::accesses;
 use crate::ir::{Placement, Program};
 
 pub(super) fn orders(program: &Program, values: bool) -> (Vec<Vec<usize>>, bool) {

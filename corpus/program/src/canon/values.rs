@@ -25,7 +25,7 @@ fn thread_is_free(thread: &Thread, sizes: &mut BTreeSet<u32>) -> bool {
     let zeros = zeros(thread);
     let predicates = thread.body.iter().filter_map(|i| i.guard).all(|g| {
         thread.body.iter().all(|i| {
-            let (_, written) = crate::generate::registers::uses(&i.op);
+            let (_, written) = crate::registers::uses(&i.op);
             !written.contains(&g.reg) || matches!(i.op, Op::Setp { .. })
         })
     });
@@ -101,7 +101,7 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
 fn zeros(thread: &Thread) -> BTreeSet<Reg> {
     let mut zero: BTreeMap<Reg, bool> = BTreeMap::new();
     for instr in &thread.body {
-        let (_, written) = crate::generate::registers::uses(&instr.op);
+        let (_, written) = crate::registers::uses(&instr.op);
         let clears = matches!(&instr.op, Op::Alu { op: AluOp::Xor | AluOp::Sub, a, b, .. } if a == b);
         for reg in written {
             *zero.entry(reg).or_insert(true) &= clears;

@@ -1,6 +1,6 @@
 //! Matrices in shared memory and the shape of a product, as operands of tensor-core instructions.
 //!
-//! PTX passes both in registers with packed fields (9.7.16.4, digest `tcgen05.md` section 4). A litmus text may say
+//! PTX passes both in registers with packed fields (9.7.16.4). A litmus text may say
 //! instead what matters of them: which bytes of which object, and how many rows and columns. Reading the packed forms
 //! is in [`crate::tensor`].
 

@@ -1,6 +1,6 @@
 //! `tcgen05.mma`: dense, sparse, block-scaled and weight-stationary products.
 //!
-//! PTX ISA 9.2, 9.7.16.10; digest `tcgen05.md` section 2.
+//! PTX ISA 9.2, 9.7.16.10.
 
 use super::parts::{self, Parts, See};
 use super::{Address, CtaGroup, Descriptor, Guard, Operand, ProductShape, Reg};

@@ -1,6 +1,6 @@
 //! Instructions of the fifth-generation tensor cores and of tensor memory.
 //!
-//! PTX ISA 9.2, 9.7.16 (9.4: 9.7.18); forms as the assembler takes them, digest `tcgen05.md` section 2. A tensor
+//! PTX ISA 9.2, 9.7.16 (9.4: 9.7.18); forms as the assembler takes them. A tensor
 //! memory address is 32 bits, lane in the upper half and column in the lower; `Address::offset` is added to it as PTX
 //! does, so `lane << 16 | column` is an offset.
 

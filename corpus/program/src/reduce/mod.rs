@@ -7,16 +7,14 @@
 mod cuts;
 mod passes;
 mod tensor;
-pub mod tile;
 mod weaken;
 
 pub use cuts::{Cut, cuts, ddmin, join, without};
-pub use tile::{tile_minimise, tile_smaller};
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::canon;
-use crate::generate::features;
+use crate::features::features;
 use crate::ir::Program;
 
 /// One idea for making programs smaller.

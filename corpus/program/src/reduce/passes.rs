@@ -1,11 +1,11 @@
 //! The passes that cut: threads, instructions, conjuncts, locations, dependencies, loops; and the table of all passes.
 
 use super::{Pass, tensor, weaken};
-use crate::generate::registers;
 use crate::ir::{
     AluOp, AtomOp, Condition, Expr, Guard, LoadOrder, Op, Operand, Program, Reg, RmwOrder, StoreOrder,
     SymbolId, Term, ThreadId,
 };
+use crate::registers;
 
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
 

@@ -319,7 +319,7 @@ pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
 
 /// Half of an object goes when no access and no condition reaches it; only where all addresses are plain.
 pub(super) fn shrink_object(program: &Program) -> Candidates<'_> {
-    let accesses = crate::generate::features::accesses(program);
+    let accesses = crate::features::accesses(program);
     // What asynchronous instructions reach is not among the accesses.
     let plain = accesses.iter().all(|a| a.symbol.is_some())
         && program.symbols.iter().all(|s| s.multimem.is_empty())

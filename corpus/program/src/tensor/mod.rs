@@ -1,7 +1,6 @@
 //! What tensor-core instructions touch: cells of tensor memory by shape, bytes of shared memory by descriptor.
 //!
-//! Pure functions of the text; what hangs on a register is an argument. Source: digest `tcgen05.md` sections 3 and 4
-//! (PTX ISA 9.7.16.2 to 9.7.16.4, 9.7.16.10.5).
+//! Pure functions of the text; what depends on a register is an argument. Source: PTX ISA 9.7.16.2 to 9.7.16.4, 9.7.16.10.5.
 
 mod cells;
 mod matrix;

@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread under construction.
 #[derive(Clone, Debug)]
-pub(super) struct ThreadBuilder {
-    pub(super) thread: Thread,
+pub struct ThreadBuilder {
+    /// The thread so far.
+    pub thread: Thread,
     /// Branch instructions whose label was not yet seen: instruction, label, byte offset of the label.
-    pub(super) jumps: Vec<(usize, String, usize)>,
+    pub jumps: Vec<(usize, String, usize)>,
     /// Declared types, as long as the registers.
-    pub(super) types: Vec<Ty>,
+    pub types: Vec<Ty>,
     regs: BTreeMap<String, Reg>,
     labels: BTreeMap<String, usize>,
     fresh: usize,
@@ -35,7 +36,8 @@ struct Declared {
 const RESERVED: [&str; 6] = ["exists", "forall", "filter", "not", "true", "false"];
 
 impl ThreadBuilder {
-    pub(super) fn new(name: &str, place: Placement) -> Self {
+    /// An empty thread of this name at this place.
+    pub fn new(name: &str, place: Placement) -> Self {
         let thread =
             Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
         ThreadBuilder {
@@ -50,24 +52,24 @@ impl ThreadBuilder {
     }
 
     /// The register a name means here.
-    pub(super) fn known(&self, name: &str) -> Option<Reg> {
+    pub fn known(&self, name: &str) -> Option<Reg> {
         self.regs.get(name).copied()
     }
 
     /// From here on a register must be declared before it is used.
-    pub(super) fn declare_first(&mut self) {
+    pub fn declare_first(&mut self) {
         self.declared = Some(Declared::default());
     }
 
     /// An opening brace: names declared from here on are local to it.
-    pub(super) fn open(&mut self) {
+    pub fn open(&mut self) {
         if let Some(d) = &mut self.declared {
             d.open.push((d.families.len(), Vec::new()));
         }
     }
 
     /// The closing brace.
-    pub(super) fn close(&mut self) {
+    pub fn close(&mut self) {
         let Some((families, hidden)) = self.declared.as_mut().and_then(|d| d.open.pop()) else { return };
         for (name, was) in hidden.into_iter().rev() {
             match was {
@@ -81,13 +83,7 @@ impl ThreadBuilder {
     }
 
     /// `.reg .ty name;`, or with `count` the names `name0`, `name1`, ..
-    pub(super) fn declare(
-        &mut self,
-        scan: &mut Scan<'_>,
-        name: &str,
-        count: Option<u32>,
-        ty: Ty,
-    ) -> Parsed<()> {
+    pub fn declare(&mut self, scan: &mut Scan<'_>, name: &str, count: Option<u32>, ty: Ty) -> Parsed<()> {
         if let Some(count) = count {
             if let Some(d) = &mut self.declared {
                 if d.families.len() == REGISTERS {
@@ -104,7 +100,7 @@ impl ThreadBuilder {
         if self.thread.regs.len() == REGISTERS {
             return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
         }
-        let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
+        let reg = Reg::at(self.thread.regs.len());
         self.thread.regs.push(RegDecl { name: name.into(), init: RegInit::Value(0) });
         self.types.push(ty);
         let was = self.regs.insert(name.to_owned(), reg);
@@ -143,7 +139,7 @@ impl ThreadBuilder {
     }
 
     /// The register of that name, declared now if new.
-    pub(super) fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
+    pub fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
         if let Some(reg) = self.regs.get(name) {
             return Ok(*reg);
         }
@@ -157,7 +153,7 @@ impl ThreadBuilder {
             let hint = "`_` stands for no register, where atom allows it".to_owned();
             return Err(scan.error("`_` names no register".into(), Some(hint)));
         }
-        let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
+        let reg = Reg::at(self.thread.regs.len());
         self.thread.regs.push(RegDecl { name: name.into(), init: RegInit::Value(0) });
         self.regs.insert(name.to_owned(), reg);
         self.types.push(Ty::B(64));
@@ -165,7 +161,7 @@ impl ThreadBuilder {
     }
 
     /// A register no text names.
-    pub(super) fn fresh(&mut self, scan: &mut Scan<'_>, stem: &str) -> Parsed<Reg> {
+    pub fn fresh(&mut self, scan: &mut Scan<'_>, stem: &str) -> Parsed<Reg> {
         loop {
             let name = format!("{stem}{}", self.fresh);
             self.fresh += 1;
@@ -175,13 +171,11 @@ impl ThreadBuilder {
         }
     }
 
-    pub(super) fn push(
-        &mut self,
-        scan: &mut Scan<'_>,
-        spot: Spot,
-        guard: Option<Guard>,
-        op: Op,
-    ) -> Parsed<()> {
+    /// Adds an instruction.
+    ///
+    /// # Errors
+    /// When the thread has its most instructions.
+    pub fn push(&mut self, scan: &mut Scan<'_>, spot: Spot, guard: Option<Guard>, op: Op) -> Parsed<()> {
         if self.thread.body.len() == INSTRUCTIONS {
             return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} instructions"), None));
         }
@@ -189,7 +183,11 @@ impl ThreadBuilder {
         Ok(())
     }
 
-    pub(super) fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
+    /// Defines a label here.
+    ///
+    /// # Errors
+    /// When the thread has a label of this name.
+    pub fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
         // A word with dots is an instruction, and no jump could name it.
         if name.contains('.') || name.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(scan.error(format!("`{name}` is no name of a label"), None));
@@ -205,7 +203,7 @@ impl ThreadBuilder {
     }
 
     /// Resolves the jumps.
-    pub(super) fn finish(mut self, source: &str) -> Parsed<Thread> {
+    pub fn finish(mut self, source: &str) -> Parsed<Thread> {
         for (instr, label, at) in std::mem::take(&mut self.jumps) {
             let Some(target) = self.labels.get(&label).copied() else {
                 let known: Vec<&str> = self.thread.labels.iter().map(|l| l.name.as_str()).collect();
@@ -230,13 +228,15 @@ impl ThreadBuilder {
 
 /// A program under construction.
 #[derive(Clone, Debug)]
-pub(super) struct Builder {
-    pub(super) program: Program,
+pub struct Builder {
+    /// The program so far.
+    pub program: Program,
     names: BTreeMap<String, SymbolId>,
 }
 
 impl Builder {
-    pub(super) fn new(name: &str) -> Self {
+    /// An empty program of this name.
+    pub fn new(name: &str) -> Self {
         Builder {
             program: Program {
                 name: name.into(),
@@ -251,12 +251,13 @@ impl Builder {
         }
     }
 
-    pub(super) fn symbol(&self, name: &str) -> Option<SymbolId> {
+    /// The symbol of this name.
+    pub fn symbol(&self, name: &str) -> Option<SymbolId> {
         self.names.get(name).copied()
     }
 
     /// A new object and the name that defines it.
-    pub(super) fn object(
+    pub fn object(
         &mut self,
         scan: &mut Scan<'_>,
         name: &str,
@@ -269,8 +270,8 @@ impl Builder {
         }
         let mut init = init;
         init.resize(bytes as usize, 0);
-        let object = ObjectId(u16::try_from(self.program.objects.len()).unwrap_or(u16::MAX));
-        let id = SymbolId(u16::try_from(self.program.symbols.len()).unwrap_or(u16::MAX));
+        let object = ObjectId::at(self.program.objects.len());
+        let id = SymbolId::at(self.program.symbols.len());
         self.program.objects.push(Object { name: name.into(), space, bytes, init });
         let symbol = Symbol { name: name.into(), object, virt: id, proxy: Proxy::Generic, multimem: vec![] };
         self.program.symbols.push(symbol);
@@ -279,20 +280,14 @@ impl Builder {
     }
 
     /// Another name: a virtual alias, or the same address through another proxy.
-    pub(super) fn alias(
-        &mut self,
-        scan: &mut Scan<'_>,
-        name: &str,
-        of: SymbolId,
-        proxy: Proxy,
-    ) -> Parsed<SymbolId> {
+    pub fn alias(&mut self, scan: &mut Scan<'_>, name: &str, of: SymbolId, proxy: Proxy) -> Parsed<SymbolId> {
         if self.symbol(name).is_some() {
             return Err(scan.error(format!("`{name}` is declared twice"), None));
         }
         if self.program.symbols.len() == SYMBOLS {
             return Err(scan.error(format!("a program may have at most {SYMBOLS} names"), None));
         }
-        let id = SymbolId(u16::try_from(self.program.symbols.len()).unwrap_or(u16::MAX));
+        let id = SymbolId::at(self.program.symbols.len());
         let target = &self.program.symbols[of.index()];
         let virt = if proxy == Proxy::Generic { id } else { target.virt };
         let symbol = Symbol { name: name.into(), object: target.object, virt, proxy, multimem: vec![] };
@@ -301,7 +296,8 @@ impl Builder {
         Ok(id)
     }
 
-    pub(super) fn set_initial(&mut self, symbol: SymbolId, value: i128) {
+    /// Sets the first bytes of a symbol to a value.
+    pub fn set_initial(&mut self, symbol: SymbolId, value: i128) {
         let object = &mut self.program.objects[self.program.symbols[symbol.index()].object.index()];
         for (i, byte) in object.init.iter_mut().enumerate().take(16) {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one byte is wanted")]
@@ -311,7 +307,7 @@ impl Builder {
     }
 
     /// Adds a thread that has been read.
-    pub(super) fn thread(&mut self, scan: &mut Scan<'_>, thread: Thread) -> Parsed<()> {
+    pub fn thread(&mut self, scan: &mut Scan<'_>, thread: Thread) -> Parsed<()> {
         if self.program.threads.len() == THREADS {
             return Err(scan.error(format!("a program may have at most {THREADS} threads"), None));
         }
@@ -326,7 +322,7 @@ impl Builder {
     }
 
     /// Adds a question that has been read.
-    pub(super) fn condition(&mut self, scan: &mut Scan<'_>, condition: Condition) -> Parsed<()> {
+    pub fn condition(&mut self, scan: &mut Scan<'_>, condition: Condition) -> Parsed<()> {
         if self.program.conditions.len() == CONDITIONS {
             return Err(scan.error(format!("a program may have at most {CONDITIONS} conditions"), None));
         }
@@ -335,7 +331,7 @@ impl Builder {
     }
 
     /// The program, with every register that is named like memory renamed: native text has one name space.
-    pub(super) fn separated(mut self) -> Program {
+    pub fn separated(mut self) -> Program {
         for thread in &mut self.program.threads {
             let mut taken: BTreeSet<String> = thread.regs.iter().map(|r| r.name.clone()).collect();
             let mut number = 0;
@@ -355,22 +351,21 @@ impl Builder {
 
 /// Which words stand for the connectives.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Connectives {
-    pub(super) and: &'static [&'static str],
-    pub(super) or: &'static [&'static str],
+pub struct Connectives {
+    /// Word of a conjunction.
+    pub and: &'static [&'static str],
+    /// Word of a disjunction.
+    pub or: &'static [&'static str],
 }
 
 /// Either `/\ \/` or `&& ||`; negation is `not`, `~` or `!`.
-pub(super) const CONNECTIVES: Connectives = Connectives { and: &["/\\", "&&"], or: &["\\/", "||"] };
+pub const CONNECTIVES: Connectives = Connectives { and: &["/\\", "&&"], or: &["\\/", "||"] };
 
 /// Parentheses and negations in a row the reader follows: a printed tree has two for each level.
 const NESTING: usize = 2 * EXPRESSION_DEPTH + 8;
 
 /// Parses a condition; `term` reads a leaf.
-pub(super) fn expr<'a>(
-    scan: &mut Scan<'a>,
-    term: &mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>,
-) -> Parsed<Expr> {
+pub fn expr<'a>(scan: &mut Scan<'a>, term: &mut dyn FnMut(&mut Scan<'a>) -> Parsed<Term>) -> Parsed<Expr> {
     let mut nodes = 0;
     let found = disjunction(scan, term, 0, &mut nodes)?;
     if depth(&found) > EXPRESSION_DEPTH {
@@ -457,7 +452,7 @@ fn atom<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: 
 }
 
 /// A number as a condition's constant.
-pub(super) fn constant(scan: &mut Scan<'_>) -> Parsed<Term> {
+pub fn constant(scan: &mut Scan<'_>) -> Parsed<Term> {
     let value = scan.number()?;
     #[allow(clippy::cast_possible_truncation, reason = "numbers above i64::MAX wrap to their bit pattern")]
     let value = value as i64;

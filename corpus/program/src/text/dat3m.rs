@@ -3,6 +3,8 @@
 //! Meaning kept: accesses are 8-byte signed numbers, registers and memory start at 0, a bar's first operand is a
 //! static instance, its second the barrier number (absent: -1 here), its third a count. A branch on two values
 //! becomes `setp` and `@p bra` over a register of its own.
+//!
+//! A barrier count is a minimum without phases, as published. In native text it is PTX's count, with phases.
 
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
@@ -561,8 +563,7 @@ fn register(scan: &mut Scan<'_>, builder: &mut Builder, thread: &str) -> Parsed<
         found.regs.push(RegDecl { name: name.to_owned(), init: RegInit::Value(0) });
         found.regs.len() - 1
     });
-    let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
-    Ok(Term::Reg(ThreadId(narrow(t)), Reg(narrow(at))))
+    Ok(Term::Reg(ThreadId::at(t), Reg::at(at)))
 }
 
 /// A number as the bit pattern of a 64-bit register.

@@ -91,7 +91,7 @@ fn thread(scan: &mut Scan<'_>, builder: &mut Builder, wanted: &mut Vec<Wanted>) 
     let [Some(gpu), Some(cta), Some(_)] = numbers[..] else {
         return Err(scan.error(format!("`{name}` does not read `dN.bN.tN`"), None));
     };
-    let id = ThreadId(u16::try_from(builder.program.threads.len()).unwrap_or(u16::MAX));
+    let id = ThreadId::at(builder.program.threads.len());
     let mut thread =
         ThreadBuilder::new(&name.replace('.', "_"), Placement { gpu, cta, ..Placement::default() });
     scan.expect("{")?;
@@ -307,10 +307,9 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
     if bracket {
         scan.expect("]")?;
     }
-    let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
     for (t, thread) in builder.program.threads.iter().enumerate() {
         if let Some(r) = thread.regs.iter().position(|r| r.name == name) {
-            return Ok(Term::Reg(ThreadId(narrow(t)), Reg(narrow(r))));
+            return Ok(Term::Reg(ThreadId::at(t), Reg::at(r)));
         }
     }
     match builder.symbol(&name) {

@@ -2,15 +2,13 @@
 //!
 //! Every reader gives positions and says what was expected; no input panics, and every size has a limit.
 
-mod build;
+pub mod build;
 pub mod dat3m;
 mod diagnostic;
 pub mod mixedproxy;
 pub mod native;
 mod print;
-pub mod ptx;
-mod scan;
-pub mod tile;
+pub mod scan;
 
 pub use diagnostic::{Diagnostic, ParseError, Severity};
 pub use print::{instruction, print};

@@ -5,7 +5,7 @@ use crate::limits::NAME_BYTES;
 
 /// How comments look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comments {
+pub enum Comments {
     /// `// ..`, `/* .. */` and `# ..`.
     C,
     /// `(* .. *)`, `<< .. >>` and `// ..`.
@@ -16,32 +16,38 @@ pub(super) enum Comments {
 
 /// See the module header.
 #[derive(Clone, Debug)]
-pub(super) struct Scan<'a> {
-    pub(super) source: &'a str,
-    pub(super) at: usize,
+pub struct Scan<'a> {
+    /// The whole text.
+    pub source: &'a str,
+    /// The byte that is read next.
+    pub at: usize,
     comments: Comments,
     /// How far lines were counted: offset, its line, where that line starts.
     counted: (usize, u32, usize),
     /// Bytes a name may have.
-    pub(super) longest: usize,
+    pub longest: usize,
 }
 
 /// A place in a text, both 1-based; the column in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    pub(super) line: u32,
-    pub(super) column: u32,
+pub struct Spot {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
 }
 
-pub(super) type Parsed<T> = Result<T, ParseError>;
+/// The result of reading something.
+pub type Parsed<T> = Result<T, ParseError>;
 
 impl<'a> Scan<'a> {
-    pub(super) fn new(source: &'a str, comments: Comments) -> Self {
+    /// A reader at the start of a text.
+    pub fn new(source: &'a str, comments: Comments) -> Self {
         Scan { source, at: 0, comments, counted: (0, 1, 0), longest: NAME_BYTES }
     }
 
     /// The rest of the text after blanks and comments.
-    pub(super) fn rest(&mut self) -> &'a str {
+    pub fn rest(&mut self) -> &'a str {
         // Nearly always: a few spaces, then what begins neither a comment nor a letter outside ASCII.
         let bytes = &self.source.as_bytes()[self.at..];
         self.at += bytes.iter().take_while(|b| matches!(b, b' ' | b'\n' | b'\t' | b'\r')).count();
@@ -68,16 +74,18 @@ impl<'a> Scan<'a> {
         }
     }
 
-    pub(super) fn done(&mut self) -> bool {
+    /// Whether nothing but blanks and comments is left.
+    pub fn done(&mut self) -> bool {
         self.rest().is_empty()
     }
 
-    pub(super) fn peek(&mut self, what: &str) -> bool {
+    /// Whether this comes next.
+    pub fn peek(&mut self, what: &str) -> bool {
         self.rest().starts_with(what)
     }
 
     /// Takes `what` if it stands here.
-    pub(super) fn take(&mut self, what: &str) -> bool {
+    pub fn take(&mut self, what: &str) -> bool {
         let hit = self.peek(what);
         if hit {
             self.at += what.len();
@@ -86,7 +94,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Takes the word `what` if it stands here and ends here.
-    pub(super) fn keyword(&mut self, what: &str) -> bool {
+    pub fn keyword(&mut self, what: &str) -> bool {
         let rest = self.rest();
         let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$');
         let hit = rest.starts_with(what) && rest[what.len()..].chars().next().is_none_or(ends);
@@ -96,12 +104,16 @@ impl<'a> Scan<'a> {
         hit
     }
 
-    pub(super) fn expect(&mut self, what: &str) -> Parsed<()> {
+    /// Reads this.
+    ///
+    /// # Errors
+    /// When something else comes next.
+    pub fn expect(&mut self, what: &str) -> Parsed<()> {
         if self.take(what) { Ok(()) } else { Err(self.expected(&format!("`{what}`"))) }
     }
 
     /// Letters, digits and `_ $ %`; `extra` lists further characters allowed, all of ASCII.
-    pub(super) fn word(&mut self, expected: &str, extra: &str) -> Parsed<&'a str> {
+    pub fn word(&mut self, expected: &str, extra: &str) -> Parsed<&'a str> {
         let rest = self.rest();
         let inside = |b: &u8| {
             b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'%') || extra.as_bytes().contains(b)
@@ -118,7 +130,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A word that names something: it does not start like a number.
-    pub(super) fn name(&mut self, expected: &str) -> Parsed<&'a str> {
+    pub fn name(&mut self, expected: &str) -> Parsed<&'a str> {
         if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
             return Err(self.expected(expected));
         }
@@ -126,7 +138,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Decimal or hexadecimal, with sign.
-    pub(super) fn number(&mut self) -> Parsed<i128> {
+    pub fn number(&mut self) -> Parsed<i128> {
         let start = self.at;
         let negative = self.take("-");
         let rest = self.rest();
@@ -152,12 +164,14 @@ impl<'a> Scan<'a> {
         }
     }
 
-    pub(super) fn error(&mut self, message: String, hint: Option<String>) -> ParseError {
+    /// An error at the next word.
+    pub fn error(&mut self, message: String, hint: Option<String>) -> ParseError {
         self.rest();
         ParseError::at(self.source, self.at, message, hint)
     }
 
-    pub(super) fn expected(&mut self, what: &str) -> ParseError {
+    /// An error that says what was expected at the next word.
+    pub fn expected(&mut self, what: &str) -> ParseError {
         let rest = self.rest();
         let found: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
         let found = if found.is_empty() { "the end of the text".to_owned() } else { format!("`{found}`") };
@@ -165,12 +179,12 @@ impl<'a> Scan<'a> {
     }
 
     /// An error at an earlier place.
-    pub(super) fn error_at(&self, at: usize, message: String, hint: Option<String>) -> ParseError {
+    pub fn error_at(&self, at: usize, message: String, hint: Option<String>) -> ParseError {
         ParseError::at(self.source, at, message, hint)
     }
 
     /// The present place. Counts on from the last call, so that reading a text is linear in its length.
-    pub(super) fn spot(&mut self) -> Spot {
+    pub fn spot(&mut self) -> Spot {
         self.rest();
         if self.at < self.counted.0 {
             self.counted = (0, 1, 0);
@@ -186,7 +200,7 @@ impl<'a> Scan<'a> {
 }
 
 /// The known word closest to `word`, when close enough to be a typing error.
-pub(super) fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let distance = |a: &str, b: &str| {
         let (a, b) = (a.as_bytes(), b.as_bytes());
         let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,7 +1,7 @@
 //! What the text says about memory: who touches which object, where, and how strongly; and the flow of a thread.
 
-use crate::generate::registers::uses;
 use crate::ir::*;
+use crate::registers::uses;
 
 /// One access of one instruction.
 pub(super) struct Access {

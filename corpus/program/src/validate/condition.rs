@@ -175,7 +175,7 @@ impl<'p> Values<'p> {
                 dst.is_some_and(|d| self.set(t, d, &held)) | written
             }
             _ => {
-                let (_, written) = crate::generate::registers::uses(op);
+                let (_, written) = crate::registers::uses(op);
                 written.into_iter().fold(false, |changed, r| self.set(t, r, &None) | changed)
             }
         }

@@ -14,7 +14,7 @@ pub(super) fn check(report: &mut Report<'_>) {
         }
         for instr in &thread.body {
             let mut op = instr.op.clone();
-            crate::generate::registers::rewrite(&mut op, &mut |r| r, &mut |operand| {
+            crate::registers::rewrite(&mut op, &mut |r| r, &mut |operand| {
                 if let Operand::Address(symbol) = operand {
                     used[symbol.index()] = true;
                 }

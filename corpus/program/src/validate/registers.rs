@@ -1,8 +1,8 @@
 //! Lints about registers: read but never written, no width that fits, arithmetic on floating-point bits.
 
 use super::Report;
-use crate::generate::registers::uses;
 use crate::ir::*;
+use crate::registers::uses;
 
 pub(super) fn check(report: &mut Report<'_>) {
     let program = report.program;

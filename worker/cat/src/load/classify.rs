@@ -2,7 +2,7 @@
 
 use super::{CHECKS, Loaded, Loader, NODES};
 use crate::error::{LoadError, Position};
-use crate::model::{Check, CheckKind, Class, Facts, Node, NodeId, Obligation, Type};
+use crate::model::{Check, CheckKind, Class, Facts, Node, NodeId, Obligation, Type, operands};
 use crate::syntax::{Expr, Property};
 use crate::vocabulary::{FIRST_DYNAMIC, rels};
 
@@ -103,17 +103,21 @@ impl Loader<'_> {
         let join = |a: Facts, b: Facts, ty: Type| Facts {
             ty,
             fixed: a.fixed && b.fixed,
+            local: a.local && b.local,
             monotone: a.monotone && b.monotone,
             on_coherence: a.on_coherence || b.on_coherence,
             on_fence: a.on_fence || b.on_fence,
         };
-        let fixed = |ty| Facts { ty, fixed: true, monotone: true, on_coherence: false, on_fence: false };
+        let fixed =
+            |ty| Facts { ty, fixed: true, local: true, monotone: true, on_coherence: false, on_fence: false };
+        let lifted = |n: NodeId| matches!(self.model.nodes[n.index()], Node::Lift(_));
         match node {
             Node::Set(_) | Node::EmptySet => fixed(Type::Set),
             Node::EmptyRelation => fixed(Type::Relation),
             Node::Relation(r) => Facts {
                 ty: Type::Relation,
                 fixed: r < FIRST_DYNAMIC,
+                local: true,
                 monotone: true,
                 on_coherence: matches!(r, rels::CO | rels::FR | rels::TORN),
                 on_fence: r == rels::SYNC_FENCE,
@@ -121,25 +125,31 @@ impl Loader<'_> {
             Node::Variable { .. } => Facts {
                 ty: Type::Relation,
                 fixed: false,
+                local: false,
                 monotone: true,
                 on_coherence: false,
                 on_fence: false,
             },
             Node::Fixpoint { group, .. } => self.model.groups[group as usize]
                 .iter()
-                .map(|b| Facts { fixed: self.leaves_fixed(*b), ..of(*b) })
+                .map(|b| Facts { fixed: self.leaves_fixed(*b), local: false, ..of(*b) })
                 .reduce(|a, b| join(a, b, Type::Relation))
                 .unwrap_or(fixed(Type::Relation)),
             Node::Union(a, b) | Node::Inter(a, b) => join(of(a), of(b), of(a).ty),
             Node::Diff(a, b) => {
                 let joined = join(of(a), of(b), of(a).ty);
-                Facts { monotone: of(a).monotone && of(b).fixed, ..joined }
+                Facts { monotone: of(a).monotone && of(b).fixed && of(b).local, ..joined }
             }
-            Node::Complement(a) => Facts { monotone: of(a).fixed, ..of(a) },
-            Node::Seq(a, b) | Node::Cross(a, b) => join(of(a), of(b), Type::Relation),
-            Node::Inverse(a) | Node::Plus(a) | Node::Star(a) | Node::Opt(a) => of(a),
+            Node::Complement(a) => Facts { monotone: of(a).fixed && of(a).local, ..of(a) },
+            Node::Cross(a, b) => join(of(a), of(b), Type::Relation),
+            Node::Seq(a, b) => {
+                let joined = join(of(a), of(b), Type::Relation);
+                Facts { local: joined.local && (lifted(a) || lifted(b)), ..joined }
+            }
+            Node::Inverse(a) | Node::Opt(a) => of(a),
+            Node::Plus(a) | Node::Star(a) => Facts { local: false, ..of(a) },
             Node::Lift(a) => Facts { ty: Type::Relation, ..of(a) },
-            Node::Domain(a) | Node::Range(a) => Facts { ty: Type::Set, ..of(a) },
+            Node::Domain(a) | Node::Range(a) => Facts { ty: Type::Set, local: false, ..of(a) },
         }
     }
 
@@ -157,26 +167,5 @@ impl Loader<'_> {
             }
         }
         true
-    }
-}
-
-/// Direct operands of a node; for a solved fixpoint the bodies of its group.
-pub(crate) fn operands(node: Node, groups: &[Vec<NodeId>]) -> Vec<NodeId> {
-    match node {
-        Node::Union(a, b) | Node::Inter(a, b) | Node::Diff(a, b) | Node::Seq(a, b) | Node::Cross(a, b) => {
-            vec![a, b]
-        }
-        Node::Complement(a)
-        | Node::Inverse(a)
-        | Node::Plus(a)
-        | Node::Star(a)
-        | Node::Opt(a)
-        | Node::Lift(a)
-        | Node::Domain(a)
-        | Node::Range(a) => vec![a],
-        Node::Fixpoint { group, .. } => groups[group as usize].clone(),
-        Node::Set(_) | Node::Relation(_) | Node::EmptySet | Node::EmptyRelation | Node::Variable { .. } => {
-            vec![]
-        }
     }
 }

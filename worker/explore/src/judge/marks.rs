@@ -6,9 +6,9 @@
 //! parts; and judging the marked executions alone, in order, comes to what judging all of them comes to.
 
 use super::{Judge, Judgement, Questions, reached};
-use crate::explorer::{Abstain, LeafView, Limits, Summary, Visitor, explore};
-use crate::leaf::LeafKind;
+use crate::search::{Abstain, LeafView, Limits, Summary, Visitor, explore};
 use moire_cat::Model;
+use moire_execution::leaf::LeafKind;
 use moire_program::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -94,8 +94,8 @@ pub fn judge_marked(
 mod tests {
     use super::super::judge;
     use super::*;
-    use crate::share::{Piece, explore_piece};
-    use moire_cat::{Variants, builtin};
+    use crate::search::share::{Piece, explore_piece};
+    use moire_cat::Variants;
     use moire_program::text::{Format, parse};
     use std::path::Path;
 
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_marked_of_parts_decides_as_all_does() {
-        let model = builtin::load("ptx", &Variants::new()).expect("loads");
+        let model = moire_models::load("ptx", &Variants::new()).expect("loads");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");
         let (limits, mut judged, mut marked) = (Limits { leaves: 2_000, ..Limits::default() }, 0, 0);
         for family in ["mbarrier", "mp", "spin", "barriers", "rmw", "mixed"] {

@@ -1,11 +1,11 @@
-//! Small kernels of Tile IR as data: instructions of tile blocks, what they wait for, when they happen; and their text.
+//! Drafts: small kernels of Tile IR as data (instructions of tile blocks, their tokens and masks), and their text.
 //!
-//! Contract: a draft is printed as one kernel that [`moire_program::text::tile`] reads; each block is an arm of it.
-//! Values stored are numbered by location, so that no two stores of a draft write the same.
+//! Contract: a draft is printed as one kernel that [`moire_tile_ir::text`] reads; each block is an arm of an `if`.
+//! Stored values are numbered by location, so no two stores of a draft write the same value there.
 
 use std::fmt::Write as _;
 
-/// What an instruction does.
+/// Kinds of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Reads.
@@ -22,7 +22,7 @@ pub enum What {
     Fail,
 }
 
-/// Where.
+/// The location of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A word.
@@ -42,11 +42,11 @@ pub struct Form {
     pub what: What,
     /// Order and scope, as Tile IR writes them.
     pub order: &'static str,
-    /// Where.
+    /// The location of an access.
     pub place: Place,
 }
 
-/// Which token an instruction waits for.
+/// The token that an instruction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// None.
@@ -59,7 +59,7 @@ pub enum Wait {
     Either,
 }
 
-/// When it happens: its mask.
+/// The mask of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// Always.

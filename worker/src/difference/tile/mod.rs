@@ -1,36 +1,40 @@
-//! The least kernel of Tile IR on which two readings of its memory model answer differently.
+//! Differences between readings of the Tile IR model: the least kernel on which two readings differ.
 //!
 //! Contract: like [`super::least`], over kernels instead of litmus programs. All drafts over the alphabets are tried by
-//! size (tile blocks, memory events, instructions), the first size with a difference to its end, and the least text of it
-//! is the answer. A race leaves a kernel without a meaning, so an answer is *undefined* or the final states (values read,
-//! and memory). Kernels that are undefined under both readings tell nothing apart; the least of them with different
-//! executions is kept beside, for a switch that only they show.
-//! Drafts in which a word is never written or touched once are left out: without that access there is a smaller one.
+//! size (tile blocks, memory events, instructions). The first size with a difference is searched to its end, and the least
+//! text with a difference is the answer. A race leaves a kernel undefined, so the answer of a reading is *undefined* or the
+//! final states (values read, and memory). A kernel that is undefined under both readings is no difference; but the least
+//! of them with different executions is kept, for switches that only such kernels show.
+//!
+//! Left out are drafts in which a word is never written, or accessed only once: the draft without that access is smaller.
 
 pub mod draft;
 
-pub use moire_program::generate::exhaustive::Size;
+pub use moire_generate::exhaustive::Size;
 
+use super::Unanswered;
 use draft::{Draft, Form, Place, Step, Wait, What, When};
 use moire_cat::Model;
+use moire_execution::leaf::Outcome;
+use moire_execution::leaf::{assemble, observed_registers};
 use moire_explore::explorer::LeafView;
 use moire_explore::judge::{Verdict, flag_verdict};
-use moire_explore::leaf::{assemble, observed_registers};
-use moire_explore::{Limits, Outcome, explore};
+use moire_explore::{Limits, explore};
 use moire_program::ir::Program;
-use moire_program::text::tile::parse;
-use moire_program::tile_run::{TileLaunch, lower, tile_entry};
+use moire_program::text::ParseError;
+use moire_tile_ir::run::{TileLaunch, TileRefusal, lower, tile_entry};
+use moire_tile_ir::text::parse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Executions of one kernel; these have some dozens.
-const LEAVES: u64 = 20_000;
+/// Most executions of one kernel. These kernels have some dozens.
+const MAX_LEAVES: u64 = 20_000;
 
 /// Name of the model whose readings are compared here.
 pub const MODEL: &str = "tile-ir";
 
-/// What kernels are made of, with the bound up to which all are tried.
+/// The instructions of kernels, and the bound up to which all kernels are tried.
 #[derive(Clone, Debug)]
 pub struct Alphabet {
     /// One or two words.
@@ -220,12 +224,12 @@ impl Alphabet {
     }
 }
 
-/// How far to look.
+/// The bounds of a search.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// What kernels are made of.
+    /// The alphabets of the kernels.
     pub alphabets: Vec<Alphabet>,
-    /// Most kernels; a search that ends there says in which size it was.
+    /// Most kernels. A search that ends there reports the size it was in.
     pub programs: u64,
 }
 
@@ -241,7 +245,7 @@ impl Reach {
         Reach { alphabets, programs }
     }
 
-    /// All drafts, least size first; one that two alphabets have comes once.
+    /// All drafts, least size first. A draft of two alphabets comes once.
     pub fn drafts(&self) -> Vec<(Size, Draft)> {
         let mut all: Vec<(Size, Draft)> = self.alphabets.iter().flat_map(Alphabet::drafts).collect();
         all.sort_by_key(|(size, _)| *size);
@@ -251,7 +255,7 @@ impl Reach {
     }
 }
 
-/// What a reading says of a kernel.
+/// The answer of a reading to a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     /// Some execution has a race.
@@ -261,41 +265,41 @@ pub struct Said {
 }
 
 impl Said {
-    /// Whether the answers are one: of a kernel without a meaning all final states are.
+    /// Whether two answers are the same. The final states of an undefined kernel do not count.
     pub fn agrees(&self, other: &Said) -> bool {
         self.undefined == other.undefined && (self.undefined || self.outcomes == other.outcomes)
     }
 }
 
-/// A kernel that two readings answer differently.
+/// A kernel on which two readings differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its text.
     pub text: String,
     /// Tile blocks, memory events, instructions.
     pub size: Size,
-    /// What the first says.
+    /// The answer of the first reading.
     pub first: Said,
-    /// What the second says.
+    /// The answer of the second reading.
     pub second: Said,
 }
 
-/// What the search found for one pair.
+/// The result of the search for one pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
     /// The least difference, if any was found.
     pub least: Option<Difference>,
     /// The least kernel that is undefined under both and has other final states.
     pub beside: Option<Difference>,
-    /// Kernels tried, all of them answered.
+    /// Kernels with an answer under both readings.
     pub tried: u64,
-    /// Kernels the engine did not answer, by reason.
+    /// Kernels without an answer, by reason.
     pub unanswered: BTreeMap<String, u64>,
     /// The size that [`Reach::programs`] cut short.
     pub cut: Option<Size>,
 }
 
-/// The least difference of each pair of models; pairs are dealt out to the processors.
+/// Finds the least difference of each pair of models. Each processor gets some of the pairs.
 pub fn least(models: &[Arc<Model>], pairs: &[(usize, usize)], reach: &Reach) -> Vec<Finding> {
     let drafts = reach.drafts();
     let hands = std::thread::available_parallelism().map_or(1, usize::from).min(pairs.len()).max(1);
@@ -348,7 +352,7 @@ fn one_by_one(
                 }
             }
             Err(why) => {
-                open.iter().for_each(|p| *findings[*p].unanswered.entry(why.clone()).or_default() += 1)
+                open.iter().for_each(|p| *findings[*p].unanswered.entry(why.to_string()).or_default() += 1)
             }
         }
     }
@@ -358,7 +362,7 @@ fn one_by_one(
 fn note(finding: &mut Finding, (text, size): (&str, Size), left: &Answer, right: &Answer) {
     let (left, right) = match (left, right) {
         (Ok(left), Ok(right)) => (left, right),
-        (Err(why), _) | (_, Err(why)) => return *finding.unanswered.entry(why.clone()).or_default() += 1,
+        (Err(why), _) | (_, Err(why)) => return *finding.unanswered.entry(why.to_string()).or_default() += 1,
     };
     finding.tried += 1;
     let place = match (left.agrees(right), left == right) {
@@ -372,22 +376,38 @@ fn note(finding: &mut Finding, (text, size): (&str, Size), left: &Answer, right:
     }
 }
 
-/// What a reading says, or why the engine cannot tell.
-type Answer = Result<Said, String>;
+/// The answer of a reading to a kernel.
+type Answer = Result<Said, Unanswered>;
 
-/// The program of a kernel with so many blocks.
+/// The reason that a text cannot be launched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// It is not a module.
+    #[error(transparent)]
+    Text(#[from] ParseError),
+    /// Its kernel is refused.
+    #[error(transparent)]
+    Refused(#[from] TileRefusal),
+    /// The number of tile blocks is too large.
+    #[error("{0} tile blocks")]
+    Blocks(usize),
+}
+
+/// The program of a kernel that is launched with this many tile blocks.
 ///
 /// # Errors
-/// What the text lacks, or what cannot be launched.
-pub fn launched(text: &str, blocks: usize) -> Result<Program, String> {
-    let module = parse(text).map_err(|e| e.to_string())?;
-    let kernel = tile_entry(&module, None).map_err(|e| e.to_string())?;
-    lower(kernel, &TileLaunch::row(u32::try_from(blocks).unwrap_or(1))).map_err(|e| e.to_string())
+/// See [`LaunchError`].
+pub fn launched(text: &str, blocks: usize) -> Result<Program, LaunchError> {
+    let module = parse(text)?;
+    let kernel = tile_entry(&module, None)?;
+    let row = u32::try_from(blocks).map_err(|_| LaunchError::Blocks(blocks))?;
+    Ok(lower(kernel, &TileLaunch::row(row))?)
 }
 
 fn said(program: &Program, names: &[Vec<String>], model: &Model) -> Answer {
     let mut out = Said { undefined: false, outcomes: BTreeSet::new() };
-    let limits = Limits { leaves: LEAVES, ..Limits::default() };
+    let limits = Limits { leaves: MAX_LEAVES, ..Limits::default() };
     let observed = observed_registers(program);
     let mut states: BTreeSet<Outcome> = BTreeSet::new();
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
@@ -400,8 +420,8 @@ fn said(program: &Program, names: &[Vec<String>], model: &Model) -> Answer {
             out.outcomes = states.iter().map(|s| words(s, names)).collect();
             Ok(out)
         }
-        Ok(Some(bound)) => Err(bound.to_string()),
-        Err(abstain) => Err(abstain.reason),
+        Ok(Some(bound)) => Err(Unanswered::Bounded(bound)),
+        Err(abstain) => Err(Unanswered::Unsupported(abstain)),
     }
 }
 

@@ -1,23 +1,23 @@
-//! PTX of drawn kernels, a file full at a time.
+//! PTX of drawn kernels, one file of kernels at a time.
 //!
-//! A start of the compiler costs far more than a small kernel, and items come one by one: whoever asks for the first of
-//! [`SIZE`] neighbours compiles them all, whoever asks for another of them waits and takes its part. Answers depend on
-//! the kernel alone (`moire_toolchain::tile::batch`), so the grouping shows nowhere.
+//! A start of the compiler costs far more than a small kernel, and items come one by one. So the thread that asks for the
+//! first of [`SIZE`] neighbours compiles them all; a thread that asks for another of them waits and takes its part. Answers
+//! depend on the kernel alone (`moire_toolchain::tile::batch`), so the grouping has no effect on them.
 
 use super::cell::Cell;
-use moire_program::generate::tile::{TileDraw, tile_seed};
-use moire_program::tile::Function;
+use moire_generate::tile::{TileDraw, tile_seed};
+use moire_tile_ir::Function;
 use moire_toolchain::tile::Tileiras;
-use moire_toolchain::tile::batch::{self, Plan};
+use moire_toolchain::tile::batch::{self, CompileOptions};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Kernels of one file: the compiler's time a kernel is least about here.
-const SIZE: u64 = 64;
-/// Files whose answers are kept: one for each thread that works, and one before.
-const KEPT: usize = 64;
+/// Kernels of one file. The compiler's time per kernel is lowest around this size.
+const SIZE: usize = 64;
+/// Most files whose answers are kept: one for each thread that works, and the one before.
+const MAX_KEPT_FILES: usize = 64;
 
-/// What the compiler made of a kernel, or why nothing.
-pub(super) type Ptx = Result<String, String>;
+/// The PTX of a kernel, or why there is none.
+pub(super) type Ptx = Result<String, batch::Unanswered>;
 
 /// A drawn kernel and its PTX.
 type Batch = Vec<(TileDraw, Ptx)>;
@@ -29,23 +29,23 @@ struct Key {
     cell: Cell,
 }
 
-/// Files compiled last.
+/// The files compiled last.
 #[derive(Debug, Default)]
 pub(super) struct Batches(Mutex<Vec<(Key, Arc<OnceLock<Batch>>)>>);
 
 impl Batches {
     /// The kernel at `index` of a stream, and its PTX.
     pub(super) fn item(&self, compiler: &Tileiras, cell: &Cell, seed: u64, index: u64) -> (TileDraw, Ptx) {
-        let key = Key { seed, number: index / SIZE, cell: cell.clone() };
-        let slot = self.slot(key);
+        let (number, at) = (index / SIZE as u64, index % SIZE as u64);
+        let slot = self.slot(Key { seed, number, cell: cell.clone() });
         let batch = slot.get_or_init(|| {
-            let first = index / SIZE * SIZE;
-            let drawn: Vec<TileDraw> =
-                (first..first.saturating_add(SIZE)).map(|i| tile_seed(seed, i)).collect();
+            // The last file of a stream has a place for every index up to the last one.
+            let file = index - at..=(index - at).saturating_add(SIZE as u64 - 1);
+            let drawn: Vec<TileDraw> = file.map(|i| tile_seed(seed, i)).collect();
             let texts = compile(compiler, cell, drawn.iter().map(|d| d.module.functions[0].clone()));
             drawn.into_iter().zip(texts).collect()
         });
-        batch[usize::try_from(index % SIZE).unwrap_or_default()].clone()
+        batch[usize::try_from(at).expect("a place in a file")].clone()
     }
 
     fn slot(&self, key: Key) -> Arc<OnceLock<Batch>> {
@@ -53,7 +53,7 @@ impl Batches {
         if let Some((_, slot)) = all.iter().find(|(k, _)| *k == key) {
             return Arc::clone(slot);
         }
-        if all.len() >= KEPT {
+        if all.len() >= MAX_KEPT_FILES {
             all.remove(0);
         }
         let slot = Arc::new(OnceLock::new());
@@ -65,20 +65,11 @@ impl Batches {
 /// PTX of each kernel.
 pub(super) fn compile(compiler: &Tileiras, cell: &Cell, kernels: impl Iterator<Item = Function>) -> Vec<Ptx> {
     let kernels: Vec<Function> = kernels.collect();
-    let plan = Plan {
+    let plan = CompileOptions {
         target: cell.target.clone(),
         level: cell.level,
         version: compiler.bytecode(),
-        size: usize::try_from(SIZE).unwrap_or(1),
+        size: SIZE,
     };
-    batch::compile(compiler, &kernels, &plan).into_iter().map(|text| text.map_err(|e| reason(&e))).collect()
-}
-
-/// Why there is no PTX, in a line.
-pub(super) fn reason(why: &batch::Unanswered) -> String {
-    format!("tileiras: {}", first_line(&why.to_string()))
-}
-
-fn first_line(text: &str) -> &str {
-    text.split([';', '\n']).next().unwrap_or_default()
+    batch::compile(compiler, &kernels, &plan)
 }

@@ -1,16 +1,26 @@
-//! Why a forbidden final state came about: what the compiler would have to do to the kernel for it to be allowed.
+//! Causes of a forbidden final state: changes of the kernel under which the state would be allowed.
 //!
-//! A kernel in which users of a scalar load have reads of their own (every thread reads for itself) is looser than the
-//! kernel. If the weakest reading allows the final state there, that is the cause, and findings of this cause are one
-//! class; what is left is something else. So that few reads are added, users whose cells end with the same content share
-//! one, or else users at the same place in their tiles, as threads have them; at last each has its own. A kernel that stores
-//! each element twice is looser, too: several threads store one element of a tile with fewer elements than threads.
+//! Two changes are tried.
+//!
+//! - *One read becomes several*: each user of a scalar load gets its own read, as when every thread reads for itself. To add
+//!   few reads, users whose cells end with the same content share a read first; then users at the same place in their
+//!   tiles, as threads have them; then each user has its own.
+//! - *One write becomes several*: each strong store stores each element twice, as when several threads store one element of
+//!   a tile with fewer elements than threads.
+//!
+//! If the weakest reading allows the final state of the changed kernel, that change is the cause, and findings with this
+//! cause are one class.
+//!
+//! Known of `tileiras` 13.5: a scalar read whose value is used by a whole tile becomes one read for each thread, so one
+//! value becomes several. An element of a tile with fewer elements than threads is stored by several threads, so a store
+//! of another block can come between. A load that is masked off is dropped with the order that its token hands on; only
+//! the reading `TOK=A` forbids this, and the text can be read as `TOK=B`.
 
-use moire_program::generate::registers::uses;
 use moire_program::ir::{
     Instr, Label, Op, Operand, Program, Reg, RegDecl, StoreOrder, Thread, TileAccess, TileElement, TileKind,
     TileOp, TileToken,
 };
+use moire_program::registers::uses;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One read became several.
@@ -19,18 +29,19 @@ pub(super) const ONE_READ: &str = "OneRead";
 /// One write became several.
 pub(super) const ONE_WRITE: &str = "OneWrite";
 
-/// A read and a write, each of them.
+/// Both of these.
 pub(super) const ONE_OF_EACH: &str = "OneRead and OneWrite";
 
-/// Order is handed on by an instruction all of whose elements are masked off; literally, the text can be read otherwise.
+/// The specification leaves open whether an instruction whose elements are all masked off passes order on. In this
+/// reading it does.
 pub(super) const HANDED: &str = "TOK=A";
-/// The other reading.
+/// In this reading it does not.
 pub(super) const UNHANDED: &str = "TOK=B";
 
-/// Reads one load may become.
-const COPIES: usize = 8;
+/// Most reads that one load becomes.
+const MAX_COPIES: usize = 8;
 
-/// Which users of a load share a read.
+/// The users of a load that share a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Share {
     /// Those whose cells end with the same content.
@@ -42,7 +53,7 @@ pub(super) enum Share {
 }
 
 impl Share {
-    /// From the one that adds fewest reads.
+    /// Every way, the one that adds the fewest reads first.
     pub(super) const ALL: [Share; 3] = [Share::Content, Share::Place, Share::Nothing];
 }
 
@@ -53,7 +64,7 @@ pub(super) fn split(source: &Program, memory: &[Vec<u8>], share: Share) -> Optio
     let mut changed = false;
     for thread in &mut program.threads {
         let loads: Vec<usize> = (0..thread.body.len()).filter(|at| scalar(thread, *at).is_some()).collect();
-        // From the back, so that what is put in moves no load that is still to come.
+        // From the back, because inserted instructions then move no load that is still to be split.
         for at in loads.into_iter().rev() {
             changed |= split_load(thread, at, &cells);
         }
@@ -61,8 +72,8 @@ pub(super) fn split(source: &Program, memory: &[Vec<u8>], share: Share) -> Optio
     changed.then_some(program)
 }
 
-/// The program in which each strong store writes each of its elements twice; `None` where there is none. Weak ones would
-/// race with themselves, and nobody sees how often they are made.
+/// The program in which each strong store writes each of its elements twice; `None` without strong stores. A doubled weak
+/// store would race with itself, and no read can count how often it was made.
 pub(super) fn repeated(source: &Program) -> Option<Program> {
     let mut program = source.clone();
     let mut changed = false;
@@ -119,7 +130,7 @@ fn named(op: &mut Op) -> impl Iterator<Item = &mut Reg> {
     [dst, a, b, when].into_iter().flatten()
 }
 
-/// What a scalar load leads to: the arithmetic behind it, and the elements of accesses that use what comes out.
+/// The users of a scalar load: the arithmetic that depends on it, and the elements of accesses that use the results.
 struct Users {
     reached: BTreeSet<Reg>,
     arithmetic: Vec<usize>,
@@ -145,7 +156,7 @@ fn users(thread: &Thread, at: usize, dst: Reg) -> Users {
     out
 }
 
-/// What a final state holds.
+/// The memory of a final state.
 struct Cells<'a> {
     source: &'a Program,
     memory: &'a [Vec<u8>],
@@ -162,7 +173,7 @@ impl Cells<'_> {
         }
     }
 
-    /// Behind the address of an element; nothing where that is not known.
+    /// The memory at the address of an element; `None` if the address is not known.
     fn content(&self, thread: &Thread, (at, element): (usize, usize)) -> Option<Vec<u8>> {
         let access = access(thread.body.get(at)?)?;
         let addr = access.elements.get(element)?.addr;
@@ -173,7 +184,7 @@ impl Cells<'_> {
     }
 }
 
-/// Gives users of a load that do not share one reads of their own. Whether there were any.
+/// Splits a load: groups of users that do not share a read get their own. Returns whether there are such groups.
 fn split_load(thread: &mut Thread, at: usize, cells: &Cells<'_>) -> bool {
     let Some(dst) = scalar(thread, at) else { return false };
     let users = users(thread, at, dst);
@@ -181,9 +192,9 @@ fn split_load(thread: &mut Thread, at: usize, cells: &Cells<'_>) -> bool {
     for user in &users.elements {
         groups.entry(cells.key(thread, *user)).or_default().push(*user);
     }
-    let copies = groups.len().min(COPIES);
+    let copies = groups.len().min(MAX_COPIES);
     let mut before: BTreeMap<usize, Vec<Instr>> = BTreeMap::new();
-    for (copy, group) in groups.into_values().enumerate().take(COPIES).skip(1) {
+    for (copy, group) in groups.into_values().enumerate().take(MAX_COPIES).skip(1) {
         let mut names: BTreeMap<Reg, Reg> = BTreeMap::new();
         for reg in &users.reached {
             let Some(decl) = thread.regs.get(reg.index()).cloned() else { return false };
@@ -231,8 +242,8 @@ fn insert(thread: &mut Thread, before: &BTreeMap<usize, Vec<Instr>>) {
     thread.body = body;
 }
 
-/// The program in which no token that an `if` chooses stands for anything; `None` where none is chosen. Ours: a chosen
-/// token hangs on its condition; a compiler may know better.
+/// The program in which tokens that an `if` chooses order nothing; `None` if no token is chosen. In our reading a chosen
+/// token depends on its condition; a compiler may know the condition.
 pub(super) fn unchosen(source: &Program) -> Option<Program> {
     let mut program = source.clone();
     let mut changed = false;

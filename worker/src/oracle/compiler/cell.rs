@@ -1,9 +1,8 @@
-//! How a kernel is compiled: a target, a level and a release, as a side of a claim names them.
+//! Cells: a target, a level and a release to compile for, as a side of a claim names them.
 
+use super::TILEIRAS;
 use moire_toolchain::tile::Tileiras;
 
-/// What a worker says it has when the compiler is there; starts the name of the side.
-pub const CAPABILITY: &str = "tileiras";
 /// The target when none is asked for: every release since 13.3 has it.
 const TARGET: &str = "sm_90";
 /// The level when none is asked for.
@@ -20,13 +19,38 @@ pub(super) struct Cell {
     pub(super) release: Option<String>,
 }
 
+/// A specification that is no cell.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CellError {
+    /// It names something else.
+    #[error("`{0}` is no compiler")]
+    NoCompiler(String),
+    /// It has an unknown setting, or a setting with an unknown value.
+    #[error("`{word}` in `{spec}` is none of target=sm_N, level=0 to 3, release=13.N")]
+    Setting {
+        /// The setting.
+        word: String,
+        /// The specification.
+        spec: String,
+    },
+}
+
 impl Cell {
-    /// The cell of a specification; `None` when it is of something else.
+    /// The cell of a specification that should name one.
     ///
     /// # Errors
-    /// A setting nobody knows, or a value that is none.
-    pub(super) fn parse(spec: &str) -> Option<Result<Cell, String>> {
-        let rest = match spec.strip_prefix(CAPABILITY)? {
+    /// See [`CellError`].
+    pub(super) fn of(spec: &str) -> Result<Cell, CellError> {
+        Cell::parse(spec).unwrap_or_else(|| Err(CellError::NoCompiler(spec.to_owned())))
+    }
+
+    /// The cell of a specification; `None` for a specification of something else.
+    ///
+    /// # Errors
+    /// An unknown setting, or a setting with an unknown value.
+    pub(super) fn parse(spec: &str) -> Option<Result<Cell, CellError>> {
+        let rest = match spec.strip_prefix(TILEIRAS.capability)? {
             "" => "",
             rest => rest.strip_prefix(':')?,
         };
@@ -39,9 +63,7 @@ impl Cell {
                     cell.release = Some(release.to_owned());
                 }
                 _ => {
-                    return Some(Err(format!(
-                        "`{word}` in `{spec}` is none of target=sm_N, level=0 to 3, release=13.N"
-                    )));
+                    return Some(Err(CellError::Setting { word: word.to_owned(), spec: spec.to_owned() }));
                 }
             }
         }
@@ -52,12 +74,12 @@ impl Cell {
     pub(super) fn spec(&self, compiler: &Tileiras) -> String {
         let version = compiler.version();
         format!(
-            "{CAPABILITY}:level={},release={}.{},target={}",
-            self.level, version.major, version.minor, self.target
+            "{}:level={},release={}.{},target={}",
+            TILEIRAS.capability, self.level, version.major, version.minor, self.target
         )
     }
 
-    /// Whether that compiler is of the release asked for.
+    /// Whether the compiler is of the release asked for.
     pub(super) fn takes(&self, compiler: &Tileiras) -> bool {
         let version = compiler.version();
         self.release.as_ref().is_none_or(|r| *r == format!("{}.{}", version.major, version.minor))

@@ -1,24 +1,26 @@
-//! One kernel and the PTX a compiler made of it: does the PTX do anything the kernel may not do?
+//! The judgement of one kernel and its PTX: whether the PTX does anything that the kernel may not do.
 //!
-//! Both are cut to the threads and locations that tell (`moire_program::simt::slice`) and explored: the kernel under the
-//! weakest sensible reading of the Tile IR model ([`WEAKEST`]), the PTX under the PTX model. What both have in common
-//! is memory behind the parameters, so final states are compared there. A source with a race may do anything.
-//! A final state that the weakest reading forbids is a bug of the compiler; one that only the default forbids is
-//! contested by the switches that make the difference; one that the PTX reaches where the source never ends is about
+//! Both are cut to the threads and locations that can show a difference (`moire_kernel::simt::slice`) and explored: the kernel under the
+//! weakest sensible reading of the Tile IR model ([`WEAKEST`]), the PTX under the PTX model. Both have
+//! the memory behind the parameters in common, so final states are compared there. A source with a race may do anything.
+//! A final state that the weakest reading forbids is a bug of the compiler. One that only the default reading forbids is
+//! contested by the switches that make the difference. One that the PTX reaches where the source never ends is about
 //! progress.
 
 use super::cause::{self, Share};
-use moire_cat::Model;
+use crate::oracle::Abstention;
+use crate::oracle::models::Models;
+use moire_execution::{leaf::LeafKind, leaf::Outcome};
 use moire_explore::explorer::{Bound, LeafView};
 use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
-use moire_explore::{LeafKind, Limits, Outcome, explore};
+use moire_explore::{Limits, explore};
+use moire_kernel::ptx;
+use moire_kernel::simt::{self, Pair};
 use moire_program::ir::{
     LoadOrder, Op, Operand, Program, Space, StoreOrder, Thread, TileAccess, TileKind, TileOp, Value,
 };
-use moire_program::simt::{self, Pair};
-use moire_program::text::ptx;
-use moire_program::tile::Module;
-use moire_program::tile_run::{self, TileLaunch, tile_entry};
+use moire_tile_ir::Module;
+use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -30,20 +32,24 @@ pub(super) const DEFAULT: &str = "tile-ir";
 pub(super) const SINGLE: [&str; 3] = ["OBS=B", "RPO=B", "SCL=0"];
 /// The model of the compiled side.
 pub(super) const PTX: &str = "ptx";
+/// The stage of the source in reasons.
+const SOURCE: &str = "source";
+/// The stage of the compiled side in reasons.
+const COMPILED: &str = "PTX";
 
-/// How far source and compiled form are explored.
+/// The limits of exploration for both sides.
 struct Reach {
     source: Limits,
     compiled: Limits,
 }
 
-/// Where two threads of each kind are kept: some milliseconds for most.
+/// The limits for a pair with two threads of each kind: some milliseconds for most.
 fn few() -> Reach {
     let limits = Limits { leaves: 3_000, checks: 8_000, steps: 20_000, ..Limits::default() };
     Reach { source: limits, compiled: limits }
 }
 
-/// Where one of each is: nothing smaller is left to try.
+/// The limits for a pair with one thread of each kind. There is no smaller pair to try.
 fn many() -> Reach {
     Reach {
         source: Limits { leaves: 8_000, checks: 20_000, steps: 60_000, ..Limits::default() },
@@ -51,12 +57,12 @@ fn many() -> Reach {
     }
 }
 
-/// Executions there may be, as a logarithm to base two, for two threads of each kind to be explored.
-const TWO: f64 = 12.0;
-/// The same for one of each.
-const ONE: f64 = 48.0;
+/// Most estimated executions (log2) of a pair with two threads of each kind that is explored.
+const MAX_LOG2_OF_TWO: f64 = 12.0;
+/// Most estimated executions (log2) of a pair with one thread of each kind that is explored.
+const MAX_LOG2_OF_ONE: f64 = 48.0;
 
-/// Of both sides, what may have more executions.
+/// The estimated executions (log2) of the side that has more.
 fn most(pair: &Pair) -> f64 {
     let of = |p: &Program| simt::log2_executions(p, usize::MAX, 1);
     of(&pair.source).max(of(&pair.compiled))
@@ -65,7 +71,7 @@ fn most(pair: &Pair) -> f64 {
 /// Final memory behind the parameters.
 type Memory = Vec<Vec<u8>>;
 
-/// What became of a kernel.
+/// The judgement of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judged {
     /// The source has a race under the weakest reading.
@@ -92,7 +98,7 @@ impl Judged {
     }
 }
 
-/// A judged kernel, with what it was judged by.
+/// The judgement, and the pair it is about.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     pub(super) judged: Judged,
@@ -101,55 +107,44 @@ pub(super) struct Verdict {
     pub(super) executions: u64,
     /// Whether a location that a tile block writes strongly is strongly read by another.
     pub(super) talks: bool,
-    /// Why, where that is known.
+    /// The cause of a forbidden final state, where it is known.
     pub(super) cause: Option<&'static str>,
 }
 
-/// Models by specification.
-pub(super) type Models<'m> = &'m dyn Fn(&str) -> Result<std::sync::Arc<Model>, String>;
-
 /// Source and PTX of a kernel as programs.
-pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<Pair, String> {
-    let kernel = tile_entry(module, None).map_err(|e| format!("source: {e}"))?;
-    let source =
-        tile_run::lower(kernel, launch).map_err(|e| format!("source: {}", nameless(&e.to_string())))?;
-    let compiled = ptx::parse(text).map_err(|e| format!("PTX: {}", e.0.message))?;
-    let entry = moire_program::kernel::entry(&compiled, None).map_err(|e| format!("PTX: {e}"))?;
+pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<Pair, Abstention> {
+    let source = |e: &dyn std::fmt::Display| Abstention::refused(e).at(SOURCE);
+    let compiled = |e: &dyn std::fmt::Display| Abstention::refused(e).at(COMPILED);
+    let kernel = tile_entry(module, None).map_err(|e| source(&e))?;
+    let source = tile_run::lower(kernel, launch).map_err(|e| source(&e))?;
+    let text = ptx::parse(text).map_err(|e| compiled(&e.0.message))?;
+    let entry = moire_kernel::specialise::entry(&text, None).map_err(|e| compiled(&e))?;
     let sizes: Vec<u32> = source.objects.iter().map(|o| o.bytes).collect();
     let blocks = launch.grid.iter().product();
-    let compiled =
-        simt::threads(entry, blocks, &sizes).map_err(|e| format!("PTX: {}", nameless(&e.to_string())))?;
+    let compiled = simt::threads(entry, blocks, &sizes).map_err(|e| compiled(&e))?;
     Ok(Pair { source, compiled })
 }
 
-/// A reason without the line it is about, so that equal reasons are counted together.
-fn nameless(text: &str) -> String {
-    match text.rfind(" (line ") {
-        Some(at) => text[..at].to_owned(),
-        None => text.to_owned(),
-    }
-}
-
-/// See the module. `safe`: the source is known to have no race under any reading. Where two threads of each kind are too
-/// much to explore, one of each is.
-pub(super) fn judge(pair: &Pair, safe: bool, models: Models<'_>) -> Result<Verdict, String> {
-    let cut = |e: simt::Refusal| format!("slice: {}", nameless(&e.to_string()));
+/// Judges a pair; see the module header. `safe`: the source is known to have no race under any reading. If two threads of
+/// each kind are too much to explore, one of each kind is kept.
+pub(super) fn judge(pair: &Pair, safe: bool, models: &Models) -> Result<Verdict, Abstention> {
+    let cut = |e: simt::Refusal| Abstention::refused(&e).at("slice");
     let two = simt::slice(pair).map_err(cut)?;
-    if most(&two) <= TWO
+    if most(&two) <= MAX_LOG2_OF_TWO
         && let Ok(verdict) = judged(two, safe, models, &few())
     {
         return Ok(verdict);
     }
     let one = simt::slice_least(pair).map_err(cut)?;
-    if safe && most(&one) > ONE {
-        return Err("cut: too many executions, as counted before".into());
+    if safe && most(&one) > MAX_LOG2_OF_ONE {
+        return Err(Abstention::Unusable("cut: too many executions, as counted before"));
     }
     judged(one, safe, models, &many())
 }
 
-fn judged(pair: Pair, safe: bool, models: Models<'_>, reach: &Reach) -> Result<Verdict, String> {
+fn judged(pair: Pair, safe: bool, models: &Models, reach: &Reach) -> Result<Verdict, Abstention> {
     let asked = Asked { pair: &pair, safe, models, reach };
-    // Whoever may have a race is looked at to the end, and first.
+    // A source that may have a race is explored first, and to the end.
     let strict = if safe { None } else { Some(asked.source(DEFAULT, None)?) };
     if strict.as_ref().is_some_and(|s| s.undefined) {
         let talks = talks(&pair.source);
@@ -158,48 +153,48 @@ fn judged(pair: Pair, safe: bool, models: Models<'_>, reach: &Reach) -> Result<V
     let compiled = asked.compiled()?;
     let judged = asked.verdict(&compiled, strict)?;
     if let (Judged::Agrees, Some(why)) = (&judged, compiled.bounded) {
-        return Err(format!("PTX: {why}"));
+        return Err(Abstention::Bounded(why).at(COMPILED));
     }
     let cause = if let Judged::Forbidden(outcome) = &judged { asked.cause(outcome) } else { None };
     let (executions, talks) = (compiled.executions, talks(&pair.source));
     Ok(Verdict { judged, pair, executions, talks, cause })
 }
 
-/// What is known of what a program does.
+/// The known behaviour of a program.
 #[derive(Default)]
 struct Known {
     /// Final states, by what they leave behind the parameters.
     ends: BTreeMap<Memory, Outcome>,
     hangs: bool,
-    /// Some execution has a race that makes everything allowed; nothing was looked for behind it.
+    /// Some execution has a race, so everything is allowed; the exploration stopped there.
     undefined: bool,
     /// Some executions were cut at the loop bound.
     cut: bool,
     executions: u64,
-    /// Why not all was seen.
-    bounded: Option<String>,
+    /// The limit that cut the exploration short.
+    bounded: Option<Bound>,
 }
 
 /// A pair to be judged.
 struct Asked<'a> {
     pair: &'a Pair,
     safe: bool,
-    models: Models<'a>,
+    models: &'a Models,
     reach: &'a Reach,
 }
 
 impl Asked<'_> {
-    /// Explores until all of `wanted` was seen; without, to the end.
+    /// Explores a program until all of `wanted` was seen; without `wanted`, to the end.
     fn known(
         &self,
         program: &Program,
         spec: &str,
         mut wanted: Option<BTreeSet<Memory>>,
         limits: &Limits,
-    ) -> Result<Known, String> {
+    ) -> Result<Known, Abstention> {
         let shared = self.pair.source.objects.len();
         let (mut known, mut stopped) = (Known::default(), false);
-        let model = (self.models)(spec)?;
+        let model = self.models.get(spec)?;
         let summary = explore(program, &model, &[], limits, &mut |leaf: &mut dyn LeafView| {
             known.executions += 1;
             known.hangs |= leaf.kind() == LeafKind::Blocked;
@@ -221,40 +216,40 @@ impl Asked<'_> {
         });
         match summary {
             _ if stopped => {}
-            Err(abstain) => return Err(abstain.reason),
+            Err(abstain) => return Err(abstain.into()),
             Ok(s) => match s.bounded {
                 None => {}
-                // What the loop bound cuts waits, and ends in nothing new.
+                // An execution that the loop bound cuts waits, and ends in no new state.
                 Some(Bound::Loop) => known.cut = true,
-                Some(bound) => known.bounded = Some(bound.to_string()),
+                Some(bound) => known.bounded = Some(bound),
             },
         }
         Ok(known)
     }
 
-    fn compiled(&self) -> Result<Known, String> {
-        self.known(&self.pair.compiled, PTX, None, &self.reach.compiled).map_err(|e| format!("PTX: {e}"))
+    fn compiled(&self) -> Result<Known, Abstention> {
+        self.known(&self.pair.compiled, PTX, None, &self.reach.compiled).map_err(|why| why.at(COMPILED))
     }
 
-    /// The source, as far as it tells what is wanted.
-    fn source(&self, spec: &str, wanted: Option<BTreeSet<Memory>>) -> Result<Known, String> {
+    /// The behaviour of the source, as far as it decides about `wanted`.
+    fn source(&self, spec: &str, wanted: Option<BTreeSet<Memory>>) -> Result<Known, Abstention> {
         let known = self
             .known(&self.pair.source, spec, wanted.clone(), &self.reach.source)
-            .map_err(|e| format!("source: {e}"))?;
-        match &known.bounded {
+            .map_err(|why| why.at(SOURCE))?;
+        match known.bounded {
             Some(why) if wanted.is_none_or(|w| w.iter().any(|m| !known.ends.contains_key(m))) => {
-                Err(format!("source: {why}"))
+                Err(Abstention::Bounded(why).at(SOURCE))
             }
             _ => Ok(known),
         }
     }
 
-    fn verdict(&self, compiled: &Known, strict: Option<Known>) -> Result<Judged, String> {
+    fn verdict(&self, compiled: &Known, strict: Option<Known>) -> Result<Judged, Abstention> {
         let all: BTreeSet<Memory> = compiled.ends.keys().cloned().collect();
         let some = (!compiled.hangs && !all.is_empty()).then(|| all.clone());
         let strict = strict.map_or_else(|| self.source(DEFAULT, some), Ok)?;
         if strict.undefined {
-            // A looser reading has this race, too.
+            // A looser reading has this race too.
             return Ok(Judged::Racy);
         }
         let beyond = |k: &Known| all.iter().find(|m| !k.ends.contains_key(*m)).cloned();
@@ -268,7 +263,7 @@ impl Asked<'_> {
         Ok(match (extra, beyond(&weak)) {
             _ if weak.undefined => Judged::Racy,
             (_, Some(extra)) if weak.ends.is_empty() => Judged::Progress(Some(end(extra))),
-            (_, Some(_)) if weak.cut => return Err("source: cut at the loop bound".into()),
+            (_, Some(_)) if weak.cut => return Err(Abstention::CUT.at(SOURCE)),
             (_, Some(extra)) => match self.by_choice(&extra)? {
                 true => Judged::Contested(end(extra), vec!["TOKIF"]),
                 false => Judged::Forbidden(end(extra)),
@@ -279,8 +274,8 @@ impl Asked<'_> {
         })
     }
 
-    /// Which switches would allow what the default forbids.
-    fn contested(&self, extra: Outcome) -> Result<Judged, String> {
+    /// The final state with the switches that would allow it.
+    fn contested(&self, extra: Outcome) -> Result<Judged, Abstention> {
         let memory = &extra.memory[..self.pair.source.objects.len()];
         let mut by = Vec::new();
         for setting in SINGLE {
@@ -294,16 +289,15 @@ impl Asked<'_> {
     }
 
     /// Whether the final state is allowed, or there is a race, where tokens that an `if` chooses order nothing.
-    fn by_choice(&self, memory: &Memory) -> Result<bool, String> {
+    fn by_choice(&self, memory: &Memory) -> Result<bool, Abstention> {
         let Some(source) = cause::unchosen(&self.pair.source) else { return Ok(false) };
         let wanted = BTreeSet::from([memory.clone()]);
-        let known = self
-            .known(&source, WEAKEST, Some(wanted), &self.reach.source)
-            .map_err(|e| format!("source: {e}"))?;
+        let known =
+            self.known(&source, WEAKEST, Some(wanted), &self.reach.source).map_err(|why| why.at(SOURCE))?;
         Ok(known.undefined || known.ends.contains_key(memory))
     }
 
-    /// What the kernel would have to be for the final state to be allowed.
+    /// The cause of a forbidden final state; see [`cause`].
     fn cause(&self, extra: &Outcome) -> Option<&'static str> {
         let memory = extra.memory[..self.pair.source.objects.len()].to_vec();
         let limits = Limits { leaves: 100_000, checks: 100_000, steps: 200_000, ..Limits::default() };
@@ -357,7 +351,7 @@ fn talks(source: &Program) -> bool {
     strong.iter().any(|(b, w, s, o)| *w && strong.iter().any(|r| r.0 != *b && !r.1 && (r.2, r.3) == (*s, *o)))
 }
 
-/// `arg2+4 = 1 arg2+8 = 0`: what is not zero of a final state, and what is zero beside it among the cells that matter.
+/// The cells of a final state that the source accesses, such as `arg2+4=1 arg2+8=0`.
 pub(super) fn shown(pair: &Pair, memory: &[Vec<u8>]) -> String {
     let mut out = Vec::new();
     let objects = pair.source.objects.iter().enumerate().filter(|(_, o)| o.space == Space::Global);
@@ -372,7 +366,7 @@ pub(super) fn shown(pair: &Pair, memory: &[Vec<u8>]) -> String {
     out.join(" ")
 }
 
-/// Places of an object that the source touches: offset and size.
+/// The places of an object that the source accesses: offset and size.
 fn cells(source: &Program, object: usize) -> BTreeSet<(usize, usize)> {
     let mut out = BTreeSet::new();
     for access in source.threads.iter().flat_map(accesses) {

@@ -1,23 +1,25 @@
 //! The second stage: what the assembler makes of the memory instructions of compiled kernels.
 //!
-//! Kernels of the stream are compiled to machine code, and the memory instructions of both are compared
-//! (`moire_toolchain::machine`). What is lost, added, merged or moved is counted by kind, with the first kernel that has it:
-//! observations for people who know the machine, never findings, since the order of a text is not the order of execution.
+//! Kernels of the stream are compiled to machine code, and the memory instructions of PTX and machine code are compared
+//! (`moire_toolchain::machine`). Lost, added, merged and moved instructions are counted by kind, each kind with the first
+//! kernel that has it. These are observations for people who know the machine and never findings, because the order of a
+//! text is not the order of execution.
 
 use super::cell::Cell;
-use super::{Compiler, HOW};
-use moire_program::generate::tile::tile_seed;
-use moire_program::tile::Function;
+use super::{Compiler, TILEIRAS};
+use crate::oracle::Abstention;
+use moire_generate::tile::tile_seed;
+use moire_tile_ir::Function;
 use moire_toolchain::Nvdisasm;
 use moire_toolchain::machine::{Change, changes, of_machine, of_ptx};
-use moire_toolchain::tile::batch::{Plan, assemble};
+use moire_toolchain::tile::batch::{CompileOptions, assemble};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Kernels of one file; listings are long.
-const SIZE: usize = 32;
+/// Kernels of one file. Listings are long.
+const KERNELS_TOGETHER: usize = 32;
 
-/// What was seen of some kernels.
+/// Changes between PTX and machine code of some kernels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observations {
     /// Kernels whose machine code was compared.
@@ -54,23 +56,26 @@ impl Compiler {
         spec: &str,
         seed: u64,
         places: Range<u64>,
-    ) -> Result<Observations, String> {
-        let cell = Cell::parse(spec).unwrap_or_else(|| Err(format!("`{spec}` is no compiler")))?;
+    ) -> Result<Observations, Abstention> {
+        let cell = Cell::of(spec)?;
         let tool = self.tool(&cell)?;
-        let nvdisasm = Nvdisasm::find(None).ok_or_else(|| {
-            format!("no nvdisasm: {}", HOW.replace("nvidia-nvvm", "nvidia-nvvm nvidia-cuda-nvdisasm"))
-        })?;
-        let plan =
-            Plan { target: cell.target.clone(), level: cell.level, version: tool.bytecode(), size: SIZE };
+        let how = || TILEIRAS.how.replace("nvidia-nvvm", "nvidia-nvvm nvidia-cuda-nvdisasm");
+        let nvdisasm = Nvdisasm::find(None).ok_or_else(|| Abstention::NoDisassembler(how()))?;
+        let plan = CompileOptions {
+            target: cell.target.clone(),
+            level: cell.level,
+            version: tool.bytecode(),
+            size: KERNELS_TOGETHER,
+        };
         let indices: Vec<u64> = places.collect();
         let mut out = Observations::default();
-        for part in indices.chunks(SIZE) {
+        for part in indices.chunks(KERNELS_TOGETHER) {
             let kernels: Vec<Function> =
                 part.iter().filter_map(|i| tile_seed(seed, *i).module.functions.into_iter().next()).collect();
             for (index, assembled) in part.iter().zip(assemble(tool, &nvdisasm, &kernels, &plan)) {
                 match assembled {
                     Ok(both) => out.add(*index, changes(&of_ptx(&both.ptx), &of_machine(&both.machine))),
-                    Err(why) => *out.abstained.entry(super::batches::reason(&why)).or_default() += 1,
+                    Err(why) => *out.abstained.entry(Abstention::from(why).to_string()).or_default() += 1,
                 }
             }
         }

@@ -1,10 +1,12 @@
-//! The compiler oracle: what NVIDIA's compiler makes of a Tile IR kernel does nothing that the kernel may not do.
+//! The compiler oracle: the PTX that NVIDIA's compiler makes of a Tile IR kernel does nothing that the kernel may not do.
 //!
 //! Kernels are drawn, compiled many at a time, and judged one by one (see [`judge`]). A claim holds the kernel with its
-//! launch in front and the PTX behind it, both as comments, so that its text alone says everything; to verify it the
-//! kernel is compiled again. Claims are of three directions: `subset` (the weakest sensible reading forbids a final
-//! state of the PTX), `progress` (one side never ends where the other does) and `difference` (only the default reading
-//! forbids it: contested by switches, and no bug).
+//! launch in front and the PTX behind it (see [`super::kernel`]); to verify a claim the kernel is compiled again. Claims
+//! have three directions:
+//!
+//! - `subset`: the weakest sensible reading of the model forbids a final state of the PTX;
+//! - `progress`: one side never ends where the other does;
+//! - `difference`: only the default reading forbids the final state, so it is contested by switches and no bug.
 
 mod batches;
 mod cause;
@@ -12,40 +14,62 @@ mod cell;
 mod judge;
 mod machine;
 
-pub use cell::CAPABILITY;
+pub use cell::CellError;
 pub use machine::Observations;
 
-use super::answer;
-use crate::job::{Budget, Cancel, Claim, EngineReport, ItemReport, Reduced, Source};
+use super::kernel::{Kernel, read, written};
+use super::models::Models;
+use super::{About, Abstention, Case, Context, Oracle, Takes, Tool, answer, verification};
+use crate::direction::Direction;
+use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use batches::{Batches, Ptx};
 use cell::Cell;
-use judge::{Judged, Models, Verdict};
-use moire_explore::Outcome;
-use moire_program::generate::Profile;
-use moire_program::generate::tile::TileDraw;
-use moire_program::reduce::tile::tile_smaller;
-use moire_program::text::tile as text;
-use moire_program::tile::Module;
-use moire_program::tile_run::TileLaunch;
+use judge::{Judged, Verdict};
+use moire_execution::leaf::Outcome;
+use moire_generate::tile::TileDraw;
+use moire_tile_ir::Module;
+use moire_tile_ir::reduce::tile_smaller;
+use moire_tile_ir::run::TileLaunch;
+use moire_tile_ir::text;
 use moire_toolchain::tile::Tileiras;
 use std::sync::OnceLock;
 
-/// Its name.
-pub const COMPILER: &str = "compiler";
-/// How to get the tool, for whoever asks.
-pub const HOW: &str =
-    "pip install nvidia-cuda-tileiras nvidia-cuda-nvcc nvidia-nvvm, then MOIRE_VENV=the environment";
+/// Facts about the oracle.
+pub const COMPILER: About = About {
+    name: "compiler",
+    takes: Takes::Kernels,
+    by_default: true,
+    under_models: false,
+    tool: Some(TILEIRAS),
+};
+/// NVIDIA's compiler of Tile IR.
+pub const TILEIRAS: Tool = Tool {
+    capability: "tileiras",
+    how: "pip install nvidia-cuda-tileiras nvidia-cuda-nvcc nvidia-nvvm, then MOIRE_VENV=the environment",
+};
 /// Candidates of a reduction that are compiled together.
-const TOGETHER: usize = 32;
+const CANDIDATES_TOGETHER: usize = 32;
 
-/// The compilers of this machine, looked for when first asked for, and what they said last.
+/// Why there is no compiler.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoCompiler {
+    /// None was found.
+    #[error("no tileiras: {}", TILEIRAS.how)]
+    Missing,
+    /// None of the release was found.
+    #[error("no tileiras of {release}: {how}", release = .0, how = TILEIRAS.how)]
+    Release(String),
+}
+
+/// The compilers of this machine, looked for when first asked for, and their latest answers.
 #[derive(Debug, Default)]
 pub(super) struct Compiler {
-    found: OnceLock<Result<Vec<Tileiras>, String>>,
+    found: OnceLock<Result<Vec<Tileiras>, NoCompiler>>,
     batches: Batches,
 }
 
-/// A kernel on which the rule is broken.
+/// A judged kernel and its PTX.
 struct Found {
     module: Module,
     launch: TileLaunch,
@@ -59,131 +83,126 @@ impl Compiler {
     }
 
     /// The compilers, newest first, or why there is none.
-    pub(super) fn tools(&self) -> Result<&[Tileiras], String> {
+    fn tools(&self) -> Result<&[Tileiras], NoCompiler> {
         let found = self.found.get_or_init(|| match Tileiras::all(None) {
-            all if all.is_empty() => Err(format!("no tileiras: {HOW}")),
+            all if all.is_empty() => Err(NoCompiler::Missing),
             all => Ok(all),
         });
         found.as_deref().map_err(Clone::clone)
     }
 
-    fn tool(&self, cell: &Cell) -> Result<&Tileiras, String> {
-        let release = cell.release.as_deref().unwrap_or("any release");
-        let of = |t: &&Tileiras| cell.takes(t);
-        self.tools()?.iter().find(of).ok_or_else(|| format!("no tileiras of {release}: {HOW}"))
+    fn tool(&self, cell: &Cell) -> Result<&Tileiras, NoCompiler> {
+        let none = || NoCompiler::Release(cell.release.as_deref().unwrap_or("any release").to_owned());
+        self.tools()?.iter().find(|t| cell.takes(t)).ok_or_else(none)
     }
 
-    /// What fixes the meaning of a side that names a compiler; `None` for any other.
-    pub(super) fn fingerprint(&self, spec: &str) -> Option<Result<String, String>> {
-        Some(Cell::parse(spec)?.and_then(|cell| Ok(self.tool(&cell)?.version().to_string())))
+    /// What a kernel breaks when it is compiled for one cell.
+    fn cell(&self, spec: &str, case: &mut Case<'_>) -> Result<Option<Claim>, Abstention> {
+        let cell = Cell::of(spec)?;
+        let tool = self.tool(&cell)?;
+        let compiled = self.compiled(&case.item.source, tool, &cell);
+        let (draw, ptx) = compiled.map_err(|why| why.at("rejected"))?;
+        case.context.cancel.tick();
+        case.report.program = *blake3::hash(text::print(&draw.module).as_bytes()).as_bytes();
+        let name = cell.spec(tool);
+        let found = examine(&draw, ptx, case.context.models).map_err(|why| why.at(COMPILER.name));
+        let claimed = found.map(|found| {
+            case.report.engines.push(row(&name, &found.verdict));
+            claim(&found, &name, case.context.models)
+        });
+        case.context.cancel.tick();
+        claimed
     }
 
-    /// What a kernel breaks, in each cell asked for.
-    pub(super) fn item(
-        &self,
-        source: &Source,
-        specs: &[String],
-        models: Models<'_>,
-        report: &mut ItemReport,
-        cancel: &Cancel,
-    ) -> Vec<Claim> {
-        let default = [CAPABILITY.to_owned()];
-        let mut claims = Vec::new();
-        for spec in if specs.is_empty() { &default[..] } else { specs } {
-            let found = Cell::parse(spec)
-                .unwrap_or_else(|| Err(format!("`{spec}` is no compiler")))
-                .and_then(|cell| Ok((self.tool(&cell)?, cell)));
-            let (tool, cell) = match found {
-                Ok(found) => found,
-                Err(why) => {
-                    super::abstain(report, why);
-                    continue;
-                }
-            };
-            let (draw, ptx) = match self.compiled(source, tool, &cell) {
-                Ok(compiled) => compiled,
-                Err(why) => {
-                    super::abstain(report, format!("rejected: {why}"));
-                    continue;
-                }
-            };
-            cancel.tick();
-            report.program = *blake3::hash(text::print(&draw.module).as_bytes()).as_bytes();
-            let name = cell.spec(tool);
-            match examine(&draw, ptx, models) {
-                Err(why) => super::abstain(report, format!("compiler: {why}")),
-                Ok(found) => {
-                    report.engines.push(row(&name, &found.verdict));
-                    claims.extend(claim(&found, &name, models));
-                }
-            }
-            cancel.tick();
-        }
-        claims
-    }
-
-    fn compiled(&self, source: &Source, tool: &Tileiras, cell: &Cell) -> Result<(TileDraw, Ptx), String> {
+    fn compiled(&self, source: &Source, tool: &Tileiras, cell: &Cell) -> Result<(TileDraw, Ptx), Abstention> {
         match source {
             Source::Generated { seed, index, .. } => Ok(self.batches.item(tool, cell, *seed, *index)),
             Source::Text(text) => {
                 let (module, launch) = read(text)?;
                 let ptx = batches::compile(tool, cell, module.functions.first().cloned().into_iter()).pop();
-                let ptx = ptx.ok_or("there is no kernel")?;
-                Ok((TileDraw { module, launch, safe: false }, ptx))
+                Ok((TileDraw { module, launch, safe: false }, ptx.ok_or(NO_KERNEL)?))
             }
         }
     }
 
-    /// The claim made again from its text, if the rule is still broken in the same way. What the compiler refuses, or nobody
-    /// can judge, says nothing about the rule.
-    pub(super) fn again(&self, claim: &Claim, models: Models<'_>) -> Result<Option<Claim>, String> {
+    /// The claim made again from its text, if the rule is still broken in the same way. A kernel that the compiler refuses,
+    /// or that cannot be judged, says nothing about the rule.
+    fn again(&self, claim: &Claim, models: &Models) -> Result<Option<Claim>, Abstention> {
         let kernel = read(&claim.program)?;
-        self.those(claim, vec![kernel], models)?.pop().ok_or("there is no kernel")?
+        self.all_again(claim, vec![kernel], models)?.pop().ok_or(NO_KERNEL)?
     }
 
-    /// The same for several kernels, compiled together.
-    fn those(
+    /// [`Compiler::again`] for several kernels, compiled together.
+    fn all_again(
         &self,
         claim: &Claim,
-        kernels: Vec<(Module, TileLaunch)>,
-        models: Models<'_>,
-    ) -> Result<Vec<Result<Option<Claim>, String>>, String> {
-        let spec = side(claim)?;
-        let cell = Cell::parse(&spec).unwrap_or_else(|| Err(format!("`{spec}` is no compiler")))?;
+        kernels: Vec<Kernel>,
+        models: &Models,
+    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
+        let side = claim.models.iter().find(|s| s.name == TILEIRAS.capability);
+        let side = side.ok_or(Abstention::Unusable("the claim names no compiler"))?;
+        let cell = Cell::of(&side.spec())?;
         let tool = self.tool(&cell)?;
         let texts =
             batches::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
-        let again = |((module, launch), ptx): ((Module, TileLaunch), Ptx)| {
+        let again = |((module, launch), ptx): (Kernel, Ptx)| {
             let draw = TileDraw { module, launch, safe: false };
             let found = examine(&draw, ptx, models)?;
             Ok(self::claim(&found, &cell.spec(tool), models).filter(|new| same(new, claim)))
         };
         Ok(kernels.into_iter().zip(texts).map(again).collect())
     }
+}
 
-    /// Smaller kernels as long as the rule stays broken in the same way.
-    pub(super) fn minimise(
+/// A text without a kernel.
+const NO_KERNEL: Abstention = Abstention::Unusable("there is no kernel");
+
+impl Oracle for Compiler {
+    fn about(&self) -> &'static About {
+        &COMPILER
+    }
+
+    /// Judges the kernel in each cell of the plan.
+    fn run(&self, case: &mut Case<'_>) -> Vec<Claim> {
+        let default = [TILEIRAS.capability.to_owned()];
+        let specs = &case.item.plan.models;
+        let mut claims = Vec::new();
+        for spec in if specs.is_empty() { &default[..] } else { specs } {
+            match self.cell(spec, case) {
+                Ok(claim) => claims.extend(claim),
+                Err(why) => case.abstain(&why),
+            }
+        }
+        claims
+    }
+
+    fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
+        verification(self.again(claim, context.models))
+    }
+
+    fn minimise(
         &self,
         claim: &Claim,
-        models: Models<'_>,
         budget: Budget,
-        cancel: &Cancel,
+        context: Context<'_>,
         progress: &mut dyn FnMut(&Claim),
     ) -> Reduced {
+        let cancelled = || context.cancel.is_cancelled();
         let mut best = claim.clone();
         let mut tried = 0;
         while let Ok(kernel) = read(&best.program) {
             let mut smaller = tile_smaller(&kernel);
             best = loop {
-                let left = usize::try_from(budget.candidates.saturating_sub(tried)).unwrap_or(usize::MAX);
-                let some: Vec<_> = smaller.by_ref().take(TOGETHER.min(left)).collect();
-                if some.is_empty() || cancel.is_cancelled() {
-                    let normal = left > 0 && !cancel.is_cancelled();
-                    return Reduced { claim: best, tried, normal };
+                let left = budget.candidates.saturating_sub(tried);
+                let together =
+                    usize::try_from(left).map_or(CANDIDATES_TOGETHER, |n| n.min(CANDIDATES_TOGETHER));
+                let some: Vec<_> = smaller.by_ref().take(together).collect();
+                if some.is_empty() || cancelled() {
+                    return Reduced { claim: best, tried, normal: left > 0 && !cancelled() };
                 }
                 tried += some.len() as u64;
-                cancel.tick();
-                let Ok(all) = self.those(claim, some, models) else { continue };
+                context.cancel.tick();
+                let Ok(all) = self.all_again(claim, some, context.models) else { continue };
                 if let Some(found) = all.into_iter().flatten().flatten().next() {
                     break found;
                 }
@@ -192,17 +211,18 @@ impl Compiler {
         }
         Reduced { claim: best, tried, normal: false }
     }
-}
 
-/// Whether an item is a kernel of Tile IR.
-pub(super) fn takes(source: &Source) -> bool {
-    match source {
-        Source::Generated { profile, .. } => profile == Profile::TileIr.name(),
-        Source::Text(text) => TileLaunch::noted(text).is_some(),
+    fn is_here(&self) -> bool {
+        self.tools().is_ok()
+    }
+
+    fn tool_version(&self, spec: &str) -> Option<Result<String, Abstention>> {
+        let version = |cell: Cell| Ok(self.tool(&cell)?.version().to_string());
+        Some(Cell::parse(spec)?.map_err(Abstention::from).and_then(version))
     }
 }
 
-fn examine(draw: &TileDraw, ptx: Ptx, models: Models<'_>) -> Result<Found, String> {
+fn examine(draw: &TileDraw, ptx: Ptx, models: &Models) -> Result<Found, Abstention> {
     let ptx = ptx?;
     let pair = judge::pair(&draw.module, &draw.launch, &ptx)?;
     let verdict = judge::judge(&pair, draw.safe, models)?;
@@ -211,14 +231,13 @@ fn examine(draw: &TileDraw, ptx: Ptx, models: Models<'_>) -> Result<Found, Strin
 
 /// Whether the same rule is broken in the same way.
 fn same(new: &Claim, old: &Claim) -> bool {
-    let way = |c: &Claim| (c.direction.clone(), c.verdict.clone(), c.axioms.clone());
-    way(new) == way(old)
+    (new.direction, &new.verdict, &new.axioms) == (old.direction, &old.verdict, &old.axioms)
 }
 
 /// The row of the item's report.
 fn row(name: &str, verdict: &Verdict) -> EngineReport {
     let words = match &verdict.judged {
-        // Blocks that do not communicate can break little.
+        // Little can go wrong between blocks that do not communicate.
         Judged::Agrees if !verdict.talks => "clean, silent",
         judged => judged.word(),
     };
@@ -231,56 +250,36 @@ fn row(name: &str, verdict: &Verdict) -> EngineReport {
     }
 }
 
-/// The compiler's side of a claim.
-fn side(claim: &Claim) -> Result<String, String> {
-    let side = claim.models.iter().find(|s| s.name == CAPABILITY).ok_or("the claim names no compiler")?;
-    Ok(super::spec_of(side))
-}
-
-fn claim(found: &Found, spec: &str, models: Models<'_>) -> Option<Claim> {
+fn claim(found: &Found, spec: &str, models: &Models) -> Option<Claim> {
     let (direction, verdict, outcome, source) = match &found.verdict.judged {
         Judged::Racy | Judged::Agrees => return None,
         Judged::Contested(outcome, by) => {
-            ("difference", format!("contested({})", by.join(", ")), Some(outcome), judge::DEFAULT)
+            (Direction::Difference, format!("contested({})", by.join(", ")), Some(outcome), judge::DEFAULT)
         }
-        Judged::Forbidden(outcome) => ("subset", "discrepancy".into(), Some(outcome), judge::WEAKEST),
-        Judged::Progress(outcome) => ("progress", "progress".into(), outcome.as_ref(), judge::WEAKEST),
+        Judged::Forbidden(outcome) => {
+            (Direction::Subset, "discrepancy".into(), Some(outcome), judge::WEAKEST)
+        }
+        Judged::Progress(outcome) => {
+            (Direction::Progress, "progress".into(), outcome.as_ref(), judge::WEAKEST)
+        }
     };
     let sides = [source.to_owned(), spec.to_owned(), judge::PTX.to_owned()];
     Some(Claim {
-        oracle: COMPILER.into(),
-        direction: direction.into(),
-        models: sides.iter().map(|s| super::side(s)).collect(),
+        oracle: COMPILER.name.into(),
+        direction,
+        models: sides.iter().map(|s| Side::of(s)).collect(),
         verdict,
-        program: written(found, spec),
+        program: written(&found.module, &found.launch, spec, &found.ptx),
         witness: outcome.and_then(|o| witness(&found.verdict, o, models)).unwrap_or_default(),
         axioms: found.verdict.cause.iter().map(|c| vec![(*c).to_owned()]).collect(),
     })
 }
 
 /// An execution of the PTX that ends in the outcome, and the memory behind the parameters in words.
-fn witness(verdict: &Verdict, outcome: &Outcome, models: Models<'_>) -> Option<String> {
-    let model = models(judge::PTX).ok()?;
+fn witness(verdict: &Verdict, outcome: &Outcome, models: &Models) -> Option<String> {
+    let model = models.get(judge::PTX).ok()?;
     let graph = answer::witness(&verdict.pair.compiled, judge::PTX, &model, outcome)?;
     let mut graph: serde_json::Value = serde_json::from_str(&graph).ok()?;
     graph["outcome"] = judge::shown(&verdict.pair, &outcome.memory).into();
     Some(graph.to_string())
-}
-
-/// Kernel, launch and PTX in one text that reads as the kernel.
-fn written(found: &Found, spec: &str) -> String {
-    let mut out = found.launch.note() + text::print(&found.module).trim_end();
-    out.push_str(&format!("\n// {spec} makes of it:\n"));
-    for line in found.ptx.lines().filter(|l| !l.trim().is_empty()) {
-        out.push_str("// ");
-        out.push_str(&line.replace('\t', "  "));
-        out.push('\n');
-    }
-    out
-}
-
-/// The kernel of [`written`].
-fn read(program: &str) -> Result<(Module, TileLaunch), String> {
-    let launch = TileLaunch::noted(program).ok_or("the text does not say `// tile blocks: N`")?;
-    Ok((text::parse(program).map_err(|e| e.to_string())?, launch))
 }

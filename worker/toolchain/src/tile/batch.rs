@@ -1,48 +1,52 @@
-//! Many kernels in one file: a start of the compiler costs more than a small kernel does.
+//! Batches: many kernels compiled as one file, because a start of the compiler costs more than a small kernel.
 //!
-//! A file that is refused or not compiled is cut in two until the kernels that are to blame stand alone, so each kernel
-//! gets its own answer, and that answer is the one it gets alone. Kernels are renamed for the file and renamed back, labels renumbered.
+//! A file that is refused or not compiled is cut in two until the kernels to blame are alone in their files. So each kernel
+//! gets the answer it would get alone. Kernels are renamed for the file and renamed back, and labels are renumbered.
 
 use super::{Bytecode, Compiled, Failure, Stage, Tileiras, WriteError, write};
 use crate::sass::Nvdisasm;
-use moire_program::tile::{FUNCTIONS, Function, Module};
+use moire_tile_ir::{FUNCTIONS, Function, Module};
 use std::sync::Arc;
 
 /// How to compile.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// Such as `sm_90`.
+pub struct CompileOptions {
+    /// The target, such as `sm_90`.
     pub target: String,
-    /// 0 to 3.
+    /// The level of optimisation, 0 to 3.
     pub level: u8,
-    /// Of the file.
+    /// The version of the bytecode.
     pub version: Bytecode,
-    /// Kernels of one file.
+    /// Most kernels of one file.
     pub size: usize,
 }
 
-/// Why a kernel has no PTX.
+/// The reason that a kernel has no PTX.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// It cannot be written.
+    /// The kernel cannot be written as bytecode.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The compiler, on this kernel alone or on any.
+    /// The compiler failed, on this kernel alone or on every kernel.
     #[error(transparent)]
     Compiler(#[from] Arc<Failure>),
 }
 
-/// What the compiler made of a kernel, and the assembler of that.
+/// The compiled form of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
-    /// A module of its own.
+    /// Its PTX, as its own module.
     pub ptx: String,
-    /// Machine code, as it is listed.
+    /// Its machine code, as listed.
     pub machine: Vec<String>,
 }
 
-/// PTX of each kernel, as a module of its own, in their order.
-pub fn compile(compiler: &Tileiras, kernels: &[Function], plan: &Plan) -> Vec<Result<String, Unanswered>> {
+/// Compiles each kernel to PTX, as its own module; answers are in the order of the kernels.
+pub fn compile(
+    compiler: &Tileiras,
+    kernels: &[Function],
+    plan: &CompileOptions,
+) -> Vec<Result<String, Unanswered>> {
     let taken = |compiled: &Compiled, part: &[Function]| {
         let one =
             |(i, function): (usize, &Function)| Some(renamed(entry(&compiled.ptx, &name(i))?, i, function));
@@ -51,12 +55,12 @@ pub fn compile(compiler: &Tileiras, kernels: &[Function], plan: &Plan) -> Vec<Re
     all(compiler, kernels, plan, (Stage::Ptx, &taken))
 }
 
-/// PTX and machine code of each kernel, in their order.
+/// Compiles each kernel to PTX and machine code; answers are in the order of the kernels.
 pub fn assemble(
     compiler: &Tileiras,
     nvdisasm: &Nvdisasm,
     kernels: &[Function],
-    plan: &Plan,
+    plan: &CompileOptions,
 ) -> Vec<Result<Assembled, Unanswered>> {
     let taken = |compiled: &Compiled, part: &[Function]| {
         let mut listed = nvdisasm.kernels(compiled.object.as_deref()?).ok()?;
@@ -73,13 +77,13 @@ fn renamed(text: String, i: usize, function: &Function) -> String {
     text.replace(&name(i), &function.name)
 }
 
-/// How far to go, and what is taken from a compiled file: one for each kernel, or nothing where one is missing.
+/// The last stage, and what is taken from a compiled file: one value for each kernel, or `None` if one is missing.
 type Take<'t, T> = (Stage, &'t dyn Fn(&Compiled, &[Function]) -> Option<Vec<T>>);
 
 fn all<T>(
     compiler: &Tileiras,
     kernels: &[Function],
-    plan: &Plan,
+    plan: &CompileOptions,
     take: Take<'_, T>,
 ) -> Vec<Result<T, Unanswered>> {
     let mut out = Vec::new();
@@ -92,7 +96,7 @@ fn all<T>(
 fn batch<T>(
     compiler: &Tileiras,
     part: &[Function],
-    plan: &Plan,
+    plan: &CompileOptions,
     take: Take<'_, T>,
     out: &mut Vec<Result<T, Unanswered>>,
 ) {
@@ -122,12 +126,12 @@ fn batch<T>(
     batch(compiler, other, plan, take, out);
 }
 
-/// A name that is part of no other word.
+/// The name of a kernel in a file. It is part of no other word.
 fn name(i: usize) -> String {
     format!("moire_kernel_{i}_")
 }
 
-/// One kernel of a module as a module: what stands before the first kernel, and the kernel.
+/// One kernel of a module as a module: the text before the first kernel, and the kernel.
 fn entry(ptx: &str, name: &str) -> Option<String> {
     let head = ptx.find(".visible .entry")?;
     let start = ptx.find(&format!(".visible .entry {name}("))?;
@@ -142,10 +146,10 @@ fn entry(ptx: &str, name: &str) -> Option<String> {
     Some(NUMBERED.iter().fold(out, |text, prefix| unnumbered(&text, prefix)))
 }
 
-/// Starts names that go on with the number of the kernel in its file.
+/// Prefixes of names that continue with the number of the kernel in its file.
 const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];
 
-/// The text with 0 for that number.
+/// The text with 0 in place of that number.
 fn unnumbered(text: &str, prefix: &str) -> String {
     let Some(at) = text.find(prefix).map(|at| at + prefix.len()) else { return text.to_owned() };
     let digits: String = text[at..].chars().take_while(char::is_ascii_digit).collect();

@@ -1,9 +1,9 @@
-//! A folder in which the compiler finds our stand-in for `ptxas` instead of NVIDIA's.
+//! The bay: a folder in which the compiler finds our stand-in for `ptxas` instead of NVIDIA's.
 //!
-//! `tileiras` looks for `ptxas` beside itself and for its libraries beside its folder, wherever it was started from. So
-//! the folder holds the same file under another path (a second name of it where the file system allows that, else a
-//! copy), names for the libraries, and a script that copies the PTX it is given. The script then runs the real
-//! assembler, or pretends that it did: the compiler does not look at what comes back.
+//! `tileiras` looks for `ptxas` beside itself and for its libraries beside its folder, wherever it was started from. So the
+//! bay holds the compiler's file under another path (a hard link where the file system allows one, else a copy), links to
+//! the libraries, and a script in place of `ptxas`. The script copies the PTX it is given. Then it runs the real assembler,
+//! or writes an empty object: the compiler does not look at the object.
 
 use std::fs;
 use std::io;
@@ -11,12 +11,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Where the script puts the PTX.
+/// Variable with the path to which the script copies the PTX.
 pub(super) const PTX: &str = "MOIRE_TILE_PTX";
-/// The assembler that the script then runs; none where it pretends.
+/// Variable with the assembler that the script then runs; empty if it only pretends.
 pub(super) const ASSEMBLER: &str = "MOIRE_TILE_PTXAS";
 
-/// What the compiler gives is `-arch A IN -o OUT ..`; `IN` is the only word that ends like PTX.
+/// The script. It is called with `-arch A IN -o OUT ..`; `IN` is the only word that ends in `.ptx`.
 const SCRIPT: &str = r#"#!/bin/sh
 before= in= out=
 for word in "$@"; do
@@ -29,14 +29,14 @@ done
 [ -n "$out" ] && : > "$out"
 "#;
 
-/// See the module header. Gone when dropped.
+/// See the module header. The folder is removed on drop.
 #[derive(Debug)]
 pub(super) struct Bay {
     folder: TempDir,
 }
 
 impl Bay {
-    /// For the compiler in that file.
+    /// A bay for the compiler in that file.
     pub(super) fn new(compiler: &Path) -> io::Result<Bay> {
         let compiler = fs::canonicalize(compiler)?;
         let home = compiler.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
@@ -47,7 +47,7 @@ impl Bay {
         if fs::hard_link(&compiler, &own).is_err() {
             fs::copy(&compiler, &own)?;
         }
-        // Whatever else lies beside the compiler's folder is found through names.
+        // Everything else beside the compiler's folder is found through links.
         for entry in fs::read_dir(home)? {
             let entry = entry?;
             if entry.file_name() != "bin" {

@@ -1,11 +1,11 @@
-//! Numbers and tables of the bytecode: variable-length integers, aligned tables, and a cursor that never reads beyond.
+//! Numbers and tables of the bytecode: variable-length integers, aligned tables, and a cursor that never reads past the end.
 
 use super::read::ReadError;
 
-/// Fills gaps.
+/// The byte that fills gaps.
 pub(super) const PAD: u8 = 0xCB;
 
-/// Seven bits a byte, least first.
+/// Writes a number with seven bits in each byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut n: u64) {
     loop {
         let low = u8::try_from(n & 0x7f).unwrap_or(0);
@@ -17,12 +17,12 @@ pub(super) fn varint(out: &mut Vec<u8>, mut n: u64) {
     }
 }
 
-/// With the sign in the lowest bit.
+/// Writes a number with its sign in the lowest bit.
 pub(super) fn signed(out: &mut Vec<u8>, n: i64) {
     varint(out, (n << 1 ^ n >> 63).cast_unsigned());
 }
 
-/// How many there are.
+/// Writes a count.
 pub(super) fn count(out: &mut Vec<u8>, n: usize) {
     varint(out, n as u64);
 }
@@ -34,7 +34,7 @@ pub(super) fn align(out: &mut Vec<u8>, to: usize) {
     }
 }
 
-/// Count, offsets of `width` bytes, items.
+/// Writes a table: count, offsets of `width` bytes, items.
 pub(super) fn table<T: AsRef<[u8]>>(items: &[T], width: usize) -> Vec<u8> {
     let mut out = Vec::new();
     count(&mut out, items.len());
@@ -52,7 +52,7 @@ pub(super) fn table<T: AsRef<[u8]>>(items: &[T], width: usize) -> Vec<u8> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
-    /// Where `bytes` starts in the file.
+    /// The position of `bytes` in the file.
     base: usize,
     at: usize,
 }
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// A part of its own.
+    /// A cursor over the next bytes alone.
     pub(super) fn part(&mut self, n: usize) -> Taken<Cursor<'a>> {
         let base = self.place();
         Ok(Cursor::new(self.take(n)?, base))
@@ -122,7 +122,7 @@ impl<'a> Cursor<'a> {
         u32::try_from(n).or_else(|_| start.error("a number does not fit 32 bits"))
     }
 
-    /// A count of things that take at least a byte each.
+    /// A count of items that have at least one byte each.
     pub(super) fn count(&mut self) -> Taken<usize> {
         let start = *self;
         let n = self.varint()?;
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
         (0..n).map(|_| Ok(fixed(self.take(width)?))).collect()
     }
 
-    /// Goes on to a multiple of `to`, counted from the start of this part.
+    /// Advances to a multiple of `to`, counted from the start of this part.
     pub(super) fn align(&mut self, to: usize) -> Taken<()> {
         let gap = self.at.next_multiple_of(to.max(1)) - self.at;
         self.take(gap).map(|_| ())
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Little-endian with sign, of 4 or 8 bytes.
+/// A signed little-endian number of 4 or 8 bytes.
 fn fixed(bytes: &[u8]) -> i64 {
     match bytes {
         [a, b, c, d] => i64::from(i32::from_le_bytes([*a, *b, *c, *d])),

@@ -1,8 +1,6 @@
 //! Numbers of the bytecode: operations, types, attributes, sections.
 
-#![allow(missing_docs, reason = "names of the specification")]
-
-/// Start of a file.
+/// The first bytes of a file.
 pub(super) const MAGIC: &[u8; 8] = b"\x7fTileIR\x00";
 
 macro_rules! codes {
@@ -36,13 +34,13 @@ codes!(attribute u8 {
     BOUNDED = 12,
 });
 
-/// Of a function that can be launched; 1 is a private one.
+/// Flag of a function that can be launched; 1 is the flag of a private one.
 pub(super) const FLAG_ENTRY: u8 = 2;
-/// Of a function with hints, before 13.5.
+/// Flag of a function with hints, before 13.5.
 pub(super) const FLAG_HINTS: u8 = 4;
-/// Kind of a pointer that reaches all replicas.
+/// The kind of a pointer that reaches all replicas.
 pub(super) const MULTICAST: u8 = 2;
-/// An extent or stride only the program knows.
+/// An extent or stride that is known only when the program runs.
 pub(super) const DYNAMIC: i64 = i64::MIN;
 
 codes!(op u64 {

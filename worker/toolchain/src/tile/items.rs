@@ -1,29 +1,30 @@
-//! The tables of a file: types, constants, names, each numbered; and how a type is encoded.
+//! The tables of a file (types, constants, names, each numbered), and the encoding of types.
 //!
-//! The numbers are free, so a [`Numbering`] can be given; reading returns the one of the file. Types that nearly every
-//! kernel has come first, then those of indices, then the rest in the order of their use, each after what it is made of.
+//! The format leaves the numbers free, so a caller can give a [`Numbering`]; reading returns the numbering of the file. The
+//! usual numbering has the types of nearly every kernel first, then those of indices, then the other types in the order of
+//! their use, each after its parts.
 
 use super::bytes::{Cursor, Taken, count, varint};
 use super::codes::{DYNAMIC, MULTICAST, ty};
 use super::write::WriteError;
 use super::{Bytecode, read::ReadError};
-use moire_program::tile::{Block, Elem, Module, Op, Padding, RANK, Scalar, TensorView, Tile, TileView, Type};
+use moire_tile_ir::{Block, Elem, Module, Op, Padding, RANK, Scalar, TensorView, Tile, TileView, Type};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What has a number in the table of types.
+/// An entry of the table of types.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Item {
-    /// Of elements: numbers or pointers.
+    /// A type of elements: numbers or pointers.
     Elem(Elem),
-    /// Of a value.
+    /// A type of a value.
     Type(Type),
     /// Parameters and results.
     Function(Vec<Type>, Vec<Type>),
 }
 
 impl Item {
-    /// The number type of an element and of a bare value is the same item.
+    /// The item of a type. A number has the same item as an element and as a bare value.
     pub(super) fn of(ty: &Type) -> Item {
         match ty {
             Type::Bare(scalar) => Item::Elem(Elem::Scalar(*scalar)),
@@ -75,7 +76,7 @@ impl Numbering {
 }
 
 /// Calls for every counted row; blocks are nested no deeper than a module may have them.
-fn indices(block: &Block, each: &mut dyn FnMut(moire_program::tile::Value)) {
+fn indices(block: &Block, each: &mut dyn FnMut(moire_tile_ir::Value)) {
     for instr in &block.ops {
         if instr.op == Op::Iota {
             instr.results.iter().for_each(|r| each(*r));
@@ -84,7 +85,7 @@ fn indices(block: &Block, each: &mut dyn FnMut(moire_program::tile::Value)) {
     }
 }
 
-/// Things with numbers.
+/// Numbered entries.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     pub(super) items: Vec<T>,
@@ -100,12 +101,12 @@ impl<T: Clone + Eq + Hash> Table<T> {
         table
     }
 
-    /// Its number, where it has one; the first of several.
+    /// The number of an entry, the first if it has several; `None` if it has none.
     pub(super) fn get(&self, item: &T) -> Option<u64> {
         self.ids.get(item).copied()
     }
 
-    /// A new number for it.
+    /// Gives an entry a new number.
     pub(super) fn push(&mut self, item: T) -> u64 {
         let id = self.items.len() as u64;
         self.ids.entry(item.clone()).or_insert(id);
@@ -113,14 +114,14 @@ impl<T: Clone + Eq + Hash> Table<T> {
         id
     }
 
-    /// Its number, new where it has none.
+    /// The number of an entry; a new number if it had none.
     pub(super) fn id(&mut self, item: T) -> u64 {
         self.get(&item).unwrap_or_else(|| self.push(item))
     }
 }
 
 impl Table<Item> {
-    /// The number of a type; what it is made of gets one before.
+    /// The number of a type. Its parts are numbered before it.
     pub(super) fn number(&mut self, item: Item) -> u64 {
         if let Some(id) = self.get(&item) {
             return id;
@@ -132,7 +133,7 @@ impl Table<Item> {
     }
 }
 
-/// What the item is made of, in the order of its encoding.
+/// The parts of an item, in the order of its encoding.
 fn parts(item: &Item) -> Vec<Item> {
     let elem = |e: Elem| Item::Elem(e);
     match item {
@@ -145,12 +146,16 @@ fn parts(item: &Item) -> Vec<Item> {
     }
 }
 
-fn wide(out: &mut Vec<u8>, list: &[Option<u64>]) {
+fn wide(out: &mut Vec<u8>, list: &[Option<u64>]) -> Result<(), WriteError> {
     count(out, list.len());
-    for n in list {
-        let n = n.map_or(DYNAMIC, |n| i64::try_from(n).unwrap_or(i64::MAX));
+    for extent in list {
+        let n = match *extent {
+            None => DYNAMIC,
+            Some(extent) => i64::try_from(extent).map_err(|_| WriteError::Extent(extent))?,
+        };
         out.extend(n.to_le_bytes());
     }
+    Ok(())
 }
 
 fn narrow(out: &mut Vec<u8>, list: &[u32]) {
@@ -158,9 +163,12 @@ fn narrow(out: &mut Vec<u8>, list: &[u32]) {
     list.iter().for_each(|n| out.extend(n.to_le_bytes()));
 }
 
-/// The bytes of an item; its parts have numbers.
+/// Encodes an item whose parts have numbers.
 pub(super) fn encode(item: &Item, version: Bytecode, table: &Table<Item>) -> Result<Vec<u8>, WriteError> {
-    let numbers: Vec<u64> = parts(item).iter().map(|p| table.get(p).unwrap_or_default()).collect();
+    let numbers: Vec<u64> = parts(item)
+        .iter()
+        .map(|p| table.get(p).expect("the parts of an item are numbered before it"))
+        .collect();
     let first = numbers.first().copied().unwrap_or_default();
     let mut out = Vec::new();
     let needs = |what: &'static str, least: Bytecode| {
@@ -194,14 +202,14 @@ pub(super) fn encode(item: &Item, version: Bytecode, table: &Table<Item>) -> Res
         Item::Type(Type::Tile(tile)) => {
             out.push(ty::TILE);
             varint(&mut out, first);
-            wide(&mut out, &tile.shape.iter().map(|d| Some(u64::from(*d))).collect::<Vec<_>>());
+            wide(&mut out, &tile.shape.iter().map(|d| Some(u64::from(*d))).collect::<Vec<_>>())?;
         }
         Item::Type(Type::Tensor(tensor)) => {
             out.push(ty::TENSOR);
             multicast(&mut out, tensor.multicast)?;
             varint(&mut out, first);
-            wide(&mut out, &tensor.shape);
-            wide(&mut out, &tensor.strides);
+            wide(&mut out, &tensor.shape)?;
+            wide(&mut out, &tensor.strides)?;
             out.extend(tensor.multicast.then_some(MULTICAST));
         }
         Item::Type(Type::View(view)) => {
@@ -253,7 +261,7 @@ fn open(cursor: &Cursor<'_>, list: Vec<i64>) -> Taken<Vec<Option<u64>>> {
     list.into_iter().map(each).collect()
 }
 
-/// The item of these bytes; `known` are those before.
+/// Decodes an item; `known` are the items before it.
 pub(super) fn decode(mut c: Cursor<'_>, version: Bytecode, known: &[Item]) -> Taken<Item> {
     let tag = c.byte()?;
     let flagged = version >= Bytecode::V13_4;

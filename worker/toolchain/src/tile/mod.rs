@@ -1,8 +1,11 @@
-//! Tile IR for NVIDIA's compiler: the bytecode it reads, written and read here, and `tileiras` itself.
+//! Tile IR for NVIDIA's compiler: its bytecode, and `tileiras` itself.
 //!
-//! [`write()`] makes a file of a module, [`read()`] a module of a file; [`Tileiras`] compiles it and keeps the PTX on its
-//! way, and [`batch`] does so with many kernels at once. Source: binary format chapter of the Tile IR
-//! specification and the open dialect; checked against files that the compiler takes.
+//! [`write()`] turns a module into a file, [`read()`] a file into a module. [`Tileiras`] compiles a file and keeps the PTX;
+//! [`batch`] does so with many kernels at once. The format is that of the binary format chapter of the Tile IR
+//! specification and of the open dialect; it was checked against files that the compiler accepts.
+//!
+//! The format leaves numbers of types and constants free. So a numbering can be given, and that of a file is kept when it
+//! is read.
 
 pub mod batch;
 mod bay;
@@ -48,7 +51,7 @@ impl Bytecode {
         self as u8 + 1
     }
 
-    /// What the header says, where it is known.
+    /// The version with these numbers in the header; `None` if it is unknown.
     pub fn of(major: u8, minor: u8) -> Option<Bytecode> {
         Self::ALL.into_iter().find(|v| (major, minor) == (13, v.minor()))
     }

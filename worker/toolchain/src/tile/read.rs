@@ -1,35 +1,35 @@
-//! A file of bytecode as a module. Any bytes are read to their end or refused at a place.
+//! Reads a file of bytecode as a module. Any bytes are read to their end, or refused at a position.
 //!
-//! What is read is not yet verified. Debug information and the producer's name are skipped; globals and what
-//! [`moire_program::tile::Op`] lacks are refused. Sizes are bounded by what the bytes could hold and by the limits of
-//! [`moire_program::tile`].
+//! The module is not yet verified. Debug information and the producer's name are skipped. Globals and operations that
+//! [`moire_tile_ir::Op`] lacks are refused. Sizes are bounded by the number of bytes and by the limits of
+//! [`moire_tile_ir`].
 
 use super::Bytecode;
 use super::bytes::{Cursor, Taken};
 use super::codes::{FLAG_ENTRY, FLAG_HINTS, MAGIC, attribute, section};
 use super::items::{Item, Numbering, decode, value_type};
 use super::read_ops::Body;
-use moire_program::tile::{FUNCTIONS, Function, Hint, Hints, Module, Scalar, Type};
+use moire_tile_ir::{FUNCTIONS, Function, Hint, Hints, Module, Scalar, Type};
 
-/// Largest file that is read.
+/// Most bytes of a file.
 const FILE_BYTES: usize = 1 << 20;
-/// Entries of one table.
+/// Most entries of a table.
 const ENTRIES: usize = 1 << 20;
 
-/// Why bytes are no module.
+/// The reason that bytes are not a module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at offset {offset}: {message}")]
 pub struct ReadError {
-    /// In the file.
+    /// The position in the file.
     pub offset: usize,
-    /// Lower case, no full stop.
+    /// The reason, in lower case and without a full stop.
     pub message: String,
 }
 
 /// The module of a file, with its version and the order of its tables.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first fault.
 pub fn read(bytes: &[u8]) -> Result<(Module, Bytecode, Numbering), ReadError> {
     let mut file = Cursor::new(bytes, 0);
     if bytes.len() > FILE_BYTES {
@@ -129,7 +129,7 @@ fn tables(parts: &[Option<Cursor<'_>>; 8], version: Bytecode) -> Taken<Numbering
     Ok(out)
 }
 
-/// `debug`: there is something that locations can be.
+/// `debug`: whether the file has debug information for locations.
 fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering, debug: bool) -> Taken<Function> {
     let name = string(c, tables)?;
     let start = *c;
@@ -163,7 +163,7 @@ fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering, debug: bo
     Body::new(function, body, version, tables).read()
 }
 
-/// The attribute that must stand here.
+/// Reads the attribute that must be here.
 pub(super) fn tag(c: &mut Cursor<'_>, want: u8) -> Taken<()> {
     let start = *c;
     match c.byte()? {

@@ -4,7 +4,7 @@ use super::Bytecode;
 use super::bytes::Taken;
 use super::codes::op;
 use super::read_ops::Body;
-use moire_program::tile::{AtomicMode, Op, Place, Reduction, Type, Value};
+use moire_tile_ir::{AtomicMode, Op, Place, Reduction, Type, Value};
 
 impl Body<'_> {
     pub(super) fn through_pointers(&mut self, code: u64) -> Taken<(Op, Vec<Type>)> {

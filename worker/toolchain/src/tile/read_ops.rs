@@ -5,7 +5,7 @@ use super::bytes::{Cursor, Taken};
 use super::codes::{attribute, op};
 use super::items::{Numbering, value_type};
 use super::read::hints;
-use moire_program::tile::{
+use moire_tile_ir::{
     Access, Assumption, Block, CONSTANT_ELEMENTS, Constant, Convert, Elem, FloatOp, Function, Hints, Instr,
     IntegerOp, NESTING, OPS, Op, Order, Overflow, Predicate, Rounding, Scalar, Scope, Sign, Tile, Type,
     VALUES, Value,

@@ -1,11 +1,11 @@
-//! `tileiras`: PTX and machine code of a file of bytecode.
+//! `tileiras`: compiles a file of bytecode to PTX and machine code.
 //!
 //! It needs the wheels `nvidia-cuda-tileiras`, `nvidia-cuda-nvcc` and `nvidia-nvvm` of one release. Each run has a
-//! deadline, a bound on the memory of each of its processes, and a folder of its own. The compiler's exit codes are told
-//! apart: 1 a bad command line, 2 an unknown target, 3 no bytecode or not verified, 5 not compiled.
+//! deadline, a limit on the memory of each of its processes, and its own folder. The compiler's exit codes are: 1 a bad
+//! command line, 2 an unknown target, 3 not bytecode or not verified, 5 not compiled.
 
 use super::bay::{ASSEMBLER, Bay, PTX};
-use crate::find::{Candidate, candidates, environment};
+use crate::find::{ToolError, Unusable, candidates, environment, first};
 use crate::run::{Limits, Output, RunError, run};
 use crate::version::Version;
 use std::ffi::OsStr;
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 
-/// Lines of a refusal that are kept.
-const LINES: usize = 8;
-/// Bytes of address space for each process.
-const MEMORY: u64 = 8 << 30;
-/// Bytes of PTX that are read.
-const PTX_BYTES: u64 = 64 << 20;
+/// Most lines of a refusal that are kept.
+const MAX_LINES: usize = 8;
+/// Most bytes of address space of each process.
+const MAX_MEMORY: u64 = 8 << 30;
+/// Most bytes of PTX that are read.
+const MAX_PTX_BYTES: u64 = 64 << 20;
 
-/// A compiler that has answered for its version.
+/// A compiler whose version is known.
 #[derive(Clone, Debug)]
 pub struct Tileiras {
     path: PathBuf,
@@ -31,25 +31,25 @@ pub struct Tileiras {
     bay: Arc<Bay>,
 }
 
-/// How far to go.
+/// The last stage of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Only the PTX; the assembler is not run.
     Ptx,
-    /// The object too.
+    /// PTX and object.
     Object,
 }
 
-/// What came out.
+/// The result of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// As it was given to the assembler.
+    /// The PTX that the compiler gave to its assembler.
     pub ptx: String,
-    /// What the assembler made of it, at [`Stage::Object`].
+    /// The object, at [`Stage::Object`].
     pub object: Option<Vec<u8>>,
 }
 
-/// Why nothing came out.
+/// The reason that there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The compiler could not be run, or not to its end.
@@ -61,24 +61,24 @@ pub enum Failure {
     /// It does not know the target.
     #[error("target: {}", .0.join("; "))]
     Target(Vec<String>),
-    /// It does not take the program.
+    /// It refuses the program.
     #[error("refused: {}", .0.join("; "))]
     Refused(Vec<String>),
-    /// It takes the program and cannot compile it; here it also ends when the assembler fails.
+    /// It accepts the program and cannot compile it, or the assembler failed.
     #[error("not compiled: {}", .0.join("; "))]
     Compile(Vec<String>),
     /// It ran out of memory.
     #[error("out of memory")]
     Memory,
-    /// It ended by a signal, or in a way that is not known.
+    /// It ended by a signal, or with an unknown exit code.
     #[error("{status}: {}", .said.join("; "))]
     Crashed {
-        /// How.
+        /// The way it ended.
         status: ExitStatus,
-        /// What it said before.
+        /// Its last messages.
         said: Vec<String>,
     },
-    /// It says that all is well, but the PTX is missing.
+    /// It reports success, but the PTX is missing.
     #[error("no PTX: {0}")]
     NoPtx(String),
 }
@@ -91,19 +91,12 @@ impl Failure {
 }
 
 impl Tileiras {
-    /// The first that works of the places of [`candidates`].
+    /// The first compiler that works, of the places of [`candidates`].
     ///
     /// # Errors
-    /// The places tried, each with what was wrong; empty where no file was found at all.
-    pub fn find(venv: Option<&Path>) -> Result<Tileiras, Vec<String>> {
-        let mut tried = Vec::new();
-        for Candidate { path, why } in candidates("tileiras", venv, &environment) {
-            match Self::at(&path) {
-                Ok(found) => return Ok(found),
-                Err(wrong) => tried.push(format!("{} ({why}): {wrong}", path.display())),
-            }
-        }
-        Err(tried)
+    /// The places that were tried; none where no file was found at all.
+    pub fn find(venv: Option<&Path>) -> Result<Tileiras, Vec<Unusable>> {
+        first("tileiras", venv, Self::at)
     }
 
     /// One of each release that is found, newest first.
@@ -119,23 +112,24 @@ impl Tileiras {
     ///
     /// # Errors
     /// It does not run, prints no version, or lacks a part that it needs.
-    pub fn at(path: &Path) -> Result<Tileiras, String> {
+    pub fn at(path: &Path) -> Result<Tileiras, ToolError> {
         let mut command = Command::new(path);
         command.arg("--version");
-        let out = run(command, Limits::default()).map_err(|e| e.to_string())?;
-        let version = Version::parse(&out.stdout).ok_or("it prints no version")?;
-        let path = fs::canonicalize(path).map_err(|e| e.to_string())?;
+        let out = run(command, Limits::default())?;
+        let version = Version::parse(&out.stdout).ok_or(ToolError::NoVersion)?;
+        let folder = |what| move |source| ToolError::Folder { what, source };
+        let path = fs::canonicalize(path).map_err(folder("its path"))?;
         let beside = |what: &str| path.parent().and_then(Path::parent).map(|home| home.join(what));
         for (what, wheel) in [("bin/ptxas", "nvidia-cuda-nvcc"), ("lib/libnvvm.so.4", "nvidia-nvvm")] {
             if !beside(what).is_some_and(|p| p.is_file()) {
-                return Err(format!("`{what}` is not beside it: pip install {wheel} of the same release"));
+                return Err(ToolError::Incomplete { what, wheel });
             }
         }
-        let bay = Arc::new(Bay::new(&path).map_err(|e| format!("no folder for runs: {e}"))?);
-        Ok(Tileiras { path, version, limits: Limits::default(), memory: MEMORY, bay })
+        let bay = Arc::new(Bay::new(&path).map_err(folder("no folder for runs"))?);
+        Ok(Tileiras { path, version, limits: Limits::default(), memory: MAX_MEMORY, bay })
     }
 
-    /// With other limits on each run: of time and output, and of memory in bytes.
+    /// The same compiler with other limits on each run; `memory` is in bytes.
     #[must_use]
     pub fn with_limits(self, limits: Limits, memory: u64) -> Tileiras {
         Tileiras { limits, memory, ..self }
@@ -153,9 +147,9 @@ impl Tileiras {
 
     /// The newest bytecode it reads.
     pub fn bytecode(&self) -> super::Bytecode {
-        let minor = u8::try_from(self.version.minor).unwrap_or(u8::MAX);
-        let newest = super::Bytecode::V13_5;
-        if self.version.major > 13 { newest } else { super::Bytecode::of(13, minor).unwrap_or(newest) }
+        // A release newer than this build reads the newest bytecode that this build writes.
+        let known = u8::try_from(self.version.minor).ok().filter(|_| self.version.major <= 13);
+        known.and_then(|minor| super::Bytecode::of(13, minor)).unwrap_or(super::Bytecode::V13_5)
     }
 
     /// Compiles a file of bytecode for a target such as `sm_90`, at a level of optimisation from 0 to 3.
@@ -175,7 +169,7 @@ impl Tileiras {
         let out = run(self.command(folder.path(), target, level, stage), self.limits)?;
         judge(&out)?;
         let text = fs::metadata(at("module.ptx")).and_then(|m| {
-            if m.len() > PTX_BYTES {
+            if m.len() > MAX_PTX_BYTES {
                 return Err(std::io::Error::other(format!("{} bytes", m.len())));
             }
             fs::read_to_string(at("module.ptx"))
@@ -189,7 +183,7 @@ impl Tileiras {
     }
 
     fn command(&self, folder: &Path, target: &str, level: u8, stage: Stage) -> Command {
-        // The shell sets the bound for itself and what it becomes.
+        // The shell sets the limit for itself and for the process it becomes.
         let mut command = Command::new("sh");
         let kibibytes = (self.memory / 1024).to_string();
         command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kibibytes]).arg(self.bay.compiler());
@@ -205,13 +199,13 @@ impl Tileiras {
     }
 }
 
-/// What the end of a run means.
+/// Tells the ends of a run apart.
 fn judge(out: &Output) -> Result<(), Failure> {
     if out.status.success() {
         return Ok(());
     }
     let said = out.stderr.lines().chain(out.stdout.lines()).map(str::trim).filter(|l| !l.is_empty());
-    let lines: Vec<String> = said.take(LINES).map(str::to_owned).collect();
+    let lines: Vec<String> = said.take(MAX_LINES).map(str::to_owned).collect();
     let memory = ["out of memory", "bad_alloc", "Cannot allocate memory", "allocation failed"];
     if lines.iter().any(|line| memory.iter().any(|m| line.to_lowercase().contains(&m.to_lowercase()))) {
         return Err(Failure::Memory);

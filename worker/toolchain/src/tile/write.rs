@@ -1,4 +1,4 @@
-//! A module as a file of bytecode: header, functions, constants, types, names.
+//! Writes a module as a file of bytecode: header, functions, constants, types, names.
 //!
 //! The same module, version and numbering give the same bytes. No debug information is written.
 
@@ -7,22 +7,25 @@ use super::bytes::{align, count, table, varint};
 use super::codes::{FLAG_ENTRY, FLAG_HINTS, MAGIC, attribute, section};
 use super::items::{Item, Numbering, Table, encode};
 use super::write_ops::Ops;
-use moire_program::tile::{Elem, Function, Hint, Hints, Module, Scalar};
+use moire_tile_ir::{Elem, Function, Hint, Hints, Module, Scalar};
 
-/// Why there is no file.
+/// The reason that there is no file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// Something is newer than the version asked for.
+    /// The module uses something newer than the version asked for.
     #[error("{what} needs bytecode {least}, this is {version}")]
     Version {
-        /// What.
+        /// The newer feature.
         what: &'static str,
         /// The first version that has it.
         least: Bytecode,
         /// The version asked for.
         version: Bytecode,
     },
-    /// The module has faults: [`moire_program::tile::verify`] names them.
+    /// A tensor has more elements along a dimension than the format can say.
+    #[error("a dimension of {0} elements cannot be written")]
+    Extent(u64),
+    /// The module has faults: [`moire_tile_ir::verify`] names them.
     #[error("`@{0}` is no function that could be written: {1}")]
     Malformed(String, &'static str),
 }
@@ -35,7 +38,7 @@ pub fn write(module: &Module, version: Bytecode) -> Result<Vec<u8>, WriteError> 
     write_numbered(module, version, Numbering::usual(module))
 }
 
-/// The file of a module; what `numbering` lacks is numbered after it.
+/// The file of a module. Items that `numbering` lacks are numbered after its own.
 ///
 /// # Errors
 /// As [`write()`].
@@ -67,7 +70,7 @@ pub fn write_numbered(
     tables.file(&functions)
 }
 
-/// Everything before the length of the body.
+/// Writes a function up to the length of its body.
 fn head(out: &mut Vec<u8>, function: &Function, tables: &mut Tables) -> Result<(), WriteError> {
     varint(out, tables.strings.id(function.name.clone()));
     let params = function.body.params.iter().map(|p| function.ty(*p).cloned());
@@ -91,7 +94,7 @@ fn head(out: &mut Vec<u8>, function: &Function, tables: &mut Tables) -> Result<(
     Ok(())
 }
 
-/// What gets numbers while functions are written.
+/// The tables that are numbered while functions are written.
 pub(super) struct Tables {
     pub(super) version: Bytecode,
     pub(super) types: Table<Item>,

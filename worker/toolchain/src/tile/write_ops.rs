@@ -5,7 +5,7 @@ use super::bytes::{count, signed, varint};
 use super::codes::{attribute, op};
 use super::items::Item;
 use super::write::{Tables, WriteError};
-use moire_program::tile::{
+use moire_tile_ir::{
     Access, Assumption, Block, Constant, Convert, Elem, FloatOp, Function, Hints, Instr, IntegerOp, Op,
     Place, Scalar, Tile, Type, Value,
 };

@@ -1,59 +1,44 @@
 //! `moire check`: what is true of all executions of a program.
 //!
-//! Contract: one answer a file, in the order of the command line; verdicts and exit code are those of the design's
-//! vocabulary. What the static rules call an error is `rejected` and not explored; their advice goes beside the
+//! Contract: one answer a file, in the order of the command line; the verdicts are those of
+//! [`moire_explore::judge::Verdict`]. What the static rules call an error is `rejected` and not explored; their advice goes beside the
 //! verdict. Text and JSON come out file by file, SARIF and JUnit once at the end.
 
+mod answer;
+mod args;
+mod draw;
 mod notes;
 mod progress;
 mod render;
 mod reports;
 mod spread;
+mod verdicts;
+mod witness;
 
-use crate::args::{Check, CheckFormat};
-use crate::input::{Rejected, Source, load_model, read_program, variants};
 use crate::kernel::{self, Kernel};
-use crate::{exit, show};
-use anyhow::{Context, Result, bail};
+use answer::{Answer, Contest};
+use anyhow::{Result, bail};
+pub(crate) use args::Check;
+use args::CheckFormat;
+use draw::below;
 use moire_cat::{Model, PROFILE, Variants};
+use moire_console::exit;
+use moire_console::input::{File, Rejected, Source, include_notes, load_model, variants};
 use moire_explore::Limits;
-use moire_explore::explorer::{Descents, Sample};
+use moire_explore::explorer::Descents;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge_some, judge_watched};
 use moire_program::text::Severity;
 use moire_program::validate::validate;
 use notes::{Notes, Profiles};
 use progress::Progress;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rand_chacha::rand_core::SeedableRng;
 use spread::Fleet;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
-
-/// What became of one file.
-enum Answer {
-    /// No program, or one that is statically illegal: every error.
-    Rejected(Vec<Rejected>),
-    /// Not read at all.
-    Unread(String, anyhow::Error),
-    /// Explored; with the advice of the static rules.
-    Judged {
-        source: Box<Source>,
-        advice: Vec<Rejected>,
-        judgement: Box<Judgement>,
-        contested: Vec<Contest>,
-        notes: Box<Notes>,
-        /// Of random descents.
-        sample: Option<Sample>,
-    },
-}
-
-/// A setting of one switch, and the verdicts it gives instead.
-struct Contest {
-    setting: String,
-    verdicts: Vec<String>,
-}
+use verdicts::{undecided, words};
 
 /// A model that files are checked under, and those it is compared with.
 struct Asked {
@@ -85,11 +70,15 @@ impl Asked {
 }
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
+    let files: Vec<(&Path, Result<File>)> =
+        args.files.iter().map(|path| (&**path, File::read(path))).collect();
     let mut models: BTreeMap<&str, Asked> = BTreeMap::new();
-    for file in &args.files {
-        let name = args.model.name(Some(file));
+    for (_, file) in &files {
+        let name = args.model.name(file.as_ref().ok());
         if !models.contains_key(name) {
-            models.insert(name, Asked::new(args, name)?);
+            let asked = Asked::new(args, name)?;
+            include_notes(&asked.model).iter().for_each(|note| eprintln!("{name}: note: {note}"));
+            models.insert(name, asked);
         }
     }
     let limits = Limits {
@@ -101,13 +90,16 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
     let mut codes = Vec::new();
     let mut kept = Vec::new();
-    for file in &args.files {
+    for (path, file) in files {
         if args.launch.lowered {
-            codes.push(print_lowered(file, args)?);
+            codes.push(print_lowered(&file?, args)?);
             continue;
         }
-        let asked = &models[args.model.name(Some(file))];
-        let answer = answer(file, args, asked, &limits, fleet.as_ref());
+        let asked = &models[args.model.name(file.as_ref().ok())];
+        let answer = match file {
+            Ok(file) => answer(&file, args, asked, &limits, fleet.as_ref()),
+            Err(error) => Answer::Unread(path.display().to_string(), error),
+        };
         match &answer {
             Answer::Judged { judgement, contested, .. } => {
                 codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
@@ -116,7 +108,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             _ => codes.push(exit::USAGE),
         }
         if let (Some(folder), Answer::Judged { source, judgement, .. }) = (&args.witness, &answer) {
-            write_witnesses(folder, source, judgement)?;
+            witness::write(folder, source, judgement)?;
         }
         match args.format {
             CheckFormat::Text => render::text(&answer, &asked.model),
@@ -149,9 +141,9 @@ fn flipped(args: &Check, name: &str, model: &Model) -> Result<Vec<(String, Model
 }
 
 /// The litmus text of what a kernel becomes, for people.
-fn print_lowered(file: &Path, args: &Check) -> Result<u8> {
+fn print_lowered(file: &File, args: &Check) -> Result<u8> {
     if !kernel::is_module(file) {
-        bail!("{}: --lowered is about PTX modules and Tile IR kernels", file.display());
+        bail!("{}: --lowered is about PTX modules and Tile IR kernels", file.name());
     }
     match kernel::read(file, &args.launch)? {
         Kernel::Program(source, notes) => {
@@ -170,41 +162,6 @@ fn print_lowered(file: &Path, args: &Check) -> Result<u8> {
     }
 }
 
-/// A verdict no engine was asked for.
-fn unasked(source: Box<Source>, verdict: Verdict) -> Answer {
-    let judgement = undecided(verdict);
-    Answer::Judged {
-        source,
-        advice: Vec::new(),
-        judgement: Box::new(judgement),
-        contested: Vec::new(),
-        notes: Box::default(),
-        sample: None,
-    }
-}
-
-/// A verdict and nothing more.
-fn undecided(verdict: Verdict) -> Judgement {
-    Judgement {
-        verdicts: vec![verdict],
-        conditions: Vec::new(),
-        hang: None,
-        stalls: Vec::new(),
-        column_stalls: Vec::new(),
-        race: None,
-        broken: BTreeMap::new(),
-        findings: std::collections::BTreeSet::new(),
-        summary: moire_explore::Summary::default(),
-    }
-}
-
-fn failed(file: &Path, error: anyhow::Error) -> Answer {
-    match error.downcast::<Rejected>() {
-        Ok(rejected) => Answer::Rejected(vec![rejected]),
-        Err(error) => Answer::Unread(file.display().to_string(), error),
-    }
-}
-
 /// Settings of switches, with the profile asked for.
 fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
     let mut out = variants(words)?;
@@ -212,19 +169,19 @@ fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
     Ok(out)
 }
 
-fn answer(file: &Path, args: &Check, asked: &Asked, limits: &Limits, fleet: Option<&Fleet>) -> Answer {
+fn answer(file: &File, args: &Check, asked: &Asked, limits: &Limits, fleet: Option<&Fleet>) -> Answer {
     if kernel::is_module(file) {
         return match kernel::read(file, &args.launch) {
             Ok(Kernel::Program(source, notes)) => judged(source, notes, args, asked, limits, fleet),
             Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
-            Ok(Kernel::Abstained(source, why)) => unasked(source, Verdict::Abstained(why)),
-            Ok(Kernel::Bounded(source, why)) => unasked(source, Verdict::Bounded(why)),
-            Err(error) => failed(file, error),
+            Ok(Kernel::Abstained(source, why)) => Answer::unasked(source, Verdict::Abstained(why)),
+            Ok(Kernel::Bounded(source, why)) => Answer::unasked(source, Verdict::Bounded(why)),
+            Err(error) => Answer::failed(file.name(), error),
         };
     }
-    let source = match read_program(file) {
+    let source = match file.program() {
         Ok(source) => source,
-        Err(error) => return failed(file, error),
+        Err(error) => return Answer::failed(file.name(), error),
     };
     let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
     let (errors, advice): (Vec<_>, _) = remarks.partition(|r| r.diagnostic.severity == Severity::Error);
@@ -280,46 +237,4 @@ fn judged(
     let contested = asked.others.iter().filter_map(contest).collect();
     let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, &under));
     Answer::Judged { source, advice, judgement, contested, notes, sample }
-}
-
-/// A number below `n`, each equally often.
-fn below(numbers: &mut ChaCha8Rng, n: u64) -> u64 {
-    let whole = u64::MAX - u64::MAX % n.max(1);
-    loop {
-        let number = numbers.next_u64();
-        if number < whole {
-            return number % n.max(1);
-        }
-    }
-}
-
-/// The verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..
-fn words(judgement: &Judgement) -> Vec<String> {
-    let word = |v: &Verdict| match v {
-        Verdict::Condition(name) if !name.is_empty() => format!("condition({name})"),
-        Verdict::Bounded(reason) => format!("bounded({reason})"),
-        Verdict::Abstained(reason) => format!("abstained({reason})"),
-        other => other.word().to_owned(),
-    };
-    judgement.verdicts.iter().map(word).collect()
-}
-
-fn write_witnesses(folder: &Path, source: &Source, judgement: &Judgement) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let stem =
-        Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
-    let conditions = judgement
-        .conditions
-        .iter()
-        .enumerate()
-        .filter_map(|(i, c)| Some((format!("condition-{i}"), c.witness.as_ref()?)));
-    let hang = judgement.hang.iter().map(|(_, w)| ("hang".to_owned(), w));
-    let race = judgement.race.iter().map(|(_, w)| ("race".to_owned(), w));
-    let broken = judgement.broken.iter().map(|(flag, w)| (flag.clone(), w));
-    for (kind, witness) in conditions.chain(hang).chain(race).chain(broken) {
-        let path = folder.join(format!("{stem}.{kind}.dot"));
-        std::fs::write(&path, show::dot(&source.program, witness))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    Ok(())
 }

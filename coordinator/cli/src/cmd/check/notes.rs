@@ -1,12 +1,13 @@
 //! What goes beside a verdict: which instructions each finding is about, what it lacks, and whether it is there under the
 //! readings that shipped kernels rely on (`contested(profile)`).
 
-use crate::args::Check;
-use crate::input::{Source, variants};
+use super::args::Check;
+use super::verdicts::words;
 use anyhow::Result;
 use moire_cat::{LETTER, Model, PROFILE, Variants};
+use moire_console::input::{Source, variants};
+use moire_execution::leaf::Finding;
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
-use moire_explore::leaf::Finding;
 use moire_explore::missing::{Missing, missing};
 use moire_program::ir::Program;
 use serde_json::{Value, json};
@@ -98,7 +99,7 @@ impl Notes {
         let profile = profile.map(|other| {
             let there = under(&other.with(|_| true));
             let unwritten = unwritten(judgement, &there, other, under);
-            (other.name.clone(), super::words(&there), unwritten)
+            (other.name.clone(), words(&there), unwritten)
         });
         Notes { missing: lacking, profile }
     }
@@ -163,7 +164,7 @@ impl Notes {
         };
     }
 
-    /// What is there under the letter only, in sentences.
+    /// Sentences about the findings that exist under the letter only.
     pub(super) fn sentences(&self, program: &Program) -> Vec<(String, u32)> {
         let Some((name, _, unwritten)) = &self.profile else { return Vec::new() };
         let one = |u: &Unwritten| {
@@ -179,7 +180,7 @@ impl Notes {
         unwritten.iter().map(one).collect()
     }
 
-    /// What a race lacks, in a sentence.
+    /// A sentence about the order that a race lacks.
     pub(super) fn lacks(&self) -> Option<String> {
         self.missing.first().map(|(_, m)| format!("missing: {}", m.text))
     }
@@ -271,7 +272,7 @@ fn quoted(source: &Source, line: u32) -> String {
 
 /// `P0 line 7 and P1 line 12`
 fn places(program: &Program, finding: &Finding) -> String {
-    let one = |p: &moire_explore::leaf::Place| {
+    let one = |p: &moire_execution::leaf::Place| {
         let thread = program.threads.get(usize::from(p.thread)).map_or("?", |t| t.name.as_str());
         format!("{thread} line {}", p.line)
     };
@@ -282,7 +283,7 @@ fn places(program: &Program, finding: &Finding) -> String {
 }
 
 fn finding(program: &Program, finding: &Finding) -> Value {
-    let one = |p: &moire_explore::leaf::Place| json!({"thread": program.threads.get(usize::from(p.thread)).map(|t| &t.name), "line": p.line});
+    let one = |p: &moire_execution::leaf::Place| json!({"thread": program.threads.get(usize::from(p.thread)).map(|t| &t.name), "line": p.line});
     let places: Vec<Value> = finding.places.iter().map(one).collect();
     json!({"kind": finding.flag, "verdict": flag_word(finding), "places": places})
 }

@@ -3,7 +3,7 @@
 //! Contract: nothing within the first second, and nothing where stderr is no terminal. How many executions there are is
 //! estimated by random descents, so it is given with its standard error, and the time that is left follows from it.
 
-use super::below;
+use super::draw::below;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use moire_cat::Model;
 use moire_explore::Limits;

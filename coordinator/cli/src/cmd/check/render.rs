@@ -1,14 +1,15 @@
 //! One answer for people, or as one JSON object.
 
-use super::{Answer, Contest, words};
-use crate::exit;
-use crate::input::{Rejected, Source};
+use super::answer::{Answer, Contest};
+use super::verdicts::words;
 use crate::show;
 use moire_cat::Model;
+use moire_console::exit;
+use moire_console::input::{Rejected, Source};
 use moire_coordinator::many;
+use moire_execution::leaf::{ColumnStall, End, Stall, Witness};
 use moire_explore::explorer::{Estimate, Sample};
 use moire_explore::judge::Judgement;
-use moire_explore::leaf::{ColumnStall, End, Stall, Witness};
 use moire_explore::reduce::Cut;
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
@@ -105,15 +106,15 @@ fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
     out
 }
 
-/// What reductions left out, if anything.
+/// The executions that reductions left out, if any.
 fn left_out(cut: Cut) -> String {
-    let named = [(cut.threads, "symmetric threads"), (cut.unseen, "what nobody looks at")];
+    let named = [(cut.threads, "symmetric threads"), (cut.unseen, "accesses that no condition observes")];
     let some: Vec<String> =
         named.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} for {what}")).collect();
     if some.is_empty() { String::new() } else { format!("; parts left out: {}", some.join(", ")) }
 }
 
-/// What random descents saw, and of how much.
+/// The executions that random descents saw, and an estimate of how many there are.
 fn sampled(sample: &Sample) -> String {
     let Estimate { mean, error } = sample.executions;
     format!(
@@ -141,7 +142,7 @@ fn executions(program: &Program, judgement: &Judgement) -> String {
     shown.into_iter().map(one).collect()
 }
 
-/// Who waits for what.
+/// The threads that wait, and what each waits for.
 pub(super) fn hang(program: &Program, ends: &[End], judgement: &Judgement) -> String {
     let one = |(t, end): (usize, &End)| {
         let name = &program.threads[t].name;

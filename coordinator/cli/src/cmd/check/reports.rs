@@ -1,8 +1,10 @@
 //! All answers in one document for other tools: SARIF 2.1.0 (code review), JUnit XML (continuous integration).
 
-use super::{Answer, render, words};
-use crate::input::Rejected;
+use super::answer::Answer;
+use super::render;
+use super::verdicts::words;
 use anyhow::Result;
+use moire_console::input::Rejected;
 use moire_coordinator::report::junit::{self, failed, skipped};
 use moire_coordinator::report::sarif::{self, result};
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
@@ -69,7 +71,7 @@ fn results(answer: &Answer) -> Vec<Value> {
 fn waiting(judgement: &Judgement) -> u32 {
     let Some((ends, witness)) = &judgement.hang else { return 0 };
     let last = |thread: usize| witness.events.iter().rev().find(|e| e.event.thread as usize == thread);
-    let blocked = ends.iter().enumerate().filter(|(_, end)| **end != moire_explore::leaf::End::Done);
+    let blocked = ends.iter().enumerate().filter(|(_, end)| **end != moire_execution::leaf::End::Done);
     blocked.filter_map(|(t, _)| last(t)).map(|e| e.line).next().unwrap_or_default()
 }
 
@@ -137,11 +139,11 @@ pub(super) fn junit(answers: &[Answer]) -> Result<String> {
 fn judged(program: &Program, judgement: &Judgement, more: &[String]) -> TestCaseStatus {
     let mut text: Vec<String> = judgement.verdicts.iter().map(|v| said(v, program, judgement)).collect();
     text.extend(more.iter().cloned());
-    let worst = crate::exit::worst(judgement.verdicts.iter().map(Verdict::exit_code));
+    let worst = moire_console::exit::worst(judgement.verdicts.iter().map(Verdict::exit_code));
     let title = words(judgement).join(", ");
     match worst {
-        crate::exit::CLEAN => TestCaseStatus::success(),
-        crate::exit::INCOMPLETE => skipped("incomplete", &title),
+        moire_console::exit::CLEAN => TestCaseStatus::success(),
+        moire_console::exit::INCOMPLETE => skipped("incomplete", &title),
         _ => failed(NonSuccessKind::Failure, &title, &text.join("\n")),
     }
 }

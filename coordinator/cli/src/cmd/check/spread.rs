@@ -5,12 +5,12 @@
 //! explored meanwhile is not explored again; whoever asks later finds it too.
 
 use super::progress::Progress;
-use super::undecided;
-use crate::cmd::serve::runtime;
-use crate::input::{Source, model_files};
-use crate::remote::{Certs, connect, said};
+use super::verdicts::undecided;
+use crate::remote::Certs;
 use anyhow::{Result, bail};
 use moire_cat::Model;
+use moire_console::control::{connect, runtime, said};
+use moire_console::input::{Source, model_files};
 use moire_coordinator::{many, v1};
 use moire_explore::judge::{Judgement, Questions, Verdict, judge_marked};
 use moire_explore::{Abstain, Limits, Summary};
@@ -39,7 +39,7 @@ impl Fleet {
         Ok(Fleet { link: Link::new(coordinator.clone(), certs.certs.clone()), runtime: runtime()? })
     }
 
-    /// What is true of all executions of a program under `model`, which `name` was asked for.
+    /// The judgement on all executions of a program under `model`, which the command line calls `name`.
     pub(super) fn judge(
         &self,
         source: &Source,

@@ -3,37 +3,39 @@
 //! Contract: the coordinator is one in this process, or one that runs. Budgets are counts; the clock only stops what is
 //! under way. Nothing is recorded as reported before the report is written.
 
+mod args;
 mod plan;
 
-use crate::args::{FailOn, Nightly};
-use crate::remote::connect;
-use crate::{exit, local, scores};
+use crate::interrupt::on_interrupt;
+use crate::scores;
 use anyhow::{Context, Result};
+use moire_console::control::connect;
+use moire_console::{campaign, claim, exit, stored};
 use moire_coordinator::nightly::{self, Client, Plan, Stop};
-use moire_coordinator::report::{Findings, Grade, Night, Outcome, dates};
+use moire_coordinator::report::{Grade, Night, Outcome, dates};
 use moire_coordinator::{Local, lease};
 use moire_corpus::Since;
 use moire_worker::job::Cancel;
 use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub(crate) use args::{FailOn, Nightly};
+
 pub(crate) fn run(args: &Nightly) -> Result<u8> {
     let engine = Arc::new(Oracles::new());
     let plan = plan::new(args, &*engine)?;
-    let stop = stop(args.time.as_deref().map(super::fuzz::duration).transpose()?);
-    let runtime = super::serve::runtime()?;
+    let stop = stop(args.time.as_deref().map(moire_console::time::duration).transpose()?);
+    let runtime = moire_console::control::runtime()?;
     let night = runtime.block_on(async {
         let Some(address) = args.coordinator.clone() else {
             let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let here = Local::start(&args.store, anywhere, lease::Config::default()).await?;
-            here.announce(|f| eprintln!("{}", local::announcement(f))).await?;
-            local::workers(here.addr(), &engine, args.workers.unwrap_or_else(super::processors));
+            here.announce(|f| eprintln!("{}", claim::announcement(f))).await?;
+            campaign::workers(here.addr(), &engine, args.workers.unwrap_or_else(moire_console::processors));
             let night = night(connect(&here.addr().into()).await?, &plan, &stop, &args.out).await;
             here.stop().await?;
             return night;
@@ -52,7 +54,7 @@ async fn night(mut client: Client, plan: &Plan, stop: &Stop, out: &Path) -> Resu
     let place = tempfile::tempfile().context("no place for the findings of the night")?;
     let tell = |text: &str| eprintln!("{text}");
     let (night, findings) = nightly::run(&mut client, plan, stop, place, scores::of, tell).await?;
-    write(&night, &findings, out)?;
+    stored::write(&night, &findings, out)?;
     nightly::close(&mut client, &night).await?;
     let outcome = night.outcome(&findings)?;
     Ok((night, outcome))
@@ -61,30 +63,13 @@ async fn night(mut client: Client, plan: &Plan, stop: &Stop, out: &Path) -> Resu
 /// Stops when the time is over, or on Ctrl-C.
 fn stop(time: Option<Duration>) -> Stop {
     let interrupt = Cancel::new();
-    super::on_interrupt(interrupt.clone());
+    on_interrupt(interrupt.clone());
     let start = Instant::now();
     Arc::new(move || match time {
         _ if interrupt.is_cancelled() => Some("it was interrupted"),
         Some(time) if start.elapsed() >= time => Some("the time of --for was over"),
         _ => None,
     })
-}
-
-/// Writes the files of a report into `out`.
-pub(crate) fn write(night: &Night, findings: &dyn Findings, out: &Path) -> Result<()> {
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let path = out.join("findings.jsonl");
-    let failed = || format!("cannot write {}", path.display());
-    let mut lines = BufWriter::new(File::create(&path).with_context(failed)?);
-    let files = night.write(findings, &mut lines)?;
-    lines.flush().with_context(failed)?;
-    println!("{}", path.display());
-    for (name, text) in files {
-        let path = out.join(name);
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        println!("{}", path.display());
-    }
-    Ok(())
 }
 
 fn summary(night: &Night, outcome: &Outcome, out: &Path) {

@@ -1,11 +1,11 @@
 //! What a night is to run, from the command line.
 
-use crate::args::Nightly;
-use crate::local;
+use super::args::Nightly;
 use anyhow::{Result, anyhow, bail};
+use moire_console::campaign;
 use moire_coordinator::nightly::Plan;
 use moire_coordinator::v1;
-use moire_program::generate::Profile;
+use moire_generate::Profile;
 use moire_worker::job::Engine;
 use moire_worker::oracle::COMPILER;
 
@@ -27,7 +27,7 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<Plan> {
     }
     let mut specs = Vec::new();
     for (profile, programs) in campaigns {
-        let needs = local::needs(&oracles(profile));
+        let needs = campaign::needs(&oracles(profile));
         if let Some(tool) = needs.iter().find(|n| args.coordinator.is_none() && !capabilities.contains(n)) {
             bail!(
                 "a campaign of {profile} needs {tool}, which is not here; `moire doctor` says how to get it"
@@ -50,7 +50,7 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<Plan> {
 
 /// Kernels of Tile IR are for the compiler; everything else is for all oracles that need no tool.
 fn oracles(profile: Profile) -> Vec<String> {
-    if profile == Profile::TileIr { vec![COMPILER.to_owned()] } else { Vec::new() }
+    if profile == Profile::TileIr { vec![COMPILER.name.to_owned()] } else { Vec::new() }
 }
 
 /// `PROFILE=PROGRAMS`

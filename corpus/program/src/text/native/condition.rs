@@ -37,7 +37,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         let Some(t) = found else {
             return Err(scan.error_at(at, format!("there is no thread `{name}`"), None));
         };
-        owner = Some(ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
+        owner = Some(ThreadId::at(t));
         name = scan.name("a register or a name")?;
         if !bracket {
             let regs = &builder.program.threads[t].regs;
@@ -46,10 +46,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
                 let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
                 return Err(scan.error_at(at, format!("this thread has no register `{name}`"), hint));
             };
-            return Ok(Term::Reg(
-                ThreadId(u16::try_from(t).unwrap_or(u16::MAX)),
-                Reg(u16::try_from(r).unwrap_or(u16::MAX)),
-            ));
+            return Ok(Term::Reg(ThreadId::at(t), Reg::at(r)));
         }
     }
     let Some(symbol) = builder.symbol(name) else {
@@ -64,6 +61,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         let hint = "load it into registers and ask for those".to_owned();
         return Err(scan.error_at(at, "no condition reaches tensor memory".into(), Some(hint)));
     }
+    // An offset beyond 32 bits is beyond every object, and is refused with those.
     let offset =
         if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
     // As much as can be compared at once: 1, 2, 4 or 8 bytes.

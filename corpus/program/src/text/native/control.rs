@@ -89,13 +89,13 @@ impl Reader<'_, '_> {
                 if count % 8 != 0 {
                     return self.fail(format!("{count} is no multiple of 8"), None);
                 }
-                let count = u16::try_from(count).unwrap_or(u16::MAX);
+                let count = u16::try_from(count).expect("within the range");
                 Ignored::SetMaxRegisters { inc: *way == "inc", count }
             }
             ("nanosleep", ["u32"]) => Ignored::Nanosleep(self.value("time", "a number")?),
             ("pmevent", []) => {
                 let n = self.range("an event of", 0, 15)?;
-                Ignored::PerformanceEvent(u8::try_from(n).unwrap_or(u8::MAX))
+                Ignored::PerformanceEvent(u8::try_from(n).expect("within the range"))
             }
             ("prefetch", ["tensormap"] | ["param", "tensormap"]) => {
                 Ignored::PrefetchTensormap(self.address()?)
@@ -121,7 +121,7 @@ impl Reader<'_, '_> {
             "commit_group" => Wgmma::Commit,
             "wait_group" => {
                 let groups = self.range("a number of groups of", 0, i128::from(u32::MAX))?;
-                Wgmma::Wait(u32::try_from(groups).unwrap_or(u32::MAX))
+                Wgmma::Wait(u32::try_from(groups).expect("within the range"))
             }
             "mma_async" => self.warpgroup_product(&mut w)?,
             _ => {
@@ -165,7 +165,7 @@ impl Reader<'_, '_> {
         let mut immediates = Vec::new();
         while immediates.len() < 4 && self.scan.take(",") {
             let n = self.range("an immediate of", -1, 1)?;
-            immediates.push(i8::try_from(n).unwrap_or_default());
+            immediates.push(i8::try_from(n).expect("within the range"));
         }
         let types = [d_ty, a_ty, b_ty];
         Ok(Wgmma::Product(Box::new(WgmmaProduct { n, k, types, d, a, b, input, immediates })))

@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
 
     fn pending_groups(&mut self) -> Parsed<u32> {
         let n = self.range("a number of groups of", 0, i128::from(u32::MAX))?;
-        Ok(u32::try_from(n).unwrap_or(u32::MAX))
+        Ok(u32::try_from(n).expect("within the range"))
     }
 
     fn copy_arrive(&mut self, words: &[&str]) -> Parsed<()> {
@@ -89,7 +89,7 @@ impl Reader<'_, '_> {
         } else if self.scan.take(",") {
             part = self.small_part()?;
         }
-        let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
+        let bytes = u8::try_from(bytes).expect("within the range");
         self.push(Op::AsyncCopy(AsyncCopy::Small(SmallCopy { all_levels, dst, src, bytes, part })))
     }
 

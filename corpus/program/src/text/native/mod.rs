@@ -34,7 +34,7 @@ use declare::{declaration, named};
 use qualifiers::{ACCESS, PLAIN, Qualifiers, Takes, UPDATE, scope_of};
 
 /// Mnemonics that litmus texts and modules have in common.
-pub(in crate::text) const CORE: [&str; 26] = [
+pub const CORE: [&str; 26] = [
     "ld",
     "st",
     "atom",
@@ -247,7 +247,7 @@ fn parse_type(word: &str) -> Option<Ty> {
 
 /// One instruction without its guard and its semicolon, for readers of other texts with the same instructions. `text`
 /// are its dotted words, which end where `scan` stands; `at` is where they start.
-pub(super) fn instruction(
+pub fn instruction(
     scan: &mut Scan<'_>,
     builder: &Builder,
     thread: &mut ThreadBuilder,

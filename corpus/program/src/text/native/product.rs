@@ -118,7 +118,7 @@ impl Reader<'_, '_> {
         self.scan.expect(",")?;
         let n = self.range("columns of", 8, 256)?;
         self.scan.expect(")")?;
-        let small = |v: i128| u16::try_from(v).unwrap_or(u16::MAX);
+        let small = |v: i128| u16::try_from(v).expect("within the range");
         Ok(ProductShape::Tile { m: small(m), n: small(n) })
     }
 

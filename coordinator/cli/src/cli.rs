@@ -1,0 +1,116 @@
+//! The command line: one subcommand a file of [`crate::cmd`], which has its arguments beside it.
+
+use crate::cmd;
+use crate::logs::Log;
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use moire_console::exit;
+
+/// Finds where two descriptions of GPU concurrency that should agree do not.
+#[derive(Debug, Parser)]
+#[command(
+    name = "moire",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 clean, 2 usage or bad input, 10 finding, 11 incomplete, 70 internal."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Form of the log on stderr; MOIRE_LOG says how much of it
+    #[arg(long, global = true, value_enum, default_value = "text")]
+    pub(crate) log: Log,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Judge programs under a model: races, hangs, conditions
+    Check(cmd::check::Check),
+    /// Run every program of a folder that has an expectation
+    Test(cmd::test::Test),
+    /// Run a campaign in this process: make programs, ask every oracle, store what disagrees
+    Fuzz(cmd::fuzz::Fuzz),
+    /// Keep campaigns and findings, and give work to workers
+    Serve(cmd::serve::Serve),
+    /// Take work from a coordinator
+    Work(cmd::serve::Work),
+    /// Make certificates and tokens for coordinator, workers and clients
+    #[command(subcommand)]
+    Certs(cmd::certs::Certs),
+    /// What a running coordinator is doing, in this terminal; q leaves
+    Top(cmd::top::Top),
+    /// A night: campaigns with a budget, every open and fixed finding run again, a report against the last one
+    ///
+    /// Exit codes: 10 something is new or flaky, or planted bugs are missed; 11 something was not re-tested, or a campaign
+    /// was cut short; 0 neither. Suppressed findings and mere differences between models never count.
+    Nightly(cmd::nightly::Nightly),
+    /// Write the findings of a store as a page and for tools, against the last report
+    Report(cmd::report::ReportArgs),
+    /// Show a finding again: from a program, an id, a bundle or a printed line
+    Replay(cmd::replay::Replay),
+    /// Make a program or finding smaller while the same rule stays broken
+    Minimize(cmd::replay::Minimize),
+    /// Which switch, version or release decides a finding: one setting changed at a time
+    Bisect(cmd::bisect::Bisect),
+    /// Print programs of the stream
+    Generate(cmd::generate::Generate),
+    /// What was found
+    #[command(subcommand)]
+    Findings(cmd::findings::Findings),
+    /// Campaigns of a store
+    #[command(subcommand)]
+    Campaign(cmd::campaign::Campaigns),
+    /// Check, copy and compact a store
+    #[command(subcommand)]
+    Store(cmd::store::StoreCommand),
+    /// Show and compare the models
+    #[command(subcommand)]
+    Models(cmd::models::Models),
+    /// Measure, and try what ordinary use does not
+    Bench(moire_bench::Bench),
+    /// Run litmus programs on a GPU, many times, and hold what is seen to what the model allows
+    Gpu(cmd::gpu::Gpu),
+    /// Say what is installed and what is missing
+    Doctor,
+    /// Print a completion script
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    /// Runs the command; its exit code.
+    pub(crate) fn run(&self, log: Log) -> Result<u8> {
+        match self {
+            Self::Check(a) => cmd::check::run(a),
+            Self::Test(a) => cmd::test::run(a),
+            Self::Fuzz(a) => cmd::fuzz::run(a),
+            Self::Serve(a) => cmd::serve::serve(a, log),
+            Self::Work(a) => cmd::serve::work(a),
+            Self::Top(a) => cmd::top::run(a),
+            Self::Nightly(a) => cmd::nightly::run(a),
+            Self::Certs(a) => cmd::certs::run(a),
+            Self::Report(a) => cmd::report::run(a),
+            Self::Replay(a) => cmd::replay::replay(a),
+            Self::Minimize(a) => cmd::replay::minimize(a),
+            Self::Bisect(a) => cmd::bisect::run(a),
+            Self::Generate(a) => cmd::generate::run(a),
+            Self::Findings(a) => cmd::findings::run(a),
+            Self::Campaign(a) => cmd::campaign::run(a),
+            Self::Store(a) => cmd::store::run(a),
+            Self::Models(a) => cmd::models::run(a),
+            Self::Bench(a) => moire_bench::run(a),
+            Self::Gpu(a) => cmd::gpu::run(a),
+            Self::Doctor => cmd::doctor::run(),
+            Self::Completions { shell } => completions(*shell),
+        }
+    }
+}
+
+/// `moire completions SHELL`
+fn completions(shell: clap_complete::Shell) -> Result<u8> {
+    clap_complete::generate(shell, &mut Cli::command(), "moire", &mut std::io::stdout());
+    Ok(exit::CLEAN)
+}

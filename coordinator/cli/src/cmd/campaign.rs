@@ -1,0 +1,193 @@
+//! `moire campaign`: the campaigns of a running coordinator, or of a store on this machine.
+
+use crate::remote::{MaybeRemote, Remote};
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use moire_console::control::{connect, runtime, said};
+use moire_console::stored::{self, STORE};
+use moire_console::{campaign, exit};
+use moire_coordinator::v1::CampaignPhase;
+use moire_coordinator::{CLASS_PREFIX, v1};
+use moire_worker::job::Engine;
+use moire_worker::link::Link;
+use moire_worker::oracle::Oracles;
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Campaigns {
+    /// Create a campaign on a running coordinator
+    Create(NewCampaign),
+    /// Hold a campaign
+    Pause(CampaignControl),
+    /// Go on with a campaign
+    Resume(CampaignControl),
+    /// End a campaign
+    Cancel(CampaignControl),
+    /// One line a campaign
+    List {
+        #[command(flatten)]
+        remote: MaybeRemote,
+        /// Where campaigns are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// One campaign, with its digest
+    Show {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        remote: MaybeRemote,
+        /// Where campaigns are kept
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewCampaign {
+    /// Its name
+    pub(crate) name: String,
+    /// Seed of the stream
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
+    #[arg(long, default_value = "mixed")]
+    pub(crate) profile: String,
+    /// Programs; without it the campaign goes on until it is cancelled
+    #[arg(long, value_name = "N")]
+    pub(crate) programs: Option<u64>,
+    /// Only these oracles (repeatable)
+    #[arg(long)]
+    pub(crate) oracle: Vec<String>,
+    /// Compare these models in order (repeatable)
+    #[arg(long = "model")]
+    pub(crate) models: Vec<String>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CampaignControl {
+    /// Its name
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
+pub(crate) fn run(args: &Campaigns) -> Result<u8> {
+    let (store, wanted) = match args {
+        Campaigns::Create(new) => return create(new),
+        Campaigns::Pause(which) => return control(which, CampaignPhase::Paused),
+        Campaigns::Resume(which) => return control(which, CampaignPhase::Running),
+        Campaigns::Cancel(which) => return control(which, CampaignPhase::Cancelled),
+        Campaigns::List { store, remote } => match remote.link() {
+            Some(link) => return list(&link, None),
+            None => (stored::open(store)?, None),
+        },
+        Campaigns::Show { name, store, remote } => match remote.link() {
+            Some(link) => return list(&link, Some(name)),
+            None => (stored::open(store)?, Some(name)),
+        },
+    };
+    if let Some(name) = wanted
+        && store.campaign(name)?.is_none()
+    {
+        bail!("there is no campaign {name}; `moire campaign list` shows them");
+    }
+    for c in store.campaigns()?.iter().filter(|c| wanted.is_none_or(|n| *n == c.name)) {
+        let p = store.progress(&c.name)?;
+        let n = &p.counters;
+        println!(
+            "{} seed {} profile {}: {} programs, {} executions, {} claims",
+            c.name,
+            c.seed,
+            c.profile,
+            p.done(),
+            n.executions,
+            n.discrepancies
+        );
+        if wanted.is_some() {
+            for (reason, n) in &n.abstentions {
+                match reason.strip_prefix(CLASS_PREFIX) {
+                    Some(class) => {
+                        println!("  claimed   {n:8}  {}", class.split('/').next().unwrap_or(class))
+                    }
+                    None => println!("  abstained {n:8}  {reason}"),
+                }
+            }
+            println!(
+                "  canaries {} caught of {} planted\n  digest {}",
+                n.canaries_caught,
+                n.canaries_planted,
+                store.digest(&c.name)?
+            );
+        }
+    }
+    Ok(exit::CLEAN)
+}
+
+fn create(args: &NewCampaign) -> Result<u8> {
+    let spec = v1::CampaignSpec {
+        name: args.name.clone(),
+        seed: args.seed,
+        profile: args.profile.clone(),
+        oracles: args.oracle.clone(),
+        models: args.models.clone(),
+        programs: args.programs.unwrap_or(0),
+        priority: 1,
+        canaries: true,
+        needs: campaign::needs(&args.oracle),
+        fingerprint: Oracles::new().fingerprint(),
+    };
+    runtime()?.block_on(async {
+        let status = connect(&args.remote.link()).await?.create_campaign(spec).await.map_err(said)?;
+        show(status.get_ref());
+        Ok(exit::CLEAN)
+    })
+}
+
+fn control(args: &CampaignControl, phase: v1::CampaignPhase) -> Result<u8> {
+    let request = v1::SetCampaignStateRequest { name: args.name.clone(), phase: phase.into() };
+    runtime()?.block_on(async {
+        let status = connect(&args.remote.link()).await?.set_campaign_state(request).await.map_err(said)?;
+        show(status.get_ref());
+        Ok(exit::CLEAN)
+    })
+}
+
+/// All campaigns of a running coordinator, or one.
+fn list(link: &Link, wanted: Option<&str>) -> Result<u8> {
+    runtime()?.block_on(async {
+        let mut client = connect(link).await?;
+        match wanted {
+            Some(name) => show(
+                client
+                    .get_campaign(v1::CampaignName { name: name.to_owned() })
+                    .await
+                    .map_err(said)?
+                    .get_ref(),
+            ),
+            None => {
+                let all = client.list_campaigns(v1::ListCampaignsRequest {}).await.map_err(said)?;
+                all.get_ref().campaigns.iter().for_each(show);
+            }
+        }
+        Ok(exit::CLEAN)
+    })
+}
+
+fn show(status: &v1::CampaignStatus) {
+    let spec = status.spec.clone().unwrap_or_default();
+    println!(
+        "{} seed {} profile {}: {:?}, {} programs, {} executions, {} discrepancies, {} findings {}",
+        spec.name,
+        spec.seed,
+        spec.profile,
+        status.phase(),
+        status.programs,
+        status.executions,
+        status.discrepancies,
+        status.findings,
+        status.digest
+    );
+}

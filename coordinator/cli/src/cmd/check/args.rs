@@ -1,0 +1,73 @@
+//! The arguments of `moire check`.
+
+use crate::kernel::LaunchArgs;
+use crate::model::ModelArgs;
+use crate::remote::Certs;
+use clap::{Args, ValueEnum};
+use moire_explore::reduce::Reductions;
+use moire_worker::link::Address;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx)
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Readings taken together: letter, or a profile of the model such as practice
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: CheckFormat,
+    /// Write the deciding executions as Graphviz files into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) witness: Option<PathBuf>,
+    /// Also say which contesting switches change the verdict, flipped one at a time
+    #[arg(long)]
+    pub(crate) contest: bool,
+    /// Have the fleet of a running coordinator explore; asked again, it resumes from the last stop
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered", "reduce"])]
+    pub(crate) coordinator: Option<Address>,
+    #[command(flatten)]
+    pub(crate) certs: Certs,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) launch: LaunchArgs,
+}
+
+/// How `moire check` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// For people
+    Text,
+    /// One object a program, versioned
+    Json,
+    /// One SARIF 2.1.0 document, for code review tools
+    Sarif,
+    /// One JUnit document, for continuous integration
+    Junit,
+}
+
+/// Bounds of an exploration; hitting one gives the verdict `bounded`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// Executions visited at most
+    #[arg(long, default_value_t = 10_000_000)]
+    pub(crate) limit: u64,
+    /// Iterations of a loop that changes state
+    #[arg(long, default_value_t = 2)]
+    pub(crate) loop_bound: u32,
+    /// Leave out executions that others stand for: all, none, or some of threads, reads, writes, atomics. The verdict is
+    /// the same, the number of executions is not
+    #[arg(long, value_name = "REDUCTIONS", default_value = "none", conflicts_with = "descents")]
+    pub(crate) reduce: Reductions,
+    /// For what is too big to finish: so many random descents, each to one execution; says how many there are, about
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) descents: Option<u64>,
+    /// Seed of the descents
+    #[arg(long, default_value_t = 1, requires = "descents")]
+    pub(crate) seed: u64,
+}

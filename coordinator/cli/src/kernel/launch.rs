@@ -1,0 +1,72 @@
+//! How the kernel of a module is launched, on the command line.
+
+use clap::Args;
+
+/// How the kernel of a PTX module is launched.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Kernels (files that end in .ptx or .tile)")]
+pub(crate) struct LaunchArgs {
+    /// CTAs or tile blocks of the grid; one cluster, or one tile block, if not given
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = shape)]
+    pub(crate) grid: Option<[u32; 3]>,
+    /// Threads of a CTA; not needed where the kernel says it
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = shape)]
+    pub(crate) block: Option<[u32; 3]>,
+    /// CTAs of a cluster; not needed where the kernel says it
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = shape)]
+    pub(crate) cluster: Option<[u32; 3]>,
+    /// The value of a parameter, from 0 on (repeatable); pointers and tensor maps need none
+    #[arg(long = "param", value_name = "INDEX=VALUE", value_parser = param)]
+    pub(crate) params: Vec<(u16, u64)>,
+    /// Which kernel, when the module has several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) entry: Option<String>,
+    /// Print the litmus program that is explored instead of exploring it
+    #[arg(long)]
+    pub(crate) lowered: bool,
+}
+
+/// `8`, `8,4`, `8,4,1`
+fn shape(text: &str) -> Result<[u32; 3], String> {
+    let mut out = [1; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err("at most three sizes, for example 8,4,1".into());
+    }
+    for (n, part) in out.iter_mut().zip(parts) {
+        *n = part
+            .trim()
+            .parse()
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| format!("`{part}` is no size; write 8, 8,4 or 8,4,1"))?;
+    }
+    Ok(out)
+}
+
+/// `3=256`, `3=0x100`
+fn param(text: &str) -> Result<(u16, u64), String> {
+    let wrong = || format!("`{text}` is no parameter; write INDEX=VALUE, for example 2=256 or 2=0x100");
+    let (index, value) = text.split_once('=').ok_or_else(wrong)?;
+    let value = value.trim();
+    let number = match value.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => value.parse().ok().or_else(|| value.parse::<i64>().ok().map(i64::cast_unsigned)),
+    };
+    Ok((index.trim().parse().map_err(|_| wrong())?, number.ok_or_else(wrong)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_and_parameters() {
+        assert_eq!(shape("8"), Ok([8, 1, 1]));
+        assert_eq!(shape("8,4"), Ok([8, 4, 1]));
+        assert!(shape("8,0").is_err() && shape("1,1,1,1").is_err() && shape("x").is_err());
+        assert_eq!(param("3=0x10"), Ok((3, 16)));
+        assert_eq!(param("3=-1"), Ok((3, u64::MAX)));
+        assert!(param("3").is_err() && param("a=1").is_err() && param("3=b").is_err());
+    }
+}

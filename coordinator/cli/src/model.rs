@@ -1,0 +1,24 @@
+//! The model on the command line.
+
+use crate::kernel::has_blocks;
+use clap::Args;
+use moire_console::input::File;
+
+/// Which model, with which switches.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// A shipped model, or a file that ends in .cat [default: ptx, and tile-ir for Tile IR kernels]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Set a switch of the model, for example Q6=B (repeatable)
+    #[arg(long = "variant", value_name = "NAME=VALUE")]
+    pub(crate) variants: Vec<String>,
+}
+
+impl ModelArgs {
+    /// The name of the model for a file, or for no file.
+    pub(crate) fn name(&self, file: Option<&File>) -> &str {
+        let own = if file.is_some_and(has_blocks) { "tile-ir" } else { "ptx" };
+        self.model.as_deref().unwrap_or(own)
+    }
+}

@@ -1,0 +1,20 @@
+//! Tests of the binary from outside.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::print_stdout,
+    unreachable_pub,
+    reason = "tests, and code of fuzz targets"
+)]
+
+mod browser;
+mod cli;
+#[cfg(unix)]
+mod deploy;
+mod fuzzed;
+#[cfg(unix)]
+mod kill;
+#[cfg(target_os = "linux")]
+mod partition;
+mod spread;

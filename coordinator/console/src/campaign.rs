@@ -1,0 +1,241 @@
+//! A campaign in this process: the coordinator and its workers, talking gRPC over loopback as separate ones would.
+//!
+//! Contract: the name of the campaign holds the fingerprint of generator and models, so a store never mixes builds;
+//! run again, a campaign continues where it stopped and ends with the same digest.
+
+use crate::claim::kind;
+use crate::control;
+use anyhow::Result;
+use moire_coordinator::{Local, lease, v1};
+use moire_corpus::{Finding, Hash, Options, Store};
+use moire_worker::job::{
+    Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
+};
+use moire_worker::oracle::{self, LOWERING, Oracles, TILEIRAS};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The settings of a campaign.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Seed of the stream.
+    pub seed: u64,
+    /// The profile of the stream.
+    pub profile: String,
+    /// Only these oracles; empty: all of the profile.
+    pub oracles: Vec<String>,
+    /// Models compared, in order; empty: the default ones.
+    pub models: Vec<String>,
+    /// Stop after this item; none: only the clock stops.
+    pub programs: Option<u64>,
+    /// Stop after this time.
+    pub time: Option<Duration>,
+    /// Threads that work.
+    pub workers: usize,
+    /// Folder of the store.
+    pub store: PathBuf,
+}
+
+/// How far a run is, and in the end what came of it.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Name of the campaign.
+    pub campaign: String,
+    /// Of the whole campaign, earlier runs included.
+    pub status: v1::CampaignStatus,
+    /// Programs and executions recorded before this run.
+    pub before: (u64, u64),
+    /// Of this run.
+    pub tally: Tally,
+    /// Findings of the campaign, at the end of the run.
+    pub findings: Vec<Finding>,
+    /// Time the run took.
+    pub seconds: f64,
+    /// Digest of the campaign, at the end of the run.
+    pub digest: String,
+    /// Whether Ctrl-C ended the run.
+    pub interrupted: bool,
+}
+
+/// The answers of the workers of this process.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Claims by oracle, direction and models.
+    pub claims: BTreeMap<String, u64>,
+    /// Claims of a rule that must hold, not of a difference between versions.
+    pub broken: u64,
+    /// Kernels by compiler and by what they were judged.
+    pub compiled: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+/// The oracles, with a tally of what they say.
+struct Tallied {
+    oracles: Oracles,
+    tally: Mutex<Tally>,
+}
+
+impl Engine for Tallied {
+    fn capabilities(&self) -> Vec<String> {
+        self.oracles.capabilities()
+    }
+
+    fn fingerprint(&self) -> String {
+        self.oracles.fingerprint()
+    }
+
+    fn run(&self, item: &Item, cancel: &Cancel) -> ItemReport {
+        let report = self.oracles.run(item, cancel);
+        if !cancel.is_cancelled() {
+            self.tally.lock().unwrap_or_else(PoisonError::into_inner).add(&report);
+        }
+        report
+    }
+
+    fn verify(&self, claim: &Claim, cancel: &Cancel) -> Verification {
+        self.oracles.verify(claim, cancel)
+    }
+
+    fn minimise(
+        &self,
+        claim: &Claim,
+        budget: Budget,
+        cancel: &Cancel,
+        progress: &mut dyn FnMut(&Claim),
+    ) -> Reduced {
+        self.oracles.minimise(claim, budget, cancel, progress)
+    }
+
+    fn part(&self, claim: &Claim, part: &Part, cancel: &Cancel) -> Option<Parted> {
+        self.oracles.part(claim, part, cancel)
+    }
+}
+
+impl Tally {
+    fn add(&mut self, report: &ItemReport) {
+        for claim in &report.claims {
+            *self.claims.entry(kind(claim)).or_default() += 1;
+            self.broken += u64::from(claim.direction.is_bug());
+        }
+        for row in &report.engines {
+            if row.engine.starts_with(TILEIRAS.capability) || row.engine == LOWERING.name {
+                let verdicts = self.compiled.entry(row.engine.clone()).or_default();
+                *verdicts.entry(row.verdict.clone()).or_default() += 1;
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// The campaign these settings describe, for workers of this fingerprint.
+    pub fn spec(&self, fingerprint: &str) -> v1::CampaignSpec {
+        let mut name =
+            format!("fuzz-{}-{}-{}", self.profile, self.seed, &fingerprint[..8.min(fingerprint.len())]);
+        if !self.oracles.is_empty() || !self.models.is_empty() {
+            let what = format!("{:?}{:?}", self.oracles, self.models);
+            name.push_str(&format!("-{}", &Hash::of(what.as_bytes()).short()[..6]));
+        }
+        v1::CampaignSpec {
+            name,
+            seed: self.seed,
+            profile: self.profile.clone(),
+            oracles: self.oracles.clone(),
+            models: self.models.clone(),
+            programs: self.programs.unwrap_or(0),
+            priority: 1,
+            canaries: true,
+            needs: needs(&self.oracles),
+            fingerprint: fingerprint.to_owned(),
+        }
+    }
+}
+
+/// The capabilities a worker needs for these oracles.
+pub fn needs(oracles: &[String]) -> Vec<String> {
+    let wanted = oracle::oracles().filter(|about| oracles.iter().any(|o| o == about.name));
+    wanted.filter_map(|about| Some(about.tool?.capability.to_owned())).collect()
+}
+
+/// A listener that is told each new finding once it is durable.
+pub type Announce = Box<dyn Fn(&Finding) + Send>;
+
+/// Runs the campaign until its limit, its time or Ctrl-C. `progress` is told the totals a few times a second.
+///
+/// # Errors
+/// The store fails, or the coordinator.
+pub fn run(settings: &Settings, announce: Announce, progress: &mut dyn FnMut(&Totals)) -> Result<Totals> {
+    let runtime = control::runtime()?;
+    let engine = Arc::new(Tallied { oracles: Oracles::new(), tally: Mutex::default() });
+    let spec = settings.spec(&engine.fingerprint());
+    let name = spec.name.clone();
+    let mut totals = runtime.block_on(campaign(settings, spec, &engine, announce, progress))?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    totals.digest = Store::open(&settings.store, Options::default())?.0.digest(&name)?.to_string();
+    Ok(totals)
+}
+
+/// Starts workers of one thread each for the coordinator at `addr`, in this process.
+pub fn workers<E: Engine + 'static>(addr: SocketAddr, engine: &Arc<E>, workers: usize) {
+    for n in 0..workers.max(1) {
+        let options = moire_worker::Options { name: format!("local-{n}"), threads: 1 };
+        let engine = Arc::clone(engine);
+        tokio::spawn(async move {
+            if let Err(error) = moire_worker::work(addr, engine, options).await {
+                tracing::debug!(%error, "worker ended");
+            }
+        });
+    }
+}
+
+async fn campaign(
+    settings: &Settings,
+    spec: v1::CampaignSpec,
+    engine: &Arc<Tallied>,
+    announce: Announce,
+    progress: &mut dyn FnMut(&Totals),
+) -> Result<Totals> {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let local = Local::start(&settings.store, anywhere, lease::Config::default()).await?;
+    local.announce(announce).await?;
+    let first = local.create(spec.clone()).await?;
+    let mut totals = Totals {
+        campaign: spec.name.clone(),
+        before: (first.programs, first.executions),
+        ..Totals::default()
+    };
+    workers(local.addr(), engine, settings.workers);
+    let start = Instant::now();
+    let time = settings.time;
+    let mut interrupted = false;
+    let stop = async {
+        let over = async {
+            match time {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = over => {}
+            _ = tokio::signal::ctrl_c() => {
+                eprintln!("stopping; what is done is recorded");
+                interrupted = true;
+            }
+        }
+    };
+    totals.status = local
+        .run(spec, stop, |status| {
+            totals.status = status.clone();
+            totals.tally = engine.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            totals.seconds = start.elapsed().as_secs_f64();
+            progress(&totals);
+        })
+        .await?;
+    totals.interrupted = interrupted;
+    totals.tally = engine.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    totals.seconds = start.elapsed().as_secs_f64();
+    totals.findings = local.findings().await?.into_iter().filter(|f| f.campaign == totals.campaign).collect();
+    local.stop().await?;
+    Ok(totals)
+}

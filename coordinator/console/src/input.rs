@@ -1,0 +1,208 @@
+//! Programs and models by the names they have on the command line.
+
+use anyhow::{Context, Result, anyhow, bail};
+use moire_cat::{Include, Model, Variants};
+use moire_models::Beside;
+use moire_program::ir::Program;
+use moire_program::text::{Diagnostic, Format, Severity, decode, parse};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A program with the text it came from.
+pub struct Source {
+    /// The name of its file.
+    pub name: String,
+    /// The parsed text.
+    pub program: Program,
+    /// The text.
+    pub text: String,
+}
+
+impl Source {
+    /// Joins a program and its text.
+    pub fn new(name: &str, program: Program, text: &str) -> Self {
+        Source { name: name.to_owned(), program, text: text.to_owned() }
+    }
+
+    /// Joins a remark of the static rules and the line it is about.
+    pub fn remark(&self, diagnostic: Diagnostic) -> Rejected {
+        Rejected::new(&self.name, &self.text, diagnostic)
+    }
+}
+
+/// A remark about a text, printed with the line it is about. A text with an error is no program.
+#[derive(Debug)]
+pub struct Rejected {
+    /// The name of the file.
+    pub file: String,
+    /// The remark.
+    pub diagnostic: Diagnostic,
+    line: String,
+}
+
+impl Rejected {
+    /// Finds the line of `text` that the remark is about.
+    pub fn new(file: &str, text: &str, diagnostic: Diagnostic) -> Self {
+        let line = (diagnostic.line as usize).checked_sub(1).and_then(|n| text.lines().nth(n));
+        let line: String = line.unwrap_or_default().chars().take(200).collect();
+        Rejected { file: file.to_owned(), diagnostic, line }
+    }
+
+    /// Column in characters, 1-based; 0 when it concerns no single line.
+    pub fn column(&self) -> usize {
+        let bytes = self.diagnostic.column as usize;
+        match self.line.get(..bytes.saturating_sub(1)) {
+            Some(before) if bytes > 0 => before.chars().count() + 1,
+            _ => bytes,
+        }
+    }
+
+    /// `error`, `warning` or `note`.
+    pub fn word(&self) -> &'static str {
+        match self.diagnostic.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+impl std::fmt::Display for Rejected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let d = &self.diagnostic;
+        write!(f, "{}:", self.file)?;
+        if d.line > 0 {
+            write!(f, "{}:{}:", d.line, self.column())?;
+        }
+        write!(f, " {}: {}", self.word(), d.message)?;
+        if let Some(rule) = d.rule {
+            write!(f, " [{rule}]")?;
+        }
+        if !self.line.is_empty() {
+            let margin = d.line.to_string();
+            write!(f, "\n{margin} | {}", self.line)?;
+            let lead: String = self
+                .line
+                .chars()
+                .take(self.column().saturating_sub(1))
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            write!(f, "\n{} | {lead}^", " ".repeat(margin.len()))?;
+        }
+        match &d.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+/// A file of the command line, read once.
+pub struct File {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its content.
+    pub bytes: Vec<u8>,
+    name: String,
+}
+
+impl File {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+        Ok(File { path: path.to_owned(), bytes, name })
+    }
+    /// Its path, for people.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Parses a program in any of the formats.
+    ///
+    /// # Errors
+    /// It is no program: a [`Rejected`].
+    pub fn program(&self) -> Result<Source> {
+        parse_program(&self.name, &self.bytes)
+    }
+}
+
+/// Parses the bytes of a program.
+///
+/// # Errors
+/// They are no program: a [`Rejected`].
+pub fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
+    let reject = |text: &str, diagnostic: Diagnostic| anyhow!(Rejected::new(name, text, diagnostic));
+    let text = decode(bytes).map_err(|e| reject("", e.0))?;
+    let program = parse(text, Format::detect(name, text)).map_err(|e| reject(text, e.0))?;
+    Ok(Source { name: name.to_owned(), program, text: text.to_owned() })
+}
+
+/// The text of a file of a model.
+fn read_model(name: &str) -> Result<String> {
+    let bytes = std::fs::read(name).with_context(|| format!("cannot read the model {name}"))?;
+    String::from_utf8(bytes).map_err(|_| anyhow!("{name}: a model must be UTF-8 text"))
+}
+
+/// Loads `ptx`, `sc`, .. or a file that ends in `.cat`, with its switches set.
+///
+/// # Errors
+/// There is no such model, or it does not load.
+pub fn load_model(name: &str, variants: &Variants) -> Result<Model> {
+    if !name.ends_with(".cat") {
+        return Ok(moire_models::load(name, variants)?);
+    }
+    let beside = Beside(|path: &Path| std::fs::read_to_string(path).ok());
+    Ok(moire_cat::load(name, &read_model(name)?, &beside, variants)?)
+}
+
+/// What is to be said of the files of a model: those that are shipped although a file of a user includes them.
+pub fn include_notes(model: &Model) -> Vec<String> {
+    let mut notes: Vec<String> =
+        model.includes().iter().filter(|i| i.falls_back()).map(Include::to_string).collect();
+    notes.dedup();
+    notes
+}
+
+/// The name of a model as others know it, and the files they need for it, by their paths from its folder: none where it
+/// is shipped.
+///
+/// # Errors
+/// There is no such model, or it does not load.
+pub fn model_files(name: &str, variants: &Variants) -> Result<(String, BTreeMap<String, String>)> {
+    if !name.ends_with(".cat") {
+        return Ok((name.to_owned(), BTreeMap::new()));
+    }
+    let path = Path::new(name);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let own = path.file_name().map_or_else(|| name.to_owned(), |n| n.to_string_lossy().into_owned());
+    let text = read_model(name)?;
+    let files = RefCell::new(BTreeMap::from([(own.clone(), text.clone())]));
+    let beside = Beside(|path: &Path| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let short = path.strip_prefix(folder).unwrap_or(path);
+        files.borrow_mut().insert(short.display().to_string(), text.clone());
+        Some(text)
+    });
+    moire_cat::load(name, &text, &beside, variants)?;
+    Ok((own, files.into_inner()))
+}
+
+/// Reads words such as `Q6=B` as switch values.
+///
+/// # Errors
+/// A word has another form.
+pub fn variants(words: &[String]) -> Result<Variants> {
+    let mut out = Variants::new();
+    for word in words {
+        let Some((name, value)) = word.split_once('=') else {
+            bail!("`{word}` is no switch setting; write NAME=VALUE, for example Q6=B");
+        };
+        out.insert(name.to_owned(), value.to_owned());
+    }
+    Ok(out)
+}

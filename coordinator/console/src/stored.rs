@@ -1,0 +1,74 @@
+//! A store on this machine, and the report on its findings.
+
+use crate::time::now_ms;
+use anyhow::{Context, Result, bail};
+use moire_coordinator::report::{CampaignLine, Findings, Night, Stored};
+use moire_corpus::{Counters, Options, Snapshot, Store};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// Where a store is unless `--store` says otherwise.
+pub const STORE: &str = ".moire/store";
+
+/// Opens an existing store.
+///
+/// # Errors
+/// There is none, or it cannot be used.
+pub fn open(dir: &Path) -> Result<Store> {
+    if !dir.is_dir() {
+        bail!("there is no store at {}; `moire fuzz` makes one, --store names another", dir.display());
+    }
+    Ok(Store::open(dir, Options { create: false, ..Options::default() })?.0)
+}
+
+/// Writes the report of a store into the folder `out`, and records it there. `window`: only what was seen or tested since.
+/// The findings stay in the store: a million of them need no more memory than a row each.
+///
+/// # Errors
+/// The store or the folder fails.
+pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result<()> {
+    let at_ms = now_ms();
+    let mut counters = Counters::default();
+    let mut campaigns = Vec::new();
+    for campaign in store.campaigns()? {
+        let progress = store.progress(&campaign.name)?;
+        counters.add(&progress.counters);
+        campaigns.push(CampaignLine {
+            name: campaign.name,
+            programs: (0, progress.done()),
+            executions: progress.counters.executions,
+            abstentions: progress.counters.abstentions,
+            cut: String::new(),
+        });
+    }
+    let snapshot = Snapshot { at_ms, counters, ..Snapshot::default() };
+    let window = window.map_or(at_ms, |w| u64::try_from(w.as_millis()).unwrap_or(u64::MAX));
+    let night = Night { at_ms, last: store.last_snapshot()?, campaigns, ..Night::default() };
+    let findings = Stored::new(store, at_ms.saturating_sub(window), snapshot);
+    write(&night, &findings, out)?;
+    let snapshot = findings.snapshot();
+    store.save_snapshot(&snapshot)?;
+    Ok(())
+}
+
+/// Writes the files of a report into `out`, and prints their names.
+///
+/// # Errors
+/// The folder cannot be written, or the findings cannot be read.
+pub fn write(night: &Night, findings: &dyn Findings, out: &Path) -> Result<()> {
+    std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    let path = out.join("findings.jsonl");
+    let failed = || format!("cannot write {}", path.display());
+    let mut lines = BufWriter::new(File::create(&path).with_context(failed)?);
+    let files = night.write(findings, &mut lines)?;
+    lines.flush().with_context(failed)?;
+    println!("{}", path.display());
+    for (name, text) in files {
+        let path = out.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}

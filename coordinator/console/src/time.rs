@@ -1,0 +1,40 @@
+//! Times on the command line, and the time of day.
+
+use anyhow::{Result, anyhow, bail};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Reads `90`, `90s`, `10m` or `2h`.
+///
+/// # Errors
+/// The text is none of these, or too long a time.
+pub fn duration(text: &str) -> Result<Duration> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        unit => bail!("`{unit}` is no unit of time; write 90s, 10m or 2h"),
+    };
+    let n: u64 = digits.parse().map_err(|_| anyhow!("`{text}` is no time; write 90s, 10m or 2h"))?;
+    n.checked_mul(factor).map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
+}
+
+/// Milliseconds since the Unix epoch.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).expect("64 bits of milliseconds last 500 million years")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
+        assert_eq!(duration("2m").unwrap().as_secs(), 120);
+        for bad in ["", "x", "5d", "99999999999999999999s", "9999999999999999999h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

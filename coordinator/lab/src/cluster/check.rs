@@ -1,0 +1,594 @@
+//! Whether a history may have happened: a pure function over events, which shares nothing with the code that made them.
+//!
+//! What it holds each history to, by the name a violation is told under:
+//!
+//! * `epochs`: each start of the coordinator, and whatever else begins a campaign anew, has a greater epoch than all
+//!   before it; leases carry the epoch of their campaign, and a report is taken only with the epoch of its lease.
+//! * `owners`: a report is taken exactly if its lease is alive, its sender's, and not cancelled.
+//! * `one lease`: no identity of a lease is used twice by one process, and no item or job is in two leases at a time; a
+//!   cancelled lease holds its items until its worker has stopped, or is gone.
+//! * `once`: an item is counted once, within its lease, and never leased again afterwards.
+//! * `durable`: what is acknowledged is durable; what is durable is there after each restart, and nothing else is; a
+//!   campaign ends when all its items are durable, and stays ended.
+//! * `clocks`: no clock runs out early, and none is forgotten: liveness of a worker, progress of a lease,
+//!   acknowledgement of a cancellation.
+//! * `workers`: a worker reports only leases that it holds, in their epoch, and none after it was told to stop; it says
+//!   that a lease has stopped once, and is silent about it from then on.
+//! * `pieces`: what is told of an exploration is there after each restart, and in the end it is what one thread counts.
+//! * `end`: the campaign ends, and the exploration; the campaign, with the digest that it has without faults.
+
+use moire_coordinator::lease::{Config, LeaseId, Work, WorkerId};
+use moire_coordinator::trial::{End, Event};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The terms that a history is held to.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    /// The clocks.
+    pub(super) config: Config,
+    /// The campaign, and its number of items.
+    pub(super) campaign: (String, u64),
+    /// Its digest without faults, if that is known.
+    pub(super) digest: Option<String>,
+    /// The executions of an exploration beside it, and the sum of their numbers.
+    pub(super) explored: Option<(u64, u64)>,
+}
+
+/// How late a clock may be looked at.
+const SLACK_MS: u64 = 250;
+/// By how much two stamps of one moment differ.
+const GRAIN_MS: u64 = 2;
+
+/// An event that the protocol forbids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Violation {
+    /// The name in the list above.
+    pub(super) rule: &'static str,
+    /// The event, by its place in the history; its length: the end is missing.
+    pub(super) at: usize,
+    /// The reason.
+    pub(super) why: String,
+}
+
+#[derive(Debug)]
+struct Live {
+    worker: WorkerId,
+    epoch: u32,
+    work: Work,
+    ticks: u64,
+    progressed: u64,
+    cancelled: Option<u64>,
+}
+
+/// A process of the coordinator.
+#[derive(Debug, Default)]
+struct Process {
+    heard: BTreeMap<WorkerId, u64>,
+    leases: BTreeMap<LeaseId, Live>,
+    used: BTreeSet<LeaseId>,
+    jobs_done: BTreeSet<u64>,
+    taken: BTreeSet<u64>,
+}
+
+/// A worker's process and its connection: leases, and whether each was cancelled.
+#[derive(Debug, Default)]
+struct Session {
+    worker: WorkerId,
+    held: BTreeMap<LeaseId, (u32, bool)>,
+    stopped: BTreeSet<LeaseId>,
+}
+
+struct Checker<'a> {
+    terms: &'a Terms,
+    found: Vec<Violation>,
+    at: usize,
+    now: u64,
+    epoch: u32,
+    durable: BTreeSet<u64>,
+    quarantined: BTreeSet<u64>,
+    ended: Option<String>,
+    process: Option<Process>,
+    sessions: BTreeMap<String, Session>,
+    granted: BTreeSet<(WorkerId, LeaseId, u32)>,
+    /// Starts of the coordinator.
+    starts: u64,
+    /// Of each exploration: the last start that leased it, and its epoch then.
+    spread: BTreeMap<String, (u64, u32)>,
+    /// The last reported totals of the exploration, and whether they were final.
+    explored: Option<(u64, u64, bool)>,
+}
+
+/// Everything that is wrong with a history of one campaign: events in order, each with its time in milliseconds.
+pub(super) fn check(history: &[(u64, Event)], terms: &Terms) -> Vec<Violation> {
+    let mut checker = Checker {
+        terms,
+        found: Vec::new(),
+        at: 0,
+        now: 0,
+        epoch: 0,
+        durable: BTreeSet::new(),
+        quarantined: BTreeSet::new(),
+        ended: None,
+        process: None,
+        sessions: BTreeMap::new(),
+        granted: BTreeSet::new(),
+        starts: 0,
+        spread: BTreeMap::new(),
+        explored: None,
+    };
+    for (at, (now, event)) in history.iter().enumerate() {
+        (checker.at, checker.now) = (at, checker.now.max(*now));
+        checker.clocks();
+        checker.coordinator(event);
+        checker.worker(event);
+    }
+    checker.at = history.len();
+    checker.end();
+    checker.found
+}
+
+impl Checker<'_> {
+    fn wrong(&mut self, rule: &'static str, why: String) {
+        self.found.push(Violation { rule, at: self.at, why });
+    }
+    fn hold(&mut self, rule: &'static str, holds: bool, why: impl FnOnce() -> String) {
+        if !holds {
+            self.wrong(rule, why());
+        }
+    }
+
+    /// No clock is forgotten. Each is told once.
+    fn clocks(&mut self) {
+        let Some(process) = &mut self.process else { return };
+        let (now, config) = (self.now, &self.terms.config);
+        let late = |since: u64, limit: u64| now > since + limit + SLACK_MS;
+        let mut forgotten = Vec::new();
+        for (worker, heard) in &mut process.heard {
+            if late(*heard, config.liveness_ms) {
+                forgotten.push(format!("worker {worker} was last heard at {heard} and is still here"));
+                *heard = now;
+            }
+        }
+        for (lease, live) in &mut process.leases {
+            match &mut live.cancelled {
+                Some(at) if late(*at, config.kill_ms) => {
+                    forgotten.push(format!("lease {lease} was cancelled at {at} and still lives"));
+                    *at = now;
+                }
+                None if late(live.progressed, config.progress_ms) => {
+                    forgotten.push(format!("lease {lease} shows no progress since {}", live.progressed));
+                    live.progressed = now;
+                }
+                _ => {}
+            }
+        }
+        forgotten.into_iter().for_each(|why| self.wrong("clocks", why));
+    }
+
+    fn coordinator(&mut self, event: &Event) {
+        match event {
+            Event::Opened => {
+                self.process = Some(Process::default());
+                self.starts += 1;
+            }
+            Event::Killed => self.process = None,
+            Event::Known { epoch, stored, ended, .. } => self.known(*epoch, stored, *ended),
+            Event::Welcome { worker, .. } => self.heard(*worker, &[]),
+            Event::Heard { worker, ticks } => self.heard(*worker, ticks),
+            Event::Granted { worker, lease, epoch, campaign, work } => {
+                match *campaign == self.terms.campaign.0 {
+                    true => self.of_campaign(*lease, *epoch),
+                    false => self.of_exploration(*lease, *epoch, campaign),
+                }
+                self.grant(*worker, *lease, *epoch, *work);
+            }
+            Event::Cancelled { lease } => self.cancelled(*lease),
+            Event::KillAcked { worker, lease } => {
+                let stopped = |l: &Live| l.worker == *worker && l.cancelled.is_some();
+                if self.here().leases.get(lease).is_some_and(stopped) {
+                    self.here().leases.remove(lease);
+                }
+            }
+            Event::Gone { worker, end } => self.gone(*worker, *end),
+            Event::Reported { worker, lease, epoch, accepted } => {
+                self.reported(*worker, *lease, *epoch, *accepted);
+            }
+            Event::Taken { lease, items } => self.took(*lease, items),
+            Event::Finished { lease } => self.finished(*lease),
+            Event::Quarantined { item, .. } => _ = self.quarantined.insert(*item),
+            Event::Committed { items, .. } => self.committed(items),
+            Event::Acknowledged { items, .. } => {
+                let lost: Vec<_> = items.iter().filter(|i| !self.durable.contains(i)).collect();
+                let why = format!("acknowledged and not durable: {lost:?}");
+                self.hold("durable", lost.is_empty(), || why);
+            }
+            Event::Ended { digest, .. } => {
+                let (all, have) = (self.terms.campaign.1, self.durable.len() as u64);
+                self.hold("durable", have == all, || format!("ended with {have} of {all} items durable"));
+                self.ended = Some(digest.clone());
+            }
+            Event::Explored { executions, digest, over } => self.told((*executions, *digest, *over)),
+            _ => {}
+        }
+    }
+
+    /// The process that speaks; one that nobody opened is taken as opened.
+    fn here(&mut self) -> &mut Process {
+        self.process.get_or_insert_default()
+    }
+
+    fn known(&mut self, epoch: u32, stored: &[(u64, u64)], ended: bool) {
+        let before = self.epoch;
+        self.hold("epochs", epoch > before, || format!("epoch {epoch} begins after epoch {before}"));
+        self.epoch = epoch;
+        let stored: BTreeSet<u64> = stored.iter().flat_map(|(from, to)| *from..*to).collect();
+        let lost: Vec<_> = self.durable.difference(&stored).copied().collect();
+        let made: Vec<_> = stored.difference(&self.durable).copied().collect();
+        self.hold("durable", lost.is_empty(), || format!("committed and not in the store: {lost:?}"));
+        self.hold("durable", made.is_empty(), || format!("in the store and never committed: {made:?}"));
+        let over = self.ended.is_some();
+        self.hold("durable", ended == over, || format!("ended is {ended} in the store and was {over}"));
+    }
+
+    fn heard(&mut self, worker: WorkerId, ticks: &[(LeaseId, u64)]) {
+        let now = self.now;
+        let process = self.here();
+        process.heard.insert(worker, now);
+        for (lease, ticks) in ticks {
+            if let Some(live) =
+                process.leases.get_mut(lease).filter(|l| l.worker == worker && l.ticks < *ticks)
+            {
+                (live.ticks, live.progressed) = (*ticks, now);
+            }
+        }
+    }
+
+    fn of_campaign(&mut self, lease: LeaseId, epoch: u32) {
+        let (current, ended) = (self.epoch, self.ended.is_some());
+        self.hold("epochs", epoch == current, || {
+            format!("lease {lease} of epoch {epoch} in epoch {current}")
+        });
+        self.hold("durable", !ended, || format!("lease {lease} of a campaign that has ended"));
+    }
+
+    fn of_exploration(&mut self, lease: LeaseId, epoch: u32, name: &str) {
+        let starts = self.starts;
+        let fine = match self.spread.insert(name.to_owned(), (starts, epoch)) {
+            Some((start, before)) if start == starts => epoch == before,
+            Some((_, before)) => epoch > before,
+            None => true,
+        };
+        self.hold("epochs", fine, || format!("lease {lease} of epoch {epoch} on a piece of {name}"));
+        let over = self.explored.is_some_and(|(_, _, over)| over);
+        self.hold("pieces", !over, || format!("lease {lease} of an exploration that is over"));
+    }
+
+    fn told(&mut self, now: (u64, u64, bool)) {
+        let fine = match self.explored {
+            Some(before) if before.2 => now == before,
+            Some(before) => now.0 >= before.0,
+            None => true,
+        };
+        let before = self.explored.replace(now);
+        self.hold("pieces", fine, || format!("{now:?} is told of the exploration after {before:?}"));
+    }
+
+    fn grant(&mut self, worker: WorkerId, lease: LeaseId, epoch: u32, work: Work) {
+        let now = self.now;
+        self.granted.insert((worker, lease, epoch));
+        let process = self.here();
+        let fresh = process.used.insert(lease);
+        let known = process.heard.contains_key(&worker);
+        let overlap = |other: &Work| match (work, *other) {
+            (Work::Range { from, to }, Work::Range { from: f, to: t }) => from < t && f < to,
+            (Work::Job(a), Work::Job(b)) => a == b,
+            _ => false,
+        };
+        let held = process.leases.iter().find(|(_, l)| overlap(&l.work)).map(|(id, _)| *id);
+        let again: Vec<u64> = match work {
+            Work::Range { from, to } => {
+                let counted = |i: &u64| process.taken.contains(i);
+                (from..to).filter(counted).collect()
+            }
+            Work::Job(id) => process.jobs_done.get(&id).copied().into_iter().collect(),
+        };
+        let live = Live { worker, epoch, work, ticks: 0, progressed: now, cancelled: None };
+        process.leases.insert(lease, live);
+        let stored: Vec<u64> = match work {
+            Work::Range { from, to } => self.durable.range(from..to).copied().collect(),
+            Work::Job(_) => Vec::new(),
+        };
+        self.hold("one lease", fresh, || format!("lease {lease} is used twice"));
+        self.hold("owners", known, || format!("lease {lease} goes to worker {worker}, who is not here"));
+        self.hold("one lease", held.is_none(), || format!("{work:?} of lease {lease} is in lease {held:?}"));
+        self.hold("once", again.is_empty(), || format!("lease {lease} has again what is counted: {again:?}"));
+        self.hold("once", stored.is_empty(), || {
+            format!("lease {lease} has again what is durable: {stored:?}")
+        });
+    }
+
+    fn cancelled(&mut self, lease: LeaseId) {
+        let (now, limit, ended) = (self.now, self.terms.config.progress_ms, self.ended.is_some());
+        let Some(live) = self.here().leases.get_mut(&lease) else { return };
+        live.cancelled.get_or_insert(now);
+        let progressed = live.progressed;
+        let due = ended || now + GRAIN_MS > progressed + limit;
+        self.hold("clocks", due, || format!("lease {lease} is cancelled, with progress at {progressed}"));
+    }
+
+    fn gone(&mut self, worker: WorkerId, end: End) {
+        let (now, config) = (self.now, self.terms.config);
+        let process = self.here();
+        let heard = process.heard.remove(&worker);
+        let cancelled =
+            process.leases.values().filter(|l| l.worker == worker).filter_map(|l| l.cancelled).min();
+        process.leases.retain(|_, l| l.worker != worker);
+        let due = match end {
+            End::Clock("liveness") => heard.is_some_and(|at| now + GRAIN_MS > at + config.liveness_ms),
+            End::Clock(_) => cancelled.is_some_and(|at| now + GRAIN_MS > at + config.kill_ms),
+            End::Closed | End::Expelled => true,
+        };
+        self.hold("clocks", due, || {
+            format!("worker {worker} is gone by {end:?}; heard at {heard:?}, told to stop at {cancelled:?}")
+        });
+    }
+
+    fn reported(&mut self, worker: WorkerId, lease: LeaseId, epoch: u32, accepted: bool) {
+        let now = self.now;
+        let (mut own, mut same) = (false, false);
+        if let Some(live) = self.here().leases.get_mut(&lease) {
+            own = live.worker == worker && live.cancelled.is_none();
+            same = live.epoch == epoch;
+            if own && same {
+                live.progressed = now;
+            }
+        }
+        let told =
+            |what: &str| format!("a report of worker {worker} on lease {lease}, epoch {epoch}, {what}");
+        self.hold("owners", !accepted || own, || told("is taken, and the lease is not its own"));
+        self.hold("epochs", !accepted || !own || same, || told("is taken, and the epoch is another"));
+        self.hold("owners", accepted || !own || !same, || told("is refused, and the lease is its own"));
+    }
+
+    fn took(&mut self, lease: LeaseId, items: &[u64]) {
+        for item in items {
+            let within = |l: &Live| matches!(l.work, Work::Range { from, to } if (from..to).contains(item));
+            let within = self.here().leases.get(&lease).is_some_and(within);
+            let fresh = self.here().taken.insert(*item) && !self.durable.contains(item);
+            self.hold("once", within, || {
+                format!("item {item} is counted for lease {lease}, which has it not")
+            });
+            self.hold("once", fresh, || format!("item {item} is counted twice"));
+        }
+    }
+
+    fn finished(&mut self, lease: LeaseId) {
+        let Some(live) = self.here().leases.remove(&lease) else { return };
+        let missing = match live.work {
+            Work::Range { from, to } => (from..to).filter(|i| !self.here().taken.contains(i)).count(),
+            Work::Job(id) => usize::from(!self.here().jobs_done.insert(id)),
+        };
+        self.hold("once", missing == 0, || {
+            format!("lease {lease} is over, {missing} of it missing or known")
+        });
+    }
+
+    fn committed(&mut self, items: &[u64]) {
+        for item in items {
+            let counted = self.here().taken.contains(item) || self.quarantined.contains(item);
+            let fresh = self.durable.insert(*item);
+            self.hold("once", counted, || format!("item {item} is committed and was never counted"));
+            self.hold("once", fresh, || format!("item {item} is committed twice"));
+        }
+    }
+
+    fn worker(&mut self, event: &Event) {
+        match event {
+            Event::WorkerWelcome { name, worker } => {
+                self.sessions.insert(name.clone(), Session { worker: *worker, ..Session::default() });
+            }
+            Event::WorkerLost { name } => _ = self.sessions.remove(name),
+            Event::WorkerLease { name, lease, epoch } => {
+                let session = self.sessions.entry(name.clone()).or_default();
+                let fresh = session.held.insert(*lease, (*epoch, false)).is_none();
+                let worker = session.worker;
+                let given = self.granted.contains(&(worker, *lease, *epoch));
+                self.hold("workers", fresh && given, || {
+                    format!("{name} has lease {lease}, given to nobody or twice")
+                });
+            }
+            Event::WorkerCancel { name, lease } => {
+                let session = self.sessions.entry(name.clone()).or_default();
+                session.held.entry(*lease).or_insert((0, true)).1 = true;
+            }
+            Event::WorkerReport { name, lease, epoch } => {
+                let session = self.sessions.entry(name.clone()).or_default();
+                let fine = session.held.get(lease).is_some_and(|(e, cancelled)| e == epoch && !cancelled);
+                let fine = fine && !session.stopped.contains(lease);
+                self.hold("workers", fine, || {
+                    format!("{name} reports lease {lease}, lost, cancelled or never held")
+                });
+            }
+            Event::WorkerKillAck { name, lease } => {
+                let session = self.sessions.entry(name.clone()).or_default();
+                let told = session.held.get(lease).is_some_and(|l| l.1);
+                let once = session.stopped.insert(*lease);
+                self.hold("workers", told && once, || {
+                    format!("{name} has stopped lease {lease}, untold or twice")
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self) {
+        match (&self.ended, &self.terms.digest) {
+            (None, _) => self.wrong("end", format!("{} does not end", self.terms.campaign.0)),
+            (Some(digest), Some(quiet)) if digest != quiet => {
+                self.wrong("end", format!("digest {digest}, without faults {quiet}"));
+            }
+            _ => {}
+        }
+        let Some((executions, digest)) = self.terms.explored else { return };
+        match self.explored {
+            Some((e, d, true)) if (e, d) == (executions, digest) => {}
+            Some((e, d, true)) => {
+                self.wrong(
+                    "pieces",
+                    format!("{e} executions, sum {d}; one thread has {executions}, {digest}"),
+                );
+            }
+            _ => self.wrong("end", "the exploration does not end".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: Config = Config {
+        liveness_ms: 100,
+        progress_ms: 200,
+        kill_ms: 50,
+        avoid_ms: 0,
+        rest_ms: 0,
+        attempts_max: 5,
+        workers_max: 9,
+        credit_max: 9,
+    };
+
+    /// Two items in one lease, and a restart before the end.
+    fn good() -> Vec<(u64, Event)> {
+        use Event::*;
+        let (campaign, name) = ("c".to_owned(), "w".to_owned());
+        let known = |epoch, stored| Known { campaign: campaign.clone(), epoch, stored, ended: false };
+        let granted = |lease, epoch, from| {
+            let (campaign, work) = (campaign.clone(), Work::Range { from, to: 2 });
+            Granted { worker: 1, lease, epoch, campaign, work }
+        };
+        let events = vec![
+            Opened,
+            known(1, vec![]),
+            Welcome { worker: 1, name: name.clone() },
+            WorkerWelcome { name: name.clone(), worker: 1 },
+            granted(2, 1, 0),
+            WorkerLease { name: name.clone(), lease: 2, epoch: 1 },
+            WorkerReport { name: name.clone(), lease: 2, epoch: 1 },
+            Heard { worker: 1, ticks: vec![] },
+            Reported { worker: 1, lease: 2, epoch: 1, accepted: true },
+            Taken { lease: 2, items: vec![0] },
+            Committed { campaign: campaign.clone(), items: vec![0] },
+            Acknowledged { worker: 1, campaign: campaign.clone(), items: vec![0] },
+            Killed,
+            WorkerLost { name: name.clone() },
+            Opened,
+            known(2, vec![(0, 1)]),
+            Welcome { worker: 1, name },
+            granted(2, 2, 1),
+            Reported { worker: 1, lease: 2, epoch: 1, accepted: false },
+            Reported { worker: 1, lease: 2, epoch: 2, accepted: true },
+            Taken { lease: 2, items: vec![1] },
+            Finished { lease: 2 },
+            Committed { campaign: campaign.clone(), items: vec![1] },
+            Acknowledged { worker: 1, campaign: campaign.clone(), items: vec![1] },
+            Ended { campaign, digest: "d".to_owned() },
+            Explored { executions: 5, digest: 50, over: true },
+        ];
+        events.into_iter().enumerate().map(|(at, event)| (at as u64, event)).collect()
+    }
+
+    /// The rules a history breaks.
+    fn broken(history: &[(u64, Event)]) -> Vec<&'static str> {
+        let campaign = ("c".to_owned(), 2);
+        let terms = Terms { config: CONFIG, campaign, digest: Some("d".to_owned()), explored: Some((5, 50)) };
+        let mut rules: Vec<_> = check(history, &terms).into_iter().map(|v| v.rule).collect();
+        rules.dedup();
+        rules
+    }
+
+    fn without(at: usize) -> Vec<(u64, Event)> {
+        let mut history = good();
+        history.remove(at);
+        history
+    }
+
+    #[test]
+    fn a_good_history_is_good() {
+        assert_eq!(broken(&good()), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_is_missing_or_too_much_is_seen() {
+        let first = |at| broken(&without(at)).first().copied();
+        assert_eq!(first(4), Some("workers"), "a lease that nobody gave");
+        assert_eq!(first(6), None, "what a worker says of itself may be missing: it was killed");
+        assert_eq!(first(9), Some("once"), "an item that nobody counted");
+        assert_eq!(first(10), Some("durable"), "acknowledged before it is durable");
+        assert_eq!(first(24), Some("end"));
+        let twice = |at: usize| {
+            let mut history = good();
+            history.insert(at, history[at].clone());
+            broken(&history).first().copied()
+        };
+        assert_eq!(twice(4), Some("one lease"));
+        assert_eq!(twice(9), Some("once"));
+        assert_eq!(twice(10), Some("once"));
+        assert_eq!(twice(15), Some("epochs"));
+    }
+
+    #[test]
+    fn what_is_changed_is_seen() {
+        let change = |at: usize, event: Event| {
+            let mut history = good();
+            history[at].1 = event;
+            broken(&history).first().copied()
+        };
+        let known = Event::Known { campaign: "c".to_owned(), epoch: 2, stored: vec![], ended: false };
+        assert_eq!(change(15, known), Some("durable"), "the store has lost an item");
+        let old = Event::Reported { worker: 1, lease: 2, epoch: 1, accepted: true };
+        assert_eq!(change(18, old), Some("epochs"));
+        let other = Event::Reported { worker: 3, lease: 2, epoch: 2, accepted: true };
+        assert_eq!(change(19, other), Some("owners"));
+        let refused = Event::Reported { worker: 1, lease: 2, epoch: 2, accepted: false };
+        assert_eq!(change(19, refused), Some("owners"));
+        let early = Event::Cancelled { lease: 2 };
+        assert_eq!(change(7, early), Some("clocks"));
+        let gone = Event::Gone { worker: 1, end: End::Clock("liveness") };
+        assert_eq!(change(7, gone), Some("clocks"));
+        let wrong = Event::Ended { campaign: "c".to_owned(), digest: "e".to_owned() };
+        assert_eq!(change(24, wrong), Some("end"));
+    }
+
+    #[test]
+    fn a_piece_that_is_lost_or_counted_twice_is_seen() {
+        let told = |executions, over| Event::Explored { executions, digest: 10 * executions, over };
+        let with = |at: usize, event: Event| {
+            let mut history = good();
+            history.insert(at, (at as u64, event));
+            broken(&history)
+        };
+        assert_eq!(with(13, told(3, false)), Vec::<&str>::new());
+        assert_eq!(with(13, told(6, false)), ["pieces"], "less is there than was told");
+        assert_eq!(with(26, told(6, true)), ["pieces"], "it was over, and goes on");
+        assert_eq!(broken(&without(25)), ["end"]);
+        let mut history = good();
+        history[25].1 = told(4, true);
+        assert_eq!(broken(&history), ["pieces"]);
+        let leased = |epoch| {
+            let (campaign, work) = ("explore/x".to_owned(), Work::Job(9));
+            (14, Event::Granted { worker: 1, lease: 30 + u64::from(epoch), epoch, campaign, work })
+        };
+        let mut history = good();
+        history.splice(17..17, [leased(3)]);
+        history.splice(12..12, [leased(3)]);
+        assert!(broken(&history).contains(&"epochs"), "a start has an epoch of its own");
+    }
+
+    #[test]
+    fn a_clock_that_is_forgotten_is_seen() {
+        let mut history = good();
+        history.iter_mut().skip(18).for_each(|(at, _)| *at += 1_000);
+        assert_eq!(broken(&history).first().copied(), Some("clocks"));
+    }
+}

@@ -1,0 +1,164 @@
+//! An engine whose answers are a function of the item alone, so that a run takes milliseconds.
+//!
+//! What is tried is the protocol; what is true of a program plays no part in it. One program is explored, though, as
+//! always and a few executions at a time, because its pieces have the shape of its tree.
+
+use moire_cat::{Model, Variants};
+use moire_coordinator::v1;
+use moire_explore::explorer::LeafView;
+use moire_explore::share::{Giver, Piece, explore_piece, is_empty};
+use moire_explore::{Abstain, Limits, Summary, Visitor};
+use moire_lab::families::named;
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse};
+use moire_worker::job::{
+    Budget, Cancel, Claim, Engine, EngineReport, Item, ItemReport, Reduced, Verification,
+};
+use moire_worker::piece::{Exploration, Explored, Step};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One in so many items breaks a rule.
+const BREAKS: u64 = 40;
+/// Executions between two words on how far a piece is.
+const SLICE: u64 = 3;
+/// Name of the tree of decisions.
+const TREE: &str = "tree-simple";
+
+/// The program that is explored.
+static EXPLORED: LazyLock<(Program, Model)> = LazyLock::new(|| {
+    let text = named("lbf").expect("the families are there").text(7);
+    let program = parse(&text, Format::Native).expect("their texts read");
+    (program, moire_models::load("ptx", &Variants::new()).expect("the shipped models load"))
+});
+
+/// The request to explore it.
+pub(super) fn asked() -> v1::Exploration {
+    v1::Exploration {
+        program: "simple".to_owned(),
+        tree: TREE.to_owned(),
+        fingerprint: vec![0; 32],
+        ..v1::Exploration::default()
+    }
+}
+
+/// Its executions, and the sum of their numbers, by one thread.
+pub(super) fn alone() -> (u64, u64) {
+    static ALONE: LazyLock<(u64, u64)> = LazyLock::new(|| {
+        let (once, whole) = (Cancel::new(), Piece::default());
+        let holder = Holder { cancel: &once, tell: &|_| {}, slice: u64::MAX, seen: AtomicU64::new(0) };
+        let explored = holder.explore(&whole).expect("the model has an answer");
+        (explored.summary.complete + explored.summary.blocked, explored.digest)
+    });
+    *ALONE
+}
+
+/// The holder of a piece.
+struct Holder<'a> {
+    cancel: &'a Cancel,
+    tell: &'a (dyn Fn(Step) + Sync),
+    slice: u64,
+    seen: AtomicU64,
+}
+
+impl Holder<'_> {
+    fn explore(&self, piece: &Piece) -> Result<Explored, Abstain> {
+        let (program, model) = &*EXPLORED;
+        let mut sum = Sum { holder: self, digest: 0 };
+        let summary = explore_piece(program, model, piece, Some(self), &Limits::default(), &mut sum)?;
+        Ok(Explored { summary, digest: sum.digest, marks: BTreeMap::new() })
+    }
+}
+
+impl Giver for Holder<'_> {
+    fn wanted(&self) -> bool {
+        self.cancel.is_wanted() && !self.cancel.is_cancelled()
+    }
+    fn give(&self, piece: Piece) -> bool {
+        let (program, model) = &*EXPLORED;
+        let empty = is_empty(program, model, &piece, &Limits::default()).unwrap_or(false);
+        if !empty {
+            (self.tell)(Step::Given(piece.behind));
+        }
+        !empty
+    }
+    fn due(&self) -> bool {
+        self.seen.load(Ordering::Relaxed) >= self.slice
+    }
+}
+
+struct Sum<'a> {
+    holder: &'a Holder<'a>,
+    digest: u64,
+}
+
+impl Visitor for Sum<'_> {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        if self.holder.cancel.is_cancelled() {
+            return ControlFlow::Break(());
+        }
+        self.holder.seen.fetch_add(1, Ordering::Relaxed);
+        self.digest = self.digest.wrapping_add(leaf.digest());
+        ControlFlow::Continue(())
+    }
+    fn reached(&mut self, until: &[u32], so_far: &Summary) -> ControlFlow<()> {
+        if until.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        if !self.holder.cancel.is_cancelled() {
+            let explored = Explored { summary: *so_far, digest: self.digest, marks: BTreeMap::new() };
+            (self.holder.tell)(Step::Reached(until.to_vec(), explored));
+        }
+        ControlFlow::Break(())
+    }
+}
+
+/// See the module header.
+pub(super) struct Simple;
+
+impl Engine for Simple {
+    fn capabilities(&self) -> Vec<String> {
+        vec![TREE.to_owned()]
+    }
+    fn fingerprint(&self) -> String {
+        "simple".to_owned()
+    }
+    fn run(&self, item: &Item, _: &Cancel) -> ItemReport {
+        let hash = *blake3::hash(&item.index.to_le_bytes()).as_bytes();
+        let row = EngineReport {
+            engine: "simple".to_owned(),
+            outcomes: hash,
+            executions: 1 + item.index % 7,
+            ..EngineReport::default()
+        };
+        let claims =
+            if item.index.is_multiple_of(BREAKS) { vec![claim(item.index / BREAKS)] } else { Vec::new() };
+        ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }
+    }
+    fn verify(&self, claim: &Claim, _: &Cancel) -> Verification {
+        match claim.program.ends_with('3') {
+            true => Verification::Refuted("not here".to_owned()),
+            false => Verification::Confirmed,
+        }
+    }
+    fn minimise(&self, claim: &Claim, _: Budget, _: &Cancel, _: &mut dyn FnMut(&Claim)) -> Reduced {
+        let program = claim.program.replace("program ", "p");
+        Reduced { claim: Claim { program, ..claim.clone() }, tried: 1, normal: true }
+    }
+    fn explore(
+        &self,
+        _: &Exploration,
+        piece: &Piece,
+        cancel: &Cancel,
+        tell: &(dyn Fn(Step) + Sync),
+    ) -> Result<Explored, Abstain> {
+        Holder { cancel, tell, slice: SLICE, seen: AtomicU64::new(0) }.explore(piece)
+    }
+}
+
+fn claim(number: u64) -> Claim {
+    let (rule, program) = (format!("rule-{}", number % 2), format!("program {}", number % 5));
+    Claim { oracle: "simple".to_owned(), axioms: vec![vec![rule]], program, ..Claim::default() }
+}

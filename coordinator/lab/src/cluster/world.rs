@@ -1,0 +1,365 @@
+//! One run: a coordinator and its workers on a simulated network, in one thread and by a simulated clock.
+//!
+//! Contract: the coordinator (services, leases, intake, store) and the workers' connections are those of every other
+//! process of Moiré; network, clocks and deaths are turmoil's. What a run does is a function of its plan. A process that
+//! is killed leaves its store as it is, with the index not closed.
+
+use super::engine::{self, Simple};
+use super::faults::{Deed, Nature, Plan, Random};
+use super::wire::{Cut, Lines};
+use anyhow::{Context, Result, anyhow};
+use moire_coordinator::trial::{self, Event};
+use moire_coordinator::{Io, Local, lease, v1};
+use moire_worker::trial::{Again, Seen, Trial};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use turmoil::net::{TcpListener, TcpStream};
+
+/// Name of the campaign of a run.
+pub(super) const CAMPAIGN: &str = "c";
+/// The clocks of a run, and everything else of leases: as always, but faster, and nothing is given up.
+pub(super) const LEASE: lease::Config = lease::Config {
+    liveness_ms: 3_000,
+    progress_ms: 5_000,
+    kill_ms: 1_500,
+    avoid_ms: 2_000,
+    rest_ms: 60_000,
+    attempts_max: 1_000_000,
+    workers_max: 64,
+    credit_max: 16,
+};
+/// Longest time of a run, simulated.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Grain of the network.
+const TICK: Duration = Duration::from_millis(10);
+/// Time between signs of life of a worker's connection.
+const ALIVE: Duration = Duration::from_secs(2);
+/// The wait of a service manager before it starts a process again.
+const RESTART: Duration = Duration::from_secs(1);
+/// Time between looks at the campaign.
+const LOOK: Duration = Duration::from_millis(100);
+const PORT: u16 = 7420;
+const COORDINATOR: &str = "coordinator";
+/// Segments a connection holds: more than a run sends.
+const SEGMENTS: usize = 1 << 16;
+
+/// A bug planted on either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bug {
+    Coordinator(trial::Planted),
+    Worker(moire_worker::trial::Planted),
+}
+
+/// The result of a run.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pub(super) history: Vec<(u64, Event)>,
+    /// Faults, and what they led to, by name.
+    pub(super) counts: BTreeMap<&'static str, u64>,
+    pub(super) simulated: Duration,
+    /// The digest in the store at the end.
+    pub(super) digest: String,
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// State shared by the processes of a run and its driver.
+struct Shared {
+    plan: Plan,
+    bug: Option<Bug>,
+    store: PathBuf,
+    history: Mutex<Vec<(u64, Event)>>,
+    counts: Mutex<BTreeMap<&'static str, u64>>,
+    done: AtomicBool,
+    /// By worker: how its process is asked to stop.
+    stops: Mutex<BTreeMap<usize, watch::Sender<()>>>,
+    cuts: Vec<Cut>,
+    /// A process is being killed at this moment.
+    dying: Arc<AtomicBool>,
+}
+
+impl Shared {
+    fn tell(&self, event: Event) {
+        let now = turmoil::sim_elapsed().unwrap_or_default();
+        locked(&self.history).push((u64::try_from(now.as_millis()).unwrap_or(u64::MAX), event));
+    }
+    fn count(&self, what: &'static str) {
+        *locked(&self.counts).entry(what).or_default() += 1;
+    }
+}
+
+fn spec(programs: u64) -> v1::CampaignSpec {
+    v1::CampaignSpec { name: CAMPAIGN.to_owned(), seed: 1, programs, ..v1::CampaignSpec::default() }
+}
+
+/// The coordinator's process.
+async fn coordinate(shared: Arc<Shared>) -> turmoil::Result {
+    let lines = Lines::new(&shared.dying);
+    let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
+    let (accepted, connections) = mpsc::channel(64);
+    let taken = lines.clone();
+    tokio::spawn(async move {
+        let never = Cut::default();
+        while let Ok((stream, from)) = listener.accept().await {
+            let stream: Box<dyn Io> = Box::new(taken.line(stream, &never));
+            if accepted.send((stream, from)).await.is_err() {
+                return;
+            }
+        }
+    });
+    let planted = match shared.bug {
+        Some(Bug::Coordinator(bug)) => Some(bug),
+        _ => None,
+    };
+    let told = shared.clone();
+    let trial = trial::Trial { planted, tell: Some(Arc::new(move |event| told.tell(event))) };
+    let options = moire_corpus::Options {
+        reserve_bytes: 4096,
+        cache_bytes: 1 << 20,
+        ..moire_corpus::Options::default()
+    };
+    let local = Local::on_trial(&shared.store, options, LEASE, connections, trial)?;
+    if local.status(CAMPAIGN).await.is_err() {
+        local.create(spec(shared.plan.programs)).await?;
+    }
+    let mut told = None;
+    loop {
+        let mut done = local.status(CAMPAIGN).await?.phase() == v1::CampaignPhase::Done;
+        if shared.plan.explores {
+            let status = local.explore(engine::asked()).await?;
+            let sum = status.explored.unwrap_or_default();
+            let (executions, digest, over) = (sum.complete + sum.blocked, sum.digest, status.over);
+            if told.replace((executions, over)) != Some((executions, over)) {
+                shared.tell(Event::Explored { executions, digest, over });
+            }
+            done &= over;
+        }
+        shared.done.store(done, Ordering::Relaxed);
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// A worker's process, under a service manager that starts it again.
+async fn work(shared: Arc<Shared>, number: usize, life: u64) -> turmoil::Result {
+    let lines = Lines::new(&shared.dying);
+    let name = host(number);
+    let random = Random(shared.plan.seed).fork(1_000 * (number as u64 + 1) + life);
+    loop {
+        let (asked, stop) = watch::channel(());
+        locked(&shared.stops).insert(number, asked);
+        let (cut, made) = (shared.cuts[number].clone(), lines.clone());
+        let dial = move || {
+            let (cut, made) = (cut.clone(), made.clone());
+            async move {
+                let stream = TcpStream::connect((COORDINATOR, PORT)).await?;
+                let io: Box<dyn moire_worker::link::Io> = Box::new(made.line(stream, &cut));
+                Ok(io)
+            }
+        };
+        let link = moire_worker::link::Link::through(dial, ALIVE);
+        let options =
+            moire_worker::Options { name: name.clone(), threads: shared.plan.workers[number].threads };
+        let trial = on_trial(&shared, number, &name, &random);
+        // Why it ended is nobody's business: it is started again.
+        let _ = moire_worker::trial::stay(&link, Arc::new(Simple), options, stop, trial).await;
+        tokio::time::sleep(RESTART).await;
+    }
+}
+
+/// The properties of a worker.
+fn on_trial(shared: &Arc<Shared>, number: usize, name: &str, random: &Random) -> Trial {
+    let nature: Nature = shared.plan.workers[number].clone();
+    let planted = match shared.bug {
+        Some(Bug::Worker(bug)) => Some(bug),
+        _ => None,
+    };
+    let (told, name) = (shared.clone(), name.to_owned());
+    let tell = move |seen| {
+        let name = name.clone();
+        told.tell(match seen {
+            Seen::Welcome(worker) => Event::WorkerWelcome { name, worker },
+            Seen::Lease { lease, epoch } => Event::WorkerLease { name, lease, epoch },
+            Seen::Cancel(lease) => Event::WorkerCancel { name, lease },
+            Seen::Report { lease, epoch } => Event::WorkerReport { name, lease, epoch },
+            Seen::KillAck(lease) => Event::WorkerKillAck { name, lease },
+            Seen::Lost => Event::WorkerLost { name },
+        });
+    };
+    let (counted, draws) = (shared.clone(), Mutex::new(random.fork(1)));
+    let pace = move |_| {
+        let mut draw = locked(&draws);
+        if draw.once_in(nature.stuck) {
+            counted.count("stuck item");
+            return Duration::from_millis(draw.between(LEASE.progress_ms, LEASE.progress_ms + 4_000));
+        }
+        Duration::from_millis(draw.between(nature.item_ms / 2, nature.item_ms * 3 / 2))
+    };
+    let (counted, draws) = (shared.clone(), Mutex::new(random.fork(2)));
+    let again = move || {
+        let mut draw = locked(&draws);
+        if draw.once_in(nature.again) {
+            counted.count("report sent twice");
+            return Again::Now;
+        }
+        match draw.once_in(nature.later) {
+            true => {
+                counted.count("report kept for the next connection");
+                Again::Later
+            }
+            false => Again::Never,
+        }
+    };
+    Trial {
+        planted,
+        tell: Some(Arc::new(tell)),
+        pace: Some(Arc::new(pace)),
+        again: Some(Arc::new(again)),
+        drift: nature.drift,
+        ..Trial::default()
+    }
+}
+
+/// The store after a kill: the index is not closed, and half a commit may be in the log.
+fn kill_store(store: &Path, half: bool) -> Result<()> {
+    match std::fs::remove_file(store.join("index.clean")) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).context("the index"),
+        _ => {}
+    }
+    if half {
+        let mut log = std::fs::OpenOptions::new().append(true).open(store.join("findings.log"))?;
+        log.write_all(b"MoFr\x40\x00\x00\x00half of it")?;
+    }
+    Ok(())
+}
+
+/// Runs a plan, with the store in the folder `place`, which is made and removed.
+pub(super) fn run(plan: Plan, bug: Option<Bug>, place: &Path) -> Result<Run> {
+    std::fs::create_dir_all(place).with_context(|| format!("making {}", place.display()))?;
+    let shared = Arc::new(Shared {
+        cuts: plan.workers.iter().map(|_| Cut::default()).collect(),
+        plan,
+        bug,
+        store: place.to_owned(),
+        history: Mutex::default(),
+        counts: Mutex::default(),
+        done: AtomicBool::new(false),
+        dying: Arc::default(),
+        stops: Mutex::default(),
+    });
+    let ended = World::new(&shared).run();
+    let digest = ended.and_then(|simulated| {
+        let (store, _) = moire_corpus::Store::open(place, moire_corpus::Options::default())?;
+        Ok((simulated, store.digest(CAMPAIGN)?.to_string()))
+    });
+    std::fs::remove_dir_all(place).with_context(|| format!("removing {}", place.display()))?;
+    let (simulated, digest) = digest?;
+    let history = std::mem::take(&mut *locked(&shared.history));
+    let mut counts = std::mem::take(&mut *locked(&shared.counts));
+    shared.plan.natures(&mut counts);
+    Ok(Run { history, counts, simulated, digest })
+}
+
+/// The simulation and what runs in it.
+struct World<'a> {
+    sim: turmoil::Sim<'a>,
+    shared: Arc<Shared>,
+}
+
+fn kill(sim: &mut turmoil::Sim<'_>, shared: &Shared, host: &str) {
+    shared.dying.store(true, Ordering::Relaxed);
+    sim.crash(host);
+    shared.dying.store(false, Ordering::Relaxed);
+}
+
+fn host(worker: usize) -> String {
+    format!("worker-{worker}")
+}
+
+impl World<'_> {
+    fn new(shared: &Arc<Shared>) -> Self {
+        let plan = &shared.plan;
+        let mut builder = turmoil::Builder::new();
+        builder
+            .simulation_duration(LONGEST * 2)
+            .tick_duration(TICK)
+            .min_message_latency(Duration::from_millis(1))
+            .max_message_latency(Duration::from_millis(plan.latency_ms))
+            .tcp_capacity(SEGMENTS)
+            .rng_seed(plan.seed);
+        let mut sim = builder.build();
+        let here = shared.clone();
+        sim.host(COORDINATOR, move || coordinate(here.clone()));
+        for number in 0..plan.workers.len() {
+            let (here, lives) = (shared.clone(), std::cell::Cell::new(0));
+            sim.host(host(number), move || {
+                lives.set(lives.get() + 1);
+                work(here.clone(), number, lives.get())
+            });
+        }
+        Self { sim, shared: shared.clone() }
+    }
+
+    /// Until the campaign is done and nothing is to go wrong any more, or for too long.
+    fn run(mut self) -> Result<Duration> {
+        let failed = |e: Box<dyn std::error::Error>| anyhow!("the simulation stopped: {e}");
+        let mut deeds = self.shared.plan.deeds.clone().into_iter().peekable();
+        while self.sim.elapsed() < LONGEST {
+            let now = self.sim.elapsed().as_millis();
+            while let Some((_, deed)) = deeds.next_if(|(at, _)| u128::from(*at) <= now) {
+                self.act(deed)?;
+            }
+            if deeds.peek().is_none() && self.shared.done.load(Ordering::Relaxed) {
+                break;
+            }
+            self.sim.step().map_err(failed)?;
+        }
+        let simulated = self.sim.elapsed();
+        kill(&mut self.sim, &self.shared, COORDINATOR);
+        kill_store(&self.shared.store, false)?;
+        Ok(simulated)
+    }
+
+    fn tell(&self, event: Event) {
+        let now = u64::try_from(self.sim.elapsed().as_millis()).unwrap_or(u64::MAX);
+        locked(&self.shared.history).push((now, event));
+    }
+
+    fn act(&mut self, deed: Deed) -> Result<()> {
+        let sim = &mut self.sim;
+        match deed {
+            Deed::Hold(w) => sim.hold(host(w), COORDINATOR),
+            Deed::Release(w) => sim.release(host(w), COORDINATOR),
+            Deed::Cut(w) => sim.partition(host(w), COORDINATOR),
+            Deed::CutUp(w) => sim.partition_oneway(host(w), COORDINATOR),
+            Deed::CutDown(w) => sim.partition_oneway(COORDINATOR, host(w)),
+            Deed::Repair(w) => sim.repair(host(w), COORDINATOR),
+            Deed::Reset(w) => self.shared.cuts[w].cut(),
+            Deed::Kill(w) if sim.is_host_running(host(w)) => {
+                kill(sim, &self.shared, &host(w));
+                self.tell(Event::WorkerLost { name: host(w) });
+            }
+            Deed::Start(w) if !sim.is_host_running(host(w)) => sim.bounce(host(w)),
+            // Fails only when the process is between two lives.
+            Deed::Drain(w) => _ = locked(&self.shared.stops).get(&w).map(|asked| asked.send(())),
+            Deed::KillCoordinator(half) if sim.is_host_running(COORDINATOR) => {
+                kill(sim, &self.shared, COORDINATOR);
+                kill_store(&self.shared.store, half)?;
+                self.shared.done.store(false, Ordering::Relaxed);
+                self.tell(Event::Killed);
+            }
+            Deed::StartCoordinator if !sim.is_host_running(COORDINATOR) => sim.bounce(COORDINATOR),
+            Deed::Kill(_) | Deed::Start(_) | Deed::KillCoordinator(_) | Deed::StartCoordinator => {
+                return Ok(());
+            }
+        }
+        deed.name().into_iter().for_each(|name| self.shared.count(name));
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! The file in which a long trial notes its progress: a run that was stopped resumes from the last stop.
+//!
+//! It is replaced as a whole, so that after a crash it is either the old or the new one.
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+/// Longest file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What a file says; `None` where there is none yet. `what` names such files in errors: `a self check`.
+///
+/// # Errors
+/// It cannot be read, or is no such file.
+pub(super) fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<Option<T>> {
+    let shown = path.display();
+    let bytes = match std::fs::metadata(path) {
+        Ok(m) if m.len() > LONGEST => bail!("{shown} is no file of {what}: it is too long"),
+        Ok(_) => std::fs::read(path).with_context(|| format!("reading {shown}"))?,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e).with_context(|| format!("reading {shown}")),
+    };
+    let kept = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{shown} is no file of {what}; name another one with --keep"))?;
+    Ok(Some(kept))
+}
+
+/// Keeps other commands from writing a file, as long as what is returned lives.
+///
+/// # Errors
+/// Another one is at it, or nothing can be written beside it.
+pub(super) fn hold(path: &Path) -> Result<File> {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    let writing = || format!("writing {}", path.display());
+    let file =
+        OpenOptions::new().create(true).truncate(false).write(true).open(lock).with_context(writing)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            bail!("{} is written by a command that still runs; name another one with --keep", path.display())
+        }
+        Err(TryLockError::Error(e)) => Err(e).with_context(writing),
+    }
+}
+
+/// Writes what is done.
+///
+/// # Errors
+/// The file cannot be written; the one before is still there.
+pub(super) fn write<T: Serialize>(path: &Path, kept: &T) -> Result<()> {
+    let mut temp = path.as_os_str().to_owned();
+    temp.push(".tmp");
+    let write = || {
+        let mut file = std::fs::File::create(&temp)?;
+        file.write_all(&serde_json::to_vec_pretty(kept)?)?;
+        file.sync_all()?;
+        std::fs::rename(&temp, path)
+    };
+    write().with_context(|| format!("writing {}", path.display()))
+}

@@ -1,0 +1,120 @@
+//! What `moire bench reductions` draws, and under which models it compares.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use moire_cat::{Model, Variants};
+use moire_console::input::load_model;
+use moire_lab::differential::campaign::{mixed, random_settings, tcgen05};
+use moire_lab::differential::draw_crowd::{crowd, twins};
+use moire_lab::differential::draw_tile::{tile_mixed, tile_program};
+use moire_lab::differential::reduced::questioned;
+use moire_program::ir::Program;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum Drawn {
+    /// Threads with one body, atomics and loads without a use, stores nobody reads
+    Crowd,
+    /// Threads that communicate through memory and barriers; as drawn, and with the code of one thread given to others
+    Mixed,
+    /// Tile blocks: elements, tokens, masks; both ways
+    TileIr,
+    /// Tile blocks beside threads of PTX; both ways
+    TileMixed,
+    /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp, most of which nothing is left out of
+    Tcgen05,
+    /// All of these by turns
+    All,
+}
+
+impl Drawn {
+    /// Its name on the command line.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned())
+    }
+
+    /// The drawer of a seed, and its own seed.
+    fn turn(self, seed: u64) -> (Drawn, u64) {
+        use Drawn::{Crowd, Mixed, Tcgen05, TileIr, TileMixed};
+        const TURNS: [Drawn; 8] = [Crowd, Mixed, TileIr, TileMixed, Crowd, Mixed, TileIr, Tcgen05];
+        if self != Drawn::All {
+            return (self, seed);
+        }
+        let (round, turn) = (seed / 8, usize::try_from(seed % 8).unwrap_or(0));
+        let drawn = TURNS[turn];
+        let of = |turns: &[Drawn]| turns.iter().filter(|t| **t == drawn).count() as u64;
+        (drawn, round * of(&TURNS) + of(&TURNS[..turn]))
+    }
+
+    /// The program of a seed, with a question, and what it is.
+    pub(super) fn program(self, seed: u64) -> Option<(Drawn, Program)> {
+        let (drawn, own) = self.turn(seed);
+        let program = match drawn {
+            Drawn::Crowd | Drawn::All => return crowd(own).map(|p| (drawn, p)),
+            Drawn::Mixed => mixed(own),
+            Drawn::TileIr => tile_program(own)?,
+            Drawn::TileMixed => tile_mixed(own)?,
+            Drawn::Tcgen05 => tcgen05(own)?,
+        };
+        // Mixed first: drawers take turns by seed, too.
+        let twin = own.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1;
+        let program = if twin { twins(program, own)? } else { questioned(program, own) };
+        Some((drawn, program))
+    }
+
+    /// Models that speak of what is drawn.
+    fn models(self) -> Vec<&'static str> {
+        match self {
+            Drawn::Crowd | Drawn::Mixed | Drawn::All => moire_models::names().collect(),
+            Drawn::TileIr | Drawn::TileMixed => vec!["tile-ir"],
+            Drawn::Tcgen05 => vec!["ptx"],
+        }
+    }
+
+    /// The model whose switches are drawn.
+    fn switched(self) -> &'static str {
+        if self.models() == ["tile-ir"] { "tile-ir" } else { "ptx" }
+    }
+}
+
+/// The models that programs are compared under.
+pub(super) struct Asked {
+    /// By name.
+    shipped: Vec<Model>,
+    /// Random settings, by the model they are of.
+    settings: Vec<(&'static str, Vec<Model>)>,
+    /// Only these, if any.
+    named: Vec<String>,
+}
+
+impl Asked {
+    /// `settings` of each model with switches, drawn from `seed`.
+    ///
+    /// # Errors
+    /// There is no such model.
+    pub(super) fn new(named: &[String], settings: usize, seed: u64) -> Result<Asked> {
+        let names: Vec<&str> = if named.is_empty() {
+            moire_models::names().collect()
+        } else {
+            named.iter().map(String::as_str).collect()
+        };
+        let shipped = names.iter().map(|n| load_model(n, &Variants::new())).collect::<Result<_>>()?;
+        let of = |name: &'static str| -> Result<_> {
+            let plain = load_model(name, &Variants::new())?;
+            let drawn = random_settings(&plain, seed, settings);
+            Ok((name, drawn.iter().map(|v| load_model(name, v)).collect::<Result<_>>()?))
+        };
+        let settings = ["ptx", "tile-ir"].into_iter().map(of).collect::<Result<_>>()?;
+        Ok(Asked { shipped, settings, named: named.to_vec() })
+    }
+
+    /// Those for a program of this kind and seed: the ones named, or those that speak of it; and one setting.
+    pub(super) fn of(&self, drawn: Drawn, seed: u64) -> impl Iterator<Item = &Model> {
+        let speaks = drawn.models();
+        let shipped =
+            self.shipped.iter().filter(move |m| !self.named.is_empty() || speaks.contains(&m.name()));
+        let turn = usize::try_from(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40).unwrap_or(0);
+        let drawn = self.settings.iter().find(|(name, _)| *name == drawn.switched());
+        let other = drawn.and_then(|(_, all)| all.get(turn.checked_rem(all.len())?));
+        shipped.chain(other)
+    }
+}

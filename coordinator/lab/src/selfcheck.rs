@@ -1,0 +1,329 @@
+//! `moire bench selfcheck`: explorer against naive enumerator on many distinct programs, under every shipped model.
+//!
+//! Contract: what is compared and what the report says depends on the words of the command alone, not on the number of
+//! threads. A difference is told at once, with the command that finds it again, and at the end printed, shrunk, with its
+//! replayable text (exit 10); too few programs of a demanded kind are no proof (exit 11).
+
+mod keep;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use keep::Keep;
+use moire_cat::{Model, Variants};
+use moire_console::exit;
+use moire_console::input::load_model;
+use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
+use moire_lab::differential::draw_tile::tile_program;
+use moire_lab::differential::grow::grow;
+use moire_naive::NaiveLimits;
+use moire_program::ir::Program;
+use moire_program::text::print;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Of a program with more candidates than usual, pruned: what is left to judge, at most, and executions. About a second.
+const JUDGED: u64 = 15_000;
+const LEAVES: u64 = 4_000;
+/// Between two lines of progress, and two notes in the file.
+const TELL: Duration = Duration::from_secs(5);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SelfCheck {
+    /// Distinct programs compared under each model
+    #[arg(long, default_value_t = 100_000, value_name = "N")]
+    programs: u64,
+    /// First seed; a run ends by saying where the next one starts
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// What is drawn
+    #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
+    draw: Drawn,
+    /// Compare under these models (repeatable) [default: all shipped; of tcgen05 `ptx`, of tile-ir `tile-ir`]
+    #[arg(long = "model", value_name = "MODEL")]
+    models: Vec<String>,
+    /// Compare each program also under one of N random settings of the switches of `ptx`, or of `tile-ir` with tile blocks
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    settings: usize,
+    /// The seed these settings are drawn from [default: the first seed]
+    #[arg(long, value_name = "SEED")]
+    settings_from: Option<u64>,
+    /// Candidates of a program at most
+    #[arg(long, value_name = "N", default_value_t = 4_000)]
+    candidates: u64,
+    /// Candidates of a program at least, orders of writes aside: what is drawn is made larger, and what is smaller does not count
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    least: u64,
+    /// Compare with the enumerator that leaves out what a part makes impossible, for programs of many candidates
+    #[arg(long)]
+    pruned: bool,
+    /// Note in this file what is done, and go on from there if it says something
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+    /// Threads that work [default: all processors]
+    #[arg(long)]
+    workers: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Drawn {
+    /// Threads that communicate through memory and barriers
+    Mixed,
+    /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp
+    Tcgen05,
+    /// Tile blocks: elements, tokens, masks
+    TileIr,
+    /// All of these by turns, each program under one shipped model or setting
+    All,
+}
+
+impl SelfCheck {
+    /// The program of a seed.
+    fn program(&self, seed: u64) -> Option<Program> {
+        let program = self.draw.program(seed)?;
+        Some(if self.least > 0 { grow(program, seed) } else { program })
+    }
+}
+
+impl Drawn {
+    /// The model whose switches are drawn.
+    fn switched(self) -> &'static str {
+        if self == Drawn::TileIr { "tile-ir" } else { "ptx" }
+    }
+
+    /// The program of a seed.
+    fn program(self, seed: u64) -> Option<Program> {
+        match self {
+            Drawn::Mixed => Some(mixed(seed)),
+            Drawn::Tcgen05 => tcgen05(seed),
+            Drawn::TileIr => tile_program(seed),
+            Drawn::All => Drawn::of(seed).program(seed / 3),
+        }
+    }
+
+    /// What is drawn from a seed where all are.
+    fn of(seed: u64) -> Drawn {
+        [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr][usize::try_from(seed % 3).unwrap_or(0)]
+    }
+
+    /// Models that programs drawn are compared under, unless others are named.
+    fn models(self) -> Vec<&'static str> {
+        match self {
+            // No program drawn here has tile blocks.
+            Drawn::Mixed => moire_models::names().filter(|name| *name != "tile-ir").collect(),
+            Drawn::Tcgen05 => vec!["ptx"],
+            Drawn::TileIr => vec!["tile-ir"],
+            Drawn::All => moire_models::names().collect(),
+        }
+    }
+}
+
+/// For each seed one model: by turns a shipped one of the language of its program, and a random setting of the last.
+struct Turns(Vec<(Drawn, Vec<Model>, Vec<Model>)>);
+
+impl Turns {
+    fn new(from: u64, settings: usize) -> Result<Turns> {
+        let one = |drawn: Drawn| -> Result<_> {
+            let plain = load_model(drawn.switched(), &Variants::new())?;
+            let random = random_settings(&plain, from, settings);
+            let load = |n: &str, v: &Variants| load_model(n, v);
+            let shipped = drawn.models().iter().map(|n| load(n, &Variants::new())).collect::<Result<_>>()?;
+            let random = random.iter().map(|v| load(drawn.switched(), v)).collect::<Result<_>>()?;
+            Ok((drawn, shipped, random))
+        };
+        [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr].into_iter().map(one).collect::<Result<_>>().map(Turns)
+    }
+
+    fn of(&self, seed: u64) -> &Model {
+        let drawn = Drawn::of(seed);
+        // Mixed first: drawers take turns by seed too.
+        let turn = usize::try_from(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
+        let known = self.0.iter().find(|t| t.0 == drawn).unwrap_or(&self.0[0]);
+        let models = if turn % 2 == 0 || known.2.is_empty() { &known.1 } else { &known.2 };
+        &models[turn / 2 % models.len()]
+    }
+}
+
+pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
+    refuse(args)?;
+    let named: Vec<&str> = args.models.iter().map(String::as_str).collect();
+    let names = if named.is_empty() { args.draw.models() } else { named };
+    let load = |n: &&str| load_model(n, &Variants::new());
+    let models: Vec<Model> = names.iter().map(load).collect::<Result<_>>()?;
+    let (strong, weak) = (load(&"sc")?, load(&"ptx")?);
+    let switched = args.draw.switched();
+    let plain = load(&switched)?;
+    let from = args.settings_from.unwrap_or(args.seed);
+    let random = random_settings(&plain, from, args.settings);
+    let settings: Vec<Model> = random.iter().map(|v| load_model(switched, v)).collect::<Result<_>>()?;
+    let all = args.draw == Drawn::All;
+    let turns = if all { Some(Turns::new(from, args.settings)?) } else { None };
+    let of = |seed: u64| turns.as_ref().map_or(&plain, |t| t.of(seed));
+    let (keep, done) = match &args.keep {
+        Some(path) => Keep::open(path, args).map(|(keep, done)| (Some(keep), done))?,
+        None => (None, None),
+    };
+    // At once: a run that is stopped keeps what it found.
+    let found = |seed: u64, model: &str, kind: &str| {
+        eprintln!("seed {seed}, {model}: {kind}; again: {}", again(args, from, seed));
+    };
+    let campaign = Campaign {
+        models: &models,
+        settings: &settings,
+        turns: if all { Some(&of) } else { None },
+        turned: true,
+        source: &|seed| args.program(seed),
+        yardstick: (args.draw == Drawn::Mixed).then_some((&strong, &weak)),
+        first_seed: args.seed,
+        done,
+        count: args.programs,
+        limits: limits(args),
+        least: args.least,
+        workers: args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        found: &found,
+        ..Campaign::default()
+    };
+    let (totals, unwritten) = watched(&campaign, keep.as_ref());
+    tell(args, &names, &totals);
+    let earlier = keep.as_ref().map_or(&[][..], |k| &k.earlier);
+    earlier.iter().for_each(|line| println!("earlier: {line}"));
+    if let Some(error) = unwritten {
+        return Err(error.context("what was done is not noted"));
+    }
+    let short = |(_, have, least): (_, u64, u64)| 100 * have < least * totals.programs;
+    let few = args.draw == Drawn::Mixed && totals.shares().into_iter().any(short);
+    Ok(match (totals.failures.is_empty() && earlier.is_empty(), few) {
+        (false, _) => exit::FINDING,
+        (true, true) => exit::INCOMPLETE,
+        (true, false) => exit::CLEAN,
+    })
+}
+
+fn refuse(args: &SelfCheck) -> Result<()> {
+    if args.programs == 0 {
+        bail!("--programs 0 compares nothing");
+    }
+    if args.least > args.candidates {
+        bail!("--least {} is more than --candidates {}: nothing would count", args.least, args.candidates);
+    }
+    if args.draw == Drawn::All && !args.models.is_empty() {
+        bail!("--draw all compares each program under a shipped model of its language; leave --model out");
+    }
+    Ok(())
+}
+
+/// Runs a campaign with progress, noted where that is wanted; why the last note failed.
+fn watched(campaign: &Campaign<'_>, keep: Option<&Keep>) -> (Totals, Option<anyhow::Error>) {
+    let begin = Instant::now();
+    let before = campaign.done.as_ref().map_or(0, |d| d.programs);
+    if before > 0 {
+        eprintln!("{before} programs are done; looking again at what was drawn for them");
+    }
+    let note = |t: &Totals| {
+        let failed = keep.and_then(|k| k.note(t).err());
+        failed.inspect(|error| eprintln!("not noted: {error:#}"))
+    };
+    let told = Mutex::new(begin);
+    let progress = |t: &Totals| {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.elapsed() < TELL {
+            return;
+        }
+        *told = Instant::now();
+        let (seconds, new) = (begin.elapsed().as_secs_f64(), t.programs - before);
+        eprintln!(
+            "{} of {} programs ({} drawn), {seconds:.0} s, {:.1} a second, {} differences",
+            t.programs,
+            campaign.count,
+            t.next_seed.wrapping_sub(campaign.first_seed),
+            new as f64 / seconds,
+            t.failures.len()
+        );
+        note(t);
+    };
+    let totals = campaign.run(&progress);
+    eprintln!("{:.1} s", begin.elapsed().as_secs_f64());
+    let unwritten = note(&totals);
+    (totals, unwritten)
+}
+
+/// More candidates, more paths to make them of; pruned, most of the work would be in paths.
+fn limits(args: &SelfCheck) -> NaiveLimits {
+    let plain = Campaign::default().limits;
+    let (candidates, pruned) = (args.candidates, args.pruned);
+    match (candidates > plain.candidates, pruned) {
+        (false, _) => NaiveLimits { candidates, pruned, ..plain },
+        (true, false) => NaiveLimits { candidates, ..NaiveLimits::default() },
+        (true, true) => NaiveLimits { candidates, pruned, judged: JUDGED, leaves: LEAVES, ..plain },
+    }
+}
+
+/// The command that compares the program of a seed again.
+fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
+    let draw = args.draw.to_possible_value().map_or(String::new(), |v| format!(" --draw {}", v.get_name()));
+    let models: String = args.models.iter().map(|m| format!(" --model {m}")).collect();
+    let settings = match args.settings {
+        0 => String::new(),
+        n => format!(" --settings {n} --settings-from {from}"),
+    };
+    let candidates = format!(" --candidates {}", args.candidates);
+    let least = if args.least > 0 { format!(" --least {}", args.least) } else { String::new() };
+    let pruned = if args.pruned { " --pruned" } else { "" };
+    format!(
+        "moire bench selfcheck{draw}{models}{settings}{candidates}{least}{pruned} --seed {seed} --programs 1"
+    )
+}
+
+fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
+    let each = if args.draw == Drawn::All { "one" } else { "each" };
+    println!(
+        "{} distinct programs under {each} of {}: {} comparisons, {} executions, {} candidates",
+        totals.programs,
+        names.join(", "),
+        totals.comparisons,
+        totals.leaves,
+        totals.candidates
+    );
+    if args.settings > 0 && args.draw == Drawn::All {
+        println!("or one of {} random settings of ptx or tile-ir", args.settings);
+    } else if args.settings > 0 {
+        println!("each also under one of {} random settings of {}", args.settings, args.draw.switched());
+    }
+    if args.draw == Drawn::Mixed {
+        print!("{}", totals.histogram());
+    }
+    let skipped: u64 = totals.skipped.values().sum();
+    println!("{} drawn again, {skipped} not compared, next seed {}", totals.repeated, totals.next_seed);
+    for (reason, n) in &totals.skipped {
+        println!("  {n:8} {reason}");
+    }
+    for failure in &totals.failures {
+        println!("\nseed {}, {}: {}", failure.seed, failure.model, failure.difference.kind());
+        println!("{:#?}\n{}", failure.difference, print(&failure.program));
+    }
+    println!("{} differences", totals.failures.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SelfCheck,
+    }
+
+    #[test]
+    fn a_difference_is_found_again_by_its_line() {
+        let line = "moire --draw tcgen05 --model ptx --settings 48 --seed 7 --programs 9";
+        let args = Line::parse_from(line.split(' ')).args;
+        let told = again(&args, 7, 1_120_979);
+        let words = told.strip_prefix("moire bench selfcheck ").expect("the command");
+        let args = Line::parse_from(["moire"].into_iter().chain(words.split(' '))).args;
+        assert_eq!((args.draw, args.models, args.settings), (Drawn::Tcgen05, vec!["ptx".to_owned()], 48));
+        assert_eq!((args.candidates, args.pruned), (4_000, false));
+        assert_eq!((args.settings_from, args.seed, args.programs), (Some(7), 1_120_979, 1));
+    }
+}

@@ -1,0 +1,144 @@
+//! The progress of a self check, in a file: a run that was stopped resumes from the last stop.
+//!
+//! The file is JSON with a schema number, written every few seconds. A run goes on only with the words it began with
+//! (but for the number of programs and of threads): what was compared is a function of them.
+
+use super::SelfCheck;
+use crate::kept;
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use moire_lab::differential::campaign::Totals;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const SCHEMA: u32 = 2;
+
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    schema: u32,
+    /// Of the command.
+    words: Words,
+    next_seed: u64,
+    programs: u64,
+    repeated: u64,
+    comparisons: u64,
+    leaves: u64,
+    candidates: u64,
+    skipped: BTreeMap<String, u64>,
+    six_events: u64,
+    beyond: u64,
+    rmw: u64,
+    dependency: u64,
+    load_buffering: u64,
+    awaits: u64,
+    /// One line each.
+    differences: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Words {
+    draw: String,
+    models: Vec<String>,
+    settings: usize,
+    settings_from: Option<u64>,
+    seed: u64,
+    candidates: u64,
+    least: u64,
+    pruned: bool,
+}
+
+impl Words {
+    fn of(args: &SelfCheck) -> Words {
+        Words {
+            draw: args.draw.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned()),
+            models: args.models.clone(),
+            settings: args.settings,
+            settings_from: args.settings_from,
+            seed: args.seed,
+            candidates: args.candidates,
+            least: args.least,
+            pruned: args.pruned,
+        }
+    }
+}
+
+/// The file of a run.
+pub(super) struct Keep {
+    path: PathBuf,
+    words: Words,
+    /// Differences of earlier runs, one line each.
+    pub(super) earlier: Vec<String>,
+    _held: std::fs::File,
+}
+
+impl Keep {
+    /// The file a command names, and what it says was done.
+    ///
+    /// # Errors
+    /// It cannot be read, is not such a file, belongs to another command or is written by one now.
+    pub(super) fn open(path: &Path, args: &SelfCheck) -> Result<(Keep, Option<Totals>)> {
+        let (words, earlier, _held) = (Words::of(args), Vec::new(), kept::hold(path)?);
+        let mut keep = Keep { path: path.to_owned(), words, earlier, _held };
+        let shown = path.display();
+        let Some(kept) = kept::read::<Kept>(path, "a self check")? else { return Ok((keep, None)) };
+        if kept.schema != SCHEMA {
+            bail!("{shown} was written by another version (schema {}, not {SCHEMA})", kept.schema);
+        }
+        if kept.words != keep.words {
+            bail!("{shown} belongs to another command: what it draws and compares must be as then");
+        }
+        if kept.next_seed.wrapping_sub(args.seed) < kept.programs {
+            bail!("{shown} is damaged: more programs than seeds");
+        }
+        keep.earlier = kept.differences;
+        let totals = Totals {
+            programs: kept.programs,
+            repeated: kept.repeated,
+            comparisons: kept.comparisons,
+            leaves: kept.leaves,
+            candidates: kept.candidates,
+            skipped: kept.skipped,
+            six_events: kept.six_events,
+            beyond: kept.beyond,
+            rmw: kept.rmw,
+            dependency: kept.dependency,
+            load_buffering: kept.load_buffering,
+            awaits: kept.awaits,
+            failures: Vec::new(),
+            next_seed: kept.next_seed,
+        };
+        Ok((keep, Some(totals)))
+    }
+
+    /// Writes what is done.
+    ///
+    /// # Errors
+    /// The file cannot be written; the one before is still there.
+    pub(super) fn note(&self, totals: &Totals) -> Result<()> {
+        let line = |f: &moire_lab::differential::campaign::Failure| {
+            format!("seed {}, {}: {}", f.seed, f.model, f.difference.kind())
+        };
+        let kept = Kept {
+            schema: SCHEMA,
+            words: self.words.clone(),
+            next_seed: totals.next_seed,
+            programs: totals.programs,
+            repeated: totals.repeated,
+            comparisons: totals.comparisons,
+            leaves: totals.leaves,
+            candidates: totals.candidates,
+            skipped: totals.skipped.clone(),
+            six_events: totals.six_events,
+            beyond: totals.beyond,
+            rmw: totals.rmw,
+            dependency: totals.dependency,
+            load_buffering: totals.load_buffering,
+            awaits: totals.awaits,
+            differences: self.earlier.iter().cloned().chain(totals.failures.iter().map(line)).collect(),
+        };
+        kept::write(&self.path, &kept)
+    }
+}

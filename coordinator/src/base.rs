@@ -1,0 +1,56 @@
+//! What every part of the core works on: the store with the batch in hand, the scheduler, and the clock.
+//!
+//! Contract: a part adds to [`Base::writes`] what the batch is to make durable; the core commits it as a whole. What a
+//! part commits by itself is durable when its method returns.
+
+use crate::lease::{Config, Scheduler};
+use crate::states::States;
+use crate::trial::Trial;
+use moire_corpus::{Store, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// See the module header.
+pub(crate) struct Base {
+    pub(crate) store: Store,
+    pub(crate) fleet: Scheduler,
+    /// The writes of the batch in hand.
+    pub(crate) writes: Vec<Write>,
+    /// Findings by state.
+    pub(crate) states: States,
+    pub(crate) config: Config,
+    pub(crate) trial: Trial,
+    started: Instant,
+}
+
+impl Base {
+    /// A store, and a scheduler that knows no worker yet.
+    pub(crate) fn new(store: Store, config: Config, trial: Trial) -> Self {
+        Self {
+            store,
+            fleet: Scheduler::new(config).planted(trial.planted),
+            writes: Vec::new(),
+            states: States::default(),
+            config,
+            trial,
+            started: Instant::now(),
+        }
+    }
+    /// Milliseconds since the start of this process.
+    pub(crate) fn now(&self) -> u64 {
+        millis(self.started.elapsed())
+    }
+    /// When this process started, in Unix seconds.
+    pub(crate) fn started_s(&self) -> u64 {
+        unix_ms().saturating_sub(self.now()) / 1000
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn unix_ms() -> u64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).expect("64 bits of milliseconds last 500 million years")
+}

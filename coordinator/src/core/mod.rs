@@ -1,0 +1,243 @@
+//! The one thread that owns store and scheduler: takes events, commits, then acknowledges.
+//!
+//! Contract: an acknowledgement follows the commit of everything it acknowledges; an item's result and the
+//! findings it led to are one commit. The parts own their state ([`Triage`], [`Spread`], [`Totals`]) and share [`Base`];
+//! `workers` and `requests` are what workers and clients ask of all of them.
+
+mod requests;
+mod workers;
+
+pub(crate) use requests::record;
+
+use crate::base::Base;
+use crate::door::Refused;
+use crate::lease::{Config, WorkerId};
+use crate::run::Run;
+use crate::spread::Spread;
+use crate::totals::{TOTALS, Totals};
+use crate::triage::Triage;
+use crate::trial::{Event as Told, Planted, Trial};
+use crate::{BATCH_EVENTS, Error, failpoints};
+use moire_corpus::{Campaign, CampaignState, Finding, Store, Write};
+use moire_proto::v1::{self, to_worker::Message as Down};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::mpsc;
+
+pub(crate) type Announce = Box<dyn Fn(&Finding) + Send>;
+pub(crate) type Outbox = mpsc::Sender<Result<v1::ToWorker, tonic::Status>>;
+pub(crate) type Inbox = mpsc::Receiver<Result<v1::ToWorker, tonic::Status>>;
+
+/// An event of the core.
+pub(crate) enum Event {
+    /// Time passes.
+    Tick,
+    /// Something to do with the core at hand.
+    Call(Box<dyn FnOnce(&mut Core) + Send>),
+    /// Write what is done and stop.
+    Stop,
+}
+
+/// An acknowledgement that waits for the commit of these items of a campaign.
+struct Owed {
+    worker: WorkerId,
+    ack: v1::ReportAck,
+    campaign: String,
+    items: Vec<u64>,
+}
+
+/// The state of a coordinator.
+pub(crate) struct Core {
+    pub(crate) base: Base,
+    pub(crate) triage: Triage,
+    /// Explorations that the fleet shares.
+    pub(crate) spread: Spread,
+    /// By worker: where its messages go.
+    outboxes: BTreeMap<WorkerId, Outbox>,
+    /// Names that the connected workers gave.
+    names: BTreeMap<WorkerId, String>,
+    acks: Vec<Owed>,
+    /// Writes of the batch before, with [`Planted::CommitsLate`].
+    late: Vec<Write>,
+    pub(crate) bad_messages: u64,
+    pub(crate) refused: u64,
+    /// Calls and connections that were refused before they came here.
+    turned_away: Arc<Refused>,
+    pub(crate) totals: Totals,
+    /// Told each new finding once it is durable.
+    pub(crate) announce: Option<Announce>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        store: Store,
+        config: Config,
+        turned_away: Arc<Refused>,
+        trial: Trial,
+    ) -> Result<Self, Error> {
+        let totals = Totals::new(store.totals()?);
+        let mut core = Self {
+            base: Base::new(store, config, trial),
+            triage: Triage::default(),
+            spread: Spread::default(),
+            outboxes: BTreeMap::new(),
+            names: BTreeMap::new(),
+            acks: Vec::new(),
+            late: Vec::new(),
+            bad_messages: 0,
+            refused: 0,
+            turned_away,
+            totals,
+            announce: None,
+        };
+        core.base.trial.tell(|| Told::Opened);
+        for mut campaign in core.base.store.campaigns()? {
+            campaign.epoch += 1;
+            if !core.base.trial.has(Planted::EpochNotRecorded) {
+                core.base.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
+            }
+            core.adopt(campaign)?;
+        }
+        core.spread.adopt_all(&mut core.base)?;
+        Ok(core)
+    }
+
+    /// Handles events until told to stop. Blocks its thread while it works.
+    pub(crate) async fn run(mut self, mut events: mpsc::Receiver<Event>) -> Result<(), Error> {
+        while let Some(first) = events.recv().await {
+            let mut stop = self.handle(first);
+            for _ in 1..BATCH_EVENTS {
+                let full = stop || self.spread.heavy();
+                let Some(next) = (!full).then(|| events.try_recv().ok()).flatten() else { break };
+                stop = self.handle(next);
+            }
+            self.settle(stop)?;
+            if stop {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles one event; true: it was the last.
+    fn handle(&mut self, event: Event) -> bool {
+        match event {
+            Event::Call(call) => call(self),
+            Event::Stop => return true,
+            Event::Tick => self.triage.drop_unwanted(&mut self.base),
+        }
+        false
+    }
+
+    /// Takes a campaign of the store into the scheduler.
+    pub(crate) fn adopt(&mut self, campaign: Campaign) -> Result<(), Error> {
+        let progress = self.base.store.progress(&campaign.name)?;
+        let run = Run::new(campaign, progress);
+        let name = run.campaign.name.clone();
+        self.base.trial.tell(|| Told::Known {
+            campaign: name.clone(),
+            epoch: run.campaign.epoch,
+            stored: run.progress.completed.clone(),
+            ended: !run.open(),
+        });
+        if matches!(run.campaign.state, CampaignState::Running | CampaignState::Paused) {
+            self.base.fleet.campaign(&name, run.lease_spec());
+            self.base.fleet.run_campaign(&name, run.campaign.state == CampaignState::Running);
+        }
+        self.triage.touched.insert(name.clone());
+        self.triage.runs.insert(name, run);
+        Ok(())
+    }
+
+    /// Decides, commits, acknowledges, and gives out leases.
+    pub(crate) fn settle(&mut self, last: bool) -> Result<(), Error> {
+        let mut names = std::mem::take(&mut self.triage.touched);
+        names.iter().for_each(|name| self.triage.advance(&mut self.base, name));
+        self.totals.note(self.counted(), self.base.now(), last, &mut self.base.writes);
+        if self.base.trial.has(Planted::AcksBeforeCommit) {
+            self.acknowledge();
+        }
+        self.commit(&mut names)?;
+        for name in &names {
+            self.triage.finish(&mut self.base, name)?;
+        }
+        self.acknowledge();
+        let now = self.base.now();
+        for action in self.base.fleet.poll(now) {
+            self.act(action);
+        }
+        for (worker, lease) in self.spread.settle(&mut self.base) {
+            self.send(worker, Down::Give(v1::Give { lease }));
+        }
+        self.base.states.count_more(&self.base.store)
+    }
+
+    /// Makes the batch in hand durable; adds the campaigns whose items it had to `names`.
+    fn commit(&mut self, names: &mut BTreeSet<String>) -> Result<(), Error> {
+        let mut writes = std::mem::take(&mut self.base.writes);
+        let told = self.base.trial.items(&writes);
+        if self.base.trial.has(Planted::ForgetsPieces) {
+            writes.retain(|write| !matches!(write, Write::Piece { .. }));
+        }
+        if self.base.trial.has(Planted::CommitsLate) {
+            std::mem::swap(&mut writes, &mut self.late);
+        }
+        if !writes.is_empty() {
+            failpoints::hit(failpoints::COMMIT_BEFORE);
+            let receipt = self.base.store.commit(writes)?;
+            failpoints::hit(failpoints::COMMIT_AFTER);
+            self.totals.committed();
+            self.spread.committed();
+            for (name, progress) in receipt.progress {
+                if let Some(run) = self.triage.runs.get_mut(&name) {
+                    run.progress = progress;
+                }
+                names.insert(name);
+            }
+            let fresh = std::mem::take(&mut self.triage.fresh);
+            for (finding, _) in fresh.values().filter(|f| f.1) {
+                self.announce.iter().for_each(|tell| tell(finding));
+            }
+        }
+        told.into_iter().for_each(|event| self.base.trial.tell(|| event));
+        Ok(())
+    }
+
+    /// Sends the acknowledgements whose items are durable.
+    fn acknowledge(&mut self) {
+        let early = self.base.trial.has(Planted::AcksBeforeCommit);
+        for owed in std::mem::take(&mut self.acks) {
+            let run = self.triage.runs.get(&owed.campaign).filter(|r| r.open());
+            match run.is_none_or(|r| early || owed.items.iter().all(|i| r.progress.contains(*i))) {
+                true => {
+                    let (worker, campaign) = (owed.worker, owed.campaign);
+                    self.send(worker, Down::Ack(owed.ack));
+                    let items = owed.items;
+                    self.base.trial.tell(|| Told::Acknowledged { worker, campaign, items });
+                }
+                false if self.outboxes.contains_key(&owed.worker) => self.acks.push(owed),
+                false => {}
+            }
+        }
+    }
+
+    /// Counts since the start of this process, in the order of [`TOTALS`].
+    fn counted(&self) -> [u64; TOTALS.len()] {
+        let (fleet, away) = (self.base.fleet.counts(), &self.turned_away);
+        [
+            fleet.leases,
+            fleet.lost,
+            fleet.expired,
+            fleet.stale_reports,
+            fleet.duplicate_items,
+            fleet.quarantined,
+            self.bad_messages,
+            self.refused,
+            away.connections.load(Ordering::Relaxed),
+            away.denied.load(Ordering::Relaxed),
+            away.limited.load(Ordering::Relaxed),
+            self.spread.executions(),
+        ]
+    }
+}

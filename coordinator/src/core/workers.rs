@@ -1,0 +1,284 @@
+//! What workers say to the core, and what it sends them.
+//!
+//! Contract: a worker that breaks the protocol is sent away with the reason. A worker that does not read is dropped.
+
+use super::{Core, Outbox, Owed};
+use crate::job::JobKind;
+use crate::lease::{Action, Grant, JobId, LeaseId, Work, WorkerId};
+use crate::run::Run;
+use crate::trial::{End, Event as Told, Planted};
+use crate::{MINIMISE_CANDIDATES, failpoints, intake};
+use moire_corpus::Write;
+use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
+use std::collections::BTreeSet;
+
+/// Longest name a worker gives.
+const NAME_BYTES_MAX: usize = 128;
+/// Capabilities a worker may have.
+const CAPABILITIES_MAX: usize = 64;
+
+impl Core {
+    pub(crate) fn hello(&mut self, hello: v1::Hello, outbox: Outbox) -> Result<WorkerId, tonic::Status> {
+        if hello.protocol != moire_proto::PROTOCOL {
+            self.refused += 1;
+            let (theirs, ours) = (hello.protocol, moire_proto::PROTOCOL);
+            let text =
+                format!("the worker speaks protocol {theirs}, this coordinator {ours}: use the same moire");
+            return Err(tonic::Status::failed_precondition(text));
+        }
+        let long = |text: &String| text.len() > NAME_BYTES_MAX;
+        let capabilities = &hello.capabilities;
+        if long(&hello.name)
+            || long(&hello.fingerprint)
+            || capabilities.len() > CAPABILITIES_MAX
+            || capabilities.iter().any(long)
+        {
+            self.bad_messages += 1;
+            return Err(tonic::Status::invalid_argument(
+                "a worker has names of at most 128 bytes and at most 64 capabilities",
+            ));
+        }
+        let bound = self.triage.runs.values().filter(|r| r.open()).map(|r| r.campaign.generator.as_str());
+        let bound: BTreeSet<&str> = bound.filter(|g| !g.is_empty()).collect();
+        if !bound.is_empty() && !bound.contains(hello.fingerprint.as_str()) {
+            self.refused += 1;
+            let expected = bound.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(tonic::Status::failed_precondition(format!(
+                "fingerprint mismatch: the worker has {}, the campaigns need {expected}; use the same moire",
+                hello.fingerprint
+            )));
+        }
+        for run in self.triage.runs.values_mut().filter(|r| r.open() && r.campaign.generator.is_empty()) {
+            run.campaign.generator.clone_from(&hello.fingerprint);
+            self.base.writes.push(Write::Campaign(Box::new(run.campaign.clone())));
+            self.base.fleet.bind(&run.campaign.name, &hello.fingerprint);
+        }
+        let (capabilities, now) = (hello.capabilities.into_iter().collect(), self.base.now());
+        let id = self.base.fleet.hello(capabilities, &hello.fingerprint, now);
+        let id = id.map_err(|e| tonic::Status::resource_exhausted(e.to_string()))?;
+        self.base.trial.tell(|| Told::Welcome { worker: id, name: hello.name.clone() });
+        self.names.insert(id, hello.name);
+        self.outboxes.insert(id, outbox);
+        self.send(id, Down::Welcome(v1::Welcome { worker: id, liveness_ms: self.base.config.liveness_ms }));
+        Ok(id)
+    }
+
+    /// The name a worker gave.
+    pub(crate) fn worker_name(&self, worker: WorkerId) -> &str {
+        self.names.get(&worker).map_or("", String::as_str)
+    }
+
+    pub(crate) fn gone(&mut self, worker: WorkerId) {
+        self.outboxes.remove(&worker);
+        if self.base.fleet.knows(worker) {
+            self.base.trial.tell(|| Told::Gone { worker, end: End::Closed });
+        }
+        self.names.remove(&worker);
+        self.base.fleet.disconnect(worker);
+    }
+
+    /// Takes a message; false: the worker is not connected any more.
+    pub(crate) fn message(&mut self, worker: WorkerId, message: v1::FromWorker) -> bool {
+        use v1::from_worker::Message as Up;
+        let now = self.base.now();
+        if self.base.fleet.knows(worker) {
+            self.base.trial.heard(worker, &message);
+        }
+        match message.message {
+            Some(Up::Credit(credit)) => self.base.fleet.credit(worker, credit.leases, now),
+            Some(Up::Heartbeat(beat)) => {
+                let ticks: Vec<_> = beat.leases.iter().map(|l| (l.lease, l.ticks)).collect();
+                self.base.fleet.heartbeat(worker, &ticks, now);
+            }
+            Some(Up::KillAck(ack)) => self.base.fleet.kill_ack(worker, ack.lease, now),
+            Some(Up::Draining(_)) => self.base.fleet.drain(worker, now),
+            Some(Up::Report(report)) => self.report(worker, report, now),
+            Some(Up::Hello(_)) => self.fault(worker, "hello is the first message only"),
+            None => self.fault(worker, "a message without content"),
+        }
+        self.base.fleet.knows(worker)
+    }
+
+    /// The worker broke the protocol: its stream ends with the reason, and others get its leases.
+    fn fault(&mut self, worker: WorkerId, why: &'static str) {
+        tracing::warn!(worker, why, "worker sent away");
+        self.bad_messages += 1;
+        if let Some(outbox) = self.outboxes.remove(&worker) {
+            // Full or closed: it ends all the same.
+            let _ = outbox.try_send(Err(tonic::Status::invalid_argument(why)));
+        }
+        self.base.trial.tell(|| Told::Gone { worker, end: End::Expelled });
+        self.names.remove(&worker);
+        self.base.fleet.expel(worker);
+    }
+
+    fn report(&mut self, worker: WorkerId, report: v1::Report, now: u64) {
+        let (sequence, lease) = (report.sequence, report.lease);
+        let owed = |accepted, campaign, items| {
+            let ack = v1::ReportAck { sequence, accepted };
+            Owed { worker, ack, campaign, items }
+        };
+        let (epoch, grant) = (report.epoch, self.base.fleet.check(worker, lease, report.epoch, now));
+        self.base.trial.tell(|| Told::Reported { worker, lease, epoch, accepted: grant.is_some() });
+        let Some(grant) = grant else {
+            return self.acks.push(owed(false, String::new(), Vec::new()));
+        };
+        let taken = match grant.work {
+            Work::Range { from, to } => self.items(worker, lease, &grant.campaign, from..to, report),
+            Work::Job(id) if self.spread.has(id) => {
+                let name = self.names.get(&worker).map_or("", String::as_str);
+                let taken = self.spread.step(&mut self.base, name, lease, id, report).map(|()| Vec::new());
+                if taken.is_ok() && !self.base.fleet.holds(lease) {
+                    self.base.trial.tell(|| Told::Finished { lease });
+                }
+                taken
+            }
+            Work::Job(id) => self.answer(worker, lease, id, report),
+        };
+        match taken {
+            Ok(items) => self.acks.push(owed(true, grant.campaign, items)),
+            Err(why) => self.fault(worker, why),
+        }
+    }
+
+    /// Takes the items of a report; returns those whose commit the acknowledgement waits for.
+    fn items(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        campaign: &str,
+        range: std::ops::Range<u64>,
+        report: v1::Report,
+    ) -> Result<Vec<u64>, &'static str> {
+        let done = report.done;
+        let items = intake::items(&range, report)?;
+        let named: Vec<u64> = items.iter().map(|i| i.item).collect();
+        let (twice, mut taken) = (self.base.trial.has(Planted::CountsTwice), Vec::new());
+        if let Some(run) = self.triage.runs.get_mut(campaign) {
+            self.triage.touched.insert(campaign.to_owned());
+            for item in items {
+                let index = item.item;
+                if (self.base.fleet.take_item(lease, index) | twice) && run.reported(item, worker, twice) {
+                    taken.push(index);
+                }
+            }
+        }
+        self.base.trial.tell(|| Told::Taken { lease, items: taken });
+        if !done {
+            return Ok(named);
+        }
+        match self.base.fleet.done(lease) {
+            true => {
+                self.base.trial.tell(|| Told::Finished { lease });
+                Ok(named)
+            }
+            false => Err("a range lease is over when all its items are reported"),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        id: JobId,
+        report: v1::Report,
+    ) -> Result<Vec<u64>, &'static str> {
+        if let Some(job) = self.triage.jobs.get(id) {
+            let answer = intake::answer(job, report)?;
+            self.base.fleet.done(lease);
+            self.triage.job_over(&mut self.base, id, Some((worker, answer)));
+        } else {
+            self.base.fleet.forget(lease);
+        }
+        self.base.trial.tell(|| Told::Finished { lease });
+        Ok(Vec::new())
+    }
+
+    pub(super) fn act(&mut self, action: Action) {
+        match action {
+            // It went away while what stood before this was sent, and its leases with it.
+            Action::Grant { worker, .. } | Action::Cancel { worker, .. }
+                if !self.outboxes.contains_key(&worker) => {}
+            Action::Grant { worker, lease, epoch, grant } => {
+                failpoints::hit(failpoints::GRANT);
+                self.base.trial.tell(|| {
+                    let campaign = grant.campaign.clone();
+                    Told::Granted { worker, lease, epoch, campaign, work: grant.work }
+                });
+                let Some(work) = self.describe(&grant) else {
+                    self.base.trial.tell(|| Told::Finished { lease });
+                    return self.base.fleet.forget(lease);
+                };
+                let plan = match grant.work {
+                    Work::Job(id) => self.triage.jobs.get(id).and_then(|j| j.plan.clone()),
+                    Work::Range { .. } => None,
+                };
+                let plan = plan.or_else(|| self.triage.runs.get(&grant.campaign).map(Run::plan));
+                self.send(worker, Down::Lease(v1::Lease { lease, epoch, plan, work: Some(work) }));
+                if let Work::Job(id) = grant.work {
+                    self.spread.lent(id, worker, lease);
+                }
+            }
+            Action::Cancel { worker, lease, reason } => {
+                self.base.trial.tell(|| Told::Cancelled { lease });
+                self.send(worker, Down::Cancel(v1::CancelLease { lease, reason: reason.to_owned() }));
+            }
+            Action::Disconnect { worker, clock } => {
+                self.base.trial.tell(|| Told::Gone { worker, end: End::Clock(clock) });
+                tracing::warn!(worker, clock, "worker lost");
+                self.names.remove(&worker);
+                if let Some(outbox) = self.outboxes.remove(&worker) {
+                    let _ =
+                        outbox.try_send(Err(tonic::Status::deadline_exceeded(format!("{clock} ran out"))));
+                }
+            }
+            Action::Quarantine { campaign, item } => {
+                self.base.trial.tell(|| Told::Quarantined { campaign: campaign.clone(), item });
+                tracing::warn!(campaign, item, "quarantined: it ended its workers too often");
+                if let Some(run) = self.triage.runs.get_mut(&campaign) {
+                    run.quarantined(item);
+                    self.triage.touched.insert(campaign);
+                }
+            }
+            Action::JobFailed { job } if self.spread.has(job) => self.spread.failed(&mut self.base, job),
+            Action::JobFailed { job } => self.triage.job_over(&mut self.base, job, None),
+        }
+    }
+
+    fn describe(&self, grant: &Grant) -> Option<Sent> {
+        match grant.work {
+            Work::Range { from, to } => {
+                let campaign = &self.triage.runs.get(&grant.campaign)?.campaign;
+                let (fingerprint, profile) = (campaign.generator.clone(), campaign.profile.clone());
+                Some(Sent::Range(v1::Range { fingerprint, seed: campaign.seed, profile, from, to }))
+            }
+            Work::Job(id) if self.spread.has(id) => self.spread.describe(id).map(Sent::Explore),
+            Work::Job(id) => {
+                let job = self.triage.jobs.get(id)?;
+                let candidates = MINIMISE_CANDIDATES;
+                Some(match job.kind {
+                    JobKind::Verify | JobKind::Confirm => Sent::Verify(job.asked().clone()),
+                    JobKind::Minimise => {
+                        let claim = Some(job.at_hand().clone());
+                        Sent::Minimise(v1::MinimiseJob { claim, candidates, ..v1::MinimiseJob::default() })
+                    }
+                    JobKind::Part => {
+                        let batch = job.batch.as_ref()?;
+                        let claim = Some(self.triage.reductions.get(batch.reduction)?.job.at_hand().clone());
+                        let ((from, to), join) = (batch.cuts, batch.join.clone());
+                        Sent::Minimise(v1::MinimiseJob { claim, candidates, from, to, join })
+                    }
+                    JobKind::Replay => Sent::Replay(v1::ReplayJob { program: job.claim.program.clone() }),
+                })
+            }
+        }
+    }
+
+    /// Sends without waiting; a worker that does not read is dropped.
+    pub(crate) fn send(&mut self, worker: WorkerId, message: Down) {
+        let Some(outbox) = self.outboxes.get(&worker) else { return };
+        if outbox.try_send(Ok(v1::ToWorker { message: Some(message) })).is_err() {
+            self.gone(worker);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A night, the findings of it as a report shows them, and what of them fails it.
+//!
+//! Contract: a suppressed finding is shown and fails nothing; a difference between two versions of a model is shown and
+//! fails nothing.
+
+use super::dates;
+use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, StoreError, Suppression, compare};
+use std::collections::BTreeMap;
+use std::io;
+
+/// Rule of findings that are shown and not blamed.
+pub const DIFFERENCE: &str = "difference";
+
+/// How good a night was at one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// As it should be.
+    Good,
+    /// Too little was run to say.
+    Unsure,
+    /// It fails the night.
+    Alarm,
+}
+
+/// A measure of the night's own quality: planted bugs that were found.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Score {
+    /// The name of the measure.
+    pub name: String,
+    /// How good it is.
+    pub grade: Grade,
+    /// The numbers in a sentence.
+    pub says: String,
+}
+
+/// A campaign in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct CampaignLine {
+    /// Name.
+    pub name: String,
+    /// Programs of this night, and of all.
+    pub programs: (u64, u64),
+    /// Executions of all of them.
+    pub executions: u64,
+    /// Abstentions by reason.
+    pub abstentions: BTreeMap<String, u64>,
+    /// Why it ended before its budget; empty: it did not.
+    pub cut: String,
+}
+
+/// The subject of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Night {
+    /// When, Unix milliseconds.
+    pub at_ms: u64,
+    /// All findings, unless they stay in a store; [`Finding::replay`] is the line that replays each.
+    pub findings: Vec<Finding>,
+    /// The snapshot of the last report.
+    pub last: Option<Snapshot>,
+    /// Why findings were not run again, where their records do not say.
+    pub untested: BTreeMap<FindingId, String>,
+    /// The campaigns.
+    pub campaigns: Vec<CampaignLine>,
+    /// Measures of its own quality.
+    pub scores: Vec<Score>,
+}
+
+/// A finding in a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    /// What changed.
+    pub since: Since,
+    /// The finding.
+    pub finding: &'a Finding,
+    /// The suppression in force.
+    pub suppressed: Option<&'a Suppression>,
+    /// Why it was not run again, from [`Night::untested`].
+    reason: &'a str,
+    /// When the last report was, Unix milliseconds.
+    last_ms: u64,
+}
+
+impl Row<'_> {
+    /// How often it showed, why it was not tested, what became of its suppression: in a few words.
+    pub fn note(&self) -> String {
+        let f = self.finding;
+        let mut out = Vec::new();
+        let run = f.retest.as_ref().filter(|r| r.at_ms > self.last_ms);
+        match run {
+            _ if self.since == Since::NotRetested => {
+                let own = run.map(|r| r.reason.as_str()).filter(|r| !r.is_empty());
+                out.push(
+                    own.or(Some(self.reason).filter(|r| !r.is_empty()))
+                        .unwrap_or("it was not run")
+                        .to_owned(),
+                );
+            }
+            Some(r) if r.answered() => {
+                out.push(format!("showed in {} of {} runs", r.seen, r.seen.saturating_add(r.held)))
+            }
+            _ => {}
+        }
+        if f.state != FindingState::Open {
+            let why = f.history.last().map(|c| format!(" by {}: {}", c.who, c.why)).unwrap_or_default();
+            out.push(format!("{}{why}", f.state.words()));
+        }
+        match (&f.suppressed, self.suppressed) {
+            (_, Some(s)) => {
+                out.push(format!("suppressed by {} until {}: {}", s.owner, dates::day(s.until_ms), s.why));
+            }
+            (Some(s), None) => {
+                out.push(format!("suppressed by {} until {}, which is over", s.owner, dates::day(s.until_ms)))
+            }
+            (None, None) => {}
+        }
+        out.join("; ")
+    }
+    /// Whether it fails the night.
+    pub fn fails(&self) -> bool {
+        let changed = matches!(self.since, Since::New | Since::Flaky);
+        changed && self.suppressed.is_none() && self.finding.rule != DIFFERENCE
+    }
+    /// Whether it is open and fails the night where all open findings do.
+    pub fn open(&self) -> bool {
+        self.finding.is_open() && self.suppressed.is_none() && self.finding.rule != DIFFERENCE
+    }
+    /// The sides that are compared: `ptx-7.5 / ptx:Q5=B`.
+    pub fn models(&self) -> String {
+        models(self.finding)
+    }
+}
+
+/// The sides a finding compares: `ptx-7.5 / ptx:Q5=B`.
+pub fn models(finding: &Finding) -> String {
+    let side = |m: &moire_corpus::ModelRef| {
+        let variants: Vec<String> = m.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        if variants.is_empty() { m.name.clone() } else { format!("{}:{}", m.name, variants.join(",")) }
+    };
+    finding.models.iter().map(side).collect::<Vec<_>>().join(" / ")
+}
+
+/// Fixed findings that were run again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Regressions {
+    /// Fixed findings that were run again since the last report and did not show.
+    pub held: u64,
+    /// Fixed findings that were not run again, or could not say.
+    pub untested: u64,
+}
+
+impl Regressions {
+    pub(super) fn add(&mut self, night: &Night, f: &Finding) {
+        let last_ms = night.last.as_ref().map_or(0, |s| s.at_ms);
+        if f.state == FindingState::Fixed {
+            let held = f.retest.as_ref().is_some_and(|r| r.at_ms > last_ms && r.held > 0);
+            self.held += u64::from(held);
+            self.untested += u64::from(!held);
+        }
+    }
+}
+
+impl Night {
+    /// A finding as a report shows it; `None`: it was closed before the last one.
+    pub(super) fn row<'a>(&'a self, finding: &'a Finding) -> Option<Row<'a>> {
+        let last_ms = self.last.as_ref().map_or(0, |s| s.at_ms);
+        let since = compare(self.last.as_ref(), finding, self.at_ms)?;
+        let reason = self.untested.get(&finding.id).map_or("", String::as_str);
+        Some(Row { since, finding, suppressed: finding.suppression(self.at_ms), reason, last_ms })
+    }
+    /// [`Night::findings`] that were open in the last report or are now, by what changed, then by id.
+    pub fn rows(&self) -> Vec<Row<'_>> {
+        let mut rows: Vec<Row<'_>> = self.findings.iter().filter_map(|f| self.row(f)).collect();
+        rows.sort_by_key(|r| (r.since, r.finding.id));
+        rows
+    }
+    /// The fixed ones of [`Night::findings`], which each night runs again.
+    pub fn regressions(&self) -> Regressions {
+        let mut out = Regressions::default();
+        self.findings.iter().for_each(|f| out.add(self, f));
+        out
+    }
+    /// Whether some measure fails the night.
+    pub fn alarm(&self) -> bool {
+        self.scores.iter().any(|s| s.grade == Grade::Alarm)
+    }
+}
+
+/// Why a report cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// As JSON.
+    #[error("writing JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// As XML.
+    #[error("writing JUnit: {0}")]
+    Junit(#[from] quick_junit::SerializeError),
+    /// As HTML.
+    #[error("writing HTML: {0}")]
+    Page(#[from] askama::Error),
+    /// The findings cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A finding that was there is not any more.
+    #[error("finding {0} has gone while the report was written")]
+    Gone(FindingId),
+    /// The JSON lines have no place.
+    #[error("writing JSON lines: {0}")]
+    Lines(#[from] io::Error),
+}

@@ -1,0 +1,213 @@
+//! A campaign from end to end over loopback: the digest depends on neither the number of workers nor their
+//! deaths nor a restart of the coordinator.
+
+mod reduce;
+
+use crate::fake::{Fake, quiet, spec, worker};
+use moire_coordinator::{Local, lease::Config, v1};
+use moire_corpus::Verified;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+async fn start(dir: &Path) -> Local {
+    crate::fake::start(dir, Config::default()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn digest_does_not_depend_on_the_number_of_workers() {
+    let (one, findings) = quiet(1, 1500).await;
+    assert_eq!((one.phase(), one.programs, one.discrepancies), (v1::CampaignPhase::Done, 1500, 30));
+    assert!(one.findings >= 6 && one.refuted >= 1, "{one:?}");
+    assert!(findings.iter().all(|f| f.verified == Verified::Itself), "there was one worker");
+    let (three, findings) = quiet(3, 1500).await;
+    assert_eq!(three.digest, one.digest);
+    assert!(findings.iter().all(|f| f.verified == Verified::Other), "{findings:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn digest_survives_lost_workers_and_a_restart() {
+    let (expected, _) = quiet(2, 1000).await;
+    let dir = tempfile::tempdir().unwrap();
+    let slow = || Arc::new(Fake { pause: Duration::from_millis(1), ..Fake::default() });
+    for _ in 0..2 {
+        let local = start(dir.path()).await;
+        let mut tasks = vec![worker(&local, slow()), worker(&local, slow())];
+        let kills = async {
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_millis(60)).await;
+                tasks.remove(0).abort();
+                tasks.push(worker(&local, slow()));
+            }
+        };
+        local.run(spec(1000), kills, |_| {}).await.unwrap();
+        local.stop().await.unwrap();
+        tasks.into_iter().for_each(|t| t.abort());
+    }
+    let local = start(dir.path()).await;
+    let task = worker(&local, Arc::default());
+    let end = local.run(spec(1000), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    local.stop().await.unwrap();
+    task.abort();
+    assert_eq!((end.phase(), end.quarantined), (v1::CampaignPhase::Done, 0));
+    assert_eq!(end.digest, expected.digest);
+}
+
+/// A claim that nobody could run again is no finding, and nobody makes it smaller.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_verified_is_counted_and_not_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let task = worker(&local, Arc::new(Fake { mute: true, ..Fake::default() }));
+    let end = local.run(spec(200), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let findings = local.findings().await.unwrap();
+    local.stop().await.unwrap();
+    task.abort();
+    assert_eq!((end.phase(), end.discrepancies, end.refuted), (v1::CampaignPhase::Done, 4, 0));
+    assert_eq!(end.abstentions.get("not verified"), Some(&4), "{end:?}");
+    assert_eq!(findings, []);
+}
+
+#[tokio::test]
+async fn strangers_are_refused_with_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let other = v1::CampaignSpec { fingerprint: "another".to_owned(), ..spec(10) };
+    local.create(other).await.unwrap();
+    let options = moire_worker::Options { name: "w".to_owned(), threads: 1 };
+    let refused =
+        moire_worker::work(local.addr(), Arc::new(Fake::default()), options.clone()).await.unwrap_err();
+    assert!(refused.to_string().contains("fingerprint mismatch"), "{refused}");
+    let there: std::net::SocketAddr = "192.0.2.1:1".parse().unwrap();
+    let far = moire_worker::work(there, Arc::new(Fake::default()), options).await.unwrap_err();
+    assert!(far.to_string().contains("not on this machine"), "{far}");
+    let bad = local.create(v1::CampaignSpec { name: "a b".to_owned(), ..spec(1) }).await.unwrap_err();
+    assert!(bad.to_string().contains("name"), "{bad}");
+    local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_upgrade_mixes_no_builds() {
+    let (expected, _) = quiet(1, 600).await;
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let old = Arc::new(Fake { pause: Duration::from_millis(1), ..Fake::default() });
+    let new = Arc::new(Fake { build: 1, ..Fake::default() });
+    let task = worker(&local, old.clone());
+    local.run(spec(600), tokio::time::sleep(Duration::from_millis(100)), |_| {}).await.unwrap();
+    local.stop().await.unwrap();
+    task.abort();
+    // The coordinator first; a worker that is upgraded too early is refused, and does not try again.
+    let local = start(dir.path()).await;
+    let options = moire_worker::Options { name: "new".to_owned(), threads: 1 };
+    let (_asked, stop) = tokio::sync::watch::channel(());
+    let refused = moire_worker::stay(&local.addr().into(), new.clone(), options, stop).await.unwrap_err();
+    assert!(refused.to_string().contains("fingerprint mismatch: the worker has fake-2"), "{refused}");
+    // Then a campaign of the new build: each worker gets the items of its own.
+    let next = v1::CampaignSpec { name: "next".to_owned(), fingerprint: "fake-2".to_owned(), ..spec(600) };
+    local.create(next.clone()).await.unwrap();
+    let tasks = [worker(&local, old.clone()), worker(&local, new.clone())];
+    let limit = || tokio::time::sleep(Duration::from_secs(60));
+    let ends = [
+        local.run(spec(600), limit(), |_| {}).await.unwrap(),
+        local.run(next, limit(), |_| {}).await.unwrap(),
+    ];
+    local.stop().await.unwrap();
+    tasks.into_iter().for_each(|t| t.abort());
+    for end in ends {
+        assert_eq!((end.phase(), &end.digest), (v1::CampaignPhase::Done, &expected.digest));
+    }
+    let of = |fake: &Fake| fake.campaigns.lock().unwrap().iter().cloned().collect::<Vec<_>>();
+    assert_eq!((of(&old), of(&new)), (vec!["c".to_owned()], vec!["next".to_owned()]));
+}
+
+#[tokio::test]
+async fn a_campaign_keeps_what_it_needs_over_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let needs = vec!["sm_100a".to_owned(), "tileiras".to_owned()];
+    let asked = v1::CampaignSpec { needs: needs.clone(), canaries: true, ..spec(10) };
+    local.create(asked).await.unwrap();
+    local.create(v1::CampaignSpec { name: "plain".to_owned(), ..spec(10) }).await.unwrap();
+    local.stop().await.unwrap();
+    let local = start(dir.path()).await;
+    let kept = local.status("c").await.unwrap().spec.unwrap();
+    assert_eq!((kept.needs, kept.canaries), (needs, true));
+    let kept = local.status("plain").await.unwrap().spec.unwrap();
+    assert_eq!((kept.needs, kept.canaries), (Vec::new(), false));
+    let task = worker(&local, Arc::default());
+    let end = local
+        .run(
+            v1::CampaignSpec { name: "plain".to_owned(), ..spec(10) },
+            tokio::time::sleep(Duration::from_secs(60)),
+            |_| {},
+        )
+        .await
+        .unwrap();
+    assert_eq!(end.phase(), v1::CampaignPhase::Done);
+    assert_eq!(local.status("c").await.unwrap().programs, 0, "no worker has what it needs");
+    local.stop().await.unwrap();
+    task.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_needs_a_device_class_is_run_again_only_where_that_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let class = "sm_100a".to_owned();
+    let (bare, other) = (Arc::<Fake>::default(), "sm_90a".to_owned());
+    let equipped = Arc::new(Fake { has: vec![class.clone()], ..Fake::default() });
+    let older = Arc::new(Fake { has: vec![other], ..Fake::default() });
+    let tasks = [&bare, &older, &equipped].map(|engine| worker(&local, engine.clone()));
+    crate::fake::connected(&local, 3).await;
+    let asked = v1::CampaignSpec { needs: vec![class], ..spec(100) };
+    local.run(asked, tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let id = local.findings().await.unwrap()[0].id.to_string();
+    let mut client = crate::fake::people(&local).await;
+    let mut again = async || {
+        let request = v1::RetestFindingRequest { id: id.clone(), runs: 8 };
+        let record = client.retest_finding(request).await.unwrap().into_inner();
+        let finding: moire_corpus::Finding = serde_json::from_str(&record.json).unwrap();
+        let last = finding.retest.unwrap();
+        (last.seen, last.silent, last.reason)
+    };
+    assert_eq!(again().await, (8, 0, String::new()));
+    let ran = |fake: &Fake| fake.verified.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!((ran(&bare), ran(&older)), (0, 0));
+    assert!(ran(&equipped) >= 8);
+    // The one with the class leaves, and is not stood in for.
+    tasks[2].abort();
+    let gone = async {
+        while workers_here(&local).await > 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
+    assert_eq!(again().await, (0, 8, "no worker with sm_100a is connected".to_owned()));
+    assert_eq!((ran(&bare), ran(&older)), (0, 0));
+    local.stop().await.unwrap();
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Workers that are connected.
+async fn workers_here(local: &Local) -> u32 {
+    let mut client = crate::fake::people(local).await;
+    client.get_status(v1::GetStatusRequest {}).await.unwrap().get_ref().workers
+}
+
+#[tokio::test]
+async fn findings_are_announced_once_when_they_are_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = start(dir.path()).await;
+    let (sender, receiver) = std::sync::mpsc::channel();
+    local.announce(move |f| sender.send(f.id).unwrap()).await.unwrap();
+    let task = worker(&local, Arc::default());
+    local.run(spec(1500), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
+    let mut stored: Vec<_> = local.findings().await.unwrap().iter().map(|f| f.id).collect();
+    local.stop().await.unwrap();
+    task.abort();
+    let mut announced: Vec<_> = receiver.iter().collect();
+    announced.sort();
+    stored.sort();
+    assert_eq!(announced, stored);
+}

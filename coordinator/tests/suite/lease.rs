@@ -1,0 +1,244 @@
+//! Properties of the lease state machine under random workers: nothing lost, nothing taken twice, clocks and
+//! epochs respected, fair share, priorities.
+
+use moire_coordinator::lease::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// SplitMix64: the faults of a run are a function of its seed.
+struct Random(u64);
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % n
+    }
+}
+
+fn spec(to: u64, batch: u64, weight: u32) -> CampaignSpec {
+    CampaignSpec { epoch: 7, weight, missing: vec![(0, to)], batch, ..CampaignSpec::default() }
+}
+
+/// One random life of a fleet; returns items taken and items quarantined.
+fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
+    let mut random = Random(seed);
+    let config = Config { liveness_ms: 50, progress_ms: 80, kill_ms: 30, ..Config::default() };
+    let mut fleet = Scheduler::new(config);
+    fleet.campaign("c", spec(items, 1 + random.below(9), 1));
+    let (mut taken, mut given_up) = (BTreeSet::new(), BTreeSet::new());
+    let mut held: BTreeMap<LeaseId, (WorkerId, u64, u64)> = BTreeMap::new();
+    let mut workers = BTreeSet::new();
+    for now in 0..200_000 {
+        let faulty = now < 5_000;
+        for action in fleet.poll(now) {
+            match action {
+                Action::Grant { worker, lease, epoch, grant } => {
+                    let Work::Range { from, to } = grant.work else { panic!("no jobs here") };
+                    assert_eq!(epoch, 7);
+                    assert!((from..to).all(|i| !taken.contains(&i)), "a taken item is leased again");
+                    held.insert(lease, (worker, from, to));
+                }
+                Action::Cancel { worker, lease, .. } => {
+                    held.remove(&lease);
+                    if !faulty || random.below(4) > 0 {
+                        fleet.kill_ack(worker, lease, now);
+                    }
+                }
+                Action::Disconnect { worker, .. } => {
+                    assert!(workers.remove(&worker));
+                    held.retain(|_, l| l.0 != worker);
+                }
+                Action::Quarantine { item, .. } => assert!(given_up.insert(item) && !taken.contains(&item)),
+                Action::JobFailed { .. } => panic!("no jobs here"),
+            }
+        }
+        let ranges: Vec<_> = held.values().collect();
+        let disjoint = |a: &&(u64, u64, u64), b: &&(u64, u64, u64)| a.2 <= b.1 || b.2 <= a.1;
+        assert!(ranges.iter().enumerate().all(|(i, a)| ranges[i + 1..].iter().all(|b| disjoint(a, b))));
+        if taken.len() + given_up.len() == usize::try_from(items).unwrap() && held.is_empty() {
+            break;
+        }
+        if workers.len() < 3 {
+            let id = fleet.hello(BTreeSet::new(), "f", now).unwrap();
+            fleet.credit(id, 2, now);
+            workers.insert(id);
+        }
+        let Some((&lease, &(worker, from, to))) = held.iter().nth(usize::try_from(random.below(4)).unwrap())
+        else {
+            continue;
+        };
+        match random.below(if faulty { 12 } else { 6 }) {
+            0..=3 => {
+                fleet.heartbeat(worker, &[(lease, now)], now);
+                assert!(fleet.check(worker, lease, 8, now).is_none(), "a wrong epoch is refused");
+                assert!(
+                    fleet.check(worker + 1_000_000, lease, 7, now).is_none(),
+                    "a foreign lease is refused"
+                );
+                assert!(fleet.check(worker, lease, 7, now).is_some());
+                if let Some(item) = (from..to).find(|i| !taken.contains(i)) {
+                    assert!(fleet.take_item(lease, item) && taken.insert(item));
+                    assert!(!fleet.take_item(lease, item), "twice is harmless");
+                }
+            }
+            4..=7 if (from..to).all(|i| taken.contains(&i)) => {
+                fleet.done(lease);
+                fleet.credit(worker, 1, now);
+                held.remove(&lease);
+            }
+            4..=7 => {}
+            8 => {
+                fleet.disconnect(worker);
+                workers.remove(&worker);
+                held.retain(|_, l| l.0 != worker);
+            }
+            _ => {} // A silent worker: the clocks find it.
+        }
+    }
+    (taken, given_up)
+}
+
+#[test]
+fn every_item_is_taken_once_or_quarantined() {
+    for seed in 0..300 {
+        let items = 1 + seed % 60;
+        let (taken, given_up) = live(seed, items);
+        assert!(taken.is_disjoint(&given_up));
+        assert_eq!(taken.union(&given_up).count() as u64, items, "seed {seed}");
+    }
+}
+
+/// A simulated cluster found that leaving was not a sign of life (`moire bench cluster --runs 1 --seed 101820`).
+#[test]
+fn every_message_is_a_sign_of_life() {
+    let config = Config { liveness_ms: 100, progress_ms: 10_000, ..Config::default() };
+    let say: [fn(&mut Scheduler, WorkerId, u64); 5] = [
+        |fleet, worker, now| fleet.credit(worker, 0, now),
+        |fleet, worker, now| fleet.heartbeat(worker, &[], now),
+        |fleet, worker, now| fleet.drain(worker, now),
+        |fleet, worker, now| fleet.kill_ack(worker, 99, now),
+        |fleet, worker, now| assert!(fleet.check(worker, 99, 1, now).is_none()),
+    ];
+    for (message, say) in say.into_iter().enumerate() {
+        let mut fleet = Scheduler::new(config);
+        let worker = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+        say(&mut fleet, worker, 90);
+        assert!(fleet.poll(150).is_empty(), "message {message}");
+        assert_eq!(fleet.poll(191), [Action::Disconnect { worker, clock: "liveness" }]);
+    }
+}
+
+#[test]
+fn an_item_that_kills_its_workers_is_quarantined_alone() {
+    let mut fleet = Scheduler::new(Config::default());
+    fleet.campaign("c", spec(8, 8, 1));
+    let mut quarantined = Vec::new();
+    for now in 0..100 {
+        let id = fleet.hello(BTreeSet::new(), "f", now).unwrap();
+        fleet.credit(id, 1, now);
+        for action in fleet.poll(now) {
+            match action {
+                Action::Grant { lease, grant: Grant { work: Work::Range { from, to }, .. }, .. } => {
+                    (from..to).take_while(|i| *i != 3).for_each(|i| assert!(fleet.take_item(lease, i)));
+                    if !(from..to).contains(&3) {
+                        fleet.done(lease);
+                    }
+                }
+                Action::Quarantine { item, .. } => quarantined.push(item),
+                other => panic!("{other:?}"),
+            }
+        }
+        fleet.disconnect(id);
+    }
+    assert_eq!(quarantined, [3]);
+}
+
+#[test]
+fn urgent_jobs_first_and_verification_elsewhere() {
+    let mut fleet = Scheduler::new(Config::default());
+    fleet.campaign("c", spec(100, 10, 1));
+    let [a, b] = [0, 1].map(|_| fleet.hello(BTreeSet::new(), "f", 0).unwrap());
+    let verify = fleet.job("c", Kind::Verify, Some(a));
+    let minimise = fleet.job("c", Kind::Minimise, None);
+    fleet.credit(a, 2, 0);
+    let works = |actions: Vec<Action>| {
+        let work = |a: Action| {
+            if let Action::Grant { worker, grant, .. } = a { Some((worker, grant.work)) } else { None }
+        };
+        actions.into_iter().filter_map(work).collect::<Vec<_>>()
+    };
+    assert_eq!(works(fleet.poll(0)), [(a, Work::Job(minimise)), (a, Work::Range { from: 0, to: 10 })]);
+    fleet.credit(b, 1, 0);
+    assert_eq!(works(fleet.poll(0)), [(b, Work::Job(verify))]);
+    fleet.drain(b, 0);
+    let again = fleet.job("c", Kind::Verify, Some(a));
+    fleet.credit(a, 1, 0);
+    assert_eq!(works(fleet.poll(0)), [(a, Work::Job(again))], "the only worker verifies itself");
+    let c = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+    fleet.run_campaign("c", false);
+    let waits = fleet.job("", Kind::Verify, Some(a));
+    fleet.credit(a, 1, 0);
+    assert_eq!(works(fleet.poll(0)), [], "another may come for it");
+    fleet.heartbeat(a, &[], 10_001);
+    fleet.heartbeat(c, &[], 10_001);
+    assert_eq!(works(fleet.poll(10_001)), [(a, Work::Job(waits))], "but does not");
+}
+
+#[test]
+fn a_job_waits_for_who_has_its_tool_while_somebody_has() {
+    let mut fleet = Scheduler::new(Config::default());
+    let bare = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+    let equipped = fleet.hello(["tileiras".to_owned()].into(), "f", 0).unwrap();
+    let granted = |actions: Vec<Action>| {
+        let grant =
+            |a| if let Action::Grant { worker, grant, .. } = a { Some((worker, grant.work)) } else { None };
+        actions.into_iter().filter_map(grant).collect::<Vec<_>>()
+    };
+    // A side of a claim may be a model, which is nobody's capability.
+    let sides = || ["tileiras".to_owned(), "tile-ir".to_owned()];
+    let (job, plain) = (fleet.job("", Kind::Verify, None), fleet.job("", Kind::Verify, None));
+    fleet.takes(job, sides());
+    fleet.credit(bare, 2, 0);
+    assert_eq!(granted(fleet.poll(0)), [(bare, Work::Job(plain))]);
+    fleet.credit(equipped, 1, 0);
+    assert_eq!(granted(fleet.poll(0)), [(equipped, Work::Job(job))]);
+    let last = fleet.job("", Kind::Verify, None);
+    fleet.takes(last, sides());
+    assert_eq!(granted(fleet.poll(0)), []);
+    fleet.disconnect(equipped);
+    let mut left = granted(fleet.poll(0));
+    fleet.credit(bare, 2, 0);
+    left.extend(granted(fleet.poll(0)));
+    assert!(
+        left.contains(&(bare, Work::Job(last))),
+        "who has it is gone, and somebody has to say so: {left:?}"
+    );
+    // What is needed is waited for.
+    let class = || BTreeSet::from(["sm_100a".to_owned()]);
+    let device = fleet.job("", Kind::Verify, None);
+    fleet.needs(device, class());
+    assert!(!fleet.suited(&class()));
+    assert_eq!(granted(fleet.poll(0)), []);
+    let right = fleet.hello(["sm_100a".to_owned(), "ptx".to_owned()].into(), "f", 0).unwrap();
+    fleet.credit(right, 1, 0);
+    assert!(fleet.suited(&class()));
+    assert_eq!(granted(fleet.poll(0)), [(right, Work::Job(device))]);
+}
+
+#[test]
+fn fair_share_follows_weights_and_capabilities_are_matched() {
+    let mut fleet = Scheduler::new(Config { credit_max: 1000, ..Config::default() });
+    fleet.campaign("a", spec(100_000, 10, 1));
+    fleet.campaign("b", spec(100_000, 10, 3));
+    fleet.campaign("gpu", CampaignSpec { needs: ["sm_100a".to_owned()].into(), ..spec(100_000, 10, 100) });
+    fleet.campaign("other", CampaignSpec { fingerprint: "else".to_owned(), ..spec(100_000, 10, 100) });
+    let id = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+    fleet.credit(id, 400, 0);
+    let mut count = BTreeMap::new();
+    for action in fleet.poll(0) {
+        let Action::Grant { grant, .. } = action else { panic!("only grants") };
+        *count.entry(grant.campaign).or_insert(0) += 1;
+    }
+    assert_eq!(count, BTreeMap::from([("a".to_owned(), 100), ("b".to_owned(), 300)]));
+}

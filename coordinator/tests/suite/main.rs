@@ -1,0 +1,10 @@
+//! Tests of the coordinator from outside.
+
+#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
+mod campaign;
+mod fake;
+mod hostile;
+mod lease;
+mod night;
+mod served;

@@ -1,0 +1,273 @@
+//! Critical cycles: every shape of communication between threads that a model can forbid, with annotated edges.
+//!
+//! Contract: a [`Skeleton`] is a cycle of thread segments (one or two accesses) joined by the communications rf, fr
+//! and co, in the way of diy (Alglave, Maranget, Sarkar, Sewell, "Fences in weak memory models", 2010); all skeletons
+//! up to a number of threads are listed once, up to rotation. An [`Annotation`] fills in orders, scopes, dependencies,
+//! fences, aliases and places. The program's `exists` condition says that the cycle happened; with three or more
+//! writes to one location it fixes only the last of them.
+
+mod draw;
+mod weave;
+
+pub use draw::draw;
+pub use weave::build;
+
+use moire_program::ir::{FenceOrder, Program, Scope};
+
+/// Direction of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dir {
+    /// Read.
+    R,
+    /// Write.
+    W,
+}
+
+/// What one thread contributes to a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Segment {
+    /// One access.
+    One(Dir),
+    /// Two accesses in program order; the flag says whether to one location.
+    Two(Dir, Dir, bool),
+}
+
+impl Segment {
+    fn first(self) -> Dir {
+        match self {
+            Segment::One(d) | Segment::Two(d, _, _) => d,
+        }
+    }
+
+    fn last(self) -> Dir {
+        match self {
+            Segment::One(d) | Segment::Two(_, d, _) => d,
+        }
+    }
+}
+
+/// A cycle of segments, the least of its rotations.
+pub type Skeleton = Vec<Segment>;
+
+/// All skeletons of 2 to `threads` threads, in order of size.
+pub fn skeletons(threads: usize) -> Vec<Skeleton> {
+    let mut segments = Vec::new();
+    for a in [Dir::R, Dir::W] {
+        segments.push(Segment::One(a));
+        for b in [Dir::R, Dir::W] {
+            segments.extend([Segment::Two(a, b, false), Segment::Two(a, b, true)]);
+        }
+    }
+    let mut all = Vec::new();
+    for n in 2..=threads {
+        let mut digits = vec![0usize; n];
+        loop {
+            let cycle: Skeleton = digits.iter().map(|&d| segments[d]).collect();
+            if is_cycle(&cycle) && is_least_rotation(&cycle) {
+                all.push(cycle);
+            }
+            let Some(at) = digits.iter().rposition(|&d| d + 1 < segments.len()) else { break };
+            digits[at] += 1;
+            digits[at + 1..].fill(0);
+        }
+    }
+    all
+}
+
+fn is_cycle(cycle: &[Segment]) -> bool {
+    let n = cycle.len();
+    let joined = (0..n).all(|i| (cycle[i].last(), cycle[(i + 1) % n].first()) != (Dir::R, Dir::R));
+    let moves = cycle.iter().filter(|s| matches!(s, Segment::Two(_, _, false))).count();
+    let stays = cycle.iter().filter(|s| matches!(s, Segment::Two(_, _, true))).count();
+    // One change of location cannot come back; a cycle of single accesses orders nothing by program.
+    joined && moves != 1 && (moves > 0 || stays > 0) && (moves > 0 || stays == 1)
+}
+
+fn is_least_rotation(cycle: &[Segment]) -> bool {
+    (1..cycle.len()).all(|k| cycle[k..].iter().chain(&cycle[..k]).ge(cycle.iter()))
+}
+
+/// How an access of a shape is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// `ld.weak`, `st.weak`
+    Weak,
+    /// `.relaxed`
+    Relaxed(Scope),
+    /// `ld.acquire`, `st.release`
+    Sync(Scope),
+    /// `.volatile`
+    Volatile,
+    /// `atom` (read: `or` with 0; write: `exch`), relaxed or acquiring/releasing.
+    Atom(Scope, bool),
+    /// Weak, through a virtual alias.
+    Alias,
+    /// `red` (read: `or` with 0, the value stays unknown; write: `max`, which is the value on the cycle).
+    Red(Scope),
+}
+
+/// What stands between the two accesses of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Nothing.
+    Plain,
+    /// A memory fence.
+    Fence(FenceOrder, Scope),
+    /// The second access stores what the first read.
+    Data,
+    /// The second address is computed from what the first read.
+    Addr,
+    /// The second access runs under a guard on what the first read.
+    Ctrl,
+    /// `fence.proxy.alias`
+    ProxyAlias,
+}
+
+/// How the threads stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// One CTA.
+    Cta,
+    /// One cluster.
+    Cluster,
+    /// One GPU.
+    Gpu,
+    /// A GPU each.
+    Sys,
+    /// Even threads in one CTA, odd threads each elsewhere on the GPU.
+    Split,
+}
+
+/// Everything a skeleton leaves open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// Per segment: the marks of its (up to two) accesses and what stands between.
+    pub segments: Vec<(Mark, Between, Mark)>,
+    /// Places.
+    pub stand: Stand,
+}
+
+const SCOPES: [Scope; 4] = [Scope::Gpu, Scope::Sys, Scope::Cta, Scope::Cluster];
+
+/// The digits of one segment: marks 3 + 5 * 4 = 23 twice, betweens 1 + 16 + 4 = 21.
+const MARKS: u128 = 23;
+const BETWEENS: u128 = 21;
+const STANDS: u128 = 5;
+
+fn mark(n: u128) -> Mark {
+    let scope = SCOPES[usize::try_from(n % 4).unwrap_or(0)];
+    match n {
+        0..4 => Mark::Relaxed(scope),
+        4..8 => Mark::Sync(scope),
+        8..12 => Mark::Atom(scope, false),
+        12..16 => Mark::Atom(scope, true),
+        16 => Mark::Weak,
+        17 => Mark::Volatile,
+        18 => Mark::Alias,
+        _ => Mark::Red(scope),
+    }
+}
+
+fn between(n: u128) -> Between {
+    let scope = SCOPES[usize::try_from(n % 4).unwrap_or(0)];
+    match n {
+        0..4 => Between::Fence(FenceOrder::Sc, scope),
+        4..8 => Between::Fence(FenceOrder::AcqRel, scope),
+        8..12 => Between::Fence(FenceOrder::Acquire, scope),
+        12..16 => Between::Fence(FenceOrder::Release, scope),
+        16 => Between::Data,
+        17 => Between::Addr,
+        18 => Between::Ctrl,
+        19 => Between::ProxyAlias,
+        _ => Between::Plain,
+    }
+}
+
+fn stand(n: u128) -> Stand {
+    match n {
+        0 => Stand::Gpu,
+        1 => Stand::Cta,
+        2 => Stand::Sys,
+        3 => Stand::Cluster,
+        _ => Stand::Split,
+    }
+}
+
+/// All shape programs up to a number of threads, by index.
+#[derive(Clone, Debug)]
+pub struct Shapes {
+    skeletons: Vec<Skeleton>,
+    /// Index at which each skeleton's programs end.
+    ends: Vec<u128>,
+}
+
+impl Shapes {
+    /// Shapes of 2 to `threads` threads (at most 5: index arithmetic stays in 128 bits).
+    pub fn new(threads: usize) -> Self {
+        let skeletons = skeletons(threads.min(5));
+        let mut end = 0u128;
+        let ends = skeletons
+            .iter()
+            .map(|s| {
+                end = end.saturating_add(variants(s));
+                end
+            })
+            .collect();
+        Shapes { skeletons, ends }
+    }
+
+    /// How many programs there are.
+    pub fn len(&self) -> u128 {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The program at `index`.
+    pub fn get(&self, index: u128) -> Option<Program> {
+        let which = self.ends.partition_point(|&end| end <= index);
+        let skeleton = self.skeletons.get(which)?;
+        let start = if which == 0 { 0 } else { self.ends[which - 1] };
+        Some(build(skeleton, &decode(skeleton, index - start)))
+    }
+}
+
+fn variants(skeleton: &[Segment]) -> u128 {
+    skeleton.iter().fold(STANDS, |all, segment| {
+        all.saturating_mul(match segment {
+            Segment::One(_) => MARKS,
+            Segment::Two(..) => MARKS * MARKS * BETWEENS,
+        })
+    })
+}
+
+fn decode(skeleton: &[Segment], mut index: u128) -> Annotation {
+    let mut digit = |base: u128| {
+        let d = index % base;
+        index /= base;
+        d
+    };
+    let stand = stand(digit(STANDS));
+    let mut segments = Vec::new();
+    for segment in skeleton {
+        segments.push(match segment {
+            Segment::One(_) => (mark(digit(MARKS)), Between::Plain, Mark::Weak),
+            Segment::Two(..) => {
+                // Plain first, so that the earliest programs are the barest.
+                let gap = between((digit(BETWEENS) + BETWEENS - 1) % BETWEENS);
+                (mark(digit(MARKS)), gap, mark(digit(MARKS)))
+            }
+        });
+    }
+    Annotation { segments, stand }
+}
+
+/// MP without annotations: the smallest program that communicates.
+pub fn message_passing() -> Program {
+    let relaxed = Mark::Relaxed(Scope::Gpu);
+    let skeleton = [Segment::Two(Dir::R, Dir::R, false), Segment::Two(Dir::W, Dir::W, false)];
+    build(&skeleton, &Annotation { segments: vec![(relaxed, Between::Plain, relaxed); 2], stand: Stand::Gpu })
+}

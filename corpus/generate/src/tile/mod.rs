@@ -1,0 +1,206 @@
+//! Random Tile IR kernels: litmus shapes and free compositions over a few tile blocks, with what compilers see in real
+//! code around them: index tiles, views, masks, tokens, `if`, `for`.
+//!
+//! Contract: total and pure; every module passes the verifier and is one kernel `k` whose last parameters take what was
+//! read, each load into a place of its own. A draw that is `safe` has no race under any reading of the model and a
+//! strong value that goes from one block to another; the others are safe ones after small injuries, and kernels that
+//! hand weak data over, which are races under readings whose token order does not span locations.
+//!
+//! A draw has as many executions as can be explored, by an upper bound from what is written where and from the stores
+//! that a compiler repeats. In a large tile one thing sets elements apart (reversed, halved or square), because two of
+//! them would tie all elements together.
+
+mod decorate;
+mod emit;
+mod mutate;
+mod plan;
+mod shapes;
+
+use arbitrary::Unstructured;
+use moire_kernel::simt::log2_executions;
+use moire_program::ir::Program;
+use moire_tile_ir::run::{TileLaunch, lower, tile_entry};
+use moire_tile_ir::text::print;
+use moire_tile_ir::{Module, Scalar};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// Names the stream of [`tile_seed`]. A test compares kernels with a recorded hash: when it fails, raise the number.
+pub const TILE_FINGERPRINT: &str = "tile-5";
+
+/// Bytes one kernel may consume: several times what the largest one was seen to need.
+const BYTES: usize = 32_768;
+/// Elements up to which all of a tile count for how large a kernel is.
+const FEW: usize = 8;
+/// How many executions a kernel may have, as logarithms to base two of a bound: one of these.
+const EXECUTIONS: [f64; 6] = [4.0, 6.0, 7.0, 8.0, 8.0, 9.0];
+/// Reads that a compiler makes of one, as many threads of each kind as are explored.
+const SPREAD: u32 = 2;
+/// What is added to the size of a kernel that is not safe.
+const INJURED: f64 = 2.0;
+/// Kernels drawn until one has few enough executions.
+const DRAWS: usize = 12;
+
+/// A kernel and how it is launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileDraw {
+    /// One kernel, `k`.
+    pub module: Module,
+    /// Two or three tile blocks.
+    pub launch: TileLaunch,
+    /// Free of races by construction, under every reading.
+    pub safe: bool,
+}
+
+impl TileDraw {
+    /// What is explored; none where it cannot be launched.
+    pub fn program(&self) -> Option<Program> {
+        lower(tile_entry(&self.module, None).ok()?, &self.launch).ok()
+    }
+
+    /// Tile IR, with its launch in front.
+    pub fn text(&self) -> String {
+        self.launch.note() + &print(&self.module)
+    }
+}
+
+/// What may appear, and how often, in percent of decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileKnobs {
+    /// Widths of tiles, one a kernel; powers of two.
+    pub widths: Vec<u32>,
+    /// Types of elements, one a kernel.
+    pub elems: Vec<Scalar>,
+    /// Memory instructions of a kernel, those that show what was read included; some shapes need a few more.
+    pub memory_max: usize,
+    /// A kernel is injured.
+    pub unsafe_percent: u8,
+    /// A kernel hands over weak data.
+    pub handed_percent: u8,
+    /// A kernel is one code for all blocks.
+    pub uniform_percent: u8,
+    /// An access is a tile.
+    pub wide_percent: u8,
+    /// A tile is masked.
+    pub mask_percent: u8,
+    /// An access waits for something.
+    pub token_percent: u8,
+    /// An access is an atomic.
+    pub atomic_percent: u8,
+    /// What follows a scalar load stands in an `if`.
+    pub if_percent: u8,
+    /// Something is repeated.
+    pub for_percent: u8,
+    /// A value that was read is stored.
+    pub data_percent: u8,
+    /// A tile is reached through a view.
+    pub view_percent: u8,
+}
+
+impl Default for TileKnobs {
+    fn default() -> Self {
+        TileKnobs {
+            widths: vec![2, 2, 4, 4, 4, 64, 128, 128, 256],
+            elems: vec![Scalar::I32; 1],
+            memory_max: 7,
+            unsafe_percent: 6,
+            handed_percent: 3,
+            uniform_percent: 20,
+            wide_percent: 50,
+            mask_percent: 12,
+            token_percent: 60,
+            atomic_percent: 15,
+            if_percent: 20,
+            for_percent: 6,
+            data_percent: 20,
+            view_percent: 20,
+        }
+    }
+}
+
+impl TileKnobs {
+    /// Random ones, so that whole features are missing in a part of the kernels.
+    fn draw(dice: &mut Dice<'_, '_>) -> TileKnobs {
+        TileKnobs {
+            elems: {
+                let mut elems = vec![Scalar::I32; 24];
+                elems.extend([Scalar::I64, Scalar::I64, Scalar::I64, Scalar::I16, Scalar::I8]);
+                elems
+            },
+            memory_max: dice.of(&[4, 5, 5, 6, 6]),
+            wide_percent: dice.of(&[0, 30, 50, 50, 70, 100]),
+            mask_percent: dice.of(&[0, 0, 15, 30]),
+            token_percent: dice.of(&[0, 40, 60, 80, 100, 100]),
+            atomic_percent: dice.of(&[0, 0, 20, 40, 70]),
+            if_percent: dice.of(&[0, 0, 20, 40]),
+            for_percent: dice.of(&[0, 0, 0, 20]),
+            data_percent: dice.of(&[0, 0, 20, 40]),
+            view_percent: dice.of(&[0, 0, 30, 80]),
+            ..TileKnobs::default()
+        }
+    }
+}
+
+/// Choices from bytes: when they run out, the first of what there is.
+struct Dice<'d, 'u>(&'d mut Unstructured<'u>);
+
+impl Dice<'_, '_> {
+    /// Below `n`.
+    fn below(&mut self, n: u32) -> u32 {
+        self.0.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
+    }
+
+    fn percent(&mut self, percent: u8) -> bool {
+        self.below(100) < u32::from(percent)
+    }
+
+    /// One of a list that is not empty.
+    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+        let at = self.below(u32::try_from(list.len()).unwrap_or(1)) as usize;
+        list[at.min(list.len() - 1)]
+    }
+}
+
+/// A kernel of those knobs.
+pub fn tile(u: &mut Unstructured<'_>, knobs: &TileKnobs) -> TileDraw {
+    drawn(u, knobs).0
+}
+
+/// The same, and its [`plan::Plan::narrow`].
+fn drawn(u: &mut Unstructured<'_>, knobs: &TileKnobs) -> (TileDraw, u32) {
+    let mut dice = Dice(u);
+    let plan = decorate::plan(&mut dice, knobs);
+    let mut module = emit::module(&plan);
+    let mut safe = plan.safe;
+    if dice.percent(knobs.unsafe_percent) {
+        module = mutate::injured(&mut dice, module);
+        safe = false;
+    }
+    (TileDraw { module, launch: TileLaunch::row(plan.blocks), safe }, plan.narrow())
+}
+
+/// The kernel at `index` of the stream of `seed`, under random knobs, with few executions; independent of every other
+/// index.
+pub fn tile_seed(seed: u64, index: u64) -> TileDraw {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(index);
+    let mut bytes = vec![0u8; BYTES];
+    rng.fill_bytes(&mut bytes);
+    let mut u = Unstructured::new(&bytes);
+    let knobs = TileKnobs::draw(&mut Dice(&mut u));
+    let most = Dice(&mut u).of(&EXECUTIONS);
+    let mut least: Option<(f64, TileDraw)> = None;
+    for _ in 0..DRAWS {
+        let (draw, narrow) = drawn(&mut u, &knobs);
+        let size = draw.program().map_or(f64::INFINITY, |p| log2_executions(&p, FEW, SPREAD));
+        // What may have a race is explored to its end.
+        let size = size + f64::from(narrow) + if draw.safe { 0.0 } else { INJURED };
+        if size <= most {
+            return draw;
+        }
+        if least.as_ref().is_none_or(|l| size < l.0) {
+            least = Some((size, draw));
+        }
+    }
+    least.map_or_else(|| tile(&mut u, &knobs), |l| l.1)
+}

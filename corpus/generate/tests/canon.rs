@@ -1,0 +1,144 @@
+//! Canonical form: invariant under renaming, idempotent, and not blind.
+
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+
+use moire_generate::{Profile, Stream};
+use moire_program::canon::canonical;
+use moire_program::ir::{
+    Expr, FenceOrder, ObjectId, Op, Operand, Program, Reg, RegInit, SymbolId, Term, ThreadId,
+};
+use moire_program::registers;
+use proptest::prelude::*;
+
+/// Permutes threads, objects, symbols and registers.
+fn shuffle(program: &Program, seed: usize) -> Program {
+    let n = program.threads.len();
+    let turn = |i: usize, n: usize| (i + seed) % n;
+    let order: Vec<usize> = (0..n).map(|i| turn(i, n)).collect();
+    let objects = program.objects.len();
+    let object = |o: ObjectId| ObjectId(((o.index() + seed) % objects) as u16);
+    let symbols = program.symbols.len();
+    let symbol = |s: SymbolId| SymbolId(((s.index() + seed * 3) % symbols) as u16);
+    let thread =
+        |t: ThreadId| ThreadId(order.iter().position(|&o| o == t.index()).expect("a permutation") as u16);
+    let reg = |t: usize, r: Reg| {
+        let n = program.threads[t].regs.len();
+        Reg(((r.index() + seed) % n) as u16)
+    };
+    let mut result = program.clone();
+    for (i, o) in program.objects.iter().enumerate() {
+        result.objects[object(ObjectId(i as u16)).index()] = o.clone();
+    }
+    for (i, s) in program.symbols.iter().enumerate() {
+        let mut s = s.clone();
+        s.object = object(s.object);
+        s.virt = symbol(s.virt);
+        result.symbols[symbol(SymbolId(i as u16)).index()] = s;
+    }
+    result.threads = order
+        .iter()
+        .map(|&t| {
+            let mut column = program.threads[t].clone();
+            for (r, decl) in program.threads[t].regs.iter().enumerate() {
+                let mut decl = decl.clone();
+                if let RegInit::Address(s) = &mut decl.init {
+                    *s = symbol(*s);
+                }
+                column.regs[reg(t, Reg(r as u16)).index()] = decl;
+            }
+            column.place.gpu = (column.place.gpu + 5) * u16::from(!column.place.host);
+            column.place.cta = (column.place.cta + 3) * u16::from(!column.place.host);
+            for instr in &mut column.body {
+                if let Some(g) = &mut instr.guard {
+                    g.reg = reg(t, g.reg);
+                }
+                registers::rewrite(&mut instr.op, &mut |r| reg(t, r), &mut |o| match o {
+                    Operand::Reg(r) => Operand::Reg(reg(t, r)),
+                    Operand::Address(s) => Operand::Address(symbol(s)),
+                    imm => imm,
+                });
+            }
+            column
+        })
+        .collect();
+    let rename = |e: &mut Expr| {
+        if let Expr::Cmp(_, a, _) = e {
+            *a = match *a {
+                Term::Reg(t, r) => Term::Reg(thread(t), reg(t.index(), r)),
+                Term::Mem { symbol: s, offset, bytes, thread: t } => {
+                    Term::Mem { symbol: symbol(s), offset, bytes, thread: t.map(thread) }
+                }
+                constant => constant,
+            };
+        }
+    };
+    for condition in &mut result.conditions {
+        match &mut condition.expr {
+            Expr::And(all) => {
+                let turn = seed % all.len().max(1);
+                all.rotate_left(turn);
+                all.iter_mut().for_each(rename);
+            }
+            one => rename(one),
+        }
+    }
+    result
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn renaming_does_not_show(seed in 0u64..50, index in 0u64..100_000, turn in 1usize..7) {
+        let program = Stream::new(seed, Profile::Mixed).item(index);
+        let one = canonical(&program);
+        let two = canonical(&shuffle(&program, turn));
+        prop_assert!(one.exact);
+        prop_assert_eq!(&one.text, &two.text);
+    }
+
+    #[test]
+    fn twice_is_once(seed in 0u64..50, index in 0u64..100_000) {
+        let one = canonical(&Stream::new(seed, Profile::Mixed).item(index));
+        let two = canonical(&one.program);
+        prop_assert_eq!(&one.program, &two.program);
+        prop_assert_eq!(one.id, two.id);
+    }
+
+    #[test]
+    fn one_changed_order_shows(seed in 0u64..50, index in 0u64..100_000) {
+        let program = Stream::new(seed, Profile::Mixed).item(index);
+        let mut other = program.clone();
+        let mut changed = false;
+        for instr in other.threads.iter_mut().flat_map(|t| &mut t.body) {
+            if let Op::Fence { order, .. } = &mut instr.op {
+                *order = if *order == FenceOrder::Sc { FenceOrder::AcqRel } else { FenceOrder::Sc };
+                changed = true;
+                break;
+            }
+        }
+        prop_assert_eq!(changed, canonical(&program).id != canonical(&other).id);
+    }
+}
+
+#[test]
+fn copied_values_are_renamed_and_added_ones_are_not() {
+    let program = |first: i128, second: i128, add: bool| {
+        let mut p = moire_generate::shapes::message_passing();
+        p.conditions.clear();
+        let mut values = [first, second].into_iter();
+        for instr in p.threads.iter_mut().flat_map(|t| &mut t.body) {
+            if let Op::Store { src, .. } = &mut instr.op {
+                *src = vec![Operand::Imm(values.next().expect("two stores"))];
+            }
+            if let (true, Op::Load { dst, ty, .. }) = (add, &instr.op) {
+                let (a, b) = (Operand::Reg(dst[0]), Operand::Imm(1));
+                instr.op = Op::Alu { op: moire_program::ir::AluOp::Mul, ty: *ty, dst: dst[0], a, b };
+            }
+        }
+        canonical(&p).id
+    };
+    assert_eq!(program(7, 9, false), program(2, 1, false));
+    assert_ne!(program(7, 7, false), program(2, 1, false));
+    assert_ne!(program(7, 9, true), program(2, 1, true));
+}

@@ -1,0 +1,198 @@
+//! Notation of ours written out in PTX: `desc`, `idesc` and `tile` become packed operands in registers, names of
+//! tensor memory become addresses in registers, a barrier counts whole warps, a packed access moves bits.
+//!
+//! The result has no instruction that [`moire_program::validate::notation`] knows a reason for, except the mark of a
+//! predicate in `cp.async`, which the printer of modules takes away.
+
+use moire_program::ir::*;
+use moire_program::registers::rewrite;
+use moire_program::validate::notation;
+
+/// A thread without notation of ours.
+pub(super) struct Lowered {
+    /// Its branches lead where they led; its labels are those of the source and must be made anew.
+    pub(super) thread: Thread,
+    /// For each instruction its index in the source, for one that prepares an operand nothing; and one entry more for
+    /// the end.
+    pub(super) origin: Vec<Option<usize>>,
+    /// Instructions PTX has no word for.
+    pub(super) left_out: Vec<&'static str>,
+}
+
+/// Writes out the notation in `thread`.
+pub(super) fn lower(program: &Program, thread: &Thread) -> Result<Lowered, String> {
+    let mut to = Lower {
+        program,
+        regs: thread.regs.clone(),
+        body: Vec::new(),
+        origin: Vec::new(),
+        left_out: Vec::new(),
+        misplaced: false,
+    };
+    let mut starts = Vec::new();
+    for (pc, instr) in thread.body.iter().enumerate() {
+        starts.push(to.body.len());
+        to.instruction(pc, instr)?;
+    }
+    starts.push(to.body.len());
+    to.origin.push(None);
+    let end = to.body.len();
+    for instr in &mut to.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target = starts.get(*target).copied().unwrap_or(end);
+        }
+    }
+    let lowered = Thread { regs: to.regs, body: to.body, ..thread.clone() };
+    Ok(Lowered { thread: lowered, origin: to.origin, left_out: to.left_out })
+}
+
+struct Lower<'p> {
+    program: &'p Program,
+    regs: Vec<RegDecl>,
+    body: Vec<Instr>,
+    origin: Vec<Option<usize>>,
+    left_out: Vec<&'static str>,
+    misplaced: bool,
+}
+
+impl Lower<'_> {
+    fn instruction(&mut self, pc: usize, instr: &Instr) -> Result<(), String> {
+        let mut op = instr.op.clone();
+        self.misplaced = false;
+        match &mut op {
+            Op::Load { ty, dst, .. } if ty.packed() && dst.len() == 1 => *ty = Ty::B(32),
+            Op::Store { ty, src, .. } if ty.packed() && src.len() == 1 => *ty = Ty::B(32),
+            Op::Mov { ty: Ty::B(32) | Ty::U(32) | Ty::S(32), src, .. } if self.tensor(*src) => {
+                *src = Operand::Imm(0);
+            }
+            Op::Bar { count, instance, .. } => {
+                *instance = None;
+                if let Some(Operand::Imm(n)) = count {
+                    *n = if *n % 32 == 0 { *n } else { n.saturating_mul(32) };
+                }
+            }
+            Op::Tcgen05(op) => self.tcgen05(op),
+            Op::Wgmma(Wgmma::Product(product)) => {
+                if let WgmmaFactor::Shared(a) = &mut product.a {
+                    self.descriptor(a);
+                }
+                self.descriptor(&mut product.b);
+            }
+            Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
+                self.tensor_box(&mut copy.dst);
+                self.tensor_box(&mut copy.src);
+            }
+            Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => self.tensor_box(&mut prefetch.src),
+            _ => {}
+        }
+        let marked =
+            matches!(op, Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::IgnoredWhen(_), .. })));
+        if !marked
+            && !self.misplaced
+            && let Some(why) = notation(&op)
+        {
+            self.left_out.push(why);
+            return Ok(());
+        }
+        let lowered = Instr { op, ..instr.clone() };
+        let mut named = false;
+        rewrite(&mut lowered.op.clone(), &mut |reg| reg, &mut |operand| {
+            named |= self.tensor(operand);
+            operand
+        });
+        if named {
+            return Err("a name of tensor memory stands where PTX has no word for it".to_owned());
+        }
+        self.body.push(lowered);
+        self.origin.push(Some(pc));
+        Ok(())
+    }
+
+    fn tensor(&self, operand: Operand) -> bool {
+        let Operand::Address(symbol) = operand else { return false };
+        self.program.objects[self.program.symbols[symbol.index()].object.index()].space == Space::Tensor
+    }
+
+    fn register(&mut self, value: Value) -> Reg {
+        let reg = Reg(u16::try_from(self.regs.len()).unwrap_or(u16::MAX));
+        self.regs.push(RegDecl { name: String::new(), init: RegInit::Value(value) });
+        reg
+    }
+
+    fn prepare(&mut self, op: Op) {
+        self.body.push(Instr::new(op));
+        self.origin.push(None);
+    }
+
+    fn tcgen05(&mut self, op: &mut Tcgen05) {
+        match op {
+            Tcgen05::Dealloc { addr, .. } if self.tensor(*addr) => {
+                *addr = Operand::Reg(self.register(0));
+            }
+            Tcgen05::Load(load) => self.address(&mut load.addr),
+            Tcgen05::Store(store) => self.address(&mut store.addr),
+            Tcgen05::Shift { addr, .. } => self.address(addr),
+            Tcgen05::Copy { dst, src, .. } => {
+                self.address(dst);
+                self.descriptor(src);
+            }
+            Tcgen05::Mma(mma) => self.product(mma),
+            _ => {}
+        }
+    }
+
+    fn product(&mut self, mma: &mut Mma) {
+        self.address(&mut mma.d);
+        match &mut mma.a {
+            Factor::Shared(a) => self.descriptor(a),
+            Factor::Tensor(a) => self.address(a),
+        }
+        self.descriptor(&mut mma.b);
+        mma.metadata.iter_mut().for_each(|a| self.address(a));
+        if let Some(scales) = &mut mma.scales {
+            self.address(&mut scales.a);
+            self.address(&mut scales.b);
+        }
+        if let ProductShape::Tile { m, n } = mma.shape {
+            // Extents in their fields, all types zero.
+            let packed = u128::from(n >> 3) << 17 | u128::from(m >> 4) << 24;
+            mma.shape = ProductShape::Packed(Operand::Reg(self.register(packed & u128::from(u32::MAX))));
+        }
+    }
+
+    /// An address of tensor memory: a register, and a column that is added.
+    fn address(&mut self, address: &mut Address) {
+        // A name of other memory stays, for the assembler to refuse.
+        self.misplaced |= matches!(address.base, Operand::Address(_)) && !self.tensor(address.base);
+        if self.tensor(address.base) {
+            address.base = Operand::Reg(self.register(0));
+        }
+        if (1..128).contains(&(address.offset >> 16)) {
+            let dst = self.register(0);
+            let (a, b) = (address.base, Operand::Imm(i128::from(address.offset)));
+            self.prepare(Op::Alu { op: AluOp::Add, ty: Ty::U(32), dst, a, b });
+            *address = Address { base: Operand::Reg(dst), offset: 0 };
+        }
+    }
+
+    /// The start of the bytes in units of 16; the layout is left zero.
+    fn descriptor(&mut self, descriptor: &mut Descriptor) {
+        let Descriptor::Range { addr, .. } = *descriptor else { return };
+        let dst = self.register(0);
+        if let Operand::Address(_) = addr.base {
+            let (a, b) = (Operand::Reg(dst), Operand::Imm(i128::from(addr.offset)));
+            self.prepare(Op::Mov { ty: Ty::U(64), dst, src: addr.base });
+            self.prepare(Op::Alu { op: AluOp::Add, ty: Ty::U(64), dst, a, b });
+            self.prepare(Op::Alu { op: AluOp::Shr, ty: Ty::U(64), dst, a, b: Operand::Imm(4) });
+        }
+        *descriptor = Descriptor::Packed(Operand::Reg(dst));
+    }
+
+    fn tensor_box(&mut self, end: &mut BulkEnd) {
+        let BulkEnd::Tensor(tensor) = end else { return };
+        tensor.tile = None;
+        if tensor.map.is_none() {
+            tensor.map = Some(Address { base: Operand::Reg(self.register(0)), offset: 0 });
+        }
+    }
+}

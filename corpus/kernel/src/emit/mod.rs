@@ -1,0 +1,206 @@
+//! A program as a PTX module that NVIDIA's assembler takes whenever the `ptxas-equal` rules take the program.
+//!
+//! What is launched together (device, stream, grid) is one `.entry`; each thread of the program is a block in it that
+//! the warp of its position runs. Names become `m0`, `m1` .. for memory and `r0`, `r1` .. for registers, declared with
+//! the width their uses want. Instructions are printed as in native text; what is notation of ours is written out
+//! first, see `lower`, and what has no word in PTX at all is left out and named in a comment. The module says which
+//! instructions there are, in which order and with which operands: it is made to be assembled, not to be launched.
+
+mod lower;
+
+use lower::{Lowered, lower};
+use moire_program::ir::*;
+use moire_program::text::instruction;
+use moire_program::validate::{Target, classes};
+use std::fmt::Write;
+
+/// Version of the language the module is written in; the recorded answers of the assembler are for this one.
+pub const PTX_VERSION: &str = "9.5";
+/// Bytes of shared memory beyond which a module must declare it `.extern`.
+const STATIC_SHARED: u32 = 48 << 10;
+
+/// A module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Its text.
+    pub text: String,
+    /// Instructions it holds, those that prepare operands not counted.
+    pub instructions: usize,
+    /// Instructions left out because PTX has no word for them.
+    pub left_out: usize,
+}
+
+/// `program` as a module for `target`.
+///
+/// # Errors
+/// What stands in the way: a register that no one declaration fits, a name of tensor memory where PTX has none.
+pub fn module(program: &Program, target: Target) -> Result<Module, String> {
+    let renamed = rename(program);
+    let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
+    let _ = write!(
+        out.text,
+        "// {}\n.version {PTX_VERSION}\n.target {}\n.address_size 64\n",
+        program.name.replace(['\n', '\r'], " "),
+        target.name()
+    );
+    memory(&mut out.text, program, &renamed);
+    let mut kernels: Vec<(Launch, Vec<usize>)> = Vec::new();
+    for (i, thread) in program.threads.iter().enumerate() {
+        let launch = launch(&thread.place);
+        match kernels.iter_mut().find(|(l, _)| *l == launch) {
+            Some((_, threads)) => threads.push(i),
+            None => kernels.push((launch, vec![i])),
+        }
+    }
+    for (n, (_, threads)) in kernels.iter().enumerate() {
+        kernel(&mut out, program, &renamed, n, threads)?;
+    }
+    Ok(out)
+}
+
+/// What is launched together.
+type Launch = (bool, u16, u16, u16);
+
+fn launch(place: &Placement) -> Launch {
+    (place.host, place.gpu, place.stream, place.grid)
+}
+
+/// The program with names no assembler can mistake for words of its own.
+fn rename(program: &Program) -> Program {
+    let mut renamed = program.clone();
+    for (i, symbol) in renamed.symbols.iter_mut().enumerate() {
+        symbol.name = format!("m{i}");
+    }
+    renamed
+}
+
+/// Every name is an array of its own: that two of them may be one memory is nothing an assembler knows.
+fn memory(out: &mut String, program: &Program, renamed: &Program) {
+    let object = |s: &Symbol| &program.objects[s.object.index()];
+    let shared = |s: &&Symbol| object(s).space == Space::SharedCta;
+    let total: u64 = program.symbols.iter().filter(shared).map(|s| u64::from(object(s).bytes)).sum();
+    let outside = total > u64::from(STATIC_SHARED);
+    for (symbol, new) in program.symbols.iter().zip(&renamed.symbols) {
+        let object = object(symbol);
+        let (start, size) = match object.space {
+            Space::Tensor => continue,
+            Space::SharedCta | Space::SharedCluster if outside => (".extern .shared", String::new()),
+            Space::SharedCta | Space::SharedCluster => (".shared", object.bytes.to_string()),
+            Space::Global | Space::Generic => (".global", object.bytes.to_string()),
+        };
+        let init: Vec<String> = object.init.iter().map(u8::to_string).collect();
+        let zero = object.init.iter().all(|b| *b == 0) || !start.ends_with("global");
+        let init = if zero { String::new() } else { format!(" = {{{}}}", init.join(", ")) };
+        let _ = writeln!(out, "{start} .align 128 .b8 {}[{size}]{init}; // {}", new.name, symbol.name);
+    }
+}
+
+fn kernel(
+    out: &mut Module,
+    program: &Program,
+    renamed: &Program,
+    n: usize,
+    threads: &[usize],
+) -> Result<(), String> {
+    let _ = write!(
+        out.text,
+        ".visible .entry k{n}()\n{{\n  .reg .b32 warp;\n  .reg .pred other;\n  mov.u32 warp, %tid.x;\n  shr.u32 warp, warp, 5;\n"
+    );
+    for (position, t) in threads.iter().enumerate() {
+        let thread = &program.threads[*t];
+        let _ = write!(
+            out.text,
+            "  setp.ne.u32 other, warp, {position};\n  @other bra E{t};\n  {{ // {}\n",
+            thread.name
+        );
+        body(out, renamed, *t, lower(renamed, thread)?)?;
+        let _ = write!(out.text, "    ret;\n  }}\nE{t}:\n");
+    }
+    out.text.push_str("  ret;\n}\n");
+    Ok(())
+}
+
+/// Declarations, start values and code of one thread.
+fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Result<(), String> {
+    let Lowered { mut thread, origin, left_out } = lowered;
+    for (i, reg) in thread.regs.iter_mut().enumerate() {
+        reg.name = format!("r{i}");
+    }
+    let classes = classes(&thread).map_err(|reg| {
+        format!("the uses of register {} in {} want different widths", reg.index(), thread.name)
+    })?;
+    for (reg, bits) in thread.regs.iter().zip(&classes) {
+        let class = if *bits == 1 { "pred".to_owned() } else { format!("b{bits}") };
+        let _ = writeln!(out.text, "    .reg .{class} {};", reg.name);
+    }
+    for (reg, bits) in thread.regs.iter().zip(&classes) {
+        start(&mut out.text, program, reg, *bits);
+    }
+    thread.labels = origin
+        .iter()
+        .enumerate()
+        .filter(|(pc, _)| thread.body.iter().any(|i| matches!(i.op, Op::Bra { target } if target == *pc)))
+        .map(|(pc, _)| Label { name: format!("L{t}_{pc}"), at: pc })
+        .collect();
+    for (pc, instr) in thread.body.iter().enumerate() {
+        for label in thread.labels.iter().filter(|l| l.at == pc) {
+            let _ = writeln!(out.text, "{}:", label.name);
+        }
+        let _ = writeln!(out.text, "    {};", worded(instruction(program, &thread, instr), &instr.op));
+    }
+    for label in thread.labels.iter().filter(|l| l.at == thread.body.len()) {
+        let _ = writeln!(out.text, "{}:", label.name);
+    }
+    for what in &left_out {
+        let _ = writeln!(out.text, "    // left out: {what}");
+    }
+    out.left_out += left_out.len();
+    out.instructions += origin.iter().filter(|o| o.is_some()).count();
+    Ok(())
+}
+
+/// The text of an instruction with what native text leaves out or adds.
+fn worded(text: String, op: &Op) -> String {
+    match op {
+        // The assembler wants the word that says what additions do anyway.
+        Op::Rmw { op: AtomOp::Add, ty: Ty::F(16) | Ty::F16x2 | Ty::Bf16x2, .. } => {
+            text.replacen(".add.", ".add.noftz.", 1)
+        }
+        // The predicate that leaves out the source of a copy bears no mark.
+        Op::AsyncCopy(AsyncCopy::Small(_)) => text.replacen(", @", ", ", 1),
+        _ => text,
+    }
+}
+
+/// The value a register holds at the start; those that are never written must not be undefined.
+fn start(out: &mut String, program: &Program, reg: &RegDecl, bits: u32) {
+    let name = &reg.name;
+    let _ = match &reg.init {
+        RegInit::Value(v) if bits == 1 => {
+            writeln!(out, "    setp.eq.u32 {name}, {}, 1;", u32::from(*v != 0))
+        }
+        RegInit::Value(v) if bits == 128 => {
+            let half = |n: u128| n & u128::from(u64::MAX);
+            let (low, high) = (half(*v), half(*v >> 64));
+            writeln!(
+                out,
+                "    {{ .reg .b64 low, high; mov.b64 low, {low}U; mov.b64 high, {high}U; mov.b128 {name}, {{low, high}}; }}"
+            )
+        }
+        RegInit::Lane if bits == 32 => writeln!(out, "    mov.u32 {name}, %laneid;"),
+        RegInit::Lane => writeln!(out, "    mov.b{bits} {name}, 0;"),
+        RegInit::Value(v) => {
+            let mask = (1u128 << bits) - 1;
+            writeln!(out, "    mov.b{bits} {name}, {};", v & mask)
+        }
+        RegInit::Address(symbol) => {
+            let space = program.objects[program.symbols[symbol.index()].object.index()].space;
+            let of = &program.symbols[symbol.index()].name;
+            if space == Space::Tensor || !matches!(bits, 32 | 64) {
+                writeln!(out, "    mov.b{bits} {name}, 0;")
+            } else {
+                writeln!(out, "    mov.u{bits} {name}, {of};")
+            }
+        }
+    };
+}

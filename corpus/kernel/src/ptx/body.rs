@@ -1,0 +1,353 @@
+//! Statements of a kernel: braces, declarations, labels, instructions.
+//!
+//! Labels and registers are local to their braces (PTX ISA 9.2, 4.4 and 9.7.14.1).
+
+use super::operand::{Names, operands};
+use super::words::{ACCESS, PLAIN, type_of};
+use super::*;
+use moire_program::text::native;
+use moire_program::text::native::CORE;
+use std::collections::BTreeMap;
+
+/// What is open while a body is read.
+#[derive(Default)]
+struct Scope {
+    labels: BTreeMap<String, usize>,
+    /// Jumps to labels not seen yet.
+    jumps: Vec<(Goal, Jump)>,
+}
+
+/// A label as written, and where.
+#[derive(Clone)]
+struct Jump {
+    label: String,
+    at: usize,
+}
+
+/// What waits for the place of a label.
+#[derive(Clone, Copy)]
+enum Goal {
+    Branch(usize),
+    Entry(usize, usize),
+}
+
+struct Body<'b, 's> {
+    scan: &'b mut Scan<'s>,
+    builder: &'b mut Builder,
+    thread: &'b mut ThreadBuilder,
+    kernel: &'b mut Kernel,
+    scopes: Vec<Scope>,
+    /// Tables of branch targets by name.
+    tables: BTreeMap<String, usize>,
+    /// Indexed branches and the names of their tables.
+    indexed: Vec<(usize, Jump)>,
+    /// The label right before this statement.
+    label: Option<String>,
+}
+
+/// Reads from the opening brace of a kernel to its closing one.
+pub(super) fn body(
+    scan: &mut Scan<'_>,
+    builder: &mut Builder,
+    thread: &mut ThreadBuilder,
+    kernel: &mut Kernel,
+) -> Parsed<()> {
+    scan.expect("{")?;
+    thread.open();
+    let scopes = vec![Scope::default()];
+    let (tables, indexed) = (BTreeMap::new(), Vec::new());
+    let mut b = Body { scan, builder, thread, kernel, scopes, tables, indexed, label: None };
+    while !b.scopes.is_empty() {
+        if b.scan.take("}") {
+            b.close()?;
+        } else if b.scan.take("{") {
+            if b.scopes.len() == NESTING {
+                return Err(b.scan.error(format!("braces are nested more than {NESTING} deep"), None));
+            }
+            b.thread.open();
+            b.scopes.push(Scope::default());
+        } else {
+            b.statement()?;
+        }
+    }
+    for (index, jump) in std::mem::take(&mut b.indexed) {
+        let found = b.tables.get(&jump.label).copied();
+        let (Some(found), What::Table { table, .. }) = (found, &mut b.kernel.body[index].what) else {
+            let hint = Some("write `name: .branchtargets label, ..;`".to_owned());
+            return Err(b.scan.error_at(
+                jump.at,
+                format!("`{}` is no list of branch targets", jump.label),
+                hint,
+            ));
+        };
+        *table = found;
+    }
+    Ok(())
+}
+
+impl Body<'_, '_> {
+    /// Resolves what the closing scope can, and hands the rest to the one around it.
+    fn close(&mut self) -> Parsed<()> {
+        self.thread.close();
+        let Some(scope) = self.scopes.pop() else { return Ok(()) };
+        for (goal, jump) in scope.jumps {
+            if let Some(at) = scope.labels.get(&jump.label).copied() {
+                match goal {
+                    Goal::Branch(index) => self.kernel.body[index].what = What::Branch { target: at },
+                    Goal::Entry(table, entry) => self.kernel.tables[table][entry] = at,
+                }
+            } else if let Some(outer) = self.scopes.last_mut() {
+                outer.jumps.push((goal, jump));
+            } else {
+                let known: Vec<&str> = scope.labels.keys().map(String::as_str).collect();
+                let hint = closest(&jump.label, &known).map(|k| format!("did you mean `{k}`?"));
+                let message = format!("label `{}` is not in this kernel", jump.label);
+                return Err(self.scan.error_at(jump.at, message, hint));
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self) -> Parsed<()> {
+        if self.scan.done() {
+            return Err(self.scan.expected("`}`: the kernel is never closed"));
+        }
+        if self.scan.take(";") {
+            return Ok(());
+        }
+        if self.scan.peek(".") {
+            return self.directive();
+        }
+        let spot = self.scan.spot();
+        let guard = if self.scan.take("@") {
+            let negated = self.scan.take("!");
+            let start = self.scan.at;
+            let name = self.scan.name("a predicate register")?.to_owned();
+            let end = std::mem::replace(&mut self.scan.at, start);
+            let reg = self.thread.reg(self.scan, &name)?;
+            self.scan.at = end;
+            Some(Guard { reg, negated })
+        } else {
+            None
+        };
+        self.scan.rest();
+        let at = self.scan.at;
+        let word = self.scan.word("an instruction, a label or `}`", ".")?;
+        if guard.is_none() && !self.scan.peek("::") && self.scan.take(":") {
+            return self.new_label(word, at);
+        }
+        let mut text = word.to_owned();
+        while self.scan.source[self.scan.at..].starts_with("::") {
+            self.scan.at += 2;
+            text.push_str("::");
+            text.push_str(self.scan.word("the rest of a qualifier", ".")?);
+        }
+        if self.kernel.body.len() >= INSTRUCTIONS {
+            return Err(self
+                .scan
+                .error(format!("a kernel may have at most {INSTRUCTIONS} instructions"), None));
+        }
+        let what = self.instruction(&text, at, spot, guard)?;
+        self.kernel.body.push(Statement { guard, line: spot.line, what });
+        self.label = None;
+        self.scan.expect(";")
+    }
+
+    fn new_label(&mut self, name: &str, at: usize) -> Parsed<()> {
+        if name.starts_with(|c: char| c == '.' || c.is_ascii_digit()) {
+            return Err(self.scan.error_at(at, format!("`{name}` is no name of a label"), None));
+        }
+        let here = self.kernel.body.len();
+        if let Some(scope) = self.scopes.last_mut()
+            && scope.labels.insert(name.to_owned(), here).is_some()
+        {
+            return Err(self.scan.error_at(at, format!("label `{name}` stands twice in these braces"), None));
+        }
+        self.label = Some(name.to_owned());
+        Ok(())
+    }
+
+    fn directive(&mut self) -> Parsed<()> {
+        self.scan.expect(".")?;
+        let at = self.scan.at;
+        match self.scan.word("a directive", ":")? {
+            "reg" => self.registers(),
+            "shared" | "shared::cta" => self.variable("shared"),
+            "local" => self.variable("local"),
+            "global" => self.variable("global"),
+            "const" => self.variable("const"),
+            "branchtargets" => self.branch_targets(),
+            "loc" => {
+                let line = self.scan.rest().find('\n').unwrap_or(self.scan.source.len() - self.scan.at);
+                self.scan.at += line;
+                Ok(())
+            }
+            "pragma" | "param" | "callprototype" | "calltargets" => {
+                let end = self.scan.rest().find(';').unwrap_or(0);
+                self.scan.at += end;
+                self.scan.expect(";")
+            }
+            word => {
+                let known = ["reg", "shared", "local", "global", "const", "branchtargets", "pragma", "loc"];
+                let hint = closest(word, &known).map(|k| format!("did you mean `.{k}`?"));
+                Err(self.scan.error_at(at, format!("`.{word}` is no directive of a kernel's body"), hint))
+            }
+        }
+    }
+
+    fn variable(&mut self, space: &str) -> Parsed<()> {
+        super::declare::variable(self.scan, self.builder, &mut self.kernel.variables, space)
+    }
+
+    /// `.reg .b32 %r<10>, x;`
+    fn registers(&mut self) -> Parsed<()> {
+        let (mut ty, mut parts) = (None, "");
+        while self.scan.take(".") {
+            let at = self.scan.at;
+            let word = self.scan.word("a type", "")?;
+            match type_of(word) {
+                Some(found) => ty = Some(found),
+                None if matches!(word, "v2" | "v4") => parts = if word == "v2" { "xy" } else { "xyzw" },
+                None => {
+                    let hint = Some("for example .b32, .b64, .pred".to_owned());
+                    return Err(self.scan.error_at(at, format!("`.{word}` is no type of a register"), hint));
+                }
+            }
+        }
+        let Some(ty) = ty else { return Err(self.scan.expected("a type such as .b32")) };
+        loop {
+            let name = self.scan.name("a register")?.to_owned();
+            let mut count = None;
+            if self.scan.take("<") {
+                let n = self.scan.number()?;
+                count = Some(u32::try_from(n).unwrap_or(0));
+                self.scan.expect(">")?;
+            }
+            self.thread.declare(self.scan, &name, count, ty)?;
+            for part in parts.chars() {
+                self.thread.declare(self.scan, &format!("{name}.{part}"), None, ty)?;
+            }
+            if !self.scan.take(",") {
+                return self.scan.expect(";");
+            }
+        }
+    }
+
+    fn branch_targets(&mut self) -> Parsed<()> {
+        let Some(name) = self.label.take() else {
+            return Err(self.scan.error("a list of branch targets needs a label".into(), None));
+        };
+        let table = self.kernel.tables.len();
+        if table == INSTRUCTIONS {
+            return Err(self.scan.error("too many lists of branch targets".into(), None));
+        }
+        self.kernel.tables.push(Vec::new());
+        self.tables.insert(name, table);
+        loop {
+            self.scan.rest();
+            let at = self.scan.at;
+            let label = self.scan.name("a label")?.to_owned();
+            let entries = &mut self.kernel.tables[table];
+            entries.push(usize::MAX);
+            if entries.len() > INSTRUCTIONS {
+                return Err(self.scan.error("too many branch targets".into(), None));
+            }
+            let goal = Goal::Entry(table, entries.len() - 1);
+            if let Some(scope) = self.scopes.last_mut() {
+                scope.jumps.push((goal, Jump { label, at }));
+            }
+            if !self.scan.take(",") {
+                return self.scan.expect(";");
+            }
+        }
+    }
+
+    fn instruction(
+        &mut self,
+        text: &str,
+        at: usize,
+        spot: moire_program::text::scan::Spot,
+        guard: Option<Guard>,
+    ) -> Parsed<What> {
+        // `shared::cta` keeps its colons: only single dots separate words.
+        let words: Vec<&str> = text.split('.').collect();
+        let name = words[0];
+        match name {
+            "bra" => {
+                self.scan.rest();
+                let at = self.scan.at;
+                let label = self.scan.name("a label")?.to_owned();
+                let goal = Goal::Branch(self.kernel.body.len());
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.jumps.push((goal, Jump { label, at }));
+                }
+                return Ok(What::Branch { target: usize::MAX });
+            }
+            "ret" | "exit" => return Ok(What::Exit),
+            "brx" if words.get(1) == Some(&"idx") => return self.indexed_branch(),
+            _ => {}
+        }
+        if CORE.contains(&name) && self.as_in_litmus(&words) {
+            let before = self.thread.thread.body.len();
+            native::instruction(self.scan, self.builder, self.thread, (at, spot), guard, text)?;
+            let pushed = self.thread.thread.body.get(before).map(|i| i.op.clone());
+            return pushed
+                .map(What::Core)
+                .ok_or_else(|| self.scan.error_at(at, "this does nothing".into(), None));
+        }
+        if !CORE.contains(&name) && !PLAIN.contains(&name) {
+            let known: Vec<&str> = CORE.iter().chain(&PLAIN).copied().collect();
+            let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
+            return Err(self.scan.error_at(at, format!("`{name}` is not an instruction of PTX"), hint));
+        }
+        let mut names = Names { builder: self.builder, thread: self.thread };
+        let args = operands(self.scan, &mut names)?;
+        Ok(What::Plain(Plain { words: words.iter().map(|w| (*w).to_owned()).collect(), args }))
+    }
+
+    fn indexed_branch(&mut self) -> Parsed<What> {
+        let mut names = Names { builder: self.builder, thread: self.thread };
+        self.scan.rest();
+        let at = self.scan.at;
+        let start = self.scan.clone();
+        let first = operands(self.scan, &mut names)?;
+        let Some(Arg::Reg(index)) = first.first() else {
+            return Err(self.scan.error_at(
+                at,
+                "brx.idx takes a register and a list of targets".into(),
+                None,
+            ));
+        };
+        *self.scan = start;
+        self.scan.name("a register")?;
+        self.scan.expect(",")?;
+        self.scan.rest();
+        let at = self.scan.at;
+        let label = self.scan.name("the name of a list of branch targets")?.to_owned();
+        self.indexed.push((self.kernel.body.len(), Jump { label, at }));
+        Ok(What::Table { index: *index, table: usize::MAX })
+    }
+
+    /// Whether a litmus text has this form too. Accesses of parameters, of local memory and with cache operators are
+    /// kept as words, and so are those of floating-point immediates.
+    fn as_in_litmus(&mut self, words: &[&str]) -> bool {
+        let access = matches!(words[0], "ld" | "st") && words.get(1) != Some(&"async");
+        let rest = self.scan.rest();
+        let end = rest.find(';').unwrap_or(rest.len());
+        let float = ["0f", "0F", "0d", "0D"].iter().any(|f| {
+            rest[..end]
+                .match_indices(f)
+                .any(|(i, _)| !rest[..i].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+        });
+        let bulk = words[0] == "st" && words.get(1) == Some(&"bulk");
+        let cached = |w: &&str| w.starts_with("L2::") || w.starts_with("L1::") || w.starts_with("level::");
+        let update = matches!(words[0], "atom" | "red") && words[1..].iter().any(cached);
+        let fabric = words[0] == "fence" && words.contains(&"fabric::fabric");
+        let vector = words.iter().any(|w| matches!(*w, "v2" | "v4" | "v8")) && !rest[..end].contains('{');
+        !bulk
+            && !update
+            && !fabric
+            && !vector
+            && (!access || (!float && words[1..].iter().all(|w| ACCESS.contains(w))))
+    }
+}

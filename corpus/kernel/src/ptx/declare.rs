@@ -1,0 +1,352 @@
+//! Directives and declarations of a module, and the heads of its kernels.
+
+use super::body::body;
+use super::*;
+use moire_program::ir::Placement;
+use moire_program::limits::OBJECT_BYTES;
+
+/// What the text said so far.
+struct Reading {
+    version: Option<(u32, u32)>,
+    target: Option<String>,
+    /// Objects every kernel sees.
+    shared: Builder,
+    variables: Vec<Variable>,
+    kernels: Vec<Kernel>,
+}
+
+const TOP: [&str; 19] = [
+    "version",
+    "target",
+    "address_size",
+    "visible",
+    "extern",
+    "weak",
+    "common",
+    "entry",
+    "func",
+    "global",
+    "const",
+    "shared",
+    "file",
+    "section",
+    "pragma",
+    "alias",
+    "reg",
+    "local",
+    "param",
+];
+
+pub(super) fn module(scan: &mut Scan<'_>) -> Parsed<Module> {
+    let mut r = Reading {
+        version: None,
+        target: None,
+        shared: Builder::new(""),
+        variables: Vec::new(),
+        kernels: Vec::new(),
+    };
+    while !scan.done() {
+        top(scan, &mut r)?;
+    }
+    let (Some(version), Some(target)) = (r.version, r.target) else {
+        let hint = "a PTX module starts with `.version 9.0` and `.target sm_100a`".to_owned();
+        return Err(scan.error_at(0, "this module has no .version or no .target".into(), Some(hint)));
+    };
+    if r.kernels.is_empty() {
+        return Err(scan.error_at(0, "this module has no kernel (.entry)".into(), None));
+    }
+    Ok(Module { version, target, kernels: r.kernels })
+}
+
+fn top(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
+    scan.rest();
+    let at = scan.at;
+    if !scan.take(".") {
+        return Err(scan.expected("a directive such as .version, .target, .entry"));
+    }
+    match scan.word("a directive", "")? {
+        "version" => {
+            let text = scan.word("a version such as 9.0", ".")?;
+            let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+            r.version = Some(parts.ok_or_else(|| {
+                scan.error_at(at, format!("`{text}` is no version of PTX"), Some("for example 9.0".into()))
+            })?);
+        }
+        "target" => {
+            r.target = Some(scan.word("an architecture such as sm_100a", "")?.to_owned());
+            while scan.take(",") {
+                scan.word("a target option", "")?;
+            }
+        }
+        "address_size" => drop(scan.number()?),
+        "visible" | "extern" | "weak" | "common" => {}
+        "entry" => kernel(scan, r)?,
+        "func" => function(scan)?,
+        word @ ("global" | "const" | "shared") => {
+            variable(scan, &mut r.shared, &mut r.variables, word)?;
+        }
+        "file" | "section" | "pragma" | "alias" => skip(scan),
+        word => {
+            let hint = closest(word, &TOP).map(|k| format!("did you mean `.{k}`?"));
+            return Err(scan.error_at(at, format!("`.{word}` is no directive of a module"), hint));
+        }
+    }
+    Ok(())
+}
+
+/// Over balanced braces to the end of a statement.
+fn skip(scan: &mut Scan<'_>) {
+    let mut depth = 0usize;
+    while let Some(c) = scan.rest().chars().next() {
+        if depth == 0 && c == '.' && scan.source[..scan.at].ends_with(['\n', '\r']) {
+            return;
+        }
+        scan.at += c.len_utf8();
+        match c {
+            '{' => depth += 1,
+            '}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return;
+                }
+            }
+            ';' if depth == 0 => return,
+            _ => {}
+        }
+    }
+}
+
+/// A function: its head up to `;`, or its body.
+fn function(scan: &mut Scan<'_>) -> Parsed<()> {
+    while let Some(c) = scan.rest().chars().next() {
+        match c {
+            ';' => {
+                scan.at += 1;
+                return Ok(());
+            }
+            '{' => {
+                skip(scan);
+                return Ok(());
+            }
+            c => scan.at += c.len_utf8(),
+        }
+    }
+    Err(scan.expected("`;` or the body of the function"))
+}
+
+/// `.align n`, `.b32`, `.ptr .global .align n` in any order; the element type.
+fn element(scan: &mut Scan<'_>) -> Parsed<(Option<Ty>, u32)> {
+    let (mut ty, mut align) = (None, 0);
+    while scan.take(".") {
+        let at = scan.at;
+        match scan.word("a type or .align", ":")? {
+            "align" => align = u32::try_from(scan.number()?).unwrap_or(0),
+            "ptr" | "global" | "shared" | "const" | "local" | "generic" | "attribute" | "v2" | "v4"
+            | "managed" | "unified" => {}
+            "texref" | "samplerref" | "surfref" => ty = Some(Ty::B(64)),
+            word => match super::words::type_of(word) {
+                Some(found) => ty = Some(found),
+                None => {
+                    return Err(scan.error_at(
+                        at,
+                        format!("`.{word}` is no type"),
+                        Some("for example .b32".into()),
+                    ));
+                }
+            },
+        }
+    }
+    Ok((ty, align))
+}
+
+/// `[n][m]`: how many elements; none for `[]`.
+fn extent(scan: &mut Scan<'_>) -> Parsed<Option<Option<u32>>> {
+    let mut count: Option<Option<u32>> = None;
+    while scan.take("[") {
+        if scan.take("]") {
+            count = Some(None);
+            continue;
+        }
+        let n = u32::try_from(scan.number()?).unwrap_or(u32::MAX);
+        scan.expect("]")?;
+        let before = count.flatten().unwrap_or(1);
+        count = Some(Some(before.saturating_mul(n)));
+    }
+    Ok(count)
+}
+
+/// `.shared .align 8 .b64 name[4];` behind its space.
+pub(super) fn variable(
+    scan: &mut Scan<'_>,
+    builder: &mut Builder,
+    variables: &mut Vec<Variable>,
+    space: &str,
+) -> Parsed<()> {
+    let (ty, align) = element(scan)?;
+    let Some(ty) = ty else { return Err(scan.expected("a type such as .b32")) };
+    loop {
+        scan.rest();
+        let at = scan.at;
+        let name = scan.name("the name of a variable")?.to_owned();
+        if builder.symbol(&name).is_some() {
+            return Err(scan.error_at(at, format!("`{name}` is declared twice"), None));
+        }
+        let count = extent(scan)?;
+        if scan.take("=") {
+            initial(scan);
+        }
+        let bytes = match count {
+            None => Some(ty.bytes()),
+            Some(n) => n.map(|n| n.saturating_mul(ty.bytes())),
+        };
+        if bytes.is_some_and(|b| b == 0 || b > OBJECT_BYTES) && space != "global" && space != "const" {
+            let message = format!("a variable has between 1 and {OBJECT_BYTES} bytes");
+            return Err(scan.error_at(at, message, None));
+        }
+        let align = align.max(ty.bytes()).max(1);
+        let (kind, place) = match space {
+            "shared" => (Variable::Shared { bytes, align }, Space::SharedCta),
+            "local" => (Variable::Local { bytes: bytes.unwrap_or(0) }, Space::Global),
+            _ => (Variable::Global, Space::Global),
+        };
+        builder.object(
+            scan,
+            &name,
+            place,
+            bytes.unwrap_or(OBJECT_BYTES).clamp(1, OBJECT_BYTES),
+            Vec::new(),
+        )?;
+        variables.push(kind);
+        if !scan.take(",") {
+            return scan.expect(";");
+        }
+    }
+}
+
+/// Initial values say nothing about synchronisation.
+fn initial(scan: &mut Scan<'_>) {
+    let mut depth = 0usize;
+    while let Some(c) = scan.rest().chars().next() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ';' | ',' if depth == 0 => return,
+            _ => {}
+        }
+        scan.at += c.len_utf8();
+    }
+}
+
+fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
+    scan.rest();
+    let at = scan.at;
+    let name = scan.name("the name of the kernel")?.to_owned();
+    if r.kernels.len() == KERNELS {
+        return Err(scan.error_at(at, format!("a module may have at most {KERNELS} kernels"), None));
+    }
+    if r.kernels.iter().any(|k| k.name == name) {
+        return Err(scan.error_at(at, format!("the kernel `{name}` stands twice"), None));
+    }
+    let mut builder = r.shared.clone();
+    builder.program.name = name.clone();
+    let mut variables = r.variables.clone();
+    let mut params = Vec::new();
+    if scan.take("(") && !scan.take(")") {
+        loop {
+            params.push(parameter(scan, &mut builder)?);
+            variables.push(Variable::Param(params.len() - 1));
+            if !scan.take(",") {
+                break;
+            }
+        }
+        scan.expect(")")?;
+    }
+    let mut kernel = Kernel {
+        name,
+        params,
+        threads: None,
+        most_threads: None,
+        cluster: None,
+        variables,
+        types: Vec::new(),
+        body: Vec::new(),
+        tables: Vec::new(),
+        program: builder.program.clone(),
+    };
+    head(scan, &mut kernel)?;
+    if scan.take(";") {
+        return Ok(());
+    }
+    let mut thread = ThreadBuilder::new("kernel", Placement::default());
+    thread.declare_first();
+    body(scan, &mut builder, &mut thread, &mut kernel)?;
+    kernel.types = std::mem::take(&mut thread.types);
+    builder.thread(scan, thread.thread)?;
+    kernel.program = builder.program;
+    r.kernels.push(kernel);
+    Ok(())
+}
+
+fn parameter(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Param> {
+    scan.expect(".param")?;
+    let (ty, _) = element(scan)?;
+    let Some(ty) = ty else { return Err(scan.expected("a type such as .u64")) };
+    let name = scan.name("the name of a parameter")?.to_owned();
+    if builder.symbol(&name).is_some() {
+        return Err(scan.error(format!("`{name}` is declared twice"), None));
+    }
+    let count = extent(scan)?;
+    let bytes = count.flatten().unwrap_or(1).saturating_mul(ty.bytes()).clamp(1, OBJECT_BYTES);
+    builder.object(scan, &name, Space::Global, bytes, Vec::new())?;
+    let array = count.is_some();
+    Ok(Param { name, bytes, array, pointer: !array && bytes == 8 })
+}
+
+/// `.reqntid 128, 1, 1` and its like, up to the body.
+fn head(scan: &mut Scan<'_>, kernel: &mut Kernel) -> Parsed<()> {
+    while scan.take(".") {
+        let at = scan.at;
+        let word = scan.word("a directive of a kernel", "")?;
+        let three = |scan: &mut Scan<'_>| -> Parsed<[u32; 3]> {
+            let mut out = [1; 3];
+            for (i, n) in out.iter_mut().enumerate() {
+                if i > 0 && !scan.take(",") {
+                    break;
+                }
+                *n = u32::try_from(scan.number()?).unwrap_or(u32::MAX);
+            }
+            Ok(out)
+        };
+        match word {
+            "reqntid" => kernel.threads = Some(three(scan)?),
+            "maxntid" => kernel.most_threads = Some(three(scan)?),
+            "reqnctapercluster" => kernel.cluster = Some(three(scan)?),
+            "language" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank" => {
+                scan.number()?;
+            }
+            "explicitcluster" | "noreturn" | "blocksareclusters" | "abi_preserve" => {}
+            "pragma" => {
+                let end = scan.rest().find(';').unwrap_or(0);
+                scan.at += end;
+                scan.expect(";")?;
+            }
+            word => {
+                let known = [
+                    "reqntid",
+                    "maxntid",
+                    "reqnctapercluster",
+                    "minnctapersm",
+                    "maxnreg",
+                    "maxclusterrank",
+                    "explicitcluster",
+                    "pragma",
+                    "noreturn",
+                    "blocksareclusters",
+                ];
+                let hint = closest(word, &known).map(|k| format!("did you mean `.{k}`?"));
+                return Err(scan.error_at(at, format!("`.{word}` is no directive of a kernel"), hint));
+            }
+        }
+    }
+    Ok(())
+}

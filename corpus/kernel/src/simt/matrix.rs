@@ -1,0 +1,82 @@
+//! `stmatrix` of one 8x8 matrix: the lanes of a warp store its elements together.
+//!
+//! Lanes 0 to 7 name the rows, 16 bytes each; lane `t` holds elements `2 (t mod 4)` and the next one of row `t / 4` (PTX ISA
+//! 9.2, 9.7.14.5.16). So a lane stores two elements of 16 bits at an address another lane knows. Threads are specialised one
+//! by one, so a first round follows every thread to note the addresses they name; where a lane names different ones at one
+//! place of the text, it is refused. The elements are weak accesses of their own, in no order.
+
+use super::Done;
+use super::run::{Run, Val, When};
+use crate::ptx::{Arg, Kernel, Plain, What};
+use moire_program::ir::{AluOp, Op, Operand, Proxy, Space, StoreOrder, Ty};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// Addresses of rows by CTA, thread of it and place in the text; `None` where there are several.
+type Named = BTreeMap<(u32, u32, usize), Option<Val>>;
+
+/// Addresses of rows: while they are noted, and afterwards.
+#[derive(Debug)]
+pub(super) enum Rows {
+    Noting(RefCell<Named>),
+    Known(Named),
+}
+
+impl Rows {
+    /// No addresses yet; whether any are needed.
+    pub(super) fn new(kernel: &Kernel) -> (Rows, bool) {
+        let stores = |what: &What| matches!(what, What::Plain(p) if p.words[0] == "stmatrix");
+        let needed = kernel.body.iter().any(|s| stores(&s.what));
+        (if needed { Rows::Noting(RefCell::default()) } else { Rows::Known(Named::new()) }, needed)
+    }
+
+    /// What was noted.
+    pub(super) fn noted(self) -> Rows {
+        match self {
+            Rows::Noting(named) => Rows::Known(named.into_inner()),
+            known @ Rows::Known(_) => known,
+        }
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn stmatrix(&mut self, words: &[&str], plain: &Plain, when: When) -> Done<()> {
+        let refused = |run: &Self| Err(run.refuse(&format!("`{}`", plain.words.join("."))));
+        let shared = matches!(words.get(5), Some(&("shared" | "shared::cta")));
+        let usual = matches!(words, ["stmatrix", "sync", "aligned", "m8n8", "x1", _, "b16"]) && shared;
+        let ([at @ Arg::Address(..), source], When::Always, true) = (&plain.args[..], when, usual) else {
+            return refused(self);
+        };
+        let source =
+            if let Arg::Vector(all) = source { all.as_slice() } else { std::slice::from_ref(source) };
+        let [Arg::Reg(value)] = source else { return refused(self) };
+        let (cta, tid, pc) = (self.here.cta, self.here.tid, self.pc);
+        let rows = self.rows;
+        let named = match rows {
+            Rows::Noting(named) => {
+                let own = Some(self.argument(at));
+                let mut named = named.borrow_mut();
+                let known = named.entry((cta, tid, pc)).or_insert(own);
+                if *known != own {
+                    *known = None;
+                }
+                return Ok(());
+            }
+            Rows::Known(named) => named,
+        };
+        let lane = tid % 32;
+        let Some(Some(row)) = named.get(&(cta, tid - lane + lane / 4, pc)) else { return refused(self) };
+        let start = self.at(*row, i64::from(4 * (lane % 4)))?;
+        let low = self.source(Operand::Reg(*value))?;
+        let high = self.temp()?;
+        self.emit(None, Op::Alu { op: AluOp::Shr, ty: Ty::U(32), dst: high, a: low, b: Operand::Imm(16) });
+        for (element, src) in [low, Operand::Reg(high)].into_iter().enumerate() {
+            let mut addr = start;
+            addr.offset += 2 * i32::try_from(element).unwrap_or(0);
+            let (order, proxy) = (StoreOrder::Weak, Proxy::Generic);
+            let (space, ty) = (Space::SharedCta, Ty::B(16));
+            self.emit(None, Op::Store { order, proxy, space, ty, addr, src: vec![src] });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! A compiled kernel, thread by thread: from the PTX of one launch to a program of ordinary instructions.
+//!
+//! Unlike [`crate::specialise`], which runs warps ahead to see what they synchronise, this keeps every access of every thread:
+//! it is what a compiler's output *does*, to be compared with what its input *may do*. Each thread is specialised on its
+//! own: its place in the grid and the addresses of its parameters are constants, arithmetic on constants is done here,
+//! branches on them are taken, loops over them unrolled. What depends on memory stays as instructions; a branch on
+//! it goes both ways, and what comes to a place in a state seen before jumps back, so that a loop that waits stays one.
+//! Only dead arithmetic and dead weak loads are dropped.
+//!
+//! Parameter `n` is the address of the object `arg` and its number, as in `moire_tile_ir::run`. Shared variables exist once
+//! a CTA. What is not understood is refused by name and line, but only where it reaches a branch, an address or memory.
+//! [`slice()`] cuts the program, together with the one it was compiled from, down to a few threads and locations.
+
+mod access;
+mod fold;
+mod matrix;
+mod run;
+mod size;
+mod slice;
+mod tidy;
+
+pub use size::log2_executions;
+pub use slice::{Pair, slice, slice_least};
+
+use crate::ptx::{Kernel, Variable};
+use matrix::Rows;
+use moire_program::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
+use run::{Here, Run};
+
+/// Threads of one launch.
+pub const THREADS: u32 = 4_096;
+/// Instructions of all threads together.
+pub const TOTAL: usize = 1 << 20;
+
+/// Why there is no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Not interpreted.
+    #[error("{what} (line {line})")]
+    Abstained {
+        /// What.
+        what: String,
+        /// Line of the module; 0 when it is about no single line.
+        line: u32,
+    },
+    /// A limit was hit.
+    #[error("{0}")]
+    Bounded(String),
+}
+
+type Done<T> = Result<T, Refusal>;
+
+fn about(what: &str) -> Refusal {
+    Refusal::Abstained { what: what.to_owned(), line: 0 }
+}
+
+/// The program of so many tile blocks in a row, with objects of the given sizes behind its parameters.
+///
+/// # Errors
+/// What is not interpreted, by name and line; a limit.
+pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
+    let Some([width, 1, 1]) = kernel.threads else {
+        return Err(about("a kernel without .reqntid, or with more than one row of threads"));
+    };
+    let [rank, 1, 1] = kernel.cluster.unwrap_or([1; 3]) else {
+        return Err(about("a cluster with more than one row of CTAs"));
+    };
+    let total = u64::from(width) * u64::from(rank) * u64::from(blocks);
+    if total == 0 || total > u64::from(THREADS) {
+        return Err(Refusal::Bounded(format!("{total} threads; 1 to {THREADS} can be followed")));
+    }
+    let (mut program, symbols) = memory(kernel, sizes)?;
+    let targets = run::targets(kernel);
+    let all = (0..blocks * rank).flat_map(|cta| (0..width).map(move |tid| (cta, tid)));
+    let all: Vec<Here> = all.map(|(cta, tid)| Here { tid, width, cta, rank, blocks }).collect();
+    let follow = |rows: &Rows| -> Done<Vec<Thread>> {
+        let mut left = TOTAL;
+        let run = |here: &Here| Run::new(kernel, &targets, (&symbols, rows), *here)?.run(&mut left);
+        all.iter().map(run).collect()
+    };
+    let (mut rows, noting) = Rows::new(kernel);
+    if noting {
+        follow(&rows)?;
+        rows = rows.noted();
+    }
+    for (mut thread, here) in follow(&rows)?.into_iter().zip(&all) {
+        thread.name = format!("c{}t{}", here.cta, here.tid);
+        thread.place = place(here);
+        program.threads.push(thread);
+    }
+    Ok(program)
+}
+
+fn place(here: &Here) -> Placement {
+    let small = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+    Placement {
+        cluster: small(here.cta / here.rank),
+        cta: small(here.cta),
+        warp: small(here.tid / 32),
+        lane: u8::try_from(here.tid % 32).ok(),
+        ..Placement::default()
+    }
+}
+
+/// What the symbols of the kernel are here.
+struct Names {
+    /// None for those that nothing is known about.
+    known: Vec<Option<SymbolId>>,
+    /// Symbols from this one on are variables of a CTA.
+    shared: u16,
+}
+
+/// Bytes between the numbers that stand for the starts of shared variables. Where in shared memory they lie nobody says but
+/// that they are aligned, so a place is chosen when code looks at the bits of such an address.
+const WINDOW: u64 = 1 << 20;
+
+impl Names {
+    /// The number of an address in shared memory.
+    fn number(&self, symbol: SymbolId, offset: i64) -> Option<u64> {
+        let place = u64::from(symbol.0.checked_sub(self.shared)?) + 1;
+        let offset = u64::try_from(offset).ok().filter(|o| *o < WINDOW)?;
+        Some(place * WINDOW + offset)
+    }
+
+    /// What lies at the number.
+    fn shared(&self, number: u64) -> Option<(SymbolId, i64)> {
+        let place = u16::try_from((number / WINDOW).checked_sub(1)?).ok()?;
+        let symbol = SymbolId(self.shared.checked_add(place)?);
+        let there = self.known.contains(&Some(symbol));
+        there.then_some((symbol, i64::try_from(number % WINDOW).ok()?))
+    }
+}
+
+/// Objects behind the parameters, then those of the CTA.
+fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
+    let mut program = Program { name: kernel.name.clone(), ..Program::default() };
+    let mut add = |name: String, space: Space, bytes: u32| -> Done<SymbolId> {
+        let number = u16::try_from(program.objects.len())
+            .map_err(|_| Refusal::Bounded("too many objects".to_owned()))?;
+        let (object, virt, proxy) = (ObjectId(number), SymbolId(number), Proxy::Generic);
+        program.objects.push(Object { name: name.clone(), space, bytes, init: vec![0; bytes as usize] });
+        program.symbols.push(Symbol { name, object, virt, proxy, multimem: Vec::new() });
+        Ok(virt)
+    };
+    let args =
+        (0..).zip(sizes).map(|(n, bytes): (usize, &u32)| add(format!("arg{n}"), Space::Global, *bytes));
+    let args = args.collect::<Done<Vec<SymbolId>>>()?;
+    let mut names = Vec::new();
+    for (variable, symbol) in kernel.variables.iter().zip(&kernel.program.symbols) {
+        names.push(match variable {
+            Variable::Shared { bytes: Some(bytes), .. } => {
+                Some(add(symbol.name.clone(), Space::SharedCta, *bytes)?)
+            }
+            Variable::Param(n) => args.get(*n).copied(),
+            Variable::Shared { bytes: None, .. } | Variable::Global | Variable::Local { .. } => None,
+        });
+    }
+    let shared = u16::try_from(args.len()).unwrap_or(u16::MAX);
+    Ok((program, Names { known: names, shared }))
+}

@@ -1,0 +1,494 @@
+//! One thread, specialised: polyvariant in what its registers hold, statement by statement.
+//!
+//! A pair of a place that is jumped to and of what is known about the registers that are still read there has one copy in
+//! the result; to come back to it is a jump. What is kept of a register lives in the register of the same number.
+
+use super::matrix::Rows;
+use super::{Done, Names, Refusal};
+use crate::ptx::{Arg, Kernel, Statement, What};
+use crate::specialise::flow::effects;
+use moire_program::ir::{
+    Address, AluOp, BarKind, Control, Guard, Instr, Label, Op, Operand, Placement, Reg, RegDecl, RegInit,
+    SymbolId, Thread, Ty,
+};
+use moire_program::registers::uses;
+use std::collections::BTreeMap;
+
+/// Statements one thread runs through.
+const STEPS: usize = 1 << 18;
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Here {
+    pub(super) tid: u32,
+    pub(super) width: u32,
+    /// In the grid.
+    pub(super) cta: u32,
+    /// CTAs of a cluster.
+    pub(super) rank: u32,
+    /// Clusters.
+    pub(super) blocks: u32,
+}
+
+/// What is known about a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Val {
+    /// Never written.
+    Unset,
+    /// A number.
+    Known(u64),
+    /// So far behind a symbol.
+    Address(SymbolId, i64),
+    /// It lives in a register.
+    Dynamic,
+    /// The statement at this place is not interpreted.
+    Unknown(usize),
+}
+
+/// Whether a statement is run.
+#[derive(Clone, Copy)]
+pub(super) enum When {
+    Always,
+    Never,
+    If(Guard),
+    Unknown(usize),
+}
+
+enum Next {
+    Fall,
+    Jump(usize),
+    End,
+}
+
+/// What is worked out once a kernel: where jumps lead, and which registers are still read.
+pub(super) struct Targets {
+    jumped: Vec<bool>,
+    live: Vec<Vec<bool>>,
+}
+
+pub(super) fn targets(kernel: &Kernel) -> Targets {
+    let (body, count) = (&kernel.body, kernel.types.len());
+    let mut jumped = vec![false; body.len() + 1];
+    let next: Vec<Vec<usize>> = (0..body.len())
+        .map(|pc| {
+            let mut out = match &body[pc].what {
+                What::Branch { target } => vec![(*target).min(body.len())],
+                What::Table { table, .. } => kernel.tables.get(*table).cloned().unwrap_or_default(),
+                What::Exit => vec![body.len()],
+                _ => vec![pc + 1],
+            };
+            out.retain(|t| *t <= body.len());
+            if !matches!(body[pc].what, What::Core(_) | What::Plain(_) | What::Exit) {
+                out.iter().for_each(|t| jumped[*t] = true);
+            }
+            if body[pc].guard.is_some() {
+                out.push(pc + 1);
+            }
+            out
+        })
+        .collect();
+    let mut live = vec![vec![false; count]; body.len() + 1];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for pc in (0..body.len()).rev() {
+            let mut now = vec![false; count];
+            for s in &next[pc] {
+                now.iter_mut().zip(&live[*s]).for_each(|(a, b)| *a |= b);
+            }
+            let (writes, reads) = effects(&body[pc]);
+            if body[pc].guard.is_none() {
+                writes.iter().for_each(|r| now[r.index()] = false);
+            }
+            let guard = body[pc].guard.map(|g| g.reg);
+            reads.into_iter().chain(guard).for_each(|r| now[r.index()] = true);
+            changed |= now != live[pc];
+            live[pc] = now;
+        }
+    }
+    Targets { jumped, live }
+}
+
+/// See the module header.
+pub(super) struct Run<'k> {
+    pub(super) kernel: &'k Kernel,
+    targets: &'k Targets,
+    pub(super) names: &'k Names,
+    pub(super) rows: &'k Rows,
+    pub(super) here: Here,
+    pub(super) env: Vec<Val>,
+    regs: Vec<RegDecl>,
+    out: Vec<Instr>,
+    seen: BTreeMap<(usize, Vec<Val>), usize>,
+    /// Where each of those stands in the result.
+    placed: Vec<Option<usize>>,
+    open: Vec<(usize, Vec<Val>, usize)>,
+    /// The statement that is run.
+    pub(super) pc: usize,
+}
+
+impl<'k> Run<'k> {
+    pub(super) fn new(
+        kernel: &'k Kernel,
+        targets: &'k Targets,
+        (names, rows): (&'k Names, &'k Rows),
+        here: Here,
+    ) -> Done<Self> {
+        let regs = kernel.program.threads.first().map(|t| t.regs.clone()).unwrap_or_default();
+        if regs.len() != kernel.types.len() {
+            return Err(super::about("a kernel whose registers have no types"));
+        }
+        Ok(Run {
+            kernel,
+            targets,
+            names,
+            rows,
+            here,
+            env: vec![Val::Unset; regs.len()],
+            regs,
+            out: Vec::new(),
+            seen: BTreeMap::new(),
+            placed: Vec::new(),
+            open: Vec::new(),
+            pc: 0,
+        })
+    }
+
+    /// The thread, without its name and place. Of what is left of the total as much is taken as it has instructions.
+    pub(super) fn run(mut self, left: &mut usize) -> Done<Thread> {
+        let mut steps = 0;
+        self.meet(0);
+        while let Some((pc, env, id)) = self.open.pop() {
+            if self.placed[id].is_some() {
+                continue;
+            }
+            self.placed[id] = Some(self.out.len());
+            self.env = env;
+            self.stretch(pc, &mut steps)?;
+            if self.out.len() > moire_program::limits::INSTRUCTIONS || self.out.len() > *left {
+                return Err(Refusal::Bounded("a kernel that leaves too many instructions".to_owned()));
+            }
+        }
+        for instr in &mut self.out {
+            if let Op::Bra { target } = &mut instr.op {
+                *target = self.placed[*target].unwrap_or(usize::MAX);
+            }
+        }
+        *left -= self.out.len();
+        let (place, labels) = (Placement::default(), Vec::<Label>::new());
+        let thread = Thread { name: String::new(), place, regs: self.regs, labels, body: self.out };
+        Ok(super::tidy::tidy(thread))
+    }
+
+    /// Follows one way until it ends or comes to a place that is there.
+    fn stretch(&mut self, from: usize, steps: &mut usize) -> Done<()> {
+        let mut pc = from;
+        let mut first = true;
+        loop {
+            *steps += 1;
+            if *steps > STEPS {
+                return Err(Refusal::Bounded(format!(
+                    "a thread that runs through more than {STEPS} statements"
+                )));
+            }
+            let Some(statement) = self.kernel.body.get(pc) else {
+                self.emit(None, Op::Exit);
+                return Ok(());
+            };
+            self.pc = pc;
+            if !first && self.targets.jumped[pc] {
+                let id = self.number(pc).0;
+                if self.placed[id].is_some() {
+                    self.emit(None, Op::Bra { target: id });
+                    return Ok(());
+                }
+                self.placed[id] = Some(self.out.len());
+            }
+            first = false;
+            match self.statement(statement)? {
+                Next::Fall => pc += 1,
+                Next::Jump(to) => pc = to,
+                Next::End => return Ok(()),
+            }
+        }
+    }
+
+    /// The number of this place in this state, and whether it is new.
+    fn number(&mut self, pc: usize) -> (usize, bool) {
+        let live = &self.targets.live[pc.min(self.kernel.body.len())];
+        let env = self.env.iter().zip(live).map(|(v, l)| if *l { *v } else { Val::Unset }).collect();
+        let next = self.placed.len();
+        let id = *self.seen.entry((pc, env)).or_insert(next);
+        if id == next {
+            self.placed.push(None);
+        }
+        (id, id == next)
+    }
+
+    /// As `number`; what is new is looked at later.
+    fn meet(&mut self, pc: usize) -> usize {
+        let (id, new) = self.number(pc);
+        if new {
+            self.open.push((pc, self.env.clone(), id));
+        }
+        id
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Done<Next> {
+        let when = self.when(statement.guard);
+        if let When::Never = when {
+            return Ok(Next::Fall);
+        }
+        match (&statement.what, when) {
+            (What::Plain(plain), when) => self.plain(plain, when)?,
+            (_, When::Unknown(pc)) => return Err(self.unknown(pc)),
+            (What::Core(op), when) => self.core(op.clone(), when)?,
+            (What::Branch { target }, When::If(guard)) => {
+                let id = self.meet(*target);
+                self.emit(Some(guard), Op::Bra { target: id });
+            }
+            (What::Branch { target }, _) => return Ok(Next::Jump(*target)),
+            (What::Exit, When::If(guard)) => self.emit(Some(guard), Op::Exit),
+            (What::Exit, _) => {
+                self.emit(None, Op::Exit);
+                return Ok(Next::End);
+            }
+            (What::Table { index, table }, When::Always) => {
+                let Val::Known(at) = self.env[index.index()] else {
+                    return Err(self.refuse("a table of branches whose entry is not known"));
+                };
+                let entry = usize::try_from(at).ok().and_then(|at| self.kernel.tables.get(*table)?.get(at));
+                return entry
+                    .copied()
+                    .map(Next::Jump)
+                    .ok_or_else(|| self.refuse("an entry behind a table of branches"));
+            }
+            (What::Table { .. }, _) => return Err(self.refuse("a table of branches under a predicate")),
+        }
+        Ok(Next::Fall)
+    }
+
+    fn when(&self, guard: Option<Guard>) -> When {
+        let Some(guard) = guard else { return When::Always };
+        match self.env[guard.reg.index()] {
+            Val::Known(v) if (v != 0) != guard.negated => When::Always,
+            Val::Known(_) => When::Never,
+            Val::Dynamic => When::If(guard),
+            Val::Unknown(pc) => When::Unknown(pc),
+            Val::Unset | Val::Address(..) => When::Unknown(self.pc),
+        }
+    }
+
+    /// An instruction litmus texts have too.
+    pub(super) fn core(&mut self, mut op: Op, when: When) -> Done<()> {
+        match &mut op {
+            Op::Load { addr, .. } => *addr = self.address(*addr)?,
+            Op::Store { addr, src, .. } => {
+                *addr = self.address(*addr)?;
+                for s in src {
+                    *s = self.source(*s)?;
+                }
+            }
+            Op::Rmw { addr, a, b, .. } => {
+                *addr = self.address(*addr)?;
+                *a = self.source(*a)?;
+                if let Some(b) = b {
+                    *b = self.source(*b)?;
+                }
+            }
+            Op::Bar { kind, id, count, .. } => {
+                *id = self.source(*id)?;
+                if let Some(count) = count {
+                    *count = self.source(*count)?;
+                }
+                if let BarKind::Red { pred, .. } = kind {
+                    let Operand::Reg(reg) = self.register(Operand::Reg(pred.reg))? else { return Ok(()) };
+                    pred.reg = reg;
+                }
+            }
+            Op::WarpSync { mask } => *mask = self.source(*mask)?,
+            Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
+            Op::Control(Control::Ignored(_)) => return Ok(()),
+            other => {
+                let name = match other {
+                    Op::Mapa { .. } => "`mapa`",
+                    Op::Mbarrier(_) | Op::MbarrierInitFence => "`mbarrier`",
+                    Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+                        "`multimem`"
+                    }
+                    other => other.extended().unwrap_or("this instruction"),
+                };
+                return Err(self.refuse(name));
+            }
+        }
+        let written = uses(&op).1;
+        self.write(&written, when, op)
+    }
+
+    /// Emits an instruction that may write registers.
+    pub(super) fn write(&mut self, written: &[Reg], when: When, op: Op) -> Done<()> {
+        match when {
+            When::Always => self.emit(None, op),
+            When::If(guard) => {
+                written.iter().try_for_each(|r| self.settle(*r))?;
+                self.emit(Some(guard), op);
+            }
+            When::Never => return Ok(()),
+            When::Unknown(pc) => return Err(self.unknown(pc)),
+        }
+        for r in written {
+            let lost = matches!(when, When::If(_)) && matches!(self.env[r.index()], Val::Unknown(_));
+            if !lost {
+                self.env[r.index()] = Val::Dynamic;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is known about a register before it is written under a predicate goes into it.
+    pub(super) fn settle(&mut self, reg: Reg) -> Done<()> {
+        if let Val::Known(_) | Val::Address(..) = self.env[reg.index()] {
+            let src = self.source(Operand::Reg(reg))?;
+            self.emit(None, Op::Mov { ty: self.width(reg), dst: reg, src });
+            self.env[reg.index()] = Val::Dynamic;
+        }
+        Ok(())
+    }
+
+    /// The untyped type of a register.
+    pub(super) fn width(&self, reg: Reg) -> Ty {
+        match self.kernel.types.get(reg.index()) {
+            Some(Ty::Pred) => Ty::Pred,
+            Some(ty) => Ty::B(u8::try_from(ty.bytes() * 8).unwrap_or(64)),
+            None => Ty::B(64),
+        }
+    }
+
+    /// What is known about an operand of an instruction of the kernel.
+    pub(super) fn value(&self, operand: Operand) -> Val {
+        match operand {
+            Operand::Reg(r) => self.env.get(r.index()).copied().unwrap_or(Val::Dynamic),
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits count")]
+            Operand::Imm(v) => Val::Known(v as u64),
+            Operand::Address(s) => self.symbol(s, 0),
+        }
+    }
+
+    pub(super) fn symbol(&self, symbol: SymbolId, offset: i64) -> Val {
+        let known = self.names.known.get(symbol.index()).copied().flatten();
+        known.map_or(Val::Unknown(self.pc), |s| Val::Address(s, offset))
+    }
+
+    /// An operand of the result.
+    pub(super) fn source(&mut self, operand: Operand) -> Done<Operand> {
+        match operand {
+            Operand::Imm(_) => Ok(operand),
+            other => {
+                let value = self.value(other);
+                self.place(value, other)
+            }
+        }
+    }
+
+    /// A value as an operand; a dynamic one is where it was.
+    pub(super) fn place(&mut self, value: Val, was: Operand) -> Done<Operand> {
+        match value {
+            Val::Known(v) => Ok(Operand::Imm(i128::from(v))),
+            Val::Address(s, 0) => Ok(Operand::Address(s)),
+            Val::Address(s, offset) => {
+                let (dst, ty) = (self.temp()?, Ty::U(64));
+                let (a, b) = (Operand::Address(s), Operand::Imm(i128::from(offset)));
+                self.emit(None, Op::Alu { op: AluOp::Add, ty, dst, a, b });
+                Ok(Operand::Reg(dst))
+            }
+            Val::Dynamic => Ok(was),
+            Val::Unknown(pc) => Err(self.unknown(pc)),
+            Val::Unset => Err(self.refuse("a register that was never written")),
+        }
+    }
+
+    /// An operand that must be a register.
+    fn register(&mut self, operand: Operand) -> Done<Operand> {
+        let src = self.source(operand)?;
+        if let Operand::Reg(_) = src {
+            return Ok(src);
+        }
+        let dst = self.temp()?;
+        self.emit(None, Op::Mov { ty: Ty::B(64), dst, src });
+        Ok(Operand::Reg(dst))
+    }
+
+    fn address(&self, address: Address) -> Done<Address> {
+        match self.value(address.base) {
+            Val::Dynamic => Ok(address),
+            start => self.at(start, i64::from(address.offset)),
+        }
+    }
+
+    /// The place so far behind a known one.
+    pub(super) fn at(&self, start: Val, offset: i64) -> Done<Address> {
+        let (symbol, whole, what) = match start {
+            Val::Address(s, first) => (s, first.wrapping_add(offset), "parameter"),
+            Val::Known(number) => {
+                let there = self.names.shared(number.wrapping_add_signed(offset));
+                let (symbol, offset) = there.ok_or_else(|| self.refuse("an access through a number"))?;
+                (symbol, offset, "variable")
+            }
+            Val::Dynamic => return Err(self.refuse("an address that depends on memory")),
+            Val::Unknown(pc) => return Err(self.unknown(pc)),
+            Val::Unset => return Err(self.refuse("an access through a register that was never written")),
+        };
+        let far = |_| self.refuse(&format!("an address far behind its {what}"));
+        let offset = i32::try_from(whole).map_err(far)?;
+        Ok(Address { base: Operand::Address(symbol), offset })
+    }
+
+    /// A register of the result that the kernel does not have.
+    pub(super) fn temp(&mut self) -> Done<Reg> {
+        let number = self.regs.len();
+        if number >= usize::from(u16::MAX) {
+            return Err(Refusal::Bounded("a thread with too many registers".to_owned()));
+        }
+        self.regs.push(RegDecl { name: format!("t{number}"), init: RegInit::Value(0) });
+        Ok(Reg(u16::try_from(number).unwrap_or(u16::MAX)))
+    }
+
+    pub(super) fn emit(&mut self, guard: Option<Guard>, op: Op) {
+        let line = self.kernel.body.get(self.pc).map_or(0, |s| s.line);
+        self.out.push(Instr { guard, op, line, column: 0 });
+    }
+
+    pub(super) fn refuse(&self, what: &str) -> Refusal {
+        let line = self.kernel.body.get(self.pc).map_or(0, |s| s.line);
+        Refusal::Abstained { what: format!("{what} is not interpreted"), line }
+    }
+
+    /// What was not interpreted before has come to where it counts.
+    pub(super) fn unknown(&self, pc: usize) -> Refusal {
+        let name = match self.kernel.body.get(pc).map(|s| &s.what) {
+            Some(What::Plain(plain)) => format!("`{}`", plain.words.join(".")),
+            _ => "a register that was never written".to_owned(),
+        };
+        let line = self.kernel.body.get(pc).map_or(0, |s| s.line);
+        Refusal::Abstained { what: format!("{name} is not interpreted"), line }
+    }
+
+    /// What is known about an operand of an instruction kept as words; `!p` of what is not known is not.
+    pub(super) fn argument(&self, arg: &Arg) -> Val {
+        match arg {
+            Arg::Reg(r) => self.value(Operand::Reg(*r)),
+            Arg::Not(r) => match self.value(Operand::Reg(*r)) {
+                Val::Known(v) => Val::Known(u64::from(v == 0)),
+                other => other,
+            },
+            Arg::Imm(v) => Val::Known(*v),
+            Arg::Symbol(s, offset) => self.symbol(*s, *offset),
+            Arg::Special(s) => self.special(*s),
+            Arg::Address(base, offset) => match self.argument(base) {
+                Val::Address(s, o) => Val::Address(s, o.wrapping_add(*offset)),
+                other => other,
+            },
+            _ => Val::Unknown(self.pc),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How many executions a program may have, before it is explored: an upper bound from what is written where.
+
+use moire_program::ir::{Address, Op, Operand, Program, Space, Thread, TileKind, TileOp};
+use std::collections::BTreeMap;
+
+/// Where an access is: object, CTA of it where that matters, offset.
+type Place = (u16, u16, i32);
+
+/// Accesses of one place.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    reads: u32,
+    writes: u32,
+}
+
+/// Logarithm to base two of a bound on the number of executions: each read has the writes of its place to choose from,
+/// and the start; the writes of a place have an order. Of an instruction of a tile block with more than so many elements
+/// the first and the last are looked at; loads of one count as so many. Loops are counted as if they ran once; addresses
+/// from memory are not looked at.
+pub fn log2_executions(program: &Program, few: usize, scalars: u32) -> f64 {
+    let mut places: BTreeMap<Place, Count> = BTreeMap::new();
+    for thread in &program.threads {
+        for instr in &thread.body {
+            for (addr, reads, writes) in accesses(&instr.op, few) {
+                if let Some(place) = place(program, thread, addr) {
+                    let count = places.entry(place).or_default();
+                    count.reads += u32::from(reads) * if scalar(&instr.op) { scalars } else { 1 };
+                    count.writes += u32::from(writes);
+                }
+            }
+        }
+    }
+    let one = |c: &Count| {
+        let orders: f64 = (2..=c.writes).map(|n| f64::from(n).log2()).sum();
+        f64::from(c.reads) * f64::from(c.writes + 1).log2() + orders
+    };
+    places.values().map(one).sum()
+}
+
+/// A load of a tile block that reads one element.
+fn scalar(op: &Op) -> bool {
+    matches!(op, Op::Tile(TileOp::Access(a)) if a.elements.len() == 1 && matches!(a.kind, TileKind::Load(_)))
+}
+
+fn accesses(op: &Op, few: usize) -> Vec<(Address, bool, bool)> {
+    match op {
+        Op::Load { addr, .. } => vec![(*addr, true, false)],
+        Op::Store { addr, .. } => vec![(*addr, false, true)],
+        Op::Rmw { addr, .. } => vec![(*addr, true, true)],
+        Op::Tile(TileOp::Access(access)) => {
+            let (reads, writes) = match access.kind {
+                TileKind::Load(_) => (true, false),
+                TileKind::Store(_) => (false, true),
+                TileKind::Rmw { .. } => (true, true),
+            };
+            let all = access.elements.len();
+            let kept =
+                access.elements.iter().enumerate().filter(|(i, _)| all <= few || *i == 0 || i + 1 == all);
+            kept.map(|(_, e)| (e.addr, reads, writes)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn place(program: &Program, thread: &Thread, addr: Address) -> Option<Place> {
+    let Operand::Address(symbol) = addr.base else { return None };
+    let symbol = program.symbols.get(symbol.index())?;
+    let shared = program.objects.get(symbol.object.index())?.space != Space::Global;
+    Some((symbol.object.0, if shared { thread.place.cta } else { 0 }, addr.offset))
+}

@@ -1,0 +1,418 @@
+//! A pair of programs, the tile blocks and what they were compiled to, cut down to a few threads and locations.
+//!
+//! A *cell* is a range of bytes that some access of either side treats as one. Kept are some cells and, of the compiled
+//! program, some threads; of the tile blocks every instruction is kept with its elements on kept cells. What the small
+//! programs say about kept cells is what the large ones say, because of the following, which is checked, not assumed.
+//!
+//! *Source.* Whoever writes a kept cell does so in the small program, with the same value, for if the value or the mask of a
+//! kept element depends on an element, that element's cell is kept, too. So the events of an execution of the large program
+//! that are on kept cells, with the relations between them, are an execution of the small one, and it is consistent when
+//! the large one is: the axioms ask relations to have no cycles, and fewer events make none. No outcome is lost, so
+//! nothing is called forbidden that is not. Each cell that goes has one that stays and is touched by the same instructions
+//! of the same blocks, under masks made in the same way, and fed by the same ones, so that its races are those of the
+//! other.
+//!
+//! *Compiled.* A map (`mirror`) takes each thread that goes to a kept thread of its CTA with the same code but for
+//! offsets and numbers that decide nothing, and each cell that goes to a kept cell; it is the identity on what is kept.
+//! What a thread does with a cell its image does with the image, in the same order: accesses of the same kind, order,
+//! width and predicate between the same two instructions that synchronise or branch. What a thread moves from a cell to
+//! another its image moves between their images, and the writes of a cell go to all those of its image, atomics and those
+//! of one thread one to one. Given an execution of the small program let what goes do as its image does: reads read from
+//! the copies of what their images read from, copies of writes stand in the coherence order as their images do, those of
+//! one write beside each other, what is kept behind what goes. Values that decide something are equal, others are what
+//! comes out. Reads-from, coherence, from-reads, dependencies, scopes, barriers, and program order on one cell or across
+//! what synchronises are taken into those of the small execution, warps included where warps synchronise; none of the
+//! axioms of PTX looks at program order elsewhere. Thus a cycle in the large execution is one in the small, and what the
+//! small program allows the large one does. Of each kind of cell two are kept that different threads touch, where there
+//! are such, so that threads that meet each other still do, and of many threads that store the same to a kept cell, as
+//! those of a tile with fewer elements than threads do, the first and the last; if that is too much, one.
+//!
+//! Threads that only read, without a barrier and a branch, may go without an image: let them run last. Masks of
+//! `bar.warp.sync` are cut to the lanes that stay. Barriers with a count, votes and addresses from memory are refused.
+
+mod cells;
+mod cut;
+mod flow;
+mod mirror;
+
+use super::{Done, Refusal};
+use cells::{Cells, Does, Touch, number};
+use flow::{Flows, class, flows, needed};
+use mirror::Mirror;
+use moire_program::ir::{LoadOrder, Op, Program, StoreOrder, Thread};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Threads of the compiled side that may be left when two of each kind are kept.
+const FEW_THREADS: usize = 10;
+/// Cells that may be left then.
+const FEW_CELLS: usize = 24;
+/// Threads of the compiled side that may be left.
+const THREADS: usize = 48;
+/// Cells that may be left.
+const CELLS: usize = 128;
+
+/// A program and what it was compiled to, on the same objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// One thread a tile block.
+    pub source: Program,
+    /// One thread a thread.
+    pub compiled: Program,
+}
+
+/// Both programs, with as few threads and locations as represent the others: see the header of this file.
+///
+/// # Errors
+/// What is not understood; too much would be left.
+pub fn slice(pair: &Pair) -> Done<Pair> {
+    let view = View::new(pair)?;
+    match view.cut(2, FEW_THREADS, FEW_CELLS) {
+        Err(Refusal::Bounded(_)) => view.cut(1, THREADS, CELLS),
+        done => done,
+    }
+}
+
+/// The same with one of each kind: what threads of one kind do to each other is lost, and nothing false appears.
+///
+/// # Errors
+/// See [`slice()`].
+pub fn slice_least(pair: &Pair) -> Done<Pair> {
+    View::new(pair)?.cut(1, THREADS, CELLS)
+}
+
+/// A pair and what is worked out about it once.
+struct View<'p> {
+    pair: &'p Pair,
+    cells: Cells,
+    /// By tile block.
+    tiles: Vec<Flows>,
+    /// By compiled thread.
+    threads: Vec<Flows>,
+    /// What the code of a compiled thread is.
+    classes: Vec<u64>,
+    /// By compiled thread.
+    reach: Vec<Reach>,
+    /// Cells whose content decides something.
+    looked: BTreeSet<usize>,
+    /// By cell: equal for those that are touched alike.
+    signs: Vec<u64>,
+}
+
+/// The cells of a thread, each once, in order.
+struct Reach {
+    touched: Vec<usize>,
+    written: Vec<usize>,
+    updated: Vec<usize>,
+}
+
+impl Reach {
+    fn of(touches: &[Touch]) -> Reach {
+        let those = |wanted: &dyn Fn(Does) -> bool| {
+            let all: BTreeSet<usize> = touches.iter().filter(|t| wanted(t.does)).map(|t| t.cell).collect();
+            all.into_iter().collect()
+        };
+        Reach {
+            touched: those(&|_| true),
+            written: those(&|does| does != Does::Read),
+            updated: those(&|does| does == Does::Update),
+        }
+    }
+}
+
+impl<'p> View<'p> {
+    fn new(pair: &'p Pair) -> Done<Self> {
+        let cells = Cells::new(&pair.source, &pair.compiled)?;
+        let tiles = flows(&pair.source, &cells.source);
+        let threads = flows(&pair.compiled, &cells.compiled);
+        let looked = looked(&tiles, &threads);
+        let each = pair.compiled.threads.iter().zip(&cells.compiled);
+        let classes: Vec<u64> = each.map(|(thread, touches)| class(thread, touches, &looked)).collect();
+        let signs = signs(pair, &cells, &classes, &looked);
+        let reach = cells.compiled.iter().map(|touches| Reach::of(touches)).collect();
+        Ok(View { pair, cells, tiles, threads, classes, reach, looked, signs })
+    }
+
+    /// Whether two compiled threads of one CTA have the same code.
+    fn alike(&self, a: usize, b: usize) -> bool {
+        let threads = &self.pair.compiled.threads;
+        threads[a].place.same_cta(&threads[b].place) && self.classes[a] == self.classes[b]
+    }
+
+    fn cut(&self, most: usize, threads: usize, cells: usize) -> Done<Pair> {
+        let mut cut = Cut::new(self, most, (threads, cells));
+        loop {
+            cut.close()?;
+            if !cut.grow() {
+                break;
+            }
+        }
+        Ok(Pair {
+            source: cut::source(&self.pair.source, &self.cells, &cut.kept),
+            compiled: cut::compiled(&self.pair.compiled, &self.cells, &cut.threads, &cut.kept),
+        })
+    }
+}
+
+/// Cells whose content decides something, or gets to where it does.
+fn looked(tiles: &[Flows], threads: &[Flows]) -> BTreeSet<usize> {
+    let all = || tiles.iter().chain(threads);
+    let mut out: BTreeSet<usize> = all().flat_map(|f| f.looked.iter().copied()).collect();
+    loop {
+        let before = out.len();
+        let more: Vec<usize> = all()
+            .flat_map(|f| &f.edges)
+            .filter(|(_, to, _)| out.contains(to))
+            .map(|(from, ..)| *from)
+            .collect();
+        out.extend(more);
+        if out.len() == before {
+            return out;
+        }
+    }
+}
+
+/// By cell: what touches it, on both sides.
+fn signs(pair: &Pair, cells: &Cells, classes: &[u64], looked: &BTreeSet<usize>) -> Vec<u64> {
+    let mut all: Vec<Vec<(u8, u64, u64, Option<i128>)>> = vec![Vec::new(); cells.ranges.len()];
+    let mut add = |side: u8, place: u64, touches: &[Touch]| {
+        for t in touches {
+            let value = t.value.filter(|_| looked.contains(&t.cell));
+            all[t.cell].push((side, place, t.group, value));
+        }
+    };
+    for (block, touches) in (0u64..).zip(&cells.source) {
+        add(0, block, touches);
+    }
+    for ((thread, class), touches) in pair.compiled.threads.iter().zip(classes).zip(&cells.compiled) {
+        let p = thread.place;
+        add(1, number(&(p.gpu, p.grid, p.cluster, p.cta, class)), touches);
+    }
+    let sign = |(touches, (_, from, to)): (Vec<_>, &(_, u32, u32))| {
+        let mut touches = touches;
+        touches.sort_unstable();
+        number(&(touches, to - from))
+    };
+    all.into_iter().zip(&cells.ranges).map(sign).collect()
+}
+
+/// By cell: threads that write it. Of those of a CTA with one code that only store, the same values to it from the same
+/// cells, so many from both ends.
+fn writers(view: &View<'_>, most: usize) -> BTreeMap<usize, BTreeSet<usize>> {
+    let mut alike: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
+    for (thread, touches) in view.cells.compiled.iter().enumerate() {
+        let mut stories: BTreeMap<usize, Vec<(Does, u64, Option<i128>)>> = BTreeMap::new();
+        for t in touches {
+            stories.entry(t.cell).or_default().push((t.does, t.group, t.value));
+        }
+        for (cell, story) in stories {
+            let own = story.iter().any(|(does, ..)| *does == Does::Update).then_some(thread);
+            if story.iter().all(|(does, ..)| *does == Does::Read) {
+                continue;
+            }
+            let flows = view.threads.get(thread).map(|f| &f.edges);
+            let fed: Vec<_> = flows.into_iter().flatten().filter(|(_, to, _)| *to == cell).collect();
+            let p = view.pair.compiled.threads[thread].place;
+            let kind = number(&(p.gpu, p.grid, p.cluster, p.cta, view.classes[thread], story, fed, own));
+            alike.entry((cell, kind)).or_default().push(thread);
+        }
+    }
+    let mut out: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for ((cell, _), threads) in alike {
+        let ends = threads.first().into_iter().chain(threads.last().filter(|_| most > 1));
+        out.entry(cell).or_default().extend(ends);
+    }
+    out
+}
+
+/// What is kept so far.
+struct Cut<'v> {
+    view: &'v View<'v>,
+    kept: BTreeSet<usize>,
+    threads: BTreeSet<usize>,
+    /// Compiled threads that write a cell: of those that store the same, the first and the last.
+    writers: BTreeMap<usize, BTreeSet<usize>>,
+    /// How many threads and cells there may be.
+    room: (usize, usize),
+}
+
+impl<'v> Cut<'v> {
+    /// The first cell of each kind, and, of two, the last, unless the same threads touch it.
+    fn new(view: &'v View<'v>, most: usize, room: (usize, usize)) -> Self {
+        let mut users: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); view.signs.len()];
+        for (thread, touches) in view.cells.compiled.iter().enumerate() {
+            for t in touches {
+                users[t.cell].insert(thread);
+            }
+        }
+        let writers = writers(view, most);
+        let mut alike: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+        for (cell, sign) in view.signs.iter().enumerate() {
+            alike.entry(*sign).and_modify(|ends| ends.1 = cell).or_insert((cell, cell));
+        }
+        let mut kept = BTreeSet::new();
+        for (first, last) in alike.into_values() {
+            kept.insert(first);
+            if most > 1 && (users[first] != users[last] || users[first].is_empty()) {
+                kept.insert(last);
+            }
+        }
+        Cut { view, kept, threads: BTreeSet::new(), writers, room }
+    }
+
+    /// Whatever what is kept depends on is kept.
+    fn close(&mut self) -> Done<()> {
+        loop {
+            let before = (self.threads.len(), self.kept.len());
+            if before.0 > self.room.0 || before.1 > self.room.1 {
+                let (threads, cells) = self.room;
+                let text = format!("more than {threads} threads or {cells} locations would be left");
+                return Err(Refusal::Bounded(text));
+            }
+            let writers = self.kept.iter().filter_map(|c| self.writers.get(c)).flatten();
+            self.threads.extend(writers);
+            self.represent();
+            let (pair, cells) = (self.view.pair, &self.view.cells);
+            let mut more = BTreeSet::new();
+            for (thread, touches) in pair.source.threads.iter().zip(&cells.source) {
+                self.wanted(thread, touches, &mut more);
+                self.emptied(touches, &mut more);
+            }
+            for t in &self.threads {
+                self.wanted(&pair.compiled.threads[*t], &cells.compiled[*t], &mut more);
+                self.vectors(*t, &mut more);
+            }
+            self.kept.extend(more);
+            if before == (self.threads.len(), self.kept.len()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Of each kind of thread of a CTA one is kept, unless it may run last: one that brings few cells with it.
+    fn represent(&mut self) {
+        let threads = &self.view.pair.compiled.threads;
+        let kind = |t: usize| {
+            let p = threads[t].place;
+            (p.gpu, p.grid, p.cluster, p.cta, self.view.classes[t])
+        };
+        let there: BTreeSet<_> = self.threads.iter().map(|t| kind(*t)).collect();
+        let brings = |t: usize| {
+            let cells: BTreeSet<usize> = self.view.cells.compiled[t].iter().map(|t| t.cell).collect();
+            cells.difference(&self.kept).count()
+        };
+        let mut best: BTreeMap<_, (usize, usize)> = BTreeMap::new();
+        for t in (0..threads.len()).rev().filter(|t| !passive(&threads[*t]) && !there.contains(&kind(*t))) {
+            let this = (brings(t), t);
+            best.entry(kind(t)).and_modify(|b| *b = if this.0 < b.0 { this } else { *b }).or_insert(this);
+        }
+        self.threads.extend(best.into_values().map(|b| b.1));
+    }
+
+    /// Cells read into registers that are needed.
+    fn wanted(&self, thread: &Thread, touches: &[Touch], more: &mut BTreeSet<usize>) {
+        let needed = needed(thread, touches, &self.kept);
+        let read = touches.iter().filter(|t| t.dst.is_some_and(|d| needed.contains(&d)));
+        more.extend(read.map(|t| t.cell));
+    }
+
+    /// A cell of each instruction that would have none.
+    fn emptied(&self, touches: &[Touch], more: &mut BTreeSet<usize>) {
+        let mut first: BTreeMap<usize, Option<usize>> = BTreeMap::new();
+        for t in touches {
+            let entry = first.entry(t.at).or_insert(Some(t.cell));
+            if self.kept.contains(&t.cell) {
+                *entry = None;
+            }
+        }
+        more.extend(first.into_values().flatten());
+    }
+
+    /// Only weak and relaxed vectors may be taken apart.
+    fn vectors(&self, thread: usize, more: &mut BTreeSet<usize>) {
+        let body = &self.view.pair.compiled.threads[thread].body;
+        let whole = |t: &&Touch| match body.get(t.at).map(|i| &i.op) {
+            Some(Op::Load { order, dst, .. }) => {
+                dst.len() > 1 && !matches!(order, LoadOrder::Weak | LoadOrder::Relaxed(_))
+            }
+            Some(Op::Store { order, src, .. }) => {
+                src.len() > 1 && !matches!(order, StoreOrder::Weak | StoreOrder::Relaxed(_))
+            }
+            _ => false,
+        };
+        let together: Vec<&Touch> = self.view.cells.compiled[thread].iter().filter(whole).collect();
+        let some: BTreeSet<usize> =
+            together.iter().filter(|t| self.kept.contains(&t.cell)).map(|t| t.at).collect();
+        more.extend(together.iter().filter(|t| some.contains(&t.at)).map(|t| t.cell));
+    }
+
+    /// Checks the cut; what has no image is kept. Whether anything was added.
+    fn grow(&mut self) -> bool {
+        let view = self.view;
+        let bodies = &view.pair.compiled.threads;
+        let mut mirror = Mirror::new(view, &self.kept);
+        let order =
+            self.threads.iter().copied().chain((0..bodies.len()).filter(|t| !self.threads.contains(t)));
+        let lost = order.into_iter().find(|t| {
+            if self.threads.contains(t) {
+                return !mirror.stands(*t, *t, true);
+            }
+            // Neighbours first: where code counts from both ends, each end goes to its own.
+            let mut near: Vec<usize> = self.threads.iter().copied().filter(|o| view.alike(*o, *t)).collect();
+            near.sort_by_key(|o| o.abs_diff(*t));
+            // One of its own first, then one that stands for others that write the same.
+            let mut found = |shared: bool| near.iter().any(|o| mirror.stands(*t, *o, shared));
+            !passive(&bodies[*t]) && !found(false) && !found(true)
+        });
+        // For one that goes another that goes may do; otherwise it stays itself, with all it touches.
+        let goes = |t: &usize| !self.threads.contains(t);
+        let others = || (0..bodies.len()).filter(|o| goes(o) && Some(*o) != lost);
+        let stand_in = |t: usize| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o, false));
+        let found = lost.filter(goes).and_then(stand_in);
+        let mut cells = match (lost, found) {
+            (Some(t), None) => view.cells.compiled[t].iter().map(|t| t.cell).collect(),
+            (Some(_), Some(_)) => BTreeSet::new(),
+            (None, _) => mirror.unlike(),
+        };
+        if lost.is_none() && cells.is_empty() {
+            cells = self.sources(&mirror.image);
+        }
+        let before = (self.threads.len(), self.kept.len());
+        self.threads.extend(found.or(lost));
+        self.kept.extend(cells);
+        before != (self.threads.len(), self.kept.len())
+    }
+
+    /// Cells of the tile blocks that go and are not fed as their images are.
+    fn sources(&self, found: &BTreeMap<usize, usize>) -> BTreeSet<usize> {
+        let (mut image, mut cells) = (found.clone(), BTreeSet::new());
+        for cell in (0..self.view.signs.len()).filter(|c| !self.kept.contains(c)) {
+            // Only tile blocks touch it, or threads that may run last.
+            if let Entry::Vacant(free) = image.entry(cell) {
+                let same = |k: &&usize| self.view.signs[**k] == self.view.signs[cell];
+                match self.kept.iter().find(same) {
+                    Some(k) => drop(free.insert(*k)),
+                    None => drop(cells.insert(cell)),
+                }
+            }
+        }
+        let of = |c: usize| image.get(&c).copied().unwrap_or(c);
+        for flows in &self.view.tiles {
+            for (from, to, way) in &flows.edges {
+                if !flows.edges.contains(&(of(*from), of(*to), *way)) {
+                    cells.extend([*from, *to].into_iter().filter(|c| !self.kept.contains(c)));
+                    return cells;
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// Whether a thread only reads, and neither waits nor branches.
+fn passive(thread: &Thread) -> bool {
+    let quiet = |op: &Op| {
+        matches!(op, Op::Load { .. } | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. })
+    };
+    thread.body.iter().all(|i| quiet(&i.op))
+}

@@ -1,0 +1,136 @@
+//! The two programs with what is kept.
+
+use super::super::tidy::{retain, tidy};
+use super::cells::{Cells, Touch};
+use super::flow::needed;
+use moire_program::ir::{Address, Instr, LoadOrder, Op, Operand, Program, Thread, TileKind, TileOp};
+use std::collections::BTreeSet;
+
+/// Elements of an instruction that stay.
+fn elements(touches: &[Touch], at: usize, kept: &BTreeSet<usize>) -> BTreeSet<usize> {
+    touches.iter().filter(|t| t.at == at && kept.contains(&t.cell)).map(|t| t.element).collect()
+}
+
+/// All tile blocks, each instruction with the elements that are kept. Reads of one cell whose values nothing uses, under
+/// equal masks, are kept once, unless they acquire.
+pub(super) fn source(program: &Program, cells: &Cells, kept: &BTreeSet<usize>) -> Program {
+    let mut out = program.clone();
+    for (thread, touches) in out.threads.iter_mut().zip(&cells.source) {
+        let needed = needed(thread, touches, kept);
+        for (at, instr) in thread.body.iter_mut().enumerate() {
+            let Op::Tile(TileOp::Access(access)) = &mut instr.op else { continue };
+            let mut stay = elements(touches, at, kept);
+            if matches!(access.kind, TileKind::Load(LoadOrder::Weak | LoadOrder::Relaxed(_))) {
+                let here: Vec<&Touch> =
+                    touches.iter().filter(|t| t.at == at && stay.contains(&t.element)).collect();
+                let looked = |t: &Touch| t.dst.is_some_and(|d| needed.contains(&d));
+                let mut seen: BTreeSet<(usize, u64)> =
+                    here.iter().filter(|t| looked(t)).map(|t| (t.cell, t.group)).collect();
+                for t in here.iter().filter(|t| !looked(t)) {
+                    if !seen.insert((t.cell, t.group)) {
+                        stay.remove(&t.element);
+                    }
+                }
+            }
+            let mut i = 0;
+            access.elements.retain(|_| {
+                i += 1;
+                stay.contains(&(i - 1))
+            });
+        }
+        *thread = tidy(thread.clone());
+    }
+    out
+}
+
+/// The threads that are kept, with their accesses of kept cells.
+pub(super) fn compiled(
+    program: &Program,
+    cells: &Cells,
+    threads: &BTreeSet<usize>,
+    kept: &BTreeSet<usize>,
+) -> Program {
+    let mut out = program.clone();
+    out.threads = threads
+        .iter()
+        .filter_map(|t| Some(tidy(thread(program.threads.get(*t)?, cells.compiled.get(*t)?, kept))))
+        .collect();
+    let places: Vec<_> = out.threads.iter().map(|t| t.place).collect();
+    for thread in &mut out.threads {
+        let warp = places.iter().filter(|p| p.same_cta(&thread.place) && p.warp == thread.place.warp);
+        let lanes = warp.fold(0, |all, p| all | p.lanes());
+        for instr in &mut thread.body {
+            if let Op::WarpSync { mask: Operand::Imm(mask) } = &mut instr.op {
+                *mask &= i128::from(lanes);
+            }
+        }
+    }
+    out
+}
+
+fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Thread {
+    let mut out = Thread { body: Vec::new(), labels: Vec::new(), ..thread.clone() };
+    let mut at_new = Vec::with_capacity(thread.body.len() + 1);
+    let mut keep = Vec::new();
+    for (at, instr) in thread.body.iter().enumerate() {
+        at_new.push(out.body.len());
+        let stay = elements(touches, at, kept);
+        let parts = split(instr, &stay);
+        // Something stays in its place until jumps are right.
+        keep.extend(if parts.is_empty() { vec![false] } else { vec![true; parts.len()] });
+        out.body.extend(if parts.is_empty() { vec![instr.clone()] } else { parts });
+    }
+    at_new.push(out.body.len());
+    for instr in &mut out.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target = at_new.get(*target).copied().unwrap_or(usize::MAX);
+        }
+    }
+    retain(&mut out, &keep);
+    out
+}
+
+/// An instruction with some of its elements; a vector of which not all stay is taken apart.
+fn split(instr: &Instr, stay: &BTreeSet<usize>) -> Vec<Instr> {
+    let shift = |addr: Address, i: usize, bytes: u32| {
+        let more = i32::try_from(i).unwrap_or(0).wrapping_mul(i32::try_from(bytes).unwrap_or(0));
+        Address { offset: addr.offset.wrapping_add(more), ..addr }
+    };
+    let whole = |count: usize| stay.len() == count;
+    let one = |op: Op| Instr { op, ..instr.clone() };
+    match &instr.op {
+        Op::Load { dst, .. } if whole(dst.len()) => vec![instr.clone()],
+        Op::Store { src, .. } if whole(src.len()) => vec![instr.clone()],
+        Op::Rmw { .. } if whole(1) => vec![instr.clone()],
+        Op::Rmw { .. } => Vec::new(),
+        Op::Load { order, proxy, space, ty, dst, addr } => {
+            let part = |i: &usize| {
+                let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
+                one(Op::Load {
+                    order,
+                    proxy,
+                    space,
+                    ty,
+                    dst: vec![dst[*i]],
+                    addr: shift(*addr, *i, ty.bytes()),
+                })
+            };
+            stay.iter().map(part).collect()
+        }
+        Op::Store { order, proxy, space, ty, addr, src } => {
+            let part = |i: &usize| {
+                let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
+                one(Op::Store {
+                    order,
+                    proxy,
+                    space,
+                    ty,
+                    src: vec![src[*i]],
+                    addr: shift(*addr, *i, ty.bytes()),
+                })
+            };
+            stay.iter().map(part).collect()
+        }
+        _ => vec![instr.clone()],
+    }
+}

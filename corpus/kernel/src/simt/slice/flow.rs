@@ -1,0 +1,228 @@
+//! Where values go, register by register, whatever the order of the instructions.
+
+use super::cells::{Does, Touch};
+use moire_program::ir::{Op, Operand, Program, Reg, Thread, TileOp, TileToken};
+use moire_program::registers::uses;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How a value reaches a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Way {
+    /// It is stored.
+    Data,
+    /// It decides whether the access is there.
+    Mask,
+}
+
+/// From one cell to another.
+pub(super) type Edge = (usize, usize, Way);
+
+/// What one thread does with what it reads.
+#[derive(Default)]
+pub(super) struct Flows {
+    pub(super) edges: BTreeSet<Edge>,
+    /// Cells whose content decides something: what is there, where control goes, what an atomic does.
+    pub(super) looked: BTreeSet<usize>,
+}
+
+/// Operands of an access: of this element.
+fn wanted(op: &Op, touch: &Touch) -> (Vec<Operand>, Option<Reg>) {
+    match op {
+        Op::Store { src, .. } => (src.get(touch.element).copied().into_iter().collect(), None),
+        Op::Rmw { a, b, .. } => (std::iter::once(*a).chain(*b).collect(), None),
+        Op::Tile(TileOp::Access(access)) => match access.elements.get(touch.element) {
+            Some(e) => (e.a.into_iter().chain(e.b).collect(), e.mask),
+            None => (Vec::new(), None),
+        },
+        _ => (Vec::new(), None),
+    }
+}
+
+fn registers(operands: Vec<Operand>) -> impl Iterator<Item = Reg> {
+    operands.into_iter().filter_map(|o| if let Operand::Reg(r) = o { Some(r) } else { None })
+}
+
+/// Registers that decide where control goes, or which tokens there are.
+fn control(thread: &Thread) -> impl Iterator<Item = Reg> {
+    thread.body.iter().flat_map(|instr| {
+        let choice = match &instr.op {
+            Op::Tile(TileOp::Token(TileToken::Choose { when, .. })) => Some(*when),
+            _ => None,
+        };
+        let access = matches!(instr.op, Op::Load { .. } | Op::Store { .. } | Op::Mov { .. } | Op::Alu { .. })
+            || matches!(instr.op, Op::Setp { .. } | Op::Selp { .. } | Op::Rmw { .. });
+        choice.into_iter().chain(instr.guard.filter(|_| !access).map(|g| g.reg))
+    })
+}
+
+fn arithmetic(op: &Op) -> bool {
+    matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. })
+}
+
+impl Flows {
+    pub(super) fn new(thread: &Thread, touches: &[Touch]) -> Flows {
+        let mut next: BTreeMap<Reg, Vec<Reg>> = BTreeMap::new();
+        for instr in thread.body.iter().filter(|i| arithmetic(&i.op)) {
+            let (reads, writes) = uses(&instr.op);
+            for r in reads.into_iter().chain(instr.guard.map(|g| g.reg)) {
+                next.entry(r).or_default().extend(&writes);
+            }
+        }
+        let mut sinks: BTreeMap<Reg, Vec<(usize, Way)>> = BTreeMap::new();
+        let mut decides: BTreeSet<Reg> = control(thread).collect();
+        for t in touches {
+            let Some(instr) = thread.body.get(t.at) else { continue };
+            let (data, mask) = wanted(&instr.op, t);
+            for r in registers(data) {
+                sinks.entry(r).or_default().push((t.cell, Way::Data));
+                decides.extend((t.does != Does::Write).then_some(r));
+            }
+            for r in mask.into_iter().chain(instr.guard.map(|g| g.reg)) {
+                sinks.entry(r).or_default().push((t.cell, Way::Mask));
+                decides.insert(r);
+            }
+        }
+        let mut flows = Flows::default();
+        for t in touches {
+            let Some(dst) = t.dst else { continue };
+            if t.does == Does::Update {
+                flows.looked.insert(t.cell);
+            }
+            let mut seen = BTreeSet::new();
+            let mut open = vec![dst];
+            while let Some(reg) = open.pop() {
+                if !seen.insert(reg) {
+                    continue;
+                }
+                if decides.contains(&reg) {
+                    flows.looked.insert(t.cell);
+                }
+                let there = sinks.get(&reg).into_iter().flatten();
+                flows.edges.extend(there.map(|(cell, way)| (t.cell, *cell, *way)));
+                open.extend(next.get(&reg).into_iter().flatten());
+            }
+        }
+        flows
+    }
+}
+
+/// All threads of a program.
+pub(super) fn flows(program: &Program, touches: &[Vec<Touch>]) -> Vec<Flows> {
+    program.threads.iter().zip(touches).map(|(thread, touches)| Flows::new(thread, touches)).collect()
+}
+
+/// Registers a thread needs when only accesses of kept cells are left.
+pub(super) fn needed(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> BTreeSet<Reg> {
+    let mut all: BTreeSet<Reg> = control(thread).collect();
+    for t in touches.iter().filter(|t| kept.contains(&t.cell)) {
+        let Some(instr) = thread.body.get(t.at) else { continue };
+        let (data, mask) = wanted(&instr.op, t);
+        all.extend(registers(data).chain(mask).chain(instr.guard.map(|g| g.reg)));
+    }
+    backwards(thread, all)
+}
+
+/// Registers that decide something, or reach a cell that does.
+pub(super) fn decisive(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>) -> BTreeSet<Reg> {
+    let mut all: BTreeSet<Reg> = control(thread).collect();
+    for t in touches {
+        let Some(instr) = thread.body.get(t.at) else { continue };
+        let (data, mask) = wanted(&instr.op, t);
+        if looked.contains(&t.cell) || t.does != Does::Write {
+            all.extend(registers(data));
+        }
+        all.extend(mask.into_iter().chain(instr.guard.map(|g| g.reg)));
+    }
+    backwards(thread, all)
+}
+
+fn backwards(thread: &Thread, mut all: BTreeSet<Reg>) -> BTreeSet<Reg> {
+    loop {
+        let before = all.len();
+        for instr in thread.body.iter().filter(|i| arithmetic(&i.op)) {
+            let (reads, writes) = uses(&instr.op);
+            if writes.iter().any(|w| all.contains(w)) {
+                all.extend(reads.into_iter().chain(instr.guard.map(|g| g.reg)));
+            }
+        }
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// A number of what a thread is but for offsets, and for numbers that decide nothing.
+pub(super) fn class(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>) -> u64 {
+    let decisive = decisive(thread, touches, looked);
+    let blank = |o: &mut Operand| {
+        if let Operand::Imm(v) = o {
+            *v = 0;
+        }
+    };
+    let mut hasher = DefaultHasher::new();
+    for instr in &thread.body {
+        let mut op = instr.op.clone();
+        match &mut op {
+            Op::Load { addr, .. } | Op::Rmw { addr, .. } => addr.offset = 0,
+            Op::Store { addr, src, .. } => {
+                addr.offset = 0;
+                src.iter_mut().for_each(blank);
+            }
+            Op::Mov { dst, src, .. } if !decisive.contains(dst) => blank(src),
+            Op::Alu { dst, a, b, .. } | Op::Setp { dst, a, b, .. } | Op::Selp { dst, a, b, .. }
+                if !decisive.contains(dst) =>
+            {
+                [a, b].into_iter().for_each(blank);
+            }
+            _ => {}
+        }
+        format!("{:?}{op:?}", instr.guard).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Which instructions write a register.
+pub(super) type Makers = BTreeMap<Reg, Vec<usize>>;
+
+pub(super) fn makers(thread: &Thread) -> Makers {
+    let mut out = Makers::new();
+    for (at, instr) in thread.body.iter().enumerate() {
+        uses(&instr.op).1.into_iter().for_each(|r| out.entry(r).or_default().push(at));
+    }
+    out
+}
+
+/// A number of how a register of a tile block comes about, constants included.
+pub(super) fn recipe(thread: &Thread, makers: &Makers, reg: Reg, depth: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let made = makers.get(&reg).map(Vec::as_slice).unwrap_or_default();
+    let one = if let [at] = made { thread.body.get(*at).filter(|i| arithmetic(&i.op)) } else { None };
+    let Some(instr) = one else {
+        made.hash(&mut hasher);
+        return hasher.finish();
+    };
+    // Each element has an instruction of its own: what counts is what it does.
+    match &instr.op {
+        Op::Alu { op, ty, .. } => format!("{op:?}{ty:?}"),
+        Op::Setp { op, ty, .. } => format!("{op:?}{ty:?}"),
+        _ => String::new(),
+    }
+    .hash(&mut hasher);
+    for source in sources(&instr.op) {
+        match source {
+            Operand::Reg(r) if depth > 0 => recipe(thread, makers, r, depth - 1).hash(&mut hasher),
+            other => format!("{other:?}").hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}
+
+fn sources(op: &Op) -> Vec<Operand> {
+    match op {
+        Op::Mov { src, .. } => vec![*src],
+        Op::Alu { a, b, .. } | Op::Setp { a, b, .. } => vec![*a, *b],
+        Op::Selp { a, b, p, .. } => vec![*a, *b, Operand::Reg(*p)],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,120 @@
+//! Dead arithmetic and dead weak loads go, registers are numbered anew, jumps that lead nowhere else vanish.
+//!
+//! A weak load that no one observes orders nothing. Everything else that touches memory stays.
+
+use moire_program::ir::{Instr, Label, LoadOrder, Op, Operand, Reg, Thread};
+use moire_program::registers::{rewrite, uses};
+
+/// See the module header. Labels are made here, one a place that is jumped to.
+pub(super) fn tidy(mut thread: Thread) -> Thread {
+    loop {
+        let live = live(&thread);
+        let dead = |at: usize, i: &Instr| match &i.op {
+            Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => {
+                unread(&live[at + 1], &i.op)
+            }
+            Op::Load { order: LoadOrder::Weak, .. } => unread(&live[at + 1], &i.op),
+            Op::Bra { target } => *target == at + 1,
+            Op::Exit => at + 1 == thread.body.len(),
+            _ => false,
+        };
+        let keep: Vec<bool> = thread.body.iter().enumerate().map(|(at, i)| !dead(at, i)).collect();
+        if keep.iter().all(|k| *k) {
+            break;
+        }
+        retain(&mut thread, &keep);
+    }
+    thread.labels = labels(&thread.body);
+    renumber(&mut thread);
+    thread
+}
+
+fn unread(live: &[bool], op: &Op) -> bool {
+    uses(op).1.iter().all(|r| !live[r.index()])
+}
+
+/// Keeps some instructions; jumps to others lead to what is next.
+pub(super) fn retain(thread: &mut Thread, keep: &[bool]) {
+    let mut moved = Vec::with_capacity(keep.len() + 1);
+    let mut next = 0;
+    for k in keep {
+        moved.push(next);
+        next += usize::from(*k);
+    }
+    moved.push(next);
+    let mut at = 0;
+    thread.body.retain(|_| {
+        at += 1;
+        keep[at - 1]
+    });
+    for instr in &mut thread.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target = moved.get(*target).copied().unwrap_or(next);
+        }
+    }
+    thread.labels = labels(&thread.body);
+}
+
+fn labels(body: &[Instr]) -> Vec<Label> {
+    let mut places: Vec<usize> =
+        body.iter().filter_map(|i| if let Op::Bra { target } = i.op { Some(target) } else { None }).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().map(|at| Label { name: format!("L{at}"), at }).collect()
+}
+
+/// Registers still read before each instruction and at the end, where none is.
+fn live(thread: &Thread) -> Vec<Vec<bool>> {
+    let (body, count) = (&thread.body, thread.regs.len());
+    let mut live = vec![vec![false; count]; body.len() + 1];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for at in (0..body.len()).rev() {
+            let mut now = vec![false; count];
+            let goes_on = !matches!(body[at].op, Op::Bra { .. } | Op::Exit) || body[at].guard.is_some();
+            let jump = if let Op::Bra { target } = body[at].op { Some(target) } else { None };
+            for next in goes_on.then_some(at + 1).into_iter().chain(jump) {
+                now.iter_mut().zip(&live[next.min(body.len())]).for_each(|(a, b)| *a |= b);
+            }
+            let (reads, writes) = uses(&body[at].op);
+            if body[at].guard.is_none() {
+                writes.iter().for_each(|r| now[r.index()] = false);
+            }
+            let guard = body[at].guard.map(|g| g.reg);
+            reads.into_iter().chain(guard).for_each(|r| now[r.index()] = true);
+            changed |= now != live[at];
+            live[at] = now;
+        }
+    }
+    live
+}
+
+/// Registers nothing names any more go.
+fn renumber(thread: &mut Thread) {
+    let mut used = vec![false; thread.regs.len()];
+    for instr in &thread.body {
+        let (reads, writes) = uses(&instr.op);
+        let all = reads.into_iter().chain(writes).chain(instr.guard.map(|g| g.reg));
+        all.for_each(|r| used[r.index()] = true);
+    }
+    let mut numbers = Vec::with_capacity(used.len());
+    let mut next = 0u16;
+    for u in &used {
+        numbers.push(Reg(next));
+        next += u16::from(*u);
+    }
+    let mut at = 0;
+    thread.regs.retain(|_| {
+        at += 1;
+        used[at - 1]
+    });
+    let to = |r: Reg| numbers.get(r.index()).copied().unwrap_or(r);
+    for instr in &mut thread.body {
+        instr.guard.iter_mut().for_each(|g| g.reg = to(g.reg));
+        rewrite(&mut instr.op, &mut |r| to(r), &mut |o| match o {
+            Operand::Reg(r) => Operand::Reg(to(r)),
+            other => other,
+        });
+    }
+}

@@ -1,0 +1,229 @@
+//! Words that several warps store one number in, by one line: a copy of the word for each of these warps.
+//!
+//! Compilers let all warps of a role store the same state for other warps to branch on. The stores are in no order, and
+//! whichever a reader sees, it is the same number; told apart by source and by order they would multiply executions. So
+//! each storing warp has a copy of the word. Such a store writes its own copy, any other store writes all, and a load
+//! reads all, goes on with the first, and ends in an abstention where they differ.
+//!
+//! *Nothing is lost*: let a load be ordered with every store (else it is in a race with the copies those write, as it
+//! was with the word). The number it reads is that of a latest store before it, made by some warp, and that is the last
+//! store to that warp's copy; so if the copies agree they hold this number. Two stores by one line of one number are no
+//! race among them. All other pairs of stores were races if unordered, and are: with a store to all copies through the
+//! copy of the other one, and two stores of different lines or numbers through marks. A warp leaves a mark of its own
+//! with each such store and looks at those that other warps leave with other stores.
+
+use super::layout::{Kind, Mem, Touch};
+use super::run::{Item, Placed};
+use moire_program::ir::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Words that belong together, and the warps that have a copy.
+struct Region {
+    cta: u32,
+    start: u64,
+    end: u64,
+    warps: Vec<usize>,
+    /// Line, first byte, end, number of each agreed store, and the warps that make it.
+    stores: BTreeMap<Agreed, BTreeSet<usize>>,
+}
+
+type Agreed = (u32, u64, u64, i128);
+
+impl Region {
+    fn holds(&self, touch: &Touch) -> bool {
+        touch.mem == Mem::Shared(self.cta) && touch.ranges.iter().any(|r| r.0 < self.end && self.start < r.1)
+    }
+
+    /// The touch in copy `n`; the first one is the word itself.
+    fn copy(&self, touch: &Touch, n: usize) -> Touch {
+        let mem = match u32::try_from(n).unwrap_or(u32::MAX) {
+            0 => touch.mem,
+            n => Mem::Copy(self.cta, n),
+        };
+        Touch { mem, ranges: touch.ranges.clone(), kind: Kind::Word }
+    }
+
+    /// Marks of warps at one agreed store.
+    fn marks(&self, store: usize, warps: impl Iterator<Item = usize>) -> Touch {
+        let at = |n: usize| self.start * 64 + n as u64;
+        let place = warps.filter_map(|w| self.warps.iter().position(|s| *s == w));
+        let ranges = place.map(|n| (at(n), at(n) + 1)).collect();
+        let mem = Mem::Mark(self.cta, u32::try_from(store).unwrap_or(u32::MAX));
+        let mut touch = Touch { mem, ranges, kind: Kind::Data };
+        touch.join();
+        touch
+    }
+}
+
+/// Gives such words their copies, in all traces; `regs` counts the registers of each.
+pub(super) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) {
+    for region in regions(traces) {
+        for (warp, (trace, regs)) in traces.iter_mut().zip(regs.iter_mut()).enumerate() {
+            if trace.iter().any(|p| touches(&p.item).iter().any(|t| region.holds(t))) {
+                let old = std::mem::take(trace);
+                let mut writer = Writer { region: &region, warp, out: Vec::new(), regs, trap: None };
+                old.into_iter().for_each(|p| writer.item(p));
+                *trace = writer.finish();
+            }
+        }
+    }
+}
+
+fn touches(item: &Item) -> &[Touch] {
+    match item {
+        Item::Op { touches, .. } => touches,
+        Item::Data { touch, .. } => std::slice::from_ref(touch),
+        _ => &[],
+    }
+}
+
+fn agreed(placed: &Placed) -> Option<(&Touch, Agreed)> {
+    let Item::Op { op, touches } = &placed.item else { return None };
+    let (Op::Store { src, .. }, [touch]) = (op.as_ref(), touches.as_slice()) else { return None };
+    let (Kind::Agreed, [(start, end)], [Operand::Imm(v)]) =
+        (touch.kind, touch.ranges.as_slice(), src.as_slice())
+    else {
+        return None;
+    };
+    Some((touch, (placed.line, *start, *end, *v)))
+}
+
+/// Agreed words with all that overlaps them, as far as it is stores and loads of all lanes.
+fn regions(traces: &[Vec<Placed>]) -> Vec<Region> {
+    let mut found: Vec<Region> = Vec::new();
+    for (touch, (_, start, end, _)) in traces.iter().flatten().filter_map(agreed) {
+        let Mem::Shared(cta) = touch.mem else { continue };
+        let (start, end) = closed(traces, touch.mem, (start, end));
+        if !found.iter().any(|r| r.cta == cta && r.start < end && start < r.end) {
+            found.push(Region { cta, start, end, warps: Vec::new(), stores: BTreeMap::new() });
+        }
+    }
+    for region in &mut found {
+        for (warp, placed) in traces.iter().enumerate().flat_map(|(w, t)| t.iter().map(move |p| (w, p))) {
+            if let Some((_, store)) = agreed(placed).filter(|a| region.holds(a.0)) {
+                region.stores.entry(store).or_default().insert(warp);
+            }
+        }
+        let warps: BTreeSet<usize> = region.stores.values().flatten().copied().collect();
+        region.warps = warps.into_iter().collect();
+    }
+    found.retain(|r| traces.iter().flatten().all(|p| simple(r, p)));
+    found
+}
+
+/// The run with all fixed ones that overlap it.
+fn closed(traces: &[Vec<Placed>], mem: Mem, mut run: (u64, u64)) -> (u64, u64) {
+    loop {
+        let all = traces.iter().flatten().flat_map(|p| touches(&p.item));
+        let fixed = all.filter(|t| t.mem == mem && t.kind.fixed()).flat_map(|t| &t.ranges);
+        let over = fixed.filter(|r| r.0 < run.1 && run.0 < r.1);
+        let grown = over.fold(run, |run, r| (run.0.min(r.0), run.1.max(r.1)));
+        if grown == run {
+            return run;
+        }
+        run = grown;
+    }
+}
+
+/// Whether an item leaves the region alone, or is a store of a number or a load by all lanes.
+fn simple(region: &Region, placed: &Placed) -> bool {
+    if !touches(&placed.item).iter().any(|t| region.holds(t)) {
+        return true;
+    }
+    let Item::Op { op, touches } = &placed.item else { return false };
+    let weak = match op.as_ref() {
+        Op::Store { order, .. } => *order == StoreOrder::Weak || agreed(placed).is_some(),
+        Op::Load { order, dst, .. } => *order == LoadOrder::Weak && dst.len() == 1 && placed.mask.is_none(),
+        _ => false,
+    };
+    weak && matches!(touches.as_slice(), [t] if t.ranges.len() == 1)
+}
+
+struct Writer<'r> {
+    region: &'r Region,
+    warp: usize,
+    out: Vec<Placed>,
+    regs: &'r mut usize,
+    /// Where loads that differ go, with the line and the bytes of the first.
+    trap: Option<(u32, u32, Touch)>,
+}
+
+impl Writer<'_> {
+    fn reg(&mut self) -> Reg {
+        let reg = Reg(u16::try_from(*self.regs).unwrap_or(u16::MAX));
+        *self.regs += 1;
+        reg
+    }
+
+    fn item(&mut self, placed: Placed) {
+        let store = agreed(&placed).map(|a| a.1);
+        let (line, mask) = (placed.line, placed.mask);
+        let push = |out: &mut Vec<Placed>, item: Item| out.push(Placed { item, mask, line });
+        let (op, touch) = match &placed.item {
+            Item::Op { op, touches } => match touches.as_slice() {
+                [touch] if self.region.holds(touch) => (op.as_ref().clone(), touch.clone()),
+                _ => return self.out.push(placed),
+            },
+            _ => return self.out.push(placed),
+        };
+        let copies = self.region.warps.len();
+        match (op, store) {
+            (Op::Store { proxy, space, ty, addr, src, .. }, store) => {
+                let order = StoreOrder::Weak;
+                let own = self.region.warps.iter().position(|w| *w == self.warp);
+                let op = Op::Store { order, proxy, space, ty, addr, src };
+                for n in (0..copies).filter(|n| store.is_none() || Some(*n) == own) {
+                    let touches = vec![self.region.copy(&touch, n)];
+                    push(&mut self.out, Item::Op { op: Box::new(op.clone()), touches });
+                }
+                let Some(store) = store else { return };
+                for (n, (other, warps)) in self.region.stores.iter().enumerate() {
+                    let write = *other == store;
+                    let others = warps.iter().copied().filter(|w| (*w == self.warp) == write);
+                    let touch = self.region.marks(n, others);
+                    push(&mut self.out, Item::Data { write, relaxed: false, touch });
+                }
+            }
+            (op @ Op::Load { .. }, _) => self.load(&op, &touch, &placed),
+            _ => self.out.push(placed),
+        }
+    }
+
+    fn load(&mut self, op: &Op, touch: &Touch, placed: &Placed) {
+        let Op::Load { order, proxy, space, ty, dst, addr } = op else { return };
+        let line = placed.line;
+        let fresh = u32::MAX - u32::try_from(*self.regs).unwrap_or(0);
+        let label = self.trap.get_or_insert_with(|| (fresh, line, self.region.copy(touch, 0))).0;
+        for n in 0..self.region.warps.len() {
+            let into = if n == 0 { dst[0] } else { self.reg() };
+            let op = Op::Load {
+                order: *order,
+                proxy: *proxy,
+                space: *space,
+                ty: *ty,
+                dst: vec![into],
+                addr: *addr,
+            };
+            let touches = vec![self.region.copy(touch, n)];
+            self.out.push(Placed { item: Item::Op { op: Box::new(op), touches }, mask: None, line });
+            if n > 0 {
+                let differs = self.reg();
+                let (a, b) = (Operand::Reg(into), Operand::Reg(dst[0]));
+                let op = Op::Setp { op: CmpOp::Ne, ty: *ty, dst: differs, a, b };
+                let item = Item::Op { op: Box::new(op), touches: vec![] };
+                self.out.push(Placed { item, mask: None, line });
+                let item = Item::Branch { reg: differs, to: label };
+                self.out.push(Placed { item, mask: None, line });
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<Placed> {
+        if let Some((label, line, touch)) = self.trap {
+            for item in [Item::Exit, Item::Label(label), Item::Differ(touch), Item::Exit] {
+                self.out.push(Placed { item, mask: None, line });
+            }
+        }
+        self.out
+    }
+}

@@ -1,0 +1,205 @@
+//! Integer arithmetic of PTX on known values (PTX ISA 9.2, 9.7.1 to 9.7.8); floating-point values stay unknown.
+
+use moire_program::ir::Ty;
+
+/// Width in bits and whether it is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Int {
+    pub(crate) bits: u32,
+    pub(crate) signed: bool,
+}
+
+impl Int {
+    /// The integer type of a PTX type; none for floating point.
+    pub(crate) fn of(ty: Ty) -> Option<Self> {
+        match ty {
+            Ty::Pred => Some(Int { bits: 1, signed: false }),
+            Ty::B(n) | Ty::U(n) if n <= 64 => Some(Int { bits: u32::from(n), signed: false }),
+            Ty::S(n) => Some(Int { bits: u32::from(n), signed: true }),
+            _ => None,
+        }
+    }
+
+    /// As many low bits as the type has.
+    pub(crate) fn cut(self, v: u64) -> u64 {
+        if self.bits >= 64 { v } else { v & ((1 << self.bits) - 1) }
+    }
+
+    /// The number a bit pattern stands for.
+    pub(crate) fn number(self, v: u64) -> i128 {
+        let v = self.cut(v);
+        if self.signed && self.bits < 64 && v >> (self.bits - 1) & 1 == 1 {
+            i128::from(v) - (1i128 << self.bits)
+        } else if self.signed {
+            i128::from(v.cast_signed())
+        } else {
+            i128::from(v)
+        }
+    }
+
+    /// The bit pattern of a number.
+    pub(crate) fn pattern(self, n: i128) -> u64 {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are wanted")]
+        self.cut(n as u64)
+    }
+}
+
+/// Operations of two operands that keep their type.
+pub(crate) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
+    let (x, y) = (t.number(a), t.number(b));
+    let shift = u32::try_from(b & 0xffff_ffff).unwrap_or(u32::MAX);
+    Some(match name {
+        "add" => t.pattern(x + y),
+        "sub" => t.pattern(x - y),
+        "and" => t.cut(a & b),
+        "or" => t.cut(a | b),
+        "xor" => t.cut(a ^ b),
+        "min" => t.pattern(x.min(y)),
+        "max" => t.pattern(x.max(y)),
+        "div" => t.pattern(x.checked_div(y)?),
+        "rem" => t.pattern(x.checked_rem(y)?),
+        "shl" => {
+            if shift >= t.bits {
+                0
+            } else {
+                t.cut(a << shift)
+            }
+        }
+        "shr" => t.pattern(x >> shift.min(t.bits - 1).min(127) >> u32::from(shift >= t.bits)),
+        _ => return None,
+    })
+}
+
+/// Operations of one operand that keep their type.
+pub(crate) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
+    let v = t.cut(a);
+    Some(match name {
+        "not" => t.cut(!a),
+        "neg" => t.pattern(-t.number(a)),
+        "abs" => t.pattern(t.number(a).abs()),
+        "cnot" => u64::from(v == 0),
+        "popc" => u64::from(v.count_ones()),
+        "clz" => u64::from(v.leading_zeros() + t.bits - 64),
+        "brev" => v.reverse_bits() >> (64 - t.bits),
+        "bfind" => {
+            let n = if t.signed && t.number(a) < 0 { t.cut(!v) } else { v };
+            if n == 0 { 0xffff_ffff } else { u64::from(63 - n.leading_zeros()) }
+        }
+        _ => return None,
+    })
+}
+
+/// `mul` and `mad`: which half, or twice as wide.
+pub(crate) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
+    let full = t.number(a).checked_mul(t.number(b))?;
+    let wide = Int { bits: (t.bits * 2).min(64), ..t };
+    Some(match part {
+        "lo" => t.pattern(full),
+        "hi" => t.pattern(full >> t.bits),
+        "wide" => wide.pattern(full),
+        _ => return None,
+    })
+}
+
+/// `setp`, `set`, `isspacep`: comparison by name.
+pub(crate) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
+    let (x, y) = (t.number(a), t.number(b));
+    Some(match name {
+        "eq" => x == y,
+        "ne" => x != y,
+        "lt" => x < y,
+        "le" => x <= y,
+        "gt" => x > y,
+        "ge" => x >= y,
+        "lo" => t.cut(a) < t.cut(b),
+        "ls" => t.cut(a) <= t.cut(b),
+        "hi" => t.cut(a) > t.cut(b),
+        "hs" => t.cut(a) >= t.cut(b),
+        _ => return None,
+    })
+}
+
+/// `bfe`
+pub(crate) fn extract(t: Int, a: u64, from: u64, count: u64) -> u64 {
+    let (from, count) = (from & 0xff, count & 0xff);
+    let top = u64::from(t.bits) - 1;
+    let bit = |n: u64| if n > top { 0 } else { t.cut(a) >> n & 1 };
+    let sign = if !t.signed || count == 0 { 0 } else { t.cut(a) >> (from + count - 1).min(top) & 1 };
+    (0..u64::from(t.bits)).fold(0, |out, i| {
+        let one = if i < count && from + i <= top { bit(from + i) } else { sign };
+        out | one << i
+    })
+}
+
+/// `bfi`: `a` into `b`.
+pub(super) fn insert(t: Int, a: u64, b: u64, from: u64, count: u64) -> u64 {
+    let (from, count) = (from & 0xff, count & 0xff);
+    (0..count).filter(|i| from + i < u64::from(t.bits)).fold(t.cut(b), |out, i| {
+        let at = from + i;
+        out & !(1 << at) | (a >> i & 1) << at
+    })
+}
+
+/// `lop3`: the bit of the table that three bits select.
+pub(super) fn table(a: u64, b: u64, c: u64, lut: u64) -> u64 {
+    (0..32).fold(0, |out, i| {
+        let index = (a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1;
+        out | (lut >> index & 1) << i
+    })
+}
+
+/// `prmt` in its default mode.
+pub(super) fn permute(a: u64, b: u64, selector: u64) -> u64 {
+    let bytes = (a & 0xffff_ffff) | b << 32;
+    (0..4).fold(0, |out, i| {
+        let pick = selector >> (4 * i) & 0xf;
+        let byte = bytes >> (8 * (pick & 7)) & 0xff;
+        let byte = if pick & 8 == 0 { byte } else { (byte >> 7) * 0xff };
+        out | byte << (8 * i)
+    })
+}
+
+/// `shf`: a funnel shift of `b:a`.
+pub(super) fn funnel(left: bool, wrap: bool, a: u64, b: u64, by: u64) -> u64 {
+    let by = if wrap { by & 31 } else { by.min(32) };
+    let both = (b & 0xffff_ffff) << 32 | a & 0xffff_ffff;
+    let shifted = if left { both >> (32 - by) } else { both >> by };
+    shifted & 0xffff_ffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S32: Int = Int { bits: 32, signed: true };
+    const U32: Int = Int { bits: 32, signed: false };
+
+    #[test]
+    fn shifts_and_halves() {
+        assert_eq!(two("shr", S32, 0x8000_0000, 31), Some(0xffff_ffff));
+        assert_eq!(two("shr", S32, 0x8000_0000, 40), Some(0xffff_ffff));
+        assert_eq!(two("shr", U32, 0x8000_0000, 32), Some(0));
+        assert_eq!(two("shl", U32, 1, 32), Some(0));
+        assert_eq!(two("rem", S32, 7, 0), None);
+        assert_eq!(two("div", S32, 0xffff_fff9, 2), Some(0xffff_fffd));
+        // Division by three with a multiplication, as compilers write it.
+        assert_eq!(
+            (0..9).map(|n| product("hi", S32, n, 1_431_655_766)).collect::<Option<Vec<_>>>(),
+            Some(vec![0, 0, 0, 1, 1, 1, 2, 2, 2])
+        );
+        assert_eq!(product("wide", U32, 0xffff_ffff, 2), Some(0x1_ffff_fffe));
+    }
+
+    #[test]
+    fn bits() {
+        assert_eq!(extract(U32, 0xabcd, 4, 8), 0xbc);
+        assert_eq!(extract(S32, 0xf0, 4, 4), 0xffff_ffff);
+        assert_eq!(insert(U32, 0x5, 0xff00, 4, 4), 0xff50);
+        assert_eq!(table(0b1100, 0b1010, 0, 0xc0), 0b1000);
+        assert_eq!(permute(0x4433_2211, 0x8877_6655, 0x7531), 0x8866_4422);
+        assert_eq!(funnel(true, true, 0x8000_0000, 1, 1), 3);
+        assert_eq!(funnel(false, true, 2, 1, 1), 0x8000_0001);
+        assert_eq!(one("clz", U32, 1), Some(31));
+        assert_eq!(one("bfind", S32, 0xffff_ff00), Some(7));
+    }
+}

@@ -1,0 +1,150 @@
+//! How many bytes a box of a tensor map has, which the PTX does not say.
+//!
+//! A box that is loaded: what the barrier it reports to is told to expect between two announcements, shared among the
+//! copies in between; where they are unequal, each reaches up to the next destination. A box that is stored: the data
+//! that ordinary stores put there, up to where the next copy starts.
+
+use super::Refusal;
+use super::layout::{Kind, Mem, Touch};
+use super::run::{Item, Placed};
+use moire_program::ir::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A copy of unknown size: item of a warp, and where it lies in shared memory.
+struct Open {
+    warp: usize,
+    item: usize,
+    at: u64,
+}
+
+/// Fills in the sizes.
+pub(super) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
+    let (groups, stores) = collect(traces);
+    let starts: BTreeSet<u64> =
+        groups.iter().flat_map(|g| g.1.iter().map(|o| o.at)).chain(stores.iter().map(|o| o.at)).collect();
+    let next = |at: u64| starts.range(at + 1..).next().copied();
+    for (bytes, copies) in &groups {
+        let sizes = share(*bytes, copies, &next).ok_or_else(|| unknown(traces, copies.first()))?;
+        for (copy, size) in copies.iter().zip(sizes) {
+            resize(traces, copy, size);
+        }
+    }
+    if stores.is_empty() {
+        return Ok(());
+    }
+    let mut written = Touch { mem: Mem::Shared(0), ranges: Vec::new(), kind: Kind::Data };
+    for placed in traces.iter().flatten() {
+        match &placed.item {
+            Item::Data { write: true, touch, .. } if matches!(touch.mem, Mem::Shared(_)) => {
+                written.ranges.extend(&touch.ranges);
+            }
+            Item::Op { touches, .. } => {
+                let data = touches.iter().filter(|t| matches!(t.mem, Mem::Shared(_)));
+                let copied = |k| matches!(k, Kind::Async | Kind::Box { .. } | Kind::Small { writes: true });
+                data.filter(|t| copied(t.kind)).for_each(|t| written.ranges.extend(&t.ranges));
+            }
+            _ => {}
+        }
+    }
+    written.ranges.retain(|r| r.0 < r.1);
+    written.join();
+    for copy in &stores {
+        let inside = written.ranges.iter().find(|r| r.0 <= copy.at && copy.at < r.1).map(|r| r.1);
+        let end = inside.map(|end| next(copy.at).map_or(end, |n| n.min(end)));
+        let size = end.ok_or_else(|| unknown(traces, Some(copy)))? - copy.at;
+        resize(traces, copy, size);
+    }
+    Ok(())
+}
+
+fn unknown(traces: &[Vec<Placed>], copy: Option<&Open>) -> Refusal {
+    let line = copy.and_then(|c| Some(traces.get(c.warp)?.get(c.item)?.line)).unwrap_or(0);
+    Refusal::Abstained { what: "a copy through a tensor map whose size cannot be told".into(), line }
+}
+
+/// Loads by what they are announced with, and stores.
+fn collect(traces: &[Vec<Placed>]) -> (Vec<(u64, Vec<Open>)>, Vec<Open>) {
+    let mut groups: Vec<(u64, Vec<Open>)> = Vec::new();
+    let mut stores = Vec::new();
+    let mut amounts: BTreeMap<(Mem, u64), u64> = BTreeMap::new();
+    for placed in traces.iter().flatten() {
+        if let Some((place, bytes)) = announced(&placed.item) {
+            amounts.entry(place).or_insert(bytes);
+        }
+    }
+    for (warp, trace) in traces.iter().enumerate() {
+        let mut open: BTreeMap<(Mem, u64), usize> = BTreeMap::new();
+        for (item, placed) in trace.iter().enumerate() {
+            if let Some((place, bytes)) = announced(&placed.item) {
+                match open.get(&place).map(|g| &mut groups[*g]) {
+                    Some(group) if group.1.is_empty() => group.0 += bytes,
+                    _ => {
+                        open.insert(place, groups.len());
+                        groups.push((bytes, Vec::new()));
+                    }
+                }
+            }
+            let Item::Op { touches, .. } = &placed.item else { continue };
+            let unsized_one =
+                |t: &&Touch| matches!(t.kind, Kind::Box { .. }) && matches!(t.mem, Mem::Shared(_));
+            let Some(touch) = touches.iter().find(unsized_one) else { continue };
+            let at = touch.ranges.first().map_or(0, |r| r.0);
+            match touch.kind {
+                Kind::Box { reported: Some(place) } => {
+                    let group = *open.entry(place).or_insert_with(|| {
+                        groups.push((amounts.get(&place).copied().unwrap_or(0), Vec::new()));
+                        groups.len() - 1
+                    });
+                    groups[group].1.push(Open { warp, item, at });
+                }
+                _ => stores.push(Open { warp, item, at }),
+            }
+        }
+    }
+    groups.retain(|g| !g.1.is_empty());
+    (groups, stores)
+}
+
+/// The barrier that is told to expect bytes, and how many.
+fn announced(item: &Item) -> Option<((Mem, u64), u64)> {
+    let Item::Op { op, touches } = item else { return None };
+    let Op::Mbarrier(m) = op.as_ref() else { return None };
+    let bytes = match &m.op {
+        MbarrierOp::Arrive(a) => a.tx?,
+        MbarrierOp::ExpectTx { bytes, .. } => *bytes,
+        _ => return None,
+    };
+    let Operand::Imm(bytes) = bytes else { return None };
+    let touch = touches.first()?;
+    Some(((touch.mem, touch.ranges.first()?.0), u64::try_from(bytes).ok()?))
+}
+
+/// Sizes that add up.
+fn share(bytes: u64, copies: &[Open], next: &dyn Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
+    let count = copies.len() as u64;
+    let room = |copy: &Open| next(copy.at).map(|n| n - copy.at);
+    if bytes == 0 {
+        return None;
+    }
+    if bytes.is_multiple_of(count) && copies.iter().all(|c| room(c).is_none_or(|r| bytes / count <= r)) {
+        return Some(vec![bytes / count; copies.len()]);
+    }
+    let rooms: Vec<Option<u64>> = copies.iter().map(room).collect();
+    let known: u64 = rooms.iter().flatten().sum();
+    match rooms.iter().filter(|r| r.is_none()).count() {
+        0 if known == bytes => Some(rooms.into_iter().flatten().collect()),
+        1 if known < bytes => Some(rooms.into_iter().map(|r| r.unwrap_or(bytes - known)).collect()),
+        _ => None,
+    }
+}
+
+fn resize(traces: &mut [Vec<Placed>], copy: &Open, size: u64) {
+    let Some(Item::Op { touches, .. }) =
+        traces.get_mut(copy.warp).and_then(|t| t.get_mut(copy.item)).map(|p| &mut p.item)
+    else {
+        return;
+    };
+    for touch in touches.iter_mut().filter(|t| matches!(t.kind, Kind::Box { .. })) {
+        touch.ranges.iter_mut().for_each(|r| r.1 = r.0 + size);
+    }
+}

@@ -1,0 +1,461 @@
+//! From what is left of the warps to a program: places of memory become names, masks of lanes become predicates, jumps
+//! become branches.
+
+use super::heap::Map;
+use super::layout::{Layout, Mem, Touch};
+use super::run::{Here, Item, Placed, Trace};
+use super::{Lowered, Note, Refusal, agree, boxes};
+use crate::ptx::Kernel;
+use moire_program::ir::*;
+use moire_program::limits::{INSTRUCTIONS, REGISTERS};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) fn program(
+    kernel: &Kernel,
+    map: &Map,
+    places: &[Here],
+    traces: Vec<Trace>,
+    notes: BTreeSet<Note>,
+) -> Result<Lowered, Refusal> {
+    let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
+    let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
+    agree::split(&mut items, &mut counts);
+    boxes::measure(&mut items)?;
+    super::copies::drop_constant_maps(&mut items);
+    let param = |n: u16| format!("param{n}");
+    let mut layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    make_room(&mut layout, &items)?;
+    let mut program = Program {
+        name: kernel.name.chars().take(100).collect(),
+        objects: layout.objects.clone(),
+        symbols: Vec::new(),
+        threads: Vec::new(),
+        launched: true,
+        filter: None,
+        conditions: Vec::new(),
+    };
+    for n in (0u16..).take(program.objects.len()) {
+        let (object, virt) = (ObjectId(n), SymbolId(n));
+        let name = plain_name(&program.objects[object.index()].name);
+        program.symbols.push(Symbol { name, object, virt, proxy: Proxy::Generic, multimem: vec![] });
+    }
+    for (object, symbol) in program.objects.iter_mut().zip(&program.symbols) {
+        object.name.clone_from(&symbol.name);
+    }
+    let many = places.iter().any(|p| p.cta > 0);
+    for ((here, items), regs) in places.iter().zip(&items).zip(counts) {
+        let name =
+            if many { format!("cta{}_warp{}", here.cta, here.warp) } else { format!("warp{}", here.warp) };
+        program.threads.push(thread(name, here, items, regs, &layout)?);
+    }
+    Ok(Lowered { program, notes: notes.into_iter().collect() })
+}
+
+/// What is read of the sources of a `cp.async`: memory, object, byte.
+fn small_sources(layout: &Layout, from: &[Touch]) -> Vec<(Mem, ObjectId, u32)> {
+    let of = |t: &Touch| layout.contested(t).into_iter().map(|(object, at, _)| (t.mem, object, at)).collect();
+    from.iter().flat_map(|t: &Touch| -> Vec<_> { of(t) }).collect()
+}
+
+/// Places for the copies that only read: those of a `cp.async` whose source has more classes than its destination.
+fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> {
+    let spare = |placed: &Placed| match &placed.item {
+        Item::Op { op, touches } if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) => {
+            let sources = small_sources(layout, touches.get(1..).unwrap_or_default()).len();
+            sources.saturating_sub(touches.first().map_or(0, |to| layout.classes(to, false).len()))
+        }
+        _ => 0,
+    };
+    let spare = items.iter().flatten().map(spare).sum();
+    layout.make_room(spare)
+}
+
+/// A name that native text takes.
+fn plain_name(name: &str) -> String {
+    let safe: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(80).collect();
+    if safe.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') { safe } else { format!("v{safe}") }
+}
+
+struct Maker<'l> {
+    here: &'l Here,
+    layout: &'l Layout,
+    thread: Thread,
+    lane: Option<Reg>,
+    masks: BTreeMap<u32, Reg>,
+    /// Addresses in other CTAs: object and rank.
+    remote: BTreeMap<(ObjectId, u32), Reg>,
+    sink: Option<Reg>,
+    /// What runs before everything else.
+    first: Vec<Instr>,
+    jumps: Vec<(usize, u32)>,
+    labels: BTreeMap<u32, usize>,
+}
+
+fn thread(
+    name: String,
+    here: &Here,
+    items: &[Placed],
+    regs: usize,
+    layout: &Layout,
+) -> Result<Thread, Refusal> {
+    let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+    let place = Placement {
+        cluster: short(here.cluster),
+        cta: short(here.cta),
+        warp: short(here.warp),
+        lane: Some(0),
+        more_lanes: u8::try_from(here.lanes.count_ones() - 1).unwrap_or(31),
+        ..Placement::default()
+    };
+    let decl = |n: usize| RegDecl { name: format!("r{n}"), init: RegInit::Value(0) };
+    let regs = (0..regs).map(decl).collect();
+    let thread = Thread { name, place, regs, labels: vec![], body: vec![] };
+    let mut m = Maker {
+        here,
+        layout,
+        thread,
+        lane: None,
+        masks: BTreeMap::new(),
+        remote: BTreeMap::new(),
+        sink: None,
+        first: Vec::new(),
+        jumps: Vec::new(),
+        labels: BTreeMap::new(),
+    };
+    for placed in items {
+        m.item(placed)?;
+    }
+    m.finish()
+}
+
+impl Maker<'_> {
+    fn reg(&mut self, name: String, init: RegInit) -> Reg {
+        let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
+        self.thread.regs.push(RegDecl { name, init });
+        reg
+    }
+
+    fn before(&mut self, op: Op) {
+        self.first.push(Instr::new(op));
+    }
+
+    /// A predicate that is true in the lanes of the mask.
+    fn mask(&mut self, mask: u32) -> Reg {
+        if let Some(reg) = self.masks.get(&mask) {
+            return *reg;
+        }
+        let lane = match self.lane {
+            Some(lane) => lane,
+            None => self.reg("lane".into(), RegInit::Lane),
+        };
+        self.lane = Some(lane);
+        let ty = Ty::U(32);
+        let reg = self.reg(format!("in{mask:x}"), RegInit::Value(0));
+        if mask.count_ones() == 1 {
+            let b = Operand::Imm(i128::from(mask.trailing_zeros()));
+            self.before(Op::Setp { op: CmpOp::Eq, ty, dst: reg, a: Operand::Reg(lane), b });
+        } else {
+            let bits = self.reg(format!("bits{mask:x}"), RegInit::Value(0));
+            let all = Operand::Imm(i128::from(mask));
+            let (one, own) = (Operand::Imm(1), Operand::Reg(bits));
+            self.before(Op::Mov { ty, dst: bits, src: all });
+            self.before(Op::Alu { op: AluOp::Shr, ty, dst: bits, a: own, b: Operand::Reg(lane) });
+            self.before(Op::Alu { op: AluOp::And, ty, dst: bits, a: own, b: one });
+            self.before(Op::Setp { op: CmpOp::Ne, ty, dst: reg, a: own, b: Operand::Imm(0) });
+        }
+        self.masks.insert(mask, reg);
+        reg
+    }
+
+    fn push(&mut self, guard: Option<Guard>, op: Op, line: u32) {
+        self.thread.body.push(Instr { guard, op, line, column: 0 });
+    }
+
+    fn jump(&mut self, guard: Option<Guard>, to: u32, line: u32) {
+        self.jumps.push((self.thread.body.len(), to));
+        self.push(guard, Op::Bra { target: 0 }, line);
+    }
+
+    fn item(&mut self, placed: &Placed) -> Result<(), Refusal> {
+        let line = placed.line;
+        let guard = placed.mask.map(|m| Guard { reg: self.mask(m), negated: false });
+        match &placed.item {
+            Item::Label(label) => drop(self.labels.insert(*label, self.thread.body.len())),
+            Item::Jump(to) => self.jump(None, *to, line),
+            Item::Branch { reg, to } => self.jump(Some(Guard { reg: *reg, negated: false }), *to, line),
+            Item::Others { mask, to } => {
+                let reg = self.mask(*mask);
+                self.jump(Some(Guard { reg, negated: true }), *to, line);
+            }
+            Item::Exit => self.push(guard, Op::Exit, line),
+            Item::Differ(touch) => {
+                // Before the start of every object.
+                let address = Address { offset: i32::MIN, ..self.whole(touch, line)?.0 };
+                let (order, proxy, ty) = (LoadOrder::Weak, Proxy::Generic, Ty::U(8));
+                let dst = vec![self.sink()];
+                let space = Space::SharedCta;
+                self.push(guard, Op::Load { order, proxy, space, ty, dst, addr: address }, line);
+            }
+            Item::Data { write, relaxed, touch } => {
+                for (object, at, _) in self.layout.contested(touch) {
+                    let op = self.data(*write, *relaxed, touch.mem, object, at)?;
+                    self.push(guard, op, line);
+                }
+            }
+            Item::Op { op, touches } => {
+                if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) {
+                    return self.small(guard, touches, line);
+                }
+                let mut op = op.as_ref().clone();
+                let mut failed = None;
+                addresses(&mut op, &mut |address, bytes| {
+                    let Operand::Imm(n) = address.base else { return };
+                    let Some(touch) = usize::try_from(n).ok().and_then(|n| touches.get(n)) else { return };
+                    match self.whole(touch, line) {
+                        Ok((found, length)) => {
+                            *address = found;
+                            bytes.into_iter().for_each(|b| *b = length);
+                        }
+                        Err(e) => failed = Some(e),
+                    }
+                });
+                if let Some(e) = failed {
+                    return Err(e);
+                }
+                self.push(guard, op, line);
+            }
+        }
+        Ok(())
+    }
+
+    /// One byte stands for all of its class.
+    fn data(
+        &mut self,
+        write: bool,
+        relaxed: bool,
+        mem: Mem,
+        object: ObjectId,
+        at: u32,
+    ) -> Result<Op, Refusal> {
+        let addr = self.address(mem, object, at)?;
+        let space = match mem.cta() {
+            Some(cta) if cta == self.here.cta => Space::SharedCta,
+            Some(_) => Space::SharedCluster,
+            None => Space::Global,
+        };
+        let (proxy, ty) = (Proxy::Generic, Ty::U(8));
+        if write {
+            let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
+            return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });
+        }
+        Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()], addr })
+    }
+
+    /// `cp.async` of several lanes: a copy for each class of its destination, and what is read is read by these copies. A
+    /// source that nobody writes is not read.
+    fn small(&mut self, guard: Option<Guard>, touches: &[Touch], line: u32) -> Result<(), Refusal> {
+        let Some((to, from)) = touches.split_first() else { return Ok(()) };
+        let targets = self.layout.classes(to, false);
+        let sources = small_sources(self.layout, from);
+        for n in 0..targets.len().max(sources.len()) {
+            let found = targets.get(n).copied();
+            let (object, at, length) = found.unwrap_or_else(|| self.layout.aside());
+            // What the static rules ask for, where the class has it.
+            let bytes = if length >= 4 && at % 4 == 0 { 4 } else { 1 };
+            let dst = self.address(to.mem, object, at)?;
+            let (src, read) = match sources.get(n) {
+                Some((mem, object, at)) => (self.address(*mem, *object, *at)?, 1),
+                None => (Address { base: Operand::Imm(0), offset: 0 }, 0),
+            };
+            let part = SmallPart::Bytes(Operand::Imm(read));
+            let copy = SmallCopy { all_levels: true, dst, src, bytes, part };
+            self.push(guard, Op::AsyncCopy(AsyncCopy::Small(copy)), line);
+        }
+        Ok(())
+    }
+
+    /// A register nothing reads.
+    fn sink(&mut self) -> Reg {
+        let sink = match self.sink {
+            Some(sink) => sink,
+            None => self.reg("data".into(), RegInit::Value(0)),
+        };
+        self.sink = Some(sink);
+        sink
+    }
+
+    fn address(&mut self, mem: Mem, object: ObjectId, at: u32) -> Result<Address, Refusal> {
+        let offset = i32::try_from(at).unwrap_or(i32::MAX);
+        let base = Operand::Address(SymbolId(object.0));
+        let Some(cta) = mem.cta() else { return Ok(Address { base, offset }) };
+        if cta == self.here.cta {
+            return Ok(Address { base, offset });
+        }
+        let rank =
+            self.here.peers.iter().position(|p| *p == cta).and_then(|r| u32::try_from(r).ok()).unwrap_or(0);
+        let reg = match self.remote.get(&(object, rank)) {
+            Some(reg) => *reg,
+            None => {
+                let reg = self.reg(format!("at{}_{rank}", object.0), RegInit::Value(0));
+                let rank_operand = Operand::Imm(i128::from(rank));
+                self.before(Op::Mapa {
+                    ty: Ty::U(32),
+                    shared: true,
+                    dst: reg,
+                    src: base,
+                    rank: rank_operand,
+                });
+                self.remote.insert((object, rank), reg);
+                reg
+            }
+        };
+        Ok(Address { base: Operand::Reg(reg), offset })
+    }
+
+    /// The one run of bytes a touch is now.
+    fn whole(&mut self, touch: &Touch, line: u32) -> Result<(Address, u32), Refusal> {
+        let found = self.layout.find(touch);
+        match found.as_slice() {
+            [(object, at, bytes)] => Ok((self.address(touch.mem, *object, *at)?, *bytes)),
+            [(object, at, _), ..] if touch.kind.fixed() => Ok((self.address(touch.mem, *object, *at)?, 0)),
+            _ => {
+                let what =
+                    "a copy or a matrix that overlaps others in a way no one order of bytes shows".to_owned();
+                Err(Refusal::Abstained { what, line })
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Thread, Refusal> {
+        let shift = self.first.len();
+        for (at, label) in &self.jumps {
+            if let Op::Bra { target } = &mut self.thread.body[*at].op {
+                *target = self.labels.get(label).map_or(usize::MAX, |l| l + shift);
+            }
+        }
+        let mut body = self.first;
+        body.append(&mut self.thread.body);
+        self.thread.body = body;
+        straighten(&mut self.thread);
+        if self.thread.body.len() > INSTRUCTIONS || self.thread.regs.len() > REGISTERS {
+            return Err(Refusal::Bounded(format!("a warp with more than {INSTRUCTIONS} instructions")));
+        }
+        Ok(self.thread)
+    }
+}
+
+/// Jumps to the next instruction are none, what nothing reaches is dropped, and places that are jumped to get names.
+fn straighten(thread: &mut Thread) {
+    loop {
+        let count = thread.body.len();
+        let mut reached = vec![false; count + 1];
+        let mut stack = vec![0];
+        while let Some(at) = stack.pop() {
+            if at > count || std::mem::replace(&mut reached[at], true) || at == count {
+                continue;
+            }
+            let instr = &thread.body[at];
+            match instr.op {
+                Op::Bra { target } => {
+                    stack.push(target.min(count));
+                    stack.extend(instr.guard.map(|_| at + 1));
+                }
+                Op::Exit => stack.extend(instr.guard.map(|_| at + 1)),
+                _ => stack.push(at + 1),
+            }
+        }
+        let drop =
+            |at: usize| !reached[at] || matches!(thread.body[at].op, Op::Bra { target } if target == at + 1);
+        let gone: Vec<bool> = (0..count).map(drop).collect();
+        if gone.iter().all(|g| !g) {
+            break;
+        }
+        let mut moved = Vec::with_capacity(count + 1);
+        let mut next = 0;
+        for g in &gone {
+            moved.push(next);
+            next += usize::from(!g);
+        }
+        moved.push(next);
+        let old = std::mem::take(&mut thread.body);
+        for (mut instr, gone) in old.into_iter().zip(gone) {
+            if gone {
+                continue;
+            }
+            if let Op::Bra { target } = &mut instr.op {
+                *target = moved[(*target).min(count)];
+            }
+            thread.body.push(instr);
+        }
+    }
+    let targets: BTreeSet<usize> = thread
+        .body
+        .iter()
+        .filter_map(|i| if let Op::Bra { target } = i.op { Some(target) } else { None })
+        .collect();
+    thread.labels =
+        targets.into_iter().enumerate().map(|(n, at)| Label { name: format!("L{n}"), at }).collect();
+}
+
+/// Every address of memory in an instruction that is left, with the place of its length where it has one.
+fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
+    let matrix = |d: &mut Descriptor, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)| {
+        if let Descriptor::Range { addr, bytes } = d {
+            see(addr, Some(bytes));
+        }
+    };
+    match op {
+        Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } => see(addr, None),
+        Op::Mbarrier(m) => see(&mut m.addr, None),
+        Op::Tcgen05(Tcgen05::Alloc { dst, .. }) => see(dst, None),
+        Op::Tcgen05(Tcgen05::Commit(commit)) => see(&mut commit.addr, None),
+        Op::Tcgen05(Tcgen05::Copy { src, .. }) => matrix(src, see),
+        Op::Wgmma(Wgmma::Product(product)) => {
+            if let WgmmaFactor::Shared(a) = &mut product.a {
+                matrix(a, see);
+            }
+            matrix(&mut product.b, see);
+        }
+        Op::Tcgen05(Tcgen05::Mma(mma)) => {
+            if let Factor::Shared(a) = &mut mma.a {
+                matrix(a, see);
+            }
+            matrix(&mut mma.b, see);
+        }
+        Op::AsyncCopy(AsyncCopy::Arrive { addr, .. }) => see(addr, None),
+        Op::ProxyOrder(
+            ProxyOrder::TensormapAcquire { addr, .. } | ProxyOrder::ReplaceTensormap { addr, .. },
+        ) => see(addr, None),
+        Op::ProxyOrder(ProxyOrder::CopyTensormap { dst, src, .. }) => {
+            see(dst, None);
+            see(src, None);
+        }
+        Op::Control(Control::TryCancel { addr, mbarrier, .. }) => {
+            see(addr, None);
+            see(mbarrier, None);
+        }
+        Op::AsyncCopy(AsyncCopy::Remote(write)) => {
+            see(&mut write.addr, None);
+            if let RemoteOrder::Mbarrier(addr) = &mut write.order {
+                see(addr, None);
+            }
+        }
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
+            for end in [&mut copy.dst, &mut copy.src] {
+                match end {
+                    BulkEnd::Bytes { addr, .. } => see(addr, None),
+                    BulkEnd::Tensor(tensor) => {
+                        tensor.map.iter_mut().for_each(|map| see(map, None));
+                        if let Some(tile) = &mut tensor.tile {
+                            see(&mut tile.addr, Some(&mut tile.bytes));
+                        }
+                    }
+                }
+            }
+            if let BulkDone::Mbarrier(addr) = &mut copy.done {
+                see(addr, None);
+            }
+        }
+        _ => {}
+    }
+}

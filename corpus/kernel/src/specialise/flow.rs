@@ -1,0 +1,312 @@
+//! Control flow of a kernel: where branches meet again, which registers are still wanted, and which registers can reach
+//! control, addresses or operands of synchronisation at all.
+
+use crate::ptx::{Arg, Kernel, Statement, What};
+use moire_program::ir::{Op, Operand, Part, Reg};
+
+/// See the module header. Positions are those of the body; its length is the end.
+pub(super) struct Flow {
+    /// Where all paths from here meet first.
+    pub(super) meets: Vec<usize>,
+    /// Whether something jumps here.
+    pub(super) target: Vec<bool>,
+    /// Registers that matter and may still be read, sorted.
+    pub(super) live: Vec<Vec<Reg>>,
+    /// Whether a register can reach control, an address or an operand of synchronisation.
+    pub(super) matters: Vec<bool>,
+}
+
+impl Flow {
+    pub(super) fn new(kernel: &Kernel) -> Flow {
+        let body = &kernel.body;
+        let next: Vec<Vec<usize>> = (0..body.len()).map(|pc| successors(kernel, pc)).collect();
+        let mut target = vec![false; body.len() + 1];
+        for (pc, all) in next.iter().enumerate() {
+            for s in all.iter().filter(|s| **s != pc + 1) {
+                target[*s] = true;
+            }
+        }
+        let matters = matters(kernel);
+        let live = liveness(kernel, &next, &matters);
+        Flow { meets: meets(&next), target, live, matters }
+    }
+}
+
+fn successors(kernel: &Kernel, pc: usize) -> Vec<usize> {
+    let end = kernel.body.len();
+    let fits = |t: usize| t.min(end);
+    let statement = &kernel.body[pc];
+    let mut out = match &statement.what {
+        What::Branch { target } => vec![fits(*target)],
+        What::Table { table, .. } => {
+            kernel.tables.get(*table).map(|t| t.iter().map(|t| fits(*t)).collect()).unwrap_or_default()
+        }
+        What::Exit => vec![end],
+        _ => vec![pc + 1],
+    };
+    if statement.guard.is_some() && !out.contains(&(pc + 1)) {
+        out.push(pc + 1);
+    }
+    out
+}
+
+/// Immediate post-dominators (Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm").
+fn meets(next: &[Vec<usize>]) -> Vec<usize> {
+    let end = next.len();
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); end + 1];
+    for (pc, all) in next.iter().enumerate() {
+        all.iter().for_each(|s| before[*s].push(pc));
+    }
+    // Postorder of the reversed graph from the end; a loop without a way out is not reached and meets at the end.
+    let mut number = vec![usize::MAX; end + 1];
+    let mut order = Vec::new();
+    let mut stack = vec![(end, 0)];
+    let mut seen = vec![false; end + 1];
+    seen[end] = true;
+    while let Some((node, child)) = stack.pop() {
+        if let Some(p) = before[node].get(child) {
+            stack.push((node, child + 1));
+            if !seen[*p] {
+                seen[*p] = true;
+                stack.push((*p, 0));
+            }
+        } else {
+            number[node] = order.len();
+            order.push(node);
+        }
+    }
+    let mut up = vec![usize::MAX; end + 1];
+    up[end] = end;
+    loop {
+        let mut changed = false;
+        for node in order.iter().rev().copied().filter(|n| *n != end) {
+            let mut found = usize::MAX;
+            for s in next[node].iter().filter(|s| up[**s] != usize::MAX) {
+                found = if found == usize::MAX { *s } else { common(&up, &number, found, *s) };
+            }
+            changed |= up[node] != found;
+            up[node] = found;
+        }
+        if !changed {
+            break;
+        }
+    }
+    up.into_iter().map(|m| if m == usize::MAX { end } else { m }).collect()
+}
+
+fn common(up: &[usize], number: &[usize], a: usize, b: usize) -> usize {
+    let (mut a, mut b) = (a, b);
+    while a != b {
+        while number[a] < number[b] {
+            a = up[a];
+        }
+        while number[b] < number[a] {
+            b = up[b];
+        }
+    }
+    a
+}
+
+/// Registers an operand reads.
+fn read_by(arg: &Arg, out: &mut Vec<Reg>) {
+    match arg {
+        Arg::Reg(r) | Arg::Not(r) => out.push(*r),
+        Arg::Address(base, _) => read_by(base, out),
+        Arg::Vector(all) => all.iter().for_each(|a| read_by(a, out)),
+        Arg::Pair(a, b) => out.extend(a.iter().chain(b)),
+        _ => {}
+    }
+}
+
+/// Whether the first operand of a plain instruction is read, not written.
+pub(super) fn stores(words: &[String]) -> bool {
+    matches!(
+        words[0].as_str(),
+        "st" | "stmatrix" | "red" | "trap" | "brkpt" | "call" | "discard" | "applypriority"
+    )
+}
+
+/// Registers a statement writes and reads, its guard apart.
+pub(crate) fn effects(statement: &Statement) -> (Vec<Reg>, Vec<Reg>) {
+    let (mut writes, mut reads) = (Vec::new(), Vec::new());
+    match &statement.what {
+        What::Plain(plain) => {
+            let first = if stores(&plain.words) { 0 } else { 1.min(plain.args.len()) };
+            plain.args[..first].iter().for_each(|a| read_by(a, &mut writes));
+            plain.args[first..].iter().for_each(|a| read_by(a, &mut reads));
+        }
+        What::Core(op) => core(op, &mut writes, &mut reads),
+        What::Table { index, .. } => reads.push(*index),
+        What::Branch { .. } | What::Exit => {}
+    }
+    (writes, reads)
+}
+
+fn operand(o: &Operand, out: &mut Vec<Reg>) {
+    if let Operand::Reg(r) = o {
+        out.push(*r);
+    }
+}
+
+fn core(op: &Op, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
+    match op {
+        Op::Load { dst, addr, .. } => {
+            writes.extend(dst);
+            operand(&addr.base, reads);
+        }
+        Op::Store { addr, src, .. } => {
+            operand(&addr.base, reads);
+            src.iter().for_each(|s| operand(s, reads));
+        }
+        Op::Rmw { dst, addr, a, b, .. } => {
+            writes.extend(dst);
+            operand(&addr.base, reads);
+            operand(a, reads);
+            b.iter().for_each(|b| operand(b, reads));
+        }
+        Op::Bar { kind, id, count, .. } => {
+            operand(id, reads);
+            count.iter().for_each(|c| operand(c, reads));
+            if let moire_program::ir::BarKind::Red { dst, pred, .. } = kind {
+                writes.push(*dst);
+                reads.push(pred.reg);
+            }
+        }
+        Op::WarpSync { mask } => operand(mask, reads),
+        Op::MultimemLoad { dst, addr, .. } => {
+            writes.push(*dst);
+            operand(&addr.base, reads);
+        }
+        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
+            operand(&addr.base, reads);
+            operand(src, reads);
+        }
+        Op::Mbarrier(m) => {
+            writes.extend(m.dst());
+            operand(&m.addr.base, reads);
+            m.operands().iter().for_each(|o| operand(o, reads));
+        }
+        Op::Mapa { dst, src, rank, .. } => {
+            writes.push(*dst);
+            operand(src, reads);
+            operand(rank, reads);
+        }
+        op => op.clone().parts(&mut |part| match part {
+            Part::Source(o) => operand(o, reads),
+            Part::Read(r) => reads.push(*r),
+            Part::Write(r) => writes.push(*r),
+        }),
+    }
+}
+
+/// Registers an instruction of synchronisation reads other than as data.
+fn wanted(op: &Op) -> Vec<Reg> {
+    let (mut writes, mut reads) = (Vec::new(), Vec::new());
+    match op {
+        Op::Store { addr, src, .. } => {
+            operand(&addr.base, &mut reads);
+            // A single word may be what another warp branches on.
+            if let [one] = src.as_slice() {
+                operand(one, &mut reads);
+            }
+        }
+        Op::Tcgen05(moire_program::ir::Tcgen05::Store(store)) => operand(&store.addr.base, &mut reads),
+        op => core(op, &mut writes, &mut reads),
+    }
+    reads
+}
+
+/// Backwards from control, addresses and operands of synchronisation.
+fn matters(kernel: &Kernel) -> Vec<bool> {
+    let mut found = vec![false; kernel.types.len()];
+    let want = |regs: Vec<Reg>, found: &mut Vec<bool>| {
+        regs.into_iter().fold(false, |any, r| {
+            let new = found.get(r.index()) == Some(&false);
+            if new {
+                found[r.index()] = true;
+            }
+            any || new
+        })
+    };
+    for statement in &kernel.body {
+        let guard = statement.guard.map(|g| g.reg);
+        match &statement.what {
+            What::Core(op) => {
+                want(wanted(op), &mut found);
+                want(guard.into_iter().collect(), &mut found);
+            }
+            What::Plain(plain) => {
+                let mut regs = Vec::new();
+                let addresses = plain.args.iter().filter(|a| matches!(a, Arg::Address(..)));
+                addresses.for_each(|a| read_by(a, &mut regs));
+                let scalar = plain.words[0] == "st" && matches!(plain.args.get(1), Some(Arg::Reg(_)));
+                if scalar {
+                    read_by(&plain.args[1], &mut regs);
+                }
+                if stores(&plain.words) || matches!(plain.words[0].as_str(), "ld" | "ldmatrix" | "ldu") {
+                    regs.extend(guard);
+                }
+                want(regs, &mut found);
+            }
+            What::Branch { .. } | What::Table { .. } | What::Exit => {
+                want(effects(statement).1, &mut found);
+                want(guard.into_iter().collect(), &mut found);
+            }
+        }
+    }
+    let effects: Vec<_> = kernel.body.iter().map(effects).collect();
+    loop {
+        let mut changed = false;
+        for (statement, (writes, reads)) in kernel.body.iter().zip(&effects).rev() {
+            if writes.iter().any(|w| found.get(w.index()) == Some(&true)) {
+                let guard = statement.guard.map(|g| g.reg);
+                changed |= want(reads.iter().copied().chain(guard).collect(), &mut found);
+            }
+        }
+        if !changed {
+            return found;
+        }
+    }
+}
+
+fn liveness(kernel: &Kernel, next: &[Vec<usize>], matters: &[bool]) -> Vec<Vec<Reg>> {
+    let body = &kernel.body;
+    let words = matters.len().div_ceil(64);
+    let mut live = vec![vec![0u64; words]; body.len() + 1];
+    let effects: Vec<_> = body.iter().map(effects).collect();
+    let keep: Vec<u64> = (0..words)
+        .map(|w| (0..64).filter(|b| matters.get(64 * w + b) == Some(&true)).fold(0, |m, b| m | 1 << b))
+        .collect();
+    loop {
+        let mut changed = false;
+        for pc in (0..body.len()).rev() {
+            let mut now = vec![0u64; words];
+            for s in &next[pc] {
+                now.iter_mut().zip(&live[*s]).for_each(|(a, b)| *a |= b);
+            }
+            let (writes, reads) = &effects[pc];
+            if body[pc].guard.is_none() {
+                writes.iter().for_each(|r| now[r.index() / 64] &= !(1 << (r.index() % 64)));
+            }
+            for r in reads.iter().copied().chain(body[pc].guard.map(|g| g.reg)) {
+                now[r.index() / 64] |= 1 << (r.index() % 64);
+            }
+            now.iter_mut().zip(&keep).for_each(|(a, k)| *a &= k);
+            if now != live[pc] {
+                live[pc] = now;
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let regs = |set: &Vec<u64>| {
+        let all = set
+            .iter()
+            .enumerate()
+            .flat_map(|(w, bits)| (0..64).filter(move |b| bits >> b & 1 == 1).map(move |b| 64 * w + b));
+        all.filter_map(|r| u16::try_from(r).ok().map(Reg)).collect()
+    };
+    live.iter().map(regs).collect()
+}

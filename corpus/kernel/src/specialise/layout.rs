@@ -1,0 +1,459 @@
+//! Memory of the program that is explored: bytes that no access tells apart become one place.
+//!
+//! Footprints of warps are scattered (swizzled tiles, one word a lane). Two bytes that the same accesses touch are in
+//! the same races, so all such bytes are laid out next to each other, ordered so that what a copy or a product touches is
+//! consecutive again, and an ordinary access of data touches one byte for all of them. Barriers and words that decide
+//! something keep their place and size. All CTAs of the launch have one layout.
+//!
+//! Places that only one warp touches, or that nobody writes, are dropped, because no race can be about them. So the
+//! program has a few events for each tile instead of one for each lane.
+
+use super::run::{Item, Placed};
+use super::{Refusal, heap::Map};
+use moire_program::ir::*;
+use moire_program::limits::OBJECT_BYTES;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+/// Memory by what names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Mem {
+    /// Of a CTA, by its number in the grid.
+    Shared(u32),
+    /// Global memory at a numeric address.
+    Absolute,
+    /// Global memory behind a parameter.
+    Param(u16),
+    /// A global variable.
+    Variable(u16),
+    /// Boxes of a tensor map.
+    Boxes(u64),
+    /// A further copy of words of a CTA (`agree`), by number.
+    Copy(u32, u32),
+    /// Marks that accesses of a CTA leave (`agree`), by number.
+    Mark(u32, u32),
+}
+
+impl Mem {
+    /// CTAs share a layout.
+    fn domain(self) -> Mem {
+        match self {
+            Mem::Shared(_) => Mem::Shared(0),
+            Mem::Copy(_, n) => Mem::Copy(0, n),
+            Mem::Mark(_, n) => Mem::Mark(0, n),
+            other => other,
+        }
+    }
+
+    /// The CTA whose shared memory it is.
+    pub(super) fn cta(self) -> Option<u32> {
+        match self {
+            Mem::Shared(cta) | Mem::Copy(cta, _) | Mem::Mark(cta, _) => Some(cta),
+            _ => None,
+        }
+    }
+}
+
+/// How bytes are touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An mbarrier.
+    Barrier,
+    /// A word whose value matters.
+    Word,
+    /// The same, where a line stores one number for several warps.
+    Agreed,
+    /// Data, by ordinary accesses.
+    Data,
+    /// Data, by copies and products.
+    Async,
+    /// Data, by copies of single lanes (`cp.async`).
+    Small {
+        /// It is written.
+        writes: bool,
+    },
+    /// A tensor map that is read.
+    Map,
+    /// Data by copies, of unknown size: as much as the barrier is told to expect.
+    Box {
+        /// The barrier it reports to.
+        reported: Option<(Mem, u64)>,
+    },
+}
+
+impl Kind {
+    /// Whether the bytes keep their place.
+    pub(super) fn fixed(self) -> bool {
+        matches!(self, Kind::Barrier | Kind::Word | Kind::Agreed)
+    }
+
+    /// Whether the bytes stay together, as the one run that a copy or a product names.
+    fn together(self) -> bool {
+        matches!(self, Kind::Async | Kind::Map | Kind::Box { .. })
+    }
+
+    /// Whether an instruction with such an access may write there.
+    pub(super) fn may_write(self) -> bool {
+        !matches!(self, Kind::Map | Kind::Small { writes: false })
+    }
+
+    /// Whether the access goes on behind its instruction: even one warp can be in a race with itself.
+    fn asynchronous(self) -> bool {
+        self.together() || matches!(self, Kind::Small { .. })
+    }
+}
+
+/// Bytes an item touches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Touch {
+    pub(super) mem: Mem,
+    /// First byte and end of each run, ascending.
+    pub(super) ranges: Vec<(u64, u64)>,
+    pub(super) kind: Kind,
+}
+
+impl Touch {
+    pub(super) fn one(mem: Mem, at: u64, bytes: u32, kind: Kind) -> Self {
+        Touch { mem, ranges: vec![(at, at.saturating_add(u64::from(bytes)))], kind }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|r| r.1 - r.0).sum()
+    }
+
+    /// Sorts the runs and joins neighbours.
+    pub(super) fn join(&mut self) {
+        self.ranges.sort_unstable();
+        let mut out: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in self.ranges.drain(..) {
+            match out.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => out.push((start, end)),
+            }
+        }
+        self.ranges = out;
+    }
+}
+
+/// A run of bytes and where it is now.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: u64,
+    end: u64,
+    object: ObjectId,
+    at: u32,
+    bytes: u32,
+    /// Several warps or a copy touch it, and somebody writes.
+    contested: bool,
+}
+
+/// See the module header.
+pub(super) struct Layout {
+    pieces: BTreeMap<Mem, Vec<Piece>>,
+    /// Places nobody else knows of: object, next byte.
+    aside: Option<(ObjectId, Cell<u32>)>,
+    pub(super) objects: Vec<Object>,
+}
+
+/// Every touch of an item.
+fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
+    let (many, one, writes) = match item {
+        Item::Op { touches, .. } => (touches.as_slice(), None, true),
+        Item::Data { touch, write, .. } => (&[][..], Some(touch), *write),
+        _ => (&[][..], None, false),
+    };
+    many.iter().chain(one).map(move |touch| Used { touch, warp, writes: writes && touch.kind.may_write() })
+}
+
+/// A run between two cuts with what touches it.
+struct Run {
+    start: u64,
+    end: u64,
+    /// Sum of the names of all that touch it; equal for bytes nothing tells apart.
+    name: u128,
+    /// Asynchronous accesses, largest first.
+    group: Vec<(std::cmp::Reverse<u64>, u64)>,
+    fixed: bool,
+    /// A `cp.async` touches it, which has four bytes at least.
+    small: bool,
+    contested: bool,
+}
+
+/// A touch, by which warp, and whether it may write.
+struct Used<'t> {
+    touch: &'t Touch,
+    warp: usize,
+    writes: bool,
+}
+
+/// A well mixed number for an access.
+fn mixed(n: u64) -> u128 {
+    let mut z = u128::from(n).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    z = (z ^ z >> 63).wrapping_mul(0xbf58_476d_1ce4_e5b9_94d0_49bb_1331_11eb);
+    z ^ z >> 59
+}
+
+impl Layout {
+    pub(super) fn new(
+        map: &Map,
+        params: &dyn Fn(u16) -> String,
+        traces: &[&[Placed]],
+    ) -> Result<Layout, Refusal> {
+        let mut by_domain: BTreeMap<Mem, Vec<Used<'_>>> = BTreeMap::new();
+        for (warp, trace) in traces.iter().enumerate() {
+            for used in trace.iter().flat_map(|p| touches(warp, &p.item)) {
+                by_domain.entry(used.touch.mem.domain()).or_default().push(used);
+            }
+        }
+        let mut layout = Layout { pieces: BTreeMap::new(), aside: None, objects: Vec::new() };
+        for (mem, all) in by_domain {
+            let (runs, fixed) = (runs(&all), fixed(&all));
+            layout.place(mem, runs, &fixed, map, params)?;
+        }
+        Ok(layout)
+    }
+
+    fn object(&mut self, name: String, mem: Mem, bytes: u32) -> Result<ObjectId, Refusal> {
+        if bytes > OBJECT_BYTES {
+            let text =
+                format!("{bytes} bytes of memory that accesses tell apart are more than {OBJECT_BYTES}");
+            return Err(Refusal::Bounded(text));
+        }
+        let space = if mem.cta().is_some() { Space::SharedCta } else { Space::Global };
+        let mut unique = name.clone();
+        for n in 2.. {
+            if !self.objects.iter().any(|o| o.name == unique) {
+                break;
+            }
+            unique = format!("{name}_{n}");
+        }
+        let id = ObjectId(u16::try_from(self.objects.len()).unwrap_or(u16::MAX));
+        if self.objects.len() >= moire_program::limits::OBJECTS {
+            return Err(Refusal::Bounded("too many memory objects".into()));
+        }
+        self.objects.push(Object { name: unique, space, bytes, init: vec![0; bytes as usize] });
+        Ok(id)
+    }
+
+    /// Words and barriers as they are, an object for each that is apart; all else by what touches it.
+    fn place(
+        &mut self,
+        mem: Mem,
+        runs: Vec<Run>,
+        fixed: &[(u64, u64)],
+        map: &Map,
+        params: &dyn Fn(u16) -> String,
+    ) -> Result<(), Refusal> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let inside = |r: &Run, f: &(u64, u64)| r.fixed && f.0 <= r.start && r.end <= f.1;
+        // A word in a tile stays there.
+        let tiled = |f: &&(u64, u64)| runs.iter().any(|r| inside(r, f) && !r.group.is_empty());
+        for (start, end) in fixed.iter().filter(|f| !tiled(f)) {
+            let name = match mem {
+                Mem::Shared(_) | Mem::Copy(..) => {
+                    let (name, from) = map.named(short(*start));
+                    let offset = short(*start) - from;
+                    if offset == 0 { name } else { format!("{name}_{offset}") }
+                }
+                Mem::Param(n) => format!("{}_{start}", params(n)),
+                Mem::Variable(n) => format!("global{n}_{start}"),
+                _ => format!("global_{start}"),
+            };
+            let object = self.object(name, mem, short(end - start))?;
+            for run in runs.iter().filter(|r| r.fixed && *start <= r.start && r.end <= *end) {
+                let (at, bytes) = (short(run.start - start), short(run.end - run.start));
+                let contested = run.contested;
+                pieces.push(Piece { start: run.start, end: run.end, object, at, bytes, contested });
+            }
+        }
+        let mut rest: Vec<&Run> =
+            runs.iter().filter(|r| !pieces.iter().any(|p| p.start <= r.start && r.end <= p.end)).collect();
+        rest.sort_by(|a, b| {
+            let order = a.group.cmp(&b.group).then(b.fixed.cmp(&a.fixed));
+            order
+                .then(if a.fixed { a.start.cmp(&b.start) } else { a.name.cmp(&b.name) })
+                .then(a.start.cmp(&b.start))
+        });
+        if !rest.is_empty() {
+            let name = match mem {
+                Mem::Shared(_) | Mem::Copy(..) => "tiles".to_owned(),
+                Mem::Mark(_, n) => format!("marks{n}"),
+                Mem::Param(n) => params(n),
+                Mem::Variable(n) => format!("global{n}"),
+                Mem::Absolute => "global".to_owned(),
+                Mem::Boxes(n) => format!("tensor{n}"),
+            };
+            self.lay_out(mem, name, &rest, &mut pieces)?;
+        }
+        pieces.sort_by_key(|p| p.start);
+        self.pieces.insert(mem, pieces);
+        Ok(())
+    }
+
+    /// Bytes of one class become one piece: as long as they are together where copies touch them, else a byte.
+    fn lay_out(
+        &mut self,
+        mem: Mem,
+        name: String,
+        rest: &[&Run],
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Refusal> {
+        let object = ObjectId(u16::try_from(self.objects.len()).unwrap_or(u16::MAX));
+        let mut at: u64 = 0;
+        for class in rest.chunk_by(|a, b| a.name == b.name && !a.fixed && !b.fixed) {
+            let asynchronous = !class[0].group.is_empty() || class[0].fixed;
+            let small = !asynchronous && class[0].small;
+            let bytes = match small {
+                true => 4,
+                false if asynchronous => class.iter().map(|r| r.end - r.start).sum(),
+                false => 1,
+            };
+            at = if small { at.next_multiple_of(4) } else { at };
+            let (from, length) =
+                (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(bytes).unwrap_or(u32::MAX));
+            pieces.extend(class.iter().map(|r| Piece {
+                start: r.start,
+                end: r.end,
+                object,
+                at: from,
+                bytes: length,
+                contested: r.contested,
+            }));
+            at += bytes;
+        }
+        let made = self.object(name, mem, u32::try_from(at).unwrap_or(u32::MAX))?;
+        debug_assert_eq!(made, object, "objects are made in order");
+        Ok(())
+    }
+
+    /// Makes so many places nobody else knows of, four bytes each.
+    pub(super) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
+        if places > 0 {
+            let bytes = u32::try_from(places).unwrap_or(u32::MAX).saturating_mul(4);
+            let object = self.object("aside".to_owned(), Mem::Shared(0), bytes)?;
+            self.aside = Some((object, Cell::new(0)));
+        }
+        Ok(())
+    }
+
+    /// The next of them.
+    pub(super) fn aside(&self) -> (ObjectId, u32, u32) {
+        let Some((object, next)) = &self.aside else { return (ObjectId(0), 0, 0) };
+        (*object, next.replace(next.get().saturating_add(4)), 4)
+    }
+
+    /// Where the bytes of a touch are: object, first byte, length; runs of one object that follow each other joined.
+    pub(super) fn find(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
+        let mut out: Vec<(ObjectId, u32, u32)> = self.classes_of(touch);
+        out.sort_unstable();
+        let mut joined: Vec<(ObjectId, u32, u32)> = Vec::new();
+        for (object, at, bytes) in out {
+            match joined.last_mut() {
+                Some(last) if last.0 == object && last.1 + last.2 == at => last.2 += bytes,
+                _ => joined.push((object, at, bytes)),
+            }
+        }
+        joined
+    }
+
+    /// Classes of the touch that others could be in a race about.
+    pub(super) fn contested(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
+        self.classes(touch, true)
+    }
+
+    fn classes_of(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
+        self.classes(touch, false)
+    }
+
+    pub(super) fn classes(&self, touch: &Touch, contested: bool) -> Vec<(ObjectId, u32, u32)> {
+        let Some(pieces) = self.pieces.get(&touch.mem.domain()) else { return Vec::new() };
+        let mut out = Vec::new();
+        for (start, end) in &touch.ranges {
+            let first = pieces.partition_point(|p| p.end <= *start);
+            let inside = pieces[first..].iter().take_while(|p| p.start < *end);
+            out.extend(inside.filter(|p| !contested || p.contested).map(|p| (p.object, p.at, p.bytes)));
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+}
+
+/// Barriers and words, from a multiple of eight bytes on; those that overlap together.
+fn fixed(all: &[Used<'_>]) -> Vec<(u64, u64)> {
+    let kept = all.iter().map(|u| u.touch).filter(|t| t.kind.fixed());
+    let mut found: Vec<(u64, u64)> = kept.flat_map(|t| t.ranges.iter().map(|r| (r.0 & !7, r.1))).collect();
+    found.sort_unstable();
+    let mut out: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in found {
+        match out.last_mut() {
+            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+/// What holds at one point of memory, going from low to high addresses.
+#[derive(Default)]
+struct Here {
+    name: u128,
+    touched: i64,
+    fixed: i64,
+    copies: i64,
+    small: i64,
+    writes: i64,
+    warps: BTreeMap<usize, i64>,
+}
+
+impl Here {
+    fn pass(&mut self, used: &Used<'_>, n: u64, sign: i64) {
+        let one = |yes: bool| if yes { sign } else { 0 };
+        let kind = used.touch.kind;
+        let name = mixed(n);
+        self.name = if sign > 0 { self.name.wrapping_add(name) } else { self.name.wrapping_sub(name) };
+        self.touched += sign;
+        self.fixed += one(kind.fixed());
+        self.copies += one(kind.asynchronous());
+        self.small += one(matches!(kind, Kind::Small { .. }));
+        self.writes += one(used.writes);
+        let count = self.warps.entry(used.warp).or_default();
+        *count += sign;
+        if *count == 0 {
+            self.warps.remove(&used.warp);
+        }
+    }
+}
+
+/// Cuts memory where some access starts or ends.
+fn runs(all: &[Used<'_>]) -> Vec<Run> {
+    let mut ends: Vec<(u64, i64, usize)> = Vec::new();
+    for (n, used) in all.iter().enumerate() {
+        for (start, end) in used.touch.ranges.iter().filter(|r| r.0 < r.1) {
+            ends.extend([(*start, 1, n), (*end, -1, n)]);
+        }
+    }
+    ends.sort_unstable();
+    let mut here = Here::default();
+    let mut out = Vec::new();
+    let mut copies: BTreeMap<(std::cmp::Reverse<u64>, u64), i64> = BTreeMap::new();
+    for (i, (at, sign, n)) in ends.iter().enumerate() {
+        let used = &all[*n];
+        here.pass(used, *n as u64, *sign);
+        if used.touch.kind.together() {
+            let key = (std::cmp::Reverse(used.touch.bytes()), used.touch.ranges.first().map_or(0, |r| r.0));
+            let count = copies.entry(key).or_default();
+            *count += sign;
+            if *count == 0 {
+                copies.remove(&key);
+            }
+        }
+        let Some((end, ..)) = ends.get(i + 1).filter(|e| e.0 > *at && here.touched > 0) else { continue };
+        let contested = here.writes > 0 && (here.copies > 0 || here.warps.len() > 1);
+        let group = copies.keys().copied().collect();
+        let (name, fixed, small) = (here.name, here.fixed > 0, here.small > 0);
+        out.push(Run { start: *at, end: *end, name, group, fixed, small, contested });
+    }
+    out
+}

@@ -1,0 +1,216 @@
+//! PTX modules: what reads, and what the static rules reject.
+
+use moire_kernel::ptx::parse;
+use moire_kernel::specialise::{Launch, Refusal, entry, lower};
+use moire_program::text::{self, Format, print};
+use std::path::Path;
+
+/// Outside modules.
+fn modules(folder: &str) -> Vec<(String, String)> {
+    inside(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder))
+}
+
+/// The modules of this repository.
+fn ours() -> Vec<(String, String)> {
+    inside(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../ptx"))
+}
+
+fn inside(folder: &Path) -> Vec<(String, String)> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        eprintln!("skipped: no modules at {}", folder.display());
+        return Vec::new();
+    };
+    let mut out: Vec<(String, String)> = entries
+        .filter_map(|e| Some(e.ok()?.path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "ptx"))
+        .map(|p| {
+            let text = std::fs::read_to_string(&p).expect("a module is text");
+            (p.file_stem().unwrap_or_default().to_string_lossy().into_owned(), text)
+        })
+        .collect();
+    out.sort();
+    out
+}
+
+/// The first remark that rejects a module.
+fn rejection(text: &str) -> Option<String> {
+    match parse(text) {
+        Err(e) => Some(e.to_string()),
+        Ok(module) => module.kernels.iter().flat_map(|k| k.rejected(&module)).next().map(|d| d.to_string()),
+    }
+}
+
+#[test]
+fn our_modules_read() {
+    let all = ours();
+    assert!(all.len() > 6, "they are there");
+    for (name, text) in all {
+        assert_eq!(rejection(&text), None, "{name}");
+    }
+}
+
+#[test]
+fn what_the_assembler_takes_is_taken() {
+    let mut wrong = Vec::new();
+    for folder in ["spec/examples-ptx/ok", "spec/examples-ptx/hazard", "kernels"] {
+        wrong.extend(
+            modules(folder)
+                .into_iter()
+                .filter_map(|(name, text)| rejection(&text).map(|why| format!("{folder}/{name}:{why}"))),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_the_assembler_rejects_is_rejected() {
+    for (name, text) in modules("spec/examples-ptx/rejected") {
+        assert!(rejection(&text).is_some(), "{name}");
+    }
+}
+
+/// Kernels that become programs, with the parameters for the smallest launch of interest.
+const LOWERED: &[(&str, &[(u16, u64)])] = &[
+    ("cuda-copy-chain", &[(2, 3)]),
+    ("gluon-mma-pipelined", &[(15, 192)]),
+    ("gluon-tmem-ldst", &[]),
+    ("gluon-ws-persistent", &[(15, 128), (16, 128), (17, 192)]),
+    ("triton-mm-ws", &[(15, 128), (16, 128), (17, 192)]),
+];
+
+#[test]
+fn kernels_become_programs() {
+    for (name, text) in modules("kernels") {
+        let Some((_, params)) = LOWERED.iter().find(|l| name.starts_with(l.0)) else { continue };
+        let module = parse(&text).expect("it reads");
+        let kernel = entry(&module, None).expect("one kernel");
+        let launch = Launch::of(kernel, None, None, None, params.iter().copied().collect());
+        let lowered =
+            lower(kernel, &launch.expect("the launch fits")).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let program = lowered.program;
+        assert!(program.threads.iter().all(|t| t.body.len() < 200), "{name}: arithmetic is sliced away");
+        // What a person reads is the program itself.
+        let text = print(&program);
+        let again = text::parse(&text, Format::Native).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"));
+        assert_eq!(print(&again), text, "{name}");
+    }
+}
+
+#[test]
+fn the_launch_must_fit() {
+    let Some((_, text)) = ours().into_iter().find(|m| m.0 == "ring") else { panic!("the module is there") };
+    let module = parse(&text).expect("it reads");
+    let kernel = &module.kernels[0];
+    let of = |grid, block, cluster, params: &[(u16, u64)]| {
+        Launch::of(kernel, grid, block, cluster, params.iter().copied().collect())
+    };
+    assert!(of(None, None, None, &[(0, 1)]).is_ok());
+    let refused = [
+        of(None, Some([32, 1, 1]), None, &[]),
+        of(Some([3, 1, 1]), None, Some([2, 1, 1]), &[]),
+        of(Some([1_000_000, 1_000_000, 1_000_000]), None, None, &[]),
+        of(None, None, None, &[(1, 1)]),
+        of(Some([0, 1, 1]), None, None, &[]),
+    ];
+    assert!(refused.iter().all(|r| matches!(r, Err(Refusal::Launch(_)))), "{refused:?}");
+    let launch = of(None, None, None, &[]).expect("a launch");
+    let why = lower(kernel, &launch).expect_err("how many rounds is not known").to_string();
+    assert!(why.contains("--param 0=VALUE"), "{why}");
+}
+
+/// A generator of numbers without a dependency.
+struct Draw(u64);
+
+impl Draw {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % below.max(1)
+    }
+}
+
+fn survive(text: &str) {
+    let Ok(module) = parse(text) else { return };
+    for kernel in &module.kernels {
+        let _ = kernel.rejected(&module);
+        let params = (0..u16::try_from(kernel.params.len()).expect("few")).map(|n| (n, 2)).collect();
+        if let Ok(launch) = Launch::of(kernel, None, None, None, params) {
+            let _ = lower(kernel, &launch);
+        }
+    }
+}
+
+#[test]
+fn damaged_modules_are_survived() {
+    let mut draw = Draw(7);
+    for (_, text) in ours() {
+        for _ in 0..400 {
+            let mut bytes = text.clone().into_bytes();
+            match draw.next(4) {
+                0 => bytes.truncate(draw.next(bytes.len())),
+                1 => {
+                    let at = draw.next(bytes.len());
+                    bytes[at] ^= 1 << draw.next(7);
+                }
+                2 => {
+                    let (at, length) = (draw.next(bytes.len()), draw.next(40));
+                    let end = (at + length).min(bytes.len());
+                    bytes.drain(at..end);
+                }
+                _ => {
+                    // A line somewhere else: loops that never end, labels and registers out of place.
+                    let lines: Vec<&str> = text.lines().collect();
+                    let mut moved = lines.clone();
+                    moved.insert(draw.next(lines.len()), lines[draw.next(lines.len())]);
+                    bytes = moved.join("\n").into_bytes();
+                }
+            }
+            if let Ok(text) = String::from_utf8(bytes) {
+                survive(&text);
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_modules_are_refused() {
+    let head = ".version 9.0\n.target sm_100a\n.address_size 64\n";
+    let body = |inside: &str| format!("{head}.visible .entry k()\n.reqntid 32\n{{\n{inside}\n}}\n");
+    let wrong = [
+        (body(&"{".repeat(100_000)), "nested"),
+        (body(".reg .b32 r; mov.b32 r, %tid.x"), "`;`"),
+        (body("add.s32 %r1, %r2, 3;"), "not declared"),
+        (body(".reg .b32 %r<4>; ad.s32 %r1, %r2, 3;"), "did you mean `add`?"),
+        (body("bra NOWHERE;"), "not in this kernel"),
+        (body("{ here: } bra here;"), "not in this kernel"),
+        (body("here: here: ret;"), "twice"),
+        (body("fence.proxy.asinc;"), "not known"),
+        (format!("{head}.visible .entry k() {{"), "never closed"),
+        (format!("{head}.visible .entri k() {{ ret; }}"), "did you mean `.entry`?"),
+        (format!("{head}.visible .entry k() .reqntid 32 {{ .shared .b8 a[4294967295]; ret; }}"), "bytes"),
+        (head.to_owned(), "no kernel"),
+        (String::new(), ".version"),
+    ];
+    for (text, want) in wrong {
+        let error = parse(&text).expect_err("no module").to_string();
+        assert!(error.contains(want), "{error:?} does not say {want:?}");
+    }
+    // A loop without an end is a limit, not a hang.
+    let text = body(".reg .b32 %r<2>; mov.b32 %r0, 0; L: add.s32 %r0, %r0, 1; fence.sc.cta; bra L;");
+    let module = parse(&text).expect("it reads");
+    let launch = Launch::of(&module.kernels[0], None, None, None, [].into()).expect("it fits");
+    assert!(lower(&module.kernels[0], &launch).is_ok(), "a counter nobody reads is sliced away");
+    let text = body(".reg .b32 %r<2>; mov.b32 %r0, 0; L: add.s32 %r0, %r0, 1; bar.sync %r0; bra L;");
+    let module = parse(&text).expect("it reads");
+    let refusal = lower(&module.kernels[0], &launch).expect_err("it never ends");
+    assert!(matches!(refusal, Refusal::Bounded(_)), "{refusal}");
+    // Loops that end are bounded together, whatever the number of warps.
+    let long = "add.s32 %r1, %r1, %r0;".repeat(300);
+    let text = body(&format!(
+        ".reg .b32 %r<2>; .reg .pred %p; mov.b32 %r0, 0; mov.b32 %r1, 0; L: {long} add.s32 %r0, %r0, 1; \
+         setp.lt.s32 %p, %r0, 6000; @%p bra L; bar.sync %r1;"
+    ));
+    let module = parse(&text.replace(".reqntid 32", ".reqntid 128")).expect("it reads");
+    let launch = Launch::of(&module.kernels[0], None, None, None, [].into()).expect("it fits");
+    let refusal = lower(&module.kernels[0], &launch).expect_err("seven million statements").to_string();
+    assert!(refusal.contains("fewer warps"), "{refusal}");
+}

@@ -1,0 +1,11 @@
+//! Tests of the store from outside.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+mod crash;
+mod fixture;
+mod hostile;
+mod protect;
+mod real_disk;
+mod store;

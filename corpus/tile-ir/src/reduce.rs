@@ -1,0 +1,506 @@
+//! Tile IR kernels one step smaller: fewer tile blocks, memory instructions, token edges, operations, elements.
+//!
+//! Contract: every candidate passes the verifier and is smaller in [`size`], so that taking candidates ends; their order
+//! is the same every time, large cuts first. What an instruction gave is replaced: a token by the one it waited for or a
+//! new one, a number by a constant.
+
+use crate::run::TileLaunch;
+use crate::{
+    Block, Constant, Elem, Function, Instr, Module, Op, Order, Scalar, Scope, Tile, Type, Value, continues,
+    verify,
+};
+
+/// Tile blocks, memory instructions, edges (tokens that are waited for, masks), operations, parameters, elements,
+/// strength of orders and scopes, constants.
+pub type TileSize = [u128; 8];
+
+/// The size of the first function of a module and its launch.
+pub fn size(module: &Module, launch: &TileLaunch) -> TileSize {
+    let blocks = launch.grid.iter().map(|n| u128::from(*n)).product();
+    let mut size = [blocks, 0, 0, 0, 0, 0, 0, 0];
+    let Some(function) = module.functions.first() else { return size };
+    size[4] = function.body.params.len() as u128;
+    let mut fresh = Vec::new();
+    function.body.walk(&mut |i| {
+        if i.op == Op::MakeToken {
+            fresh.extend(&i.results);
+        }
+    });
+    let token = |v: &Value| matches!(function.ty(*v), Some(Type::Token));
+    function.body.walk(&mut |instr| {
+        let op = &instr.op;
+        let operands = op.operands();
+        let edges = operands.iter().filter(|v| token(v));
+        size[2] += edges.map(|v| if fresh.contains(v) { 1 } else { 2 }).sum::<u128>();
+        size[2] += u128::from(masked(op));
+        size[3] += if matches!(op, Op::Constant(_) | Op::MakeToken) { 1 } else { 2 };
+        if op.memory() {
+            size[1] += 1;
+            size[5] += match function.ty(operands[0]) {
+                Some(Type::Tile(tile)) => u128::from(tile.elements()),
+                // A view more than pointers to the same elements.
+                Some(Type::View(view)) => 1 + u128::from(view.loaded().elements()),
+                _ => 1,
+            };
+            size[6] += strength(op);
+        }
+        if let Op::Constant(constant) = op {
+            size[7] +=
+                constant.bits.iter().map(|b| u128::from(*b)).sum::<u128>() + constant.bits.len() as u128;
+        }
+    });
+    size
+}
+
+fn masked(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::LoadPtr { mask: Some(_), .. }
+            | Op::StorePtr { mask: Some(_), .. }
+            | Op::AtomicRmw { mask: Some(_), .. }
+            | Op::AtomicCas { mask: Some(_), .. }
+    )
+}
+
+fn strength(op: &Op) -> u128 {
+    let (order, scope) = match op {
+        Op::LoadPtr { access, .. }
+        | Op::StorePtr { access, .. }
+        | Op::LoadView { access, .. }
+        | Op::StoreView { access, .. } => (access.order, access.scope),
+        Op::AtomicRmw { order, scope, .. }
+        | Op::AtomicCas { order, scope, .. }
+        | Op::AtomicRedView { order, scope, .. } => (*order, Some(*scope)),
+        _ => return 0,
+    };
+    let scope = scope.map_or(0, |s| 1 + u128::from(s.code()));
+    let order = if order == Order::Release { Order::Acquire } else { order };
+    10 * u128::from(order.code()) + scope
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// One tile block less.
+    Blocks,
+    /// An operation with blocks, or one on memory, is not there; numbers it gave are this.
+    Remove(usize, u64),
+    /// One arm of an `if` instead of it.
+    Keep(usize, usize),
+    /// The body of a loop once.
+    Once(usize),
+    /// Tiles of one dimension.
+    Flat,
+    /// This extent half as long.
+    Halve(u32),
+    /// Tiles of one element become scalars.
+    Scalars,
+    Unmask(usize),
+    Untoken(usize),
+    /// One token less that is joined.
+    Unjoin(usize, usize),
+    /// A block hands a new token on.
+    Ungive(usize, usize),
+    /// An operand instead of the result.
+    Operand(usize, usize),
+    /// A constant instead of the result.
+    Known(usize, u64),
+    Weaker(usize, Order),
+    Device(usize),
+    Parameter(usize),
+    Constant(usize, u64),
+}
+
+/// Kernels that are one step smaller than the first function of the module, the large cuts first.
+pub fn tile_smaller(draw: &(Module, TileLaunch)) -> impl Iterator<Item = (Module, TileLaunch)> {
+    let (module, launch) = draw.clone();
+    let steps = module.functions.first().map(steps).unwrap_or_default();
+    let before = size(&module, &launch);
+    steps.into_iter().filter_map(move |step| {
+        let (mut module, mut launch) = (module.clone(), launch.clone());
+        let function = module.functions.first_mut()?;
+        take(step, function, &mut launch)?;
+        function.tidy();
+        (size(&module, &launch) < before && verify(&module).is_empty()).then_some((module, launch))
+    })
+}
+
+/// Takes candidates that `still` holds for until there is none, or until so many were tried.
+pub fn tile_minimise(
+    draw: &(Module, TileLaunch),
+    tries: usize,
+    mut still: impl FnMut(&(Module, TileLaunch)) -> bool,
+) -> (Module, TileLaunch) {
+    let (mut least, mut tried) = (draw.clone(), 0);
+    'again: while tried < tries {
+        let current = least.clone();
+        for candidate in tile_smaller(&current).take(tries - tried) {
+            tried += 1;
+            if still(&candidate) {
+                least = candidate;
+                continue 'again;
+            }
+        }
+        break;
+    }
+    least
+}
+
+/// All there may be; which of them apply is seen when they are taken.
+fn steps(function: &Function) -> Vec<Step> {
+    let mut ops = Vec::new();
+    function.body.walk(&mut |instr| ops.push(&instr.op));
+    let mut steps = vec![Step::Blocks];
+    let each = |of: &dyn Fn(usize, &Op) -> Vec<Step>| -> Vec<Step> {
+        ops.iter().enumerate().flat_map(|(at, op)| of(at, op)).collect()
+    };
+    steps.extend(each(&|at, op| match op {
+        Op::If { .. } => vec![Step::Remove(at, 0), Step::Keep(at, 0), Step::Keep(at, 1)],
+        Op::For { .. } | Op::Loop { .. } => vec![Step::Remove(at, 0), Step::Once(at)],
+        _ => Vec::new(),
+    }));
+    steps.extend(each(&|at, op| {
+        if op.memory() { vec![Step::Remove(at, 0), Step::Remove(at, 1)] } else { Vec::new() }
+    }));
+    steps.push(Step::Flat);
+    let mut extents: Vec<u32> =
+        function.types.iter().filter_map(Type::tile).flat_map(|t| t.shape.clone()).collect();
+    extents.sort_unstable();
+    extents.dedup();
+    steps.extend(extents.iter().rev().filter(|e| **e > 1).map(|e| Step::Halve(*e)));
+    steps.push(Step::Scalars);
+    steps.extend(each(&|at, op| if masked(op) { vec![Step::Unmask(at)] } else { Vec::new() }));
+    steps.extend(each(&|at, op| match op {
+        Op::JoinTokens(list) => (0..list.len()).map(|k| Step::Unjoin(at, k)).collect(),
+        Op::Yield(list) | Op::Continue(list) => (0..list.len()).map(|k| Step::Ungive(at, k)).collect(),
+        _ if op.memory() && op.token().is_some() => vec![Step::Untoken(at)],
+        _ => Vec::new(),
+    }));
+    steps.extend(each(&|at, op| match op {
+        Op::Constant(_) | Op::MakeToken | Op::JoinTokens(_) => Vec::new(),
+        _ if op.pure() => {
+            let operands = (0..op.operands().len()).map(|k| Step::Operand(at, k));
+            operands.chain([Step::Known(at, 0), Step::Known(at, 1)]).collect()
+        }
+        _ => Vec::new(),
+    }));
+    steps.extend(each(&|at, op| if op.memory() { weaker(at) } else { Vec::new() }));
+    steps.extend(function.unused_params().into_iter().map(Step::Parameter));
+    steps.extend(each(&|at, op| match op {
+        Op::Constant(c) => {
+            [0, 1, 2].into_iter().filter(|v| c.bits != [*v]).map(|v| Step::Constant(at, v)).collect()
+        }
+        _ => Vec::new(),
+    }));
+    steps
+}
+
+fn weaker(at: usize) -> Vec<Step> {
+    let orders = [Order::Relaxed, Order::Acquire, Order::Release];
+    orders.into_iter().map(|o| Step::Weaker(at, o)).chain([Step::Device(at)]).collect()
+}
+
+/// Where an operation stands, and what it needs to be changed.
+struct Site<'f> {
+    ops: &'f mut Vec<Instr>,
+    at: usize,
+    types: &'f mut Vec<Type>,
+    pairs: Vec<(Value, Value)>,
+}
+
+/// Runs `change` on the block with the operation of that number.
+fn find(
+    block: &mut Block,
+    left: &mut usize,
+    types: &mut Vec<Type>,
+    change: &mut dyn FnMut(&mut Site<'_>) -> Option<()>,
+) -> Option<Option<Vec<(Value, Value)>>> {
+    for at in 0..block.ops.len() {
+        if *left == 0 {
+            let mut site = Site { ops: &mut block.ops, at, types, pairs: Vec::new() };
+            let done = change(&mut site);
+            return Some(done.map(|()| site.pairs));
+        }
+        *left -= 1;
+        for inner in block.ops[at].op.blocks_mut() {
+            if let Some(found) = find(inner, left, types, change) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+fn at(
+    function: &mut Function,
+    mut number: usize,
+    change: &mut dyn FnMut(&mut Site<'_>) -> Option<()>,
+) -> Option<()> {
+    let Function { body, types, .. } = function;
+    let pairs = find(body, &mut number, types, change)??;
+    function.substitute(&pairs);
+    Some(())
+}
+
+fn take(step: Step, function: &mut Function, launch: &mut TileLaunch) -> Option<()> {
+    match step {
+        Step::Blocks => {
+            let most = launch.grid.iter_mut().max()?;
+            *most = most.checked_sub(1).filter(|n| *n > 0)?;
+            Some(())
+        }
+        Step::Remove(n, value) => at(function, n, &mut |site| site.remove(value)),
+        Step::Keep(n, arm) => at(function, n, &mut |site| site.keep(arm)),
+        Step::Once(n) => at(function, n, &mut |site| site.once()),
+        Step::Unmask(n) => at(function, n, &mut |site| unmask(&mut site.ops[site.at].op)),
+        Step::Untoken(n) => at(function, n, &mut |site| untoken(&mut site.ops[site.at].op)),
+        Step::Unjoin(n, k) => at(function, n, &mut |site| site.unjoin(k)),
+        Step::Ungive(n, k) => at(function, n, &mut |site| site.ungive(k)),
+        Step::Operand(n, k) => at(function, n, &mut |site| site.operand(k)),
+        Step::Known(n, value) => at(function, n, &mut |site| site.known(value)),
+        Step::Weaker(n, order) => at(function, n, &mut |site| weaken(&mut site.ops[site.at].op, Some(order))),
+        Step::Device(n) => at(function, n, &mut |site| weaken(&mut site.ops[site.at].op, None)),
+        Step::Constant(n, value) => at(function, n, &mut |site| {
+            let Op::Constant(constant) = &mut site.ops[site.at].op else { return None };
+            constant.bits = vec![value];
+            Some(())
+        }),
+        Step::Flat => reshape(function, &|shape| {
+            if shape.len() > 1 { vec![shape.iter().product()] } else { shape.to_vec() }
+        }),
+        Step::Halve(extent) => halve(function, extent),
+        Step::Scalars => reshape(function, &|shape| if shape == [1] { Vec::new() } else { shape.to_vec() }),
+        Step::Parameter(n) => drop_parameter(function, launch, n),
+    }
+}
+
+impl Site<'_> {
+    fn instr(&mut self) -> &mut Instr {
+        &mut self.ops[self.at]
+    }
+
+    fn constant(&self, result: Value, value: u64) -> Option<Instr> {
+        let Type::Tile(Tile { elem: Elem::Scalar(scalar), .. }) = self.types.get(result.index())? else {
+            return None;
+        };
+        let op = Op::Constant(Constant { bits: vec![value & scalar.mask()] });
+        Some(Instr { op, results: vec![result], line: 0, column: 0 })
+    }
+
+    fn remove(&mut self, value: u64) -> Option<()> {
+        let Instr { op, results, .. } = self.instr().clone();
+        let mut instead = Vec::new();
+        for result in results {
+            match (self.types.get(result.index())?, op.token()) {
+                (Type::Token, Some(token)) => self.pairs.push((result, token)),
+                (Type::Token, None) => {
+                    instead.push(Instr { op: Op::MakeToken, results: vec![result], line: 0, column: 0 });
+                }
+                _ => instead.push(self.constant(result, value)?),
+            }
+        }
+        self.ops.splice(self.at..=self.at, instead);
+        Some(())
+    }
+
+    fn keep(&mut self, arm: usize) -> Option<()> {
+        let Instr { op: Op::If { then, otherwise, .. }, results, .. } = self.instr().clone() else {
+            return None;
+        };
+        let kept = if arm == 0 { then } else { otherwise? };
+        self.inline(kept, &results)
+    }
+
+    /// The operations of a block instead of the one it belongs to.
+    fn inline(&mut self, mut block: Block, results: &[Value]) -> Option<()> {
+        let (Op::Yield(ends) | Op::Continue(ends)) = block.ops.pop()?.op else { return None };
+        self.pairs.extend(results.iter().copied().zip(ends));
+        self.ops.splice(self.at..=self.at, block.ops);
+        Some(())
+    }
+
+    fn once(&mut self) -> Option<()> {
+        let Instr { op, results, .. } = self.instr().clone();
+        match op {
+            Op::For { bounds, inits, body, .. } if !continues(&body, false) => {
+                let first = std::iter::once(bounds[0]).chain(inits);
+                self.pairs.extend(body.params.iter().copied().zip(first));
+                self.inline(body, &results)
+            }
+            Op::Loop { inits, mut body } => {
+                // Of a loop that only waits: what it does until it is left.
+                body.ops.pop()?;
+                let Op::If { then, .. } = body.ops.pop()?.op else { return None };
+                let [Instr { op: Op::Break(ends), .. }] = then.ops.as_slice() else { return None };
+                if continues(&body, true) {
+                    return None;
+                }
+                self.pairs.extend(body.params.iter().copied().zip(inits));
+                self.pairs.extend(results.into_iter().zip(ends.iter().copied()));
+                self.ops.splice(self.at..=self.at, body.ops);
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn unjoin(&mut self, k: usize) -> Option<()> {
+        let Instr { op: Op::JoinTokens(list), results, .. } = self.instr() else { return None };
+        list.remove(k);
+        if let ([one], [result]) = (list.as_slice(), results.as_slice()) {
+            let pair = (*result, *one);
+            self.pairs.push(pair);
+            self.ops.remove(self.at);
+        }
+        Some(())
+    }
+
+    fn ungive(&mut self, k: usize) -> Option<()> {
+        let (Op::Yield(list) | Op::Continue(list)) = &self.ops[self.at].op else { return None };
+        let given = *list.get(k)?;
+        if self.types.get(given.index()) != Some(&Type::Token) {
+            return None;
+        }
+        let token = Value(u32::try_from(self.types.len()).ok()?);
+        self.types.push(Type::Token);
+        let (Op::Yield(list) | Op::Continue(list)) = &mut self.instr().op else { return None };
+        list[k] = token;
+        self.ops.insert(self.at, Instr { op: Op::MakeToken, results: vec![token], line: 0, column: 0 });
+        Some(())
+    }
+
+    fn operand(&mut self, k: usize) -> Option<()> {
+        let Instr { op, results, .. } = &self.ops[self.at];
+        let (result, operand) = (*results.first()?, *op.operands().get(k)?);
+        if self.types.get(result.index()) != self.types.get(operand.index()) {
+            return None;
+        }
+        self.pairs.push((result, operand));
+        self.ops.remove(self.at);
+        Some(())
+    }
+
+    fn known(&mut self, value: u64) -> Option<()> {
+        let Instr { results, .. } = &self.ops[self.at];
+        let [result] = results[..] else { return None };
+        let bit = self.types.get(result.index())?.tile()?.elem == Elem::Scalar(Scalar::I1);
+        if value > 0 && !bit {
+            return None;
+        }
+        self.ops[self.at] = self.constant(result, value)?;
+        Some(())
+    }
+}
+
+fn unmask(op: &mut Op) -> Option<()> {
+    match op {
+        Op::LoadPtr { mask, padding, .. } => (*mask, *padding) = (None, None),
+        Op::StorePtr { mask, .. } | Op::AtomicRmw { mask, .. } | Op::AtomicCas { mask, .. } => *mask = None,
+        _ => return None,
+    }
+    Some(())
+}
+
+fn untoken(op: &mut Op) -> Option<()> {
+    match op {
+        Op::LoadPtr { token, .. }
+        | Op::StorePtr { token, .. }
+        | Op::LoadView { token, .. }
+        | Op::StoreView { token, .. }
+        | Op::AtomicRmw { token, .. }
+        | Op::AtomicCas { token, .. }
+        | Op::AtomicRedView { token, .. } => *token = None,
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Another order of a strong access, or the scope of the device.
+fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
+    let order = match op {
+        Op::LoadPtr { access, .. }
+        | Op::StorePtr { access, .. }
+        | Op::LoadView { access, .. }
+        | Op::StoreView { access, .. } => {
+            if let (None, Some(scope)) = (to, &mut access.scope) {
+                *scope = Scope::Device.min(*scope);
+            }
+            &mut access.order
+        }
+        Op::AtomicRmw { order, scope, .. }
+        | Op::AtomicCas { order, scope, .. }
+        | Op::AtomicRedView { order, scope, .. } => {
+            if to.is_none() {
+                *scope = Scope::Device.min(*scope);
+            }
+            order
+        }
+        _ => return None,
+    };
+    if let Some(to) = to {
+        *order = if *order == Order::Weak { return None } else { to };
+    }
+    Some(())
+}
+
+/// Gives all tiles other shapes; counting a scalar gives nothing.
+fn reshape(function: &mut Function, shape: &dyn Fn(&[u32]) -> Vec<u32>) -> Option<()> {
+    let mut changed = false;
+    for ty in &mut function.types {
+        let extents = match ty {
+            Type::Tile(tile) => &mut tile.shape,
+            Type::View(view) => &mut view.tile,
+            _ => continue,
+        };
+        let new = shape(extents);
+        changed |= new != *extents;
+        *extents = new;
+    }
+    let types = &function.types;
+    function.body.walk_mut(&mut |instr| {
+        let scalar =
+            |v: &Value| types.get(v.index()).and_then(Type::tile).is_some_and(|t| t.shape.is_empty());
+        if instr.op == Op::Iota && instr.results.iter().all(scalar) {
+            instr.op = Op::Constant(Constant { bits: vec![0] });
+        }
+    });
+    changed.then_some(())
+}
+
+fn halve(function: &mut Function, extent: u32) -> Option<()> {
+    let half = extent / 2;
+    reshape(function, &|shape| match shape {
+        [first, rest @ ..] if !rest.is_empty() && shape.iter().product::<u32>() == extent => {
+            std::iter::once(first / 2).chain(rest.iter().copied()).collect()
+        }
+        _ => shape.iter().map(|e| if *e == extent { half } else { *e }).collect(),
+    })?;
+    let types = &function.types;
+    function.body.walk_mut(&mut |instr| {
+        let Op::Constant(constant) = &mut instr.op else { return };
+        let tile = instr.results.first().and_then(|v| types.get(v.index())).and_then(Type::tile);
+        let count = tile.map_or(1, Tile::elements);
+        if constant.bits.len() > 1 {
+            constant.bits.truncate(usize::try_from(count).unwrap_or(1));
+        }
+        // The last index of what is counted backwards or around.
+        if let ([bits], true) = (constant.bits.as_mut_slice(), count == u64::from(half))
+            && *bits == u64::from(extent - 1)
+        {
+            *bits = u64::from(half.max(1) - 1);
+        }
+    });
+    Some(())
+}
+
+fn drop_parameter(function: &mut Function, launch: &mut TileLaunch, n: usize) -> Option<()> {
+    if n >= function.body.params.len() {
+        return None;
+    }
+    function.body.params.remove(n);
+    let moved =
+        |position: u16| (usize::from(position) != n).then(|| position - u16::from(usize::from(position) > n));
+    launch.params = launch.params.iter().filter_map(|(p, v)| Some((moved(*p)?, *v))).collect();
+    launch.bytes = launch.bytes.iter().filter_map(|(p, v)| Some((moved(*p)?, *v))).collect();
+    Some(())
+}

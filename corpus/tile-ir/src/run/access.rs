@@ -1,0 +1,347 @@
+//! Memory operations and tokens of a tile block.
+//!
+//! There is one grid, so nothing runs before it that `gdc_wait_tko` could wait for and nothing behind it that
+//! `gdc_launch_dependents_tko` could let start; and no memory has two addresses, so that `memory_fence_alias_tko` has
+//! nothing to order. All three hand their token on. An access to multicast memory is one to each replica, unordered like
+//! all elements of an instruction; what is loaded from the replicas is reduced afterwards.
+
+use super::value::{Held, Lane, register_type};
+use super::{ACCESSES, Block, Done, TileRefusal};
+use crate::{
+    Access, AtomicMode, Elem, Instr, IntegerOp, Op, Order, Overflow, Place, Reduction, Scalar, Scope, Sign,
+    Value,
+};
+use moire_program::ir::{
+    Address, AluOp, AtomOp, LoadOrder, Op as Code, Operand, Reg, RmwOrder, Scope as Reach, StoreOrder,
+    TileAccess, TileElement, TileKind, TileOp, TileToken, Ty,
+};
+
+fn reach(scope: Scope) -> Reach {
+    match scope {
+        Scope::TileBlock => Reach::Cta,
+        Scope::Device => Reach::Gpu,
+        Scope::System => Reach::Sys,
+    }
+}
+
+fn load_order(access: Access) -> Option<LoadOrder> {
+    match (access.order, access.scope.map(reach)) {
+        (Order::Weak, None) => Some(LoadOrder::Weak),
+        (Order::Relaxed, Some(s)) => Some(LoadOrder::Relaxed(s)),
+        (Order::Acquire, Some(s)) => Some(LoadOrder::Acquire(s)),
+        _ => None,
+    }
+}
+
+fn store_order(access: Access) -> Option<StoreOrder> {
+    match (access.order, access.scope.map(reach)) {
+        (Order::Weak, None) => Some(StoreOrder::Weak),
+        (Order::Relaxed, Some(s)) => Some(StoreOrder::Relaxed(s)),
+        (Order::Release, Some(s)) => Some(StoreOrder::Release(s)),
+        _ => None,
+    }
+}
+
+fn rmw_order(order: Order) -> Option<RmwOrder> {
+    match order {
+        Order::Weak => None,
+        Order::Relaxed => Some(RmwOrder::Relaxed),
+        Order::Acquire => Some(RmwOrder::Acquire),
+        Order::Release => Some(RmwOrder::Release),
+        Order::AcqRel => Some(RmwOrder::AcqRel),
+    }
+}
+
+/// What an atomic does, and how it reads its operands.
+fn operation(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
+    Some(match mode {
+        AtomicMode::And => (AtomOp::And, Sign::Unsigned),
+        AtomicMode::Or => (AtomOp::Or, Sign::Unsigned),
+        AtomicMode::Xor => (AtomOp::Xor, Sign::Unsigned),
+        AtomicMode::Add => (AtomOp::Add, Sign::Unsigned),
+        AtomicMode::Max => (AtomOp::Max, Sign::Signed),
+        AtomicMode::Min => (AtomOp::Min, Sign::Signed),
+        AtomicMode::UMax => (AtomOp::Max, Sign::Unsigned),
+        AtomicMode::UMin => (AtomOp::Min, Sign::Unsigned),
+        AtomicMode::Xchg => (AtomOp::Exch, Sign::Unsigned),
+        AtomicMode::AddF => return None,
+    })
+}
+
+/// What is done to each element, and how numbers are read.
+type Does = (TileKind, Sign);
+
+/// What one instruction accesses, and with what.
+struct Operands {
+    /// Of each element: none outside the tensor, several in multicast memory.
+    places: Vec<Vec<Address>>,
+    /// Of an element.
+    elem: Scalar,
+    a: Option<Value>,
+    b: Option<Value>,
+    mask: Option<Value>,
+    token: Option<Value>,
+    /// What a load gives where there is no place.
+    outside: Lane,
+    /// How what was read in several places becomes one.
+    reduced: Option<IntegerOp>,
+}
+
+/// What a reduction does: to each replica, and to what was read from all of them.
+fn reduction(reduction: Reduction) -> (AtomicMode, IntegerOp) {
+    match reduction {
+        Reduction::Add => (AtomicMode::Add, IntegerOp::Add(Overflow::Wraps)),
+        Reduction::Min => (AtomicMode::Min, IntegerOp::Min(Sign::Signed)),
+        Reduction::Max => (AtomicMode::Max, IntegerOp::Max(Sign::Signed)),
+        Reduction::And => (AtomicMode::And, IntegerOp::And),
+        Reduction::Or => (AtomicMode::Or, IntegerOp::Or),
+        Reduction::Xor => (AtomicMode::Xor, IntegerOp::Xor),
+        Reduction::UMin => (AtomicMode::UMin, IntegerOp::Min(Sign::Unsigned)),
+        Reduction::UMax => (AtomicMode::UMax, IntegerOp::Max(Sign::Unsigned)),
+    }
+}
+
+impl Block<'_, '_> {
+    pub(super) fn token_of(&self, value: Value) -> Done<Reg> {
+        match self.held(value)? {
+            Held::Token(reg) => Ok(*reg),
+            Held::Tile(_) | Held::Tensor(_) => self.refuse("a tile or a view as a token"),
+        }
+    }
+
+    /// A new token that stands for others.
+    pub(super) fn join(&mut self, from: Vec<Reg>) -> Done<Reg> {
+        let dst = self.fresh("t")?;
+        self.push(Code::Tile(TileOp::Token(TileToken::Join { dst, from })))?;
+        Ok(dst)
+    }
+
+    /// Memory operations and tokens; whether it was one.
+    pub(super) fn memory(&mut self, instr: &Instr) -> Done<bool> {
+        let from = match &instr.op {
+            Op::MakeToken => Vec::new(),
+            Op::JoinTokens(from) => from.clone(),
+            Op::AliasFence { token } => vec![*token],
+            Op::GdcWait { token } | Op::GdcLaunch { token } => token.iter().copied().collect(),
+            op => {
+                let Some((kind, operands)) = self.accessed(op)? else { return Ok(false) };
+                self.touch(instr, kind, &operands)?;
+                return Ok(true);
+            }
+        };
+        let from = from.into_iter().map(|t| self.token_of(t)).collect::<Done<Vec<Reg>>>()?;
+        let token = self.join(from)?;
+        self.define(instr, 0, Held::Token(token));
+        Ok(true)
+    }
+
+    /// What an operation does to memory, and where; nothing for the others.
+    fn accessed(&self, op: &Op) -> Done<Option<(Does, Operands)>> {
+        Ok(Some(match op {
+            Op::LoadPtr { pointers, access, mask, padding, token, .. } => {
+                (self.load(*access)?, self.through(*pointers, [*padding, None], *mask, *token)?)
+            }
+            Op::LoadView { place, access, token, .. } => {
+                let outside = self.padding(place)?;
+                (self.load(*access)?, Operands { outside, ..self.at(place, None, *token)? })
+            }
+            Op::MultimemLoadReduce { place, reduction: how, access, token } => {
+                let (outside, reduced) = (self.padding(place)?, Some(reduction(*how).1));
+                let operands = Operands { outside, reduced, ..self.at(place, None, *token)? };
+                if !operands.elem.integer() {
+                    return self.refuse("a reduction of floats");
+                }
+                (self.load(*access)?, operands)
+            }
+            Op::StorePtr { pointers, value, access, mask, token, .. } => {
+                (self.store(*access)?, self.through(*pointers, [Some(*value), None], *mask, *token)?)
+            }
+            Op::StoreView { place, value, access, token, .. }
+            | Op::MultimemStore { place, value, access, token } => {
+                (self.store(*access)?, self.at(place, Some(*value), *token)?)
+            }
+            Op::AtomicRmw { pointers, mode, value, order, scope, mask, token } => {
+                let does = self.update(*mode, *order, *scope)?;
+                (does, self.through(*pointers, [Some(*value), None], *mask, *token)?)
+            }
+            Op::AtomicRedView { place, mode, value, order, scope, token } => {
+                (self.update(*mode, *order, *scope)?, self.at(place, Some(*value), *token)?)
+            }
+            Op::MultimemReduce { place, reduction: how, value, order, scope, token } => {
+                let does = self.update(reduction(*how).0, *order, *scope)?;
+                (does, self.at(place, Some(*value), *token)?)
+            }
+            Op::AtomicCas { pointers, compare, value, order, scope, mask, token } => {
+                let Some(order) = rmw_order(*order) else { return self.refuse("this atomic") };
+                let kind = TileKind::Rmw { op: AtomOp::Cas, order, scope: reach(*scope) };
+                let operands = self.through(*pointers, [Some(*compare), Some(*value)], *mask, *token)?;
+                ((kind, Sign::Unsigned), operands)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn load(&self, access: Access) -> Done<Does> {
+        match load_order(access) {
+            Some(order) => Ok((TileKind::Load(order), Sign::Unsigned)),
+            None => self.refuse("this order of a load"),
+        }
+    }
+
+    fn store(&self, access: Access) -> Done<Does> {
+        match store_order(access) {
+            Some(order) => Ok((TileKind::Store(order), Sign::Unsigned)),
+            None => self.refuse("this order of a store"),
+        }
+    }
+
+    fn update(&self, mode: AtomicMode, order: Order, scope: Scope) -> Done<Does> {
+        match (operation(mode), rmw_order(order)) {
+            (Some((op, sign)), Some(order)) => Ok((TileKind::Rmw { op, order, scope: reach(scope) }, sign)),
+            _ => self.refuse("this atomic"),
+        }
+    }
+
+    /// Operands of an access through pointers.
+    fn through(
+        &self,
+        pointers: Value,
+        [a, b]: [Option<Value>; 2],
+        mask: Option<Value>,
+        token: Option<Value>,
+    ) -> Done<Operands> {
+        let Elem::Pointer { to: elem, multicast: false } = self.type_of(pointers)?.elem else {
+            return self.refuse("an access through these pointers");
+        };
+        let place = |lane: Lane| match lane {
+            Lane::Pointer(addr) => Ok(vec![addr]),
+            Lane::Number(_) | Lane::Nothing => self.refuse("a number as a pointer"),
+        };
+        let places = self.lanes(pointers)?.into_iter().map(place).collect::<Done<_>>()?;
+        Ok(Operands { places, elem, a, b, mask, token, outside: Lane::Nothing, reduced: None })
+    }
+
+    /// Operands of an access to a tile of a view.
+    fn at(&self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
+        let (places, elem) = self.tile_at(place)?;
+        let (b, mask, outside, reduced) = (None, None, Lane::Nothing, None);
+        Ok(Operands { places, elem, a, b, mask, token, outside, reduced })
+    }
+
+    fn element_type(&self, to: Scalar, kind: TileKind, sign: Sign) -> Done<Ty> {
+        let exchanges = matches!(kind, TileKind::Rmw { op: AtomOp::Exch, .. });
+        match kind {
+            _ if to.bits() < 8 => self.refuse("an access to less than a byte"),
+            TileKind::Rmw { .. } if !to.integer() && !exchanges => self.refuse("an atomic on floats"),
+            _ => Ok(register_type(to, sign)),
+        }
+    }
+
+    fn touch(&mut self, instr: &Instr, (kind, sign): Does, operands: &Operands) -> Done<()> {
+        let ty = self.element_type(operands.elem, kind, sign)?;
+        let lanes = |block: &Self, value: Option<Value>| value.map(|v| block.lanes(v)).transpose();
+        let (a, b) = (lanes(self, operands.a)?, lanes(self, operands.b)?);
+        let masks = lanes(self, operands.mask)?;
+        // A reduction into a view reads and keeps nothing of it.
+        let reads = !matches!(kind, TileKind::Store(_)) && instr.results.len() > 1;
+        let (mut elements, mut read) = (Vec::new(), Vec::new());
+        for (i, places) in operands.places.iter().enumerate() {
+            if places.is_empty() {
+                read.extend(reads.then(|| vec![operands.outside]));
+                continue;
+            }
+            let pick = |block: &Self, of: &Option<Vec<Lane>>| {
+                of.as_ref().and_then(|l| l.get(i)).map(|l| block.number(*l)).transpose()
+            };
+            let (a, b) = (pick(self, &a)?, pick(self, &b)?);
+            let own = masks.as_ref().and_then(|m| m.get(i)).copied();
+            let off = own.and_then(Lane::bits) == Some(0);
+            let loads = matches!(kind, TileKind::Load(_));
+            if off {
+                let left = a.filter(|_| loads).map_or(Lane::Nothing, Lane::Number);
+                read.extend(reads.then(|| vec![left]));
+                continue;
+            }
+            let (mask, known) = (self.masked(own)?, own.is_none_or(|l| l.bits().is_some()));
+            // What an arm reads that is not run nobody sees.
+            let a = if loads && known { a.or(Some(Operand::Imm(0))) } else { a };
+            let mut all = Vec::new();
+            for addr in places {
+                self.reaches(addr.base, addr.offset, operands.elem.bytes())?;
+                let dst = if reads { Some(self.fresh("r")?) } else { None };
+                let seen = if loads || known { dst } else { None };
+                all.extend(dst.map(|_| seen.map_or(Lane::Nothing, |r| Lane::Number(Operand::Reg(r)))));
+                elements.push(TileElement { addr: *addr, mask, dst: seen, a, b });
+            }
+            read.extend(reads.then_some(all));
+        }
+        self.accesses += elements.len();
+        if self.accesses > ACCESSES {
+            return Err(TileRefusal::Bounded(format!(
+                "a tile block that accesses more than {ACCESSES} elements"
+            )));
+        }
+        let after = operands.token.map(|t| self.token_of(t)).transpose()?;
+        let token = self.fresh("t")?;
+        let access = TileAccess { kind, ty, elements, after, token: Some(token) };
+        self.push(Code::Tile(TileOp::Access(Box::new(access))))?;
+        if reads {
+            let one = |all: Vec<Lane>| self.reduce(operands, &all);
+            let read = read.into_iter().map(one).collect::<Done<Vec<Lane>>>()?;
+            self.define(instr, 0, Held::Tile(read));
+        }
+        self.define(instr, usize::from(reads), Held::Token(token));
+        Ok(())
+    }
+
+    /// What was read of one element, from all its places.
+    fn reduce(&mut self, operands: &Operands, all: &[Lane]) -> Done<Lane> {
+        let (Some(first), rest) = (all.first().copied(), all.get(1..).unwrap_or_default()) else {
+            return self.refuse("an element that lies nowhere");
+        };
+        match operands.reduced {
+            Some(op) => rest.iter().try_fold(first, |sum, lane| self.integer(op, operands.elem, sum, *lane)),
+            None => Ok(first),
+        }
+    }
+
+    /// The mask of the operation together with that of the arm it stands in.
+    fn masked(&mut self, own: Option<Lane>) -> Done<Option<Reg>> {
+        match own.filter(|lane| lane.bits().is_none()) {
+            None => Ok(self.mask),
+            Some(lane) => {
+                let own = self.number(lane)?;
+                self.both(own).map(Some)
+            }
+        }
+    }
+
+    /// A condition, inside the arm that is run.
+    pub(super) fn both(&mut self, condition: Operand) -> Done<Reg> {
+        match (self.mask, condition) {
+            (None, Operand::Reg(reg)) => Ok(reg),
+            (mask, condition) => {
+                let (dst, ty) = (self.fresh("p")?, Ty::U(8));
+                let a = mask.map_or(Operand::Imm(1), Operand::Reg);
+                self.push(Code::Alu { op: AluOp::And, ty, dst, a, b: condition })?;
+                Ok(dst)
+            }
+        }
+    }
+
+    /// Notes how far a parameter is touched.
+    fn reaches(&mut self, base: Operand, offset: i32, bytes: u32) -> Done<()> {
+        let Operand::Address(symbol) = base else { return Ok(()) };
+        let start = u32::try_from(offset).or_else(|_| self.refuse("an address before a parameter"))?;
+        if let Some(end) = self.shared.ends.get_mut(symbol.index()) {
+            *end = start.saturating_add(bytes).max(*end);
+        }
+        Ok(())
+    }
+
+    pub(super) fn define(&mut self, instr: &Instr, result: usize, held: Held) {
+        if let Some(value) = instr.results.get(result) {
+            self.values.insert(*value, held);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A kernel of a Tile IR module, launched: from operations on tiles to a program that can be explored.
+//!
+//! One thread a tile block, each in a CTA of its own. Tiles are taken apart into elements: constants and addresses are
+//! worked out here, what was read from memory lives in registers. An `if` whose condition is known is taken; otherwise
+//! both arms are kept under masks, so that its condition decides what exists and orders nothing, except where an arm
+//! leaves a loop: then it is a branch. `for` is unrolled, `loop` stays a loop. Each pointer parameter points to memory of
+//! its own, zero at the start and as long as what is known to be touched, so that no memory has two addresses. Multicast
+//! memory has [`REPLICAS`].
+//! Source: Tile IR specification, chapters on operations and on the memory model. Not done, and refused by name: floats,
+//! functions, tiles in shared memory, views at indices from memory.
+
+mod access;
+mod control;
+mod value;
+mod view;
+
+use crate::{Elem, Function, Module, Type, Value};
+use moire_program::ir::{
+    Instr, Label, Object, ObjectId, Op, Placement, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol,
+    SymbolId, Thread,
+};
+use std::collections::BTreeMap;
+use value::Held;
+
+/// Tile blocks of a launch.
+pub const BLOCKS: u32 = 32;
+/// Elements of one tile.
+pub const ELEMENTS: u64 = 1 << 14;
+/// Elements that one tile block may access.
+pub const ACCESSES: usize = 4_096;
+/// Instructions of one tile block.
+pub const BODY: usize = 8_192;
+/// Replicas of multicast memory: two, the least that can differ.
+pub const REPLICAS: u16 = 2;
+/// Bytes behind one parameter.
+pub const BYTES: u32 = 1 << 16;
+
+/// How a kernel is launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileLaunch {
+    /// Tile blocks.
+    pub grid: [u32; 3],
+    /// Values of parameters that are numbers, by position.
+    pub params: BTreeMap<u16, u64>,
+    /// Bytes behind pointer parameters, where more than what is seen to be touched, by position.
+    pub bytes: BTreeMap<u16, u32>,
+}
+
+impl TileLaunch {
+    /// So many tile blocks in a row.
+    pub fn row(blocks: u32) -> Self {
+        TileLaunch { grid: [blocks, 1, 1], params: BTreeMap::new(), bytes: BTreeMap::new() }
+    }
+
+    /// A comment that says so in front of a kernel; of launches in a row only.
+    pub fn note(&self) -> String {
+        format!("{NOTE}{}\n", self.grid[0])
+    }
+
+    /// What the comment of [`TileLaunch::note`] in a text says.
+    pub fn noted(text: &str) -> Option<TileLaunch> {
+        let blocks = text.lines().find_map(|line| line.strip_prefix(NOTE))?.trim().parse().ok()?;
+        (1..=BLOCKS).contains(&blocks).then(|| TileLaunch::row(blocks))
+    }
+}
+
+/// Starts the comment that says how a kernel is launched.
+const NOTE: &str = "// tile blocks: ";
+
+/// Why there is no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TileRefusal {
+    /// The launch does not fit the kernel.
+    #[error("{0}")]
+    Launch(String),
+    /// Not interpreted.
+    #[error("{what} (line {line})")]
+    Abstained {
+        /// What.
+        what: String,
+        /// Line of the module.
+        line: u32,
+    },
+    /// A limit was hit.
+    #[error("{0}")]
+    Bounded(String),
+}
+
+type Done<T> = Result<T, TileRefusal>;
+
+/// The kernel of that name, or the only one.
+///
+/// # Errors
+/// There is none, or several and no name.
+pub fn tile_entry<'m>(module: &'m Module, name: Option<&str>) -> Done<&'m Function> {
+    let kernels: Vec<&Function> = module.functions.iter().filter(|f| f.entry).collect();
+    let known = || kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
+    let wanted = |name: &str| kernels.iter().find(|k| k.name == name).copied();
+    match (name, kernels.as_slice()) {
+        (Some(name), _) => wanted(name).ok_or_else(|| {
+            TileRefusal::Launch(format!("no kernel is called `{name}`; there are {}", known()))
+        }),
+        (None, [one]) => Ok(one),
+        (None, _) => Err(TileRefusal::Launch(format!("name one of the kernels: {}", known()))),
+    }
+}
+
+/// The program of a launch. Parameter `n` is the symbol `arg` and its number.
+///
+/// # Errors
+/// What is not interpreted, by name and line; a limit.
+pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
+    let [x, y, z] = launch.grid;
+    let blocks = x.saturating_mul(y).saturating_mul(z);
+    if blocks == 0 || blocks > BLOCKS {
+        return Err(TileRefusal::Launch(format!("{blocks} tile blocks; 1 to {BLOCKS} can be explored")));
+    }
+    let replicas = replicas(function)?;
+    let count = function.body.params.len() + replicas.values().map(Vec::len).sum::<usize>();
+    let mut shared = Shared { ends: vec![0; count], function, launch, replicas };
+    let mut threads = Vec::new();
+    for number in 0..blocks {
+        let id = [number % x, number / x % y, number / x / y];
+        threads.push(Block::new(&mut shared, number, id)?.run()?);
+    }
+    let mut program = Program { name: function.name.clone(), threads, ..Program::default() };
+    for (n, end) in (0u16..).zip(&shared.ends) {
+        // All replicas are as long as what they are replicas of.
+        let of = shared.replicas.iter().find(|(_, all)| all.contains(&SymbolId(n)));
+        let (param, name) = match of {
+            Some((param, all)) => (*param, format!("arg{param}_{}", n - all[0].0 + 1)),
+            None => (n, format!("arg{n}")),
+        };
+        let ends = shared.ends.get(usize::from(param)).max(Some(end)).copied().unwrap_or(0);
+        let bytes = launch.bytes.get(&param).copied().unwrap_or(0).max(ends).max(4);
+        if bytes > BYTES {
+            return Err(TileRefusal::Bounded(format!(
+                "parameter {param} has more than {BYTES} bytes behind it"
+            )));
+        }
+        let init = vec![0; bytes as usize];
+        program.objects.push(Object { name: name.clone(), space: Space::Global, bytes, init });
+        let (object, virt, proxy) = (ObjectId(n), SymbolId(n), Proxy::Generic);
+        program.symbols.push(Symbol { name, object, virt, proxy, multimem: Vec::new() });
+    }
+    Ok(program)
+}
+
+/// By parameter that points to multicast memory: its further replicas, numbered behind the parameters.
+fn replicas(function: &Function) -> Done<BTreeMap<u16, Vec<SymbolId>>> {
+    let params = &function.body.params;
+    let mut next = u16::try_from(params.len())
+        .ok()
+        .filter(|n| *n < u16::MAX / REPLICAS)
+        .ok_or_else(|| TileRefusal::Bounded("a kernel with so many parameters".into()))?;
+    let mut out = BTreeMap::new();
+    for (n, param) in (0u16..).zip(params) {
+        let elem = function.tile(*param).map(|tile| tile.elem);
+        if let Some(Elem::Pointer { multicast: true, .. }) = elem {
+            out.insert(n, (next..next + REPLICAS - 1).map(SymbolId).collect());
+            next += REPLICAS - 1;
+        }
+    }
+    Ok(out)
+}
+
+/// What all blocks of a launch share.
+struct Shared<'f> {
+    function: &'f Function,
+    launch: &'f TileLaunch,
+    /// By parameter, then by replica: the end of what is known to be touched.
+    ends: Vec<u32>,
+    /// See [`replicas`].
+    replicas: BTreeMap<u16, Vec<SymbolId>>,
+}
+
+/// One tile block while it is run.
+struct Block<'s, 'f> {
+    shared: &'s mut Shared<'f>,
+    id: [u32; 3],
+    thread: Thread,
+    values: BTreeMap<Value, Held>,
+    /// What is done happens where this register is not zero.
+    mask: Option<Reg>,
+    loops: Vec<control::Turn>,
+    accesses: usize,
+    line: u32,
+}
+
+impl<'s, 'f> Block<'s, 'f> {
+    fn new(shared: &'s mut Shared<'f>, number: u32, id: [u32; 3]) -> Done<Self> {
+        let cta = u16::try_from(number).unwrap_or(u16::MAX);
+        let place = Placement { cluster: cta, cta, ..Placement::default() };
+        let thread = Thread {
+            name: format!("B{number}"),
+            place,
+            regs: Vec::new(),
+            labels: Vec::new(),
+            body: Vec::new(),
+        };
+        let (values, loops) = (BTreeMap::new(), Vec::new());
+        let mut block = Block { shared, id, thread, values, mask: None, loops, accesses: 0, line: 0 };
+        block.parameters()?;
+        Ok(block)
+    }
+
+    fn parameters(&mut self) -> Done<()> {
+        let function = self.shared.function;
+        for (n, param) in (0u16..).zip(&function.body.params) {
+            let held = match function.ty(*param) {
+                Some(Type::Tile(tile)) if tile.shape.is_empty() => match tile.elem {
+                    Elem::Pointer { .. } => Held::parameter(n),
+                    Elem::Scalar(_) => match self.shared.launch.params.get(&n) {
+                        Some(value) => Held::number(u128::from(*value)),
+                        None => {
+                            let what = format!("parameter {n} is a number and has no value");
+                            return Err(TileRefusal::Launch(what));
+                        }
+                    },
+                },
+                _ => return self.refuse("a parameter that is no pointer and no number"),
+            };
+            self.values.insert(*param, held);
+        }
+        Ok(())
+    }
+
+    fn run(mut self) -> Done<Thread> {
+        let function = self.shared.function;
+        self.block(&function.body)?;
+        Ok(self.thread)
+    }
+
+    fn refuse<T>(&self, what: &str) -> Done<T> {
+        Err(TileRefusal::Abstained { what: format!("{what} is not interpreted"), line: self.line })
+    }
+
+    fn fresh(&mut self, kind: &str) -> Done<Reg> {
+        let number = self.thread.regs.len();
+        if number >= moire_program::limits::REGISTERS {
+            return Err(TileRefusal::Bounded("a tile block with too many values from memory".into()));
+        }
+        self.thread.regs.push(RegDecl { name: format!("{kind}{number}"), init: RegInit::Value(0) });
+        Ok(Reg(u16::try_from(number).unwrap_or(u16::MAX)))
+    }
+
+    /// Appends an instruction; returns its place.
+    fn push(&mut self, op: Op) -> Done<usize> {
+        if self.thread.body.len() >= BODY {
+            return Err(TileRefusal::Bounded(format!("a tile block of more than {BODY} instructions")));
+        }
+        self.thread.body.push(Instr { line: self.line, ..Instr::new(op) });
+        Ok(self.thread.body.len() - 1)
+    }
+
+    /// The next instruction is a place that is jumped to.
+    fn label(&mut self) -> usize {
+        let at = self.thread.body.len();
+        if self.thread.labels.iter().all(|l| l.at != at) {
+            self.thread.labels.push(Label { name: format!("L{at}"), at });
+        }
+        at
+    }
+}

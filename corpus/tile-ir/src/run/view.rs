@@ -1,0 +1,201 @@
+//! Tensors in memory, cut into tiles: which place of memory each element of a tile is.
+//!
+//! Dimension `d` of a tile lies along dimension `dim_map[d]` of the tensor. Element `i` of the tile at index `k` has the
+//! coordinate `k` steps and `i` there, a step being as long as the tile unless the view has steps of its own; indices,
+//! extents and strides are natural numbers. An element with a coordinate behind the end of the tensor is outside: a load
+//! gives the padding of the view, or data nobody knows where it has none, and nothing is stored. To promise that a tile
+//! is inside and to be wrong has no meaning, and is refused. A tensor of multicast memory lies in each of its replicas.
+//! Source: Tile IR specification, types of views.
+
+use super::value::{Held, Lane};
+use super::{Block, Done, ELEMENTS, TileRefusal};
+use crate::{Instr, Op, Padding, Place, Scalar, TensorView, TileView, Type, Value};
+use moire_program::ir::{Address, Operand};
+
+/// A tensor in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tensor {
+    /// Where it starts, in each replica.
+    bases: Vec<Address>,
+    extents: Vec<u64>,
+    /// In elements.
+    strides: Vec<u64>,
+}
+
+/// One dimension of a tile in its tensor.
+struct Axis {
+    /// Coordinate of the first element.
+    from: u128,
+    /// Elements of the tile.
+    length: u32,
+    extent: u64,
+    stride: u64,
+    /// Nothing is outside along it: promised.
+    promised: bool,
+}
+
+impl Block<'_, '_> {
+    /// Operations that make views; whether it was one.
+    pub(super) fn views(&mut self, instr: &Instr) -> Done<bool> {
+        let tensor = match &instr.op {
+            Op::TensorView { base, shape, strides } => self.tensor(instr, *base, shape, strides)?,
+            Op::MakeView { tensor } => self.tensor_of(*tensor)?.clone(),
+            _ => return Ok(false),
+        };
+        self.define(instr, 0, Held::Tensor(tensor));
+        Ok(true)
+    }
+
+    fn tensor(&self, instr: &Instr, base: Value, shape: &[Value], strides: &[Value]) -> Done<Tensor> {
+        let ty = instr.results.first().and_then(|v| self.shared.function.ty(*v));
+        let Some(Type::Tensor(TensorView { shape: extents, strides: steps, multicast, .. })) = ty else {
+            return self.refuse("a tensor of another type");
+        };
+        let Some(Lane::Pointer(base)) = self.lanes(base)?.first().copied() else {
+            return self.refuse("a tensor that does not start at a pointer");
+        };
+        let extents = self.filled(extents, shape)?;
+        let strides = self.filled(steps, strides)?;
+        Ok(Tensor { bases: self.replicas(base, *multicast)?, extents, strides })
+    }
+
+    /// The same place in all replicas of a multicast object.
+    fn replicas(&self, base: Address, multicast: bool) -> Done<Vec<Address>> {
+        if !multicast {
+            return Ok(vec![base]);
+        }
+        let symbol = if let Operand::Address(symbol) = base.base { Some(symbol) } else { None };
+        let Some(others) = symbol.and_then(|s| self.shared.replicas.get(&s.0)) else {
+            return self.refuse("a multicast address that is no parameter");
+        };
+        let others = others.iter().map(|s| Address { base: Operand::Address(*s), ..base });
+        Ok(std::iter::once(base).chain(others).collect())
+    }
+
+    /// Numbers of the type, those it leaves open taken from values in turn.
+    fn filled(&self, of_type: &[Option<u64>], open: &[Value]) -> Done<Vec<u64>> {
+        let mut open = open.iter();
+        let from_memory = "a tensor whose extents or strides come from memory";
+        let one = |known: &Option<u64>| match known {
+            Some(known) => Ok(*known),
+            None => match open.next() {
+                Some(value) => self.natural(*value, from_memory),
+                None => self.refuse("a tensor without all its extents and strides"),
+            },
+        };
+        of_type.iter().map(one).collect()
+    }
+
+    /// A scalar that is known.
+    fn natural(&self, value: Value, what: &str) -> Done<u64> {
+        let bits = self.lanes(value)?.first().and_then(|lane| lane.bits());
+        match bits.and_then(|b| u64::try_from(b).ok()) {
+            Some(number) => Ok(number),
+            None => self.refuse(what),
+        }
+    }
+
+    fn tensor_of(&self, value: Value) -> Done<&Tensor> {
+        match self.held(value)? {
+            Held::Tensor(tensor) => Ok(tensor),
+            Held::Tile(_) | Held::Token(_) => self.refuse("a tile or a token as a view"),
+        }
+    }
+
+    fn view_type(&self, value: Value) -> Done<&TileView> {
+        match self.shared.function.ty(value) {
+            Some(Type::View(view)) if view.loaded().elements() <= ELEMENTS => Ok(view),
+            Some(Type::View(_)) => {
+                Err(TileRefusal::Bounded(format!("a tile of more than {ELEMENTS} elements")))
+            }
+            _ => self.refuse("a value that is no view in tiles"),
+        }
+    }
+
+    /// Where each element of the tile lies, in row-major order: nowhere outside, in each replica of multicast memory.
+    pub(super) fn tile_at(&self, place: &Place) -> Done<(Vec<Vec<Address>>, Scalar)> {
+        let (view, tensor) = (self.view_type(place.view)?, self.tensor_of(place.view)?);
+        let mut axes = Vec::new();
+        for (d, (length, index)) in view.tile.iter().zip(&place.index).enumerate() {
+            let index = self.natural(*index, "a tile of a view at an index from memory")?;
+            let along = view.dim_map.get(d).copied().unwrap_or(u32::MAX) as usize;
+            let (Some(extent), Some(stride)) = (tensor.extents.get(along), tensor.strides.get(along)) else {
+                return self.refuse("a view with more dimensions than its tensor");
+            };
+            let step = view.steps.as_ref().and_then(|s| s.get(d)).copied().unwrap_or(*length);
+            axes.push(Axis {
+                from: u128::from(index) * u128::from(step),
+                length: *length,
+                extent: *extent,
+                stride: *stride,
+                promised: place.inbounds.get(d).copied().unwrap_or(false),
+            });
+        }
+        if axes.len() != view.tile.len() {
+            return self.refuse("a tile of a view without all its indices");
+        }
+        let elem = view.tensor.elem;
+        let count = view.tile.iter().map(|n| *n as usize).product();
+        let each = (0..count).map(|at| self.element(&tensor.bases, &axes, at, elem.bytes()));
+        Ok((each.collect::<Done<Vec<Vec<Address>>>>()?, elem))
+    }
+
+    /// The element of that number.
+    fn element(&self, bases: &[Address], axes: &[Axis], mut at: usize, bytes: u32) -> Done<Vec<Address>> {
+        let (mut offset, mut inside) = (Some(0u128), true);
+        for axis in axes.iter().rev() {
+            let length = (axis.length as usize).max(1);
+            let coordinate = axis.from + (at % length) as u128;
+            at /= length;
+            if coordinate >= u128::from(axis.extent) {
+                if axis.promised {
+                    return self.refuse("a tile that is promised to be inside its tensor and is not");
+                }
+                inside = false;
+            }
+            let further = coordinate.checked_mul(u128::from(axis.stride));
+            offset = offset.zip(further).and_then(|(a, b)| a.checked_add(b));
+        }
+        if !inside {
+            return Ok(Vec::new());
+        }
+        let offset = offset.and_then(|o| i32::try_from(o.checked_mul(u128::from(bytes))?).ok());
+        let moved = |base: &Address| {
+            let offset = offset.and_then(|o| base.offset.checked_add(o));
+            offset.map(|offset| Address { offset, ..*base })
+        };
+        match bases.iter().map(moved).collect() {
+            Some(places) => Ok(places),
+            None => self.refuse("an offset this large"),
+        }
+    }
+
+    /// What a load gives outside the tensor.
+    pub(super) fn padding(&self, place: &Place) -> Done<Lane> {
+        let view = self.view_type(place.view)?;
+        match view.padding.map(|p| pattern(p, view.tensor.elem)) {
+            None => Ok(Lane::Nothing),
+            Some(Some(bits)) => Ok(Lane::known(bits)),
+            Some(None) => self.refuse("this padding of a view"),
+        }
+    }
+}
+
+/// The bits of a padding value; none where it has no meaning for the type, or several patterns.
+fn pattern(padding: Padding, elem: Scalar) -> Option<u128> {
+    let sign = 1u128 << (elem.bits() - 1);
+    let infinity: u128 = match elem {
+        Scalar::F16 => 0x7c00,
+        Scalar::BF16 => 0x7f80,
+        Scalar::F32 | Scalar::TF32 => 0x7f80_0000,
+        Scalar::F64 => 0x7ff0 << 48,
+        _ => 0,
+    };
+    match padding {
+        Padding::Zero => Some(0),
+        Padding::NegZero if !elem.integer() => Some(sign),
+        Padding::PosInf if infinity > 0 => Some(infinity),
+        Padding::NegInf if infinity > 0 => Some(infinity | sign),
+        Padding::NegZero | Padding::PosInf | Padding::NegInf | Padding::Nan => None,
+    }
+}

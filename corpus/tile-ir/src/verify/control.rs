@@ -1,0 +1,120 @@
+//! Rules of blocks: what is carried, what ends them, what comes out.
+
+use super::{Check, Checked, Reason, broken};
+use crate::{Block, Elem, Instr, Op, Scalar, Tile, Type, Value};
+
+/// What a block is inside of, innermost last.
+#[derive(Clone, Debug)]
+pub(super) enum Frame {
+    /// The function.
+    Function,
+    /// An arm of an `if` with these results.
+    If(Vec<Value>),
+    /// A `for`, which carries these.
+    For(Vec<Value>),
+    /// A `loop`, which carries and results in these.
+    Loop(Vec<Value>, Vec<Value>),
+}
+
+impl Frame {
+    /// Of the blocks of that operation.
+    pub(super) fn of(instr: &Instr) -> Frame {
+        match &instr.op {
+            Op::For { inits, .. } => Frame::For(inits.clone()),
+            Op::Loop { inits, .. } => Frame::Loop(inits.clone(), instr.results.clone()),
+            _ => Frame::If(instr.results.clone()),
+        }
+    }
+}
+
+impl<'f> Check<'f> {
+    /// The operations that are left.
+    pub(super) fn control(&self, instr: &Instr) -> Checked {
+        match &instr.op {
+            Op::If { condition, then, otherwise } => {
+                if *self.ty(*condition) != Type::Tile(Tile::scalar(Elem::Scalar(Scalar::I1))) {
+                    let message = format!("a condition is `tile<i1>`, not `{}`", self.ty(*condition));
+                    return broken(Reason::ValueType, message);
+                }
+                if otherwise.is_none() && !instr.results.is_empty() {
+                    return broken(Reason::Results, "an `if` with results has an `else`");
+                }
+                self.params(then, &[])?;
+                otherwise.as_ref().map_or(Ok(()), |block| self.params(block, &[]))
+            }
+            Op::For { bounds, inits, body, .. } => {
+                let [low, high, step] = bounds;
+                if !self.integers(*low)?.shape.is_empty() {
+                    return broken(Reason::Shape, "bounds are tiles without dimensions");
+                }
+                if self.ty(*low) != self.ty(*high) || self.ty(*low) != self.ty(*step) {
+                    return broken(Reason::ValueType, "bounds and step have one type");
+                }
+                self.carries(inits)?;
+                self.carries(&instr.results)?;
+                let params: Vec<&Type> = std::iter::once(low).chain(inits).map(|v| self.ty(*v)).collect();
+                self.params(body, &params)?;
+                self.alike(&instr.results, inits, "the results of a `for` are what it carries")
+            }
+            Op::Loop { inits, body } => {
+                self.carries(inits)?;
+                self.carries(&instr.results)?;
+                let params: Vec<&Type> = inits.iter().map(|v| self.ty(*v)).collect();
+                self.params(body, &params)
+            }
+            other => self.end(other),
+        }
+    }
+
+    fn params(&self, block: &Block, want: &[&Type]) -> Checked {
+        let fits = |(p, want): (&Value, &&Type)| self.function.ty(*p) == Some(want);
+        if block.params.len() == want.len() && block.params.iter().zip(want).all(fits) {
+            return Ok(());
+        }
+        broken(Reason::Block, "the parameters of a block are not what it starts with")
+    }
+
+    /// Views stay where they are.
+    fn carries(&self, values: &[Value]) -> Checked {
+        match values.iter().map(|v| self.ty(*v)).find(|ty| matches!(ty, Type::Tensor(_) | Type::View(_))) {
+            Some(ty) => broken(Reason::Type, format!("a loop does not carry `{ty}`")),
+            None => Ok(()),
+        }
+    }
+
+    fn alike(&self, values: &[Value], want: &[Value], message: &str) -> Checked {
+        if values.len() == want.len() && values.iter().zip(want).all(|(a, b)| self.ty(*a) == self.ty(*b)) {
+            return Ok(());
+        }
+        broken(Reason::Results, message)
+    }
+
+    fn end(&self, op: &Op) -> Checked {
+        let inside = self.frames.last();
+        let round = self.frames.iter().rev().find(|f| matches!(f, Frame::For(_) | Frame::Loop(..)));
+        match (op, inside, round) {
+            (Op::Yield(values), Some(Frame::If(results)), _) => {
+                self.alike(values, results, "an arm yields other values than its `if` results in")
+            }
+            (Op::Yield(_), _, _) => broken(Reason::Block, "only arms of an `if` end with `yield`"),
+            (Op::Continue(values), _, Some(Frame::For(carried) | Frame::Loop(carried, _))) => {
+                self.alike(values, carried, "the next iteration starts with other values")
+            }
+            (Op::Break(values), _, Some(Frame::Loop(_, results))) => {
+                self.alike(values, results, "the loop results in other values")
+            }
+            (Op::Return(values), Some(Frame::Function | Frame::If(_) | Frame::Loop(..)), _) => {
+                let types: Vec<&Type> = values.iter().map(|v| self.ty(*v)).collect();
+                if types.iter().copied().eq(&self.function.results) {
+                    return Ok(());
+                }
+                broken(Reason::Results, "the function returns other values")
+            }
+            (Op::Return(_), _, _) => broken(Reason::Block, "a `for` is not left by `return`"),
+            (Op::Continue(_) | Op::Break(_), _, _) => {
+                broken(Reason::Block, "there is no loop around that fits")
+            }
+            _ => Ok(()),
+        }
+    }
+}

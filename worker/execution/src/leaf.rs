@@ -1,0 +1,474 @@
+//! What both engines say about a finished execution: its key, how it ended, and the final states it allows.
+//!
+//! Two executions are the same iff their keys are equal. A key holds, for every thread, how it ended; `rf` by byte;
+//! coherence between overlapping non-initial writes; and the phase of every barrier event and mbarrier operation (for a
+//! wait: the phase that was current when it asked). `sync_fence` is not part
+//! of it: it is existential (see `moire_cat::eval`). Spin iterations that fail are not events and so not part of it.
+//!
+//! Leaving out spin iterations that fail loses no outcome, because removing events only removes constraints. Arrivals in
+//! one phase of a barrier or an mbarrier have no order in a key. Arrivals counted by `red` in memory that a thread awaits
+//! have one.
+
+use moire_program::ir::{
+    AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, TileOp, Ty,
+    Value,
+};
+use std::collections::BTreeSet;
+
+/// Identity of an event that does not depend on the engine: thread and position in the path the thread executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventRef {
+    /// Thread, or [`EventRef::INIT`].
+    pub thread: u16,
+    /// Events of the thread before it; for initial writes 0.
+    pub index: u16,
+}
+
+impl EventRef {
+    /// The thread of initial writes.
+    pub const INIT: u16 = u16::MAX;
+    /// An initial write.
+    pub fn init() -> Self {
+        EventRef { thread: Self::INIT, index: 0 }
+    }
+}
+
+/// How a thread ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// Reached its exit.
+    Done,
+    /// Waits at the barrier event of this index.
+    Barrier(u16),
+    /// Spins; this many events precede the loop iteration it never leaves.
+    Spin(u16),
+}
+
+/// A run of bytes of one read taken from one write: (read, instance, first byte, bytes, source).
+pub type RfRun = (EventRef, u16, u32, u32, EventRef);
+
+/// The parts of a key; every list is sorted and has no duplicates, runs are maximal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeafKey {
+    /// By thread.
+    pub ends: Vec<End>,
+    /// Reads-from.
+    pub rf: Vec<RfRun>,
+    /// Coherence, all pairs.
+    pub co: Vec<(EventRef, EventRef)>,
+    /// Phase of each barrier event.
+    pub phases: Vec<(EventRef, u16)>,
+}
+
+impl LeafKey {
+    /// Joins neighbouring runs with one source and sorts everything.
+    pub fn normalise(mut self) -> Self {
+        self.rf.sort_unstable();
+        let mut runs: Vec<RfRun> = Vec::with_capacity(self.rf.len());
+        for run in self.rf {
+            match runs.last_mut() {
+                Some(last)
+                    if (last.0, last.1, last.4) == (run.0, run.1, run.4) && last.2 + last.3 == run.2 =>
+                {
+                    last.3 += run.3
+                }
+                _ => runs.push(run),
+            }
+        }
+        self.rf = runs;
+        self.co.sort_unstable();
+        self.phases.sort_unstable();
+        self
+    }
+}
+
+/// Complete, or stuck for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeafKind {
+    /// Every thread reached its exit.
+    Complete,
+    /// Some thread waits for ever.
+    Blocked,
+}
+
+/// A final state: every register of every thread and the bytes of every memory instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinalState {
+    /// By thread, then register.
+    pub regs: Vec<Vec<Value>>,
+    /// By instance of [`instances`].
+    pub memory: Memory,
+}
+
+/// Bytes by instance of [`instances`].
+pub type Memory = Vec<Vec<u8>>;
+
+/// What an observer sees of a final state: the registers loads and atomics write, and all memory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Outcome {
+    /// Values of [`observed_registers`], in that order.
+    pub regs: Vec<Value>,
+    /// By instance.
+    pub memory: Vec<Vec<u8>>,
+}
+
+/// Everything two engines compare about one execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafFacts {
+    /// Identity.
+    pub key: LeafKey,
+    /// How it ended.
+    pub kind: LeafKind,
+    /// Final states; empty when blocked.
+    pub outcomes: BTreeSet<Outcome>,
+    /// Names of the flags the model raises.
+    pub flags: BTreeSet<String>,
+}
+
+/// One copy of an object: a `.shared` object has one a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Instance {
+    /// The object.
+    pub object: ObjectId,
+    /// For `.shared`: the first thread of the CTA that owns the copy.
+    pub owner: Option<ThreadId>,
+}
+
+/// All memory of a program, in a fixed order.
+pub fn instances(program: &Program) -> Vec<Instance> {
+    let mut out = Vec::new();
+    for (o, object) in program.objects.iter().enumerate() {
+        let object_id = ObjectId(u16::try_from(o).unwrap_or(u16::MAX));
+        if object.space == Space::SharedCta {
+            for owner in cta_leaders(program) {
+                out.push(Instance { object: object_id, owner: Some(owner) });
+            }
+        } else {
+            out.push(Instance { object: object_id, owner: None });
+        }
+    }
+    out
+}
+
+/// The first thread of each CTA.
+pub fn cta_leaders(program: &Program) -> Vec<ThreadId> {
+    let place = |t: usize| -> &Placement { &program.threads[t].place };
+    (0..program.threads.len())
+        .filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t))))
+        .map(|t| ThreadId(u16::try_from(t).unwrap_or(u16::MAX)))
+        .collect()
+}
+
+/// Registers an observer sees: those written by loads and atomics, by thread and number.
+pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
+    let mut out = BTreeSet::new();
+    for (t, thread) in program.threads.iter().enumerate() {
+        let t = ThreadId(u16::try_from(t).unwrap_or(u16::MAX));
+        for instr in &thread.body {
+            match &instr.op {
+                Op::Load { dst, .. } => out.extend(dst.iter().map(|r| (t, *r))),
+                Op::Rmw { dst: Some(r), .. } => {
+                    out.insert((t, *r));
+                }
+                Op::MultimemLoad { dst, .. } => {
+                    out.insert((t, *dst));
+                }
+                Op::Tile(TileOp::Access(a)) => {
+                    out.extend(a.elements.iter().filter_map(|e| Some((t, e.dst?))))
+                }
+                _ => {}
+            }
+        }
+    }
+    out.into_iter().collect()
+}
+
+/// Registers of a thread that an observer sees or a condition asks about.
+pub fn seen_registers(program: &Program, thread: usize) -> BTreeSet<Reg> {
+    let all = observed_registers(program).into_iter().chain(asked(program).registers);
+    all.filter(|(t, _)| t.index() == thread).map(|(_, r)| r).collect()
+}
+
+/// What the conditions of a program ask about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Registers.
+    pub registers: BTreeSet<(ThreadId, Reg)>,
+    /// Memory.
+    pub objects: BTreeSet<ObjectId>,
+}
+
+/// See [`Asked`].
+pub fn asked(program: &Program) -> Asked {
+    let mut out = Asked::default();
+    let mut todo: Vec<&Expr> = program.conditions.iter().map(|c| &c.expr).chain(&program.filter).collect();
+    while let Some(e) = todo.pop() {
+        match e {
+            Expr::Bool(_) => {}
+            Expr::Not(e) => todo.push(e),
+            Expr::And(es) | Expr::Or(es) => todo.extend(es),
+            Expr::Cmp(_, a, b) => {
+                for term in [a, b] {
+                    match term {
+                        Term::Reg(t, r) => out.registers.extend([(*t, *r)]),
+                        Term::Mem { symbol, .. } => {
+                            out.objects.extend([program.symbols[symbol.index()].object]);
+                        }
+                        Term::Const(_) => {}
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+impl FinalState {
+    /// The observer's view.
+    pub fn outcome(&self, observed: &[(ThreadId, Reg)]) -> Outcome {
+        let regs = observed.iter().map(|(t, r)| self.regs[t.index()][r.index()]).collect();
+        Outcome { regs, memory: self.memory.clone() }
+    }
+
+    /// Whether the state satisfies `expr`.
+    pub fn satisfies(&self, program: &Program, expr: &Expr) -> bool {
+        match expr {
+            Expr::Bool(b) => *b,
+            Expr::Not(e) => !self.satisfies(program, e),
+            Expr::And(es) => es.iter().all(|e| self.satisfies(program, e)),
+            Expr::Or(es) => es.iter().any(|e| self.satisfies(program, e)),
+            Expr::Cmp(op, a, b) => {
+                let ((a, wa), (b, wb)) = (self.term(program, *a), self.term(program, *b));
+                let bits = wa.min(wb);
+                compare(*op, sign_extend(a, bits), sign_extend(b, bits))
+            }
+        }
+    }
+
+    /// Value of a term and its width in bits (64 for constants).
+    fn term(&self, program: &Program, term: Term) -> (Value, u32) {
+        match term {
+            #[allow(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+            Term::Const(c) => (Value::from(c as u64), 64),
+            Term::Reg(t, r) => (self.regs[t.index()][r.index()], register_bits(program, t, r)),
+            Term::Mem { symbol, offset, bytes, thread } => {
+                let object = program.symbols[symbol.index()].object;
+                let all = instances(program);
+                let place = |t: ThreadId| &program.threads[t.index()].place;
+                let owner = |i: &Instance| match (i.owner, thread) {
+                    (Some(o), Some(t)) => place(o).same_cta(place(t)),
+                    _ => true,
+                };
+                let at = all.iter().position(|i| i.object == object && owner(i)).unwrap_or(0);
+                let from = (offset as usize).min(self.memory[at].len());
+                let to = (from + bytes as usize).min(self.memory[at].len());
+                (assemble(&self.memory[at][from..to]), u32::from(bytes) * 8)
+            }
+        }
+    }
+}
+
+/// Little-endian bytes as a value; at most 16.
+pub fn assemble(bytes: &[u8]) -> Value {
+    bytes.iter().rev().fold(0, |v, b| v << 8 | Value::from(*b))
+}
+
+/// The low `bits` of `value`, sign-extended to 128.
+pub fn sign_extend(value: Value, bits: u32) -> i128 {
+    let shift = 128 - bits.clamp(1, 128);
+    #[allow(clippy::cast_possible_wrap, reason = "reinterpretation is the point")]
+    let signed = (value << shift) as i128;
+    signed >> shift
+}
+
+/// The low `bits` of `value`.
+pub fn truncate(value: Value, bits: u32) -> Value {
+    if bits >= 128 { value } else { value & ((1 << bits) - 1) }
+}
+
+/// Comparison of signed numbers.
+pub fn compare(op: CmpOp, a: i128, b: i128) -> bool {
+    match op {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+    }
+}
+
+/// Width of a register in bits: the widest type that writes it, 64 when none does.
+pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
+    let mut widest = 0;
+    for instr in &program.threads[thread.index()].body {
+        let ty = match &instr.op {
+            Op::Mov { dst, ty, .. } | Op::Alu { dst, ty, .. } | Op::Selp { dst, ty, .. } if *dst == reg => {
+                Some(*ty)
+            }
+            Op::Setp { dst, .. } if *dst == reg => Some(Ty::Pred),
+            Op::Load { dst, ty, .. } if dst.contains(&reg) => Some(*ty),
+            Op::Rmw { dst: Some(dst), ty, .. } | Op::MultimemLoad { dst, ty, .. } if *dst == reg => Some(*ty),
+            Op::Tile(TileOp::Access(a)) if a.elements.iter().any(|e| e.dst == Some(reg)) => Some(a.ty),
+            _ => None,
+        };
+        widest = widest.max(ty.map_or(0, |t| t.bytes() * 8));
+    }
+    if widest == 0 { 64 } else { widest.min(64) }
+}
+
+/// Register arithmetic at the width and sign of `ty`; division by zero gives 0.
+pub fn arithmetic(op: AluOp, ty: Ty, a: Value, b: Value) -> Value {
+    let bits = ty.bytes() * 8;
+    let signed = matches!(ty, Ty::S(_));
+    let (ua, ub) = (truncate(a, bits), truncate(b, bits));
+    let (sa, sb) = if signed { (sign_extend(a, bits), sign_extend(b, bits)) } else { (0, 0) };
+    #[allow(clippy::cast_sign_loss, reason = "the result is a bit pattern")]
+    let back = |v: i128| v as Value;
+    let shift = u32::try_from(ub).unwrap_or(u32::MAX);
+    let result = match op {
+        AluOp::Add => ua.wrapping_add(ub),
+        AluOp::Sub => ua.wrapping_sub(ub),
+        AluOp::Mul => ua.wrapping_mul(ub),
+        AluOp::Div if signed => back(sa.checked_div(sb).unwrap_or(0)),
+        AluOp::Div => ua.checked_div(ub).unwrap_or(0),
+        AluOp::Rem if signed => back(sa.checked_rem(sb).unwrap_or(0)),
+        AluOp::Rem => ua.checked_rem(ub).unwrap_or(0),
+        AluOp::And => ua & ub,
+        AluOp::Or => ua | ub,
+        AluOp::Xor => ua ^ ub,
+        AluOp::Shl => ua.checked_shl(shift).unwrap_or(0),
+        AluOp::Shr if signed => back(sa.checked_shr(shift.min(127)).unwrap_or(0)),
+        AluOp::Shr => ua.checked_shr(shift).unwrap_or(0),
+        AluOp::Min if signed => back(sa.min(sb)),
+        AluOp::Max if signed => back(sa.max(sb)),
+        AluOp::Min => ua.min(ub),
+        AluOp::Max => ua.max(ub),
+    };
+    truncate(result, bits)
+}
+
+/// Initial bytes of an instance's object.
+pub fn initial_bytes(object: &Object) -> Vec<u8> {
+    let mut bytes = object.init.clone();
+    bytes.resize(object.bytes as usize, 0);
+    bytes
+}
+
+/// Phase of an operation on an mbarrier in a key: how many `init` and `inval` came before, and the phase after them.
+pub fn mbarrier_phase(era: u16, level: u16) -> u16 {
+    era.saturating_mul(1_024).saturating_add(level)
+}
+
+/// An instruction, by thread and line of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Index of the thread.
+    pub thread: u16,
+    /// 1-based; 0 when generated.
+    pub line: u32,
+}
+
+/// What a flag is about in some execution.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Finding {
+    /// Name of the flag.
+    pub flag: String,
+    /// The instructions, in order; none where the flag is about no event in particular.
+    pub places: Vec<Place>,
+}
+
+/// Flags the engines raise themselves, beside those of the model.
+pub mod flag {
+    /// More arrivals in a phase than it expects.
+    pub const OVERARRIVAL: &str = "protocol-overarrival";
+    /// An arrival that must not completes its phase.
+    pub const NO_COMPLETE: &str = "protocol-no-complete";
+    /// A count out of range.
+    pub const RANGE: &str = "protocol-range";
+    /// An mbarrier that several lanes of a warp initialise, or invalidate, each.
+    pub const REPEATED: &str = "lifetime-repeated";
+    /// A form for objects of the own CTA on one of another.
+    pub const TARGET: &str = "protocol-target";
+    /// `tcgen05.ld` or `st` of lanes that belong to another warp.
+    pub const LANES: &str = "protocol-lanes";
+    /// Cells outside the allocation a tensor memory address belongs to.
+    pub const COLUMNS: &str = "lifetime-columns";
+    /// A register that a pending warpgroup product holds is touched, or used by one without `wgmma.fence`.
+    pub const REGISTERS: &str = "register-race";
+    /// `tcgen05.alloc` or `dealloc` of a number of columns that no allocation has.
+    pub const COUNT: &str = "protocol-columns";
+    /// mma, cp, shift or commit by several lanes, each of which issues a whole operation.
+    pub const ISSUE: &str = "protocol-issue-granularity";
+    /// Some lanes of a warp do what the whole warp must.
+    pub const CONVERGED: &str = "protocol-converged";
+    /// A CTA exits while columns are allocated.
+    pub const LEAK: &str = "protocol-leak";
+    /// `tcgen05.dealloc` with another address or count than the allocation.
+    pub const DEALLOC: &str = "protocol-dealloc";
+    /// Tensor memory that is not allocated is accessed or given back.
+    pub const UNALLOCATED: &str = "lifetime-unallocated";
+    /// An operation on an object outside its life.
+    pub const OUTSIDE: &str = "lifetime-outside";
+}
+
+/// A thread that waits at an mbarrier for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// The thread.
+    pub thread: usize,
+    /// The memory the mbarrier lies in.
+    pub object: ObjectId,
+    /// First thread of the CTA whose copy it is.
+    pub owner: Option<ThreadId>,
+    /// Where in it.
+    pub offset: u32,
+    /// Whether it is an mbarrier at all.
+    pub valid: bool,
+    /// Its current phase.
+    pub phase: usize,
+    /// Arrivals still missing.
+    pub pending: u64,
+    /// Transactions expected and not completed, less those completed and not expected.
+    pub tx: i64,
+}
+
+/// A thread that waits for an allocator of tensor memory for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnStall {
+    /// The thread.
+    pub thread: usize,
+    /// Line of the instruction.
+    pub line: u32,
+    /// Columns it wants; 0 for `relinquish`.
+    pub columns: u32,
+    /// Columns that are taken.
+    pub taken: u32,
+    /// The other CTA of the pair never comes.
+    pub alone: bool,
+}
+
+/// One execution in full, for people: events and the edges between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// Initial writes first.
+    pub events: Vec<WitnessEvent>,
+    /// Kind (`rf`, `co`, `rmw`, `syncbar`, `sync_fence`), from, to: positions in `events`.
+    pub edges: Vec<(String, usize, usize)>,
+}
+
+/// An event of a [`Witness`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WitnessEvent {
+    /// Identity.
+    pub event: EventRef,
+    /// Line of the program text; 0 for initial writes and generated programs.
+    pub line: u32,
+    /// `R`, `W`, `F`, `B`, `M` (mbarrier), `A` (allocator), `init`, `exit`; `issue` of an asynchronous instruction, and what it
+    /// does then: `tmem`, `async R`, `async W`, `async M`.
+    pub kind: String,
+    /// Object and offset of an access.
+    pub location: Option<String>,
+    /// Value read or written.
+    pub value: Option<u64>,
+}

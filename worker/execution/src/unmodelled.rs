@@ -1,0 +1,127 @@
+//! Instructions that are read and that the engines have no model of: they abstain by name before they start, whatever
+//! the place of the instruction, so that nothing about it is guessed.
+
+use moire_cat::{Feature, Model};
+use moire_program::ir::{
+    Control, FenceOrder, Instr, LoadOrder, Op, Operand, Program, Proxy, ProxyOrder, StoreOrder, Thread,
+    ThreadId, TileOp,
+};
+
+/// The first such instruction, and its line.
+pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
+    // The model is about tile blocks.
+    let tiles = model.covers(Feature::TileBlocks);
+    let mut instrs = program.threads.iter().flat_map(|t| &t.body);
+    let found = instrs.find_map(|i| reason(&i.op, model, tiles).map(|reason| (reason, i.line)));
+    let found = found.or_else(|| if tiles { beside_tiles(program) } else { None });
+    found.or_else(|| if !model.covers(Feature::MixedCounts) { mixed_counts(program) } else { None })
+}
+
+/// What threads of PTX beside tile blocks may not have: the model knows no CTA that holds both, and no aliases.
+fn beside_tiles(program: &Program) -> Option<(String, u32)> {
+    let line = |t: &Thread| t.body.first().map_or(0, |i| i.line);
+    let tile = |t: &&Thread| t.body.iter().any(|i| matches!(i.op, Op::Tile(TileOp::Access(_))));
+    let plain = |t: &&Thread| t.body.iter().any(|i| interoperates(&i.op));
+    if let Some(both) = program.threads.iter().find(|t| tile(t) && plain(t)) {
+        return Some(("a thread with accesses of a tile block and of PTX".to_owned(), line(both)));
+    }
+    let threads: Vec<&Thread> = program.threads.iter().filter(plain).collect();
+    let shares = |t: &&&Thread| program.threads.iter().any(|u| tile(&u) && u.place.same_cta(&t.place));
+    if let Some(shared) = threads.iter().find(shares) {
+        return Some(("a thread of PTX in the CTA of a tile block".to_owned(), line(shared)));
+    }
+    let aliased = |(n, s): (usize, &moire_program::ir::Symbol)| {
+        let mut others = program.symbols.iter().skip(n + 1);
+        others.any(|o| o.object == s.object && o.virt != s.virt)
+    };
+    let first = threads.first().filter(|_| program.symbols.iter().enumerate().any(aliased))?;
+    Some(("virtual aliases beside tile blocks".to_owned(), line(first)))
+}
+
+/// A barrier with one number that may be given different counts, which only a model with execution order can judge.
+fn mixed_counts(program: &Program) -> Option<(String, u32)> {
+    for (t, thread) in program.threads.iter().enumerate() {
+        for instr in &thread.body {
+            let Op::Bar { id, count, instance: None, .. } = &instr.op else { continue };
+            let others = program.threads.iter().skip(t).filter(|u| u.place.same_cta(&thread.place));
+            let lanes = crate::columns::cta_lanes(program, ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
+            let whole = |c: &Option<Operand>| c.filter(|c| *c != Operand::Imm(i128::from(lanes)));
+            let differs = |i: &Instr| match &i.op {
+                Op::Bar { id: other, count: theirs, instance: None, .. } => {
+                    let apart = matches!((id, other), (Operand::Imm(a), Operand::Imm(b)) if a != b);
+                    !apart && whole(theirs) != whole(count)
+                }
+                _ => false,
+            };
+            if others.flat_map(|u| &u.body).any(differs) {
+                return Some(("a barrier whose arrivals name different counts".to_owned(), instr.line));
+            }
+        }
+    }
+    None
+}
+
+fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
+    let under = |name: &str| Some(format!("{name} under the model {}", model.name()));
+    match op {
+        Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Bra { .. } | Op::Exit => {
+            None
+        }
+        Op::Tile(_) if tiles => None,
+        Op::Tile(op) => under(op.name()),
+        op if tiles && interoperates(op) => None,
+        op if tiles => under(beyond_tiles(op)),
+        Op::Control(Control::Ignored(_) | Control::Elect { .. }) => None,
+        Op::Tcgen05(op) if !model.covers(Feature::TensorCores) => under(op.name()),
+        Op::Tcgen05(_) => None,
+        op => beyond(op, model),
+    }
+}
+
+/// The name of what the models of tile blocks say nothing about.
+fn beyond_tiles(op: &Op) -> &'static str {
+    match op {
+        Op::Fence { .. } => "fence.sc",
+        Op::ProxyFence(_) => "fence.proxy",
+        Op::Bar { .. } => "bar",
+        Op::ClusterArrive { .. } | Op::ClusterWait => "barrier.cluster",
+        Op::WarpSync { .. } => "bar.warp.sync",
+        Op::Mbarrier(_) | Op::MbarrierInitFence => "mbarrier",
+        Op::Mapa { .. } => "mapa",
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => "multimem",
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => {
+            "an access that is volatile, mmio, of another proxy, of a vector or packed"
+        }
+        op => op.extended().unwrap_or("an instruction of PTX"),
+    }
+}
+
+/// What threads of PTX beside tile blocks do: plain accesses of the generic proxy, and fences but for the strongest.
+fn interoperates(op: &Op) -> bool {
+    use LoadOrder as L;
+    use StoreOrder as S;
+    match op {
+        Op::Load { order, proxy: Proxy::Generic, ty, dst, .. } => {
+            let order = matches!(order, L::Weak | L::Relaxed(_) | L::Acquire(_));
+            order && dst.len() == 1 && !ty.packed() && ty.bytes() <= 8
+        }
+        Op::Store { order, proxy: Proxy::Generic, ty, src, .. } => {
+            let order = matches!(order, S::Weak | S::Relaxed(_) | S::Release(_));
+            order && src.len() == 1 && !ty.packed() && ty.bytes() <= 8
+        }
+        Op::Rmw { proxy: Proxy::Generic, ty, .. } => !ty.packed() && ty.bytes() <= 8,
+        Op::Fence { order, .. } => *order != FenceOrder::Sc,
+        _ => false,
+    }
+}
+
+/// Copies, warpgroup products, proxy fences and launch control: those without events, and models without rules.
+fn beyond(op: &Op, model: &Model) -> Option<String> {
+    let name = op.extended()?;
+    match op {
+        Op::Control(Control::Elect { .. })
+        | Op::ProxyOrder(ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. }) => Some(name.to_owned()),
+        _ if !model.covers(Feature::Copies) => Some(format!("{name} under the model {}", model.name())),
+        _ => None,
+    }
+}

@@ -1,0 +1,433 @@
+//! Mbarrier objects of a finished graph: an order inside each phase, the flags raised, and the threads that wait for ever.
+//!
+//! Operations of one phase commute, except that no earlier part of them may complete the phase, and that a wait which
+//! asked during the phase came before the operation that completed it. Some order is enough; it is looked for here,
+//! phase by phase, and judged by the model through `mbar-order`. Of a phase with many operations one order is looked for
+//! instead of all: first one that follows the order in which the events became known, which causality agrees with unless
+//! that completes the phase too early; then one among the pairs that the model does not refuse one by one. If the one
+//! found will not do, that is said (a bound); if there is none, there is no such execution.
+
+use crate::graph::mbarriers::{Phase, Place};
+use crate::prune::state::State;
+use crate::thread::event::lanes::parted;
+use crate::thread::event::mbarrier::{Act, Fault, Object};
+use crate::thread::trace::TraceEnd;
+use moire_cat::bits::{self, Row};
+use moire_cat::vocabulary::{rels, sets};
+use moire_cat::{CheckId, Model, Type};
+use moire_execution::leaf::{Stall, flag};
+use moire_program::ir::MBARRIER_COUNT;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most operations of a phase whose orders are tried one by one.
+const MAX_ORDERED: usize = 7;
+/// Most operations of a phase for which some order is searched.
+const MAX_MEMBERS: usize = 16;
+/// Most combinations of orders, one for every phase, tried at one leaf.
+const MAX_CHOICES: usize = 10_000;
+
+/// One way to order a phase: the pairs it needs, and whether a `noComplete` comes last.
+#[derive(Clone, Debug)]
+struct Tail {
+    pairs: Vec<(usize, usize)>,
+    ends_badly: bool,
+}
+
+/// The ways to order a phase, or some of them.
+#[derive(Clone, Debug)]
+struct Ways {
+    tails: Vec<Tail>,
+    /// The phase and the waits that asked in it, where not all orders are there.
+    large: Option<(Phase, Vec<usize>)>,
+}
+
+/// Flags and the pairs they name.
+pub(crate) type Raised = BTreeMap<CheckId, BTreeSet<(usize, usize)>>;
+
+/// A coherence of the finished graph with what is said of it.
+pub(crate) struct Settled<const W: usize> {
+    pub(crate) co: Vec<Row<W>>,
+    pub(crate) fence: Vec<Row<W>>,
+    /// Flags with the pairs each names; one event twice where the flag is on a set.
+    pub(crate) flags: Raised,
+    /// Some order has a `noComplete` arrival complete its phase.
+    pub(crate) ends_badly: bool,
+}
+
+/// Flags as an evaluation names them.
+pub(crate) fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W>>)], n: usize) -> Raised {
+    let pairs = |check: &CheckId, rows: &[Row<W>]| -> BTreeSet<(usize, usize)> {
+        if model.facts(model.checks()[check.0].node).ty == Type::Set {
+            return rows.first().map(|r| bits::iter(r).map(|e| (e, e)).collect()).unwrap_or_default();
+        }
+        rows.iter().take(n).enumerate().flat_map(|(a, row)| bits::iter(row).map(move |b| (a, b))).collect()
+    };
+    flags.iter().map(|(check, rows)| (*check, pairs(check, rows))).collect()
+}
+
+/// Every coherence the finished graph can have under some order of each phase; whether something was left untried.
+pub(crate) fn settle<const W: usize>(s: &mut State<'_, W>) -> (Vec<Settled<W>>, bool) {
+    let mut found = Vec::new();
+    let ways = tails(s);
+    let large = ways.iter().any(|w| w.large.is_some());
+    let mut tails: Vec<Vec<Tail>> = Vec::new();
+    let untried = ways.iter().filter_map(|w| w.large.as_ref()).any(|l| l.0.members.len() > MAX_MEMBERS);
+    for Ways { tails: some, large } in ways {
+        let mut kept: Vec<Tail> = some.into_iter().filter(|t| allows(s, t)).collect();
+        if let (true, Some((phase, asked))) = (kept.is_empty(), &large) {
+            kept.extend(allowed_order(s, phase, asked));
+        }
+        tails.push(kept);
+    }
+    let hopeless = tails.iter().any(Vec::is_empty);
+    let fences = s.graph.events.iter().filter(|e| e.emitted.labels >> sets::SC & 1 == 1).count();
+    let all = fences > 1 || tails.iter().flatten().any(|t| t.ends_badly);
+    let (mut tried, mut cut) = (0, false);
+    choose(s, &tails, (all, false), &mut tried, &mut found, &mut cut);
+    cut |= untried || (large && !hopeless && (all || found.is_empty()));
+    (found, cut)
+}
+
+/// Whether the model has nothing against the pairs of a tail.
+fn allows<const W: usize>(s: &mut State<'_, W>, tail: &Tail) -> bool {
+    under(s, tail, |s| !s.contradicts())
+}
+
+fn choose<const W: usize>(
+    s: &mut State<'_, W>,
+    tails: &[Vec<Tail>],
+    (all, bad): (bool, bool),
+    tried: &mut usize,
+    found: &mut Vec<Settled<W>>,
+    cut: &mut bool,
+) {
+    let Some((first, rest)) = tails.split_first() else {
+        *tried += 1;
+        let n = s.graph.events.inputs.n;
+        let model = s.model;
+        *cut |= s.consistency.evaluate_leaf(&mut s.graph, |co, fence, flags| {
+            match found.iter_mut().find(|s| s.co == co) {
+                Some(known) => {
+                    for (flag, pairs) in raised(model, flags, n) {
+                        known.flags.entry(flag).or_default().extend(pairs);
+                    }
+                    known.ends_badly |= bad;
+                }
+                None => found.push(Settled {
+                    co: co.to_vec(),
+                    fence: fence.to_vec(),
+                    flags: raised(model, flags, n),
+                    ends_badly: bad,
+                }),
+            }
+        });
+        return;
+    };
+    for tail in first {
+        if *tried >= MAX_CHOICES {
+            *cut = true;
+            return;
+        }
+        under(s, tail, |s| choose(s, rest, (all, bad || tail.ends_badly), tried, found, cut));
+        if !all && !found.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Runs `then` with the pairs of a tail entered.
+fn under<const W: usize, T>(
+    s: &mut State<'_, W>,
+    tail: &Tail,
+    then: impl FnOnce(&mut State<'_, W>) -> T,
+) -> T {
+    for (a, b) in &tail.pairs {
+        bits::set(&mut s.graph.events.inputs.rels[rels::MBAR_ORDER][*a], *b);
+    }
+    let result = then(s);
+    for (a, b) in &tail.pairs {
+        bits::clear(&mut s.graph.events.inputs.rels[rels::MBAR_ORDER][*a], *b);
+    }
+    result
+}
+
+fn objects<const W: usize>(s: &State<'_, W>) -> BTreeSet<Object> {
+    let placed = (0..s.graph.events.len()).filter(|id| s.graph.mbarriers.places[*id].is_some());
+    placed.filter_map(|id| Some(s.graph.events[id].mbarrier()?.object)).collect()
+}
+
+/// The ways to order each phase whose order matters.
+fn tails<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
+    let mut out = Vec::new();
+    for object in objects(s) {
+        for era in 0..=s.graph.mbarriers.eras(&s.graph.events, object) {
+            for (n, phase) in
+                s.graph.mbarriers.phases_of(&s.graph.events, object, era).into_iter().flatten().enumerate()
+            {
+                let level = u16::try_from(n + 1).expect("phases are numbered by 16 bits");
+                let asked: Vec<usize> = s
+                    .graph
+                    .mbarriers
+                    .placed_on(&s.graph.events, object)
+                    .filter(|(_, act, place)| {
+                        matches!(act, Act::Wait { .. }) && *place == Place { era, level }
+                    })
+                    .map(|p| p.0)
+                    .collect();
+                if order_matters(s, &phase) && phase.members.len() > MAX_ORDERED {
+                    let tails = one_order(s, &phase, &asked, &|a, b| po(s, a, b));
+                    out.push(Ways { tails: tails.into_iter().collect(), large: Some((phase, asked)) });
+                } else if order_matters(s, &phase) {
+                    out.push(Ways { tails: ordered(s, &phase, &asked), large: None });
+                } else if phase.adds_up()
+                    && (!asked.is_empty() || phase.members.iter().any(|m| no_complete(s, *m)))
+                {
+                    out.push(Ways { tails: completed(s, &phase, &asked), large: None });
+                }
+            }
+        }
+    }
+    out
+}
+
+/// An order of a large phase whose pairs the model allows one by one.
+fn allowed_order<const W: usize>(s: &mut State<'_, W>, phase: &Phase, asked: &[usize]) -> Option<Tail> {
+    let mut refused = BTreeSet::new();
+    for a in phase.members.iter().chain(asked) {
+        for b in phase.members.iter().filter(|b| *b != a) {
+            let pair = Tail { pairs: vec![(*a, *b)], ends_badly: false };
+            if !allows(s, &pair) {
+                refused.insert((*b, *a));
+            }
+        }
+    }
+    one_order(s, phase, asked, &|a, b| refused.contains(&(a, b)) || po(s, a, b))
+}
+
+/// An order of the operations in which no earlier part adds up and nothing comes before what must precede it.
+fn one_order<const W: usize>(
+    s: &State<'_, W>,
+    phase: &Phase,
+    asked: &[usize],
+    precedes: &dyn Fn(usize, usize) -> bool,
+) -> Option<Tail> {
+    let members = &phase.members;
+    if members.len() > MAX_MEMBERS {
+        return None;
+    }
+    let earlier = |m: &usize| (0..members.len()).filter(|o| precedes(members[*o], *m)).map(|o| 1 << o).sum();
+    let needs: Vec<u32> = members.iter().map(earlier).collect();
+    let (mut order, mut vain) = (Vec::new(), BTreeSet::new());
+    let may_end = |m: usize| !phase.adds_up() || asked.iter().all(|a| !precedes(members[m], *a));
+    extend_one(s, phase, (&needs, &may_end), &mut order, &mut vain).then(|| {
+        let order: Vec<usize> = order.iter().map(|m| members[*m]).collect();
+        let later = |i: usize| order[i + 1..].iter().map(move |b| (i, *b));
+        let mut pairs: Vec<(usize, usize)> =
+            (0..order.len()).flat_map(later).map(|(i, b)| (order[i], b)).collect();
+        let last = order.last().copied().filter(|_| phase.adds_up());
+        pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
+        Tail { pairs, ends_badly: last.is_some_and(|l| no_complete(s, l)) }
+    })
+}
+
+/// Completes an order of members by number, each after those it needs and one at the end that may be there; `vain`:
+/// sets that lead nowhere.
+fn extend_one<const W: usize>(
+    s: &State<'_, W>,
+    phase: &Phase,
+    (needs, may_end): (&[u32], &dyn Fn(usize) -> bool),
+    order: &mut Vec<usize>,
+    vain: &mut BTreeSet<u32>,
+) -> bool {
+    let done: u32 = order.iter().map(|m| 1 << m).sum();
+    let ids: Vec<usize> = order.iter().map(|m| phase.members[*m]).collect();
+    let (arrivals, tx) = sums(s, &ids);
+    if order.len() == needs.len() {
+        return order.last().is_none_or(|m| may_end(*m));
+    }
+    let early = !order.is_empty() && arrivals >= phase.expected && tx == 0;
+    if early || !vain.insert(done) {
+        return false;
+    }
+    (0..needs.len()).filter(|m| done >> m & 1 == 0 && needs[*m] & !done == 0).any(|m| {
+        order.push(m);
+        let found = extend_one(s, phase, (needs, may_end), order, vain);
+        if !found {
+            order.pop();
+        }
+        found
+    })
+}
+
+fn no_complete<const W: usize>(s: &State<'_, W>, id: usize) -> bool {
+    matches!(s.graph.events[id].mbarrier().map(|u| u.act), Some(Act::Add { no_complete: true, .. }))
+}
+
+fn sums<const W: usize>(s: &State<'_, W>, ids: &[usize]) -> (u64, i64) {
+    ids.iter().fold((0, 0), |(n, tx), id| match s.graph.events[*id].mbarrier().map(|u| u.act) {
+        Some(Act::Add { arrivals, tx: more, .. }) => (n + u64::from(arrivals), tx + more),
+        _ => (n, tx),
+    })
+}
+
+/// Whether a part of the phase adds up, so that it must not come first.
+fn order_matters<const W: usize>(s: &State<'_, W>, phase: &Phase) -> bool {
+    if phase.arrivals < phase.expected {
+        return false;
+    }
+    let idle = |id: &usize| sums(s, &[*id]).0 == 0;
+    let spare: Vec<usize> = if phase.arrivals == phase.expected {
+        phase.members.iter().copied().filter(idle).collect()
+    } else {
+        phase.members.clone()
+    };
+    if spare.len() > 16 {
+        return true;
+    }
+    (1u32..1 << spare.len()).any(|subset| {
+        let left_out: Vec<usize> =
+            (0..spare.len()).filter(|i| subset >> i & 1 == 1).map(|i| spare[i]).collect();
+        let (arrivals, tx) = sums(s, &left_out);
+        let some = left_out.len() < phase.members.len();
+        some && phase.arrivals - arrivals >= phase.expected && phase.tx == tx
+    })
+}
+
+fn po<const W: usize>(s: &State<'_, W>, a: usize, b: usize) -> bool {
+    let (x, y) = (&s.graph.events[a], &s.graph.events[b]);
+    let together = !parted(&x.emitted.lanes.arms, &y.emitted.lanes.arms);
+    let issued = together && y.emitted.detached && !x.emitted.detached && x.emitted.index < y.emitted.index;
+    bits::has(&s.graph.events.inputs.rels[rels::PO][a], b) || (x.thread == y.thread && issued)
+}
+
+/// Each operation that can have completed the phase.
+fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
+    let last = |c: &usize| {
+        let pairs: Vec<(usize, usize)> =
+            phase.members.iter().chain(asked).filter(|x| *x != c).map(|x| (*x, *c)).collect();
+        let fits = pairs.iter().all(|(x, _)| !po(s, *c, *x));
+        fits.then(|| Tail { pairs, ends_badly: no_complete(s, *c) })
+    };
+    // An operation that comes after a wait in its thread is the likely one.
+    let mut out: Vec<(bool, Tail)> = Vec::new();
+    for c in &phase.members {
+        let likely = asked.iter().any(|a| po(s, *a, *c));
+        out.extend(last(c).map(|t| (!likely, t)));
+    }
+    out.sort_by_key(|t| t.0);
+    out.into_iter().map(|t| t.1).collect()
+}
+
+/// Every order of the operations in which no earlier part of them adds up.
+fn ordered<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
+    let mut out = Vec::new();
+    extend_order(s, phase, asked, &mut Vec::new(), &mut out);
+    out
+}
+
+fn extend_order<const W: usize>(
+    s: &State<'_, W>,
+    phase: &Phase,
+    asked: &[usize],
+    order: &mut Vec<usize>,
+    out: &mut Vec<Tail>,
+) {
+    let left: Vec<usize> = phase.members.iter().copied().filter(|m| !order.contains(m)).collect();
+    let (arrivals, tx) = sums(s, order);
+    if !order.is_empty() && !left.is_empty() && arrivals >= phase.expected && tx == 0 {
+        return;
+    }
+    if left.is_empty() {
+        let mut pairs = Vec::new();
+        for (i, a) in order.iter().enumerate() {
+            pairs.extend(order[i + 1..].iter().map(|b| (*a, *b)));
+        }
+        let last = order.last().copied().filter(|_| phase.adds_up());
+        pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
+        if pairs.iter().all(|(a, b)| !po(s, *b, *a)) {
+            out.push(Tail { pairs, ends_badly: last.is_some_and(|l| no_complete(s, l)) });
+        }
+        return;
+    }
+    for next in &left {
+        if left.iter().all(|l| !po(s, *l, *next)) {
+            order.push(*next);
+            extend_order(s, phase, asked, order, out);
+            order.pop();
+        }
+    }
+}
+
+/// What is wrong whatever the order inside the phases is.
+pub(crate) fn mbarrier_flags<const W: usize>(s: &State<'_, W>) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    for object in objects(s) {
+        for era in 0..=s.graph.mbarriers.eras(&s.graph.events, object) {
+            for phase in s.graph.mbarriers.phases_of(&s.graph.events, object, era).into_iter().flatten() {
+                if phase.arrivals > phase.expected {
+                    out.insert(flag::OVERARRIVAL.to_owned());
+                }
+                if phase.tx.unsigned_abs() > u64::from(MBARRIER_COUNT) {
+                    out.insert(flag::RANGE.to_owned());
+                }
+            }
+        }
+    }
+    for id in (0..s.graph.events.len()).filter(|id| s.graph.mbarriers.places[*id].is_some()) {
+        match s.graph.events[id].mbarrier().and_then(|u| u.fault) {
+            Some(Fault::Range) => drop(out.insert(flag::RANGE.to_owned())),
+            Some(Fault::Target) => drop(out.insert(flag::TARGET.to_owned())),
+            Some(Fault::Repeated) => drop(out.insert(flag::REPEATED.to_owned())),
+            None => {}
+        }
+    }
+    if s.graph.events.iter().any(|e| e.emitted.tensor().is_some_and(|t| t.wrong_lanes)) {
+        out.insert(flag::LANES.to_owned());
+    }
+    if s.graph.events.iter().any(|e| e.emitted.tensor().is_some_and(|t| t.wrong_columns)) {
+        out.insert(flag::COLUMNS.to_owned());
+    }
+    out.extend(s.graph.events.threads.iter().flat_map(|t| &t.trace.flags).map(|f| (*f).to_owned()));
+    s.graph.allocations.allocator_flags(&s.graph.events, &mut out);
+    if stalls(s).iter().any(|s| !s.valid) {
+        out.insert(flag::OUTSIDE.to_owned());
+    }
+    out
+}
+
+/// For each thread that waits at an mbarrier for ever: which one, and what its phase lacks.
+pub(crate) fn stalls<const W: usize>(s: &State<'_, W>) -> Vec<Stall> {
+    let mut out = Vec::new();
+    for thread in 0..s.graph.events.threads.len() {
+        let (TraceEnd::Gate(index) | TraceEnd::Stuck(index)) = s.graph.events.threads[thread].trace.end
+        else {
+            continue;
+        };
+        if let Some(object) = s.gates.awaited(&s.graph, thread, index).map(|used| used.object) {
+            let instance = s.graph.events.layout.instances[object.instance as usize];
+            let mut stall = Stall {
+                thread,
+                object: instance.object,
+                owner: instance.owner,
+                offset: object.offset,
+                valid: false,
+                phase: 0,
+                pending: 0,
+                tx: 0,
+            };
+            if let Some(phases) = s.graph.mbarriers.phases_of(
+                &s.graph.events,
+                object,
+                s.graph.mbarriers.eras(&s.graph.events, object),
+            ) {
+                let now = &phases[phases.len() - 1];
+                stall.valid = true;
+                stall.phase = phases.len() - 1;
+                stall.pending = now.expected.saturating_sub(now.arrivals);
+                stall.tx = now.tx;
+            }
+            out.push(stall);
+        }
+    }
+    out
+}

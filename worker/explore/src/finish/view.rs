@@ -1,0 +1,317 @@
+//! What a visitor sees of a finished execution, and what the interpreter sees of a thread.
+
+use super::settle::stalls;
+use crate::graph::digest::mixed;
+use crate::graph::event::Event;
+use crate::graph::events::ThreadState;
+use crate::graph::graph::Answers;
+use crate::prune::state::State;
+use crate::search::LeafView;
+use crate::thread::event::Kind;
+use crate::thread::flow::Stale;
+use crate::thread::layout::thread_id;
+use crate::thread::num::extended;
+use crate::thread::run::run;
+use crate::thread::trace::{Trace, TraceEnd, View as Reads};
+use moire_cat::bits::{self, Row};
+use moire_cat::vocabulary::{rels, sets};
+use moire_execution::leaf::*;
+use moire_program::ir::*;
+use rustc_hash::FxHasher;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+
+/// A finished execution as shown to a visitor.
+pub(crate) struct View<'s, 'a, 'p, const W: usize> {
+    pub(crate) state: &'s State<'a, W>,
+    pub(crate) co: &'s [Row<W>],
+    pub(crate) fence: &'s [Row<W>],
+    pub(crate) flags: BTreeSet<String>,
+    /// By flag of the model, the pairs it names.
+    pub(crate) pairs: BTreeMap<String, BTreeSet<(usize, usize)>>,
+    pub(crate) kind: LeafKind,
+    pub(crate) limit: usize,
+    pub(crate) path: &'p [u32],
+    /// Set when `limit` cut the final states.
+    pub(crate) cut: bool,
+}
+
+impl<const W: usize> View<'_, '_, '_, W> {
+    fn key(&self) -> LeafKey {
+        let s = self.state;
+        let end = |t: &ThreadState| match t.trace.end {
+            TraceEnd::Barrier(i) => End::Barrier(i),
+            TraceEnd::Gate(i) | TraceEnd::Stuck(i) => End::Spin(i),
+            _ => End::Done,
+        };
+        let mut key =
+            LeafKey { ends: s.graph.events.threads.iter().map(end).collect(), ..LeafKey::default() };
+        for &(read, cell, write) in &s.graph.events.inputs.cells.reads {
+            let c = s.graph.events.layout.cells[cell as usize];
+            key.rf.push((
+                s.graph.events.reference(read as usize),
+                c.instance,
+                c.offset,
+                c.bytes,
+                s.graph.events.reference(write as usize),
+            ));
+        }
+        let writes = || {
+            (0..s.graph.events.len())
+                .filter(|e| s.graph.events[*e].is_write() && s.graph.events[*e].thread.is_some())
+        };
+        for a in writes() {
+            for b in writes().filter(|b| bits::has(&self.co[a], *b)) {
+                let overlap = s.graph.events[a]
+                    .emitted
+                    .access
+                    .zip(s.graph.events[b].emitted.access)
+                    .is_some_and(|(x, y)| x.overlaps(&y));
+                if overlap {
+                    key.co.push((s.graph.events.reference(a), s.graph.events.reference(b)));
+                }
+            }
+        }
+        key.phases = (0..s.graph.events.len())
+            .filter_map(|e| s.graph.phases.of[e].map(|p| (s.graph.events.reference(e), p)))
+            .collect();
+        let turns = (0..s.graph.events.len()).filter_map(|e| {
+            Some((s.graph.events.reference(e), s.graph.allocations.allocator_phase(&s.graph.events, e)?))
+        });
+        key.phases.extend(turns);
+        let places = (0..s.graph.events.len())
+            .filter_map(|e| Some((s.graph.events.reference(e), s.graph.mbarriers.places[e]?)));
+        key.phases.extend(places.map(|(e, place)| (e, mbarrier_phase(place.era, place.level))));
+        key.normalise()
+    }
+
+    /// Final registers of each thread.
+    fn registers(&self) -> Vec<Vec<Value>> {
+        let s = self.state;
+        let values = |trace: &Trace| trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect();
+        let one = |thread: usize| -> Vec<Value> {
+            let ThreadState { flow, trace, .. } = &s.graph.events.threads[thread];
+            let view = Answers { graph: &s.graph, thread };
+            if flow.stale == Stale::Any {
+                let id = thread_id(thread);
+                return values(&run(
+                    s.graph.events.program,
+                    &s.graph.events.layout,
+                    flow,
+                    id,
+                    s.graph.events.front,
+                    &view,
+                ));
+            }
+            let mut out: Vec<Value> = values(trace);
+            for event in trace.events.iter().flatten().filter(|e| e.kind == Kind::Read) {
+                if flow.tests[event.pc].is_some()
+                    && let Op::Load { ty, dst, .. } =
+                        &s.graph.events.program.threads[thread].body[event.pc].op
+                {
+                    out[dst[0].index()] = view.read(event.index).map_or(0, |v| extended(*ty, v));
+                }
+            }
+            out
+        };
+        (0..s.graph.events.threads.len()).map(one).collect()
+    }
+
+    fn final_memories(&mut self) -> Vec<Memory> {
+        let s = self.state;
+        let mut memories: Vec<Memory> = vec![s.graph.events.initial.iter().map(|b| b.to_vec()).collect()];
+        for (c, cell) in s.graph.events.layout.cells.iter().enumerate() {
+            let writers = s.graph.events.inputs.cells.writers[c];
+            let last: Vec<usize> =
+                bits::iter(&writers).filter(|w| bits::is_empty(&bits::and(&self.co[*w], &writers))).collect();
+            if last.len() == 1 && s.graph.events[last[0]].thread.is_none() {
+                continue;
+            }
+            let mut values = last
+                .iter()
+                .map(|w| s.graph.events.cell_value(*w, c))
+                .collect::<BTreeSet<Value>>()
+                .into_iter();
+            if memories.len() * values.len() > self.limit {
+                self.cut = true;
+                continue;
+            }
+            let write = |memory: &mut Memory, value: Value| {
+                let at = cell.offset as usize;
+                for i in 0..cell.bytes.min(16) as usize {
+                    #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
+                    let byte = (value >> (8 * i)) as u8;
+                    memory[cell.instance as usize][at + i] = byte;
+                }
+            };
+            let first = values.next();
+            let mut others = Vec::new();
+            for value in values {
+                let copies = memories.clone().into_iter().map(|mut memory| {
+                    write(&mut memory, value);
+                    memory
+                });
+                others.extend(copies);
+            }
+            if let Some(first) = first {
+                memories.iter_mut().for_each(|memory| write(memory, first));
+            }
+            memories.extend(others);
+        }
+        memories
+    }
+}
+
+impl<const W: usize> LeafView for View<'_, '_, '_, W> {
+    fn kind(&self) -> LeafKind {
+        self.kind
+    }
+
+    fn states(&mut self) -> Vec<FinalState> {
+        let memories = self.memories();
+        // Only where there is a state.
+        let regs = if memories.is_empty() { Vec::new() } else { self.registers() };
+        memories.into_iter().map(|memory| FinalState { regs: regs.clone(), memory }).collect()
+    }
+
+    fn memories(&mut self) -> Vec<Memory> {
+        if self.kind == LeafKind::Blocked { Vec::new() } else { self.final_memories() }
+    }
+
+    fn flags(&self) -> &BTreeSet<String> {
+        &self.flags
+    }
+
+    fn facts(&mut self) -> LeafFacts {
+        let observed = observed_registers(self.state.graph.events.program);
+        let outcomes = self.states().iter().map(|f| f.outcome(&observed)).collect();
+        LeafFacts { key: self.key(), kind: self.kind, outcomes, flags: self.flags.clone() }
+    }
+
+    fn findings(&self) -> BTreeSet<Finding> {
+        let place = |e: usize| {
+            let event = &self.state.graph.events[e];
+            event.thread.map(|thread| Place { thread, line: event.emitted.line })
+        };
+        let mut out = BTreeSet::new();
+        for flag in &self.flags {
+            let Some(pairs) = self.pairs.get(flag) else {
+                out.insert(Finding { flag: flag.clone(), places: Vec::new() });
+                continue;
+            };
+            for (a, b) in pairs {
+                let mut places: Vec<Place> = [place(*a), place(*b)].into_iter().flatten().collect();
+                places.sort();
+                if a == b {
+                    places.dedup();
+                }
+                out.insert(Finding { flag: flag.clone(), places });
+            }
+        }
+        out
+    }
+
+    fn witness(&mut self) -> Witness {
+        let s = self.state;
+        let mut out = Witness::default();
+        let value = |e: usize| match s.graph.events[e].emitted.kind {
+            Kind::Read => {
+                let thread = s.graph.events[e].thread.unwrap_or(0) as usize;
+                Answers { graph: &s.graph, thread }.read(s.graph.events[e].emitted.index)
+            }
+            Kind::Write => s.graph.events.current(e).and_then(|c| c.value),
+            _ => None,
+        };
+        for (e, event) in s.graph.events.iter().enumerate() {
+            let object =
+                event.emitted.access.map(|a| s.graph.events.layout.instances[a.instance as usize].object);
+            out.events.push(WitnessEvent {
+                event: s.graph.events.reference(e),
+                line: event.emitted.line,
+                kind: event_word(event).into(),
+                location: object.map(|o| {
+                    let offset = event.emitted.access.map_or(0, |a| a.offset);
+                    let name = &s.graph.events.program.objects[o.index()].name;
+                    if offset == 0 { name.clone() } else { format!("{name}+{offset}") }
+                }),
+                value: value(e).filter(|_| !event.emitted.detached).and_then(|v| u64::try_from(v).ok()),
+            });
+        }
+        let n = s.graph.events.len();
+        let mut edges = |name: &str, rows: &[Row<W>]| {
+            for (i, row) in rows.iter().enumerate().take(n) {
+                out.edges.extend(bits::iter(row).filter(|j| *j < n).map(|j| (name.to_owned(), i, j)));
+            }
+        };
+        edges("rf", &s.graph.events.inputs.rels[rels::RF]);
+        let co: Vec<Row<W>> = (0..n)
+            .map(|i| if s.graph.events[i].thread.is_some() { self.co[i] } else { bits::empty() })
+            .collect();
+        edges("co", &co);
+        edges("rmw", &s.graph.events.inputs.rels[rels::RMW]);
+        edges("mbar-sync", &s.graph.events.inputs.rels[rels::MBAR_SYNC]);
+        edges("syncbar", &s.graph.events.inputs.rels[rels::SYNCBAR]);
+        edges("sync_fence", self.fence);
+        out
+    }
+
+    fn stalls(&self) -> Vec<Stall> {
+        stalls(self.state)
+    }
+
+    fn column_stalls(&self) -> Vec<ColumnStall> {
+        self.state.graph.allocations.column_stalls(&self.state.graph.events)
+    }
+
+    fn digest(&mut self) -> u64 {
+        let s = self.state;
+        if s.graph.events.universe.special > 0 || self.kind == LeafKind::Blocked {
+            let mut hasher = FxHasher::default();
+            self.key().hash(&mut hasher);
+            return mixed(hasher.finish());
+        }
+        // One path leads to an execution, and the path decides the numbers of events; so they say which is meant.
+        let wide = |n: u16| u64::from(n);
+        let read = |(read, cell, write): &(u16, u16, u16)| {
+            mixed(wide(*read) << 32 | wide(*cell) << 16 | wide(*write))
+        };
+        let mut sum = s
+            .graph
+            .events
+            .inputs
+            .cells
+            .reads
+            .iter()
+            .map(read)
+            .fold(s.graph.events.universe.identity(), u64::wrapping_add);
+        for (event, row) in self.co.iter().enumerate().take(s.graph.events.len()) {
+            let row = row.iter().fold(event as u64 + 1, |all, word| mixed(all ^ word.rotate_left(17)));
+            sum = sum.wrapping_add(row);
+        }
+        mixed(sum)
+    }
+
+    fn path(&self) -> &[u32] {
+        self.path
+    }
+}
+
+/// What an event is, in a word for people.
+fn event_word(event: &Event) -> &'static str {
+    let has = |set: usize| event.emitted.labels >> set & 1 == 1;
+    match event.emitted.kind {
+        _ if event.emitted.detached && has(sets::TC_ACCESS) => "tmem",
+        _ if event.emitted.detached && has(sets::W) => "async W",
+        _ if event.emitted.detached && has(sets::R) => "async R",
+        _ if event.emitted.detached => "async M",
+        _ if has(sets::TC_ISSUE) || has(sets::COPY_ISSUE) || has(sets::WGMMA_ISSUE) => "issue",
+        _ if has(sets::EXIT) => "exit",
+        Kind::Read => "R",
+        Kind::Write if event.thread.is_none() => "init",
+        Kind::Write => "W",
+        Kind::Fence => "F",
+        Kind::Barrier(_) => "B",
+        Kind::Mbarrier(_) => "M",
+        Kind::Allocator(_) => "A",
+    }
+}

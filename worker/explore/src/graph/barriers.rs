@@ -1,0 +1,313 @@
+//! Phases of barriers: which phase an arrival joins, when a phase is complete, what `bar.red` returns.
+//!
+//! PTX ISA 9.2, 9.7.13.1 (bar), 9.7.13.2 (bar.warp.sync), 9.7.13.3 (barrier.cluster).
+
+use super::events::Events;
+use crate::thread::event::barrier::{BarrierObject, BarrierUse};
+use crate::thread::flow::successors;
+use crate::thread::trace::TraceEnd;
+use moire_cat::bits;
+use moire_cat::vocabulary::rels;
+use moire_program::ir::*;
+
+/// The phase that each placed barrier event joined.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Phases {
+    /// By event.
+    pub(crate) of: Vec<Option<u16>>,
+}
+
+/// Whether two threads share barriers of this kind.
+pub(crate) fn meet(program: &Program, object: &BarrierObject, a: usize, b: usize) -> bool {
+    let (p, q) = (&program.threads[a].place, &program.threads[b].place);
+    match object {
+        BarrierObject::Cta { .. } => p.same_cta(q),
+        BarrierObject::Cluster => p.includes(Scope::Cluster, q),
+        BarrierObject::Warp { .. } => {
+            a == b || (p.same_cta(q) && p.warp == q.warp && p.lane.is_some() && q.lane.is_some())
+        }
+    }
+}
+
+/// Whether a thread is among those a barrier waits for.
+pub(crate) fn names(program: &Program, object: &BarrierObject, thread: usize) -> bool {
+    let lane = program.threads[thread].place.lane.unwrap_or(0);
+    !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0)
+}
+
+impl Phases {
+    /// Placed events of the same barrier as `id`, itself excluded.
+    fn companions<const W: usize>(&self, g: &Events<'_, W>, id: usize, object: BarrierObject) -> Vec<usize> {
+        let thread = g[id].thread.unwrap_or(0) as usize;
+        let same = |other: &usize| {
+            *other != id
+                && self.of[*other].is_some()
+                && g[*other].barrier().is_some_and(|b| b.object == object)
+                && meet(g.program, &object, thread, g[*other].thread.unwrap_or(0) as usize)
+        };
+        (0..g.len()).filter(same).collect()
+    }
+
+    /// Phases the event can join.
+    pub(crate) fn phases_for<const W: usize>(
+        &self,
+        g: &Events<'_, W>,
+        id: usize,
+        barrier: &BarrierUse,
+    ) -> Vec<u16> {
+        let companions = self.companions(g, id, barrier.object);
+        let thread = g[id].thread;
+        let own: Vec<usize> = companions.iter().copied().filter(|c| g[*c].thread == thread).collect();
+        let narrow =
+            |n: usize| u16::try_from(n).expect("a barrier has at most as many phases as there are arrivals");
+        let (Some(count), BarrierObject::Cta { .. }) = (barrier.count, barrier.object) else {
+            let before =
+                own.iter().filter(|o| g[**o].barrier().is_some_and(|b| b.arrives == barrier.arrives));
+            return vec![narrow(before.count())];
+        };
+        let lanes = |id: usize| g[id].emitted.lanes.count() as usize;
+        let members = |p: u16| -> usize {
+            companions.iter().filter(|c| self.of[**c] == Some(p)).map(|c| lanes(*c)).sum()
+        };
+        if dialect(barrier) {
+            // A minimum without phases: 0 the arrivals that synchronise, 1 those that come later.
+            return if members(0) < count as usize { vec![0, 1] } else { vec![1] };
+        }
+        let floor = own.iter().map(|o| {
+            let waits = g[*o].barrier().is_some_and(|b| b.waits);
+            self.of[*o].unwrap_or(0) + u16::from(waits)
+        });
+        let floor = floor.max().unwrap_or(0);
+        let arrivals = self.potential_arrivals(g, id);
+        let last = narrow(arrivals.div_ceil((count as usize).max(1))).saturating_sub(1);
+        // A phase is passed over only if it completes without this thread.
+        let mut out = Vec::new();
+        for p in floor..=last.max(floor) {
+            if members(p) + lanes(id) <= count as usize {
+                out.push(p);
+            }
+            let missing = (count as usize).saturating_sub(members(p));
+            if missing > 0 && missing > self.others_at(g, id, barrier, p) {
+                break;
+            }
+        }
+        out
+    }
+
+    /// Arrivals other threads can still add to phase `p` of the barrier of `id`: one each where they wait.
+    fn others_at<const W: usize>(&self, g: &Events<'_, W>, id: usize, barrier: &BarrierUse, p: u16) -> usize {
+        let thread = g[id].thread.unwrap_or(0) as usize;
+        let companions = self.companions(g, id, barrier.object);
+        let mut total = 0usize;
+        for (t, code) in g.program.threads.iter().enumerate() {
+            if t == thread || !g.program.threads[t].place.same_cta(&g.program.threads[thread].place) {
+                continue;
+            }
+            let meets = |i: &&Instr| may_meet(i, barrier);
+            if code.body.iter().filter(meets).any(|i| matches!(i.op, Op::Bar { kind: BarKind::Arrive, .. })) {
+                return usize::MAX;
+            }
+            let over = g.threads[t].trace.end == TraceEnd::Done;
+            let past = companions
+                .iter()
+                .any(|c| g[*c].thread == u16::try_from(t).ok() && self.of[*c].is_some_and(|q| q >= p));
+            if !past && !over && code.body.iter().any(|i| may_meet(i, barrier)) {
+                total += code.place.lanes().count_ones() as usize;
+            }
+        }
+        total
+    }
+
+    /// Barrier instructions of the CTA that may be this barrier, times the iterations a loop may take.
+    fn potential_arrivals<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> usize {
+        let thread = g[id].thread.unwrap_or(0) as usize;
+        let mut total = 0;
+        for (t, code) in g.program.threads.iter().enumerate() {
+            if !g.program.threads[t].place.same_cta(&g.program.threads[thread].place) {
+                continue;
+            }
+            let loops = (0..code.body.len()).any(|pc| successors(&code.body, pc).iter().any(|s| *s <= pc));
+            let bars = code.body.iter().filter(|i| matches!(i.op, Op::Bar { .. })).count();
+            let lanes = code.place.lanes().count_ones() as usize;
+            total += lanes * bars * if loops { g.front.loop_bound as usize + 1 } else { 1 };
+        }
+        total
+    }
+
+    pub(crate) fn join_phase<const W: usize>(
+        &mut self,
+        g: &mut Events<'_, W>,
+        id: usize,
+        barrier: &BarrierUse,
+        phase: u16,
+    ) {
+        bits::set(&mut g.present, id);
+        let companions = self.companions(g, id, barrier.object);
+        self.of[id] = Some(phase);
+        for other in companions {
+            let (theirs, b) = (self.of[other].unwrap_or(0), g[other].barrier().unwrap_or(*barrier));
+            let relation = match barrier.object {
+                BarrierObject::Cta { .. } => rels::SYNCBAR,
+                BarrierObject::Cluster => rels::SYNC_CLUSTER,
+                BarrierObject::Warp { .. } => rels::SYNC_WARP,
+            };
+            if dialect(barrier) {
+                if phase == 0 && b.waits {
+                    bits::set(&mut g.inputs.rels[relation][id], other);
+                }
+                if theirs == 0 && barrier.waits {
+                    bits::set(&mut g.inputs.rels[relation][other], id);
+                }
+            } else if theirs == phase {
+                if barrier.arrives && b.waits {
+                    bits::set(&mut g.inputs.rels[relation][id], other);
+                }
+                if b.arrives && barrier.waits {
+                    bits::set(&mut g.inputs.rels[relation][other], id);
+                }
+            } else if theirs < phase {
+                bits::set(&mut g.inputs.rels[rels::BAR_PHASE][other], id);
+            } else {
+                bits::set(&mut g.inputs.rels[rels::BAR_PHASE][id], other);
+            }
+        }
+    }
+
+    pub(crate) fn leave_phase<const W: usize>(&mut self, g: &mut Events<'_, W>, id: usize) {
+        bits::clear(&mut g.present, id);
+        self.of[id] = None;
+        for relation in [rels::SYNCBAR, rels::SYNC_CLUSTER, rels::SYNC_WARP, rels::BAR_PHASE] {
+            g.inputs.rels[relation][id] = bits::empty();
+            for row in &mut g.inputs.rels[relation][..g.inputs.n] {
+                bits::clear(row, id);
+            }
+        }
+    }
+
+    /// Whether the phase this placed event joined has all it waits for.
+    pub(crate) fn complete<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> bool {
+        let (Some(barrier), Some(phase)) = (g[id].barrier(), self.of[id]) else { return false };
+        let thread = g[id].thread.unwrap_or(0) as usize;
+        let companions = self.companions(g, id, barrier.object);
+        let all = || companions.iter().copied().chain([id]);
+        let arrived = |t: usize| {
+            all().any(|c| {
+                g[c].thread == u16::try_from(t).ok()
+                    && self.of[c] == Some(phase)
+                    && g[c].barrier().is_some_and(|b| b.arrives)
+            })
+        };
+        let exited = |t: usize| g.threads[t].trace.end == TraceEnd::Done;
+        match (barrier.object, barrier.count) {
+            (BarrierObject::Cta { .. }, Some(count)) => {
+                let phase = if dialect(&barrier) { 0 } else { phase };
+                let here = all().filter(|c| self.of[*c] == Some(phase));
+                here.map(|c| g[c].emitted.lanes.count()).sum::<u32>() >= count
+            }
+            (BarrierObject::Cta { id: number, instance: Some(instance), .. }, None) => self
+                .static_bars(g, thread, number, instance)
+                .into_iter()
+                .all(|(t, pc)| self.reached(g, t, pc)),
+            (object, _) => (0..g.threads.len()).all(|t| {
+                !meet(g.program, &object, thread, t)
+                    || !names(g.program, &object, t)
+                    || arrived(t)
+                    || exited(t)
+            }),
+        }
+    }
+
+    /// Dat3M dialect: the bars of the CTA that may be the same barrier.
+    fn static_bars<const W: usize>(
+        &self,
+        g: &Events<'_, W>,
+        thread: usize,
+        number: i64,
+        wanted: u32,
+    ) -> Vec<(usize, usize)> {
+        let mut out = Vec::new();
+        for (t, code) in g.program.threads.iter().enumerate() {
+            if !g.program.threads[t].place.same_cta(&g.program.threads[thread].place) {
+                continue;
+            }
+            for (pc, instr) in code.body.iter().enumerate() {
+                if let Op::Bar { id, instance: Some(i), .. } = &instr.op {
+                    let same = match id {
+                        Operand::Imm(v) => *v == i128::from(number),
+                        _ => number >= 0,
+                    };
+                    if *i == wanted && same {
+                        out.push((t, pc));
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    fn reached<const W: usize>(&self, g: &Events<'_, W>, thread: usize, pc: usize) -> bool {
+        g.threads[thread].ids.iter().flatten().any(|id| {
+            let id = id.index();
+            g[id].emitted.pc == pc && g[id].is_barrier() && self.of[id].is_some()
+        })
+    }
+
+    /// Every phase before the last of its barrier is complete.
+    pub(crate) fn phases_complete<const W: usize>(&self, g: &Events<'_, W>) -> bool {
+        (0..g.len()).all(|id| {
+            let (Some(barrier), Some(phase)) = (g[id].barrier(), self.of[id]) else { return true };
+            if barrier.count.is_none() {
+                return true;
+            }
+            let companions = self.companions(g, id, barrier.object);
+            let last = companions.iter().filter_map(|c| self.of[*c]).max().unwrap_or(0);
+            if dialect(&barrier) {
+                return phase == 0 || self.complete(g, id);
+            }
+            let below = phase == 0 || companions.iter().any(|c| self.of[*c] == Some(phase - 1));
+            below && (phase >= last || self.complete(g, id))
+        })
+    }
+
+    /// What `bar.red` hands to its thread.
+    pub(crate) fn reduction<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> Value {
+        let event = &g[id];
+        let Some(thread) = event.thread else { return 0 };
+        let Op::Bar { kind: BarKind::Red { op, .. }, .. } =
+            g.program.threads[thread as usize].body[event.emitted.pc].op
+        else {
+            return 0;
+        };
+        let (Some(barrier), phase) = (g[id].barrier(), self.of[id]) else { return 0 };
+        let others = self.companions(g, id, barrier.object).into_iter().filter(|c| self.of[*c] == phase);
+        let lanes = |c: usize| g[c].emitted.lanes.count();
+        let preds: Vec<(bool, u32)> =
+            others.chain([id]).filter_map(|c| Some((g[c].barrier()?.pred, lanes(c)))).collect();
+        match op {
+            BarRed::Popc => preds.iter().filter(|p| p.0).map(|p| Value::from(p.1)).sum(),
+            BarRed::And => Value::from(preds.iter().all(|p| p.0)),
+            BarRed::Or => Value::from(preds.iter().any(|p| p.0)),
+        }
+    }
+}
+
+/// Whether an instruction may be an arrival at a barrier with this number and count.
+fn may_meet(instr: &Instr, barrier: &BarrierUse) -> bool {
+    let Op::Bar { id, count, .. } = &instr.op else { return false };
+    let number = match (id, barrier.object) {
+        (Operand::Imm(v), BarrierObject::Cta { id, .. }) => *v == i128::from(id),
+        _ => true,
+    };
+    let counted = match count {
+        Some(Operand::Imm(v)) => barrier.count.is_none_or(|c| *v == i128::from(c)),
+        Some(_) => true,
+        // As many as there are threads.
+        None => matches!(barrier.object, BarrierObject::Cta { count: None, .. }),
+    };
+    number && counted
+}
+
+/// Whether a count is a minimum without phases, as in the Dat3M dialect: late arrivals pass.
+fn dialect(barrier: &BarrierUse) -> bool {
+    barrier.count.is_some() && matches!(barrier.object, BarrierObject::Cta { instance: Some(_), .. })
+}

@@ -1,0 +1,460 @@
+//! Events of an execution graph, and how they communicate: what each thread did so far, which events are placed, where
+//! each read takes its value, and coherence as far as it was chosen.
+//!
+//! Invariants: all events are known to happen in every execution that contains the graph; `present` holds those that are
+//! placed; every change is undone in the reverse order it was made.
+
+use super::event::Event;
+use super::ids::{EventId, OpenRead};
+use super::relations::{Places, enter};
+use super::universe::Universe;
+use crate::thread::event::lanes::LaneInfo;
+use crate::thread::event::{CtaInfo, Emitted, Family, Kind, Needs, TokenInfo};
+use crate::thread::flow::Flow;
+use crate::thread::layout::{Access, Layout};
+use crate::thread::may_write::Ahead;
+use crate::thread::trace::{FrontEnd, Gate, Trace, TraceEnd};
+use moire_cat::bits::{self, Row};
+use moire_cat::eval::Inputs;
+use moire_cat::vocabulary::{rels, sets};
+use moire_execution::columns;
+use moire_execution::leaf::*;
+use moire_program::ir::*;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::ops::Index;
+use std::rc::Rc;
+
+/// Where a byte range of a read comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Write(usize),
+    Open,
+}
+
+/// One thread of the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct ThreadState {
+    pub(crate) flow: Rc<Flow>,
+    pub(crate) trace: Rc<Trace>,
+    /// Event of each index, where it is in the universe.
+    pub(crate) ids: Vec<Option<EventId>>,
+    pub(crate) gates: Vec<(u16, Gate)>,
+    /// What the code from some place on may write, once asked ([`Events::ahead`]).
+    pub(crate) ahead: Rc<OnceCell<Ahead>>,
+}
+
+/// See the module header.
+#[derive(Clone)]
+pub(crate) struct Events<'a, const W: usize> {
+    pub(crate) program: &'a Program,
+    pub(crate) front: FrontEnd,
+    pub(crate) layout: Rc<Layout>,
+    places: Rc<Places>,
+    /// Initial bytes of each instance.
+    pub(crate) initial: Rc<[Vec<u8>]>,
+    pub(crate) threads: Vec<ThreadState>,
+    /// Threads that may do more than their events say, or write where it is not known yet.
+    pub(crate) restless: usize,
+    /// Runs of threads that others have taken the place of, oldest first.
+    replaced: Vec<(usize, Rc<Trace>)>,
+    all: Vec<Event>,
+    pub(crate) present: Row<W>,
+    pub(crate) universe: Universe<W>,
+    /// Reads without a source, ascending.
+    pub(crate) open: Vec<OpenRead>,
+    /// Per event and cell of a read: its source.
+    pub(crate) sources: Vec<Vec<Option<EventId>>>,
+    /// What the model is asked about: base sets and relations, sources and writers.
+    pub(crate) inputs: Inputs<W>,
+    /// Rows of the inputs that hold something, or held it.
+    used: usize,
+    /// Rows of coherence before they grew, oldest first.
+    ordered: Vec<(EventId, Row<W>)>,
+    /// Counts changes: what was computed of a graph holds as long as this stays.
+    pub(crate) edits: u64,
+}
+
+/// A point to return to.
+pub(crate) struct Point {
+    events: usize,
+    runs: usize,
+}
+
+impl<const W: usize> Index<usize> for Events<'_, W> {
+    type Output = Event;
+
+    fn index(&self, id: usize) -> &Event {
+        &self.all[id]
+    }
+}
+
+/// Threads that have not run.
+fn fresh_threads(flows: &[Rc<Flow>]) -> Vec<ThreadState> {
+    let empty = Rc::new(Trace {
+        events: vec![],
+        unsure: vec![],
+        regs: vec![],
+        flags: BTreeSet::new(),
+        end: TraceEnd::Done,
+        pc: 0,
+        run_ahead: OnceCell::new(),
+    });
+    let one = |flow| ThreadState {
+        flow: Rc::clone(flow),
+        trace: Rc::clone(&empty),
+        ids: Vec::new(),
+        gates: Vec::new(),
+        ahead: Rc::default(),
+    };
+    flows.iter().map(one).collect()
+}
+
+impl<'a, const W: usize> Events<'a, W> {
+    /// A graph without events, of threads that have not run.
+    pub(crate) fn new(program: &'a Program, layout: Layout, front: FrontEnd, flows: &[Rc<Flow>]) -> Self {
+        let mut inputs = Inputs::with_room(16);
+        let cells = layout.cells.len();
+        inputs.cells.writers = vec![bits::empty(); cells];
+        let initial = |i: &Instance| initial_bytes(&program.objects[i.object.index()]);
+        Events {
+            program,
+            front,
+            initial: layout.instances.iter().map(initial).collect(),
+            layout: Rc::new(layout),
+            places: Rc::new(Places::new(program)),
+            threads: fresh_threads(flows),
+            restless: 0,
+            replaced: Vec::new(),
+            all: Vec::new(),
+            present: bits::empty(),
+            universe: Universe::new(cells, program.threads.len()),
+            open: Vec::new(),
+            sources: Vec::new(),
+            inputs,
+            used: 0,
+            ordered: Vec::new(),
+            edits: 0,
+        }
+    }
+
+    /// How many events there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Event> {
+        self.all.iter()
+    }
+
+    /// The events of threads, in the order of the scheduler.
+    pub(crate) fn of_threads(&self) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.threads.iter().flat_map(|t| t.ids.iter().flatten()).map(|id| id.index())
+    }
+
+    /// Notes a run of a thread in the place of the one before.
+    pub(crate) fn replace_run(&mut self, thread: usize, trace: Rc<Trace>) {
+        self.edits += 1;
+        let old = self.settle_trace(thread, trace);
+        self.replaced.push((thread, old));
+    }
+
+    /// Forgets the runs that were replaced: there is no way back.
+    pub(crate) fn settle_all(&mut self) {
+        self.replaced.clear();
+    }
+
+    /// An event for the initial bytes of each instance.
+    pub(crate) fn initial_writes(&self) -> Vec<Event> {
+        let mut out = Vec::new();
+        for i in 0..self.layout.instances.len() {
+            let cells = self.layout.cells_of(i);
+            let bytes = self.program.objects[self.layout.instances[i].object.index()].bytes;
+            let narrow = |n: usize| u16::try_from(n).expect("cells are numbered by 16 bits");
+            let access = Access {
+                instance: narrow(i),
+                virt: SymbolId(u16::MAX),
+                offset: 0,
+                bytes,
+                cell: narrow(cells.start),
+                cells: narrow(cells.len()),
+            };
+            let labels = [sets::ANY, sets::M, sets::W, sets::IW].iter().fold(0, |l, s| l | 1 << s);
+            let emitted = Emitted {
+                index: 0,
+                unit: 0,
+                pc: 0,
+                line: 0,
+                kind: Kind::Write,
+                labels,
+                scope: None,
+                access: Some(access),
+                value: None,
+                needs: Needs::default(),
+                mate: None,
+                detached: false,
+                ctas: CtaInfo::default(),
+                lanes: LaneInfo::ALL,
+                family: Family::Plain,
+                token: TokenInfo::default(),
+            };
+            out.push(Event { thread: None, emitted });
+        }
+        out
+    }
+
+    /// Places all events there are, which are initial writes.
+    pub(crate) fn place_initial_writes(&mut self) {
+        for id in 0..self.all.len() {
+            bits::set(&mut self.present, id);
+            for cell in self.layout.cells_of(id) {
+                bits::set(&mut self.inputs.cells.writers[cell], id);
+            }
+        }
+    }
+
+    /// Adds an event to the universe; `None` when rows are too narrow.
+    pub(crate) fn push(&mut self, mut event: Event) -> Option<usize> {
+        event.emitted.ctas.reaches = self.reached_cta(&event);
+        let id = self.all.len();
+        if id == 64 * W {
+            return None;
+        }
+        self.edits += 1;
+        event.emitted.ctas.owner =
+            event.emitted.access.and_then(|a| self.layout.instances[a.instance as usize].owner);
+        let far = event.emitted.ctas.home.zip(event.thread).is_some_and(|(h, t)| {
+            let place = |t: usize| &self.program.threads[t].place;
+            !place(h.index()).same_cta(place(t as usize))
+        });
+        let shared = event.emitted.labels >> sets::M & 1 == 1 && event.emitted.ctas.owner.is_some();
+        event.emitted.labels |= u128::from(shared) << sets::SHARED | u128::from(far) << sets::FAR;
+        let slots =
+            event.emitted.access.filter(|_| event.emitted.kind == Kind::Read).map_or(0, |a| a.cells as usize);
+        self.all.push(event);
+        self.sources.push(vec![None; slots]);
+        self.inputs.n = id + 1;
+        self.inputs.make_room(id + 1);
+        if self.universe.push(&self.all) {
+            let used = id < self.used;
+            self.used = self.used.max(id + 1);
+            enter((self.program, &self.places), &mut self.inputs, &self.all, used);
+        }
+        Some(id)
+    }
+
+    pub(crate) fn mark(&self) -> Point {
+        Point { events: self.all.len(), runs: self.replaced.len() }
+    }
+
+    pub(crate) fn reset(&mut self, mark: Point) {
+        self.edits += 1;
+        while self.replaced.len() > mark.runs {
+            let (thread, trace) = self.replaced.pop().expect("longer than the mark");
+            self.settle_trace(thread, trace);
+        }
+        while self.all.len() > mark.events {
+            let event = self.all.pop().expect("longer than the mark");
+            self.sources.pop();
+            self.universe.pop(&event);
+            if let Some(thread) = event.thread {
+                self.threads[thread as usize].ids[event.emitted.index as usize] = None;
+            }
+        }
+        self.inputs.n = self.all.len();
+    }
+
+    /// Puts a trace in the place of the one a thread has; returns that.
+    fn settle_trace(&mut self, thread: usize, trace: Rc<Trace>) -> Rc<Trace> {
+        let old = std::mem::replace(&mut self.threads[thread].trace, trace);
+        self.restless += usize::from(self.threads[thread].trace.restless());
+        self.restless -= usize::from(old.restless());
+        old
+    }
+
+    /// What a thread may write from some place on.
+    pub(crate) fn ahead(&self, thread: usize) -> &Ahead {
+        self.threads[thread].ahead.get_or_init(|| Ahead::new(self.program, &self.layout, thread))
+    }
+
+    /// A thread of the other CTA whose memory an event touches.
+    pub(crate) fn reached_cta(&self, event: &Event) -> Option<ThreadId> {
+        let own = columns::leader(self.program, usize::from(event.thread.filter(|_| self.program.launched)?));
+        let e = &event.emitted;
+        let owner = e.access.and_then(|a| self.layout.instances[a.instance as usize].owner);
+        let owner = owner.map(|o| columns::leader(self.program, o.index()));
+        let cells = e.tensor().into_iter().flat_map(|t| &t.cells).map(|c| c.cta);
+        let taken = if let Kind::Allocator(used) = e.kind { used.takes_from() } else { None };
+        let other = owner.into_iter().chain(cells).chain(taken).find(|cta| *cta != own)?;
+        Some(columns::leader_id(self.program, other))
+    }
+
+    /// The least position of a thread's body that can be reached from `pc`.
+    pub(crate) fn reachable_from(&self, thread: usize, pc: usize) -> usize {
+        let body = &self.program.threads[thread].body;
+        let back = |i: &Instr| if let Op::Bra { target } = i.op { target } else { usize::MAX };
+        let mut least = pc.min(body.len());
+        while let Some(lower) = body[least..].iter().map(back).min().filter(|t| *t < least) {
+            least = lower;
+        }
+        least
+    }
+
+    /// Whether nothing depends on the value of a read.
+    pub(crate) fn idle(&self, read: usize) -> bool {
+        let event = &self[read];
+        event.thread.is_some_and(|t| self.threads[t as usize].flow.idle[event.emitted.pc])
+    }
+
+    /// The first read that is not placed.
+    pub(crate) fn next_read(&self) -> Option<usize> {
+        let ids = self.threads.iter().flat_map(|t| t.ids.iter().flatten()).map(|id| id.index());
+        ids.into_iter().find(|id| self[*id].emitted.kind == Kind::Read && !bits::has(&self.present, *id))
+    }
+
+    /// An event as its thread emits it now: with the value that is known by now.
+    pub(crate) fn current(&self, id: usize) -> Option<&Emitted> {
+        let event = &self[id];
+        let trace = &self.threads[event.thread? as usize].trace;
+        trace.events[event.emitted.index as usize].as_ref()
+    }
+
+    /// Whether a write can be placed: its value is known.
+    pub(crate) fn ready(&self, id: usize) -> bool {
+        self.current(id).is_some_and(|e| e.value.is_some())
+    }
+
+    /// The writes of the universe that are not placed and may become the source of `read` at `cell`.
+    pub(crate) fn waiting_writes(&self, cell: usize, read: usize) -> Row<W> {
+        let absent = bits::minus(&self.universe.writes[cell], &self.present);
+        bits::minus(&bits::minus(&absent, &self.universe.needing[read]), &self.universe.half[read])
+    }
+
+    /// Whether `read` is the read half of the write `id`, which it can never take.
+    pub(crate) fn is_own_read(&self, id: usize, read: usize) -> bool {
+        let (write, read) = (&self[id], &self[read]);
+        write.thread == read.thread && write.emitted.mate() == Some(read.emitted.index)
+    }
+
+    /// Gives a cell of a read its source, or none yet.
+    pub(crate) fn set_source(&mut self, read: usize, cell: usize, source: Source) {
+        self.edits += 1;
+        let open = OpenRead::new(read, cell);
+        match source {
+            Source::Open => {
+                self.open.push(open);
+                self.sort_open();
+            }
+            Source::Write(write) => {
+                let slot = cell - self[read].emitted.access.map_or(0, |a| a.cell as usize);
+                let write = EventId::new(write);
+                self.sources[read][slot] = Some(write);
+                bits::set(&mut self.inputs.rels[rels::RF][write.index()], read);
+                self.inputs.cells.reads.push((open.read.number(), open.cell.number(), write.number()));
+            }
+        }
+    }
+
+    pub(crate) fn unset_source(&mut self, read: usize, cell: usize, source: Source) {
+        self.edits += 1;
+        let open = OpenRead::new(read, cell);
+        match source {
+            Source::Open => self.open.retain(|o| *o != open),
+            Source::Write(write) => {
+                let slot = cell - self[read].emitted.access.map_or(0, |a| a.cell as usize);
+                self.sources[read][slot] = None;
+                let write = EventId::new(write);
+                let taken = (open.read.number(), open.cell.number(), write.number());
+                if let Some(at) = self.inputs.cells.reads.iter().rposition(|r| *r == taken) {
+                    self.inputs.cells.reads.swap_remove(at);
+                }
+                let still = self.sources[read].iter().flatten().any(|w| *w == write);
+                bits::put(&mut self.inputs.rels[rels::RF][write.index()], read, still);
+            }
+        }
+    }
+
+    pub(crate) fn sort_open(&mut self) {
+        self.open.sort_unstable();
+    }
+
+    /// Places a write.
+    pub(crate) fn add_write(&mut self, id: usize) {
+        self.edits += 1;
+        bits::set(&mut self.present, id);
+        let access = self[id].emitted.access.expect("a placed write has an address");
+        for cell in access.cell_range() {
+            bits::set(&mut self.inputs.cells.writers[cell], id);
+        }
+        debug_assert!(
+            bits::is_empty(&self.inputs.rels[rels::CO][id]),
+            "nothing is ordered before it is placed"
+        );
+        // Initial writes come first.
+        bits::set(&mut self.inputs.rels[rels::CO][access.instance as usize], id);
+    }
+
+    pub(crate) fn remove_write(&mut self, id: usize) {
+        self.edits += 1;
+        bits::clear(&mut self.present, id);
+        let access = self[id].emitted.access.expect("a placed write has an address");
+        for cell in access.cell_range() {
+            bits::clear(&mut self.inputs.cells.writers[cell], id);
+        }
+        bits::clear(&mut self.inputs.rels[rels::CO][access.instance as usize], id);
+    }
+
+    /// Orders two writes, and what follows; returns what `restore_order` needs.
+    pub(crate) fn order_writes(&mut self, a: usize, b: usize) -> usize {
+        self.edits += 1;
+        let before = self.ordered.len();
+        let rows = &mut self.inputs.rels[rels::CO][..self.inputs.n];
+        let mut after = rows[b];
+        bits::set(&mut after, b);
+        for (i, row) in rows.iter_mut().enumerate() {
+            if (i == a || bits::has(row, a)) && !bits::is_empty(&bits::minus(&after, row)) {
+                self.ordered.push((EventId::new(i), *row));
+                bits::or(row, &after);
+            }
+        }
+        before
+    }
+
+    pub(crate) fn restore_order(&mut self, before: usize) {
+        self.edits += 1;
+        while self.ordered.len() > before {
+            let Some((i, row)) = self.ordered.pop() else { return };
+            self.inputs.rels[rels::CO][i.index()] = row;
+        }
+    }
+
+    /// Whether it is unknown what a placed write left.
+    pub(crate) fn writes_unknown(&self, write: usize) -> bool {
+        self.current(write).is_some_and(|e| e.needs.data.unknown())
+    }
+
+    /// Value of the bytes of a cell as a placed write left them.
+    pub(crate) fn cell_value(&self, write: usize, cell: usize) -> Value {
+        let cell = self.layout.cells[cell];
+        let (from, to) = (cell.offset as usize, (cell.offset + cell.bytes) as usize);
+        if self[write].thread.is_none() {
+            return assemble(&self.initial[cell.instance as usize][from..to.min(from + 16)]);
+        }
+        if self.writes_unknown(write) {
+            return 0;
+        }
+        let start = self[write].emitted.access.map_or(0, |a| a.offset);
+        let value = self.current(write).and_then(|e| e.value).unwrap_or(0);
+        truncate(value >> (8 * (cell.offset - start)), 8 * cell.bytes)
+    }
+
+    pub(crate) fn kind(&self) -> LeafKind {
+        let done = self.threads.iter().all(|t| t.trace.end == TraceEnd::Done);
+        if done { LeafKind::Complete } else { LeafKind::Blocked }
+    }
+
+    pub(crate) fn reference(&self, id: usize) -> EventRef {
+        let event = &self[id];
+        event.thread.map_or(EventRef::init(), |thread| EventRef { thread, index: event.emitted.index })
+    }
+}

@@ -1,0 +1,167 @@
+//! The universe: the events known to happen in every execution that contains the graph.
+//!
+//! Contract: rows speak of the events pushed and not popped; a *name* stands for one sequence of events with all that
+//! is fixed about them, so that what was computed for a universe holds whenever its name comes back. Names are bounded in
+//! number ([`MAX_NAMES`]): beyond that each universe gets one of its own.
+
+use super::digest::mixed;
+use super::event::Event;
+use crate::thread::event::{Emitted, Family, Kind};
+use moire_cat::bits::{self, Row};
+use rustc_hash::FxHashMap;
+
+/// Most universes that are recognised when they come again.
+const MAX_NAMES: usize = 4_096;
+
+/// See the module header.
+#[derive(Clone, Debug)]
+pub(crate) struct Universe<const W: usize> {
+    /// Per cell: the writes of threads that cover it.
+    pub(crate) writes: Vec<Row<W>>,
+    /// Per event: the writes that cannot be before this read has its value.
+    pub(crate) needing: Vec<Row<W>>,
+    /// Per event: its write half, which is no source of it either.
+    pub(crate) half: Vec<Row<W>>,
+    /// Per thread: its events.
+    pub(crate) of_thread: Vec<Row<W>>,
+    /// Events in program order that all lanes take part in.
+    pub(crate) whole: Row<W>,
+    /// Events on barriers, mbarriers and allocators, and of asynchronous instructions.
+    pub(crate) special: usize,
+    /// Name of the universe after each event.
+    names: Vec<u64>,
+    /// A number for the events up to each one that does not depend on what was explored before.
+    identities: Vec<u64>,
+    /// What the static relations in the engine's rows were entered for, event by event.
+    entered: Vec<u64>,
+    /// By name and event that comes next: the events there were, with the name each led to.
+    known: FxHashMap<(u64, Option<u16>, u16), Vec<(Emitted, u64)>>,
+    next_name: u64,
+}
+
+impl<const W: usize> Universe<W> {
+    pub(crate) fn new(cells: usize, threads: usize) -> Self {
+        Universe {
+            writes: vec![bits::empty(); cells],
+            of_thread: vec![bits::empty(); threads],
+            whole: bits::empty(),
+            needing: Vec::new(),
+            half: Vec::new(),
+            special: 0,
+            names: Vec::new(),
+            identities: Vec::new(),
+            entered: Vec::new(),
+            known: FxHashMap::default(),
+            next_name: 0,
+        }
+    }
+
+    /// Name of the universe.
+    pub(crate) fn name(&self) -> u64 {
+        self.names.last().copied().unwrap_or(0)
+    }
+
+    /// A number for its events, by thread and position.
+    pub(crate) fn identity(&self) -> u64 {
+        self.identities.last().copied().unwrap_or(1)
+    }
+
+    /// Name it had when this event was its last.
+    pub(crate) fn name_after(&self, event: usize) -> u64 {
+        self.names[event]
+    }
+
+    /// Adds the event `events` ends with; whether its static relations must be entered.
+    pub(crate) fn push(&mut self, events: &[Event]) -> bool {
+        let id = events.len() - 1;
+        let event = &events[id];
+        let emitted = &event.emitted;
+        let name = self.named(event);
+        self.names.push(name);
+        let place = event.thread.map_or(0, |t| u64::from(t) + 1) << 16 | u64::from(event.emitted.index);
+        self.identities.push(mixed(self.identity() ^ place));
+        self.special += usize::from(special(emitted));
+        let whole = !emitted.detached && emitted.lanes.whole();
+        bits::put(&mut self.whole, id, whole);
+        self.needing.push(bits::empty());
+        self.half.push(bits::empty());
+        if let Some(thread) = event.thread {
+            for other in bits::iter(&self.of_thread[thread as usize]) {
+                self.wait(id, emitted, other, &events[other].emitted);
+                self.wait(other, &events[other].emitted, id, emitted);
+            }
+            bits::set(&mut self.of_thread[thread as usize], id);
+        }
+        if event.thread.is_some() && event.is_write() {
+            match emitted.access {
+                Some(access) => {
+                    self.writes[access.cell_range()].iter_mut().for_each(|row| bits::set(row, id))
+                }
+                None => self.writes.iter_mut().for_each(|row| bits::set(row, id)),
+            }
+        }
+        let fresh = self.entered.get(id) != Some(&name);
+        if fresh {
+            self.entered.truncate(id);
+            self.entered.push(name);
+        }
+        fresh
+    }
+
+    /// Notes whether a write waits for a read of its thread, or is its other half.
+    fn wait(&mut self, write: usize, w: &Emitted, read: usize, r: &Emitted) {
+        if w.kind != Kind::Write {
+            return;
+        }
+        if w.needs.has(r.index) {
+            bits::set(&mut self.needing[read], write);
+        }
+        if w.mate() == Some(r.index) {
+            bits::set(&mut self.half[read], write);
+        }
+    }
+
+    /// Removes the last event.
+    pub(crate) fn pop(&mut self, event: &Event) {
+        self.names.pop();
+        self.identities.pop();
+        self.needing.pop();
+        self.half.pop();
+        let id = self.names.len();
+        self.special -= usize::from(special(&event.emitted));
+        if let Some(thread) = event.thread {
+            bits::clear(&mut self.of_thread[thread as usize], id);
+            for other in bits::iter(&self.of_thread[thread as usize]) {
+                bits::clear(&mut self.needing[other], id);
+                bits::clear(&mut self.half[other], id);
+            }
+        }
+        if event.thread.is_some() && event.is_write() {
+            match event.emitted.access {
+                Some(access) => {
+                    self.writes[access.cell_range()].iter_mut().for_each(|row| bits::clear(row, id))
+                }
+                None => self.writes.iter_mut().for_each(|row| bits::clear(row, id)),
+            }
+        }
+    }
+
+    fn named(&mut self, event: &Event) -> u64 {
+        let key = (self.name(), event.thread, event.emitted.index);
+        let fixed = Emitted { value: None, ..event.emitted.clone() };
+        if let Some((_, name)) = self.known.get(&key).and_then(|all| all.iter().find(|k| k.0 == fixed)) {
+            return *name;
+        }
+        self.next_name += 1;
+        if self.next_name <= MAX_NAMES as u64 {
+            self.known.entry(key).or_default().push((fixed, self.next_name));
+        }
+        self.next_name
+    }
+}
+
+fn special(emitted: &Emitted) -> bool {
+    matches!(emitted.kind, Kind::Barrier(_) | Kind::Mbarrier(_) | Kind::Allocator(_))
+        || matches!(emitted.family, Family::Copy(_) | Family::Tensor(_))
+        || emitted.detached
+}

@@ -1,0 +1,385 @@
+//! Await gating: when a thread may enter an iteration of a loop that may spin.
+//!
+//! A thread stops at a *gate* in front of each such iteration. It enters with the write that its first read takes, and only
+//! with a write that may end the loop. Until such a write is placed it waits at the gate; when one is placed, the thread
+//! takes it or waits for another. So:
+//!
+//! - no read of a spin is ever open;
+//! - an execution in which the thread does not wait for ever holds nothing of its failed iterations;
+//! - cycles of `po | rf` do no harm: an event behind the loop depends for its existence on what was read there, and that
+//!   dependency is never cyclic.
+//!
+//! If something happens behind the gate whatever is read, the thread enters with its reads open.
+//!
+//! A thread may wait for ever only if one more iteration, with all reads from writes that nothing is coherence-after, can
+//! fail (`finish::hang`). If the last write at each place the iteration reads is known already and ends the loop in any
+//! case, waiting is not tried. The threads that may still write there are those that do not wait, and those that one of them
+//! may let in: two threads that only let in each other would be a cycle of existence.
+
+use super::consistency::Consistency;
+use super::outlook::{Without, may_advance, outlook};
+use crate::graph::graph::{Answers, Graph, Trial};
+use crate::graph::mbarriers::{Floor, Place};
+use crate::planted::Planted;
+use crate::thread::event::mbarrier::{Act, MbarUse};
+use crate::thread::event::{Emitted, Kind};
+use crate::thread::flow::successors;
+use crate::thread::layout::thread_id;
+use crate::thread::may_write::Written;
+use crate::thread::run::run;
+use crate::thread::trace::{Trace, TraceEnd};
+use moire_cat::bits::{self, Row};
+use moire_cat::eval::Solution;
+use moire_cat::vocabulary::rels;
+use moire_program::ir::*;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// Most reads of an iteration whose answers are tried; an iteration with more is taken to fail in some way.
+const MAX_TRIED_READS: usize = 4;
+
+/// Most iterations tried to find out whether a thread leaves its loop; beyond it the answer is no.
+const MAX_TRIALS: usize = 64;
+
+/// Runs behind gates, by the run that leads to the gate and the answers given. The first run is kept with them, so that its
+/// address stays its own.
+type Trials = FxHashMap<(usize, SmallVec<[(u16, Value); 2]>), (Rc<Trace>, Rc<Trace>)>;
+
+/// Most runs behind gates kept at one time.
+const MAX_CACHED_RUNS: usize = 1 << 12;
+
+/// Threads in front of loops that may spin.
+#[derive(Clone)]
+pub(crate) struct Gates<const W: usize> {
+    /// By thread, writes that it does not take at the gate where it waits.
+    pub(crate) refused: Vec<Row<W>>,
+    /// Threads that may go on, as [`Gates::may_be_let_in`] found them after so many edits.
+    moves: Cell<Option<(u64, u64)>>,
+    trials: RefCell<Trials>,
+}
+
+impl<const W: usize> Gates<W> {
+    pub(crate) fn new(threads: usize) -> Self {
+        Gates { refused: vec![bits::empty(); threads], moves: Cell::new(None), trials: RefCell::default() }
+    }
+
+    /// First thread at a gate that can be let in; with `sure`, in one way, and that cannot wait.
+    pub(crate) fn openable_gate(&self, g: &Graph<'_, W>, sure: bool) -> Option<usize> {
+        (0..g.events.threads.len()).find(|t| {
+            let TraceEnd::Gate(index) = g.events.threads[*t].trace.end else { return false };
+            let ways = self.entry(g, *t, index).ways();
+            ways > 0 && (!sure || (ways == 1 && !self.may_miss(g, *t, index, &[])))
+        })
+    }
+
+    /// Where a thread gets behind a gate, if these reads get these answers; a function of these and of where it is.
+    fn behind_gate(&self, g: &Graph<'_, W>, thread: usize, gate: u16, given: &[(u16, Value)]) -> Rc<Trace> {
+        let here = &g.events.threads[thread].trace;
+        let key = (Rc::as_ptr(here) as usize, SmallVec::from_slice(given));
+        if let Some((_, known)) = self.trials.borrow().get(&key) {
+            return Rc::clone(known);
+        }
+        let id = thread_id(thread);
+        let flow = &g.events.threads[thread].flow;
+        let view = Trial { inner: Answers { graph: g, thread }, gate, given };
+        let trace = Rc::new(run(g.events.program, &g.events.layout, flow, id, g.events.front, &view));
+        let mut trials = self.trials.borrow_mut();
+        if trials.len() >= MAX_CACHED_RUNS {
+            trials.clear();
+        }
+        trials.insert(key, (Rc::clone(here), Rc::clone(&trace)));
+        trace
+    }
+
+    /// How a thread can be let in now.
+    pub(crate) fn entry(&self, g: &Graph<'_, W>, thread: usize, gate: u16) -> Entry {
+        let vain =
+            |given: &[(u16, Value)]| self.behind_gate(g, thread, gate, given).end == TraceEnd::SpinFail;
+        let blind = self.behind_gate(g, thread, gate, &[]);
+        if blind.end == TraceEnd::SpinFail {
+            return Entry::Vain(None);
+        }
+        let first = asked(&blind, gate, &[]).filter(|first| depends_on(&blind, gate, first.index));
+        if let Some(Emitted { index, kind: Kind::Mbarrier(used), lanes, .. }) = first {
+            let places = g.mbarriers.places_for(
+                &g.events,
+                *used,
+                (thread, *index, &lanes.arms, false),
+                &Floor::default(),
+            );
+            let values: BTreeSet<Value> =
+                places.iter().map(|p| g.mbarriers.answer_at(&g.events, *used, *p)).collect();
+            return if values.into_iter().any(|v| !vain(&[(*index, v)])) { Entry::Free } else { Entry::Asks };
+        }
+        let Some((read, access)) = first.and_then(|e| e.access.map(|a| (e.index, a))) else {
+            return Entry::Free;
+        };
+        if access.cells != 1 {
+            return Entry::Free;
+        }
+        let cell = usize::from(access.cell);
+        let writers = bits::minus(&g.events.inputs.cells.writers[cell], &self.refused[thread]);
+        let ends = |w: &usize| g.events.writes_unknown(*w) || !vain(&[(read, g.events.cell_value(*w, cell))]);
+        let writes: SmallVec<[usize; 4]> = bits::iter(&writers).filter(ends).collect();
+        if writes.is_empty() { Entry::Vain(Some(cell)) } else { Entry::Reads { read, cell, writes } }
+    }
+
+    /// Lets a thread wait for a write other than these. Returns the writes it had refused before.
+    pub(crate) fn refuse(&mut self, g: &mut Graph<'_, W>, thread: usize, writes: &[usize]) -> Row<W> {
+        g.events.edits += 1;
+        let before = self.refused[thread];
+        writes.iter().for_each(|w| bits::set(&mut self.refused[thread], *w));
+        before
+    }
+
+    /// Whether a thread at a gate can be stuck there though it could pass now: its loop only waits for an mbarrier, and
+    /// the phase it waits for may not be the one just completed in the end; or what reads get in the end may keep it.
+    /// `known`: coherence pairs of this graph, if any are known beside those that were chosen.
+    fn may_miss(&self, g: &Graph<'_, W>, thread: usize, index: u16, known: &[Row<W>]) -> bool {
+        if !g.events.threads[thread].flow.waits_only[g.events.threads[thread].trace.pc] {
+            return !self.passes_in_the_end(g, thread, index, known);
+        }
+        self.awaited(g, thread, index).is_none_or(|used| {
+            let era = g.mbarriers.eras(&g.events, used.object);
+            let now = Place { era, level: g.mbarriers.level(&g.events, used.object, era) };
+            let outlook = || outlook(g, Without { event: None, thread: Some(thread) });
+            g.mbarriers.answer_at(&g.events, used, now) == 0 || may_advance(g, used.object, &outlook())
+        })
+    }
+
+    /// The same, asking the model what comes last.
+    pub(crate) fn may_be_stuck(
+        &self,
+        g: &mut Graph<'_, W>,
+        consistency: &mut Consistency<W>,
+        thread: usize,
+        index: u16,
+    ) -> bool {
+        if !self.may_miss(g, thread, index, &[]) {
+            return false;
+        }
+        let mark = consistency.enter(g);
+        let wrong = matches!(consistency.partial(g), Solution::Violated(_));
+        let may = wrong || self.may_miss(g, thread, index, consistency.evaluator.coherence());
+        consistency.evaluator.back(&mark);
+        may
+    }
+
+    /// The wait at the start of the iteration behind a gate.
+    pub(crate) fn awaited(&self, g: &Graph<'_, W>, thread: usize, index: u16) -> Option<MbarUse> {
+        let trace = self.behind_gate(g, thread, index, &[]);
+        let first = trace.events.get(usize::from(index)..)?.iter().flatten().next()?;
+        match first.kind {
+            Kind::Mbarrier(used @ MbarUse { act: Act::Wait { .. }, .. }) => Some(used),
+            _ => None,
+        }
+    }
+
+    /// Whether some thread waits in front of a loop that it leaves in the end; of the graph judged just now.
+    pub(crate) fn waits_in_vain(&self, g: &Graph<'_, W>, coherence: &[Row<W>]) -> bool {
+        (0..g.events.threads.len()).any(|t| {
+            let index = match g.events.threads[t].trace.end {
+                TraceEnd::Stuck(index) => index,
+                TraceEnd::Gate(index) if !bits::is_empty(&self.refused[t]) => index,
+                _ => return false,
+            };
+            let let_in =
+                g.events.threads[t].trace.end == TraceEnd::Gate(index) && self.entry(g, t, index).ways() > 0;
+            !let_in && self.passes_in_the_end(g, t, index, coherence)
+        })
+    }
+
+    /// Whether the iteration behind a gate takes the thread out of its loop whatever write comes last at each place it
+    /// reads. In doubt it does not.
+    fn passes_in_the_end(&self, g: &Graph<'_, W>, thread: usize, gate: u16, known: &[Row<W>]) -> bool {
+        let last = |cell: usize| self.last_values(g, thread, cell, known);
+        g.events.front.planted != Some(Planted::AlwaysHangs)
+            && self.leaves(g, (thread, gate), &last, &mut Vec::new(), &mut 0)
+    }
+
+    fn leaves(
+        &self,
+        g: &Graph<'_, W>,
+        (thread, gate): (usize, u16),
+        last: &dyn Fn(usize) -> Option<BTreeSet<Value>>,
+        given: &mut Vec<(u16, Value)>,
+        trials: &mut usize,
+    ) -> bool {
+        *trials += 1;
+        let trace = self.behind_gate(g, thread, gate, given);
+        if trace.end == TraceEnd::SpinFail || *trials > MAX_TRIALS {
+            return false;
+        }
+        if !self.comes_to(g, thread, trace.pc, g.events.threads[thread].trace.pc) {
+            return true;
+        }
+        let Some(read) = asked(&trace, gate, given).filter(|e| e.kind == Kind::Read) else { return false };
+        let Some(access) = read.access.filter(|a| a.cells == 1 && given.len() < MAX_TRIED_READS) else {
+            return false;
+        };
+        let Some(values) = last(usize::from(access.cell)) else { return false };
+        let leaves = |value: Value| {
+            given.push((read.index, value));
+            let leaves = self.leaves(g, (thread, gate), last, given, trials);
+            given.pop();
+            leaves
+        };
+        match g.events.front.planted {
+            Some(Planted::SomeLast) => values.into_iter().any(leaves),
+            _ => values.into_iter().all(leaves),
+        }
+    }
+
+    /// Whether a thread at `from` can come to `to`.
+    fn comes_to(&self, g: &Graph<'_, W>, thread: usize, from: usize, to: usize) -> bool {
+        let body = &g.events.program.threads[thread].body;
+        let (mut todo, mut seen) = (vec![from], BTreeSet::new());
+        while let Some(pc) = todo.pop() {
+            if pc == to {
+                return true;
+            }
+            if pc < body.len() && seen.insert(pc) {
+                todo.extend(successors(body, pc));
+            }
+        }
+        false
+    }
+
+    /// What a cell can hold in the end if `thread` does nothing more; `None` if that is not known.
+    fn last_values(
+        &self,
+        g: &Graph<'_, W>,
+        thread: usize,
+        cell: usize,
+        known: &[Row<W>],
+    ) -> Option<BTreeSet<Value>> {
+        let waiting = bits::minus(&g.events.universe.writes[cell], &g.events.present);
+        if !bits::is_empty(&waiting) || self.others_may_write(g, thread, cell) {
+            return None;
+        }
+        let writers = g.events.inputs.cells.writers[cell];
+        let last = |w: usize| {
+            let chosen = bits::and(&g.events.inputs.rels[rels::CO][w], &writers);
+            let implied = known.get(w).map_or(chosen, |row| bits::and(row, &writers));
+            bits::is_empty(&chosen) && bits::is_empty(&implied)
+        };
+        bits::iter(&writers)
+            .filter(|w| last(*w))
+            .map(|w| (!g.events.writes_unknown(w)).then(|| g.events.cell_value(w, cell)))
+            .collect()
+    }
+
+    /// Whether, while a thread waits, another one may still write a cell in a way the universe does not hold.
+    fn others_may_write(&self, g: &Graph<'_, W>, thread: usize, cell: usize) -> bool {
+        if g.events.restless == 0 || g.events.front.planted == Some(Planted::NobodyElse) {
+            return false;
+        }
+        let moving = self.moving(g, Some(thread));
+        self.may_come(g, cell, |t| moving[t])
+    }
+
+    /// Whether some of these threads may write a cell with what they still do, or some thread with a write that is not known to happen.
+    fn may_come(&self, g: &Graph<'_, W>, cell: usize, moves: impl Fn(usize) -> bool) -> bool {
+        let touches = |e: &Emitted| e.access.is_none_or(|a| a.cell_range().contains(&cell));
+        g.events.threads.iter().enumerate().any(|(t, thread)| {
+            let writes = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+            (moves(t) && writes(&g.events.ahead(t).all)) || thread.trace.unsure.iter().any(touches)
+        })
+    }
+
+    /// Whether a thread that waits at a gate may be let in some time.
+    pub(crate) fn may_be_let_in(&self, g: &Graph<'_, W>, thread: usize) -> bool {
+        let known = self.moves.get().filter(|(edits, _)| *edits == g.events.edits);
+        let moves = known.map_or_else(
+            || {
+                let moving = self.moving(g, None);
+                moving.iter().enumerate().fold(0, |all, (t, m)| all | u64::from(*m && t < 64) << t.min(63))
+            },
+            |(_, moves)| moves,
+        );
+        self.moves.set(Some((g.events.edits, moves)));
+        thread >= 64 || moves >> thread & 1 == 1
+    }
+
+    /// Threads that may do more than the universe holds, if `still` does not.
+    fn moving(&self, g: &Graph<'_, W>, still: Option<usize>) -> Vec<bool> {
+        let at = |t: usize| match g.events.threads[t].trace.end {
+            _ if Some(t) == still => Entry::Vain(None),
+            TraceEnd::Pending(_) | TraceEnd::Barrier(_) => Entry::Free,
+            TraceEnd::Gate(_) if g.events.threads[t].flow.waits_only[g.events.threads[t].trace.pc] => {
+                Entry::Asks
+            }
+            TraceEnd::Gate(index) => self.entry(g, t, index),
+            _ => Entry::Vain(None),
+        };
+        let entries: Vec<Entry> = (0..g.events.threads.len()).map(at).collect();
+        let mut moving: Vec<bool> = entries.iter().map(|e| !matches!(e, Entry::Vain(_))).collect();
+        if g.events.front.planted == Some(Planted::StaysInFront) {
+            return moving;
+        }
+        loop {
+            let next = (0..moving.len()).find(|t| match entries[*t] {
+                Entry::Vain(Some(cell)) if !moving[*t] => {
+                    let waiting = bits::minus(&g.events.universe.writes[cell], &g.events.present);
+                    !bits::is_empty(&waiting) || self.may_come(g, cell, |u| moving[u])
+                }
+                _ => false,
+            });
+            match next {
+                Some(thread) => moving[thread] = true,
+                None => return moving,
+            }
+        }
+    }
+}
+
+/// How a thread can be let in.
+pub(crate) enum Entry {
+    /// Its first read, of this cell, takes one of these writes.
+    Reads {
+        /// By index.
+        read: u16,
+        cell: usize,
+        writes: SmallVec<[usize; 4]>,
+    },
+    /// What it reads is decided behind the gate.
+    Free,
+    /// Not now: it asks an mbarrier.
+    Asks,
+    /// Not now: the iteration fails with every write in the cell it reads first; for ever, if it reads none.
+    Vain(Option<usize>),
+}
+
+impl Entry {
+    pub(crate) fn ways(&self) -> usize {
+        match self {
+            Entry::Reads { writes, .. } => writes.len(),
+            Entry::Free => 1,
+            Entry::Asks | Entry::Vain(_) => 0,
+        }
+    }
+}
+
+/// The first event behind a gate that asks memory or an mbarrier and has no answer.
+fn asked<'t>(trace: &'t Trace, gate: u16, given: &[(u16, Value)]) -> Option<&'t Emitted> {
+    let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_) | Kind::Read);
+    let mut all = trace.events.get(usize::from(gate)..)?.iter().flatten().filter(asks);
+    all.find(|e| given.iter().all(|g| g.0 != e.index))
+}
+
+/// Whether nothing behind a gate happens, or may happen but for its own write, before the first question there is answered:
+/// then nothing of it can be what gives the answer.
+fn depends_on(blind: &Trace, gate: u16, first: u16) -> bool {
+    let acts = |e: &Emitted| match e.kind {
+        Kind::Read | Kind::Fence => false,
+        Kind::Mbarrier(used) => !matches!(used.act, Act::Wait { .. }),
+        Kind::Write | Kind::Barrier(_) | Kind::Allocator(_) => true,
+    };
+    let may_act = |e: &Emitted| e.index >= gate && e.index != first + 1;
+    matches!(&blind.end, TraceEnd::Pending(needed) if needed.has(first))
+        && !blind.events.iter().skip(usize::from(gate)).flatten().any(acts)
+        && !blind.unsure.iter().any(may_act)
+}

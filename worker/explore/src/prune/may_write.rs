@@ -1,0 +1,248 @@
+//! May-write analysis of open reads: which writes can still become the source of a read that has none.
+//!
+//! A read stays open only while some write that is not placed may become its source. Three facts rule writes out:
+//!
+//! - *Dependency*: a write that depends on the read cannot be its source, because `rf | xdep` has no cycle.
+//! - *Barrier*: a thread whose next step depends on an open read reaches no barrier until that read has a value. So a write
+//!   that another thread of the CTA can reach only behind that barrier is never the read's source ([`waits_behind`]).
+//! - *Too late*: a read that comes before what a writer has done comes before all it will still do, and takes none of it
+//!   ([`Causality::too_late`]). The model licenses that ([`moire_cat::licence`]): `late-stores` for stores through the
+//!   generic proxy, `late-copies` for asynchronous writes. Other writes are never too late.
+
+use super::gates::Gates;
+use crate::graph::event::Event;
+use crate::graph::graph::Graph;
+use crate::graph::ids::OpenRead;
+use crate::planted::Planted;
+use crate::thread::event::barrier::BarrierObject;
+use crate::thread::event::deps::Deps;
+use crate::thread::event::{Emitted, Kind};
+use crate::thread::may_write::Written;
+use crate::thread::trace::TraceEnd;
+use moire_cat::Model;
+use moire_cat::NodeId;
+use moire_cat::bits::{self, Row};
+use moire_cat::eval::Evaluator;
+use moire_cat::licence::Kind as Licence;
+use moire_cat::vocabulary::sets;
+use moire_program::ir::*;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// Whether some write not yet placed (and not `except`) may still become the source of `read` at `cell`.
+pub(crate) fn may_be_written<const W: usize>(
+    (g, gates): Context<'_, '_, W>,
+    cell: usize,
+    read: usize,
+    except: Option<usize>,
+) -> bool {
+    let mut waiting = g.events.waiting_writes(cell, read);
+    if let Some(except) = except {
+        bits::clear(&mut waiting, except);
+    }
+    !bits::is_empty(&waiting) || (g.events.restless > 0 && may_be_written_unseen((g, gates), cell, read))
+}
+
+/// The same of writes the universe does not hold.
+fn may_be_written_unseen<const W: usize>((g, gates): Context<'_, '_, W>, cell: usize, read: usize) -> bool {
+    let reader = &g.events[read];
+    let needs =
+        |d: &Deps, thread: usize| reader.thread == u16::try_from(thread).ok() && d.has(reader.emitted.index);
+    g.events.threads.iter().enumerate().any(|(t, thread)| {
+        let serves = |e: &Emitted| {
+            e.access.is_none_or(|a| a.cell_range().contains(&cell))
+                && !(needs(&e.needs.addr, t) || needs(&e.needs.data, t) || needs(&e.needs.ctrl, t))
+                && !(e.mate() == Some(reader.emitted.index) && reader.thread == u16::try_from(t).ok())
+        };
+        let unseen = match &thread.trace.end {
+            TraceEnd::Pending(d) if needs(d, t) => false,
+            TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
+                let unless = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+                let waits = matches!(thread.trace.end, TraceEnd::Gate(_));
+                let ahead = g.events.ahead(t);
+                unless(&ahead.all)
+                    && (unless(&ahead.near) || !waits_behind(g, reader, t))
+                    && (!waits || gates.may_be_let_in(g, t))
+            }
+            _ => false,
+        };
+        unseen || thread.trace.unsure.iter().any(serves)
+    })
+}
+
+/// Whether some open read has no write left that could become its source: each must get one from a write that waits
+/// for no open read, or only for some that get theirs without it, since `rf | xdep` has no cycle.
+pub(crate) fn hopeless<const W: usize>((g, gates): Context<'_, '_, W>) -> bool {
+    let mut left: SmallVec<[OpenRead; 16]> = g.events.open.iter().copied().collect();
+    loop {
+        let mut held = bits::empty();
+        for open in &left {
+            let read = open.read.index();
+            bits::or(&mut held, &g.events.universe.needing[read]);
+            if g.events.front.planted == Some(Planted::HalfWaits) {
+                bits::or(&mut held, &g.events.universe.half[read]);
+            }
+        }
+        let before = left.len();
+        left.retain(|open| {
+            let (read, cell) = (open.read.index(), open.cell.index());
+            let free = bits::minus(&g.events.waiting_writes(cell, read), &held);
+            bits::is_empty(&free) && !(g.events.restless > 0 && may_be_written_unseen((g, gates), cell, read))
+        });
+        if left.is_empty() || left.len() == before {
+            return !left.is_empty();
+        }
+    }
+}
+
+/// A graph with its gates.
+pub(crate) type Context<'s, 'a, const W: usize> = (&'s Graph<'a, W>, &'s Gates<W>);
+
+/// Relations of the licences used by [`Causality::too_late`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Causality {
+    causality: Option<NodeId>,
+    settled: Option<NodeId>,
+    /// No object has two names.
+    one_name: bool,
+}
+
+impl Causality {
+    pub(crate) fn new(program: &Program, model: &Model) -> Self {
+        let names = |object: ObjectId| program.symbols.iter().filter(|s| s.object == object).count();
+        Causality {
+            causality: model.licence(Licence::LateStores),
+            settled: model.licence(Licence::LateCopies),
+            one_name: program.symbols.iter().all(|s| names(s.object) == 1),
+        }
+    }
+
+    /// Relations whose rows are asked for.
+    pub(crate) fn watched(&self) -> Vec<NodeId> {
+        [self.causality, self.settled].into_iter().flatten().collect()
+    }
+
+    /// Whether some open read comes before all that may still write its bytes, by the graph just found consistent.
+    pub(crate) fn too_late<const W: usize>(&self, g: &Graph<'_, W>, evaluator: &Evaluator<W>) -> bool {
+        let rows = |node: Option<NodeId>| node.and_then(|n| evaluator.rows(n));
+        let (false, true, Some(order)) = (g.events.open.is_empty(), self.one_name, rows(self.causality))
+        else {
+            return false;
+        };
+        let slots = rows(self.settled);
+        g.events.open.iter().any(|open| {
+            let (read, cell) = (open.read.index(), open.cell.index());
+            let generic = g.events[read].emitted.labels >> sets::GEN & 1 == 1;
+            let unseen = |t: usize| {
+                !g.events.threads[t].trace.restless() || over_for(g, t, cell, read, (order, slots))
+            };
+            generic
+                && bits::iter(&g.events.waiting_writes(cell, read))
+                    .all(|w| comes_after(g, w, read, (order, slots)))
+                && (g.events.restless == 0 || (0..g.events.threads.len()).all(unseen))
+        })
+    }
+}
+
+/// Arrivals at barriers of the whole CTA a thread has come to, by number.
+fn arrivals<const W: usize>(g: &Graph<'_, W>, thread: usize) -> BTreeMap<i64, usize> {
+    let mut out = BTreeMap::new();
+    for event in g.events.threads[thread].trace.events.iter().flatten() {
+        if let Kind::Barrier(b) = event.kind
+            && let (BarrierObject::Cta { id, .. }, None) = (b.object, b.count)
+        {
+            *out.entry(id).or_default() += 1;
+        }
+    }
+    out
+}
+
+/// Whether thread `t` can pass no barrier of the whole CTA before `reader` has its value, because the thread of `reader`
+/// arrives at none before.
+pub(crate) fn waits_behind<const W: usize>(g: &Graph<'_, W>, reader: &Event, t: usize) -> bool {
+    let Some(u) = reader.thread.map(usize::from).filter(|u| *u != t) else { return false };
+    let waits = matches!(&g.events.threads[u].trace.end, TraceEnd::Pending(d) if d.has(reader.emitted.index));
+    let (own, other) = (&g.events.program.threads[u], &g.events.program.threads[t]);
+    let split = |i: &Instr| matches!(i.op, Op::Bar { kind: BarKind::Arrive, .. });
+    if !waits || !own.place.same_cta(&other.place) || own.body.iter().any(split) {
+        return false;
+    }
+    let behind = arrivals(g, t);
+    arrivals(g, u).iter().all(|(id, n)| behind.get(id).is_some_and(|m| n <= m))
+}
+
+/// Whether a write of the universe that is not placed comes after a read.
+fn comes_after<const W: usize>(
+    g: &Graph<'_, W>,
+    write: usize,
+    read: usize,
+    (order, slots): (&[Row<W>], Option<&[Row<W>]>),
+) -> bool {
+    let event = &g.events[write];
+    let Some(thread) = event.thread else { return false };
+    let (ordinary, copied) = licensed(&event.emitted);
+    let mut after = match slots {
+        _ if ordinary => order[read],
+        Some(slots) if copied => slots[read],
+        _ => return false,
+    };
+    if ordinary {
+        bits::set(&mut after, read);
+    }
+    let of_thread = bits::and(&g.events.universe.of_thread[thread as usize], &g.events.universe.whole);
+    let after = bits::and(&bits::and(&after, &of_thread), &g.events.present);
+    bits::iter(&after).any(|p| g.events[p].emitted.index < event.emitted.index)
+}
+
+/// Whether all that thread `t` may still write to a cell comes after a read.
+fn over_for<const W: usize>(
+    g: &Graph<'_, W>,
+    t: usize,
+    cell: usize,
+    read: usize,
+    (order, slots): (&[Row<W>], Option<&[Row<W>]>),
+) -> bool {
+    let thread = &g.events.threads[t];
+    // The last event of the thread that comes after the read: all later ones do.
+    let last = |order: &[Row<W>], itself: bool| {
+        let after = |id: &usize| (itself && *id == read) || bits::has(&order[read], *id);
+        let events = thread.ids.iter().flatten().map(|id| id.index());
+        let whole = |id: &usize| {
+            let e = &g.events[*id].emitted;
+            bits::has(&g.events.present, *id) && !e.detached && e.lanes.arms.is_none()
+        };
+        events.filter(|id| whole(id) && after(id)).map(|id| g.events[id].emitted.index).max()
+    };
+    let (plain, copied) = (last(order, true), slots.and_then(|slots| last(slots, false)));
+    let serves = |e: &Emitted| e.access.is_none_or(|a| a.cell_range().contains(&cell));
+    let behind = |e: &Emitted| {
+        let last = match licensed(e) {
+            (true, _) => plain,
+            (_, true) => copied,
+            _ => None,
+        };
+        last.is_some_and(|p| p < e.index)
+    };
+    let known = thread.ids.iter().flatten().map(|id| id.index()).all(|id| {
+        let event = &g.events[id];
+        bits::has(&g.events.present, id)
+            || !event.is_write()
+            || !serves(&event.emitted)
+            || behind(&event.emitted)
+    });
+    let may = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+    let unseen = match &thread.trace.end {
+        TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
+            (!may(&g.events.ahead(t).all) || plain.is_some())
+                && (!may(&g.events.ahead(t).copied) || (copied.is_some() && !g.events.ahead(t).unlicensed))
+        }
+        _ => true,
+    };
+    known && unseen && thread.trace.unsure.iter().all(|e| !serves(e) || behind(e))
+}
+
+/// Whether the licences for stores, and for asynchronous writes, speak of a write.
+fn licensed(write: &Emitted) -> (bool, bool) {
+    let has = |set: usize| write.labels >> set & 1 == 1;
+    (has(sets::GEN) && !write.detached, has(sets::ASYNC) || (has(sets::GEN) && write.detached))
+}

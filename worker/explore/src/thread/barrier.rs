@@ -1,0 +1,74 @@
+//! Barrier instructions as events (PTX ISA 9.2, 9.7.13.1 bar, 9.7.13.2 bar.warp.sync, 9.7.13.3 barrier.cluster).
+
+use super::event::Kind;
+use super::event::barrier::{BarrierObject, BarrierUse};
+use super::event::deps::Deps;
+use super::event::labels::barrier_labels;
+use super::machine::Machine;
+use super::trace::{RegState, TraceEnd, View};
+use moire_execution::leaf::sign_extend;
+use moire_program::ir::*;
+
+pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
+    let (barrier, deps, relaxed) = barrier_use(m, instr)?;
+    if barrier.waits {
+        m.lanes.may_wait(instr.line)?;
+    }
+    let mut event = m.blank(instr, pc, Kind::Barrier(barrier), barrier_labels(barrier, relaxed), None);
+    event.needs.ctrl = event.needs.ctrl.with(deps);
+    let index = event.index;
+    m.events.push(Some(event));
+    if !barrier.waits {
+        return Ok(());
+    }
+    let Some(value) = m.view.passed(index) else { return Err(TraceEnd::Barrier(index)) };
+    if let Op::Bar { kind: BarKind::Red { dst, .. }, .. } = instr.op {
+        m.regs[dst.index()] = RegState { value: Some(value), deps: Deps::NONE };
+    }
+    Ok(())
+}
+
+fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse, Deps, bool), TraceEnd> {
+    let known = |o: Operand| {
+        let state = m.operand(o);
+        state.value.map(|v| (sign_extend(v, 64), state.deps)).ok_or(TraceEnd::Pending(state.deps))
+    };
+    let plain = |object, arrives, waits| BarrierUse { object, count: None, arrives, waits, pred: false };
+    match &instr.op {
+        Op::Bar { kind, id, count, instance } => {
+            let (id, mut deps) = known(*id)?;
+            let mut total = None;
+            if let Some(count) = count {
+                let (count, more) = known(*count)?;
+                let wild = |_| {
+                    TraceEnd::Unsupported("a barrier count that is no number of threads".into(), instr.line)
+                };
+                total = Some(u32::try_from(count).map_err(wild)?);
+                deps = deps.with(more);
+            }
+            let part = total.filter(|n| {
+                instance.is_none() && *n != moire_execution::columns::cta_lanes(m.program, m.thread)
+            });
+            let id = i64::try_from(id).expect("operands have 64 bits");
+            let object = BarrierObject::Cta { id, instance: *instance, count: part };
+            let mut barrier = plain(object, true, *kind != BarKind::Arrive);
+            barrier.count = total;
+            if let BarKind::Red { pred, .. } = kind {
+                let (value, more) = known(Operand::Reg(pred.reg))?;
+                barrier.pred = (value != 0) != pred.negated;
+                deps = deps.with(more);
+            }
+            Ok((barrier, deps, false))
+        }
+        Op::ClusterArrive { relaxed } => {
+            Ok((plain(BarrierObject::Cluster, true, false), Deps::NONE, *relaxed))
+        }
+        Op::ClusterWait => Ok((plain(BarrierObject::Cluster, false, true), Deps::NONE, false)),
+        Op::WarpSync { mask } => {
+            let (mask, deps) = known(*mask)?;
+            let mask = u32::try_from(mask & 0xffff_ffff).expect("32 bits are left");
+            Ok((plain(BarrierObject::Warp { mask }, true, true), deps, false))
+        }
+        _ => Err(TraceEnd::Unsupported("this barrier".into(), instr.line)),
+    }
+}

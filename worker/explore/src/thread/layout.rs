@@ -1,0 +1,261 @@
+//! Memory as the explorer sees it: instances cut into cells, and the virtual addresses that reach them.
+//!
+//! A *cell* is a byte range no access splits, so that `rf` can be chosen per cell. When every address is a static
+//! constant the cells follow the accesses; otherwise every instance is cut at the one access size of the program, or
+//! into bytes when sizes are mixed.
+//!
+//! Accesses through computed addresses are aligned to their size. A cell has one writer at a time: two writes that both
+//! cover it never tear inside it.
+
+use super::footprint::{base_symbol, copied, memory_operand, tile_operands};
+use moire_execution::leaf::{Instance, instances};
+use moire_program::ir::{Op, Program, Scope, Space, SymbolId, ThreadId, Value};
+use std::collections::BTreeSet;
+
+/// Distance between the bases of two virtual ranges; larger than any object.
+pub(crate) const STRIDE: u64 = 1 << 32;
+
+/// Bulk copies start and end at multiples of it.
+const COPY_GRAIN: u32 = 16;
+
+/// A resolved access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// Position in [`Layout::instances`].
+    pub(crate) instance: u16,
+    /// Virtual identity of the address.
+    pub(crate) virt: SymbolId,
+    /// First byte.
+    pub(crate) offset: u32,
+    /// Length.
+    pub(crate) bytes: u32,
+    /// First cell, global numbering.
+    pub(crate) cell: u16,
+    /// Number of cells.
+    pub(crate) cells: u16,
+}
+
+impl Access {
+    pub(crate) fn cell_range(&self) -> std::ops::Range<usize> {
+        self.cell as usize..(self.cell + self.cells) as usize
+    }
+
+    /// Whether the two share a byte of memory.
+    pub(crate) fn overlaps(&self, other: &Access) -> bool {
+        self.instance == other.instance
+            && self.offset < other.offset + other.bytes
+            && other.offset < self.offset + self.bytes
+    }
+
+    /// Whether both are the same bytes of memory.
+    pub(crate) fn same_range(&self, other: &Access) -> bool {
+        (self.instance, self.offset, self.bytes) == (other.instance, other.offset, other.bytes)
+    }
+}
+
+/// A byte range of an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) instance: u16,
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+/// The memory of one program.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) cells: Vec<Cell>,
+    /// First cell of each instance, and one past the last.
+    first_cell: Vec<usize>,
+}
+
+impl Layout {
+    /// Cuts the memory of `program`; `None` when there are more cells than 16 bits can number.
+    pub(crate) fn new(program: &Program) -> Option<Layout> {
+        let all = instances(program);
+        let (footprints, computed) = footprints(program);
+        let mut layout = Layout { instances: all.clone(), cells: Vec::new(), first_cell: vec![0] };
+        for (i, instance) in all.iter().enumerate() {
+            let bytes = program.objects[instance.object.index()].bytes;
+            let mut cuts: BTreeSet<u32> = BTreeSet::from([0, bytes]);
+            if let Some(step) = computed {
+                cuts.extend((0..bytes).step_by(step.max(1) as usize));
+            }
+            for (object, offset, length) in &footprints {
+                if *object == instance.object && offset.saturating_add(*length) <= bytes {
+                    cuts.extend([*offset, offset + length]);
+                }
+            }
+            let cuts: Vec<u32> = cuts.into_iter().collect();
+            let instance = u16::try_from(i).ok()?;
+            layout.cells.extend(cuts.windows(2).map(|w| Cell { instance, offset: w[0], bytes: w[1] - w[0] }));
+            layout.first_cell.push(layout.cells.len());
+        }
+        u16::try_from(layout.cells.len()).is_ok().then_some(layout)
+    }
+
+    /// The instance of a symbol for a thread: its own CTA's copy of shared objects.
+    pub(crate) fn instance(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Option<usize> {
+        let object = program.symbols[symbol.index()].object;
+        let place = |t: ThreadId| &program.threads[t.index()].place;
+        self.instances
+            .iter()
+            .position(|i| i.object == object && i.owner.is_none_or(|o| place(o).same_cta(place(thread))))
+    }
+
+    /// The number that stands for the address of `symbol` in `thread`.
+    pub(crate) fn address(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Value {
+        let instance = self.instance(program, symbol, thread).unwrap_or(0) as u64;
+        let virt = u64::from(program.symbols[symbol.index()].virt.0);
+        Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE)
+    }
+
+    /// The address of one location behind a multimem name: its virtual identity with the instance of `home`.
+    pub(crate) fn multimem_address(
+        &self,
+        program: &Program,
+        name: SymbolId,
+        home: SymbolId,
+        thread: ThreadId,
+    ) -> Option<Value> {
+        let instance = self.instance(program, home, thread)? as u64;
+        let virt = u64::from(program.symbols[name.index()].virt.0);
+        Some(Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE))
+    }
+
+    /// What an address means; `None` when it hits no object or straddles cells it may not.
+    pub(crate) fn resolve(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
+        let address = u64::try_from(address).ok()?;
+        let base = (address / STRIDE).checked_sub(1)?;
+        let count = self.instances.len() as u64;
+        let (virt, instance) =
+            (SymbolId(u16::try_from(base / count).ok()?), usize::try_from(base % count).ok()?);
+        let offset = u32::try_from(address % STRIDE).ok()?;
+        let object = self.instances[instance].object;
+        let symbol = program.symbols.get(virt.index())?;
+        let size = program.objects[object.index()].bytes;
+        let named = symbol.object == object || symbol.multimem.contains(&object);
+        if !named || offset.checked_add(bytes)? > size {
+            return None;
+        }
+        let cells = &self.cells[self.first_cell[instance]..self.first_cell[instance + 1]];
+        let first = cells.iter().position(|c| c.offset == offset)?;
+        let last = cells.iter().position(|c| c.offset + c.bytes == offset + bytes)?;
+        Some(Access {
+            instance: u16::try_from(instance).ok()?,
+            virt,
+            offset,
+            bytes,
+            cell: u16::try_from(self.first_cell[instance] + first).ok()?,
+            cells: u16::try_from(last + 1 - first).ok()?,
+        })
+    }
+
+    /// Which bytes an address names, cells aside.
+    pub(crate) fn locate(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
+        let address = u64::try_from(address).ok()?;
+        let base = (address / STRIDE).checked_sub(1)?;
+        let count = self.instances.len() as u64;
+        let virt = SymbolId(u16::try_from(base / count).ok()?);
+        let instance = u16::try_from(base % count).ok()?;
+        let offset = u32::try_from(address % STRIDE).ok()?;
+        let object = self.instances[instance as usize].object;
+        let symbol = program.symbols.get(virt.index()).filter(|s| s.object == object)?;
+        let fits = offset.checked_add(bytes)? <= program.objects[object.index()].bytes;
+        fits.then_some(Access { instance, virt: symbol.virt, offset, bytes, cell: 0, cells: 0 })
+    }
+
+    /// The address that names, in the CTA of a rank of the cluster of `thread`, what `address` names (`mapa`).
+    pub(crate) fn mapped(
+        &self,
+        program: &Program,
+        address: Value,
+        rank: Value,
+        thread: ThreadId,
+    ) -> Option<Value> {
+        let here = self.locate(program, address, 0)?;
+        let object = self.instances[here.instance as usize].object;
+        let place = |t: ThreadId| &program.threads[t.index()].place;
+        let of = |i: &Instance| i.owner.filter(|o| place(*o).includes(Scope::Cluster, place(thread)));
+        let mut ctas: Vec<(u16, usize)> = Vec::new();
+        for (n, instance) in self.instances.iter().enumerate().filter(|(_, i)| i.object == object) {
+            ctas.extend(of(instance).map(|o| (place(o).cta, n)));
+        }
+        ctas.sort_unstable();
+        let (_, instance) = *ctas.get(usize::try_from(rank).ok()?)?;
+        let virt = u64::from(here.virt.0);
+        let base = (1 + virt * self.instances.len() as u64 + instance as u64) * STRIDE;
+        Some(Value::from(base + u64::from(here.offset)))
+    }
+
+    /// All cells of an instance.
+    pub(crate) fn cells_of(&self, instance: usize) -> std::ops::Range<usize> {
+        self.first_cell[instance]..self.first_cell[instance + 1]
+    }
+}
+
+/// Static footprints (object, offset, bytes), and the least size of an access whose address is computed: such accesses
+/// are aligned to their size (PTX ISA 9.2, 6.4.1), so they start and end at its multiples.
+fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)>, Option<u32>) {
+    let (mut out, mut computed) = (Vec::new(), None);
+    for thread in &program.threads {
+        for instr in &thread.body {
+            let Some(later) = copied(&instr.op) else {
+                computed = Some(computed.map_or(COPY_GRAIN, |least: u32| least.min(COPY_GRAIN)));
+                continue;
+            };
+            for (address, bytes) in later {
+                match base_symbol(thread, &address).zip(u32::try_from(address.offset).ok()) {
+                    Some((symbol, offset)) => {
+                        out.push((program.symbols[symbol.index()].object, offset, bytes))
+                    }
+                    None => {
+                        let grain = bytes.min(COPY_GRAIN);
+                        computed = Some(computed.map_or(grain, |least: u32| least.min(grain)));
+                    }
+                }
+            }
+            for (address, bytes) in tile_operands(&instr.op) {
+                match base_symbol(thread, address) {
+                    Some(symbol) => {
+                        let object = program.symbols[symbol.index()].object;
+                        out.extend(u32::try_from(address.offset).ok().map(|offset| (object, offset, bytes)));
+                    }
+                    None => computed = Some(computed.map_or(bytes, |least: u32| least.min(bytes))),
+                }
+            }
+            let Some((address, bytes, count, _)) = memory_operand(&instr.op) else { continue };
+            let bytes = if bytes == 16 && !matches!(instr.op, Op::Rmw { .. }) { 8 } else { bytes };
+            let count = count * if memory_operand(&instr.op).is_some_and(|m| m.1 != bytes) { 2 } else { 1 };
+            let Some(symbol) = base_symbol(thread, address) else {
+                computed = Some(computed.map_or(bytes, |least: u32| least.min(bytes)));
+                continue;
+            };
+            let symbol = &program.symbols[symbol.index()];
+            for element in 0..count {
+                let offset = i64::from(address.offset) + element as i64 * i64::from(bytes);
+                if let Ok(offset) = u32::try_from(offset) {
+                    out.push((symbol.object, offset, bytes));
+                    out.extend(symbol.multimem.iter().map(|o| (*o, offset, bytes)));
+                }
+            }
+        }
+    }
+    (out, computed)
+}
+
+/// Whether the state space qualifier allows the object.
+pub(crate) fn space_admits(qualifier: Space, object: Space) -> bool {
+    match qualifier {
+        Space::Generic => true,
+        Space::Global => object != Space::SharedCta,
+        Space::Tensor => object == Space::Tensor,
+        Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
+    }
+}
+
+/// The identifier of a thread by its position.
+pub(crate) fn thread_id(thread: usize) -> ThreadId {
+    ThreadId(u16::try_from(thread).expect("threads are numbered by 16 bits"))
+}

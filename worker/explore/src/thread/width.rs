@@ -1,0 +1,56 @@
+//! How many events an execution can have, so that rows are wide enough for them before the first is shown.
+
+use super::flow::Flow;
+use super::footprint::spreads;
+use moire_execution::leaf::instances;
+use moire_program::ir::*;
+use std::rc::Rc;
+
+/// Events of an execution of `program` whose loops go around so often, at most. `flows`: by thread.
+pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32) -> usize {
+    let mut total = instances(program).len();
+    for (thread, flow) in program.threads.iter().zip(flows) {
+        // A loop that only waits leaves the events of one iteration.
+        let loops = thread.body.iter().enumerate().any(|(pc, i)| match i.op {
+            Op::Bra { target } => target <= pc && !flow.waits_only[target],
+            _ => false,
+        });
+        // Lanes that part may come by an access twice.
+        let arms = if thread.place.lanes().count_ones() > 1 { 2 } else { 1 };
+        let pieces = |ty: &Ty| if ty.packed() || ty.bytes() == 16 { 2 } else { arms };
+        let per = |i: &Instr| match &i.op {
+            Op::Load { ty, dst, .. } => pieces(ty) * dst.len(),
+            Op::Store { ty, src, .. } => pieces(ty) * src.len(),
+            Op::Rmw { ty, .. } => {
+                if ty.packed() {
+                    4
+                } else {
+                    2
+                }
+            }
+            Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+                2 * program.objects.len()
+            }
+            Op::Tcgen05(op) => super::tensor::most_events(op, program.threads.len()),
+            Op::ProxyOrder(_) => 6,
+            Op::Tile(TileOp::Access(access)) => 2 * access.elements.len(),
+            Op::Tile(TileOp::Token(_)) => 0,
+            Op::AsyncCopy(_) | Op::Control(_) if spreads(&i.op) => 4 + 2 * program.threads.len(),
+            Op::AsyncCopy(AsyncCopy::Bulk(_)) => 6,
+            Op::AsyncCopy(_) | Op::Wgmma(_) | Op::Control(_) => 12,
+            Op::Mov { .. }
+            | Op::Alu { .. }
+            | Op::Setp { .. }
+            | Op::Selp { .. }
+            | Op::Mapa { .. }
+            | Op::Bra { .. }
+            | Op::Exit => 0,
+            _ => 1,
+        };
+        let once: usize = thread.body.iter().map(per).sum();
+        // The end of a thread of a kernel is an event, too.
+        let end = usize::from(program.launched);
+        total += end + once * if loops { loop_bound as usize + 2 } else { 1 };
+    }
+    total
+}

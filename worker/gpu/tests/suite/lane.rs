@@ -1,0 +1,157 @@
+//! The lane on its stand-in and on records: what is seen is allowed bookkeeping, what fails is set aside, every kernel of
+//! drawn programs is taken by NVIDIA's assembler where it is installed.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use moire_generate::{Profile, Stream};
+use moire_gpu::*;
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn program(text: &str) -> Program {
+    parse(text, Format::Native).unwrap()
+}
+
+fn mp() -> Program {
+    program(
+        "moire \"mp\"\n.global .b32 x;\n.global .b32 f;\n\
+         P0 (gpu 0, cta 0) { st.weak.u32 [x], 1; fence.acq_rel.gpu; st.relaxed.gpu.u32 [f], 1; }\n\
+         P1 (gpu 0, cta 1) { ld.relaxed.gpu.u32 r0, [f]; fence.acq_rel.gpu; ld.weak.u32 r1, [x]; }\n",
+    )
+}
+
+fn settings() -> Settings {
+    Settings { probability: 0.01, launches: 12, seed: 5 }
+}
+
+fn lane<D: Device>(device: D, folder: &std::path::Path) -> Result<Lane<D>, LaneError> {
+    let lock = Locked::take(folder, &device.identity().uuid, 1_000)?;
+    Lane::new(device, Some(lock), settings(), 1_000)
+}
+
+#[test]
+fn the_stand_in_sees_what_is_sequentially_consistent_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lane = lane(StandIn::new(500), folder.path()).unwrap();
+    let histogram = lane.run(&mp(), 1_000).unwrap();
+    let word = |n: u32| n.to_le_bytes().to_vec();
+    let of = |f, x| Seen { regs: vec![f, x], memory: vec![word(1), word(1)] };
+    let allowed: BTreeSet<Seen> = [of(0, 0), of(0, 1), of(1, 1)].into();
+    let verdict = judge(&histogram, &allowed);
+    assert_eq!((verdict.forbidden.len(), verdict.seen, verdict.unseen.len()), (0, 3, 0), "{verdict:?}");
+    assert!(verdict.samples >= 3_000, "each of six strategies has its turn");
+    // What the model of somebody else forbids refutes it.
+    let strict = judge(&histogram, &[of(0, 0), of(1, 1)].into());
+    assert_eq!(strict.forbidden.len(), 1);
+}
+
+#[test]
+fn a_record_stands_for_its_device_and_for_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut record = Vec::new();
+    let seen = {
+        let mut lane = lane(Recorder::new(StandIn::new(100), &mut record).unwrap(), folder.path()).unwrap();
+        lane.run(&mp(), 1_000).unwrap()
+    };
+    let replayed =
+        lane(Replayer::read(record.as_slice()).unwrap(), folder.path()).unwrap().run(&mp(), 1_000).unwrap();
+    assert_eq!(replayed, seen);
+    let other = program("moire \"o\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { ld.weak.u32 r0, [x]; }\n");
+    let refused = lane(Replayer::read(record.as_slice()).unwrap(), folder.path()).unwrap().run(&other, 1_000);
+    assert!(matches!(refused, Err(LaneError::Device(DeviceError::OtherLaunch(1)))), "{refused:?}");
+    for bad in [&b""[..], b"{}\n", b"\xff\n", &record[..record.len() / 2]] {
+        assert!(Replayer::read(bad).is_err());
+    }
+}
+
+/// A device that answers one launch wrongly, or not at all.
+struct Broken {
+    inner: StandIn,
+    launches: u32,
+    wrong: bool,
+}
+
+impl Device for Broken {
+    fn identity(&self) -> &Identity {
+        self.inner.identity()
+    }
+    fn run(&mut self, batch: &Batch<'_>) -> Result<Samples, DeviceError> {
+        self.launches += 1;
+        match (self.launches, self.wrong) {
+            // The probe after the twelve launches of the program.
+            (14, true) => Ok(Histogram([(Seen::default(), 1)].into())),
+            (3, false) => Err(DeviceError::Late(60)),
+            _ => self.inner.run(batch),
+        }
+    }
+}
+
+#[test]
+fn a_device_that_fails_is_set_aside_and_comes_back() {
+    for wrong in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let broken = || Broken { inner: StandIn::new(20), launches: 0, wrong };
+        let mut first = lane(broken(), folder.path()).unwrap();
+        let answer = first.run(&mp(), 1_000);
+        assert!(
+            matches!((&answer, wrong), (Err(LaneError::Probe(_)), true) | (Err(LaneError::Device(_)), false)),
+            "{answer:?}"
+        );
+        drop(first);
+        let take = |now| Locked::take(folder.path(), "stand-in", now).map(drop);
+        assert!(matches!(take(2_000), Err(LaneError::Aside(599))), "{:?}", take(2_000));
+        assert!(take(700_000).is_ok());
+    }
+}
+
+#[test]
+fn a_device_is_for_one_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = Locked::take(folder.path(), "a/b", 0).unwrap();
+    assert!(matches!(Locked::take(folder.path(), "a/b", 0), Err(LaneError::Busy { .. })));
+    assert!(Locked::take(folder.path(), "other", 0).is_ok());
+    drop(held);
+    assert!(Locked::take(folder.path(), "a/b", 0).is_ok());
+}
+
+#[test]
+fn what_the_lane_does_not_run_is_refused_by_name() {
+    let refused = |text: &str| takes(&program(text)).unwrap_err().0;
+    let shared = "moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\n";
+    assert_eq!(refused(shared), "shared and tensor memory");
+    let two = "moire \"t\"\n.global .b32 x;\nP0 (gpu 1, cta 0) { st.weak.u32 [x], 1; }\n";
+    assert_eq!(refused(two), "threads outside one cluster of one grid of one device");
+}
+
+#[test]
+fn every_kernel_of_a_drawn_program_is_taken_by_the_assembler() {
+    let tool = moire_toolchain::Ptxas::find(None).ok();
+    if tool.is_none() {
+        crate::outside::skipped("ptxas");
+    }
+    let (mut taken, mut refused) = (0, BTreeMap::new());
+    let mut shown = BTreeSet::new();
+    for profile in [Profile::Shapes, Profile::Mixed] {
+        let stream = Stream::new(11, profile);
+        for n in 0..400 {
+            let program = stream.item(n);
+            let kernel = match kernel(&program, "sm_90") {
+                Ok(kernel) => kernel,
+                Err(why) => {
+                    *refused.entry(why.0).or_insert(0) += 1;
+                    continue;
+                }
+            };
+            taken += 1;
+            assert_eq!(observed(&program).len(), kernel.slots as usize);
+            // The assembler takes tens of milliseconds for one.
+            let Some(ptxas) = tool.as_ref().filter(|_| taken % 4 == 1) else { continue };
+            let answer = ptxas.assemble(&kernel.text, "sm_90").unwrap();
+            assert_eq!(answer.accepted(), Some(true), "{answer:?}\n{}", kernel.text);
+            shown.insert(n);
+        }
+    }
+    println!("{taken} taken, {} assembled, refused: {refused:?}", shown.len());
+    assert!(taken > 100, "{taken} {refused:?}");
+}

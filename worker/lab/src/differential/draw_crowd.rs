@@ -1,0 +1,87 @@
+//! Programs in which reductions find something: threads with one body, atomics and loads without a use, stores nobody reads.
+
+use super::draw::Draw;
+use super::reduced::questioned;
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse, print};
+use std::fmt::Write;
+
+/// A drawn program of any language, some of its threads with the code of one of them; with a question. `None` when it is
+/// not read so, as where the code only fits its place.
+pub fn twins(mut program: Program, seed: u64) -> Option<Program> {
+    let mut d = Draw::new(seed ^ 0x7317);
+    let from = d.below(program.threads.len());
+    let one = program.threads.get(from)?.clone();
+    for thread in &mut program.threads {
+        if d.chance(70) {
+            (thread.body, thread.regs, thread.labels) =
+                (one.body.clone(), one.regs.clone(), one.labels.clone());
+        }
+    }
+    (program.conditions, program.filter) = (Vec::new(), None);
+    let mut read = parse(&print(&program), Format::Native).ok()?;
+    // A second name that the drawer says is no alias is one in the text.
+    read.symbols.iter_mut().zip(&program.symbols).for_each(|(s, drawn)| s.virt = drawn.virt);
+    Some(questioned(read, seed))
+}
+
+/// The program of a seed, with a question.
+pub fn crowd(seed: u64) -> Option<Program> {
+    let mut d = Draw::new(seed);
+    let d = &mut d;
+    let threads = d.pick(&[2, 3, 3, 3, 4]);
+    let templates: Vec<String> = (0..d.pick(&[1, 2, 2, 3])).map(|_| body(d, 7 / threads + 1)).collect();
+    let mut text = String::from("moire \"crowd\"\n");
+    for name in ["x", "y", "z"] {
+        let _ = writeln!(text, ".global .b32 {name};");
+    }
+    let style = d.below(4);
+    for t in 0..threads {
+        let cta = match style {
+            0 => 0,
+            1 => t / 2,
+            _ => t,
+        };
+        let gpu = usize::from(style == 3 && t % 2 == 1);
+        let body = &templates[d.below(templates.len())];
+        let _ = writeln!(text, "P{t} (gpu {gpu}, cta {}, warp {t}) {{ {body} }}", cta + 8 * gpu);
+    }
+    parse(&text, Format::Native).ok().map(|p| questioned(p, seed))
+}
+
+fn body(d: &mut Draw, most: usize) -> String {
+    let mut out = String::new();
+    for i in 0..1 + d.below(most) {
+        // One place more often than the others, so that threads meet.
+        let place = d.pick(&["x", "x", "x", "y", "z"]);
+        let scope = d.pick(&["gpu", "gpu", "gpu", "sys", "cta"]);
+        let value = d.pick(&["1", "2", "1", "r0"]);
+        let update =
+            d.pick(&["add.u32", "add.u32", "add.s32", "or.b32", "and.b32", "min.u32", "max.s32", "inc.u32"]);
+        out += &match d.below(15) {
+            0..=2 => format!("ld.relaxed.{scope}.u32 r{i}, [{place}]; "),
+            3 => format!("ld.{}.u32 r{i}, [{place}]; ", d.pick(&["weak", "acquire.gpu"])),
+            4 | 5 => format!("st.relaxed.{scope}.u32 [{place}], {value}; "),
+            6 => format!("st.{}.u32 [{place}], {value}; ", d.pick(&["weak", "release.gpu"])),
+            7 | 8 => {
+                format!(
+                    "red.{}.{scope}.{update} [{place}], {value}; ",
+                    d.pick(&["relaxed", "relaxed", "release"])
+                )
+            }
+            9 => {
+                format!(
+                    "atom.{}.{scope}.{update} r{i}, [{place}], {value}; ",
+                    d.pick(&["relaxed", "acq_rel"])
+                )
+            }
+            10 => format!("atom.relaxed.{scope}.exch.b32 r{i}, [{place}], {value}; "),
+            // A message and who may take it: whether they race depends on which atomic comes first.
+            11 => format!("st.weak.u32 [y], {value}; red.release.gpu.add.u32 [x], 1; "),
+            12 => format!("atom.acq_rel.gpu.add.u32 r{i}, [x], 1; ld.weak.u32 s{i}, [y]; "),
+            13 => format!("fence.{}.{scope}; ", d.pick(&["acq_rel", "sc"])),
+            _ => format!("setp.eq.u32 p, r0, 1; @p st.relaxed.{scope}.u32 [{place}], 3; "),
+        };
+    }
+    out
+}

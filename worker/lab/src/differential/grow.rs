@@ -1,0 +1,83 @@
+//! Makes a drawn program larger: some of its accesses and fences once more, later in their threads.
+//!
+//! Each copy is made of the thread's own registers and locations, so that what a drawer takes care of (protocols, address
+//! spaces, tokens that come before their use) stays as it was.
+//!
+//! With `moire bench selfcheck --pruned --least N --candidates M` a program grows until it has that many candidates. If its
+//! enumeration would take more than a second it is left out, by a reason that the report counts.
+
+use super::draw::Draw;
+use moire_program::ir::{Op, Program};
+
+/// Copies at most.
+const COPIES: usize = 8;
+
+/// `program` with one to eight copies; without an access, itself.
+pub fn grow(mut program: Program, seed: u64) -> Program {
+    // Drawers begin with the seed itself.
+    let mut draw = Draw::new(!seed);
+    for _ in 0..=draw.below(COPIES) {
+        let bodies = program.threads.iter().enumerate();
+        let all = bodies.flat_map(|(t, thread)| (0..thread.body.len()).map(move |at| (t, at)));
+        let some: Vec<(usize, usize)> =
+            all.filter(|(t, at)| copied(&program.threads[*t].body[*at].op)).collect();
+        if some.is_empty() {
+            return program;
+        }
+        let (t, at) = draw.pick(&some);
+        let to = at + 1 + draw.below(program.threads[t].body.len() - at);
+        again(&mut program, t, at, to);
+    }
+    program
+}
+
+fn copied(op: &Op) -> bool {
+    matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. } | Op::Tile(_))
+}
+
+/// The instruction `at` once more, in front of `to`; jumps past it move down, a jump to it comes to the copy.
+fn again(program: &mut Program, t: usize, at: usize, to: usize) {
+    let thread = &mut program.threads[t];
+    let copy = thread.body[at].clone();
+    let moved = |target: usize| target + usize::from(target > to);
+    for instr in &mut thread.body {
+        if let Op::Bra { target } = &mut instr.op {
+            *target = moved(*target);
+        }
+    }
+    thread.labels.iter_mut().for_each(|l| l.at = moved(l.at));
+    thread.body.insert(to, copy);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::differential::campaign::mixed;
+
+    #[test]
+    fn jumps_still_jump_to_what_they_did() {
+        let mut jumps = 0;
+        for seed in 0..400 {
+            let program = mixed(seed);
+            let larger = grow(program.clone(), seed);
+            for (old, new) in program.threads.iter().zip(&larger.threads) {
+                let targets = |body: &[moire_program::ir::Instr]| -> Vec<usize> {
+                    let target = |i: &moire_program::ir::Instr| match i.op {
+                        Op::Bra { target } => Some(target),
+                        _ => None,
+                    };
+                    body.iter().filter_map(target).collect()
+                };
+                for (was, is) in targets(&old.body).into_iter().zip(targets(&new.body)) {
+                    jumps += 1;
+                    assert!(is >= was && is <= new.body.len(), "seed {seed}");
+                    let Some(there) = old.body.get(was) else { continue };
+                    // Copies may stand in between, what was jumped to comes after them.
+                    let found = new.body[is..].iter().find(|i| *i == there || !copied(&i.op));
+                    assert_eq!(found, Some(there), "seed {seed}");
+                }
+            }
+        }
+        assert!(jumps > 20, "only {jumps} jumps");
+    }
+}

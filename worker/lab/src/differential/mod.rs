@@ -1,0 +1,168 @@
+//! Explorer against naive enumerator: sets of leaf keys, final states and flags, and the campaign that compares many
+//! programs.
+//!
+//! Sets, not counts: an explorer that misses executions without repeating any looks healthy by count.
+
+pub mod campaign;
+pub mod contract;
+pub mod draw;
+pub mod draw_copies;
+pub mod draw_crowd;
+pub mod draw_lanes;
+pub mod draw_mbarrier;
+pub mod draw_pairs;
+pub mod draw_tensor;
+pub mod draw_tile;
+pub mod grow;
+mod in_order;
+pub mod reduced;
+mod shape;
+mod shrink;
+mod turned;
+
+pub use shape::Shape;
+pub use shrink::shrink;
+pub use turned::{Tally, differs_when_turned, turned};
+
+use moire_cat::Model;
+use moire_execution::leaf::{LeafFacts, LeafKey};
+use moire_explore::explorer::{Bound, Limits};
+use moire_explore::planted::{Planted, explore_planted};
+use moire_naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
+use moire_program::ir::Program;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// What the comparison of one program says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Both engines tell the same.
+    Same {
+        /// Executions, complete and blocked.
+        leaves: u64,
+        /// Candidates the enumerator judged.
+        candidates: u64,
+    },
+    /// They do not.
+    Different(Difference),
+    /// Not compared, and why.
+    Skipped(String),
+}
+
+/// The first difference found, in the order of this list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The explorer visited a leaf twice.
+    Duplicate(LeafKey),
+    /// The enumerator has a leaf the explorer lacks.
+    Missing(LeafKey),
+    /// The explorer has a leaf the enumerator lacks.
+    Extra(LeafKey),
+    /// One leaf, other final states or another kind: explorer, enumerator.
+    Outcomes(Box<(LeafFacts, LeafFacts)>),
+    /// One leaf, other flags: explorer, enumerator.
+    Flags(Box<(LeafFacts, LeafFacts)>),
+    /// The explorer counts otherwise when threads stand in another order under other names: as drawn, turned.
+    Turned(Box<(Tally, Tally)>),
+}
+
+impl Difference {
+    /// One word for the kind of difference.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Difference::Duplicate(_) => "duplicate",
+            Difference::Missing(_) => "missing",
+            Difference::Extra(_) => "extra",
+            Difference::Outcomes(_) => "outcomes",
+            Difference::Flags(_) => "flags",
+            Difference::Turned(_) => "thread order",
+        }
+    }
+}
+
+/// Every leaf of the enumerator, by key.
+pub fn naive_leaves(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+) -> Result<(Leaves, NaiveSummary), Skip> {
+    let mut leaves = Leaves::new();
+    let summary = enumerate(program, model, limits, &mut |facts| {
+        leaves.insert(facts.key.clone(), facts);
+        ControlFlow::Continue(())
+    })?;
+    Ok((leaves, summary))
+}
+
+/// Leaves by key.
+pub type Leaves = BTreeMap<LeafKey, LeafFacts>;
+
+/// Runs both engines and compares what they say.
+pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Comparison {
+    compare_planted(program, model, limits, None)
+}
+
+/// [`compare`] with a bug planted in the explorer, which it should notice.
+pub fn compare_planted(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+    planted: Option<Planted>,
+) -> Comparison {
+    let (naive, summary) = match naive_leaves(program, model, limits) {
+        Ok(found) => found,
+        Err(skip) => return Comparison::Skipped(skip.to_string()),
+    };
+    let mut explored = Leaves::new();
+    let mut duplicate = None;
+    // Half a minute: what the enumerator can list costs the explorer a thousandth of it.
+    let steps = 20_000_000;
+    let bounds =
+        Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, steps, ..Limits::default() };
+    let result = explore_planted(
+        program,
+        model,
+        planted,
+        &bounds,
+        &mut |leaf: &mut dyn moire_explore::explorer::LeafView| {
+            let facts = leaf.facts();
+            if explored.contains_key(&facts.key) {
+                duplicate = Some(facts.key);
+                return ControlFlow::Break(());
+            }
+            explored.insert(facts.key.clone(), facts);
+            ControlFlow::Continue(())
+        },
+    );
+    match result {
+        Err(abstain) => return Comparison::Skipped(format!("explorer: {}", abstain.reason)),
+        Ok(s) => match s.bounded {
+            None | Some(Bound::Loop) => {}
+            Some(bound) => return Comparison::Skipped(format!("explorer: {bound}")),
+        },
+    }
+    if let Some(key) = duplicate {
+        return Comparison::Different(Difference::Duplicate(key));
+    }
+    match difference(&explored, &naive) {
+        Some(d) => Comparison::Different(d),
+        None => Comparison::Same { leaves: summary.leaves, candidates: summary.candidates },
+    }
+}
+
+/// The first difference between two sets of leaves.
+pub fn difference(explored: &Leaves, naive: &Leaves) -> Option<Difference> {
+    if let Some(key) = naive.keys().find(|k| !explored.contains_key(*k)) {
+        return Some(Difference::Missing(key.clone()));
+    }
+    for (key, ours) in explored {
+        let Some(theirs) = naive.get(key) else { return Some(Difference::Extra(key.clone())) };
+        if ours.kind != theirs.kind || ours.outcomes != theirs.outcomes {
+            return Some(Difference::Outcomes(Box::new((ours.clone(), theirs.clone()))));
+        }
+        if ours.flags != theirs.flags {
+            return Some(Difference::Flags(Box::new((ours.clone(), theirs.clone()))));
+        }
+    }
+    None
+}

@@ -1,0 +1,60 @@
+//! The same program told another way: its threads in reverse order, everything in it under another name. Nothing an
+//! engine says of executions may depend on either.
+
+use moire_cat::Model;
+use moire_execution::leaf::LeafKind;
+use moire_explore::explorer::{Bound, LeafView, Limits, explore};
+use moire_program::ir::Program;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// The program with its threads in reverse order and other names for threads, memory, registers and labels. Conditions
+/// speak of threads by position, so they are left out.
+pub fn turned(program: &Program) -> Program {
+    let mut out = program.clone();
+    out.conditions.clear();
+    out.filter = None;
+    out.threads.reverse();
+    for (t, thread) in out.threads.iter_mut().enumerate() {
+        thread.name = format!("T{t}");
+        for (r, register) in thread.regs.iter_mut().enumerate() {
+            register.name = format!("v{r}");
+        }
+        for (l, label) in thread.labels.iter_mut().enumerate() {
+            label.name = format!("M{l}");
+        }
+    }
+    let last = out.symbols.len();
+    for (s, symbol) in out.symbols.iter_mut().enumerate() {
+        let name = format!("m{}", last - s);
+        let object = &mut out.objects[usize::from(symbol.object.0)];
+        if object.name == symbol.name {
+            object.name.clone_from(&name);
+        }
+        symbol.name = name;
+    }
+    out
+}
+
+/// How many executions there are of each kind with each set of flags; `None` where the explorer does not finish.
+pub type Tally = BTreeMap<(bool, BTreeSet<String>), u64>;
+
+/// Tallies of a program and of itself turned, where they differ.
+pub fn differs_when_turned(program: &Program, model: &Model, limits: &Limits) -> Option<(Tally, Tally)> {
+    let here = tally(program, model, limits)?;
+    let there = tally(&turned(program), model, limits)?;
+    (here != there).then_some((here, there))
+}
+
+fn tally(program: &Program, model: &Model, limits: &Limits) -> Option<Tally> {
+    let mut out = Tally::new();
+    let result = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| {
+        let kind = leaf.kind() == LeafKind::Blocked;
+        *out.entry((kind, leaf.flags().clone())).or_default() += 1;
+        ControlFlow::Continue(())
+    });
+    match result.ok()?.bounded {
+        None | Some(Bound::Loop) => Some(out),
+        Some(_) => None,
+    }
+}

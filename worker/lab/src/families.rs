@@ -1,0 +1,345 @@
+//! Families of programs whose number of executions is known in closed form, for tests and benchmarks.
+//!
+//! Contract: a family is text and a formula; under `ptx` the explorer finds exactly [`Family::executions`] complete
+//! executions of [`Family::text`] and no blocked one (`tests/closed_forms.rs`).
+//! Source: the benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with
+//! `.relaxed.gpu` and one CTA a thread unless said; rings, counters, locks, a sequence lock, a queue, a barrier.
+
+use moire_generate::tensor::Gemm;
+use std::fmt::Write;
+
+/// One family.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// Its usual name.
+    pub name: &'static str,
+    /// What grows, in a few words.
+    pub what: &'static str,
+    /// Smallest size that makes sense.
+    pub least: usize,
+    /// Largest size a quick test explores.
+    pub quick: usize,
+    /// Size for statistics over repeated runs: some milliseconds each.
+    pub bench: usize,
+    /// Size at which published tools are compared.
+    pub full: usize,
+    text: fn(usize) -> String,
+    executions: fn(u64) -> u64,
+}
+
+impl Family {
+    /// The program of size `n`, native litmus text.
+    pub fn text(&self, n: usize) -> String {
+        (self.text)(n.max(self.least))
+    }
+
+    /// Its complete executions under `ptx`.
+    pub fn executions(&self, n: usize) -> u64 {
+        (self.executions)(n.max(self.least) as u64)
+    }
+}
+
+/// All families.
+pub const FAMILIES: &[Family] = &[
+    Family { name: "sb", what: "ring of store buffering", ..family([2, 8, 10, 18], sb, |n| 1 << n) },
+    Family { name: "lb", what: "ring of load buffering", ..family([2, 8, 10, 18], lb, |n| 1 << n) },
+    Family {
+        name: "lbf",
+        what: "ring of load buffering with fences",
+        ..family([2, 8, 10, 18], lbf, |n| (1 << n) - 1)
+    },
+    Family {
+        name: "lbawait",
+        what: "awaits in rings of load buffering",
+        ..family([2, 4, 6, 10], lbawait, |n| 1 << n)
+    },
+    Family {
+        name: "lbticket",
+        what: "load buffering in front of a ticket lock",
+        ..family([2, 3, 3, 4], lbticket, |n| factorial(n) << n)
+    },
+    Family {
+        name: "nw1r",
+        what: "writers of one word and a reader",
+        ..family([1, 5, 6, 9], nw1r, |n| factorial(n) * (n + 1))
+    },
+    Family { name: "readers", what: "readers of one writer", ..family([1, 8, 12, 18], readers, |n| 1 << n) },
+    Family { name: "ainc", what: "atomic increments", ..family([1, 6, 6, 9], ainc, factorial) },
+    Family { name: "casrot", what: "compare-and-swap in turn", ..family([1, 5, 6, 8], casrot, rotations) },
+    Family {
+        name: "lastzero",
+        what: "writers a search runs over",
+        ..family([2, 6, 8, 14], lastzero, |n| (n + 3) << n >> 2)
+    },
+    Family {
+        name: "iriw",
+        what: "pairs of acquiring readers",
+        ..family([1, 2, 2, 3], iriw, |n| 1 << (4 * n))
+    },
+    Family { name: "mp", what: "links of message passing", ..family([1, 8, 12, 12], mp, |n| n + 1) },
+    Family {
+        name: "ttas",
+        what: "threads at a test-and-set lock",
+        ..family([1, 3, 3, 4], ttas, |n| factorial(n) * factorial(n))
+    },
+    Family { name: "ticket", what: "threads at a ticket lock", ..family([1, 3, 4, 6], ticket, factorial) },
+    Family {
+        name: "seqlock",
+        what: "readers of a sequence lock",
+        ..family([1, 2, 2, 3], seqlock, |n| (0..n).fold(1, |all, _| 3 * all))
+    },
+    Family {
+        name: "mpmc",
+        what: "producers and consumers of a queue",
+        ..family([2, 4, 4, 6], mpmc, |n| factorial(n / 2) * factorial(n / 2))
+    },
+    Family { name: "gemm", what: "tiles of a matrix product", ..family([1, 2, 2, 2], gemm, |_| 1) },
+    Family {
+        name: "gemm2",
+        what: "tiles of a matrix product of two CTAs",
+        ..family([1, 1, 2, 2], gemm2, |_| 2)
+    },
+    Family { name: "barrier", what: "threads at a barrier", ..family([2, 6, 10, 10], barrier, |_| 1) },
+];
+
+const fn family(sizes: [usize; 4], text: fn(usize) -> String, executions: fn(u64) -> u64) -> Family {
+    let [least, quick, bench, full] = sizes;
+    Family { name: "", what: "", least, quick, bench, full, text, executions }
+}
+
+/// The family called `name`.
+pub fn named(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().find(|f| f.name == name)
+}
+
+fn factorial(n: u64) -> u64 {
+    (1..=n).product()
+}
+
+/// The first `k` of `n` swaps succeed in turn; swap `k + 1` reads any of the `k` values it does not want, each later
+/// one any of all `k + 1`.
+fn rotations(n: u64) -> u64 {
+    let failing = |k: u64| (k + 2..=n).fold(if k < n { k } else { 1 }, |all, _| all * (k + 1));
+    (1..=n).map(failing).sum()
+}
+
+/// A program of one thread a body, in CTAs of their own.
+fn program(name: &str, n: usize, locations: &[String], bodies: &[String], after: &str) -> String {
+    let mut text = format!("moire \"{name}({n})\"\n");
+    for location in locations {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, ".global .b32 {location};");
+    }
+    for (i, body) in bodies.iter().enumerate() {
+        let _ = writeln!(text, "P{i} (gpu 0, cta {i}) {{ {body} }}");
+    }
+    text + after
+}
+
+fn array(name: &str, n: usize) -> Vec<String> {
+    (0..n).map(|i| format!("{name}{i}")).collect()
+}
+
+fn names(list: &[&str]) -> Vec<String> {
+    list.iter().map(|s| (*s).to_owned()).collect()
+}
+
+fn bodies(n: usize, body: impl Fn(usize) -> String) -> Vec<String> {
+    (0..n).map(body).collect()
+}
+
+/// All of them read what comes round the ring, or not: without the fences that would be one execution more.
+fn lbf(n: usize) -> String {
+    let body = |i| {
+        let next = (i + 1) % n;
+        format!("ld.relaxed.gpu.u32 r, [x{i}]; fence.acq_rel.gpu; st.relaxed.gpu.u32 [x{next}], 1;")
+    };
+    program("lbf", n, &array("x", n), &bodies(n, body), "")
+}
+
+/// What a thread reads first is stored by its neighbour behind an await for what it stores next.
+fn lbawait(n: usize) -> String {
+    let body = |i| {
+        let next = (i + 1) % n;
+        format!(
+            "ld.relaxed.gpu.u32 r, [y{i}]; st.relaxed.gpu.u32 [x{i}], 1; \
+             L: ld.relaxed.gpu.u32 s, [x{next}]; setp.eq.u32 p, s, 0; @p bra L; st.relaxed.gpu.u32 [y{next}], 1;"
+        )
+    };
+    let locations: Vec<String> = array("x", n).into_iter().chain(array("y", n)).collect();
+    program("lbawait", n, &locations, &bodies(n, body), "")
+}
+
+fn lbticket(n: usize) -> String {
+    let body = |i| {
+        let next = (i + 1) % n;
+        format!("ld.relaxed.gpu.u32 b, [x{i}]; st.relaxed.gpu.u32 [x{next}], 1; {}", ticketed(i))
+    };
+    let locations: Vec<String> = array("x", n).into_iter().chain(names(&["next", "serving", "cs"])).collect();
+    program("lbticket", n, &locations, &bodies(n, body), &alone(n))
+}
+
+fn sb(n: usize) -> String {
+    let body =
+        |i| format!("st.relaxed.gpu.u32 [x{i}], 1; ld.relaxed.gpu.u32 r, [x{next}];", next = (i + 1) % n);
+    program("sb", n, &array("x", n), &bodies(n, body), "")
+}
+
+fn lb(n: usize) -> String {
+    let body =
+        |i| format!("ld.relaxed.gpu.u32 r, [x{i}]; st.relaxed.gpu.u32 [x{next}], 1;", next = (i + 1) % n);
+    program("lb", n, &array("x", n), &bodies(n, body), "")
+}
+
+fn nw1r(n: usize) -> String {
+    let mut all = bodies(n, |i| format!("st.relaxed.gpu.u32 [x], {};", i + 1));
+    all.push("ld.relaxed.gpu.u32 r, [x];".into());
+    program("nw1r", n, &names(&["x"]), &all, "")
+}
+
+fn readers(n: usize) -> String {
+    let mut all = vec!["st.relaxed.gpu.u32 [x], 1;".to_owned()];
+    all.extend(bodies(n, |_| "ld.relaxed.gpu.u32 r, [x];".into()));
+    program("readers", n, &names(&["x"]), &all, "")
+}
+
+fn ainc(n: usize) -> String {
+    let body = |_| "atom.relaxed.gpu.add.u32 r, [x], 1;".to_owned();
+    program("ainc", n, &names(&["x"]), &bodies(n, body), &format!("forall (x == {n})\n"))
+}
+
+fn casrot(n: usize) -> String {
+    let body = |i| format!("atom.relaxed.gpu.cas.b32 r, [x], {i}, {};", i + 1);
+    program("casrot", n, &names(&["x"]), &bodies(n, body), "")
+}
+
+/// The search is written out: where it stops is a branch, not an address. Acquire and release, as the published number
+/// wants: who reads a sum also sees the summand.
+fn lastzero(n: usize) -> String {
+    let step = |i: usize| format!("ld.acquire.gpu.u32 r, [a{i}]; setp.eq.u32 p, r, 0; @p bra END;");
+    let mut all =
+        vec![(1..=n).rev().map(step).collect::<String>() + " ld.acquire.gpu.u32 r, [a0]; END: exit;"];
+    all.extend(bodies(n, |j| {
+        format!("ld.acquire.gpu.u32 r, [a{j}]; add.u32 r, r, 1; st.release.gpu.u32 [a{}], r;", j + 1)
+    }));
+    program("lastzero", n, &array("a", n + 1), &all, "")
+}
+
+fn iriw(n: usize) -> String {
+    let mut all = bodies(2, |i| format!("st.release.gpu.u32 [x{i}], 1;"));
+    all.extend(bodies(2 * n, |i| {
+        let (a, b) = (i % 2, 1 - i % 2);
+        format!("ld.acquire.gpu.u32 r, [x{a}]; ld.acquire.gpu.u32 s, [x{b}];")
+    }));
+    program("iriw", n, &array("x", 2), &all, "")
+}
+
+fn mp(n: usize) -> String {
+    let mut locations = array("f", n);
+    locations.push("d".into());
+    let link = |i: usize, then: String| {
+        format!("ld.acquire.gpu.u32 r, [f{}]; setp.eq.u32 p, r, 0; @p bra END; {then} END: exit;", i - 1)
+    };
+    let mut all = vec!["st.weak.u32 [d], 1; st.release.gpu.u32 [f0], 1;".to_owned()];
+    all.extend((1..n).map(|i| link(i, format!("st.release.gpu.u32 [f{i}], 1;"))));
+    all.push(link(n, "ld.weak.u32 s, [d];".into()));
+    program("mp", n, &locations, &all, "")
+}
+
+/// What is done under a lock: nobody else may be seen there.
+fn critical(i: usize) -> String {
+    format!("st.weak.u32 [cs], {i}; ld.weak.u32 c, [cs];")
+}
+
+/// Each thread saw itself in the critical section.
+fn alone(n: usize) -> String {
+    let seen: Vec<String> = (0..n).map(|i| format!("P{i}:c == {i}")).collect();
+    format!("forall ({})\n", seen.join(" /\\ "))
+}
+
+fn ttas(n: usize) -> String {
+    let body = |i| {
+        format!(
+            "L: ld.relaxed.gpu.u32 r, [lock]; setp.ne.u32 p, r, 0; @p bra L; \
+             atom.acquire.gpu.cas.b32 s, [lock], 0, 1; setp.ne.u32 p, s, 0; @p bra L; \
+             {} st.release.gpu.u32 [lock], 0;",
+            critical(i)
+        )
+    };
+    program("ttas", n, &names(&["lock", "cs"]), &bodies(n, body), &alone(n))
+}
+
+fn ticket(n: usize) -> String {
+    program("ticket", n, &names(&["next", "serving", "cs"]), &bodies(n, ticketed), &alone(n))
+}
+
+/// The critical section of thread `i` under a ticket lock.
+fn ticketed(i: usize) -> String {
+    format!(
+        "atom.relaxed.gpu.add.u32 t, [next], 1; \
+         L: ld.acquire.gpu.u32 s, [serving]; setp.ne.u32 p, s, t; @p bra L; \
+         {} add.u32 t, t, 1; st.release.gpu.u32 [serving], t;",
+        critical(i)
+    )
+}
+
+/// Two rounds of one writer; a reader starts over unless the count was even and stayed.
+fn seqlock(n: usize) -> String {
+    let round = |k: usize| {
+        format!(
+            "st.relaxed.gpu.u32 [seq], {}; fence.acq_rel.gpu; st.relaxed.gpu.u32 [d], {}; \
+             st.release.gpu.u32 [seq], {};",
+            2 * k - 1,
+            k,
+            2 * k
+        )
+    };
+    let mut all = vec![round(1) + " " + &round(2)];
+    all.extend(bodies(n, |_| {
+        "L: ld.acquire.gpu.u32 s, [seq]; and.b32 t, s, 1; setp.ne.u32 p, t, 0; @p bra L; \
+         ld.relaxed.gpu.u32 d0, [d]; fence.acq_rel.gpu; ld.relaxed.gpu.u32 t, [seq]; \
+         setp.ne.u32 p, s, t; @p bra L;"
+            .to_owned()
+    }));
+    program("seqlock", n, &names(&["seq", "d"]), &all, "")
+}
+
+/// A ring of one slot, whose turn says whether it waits for producer `k` (`2 k`) or consumer `k` (`2 k + 1`).
+fn mpmc(n: usize) -> String {
+    let side = |counter: &str, offset: usize, work: String| {
+        format!(
+            "atom.relaxed.gpu.add.u32 t, [{counter}], 1; add.u32 t, t, t; add.u32 t, t, {offset}; \
+             L: ld.acquire.gpu.u32 s, [turn]; setp.ne.u32 p, s, t; @p bra L; \
+             {work} add.u32 t, t, 1; st.release.gpu.u32 [turn], t;"
+        )
+    };
+    let mut all = bodies(n / 2, |i| side("tail", 0, format!("st.weak.u32 [slot], {};", i + 1)));
+    all.extend(bodies(n / 2, |_| side("head", 1, "ld.weak.u32 v, [slot];".into())));
+    program("mpmc", n, &names(&["tail", "head", "turn", "slot"]), &all, "")
+}
+
+fn barrier(n: usize) -> String {
+    let mut text = format!("moire \"barrier({n})\"\n");
+    for i in 0..n {
+        let _ = writeln!(text, ".global .b32 x{i};");
+    }
+    for i in 0..n {
+        let next = (i + 1) % n;
+        let _ = writeln!(
+            text,
+            "P{i} (gpu 0, cta 0, warp {i}) {{ st.weak.u32 [x{i}], 1; bar.sync 0; ld.weak.u32 r, [x{next}]; }}"
+        );
+    }
+    let seen: Vec<String> = (0..n).map(|i| format!("P{i}:r == 1")).collect();
+    text + &format!("forall ({})\n", seen.join(" /\\ "))
+}
+
+/// A ring of three stages, four k-steps a tile, epilogue warps of which each lane arrives.
+fn gemm(n: usize) -> String {
+    Gemm::usual(false, n, 32).protocol().text()
+}
+
+/// The same by a pair of CTAs, a warp arriving as one. Two executions: what a pair gives back waits, or does not.
+fn gemm2(n: usize) -> String {
+    Gemm::usual(true, n, 1).protocol().text()
+}

@@ -1,0 +1,181 @@
+//! Numbers of executions known in closed form: the families of the exploration literature.
+
+use moire_cat::Variants;
+use moire_execution::leaf::LeafKey;
+use moire_explore::explorer::LeafView;
+use moire_explore::share::{Piece, explore_piece, explore_shared, is_empty};
+use moire_explore::{Limits, Summary, Visitor, explore};
+use moire_lab::families::{FAMILIES, Family, named};
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+fn program(text: &str) -> Program {
+    parse(text, Format::Native).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn count(program: &Program, model: &str) -> Summary {
+    let model = moire_models::load(model, &Variants::new()).expect("loads");
+    let mut keys: BTreeSet<LeafKey> = BTreeSet::new();
+    let summary = explore(program, &model, &[], &Limits::default(), &mut |leaf: &mut dyn LeafView| {
+        assert!(keys.insert(leaf.facts().key), "an execution was visited twice");
+        ControlFlow::Continue(())
+    });
+    summary.expect("supported")
+}
+
+fn family(name: &str) -> &'static Family {
+    named(name).unwrap_or_else(|| panic!("no family {name}"))
+}
+
+#[test]
+fn every_family_has_its_number_of_executions() {
+    for family in FAMILIES {
+        for n in family.least..=family.quick {
+            let summary = count(&program(&family.text(n)), "ptx");
+            let (name, expected) = (family.name, family.executions(n));
+            assert_eq!(
+                (summary.complete, summary.blocked, summary.bounded),
+                (expected, 0, None),
+                "{name}({n})"
+            );
+        }
+    }
+}
+
+/// The numbers published for the sizes at which tools are compared: the formulas themselves are right.
+#[test]
+fn formulas_give_the_published_numbers() {
+    let published = [
+        ("sb", 14, 16_384),
+        ("lb", 14, 16_384),
+        ("nw1r", 8, 362_880),
+        ("readers", 14, 16_384),
+        ("ainc", 8, 40_320),
+        ("casrot", 8, 2_048),
+        ("lastzero", 12, 15_360),
+        ("lastzero", 14, 69_632),
+        ("iriw", 3, 4_096),
+        ("iriw", 4, 65_536),
+        ("mp", 12, 13),
+        ("ttas", 4, 576),
+        ("ticket", 6, 720),
+        ("seqlock", 3, 27),
+        ("mpmc", 6, 36),
+        ("barrier", 10, 1),
+    ];
+    for (name, n, expected) in published {
+        assert_eq!(family(name).executions(n), expected, "{name}({n})");
+    }
+}
+
+/// Counts executions and adds up their numbers.
+#[derive(Default)]
+struct Tally {
+    leaves: u64,
+    sum: u64,
+}
+
+impl Visitor for Tally {
+    fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()> {
+        self.leaves += 1;
+        self.sum = self.sum.wrapping_add(leaf.digest());
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn several_threads_visit_what_one_visits() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("loads");
+    for (name, n) in
+        [("lb", 9), ("ainc", 5), ("sb", 8), ("lastzero", 6), ("ttas", 3), ("mpmc", 4), ("barrier", 5)]
+    {
+        let program = program(&family(name).text(n));
+        let mut one = Tally::default();
+        let alone = explore(&program, &model, &[], &Limits::default(), &mut one).expect("supported");
+        for threads in [1, 2, 3] {
+            let mut visitors: Vec<Tally> = (0..threads).map(|_| Tally::default()).collect();
+            let (all, _) =
+                explore_shared(&program, &model, &Limits::default(), &mut visitors).expect("supported");
+            let leaves: u64 = visitors.iter().map(|v| v.leaves).sum();
+            let sum = visitors.iter().fold(0, |all: u64, v| all.wrapping_add(v.sum));
+            assert_eq!(
+                (all.complete, leaves, sum),
+                (alone.complete, one.leaves, one.sum),
+                "{name}({n}), {threads}"
+            );
+        }
+    }
+}
+
+/// Every node splits a tree in two: what one search has seen when it gives up, and the piece behind it.
+#[test]
+fn a_piece_is_what_was_left() {
+    let model = moire_models::load("ptx", &Variants::new()).expect("loads");
+    let program = program(&family("lb").text(5));
+    let mut paths: Vec<Vec<u32>> = Vec::new();
+    let all = explore(&program, &model, &[], &Limits::default(), &mut |leaf: &mut dyn LeafView| {
+        paths.push(leaf.path().to_vec());
+        ControlFlow::Continue(())
+    });
+    assert_eq!(all.expect("supported").complete, paths.len() as u64);
+    for (seen, path) in paths.iter().enumerate() {
+        let limits = Limits::default();
+        let visited = |behind: &[u32], until: &[u32]| {
+            let piece = Piece { behind: behind.to_vec(), until: until.to_vec() };
+            let mut tally = Tally::default();
+            explore_piece(&program, &model, &piece, None, &limits, &mut tally).expect("supported");
+            assert!(tally.leaves == 0 || !is_empty(&program, &model, &piece, &limits).expect("supported"));
+            tally.leaves
+        };
+        let rest = visited(path, &[]);
+        assert_eq!(visited(&[], path), seen as u64 + 1, "up to {path:?}");
+        // Between a node and a leaf under it: at each of its nodes, the alternatives that come before.
+        for depth in 1..path.len() {
+            let node = &path[..depth];
+            let under = paths.iter().filter(|p| p.starts_with(node)).count() as u64;
+            let left = paths[seen + 1..].iter().filter(|p| p.starts_with(node)).count() as u64;
+            assert_eq!(visited(path, node), left, "{path:?} to {node:?}");
+            assert_eq!(visited(node, &[]) + left + seen as u64 + 1, paths.len() as u64);
+            let all = Piece::of(node);
+            assert_eq!(visited(&all.behind, &all.until), under, "{node:?}");
+        }
+        assert_eq!(seen as u64 + 1 + rest, paths.len() as u64, "{path:?}");
+    }
+}
+
+#[test]
+fn the_rings_lose_one_execution_to_sequential_consistency() {
+    for name in ["sb", "lb"] {
+        for n in 2..=8 {
+            assert_eq!(count(&program(&family(name).text(n)), "sc").complete, (1 << n) - 1, "{name}({n})");
+        }
+    }
+}
+
+#[test]
+fn a_spin_without_a_writer_hangs() {
+    let text = "moire \"stuck\"\n.global .b32 x;\n\
+                P0 (gpu 0, cta 0) { L: ld.relaxed.gpu.u32 r, [x]; setp.eq.u32 p, r, 0; @p bra L; }\n";
+    let summary = count(&program(text), "ptx");
+    assert_eq!((summary.complete, summary.blocked), (0, 1));
+}
+
+/// A thread that has met the bound of a loop and then one on all its work leaves nobody waiting.
+#[test]
+fn bounds_of_loops_and_of_work_end_all_threads() {
+    let count = |n: u32| {
+        format!(
+            "P{n} (gpu 0, cta {n}) {{ L0: atom.add.relaxed.gpu.u32 r0, [x], 1; setp.lt.u32 p, r0, 40; @p bra L0; }}\n"
+        )
+    };
+    let program = program(&format!("moire \"long\"\n.global .b32 x;\n{}{}", count(0), count(1)));
+    let model = moire_models::load("ptx", &Variants::new()).expect("loads");
+    for leaves in 1..6 {
+        let limits = Limits { leaves, ..Limits::default() };
+        let mut visitors = [(); 2].map(|()| |_: &mut dyn LeafView| ControlFlow::Continue(()));
+        let (all, _) = explore_shared(&program, &model, &limits, &mut visitors).expect("supported");
+        assert!(all.bounded.is_some());
+    }
+}

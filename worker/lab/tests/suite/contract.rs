@@ -1,0 +1,145 @@
+//! The contract with models: the explorer relies on what a model licenses, and on nothing else of it.
+//!
+//! A sample of `moire bench contract`; `MOIRE_CONTRACT=N` multiplies it.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use moire_cat::licence::Kind;
+use moire_cat::{Library, Model, Source, Variants};
+use moire_lab::differential::campaign::{Campaign, mixed, tcgen05};
+use moire_lab::differential::contract::{Counts, mutants, parts, try_parts};
+use moire_lab::differential::draw_copies::copies_program;
+use moire_lab::differential::{Comparison, compare};
+use moire_models::Shipped;
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse, print};
+
+fn shipped(name: &str, settings: &Variants) -> Model {
+    moire_models::load(name, settings).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn own(text: &str) -> Model {
+    moire_cat::load("own.cat", text, &Shipped, &Variants::new()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// `ptx` with a line of its text replaced.
+fn edited(from: &str, to: &str) -> Model {
+    struct Edited<'a>(&'a str, &'a str);
+    impl Library for Edited<'_> {
+        fn open(&self, file: &Source, path: &str) -> Option<(Source, String)> {
+            let (found, text) = Shipped.open(file, path)?;
+            Some((found, text.replace(self.0, self.1)))
+        }
+    }
+    let text = moire_models::text("ptx").expect("shipped");
+    moire_cat::load("ptx", text, &Edited(from, to), &Variants::new()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn engines_agree_whatever_checks_a_model_lacks() {
+    let scale = std::env::var("MOIRE_CONTRACT").map_or(1, |n| n.parse().expect("a number"));
+    let all: Vec<Model> = moire_models::names().map(|n| shipped(n, &Variants::new())).collect();
+    let flip = |model: &Model, switch: &str, value: &str| {
+        let set = Variants::from([(switch.to_owned(), value.to_owned())]);
+        shipped(model.name(), &set).called(format!("{} {switch}={value}", model.name()))
+    };
+    let counts = Counts { shipped: 40 * scale, single: 6 * scale, sets: 20 * scale, drawn: 10 * scale };
+    let seed = 19;
+    let mutants = mutants(&all, counts, seed, &flip);
+    let parts = parts(&mutants, seed);
+    let (mut programs, mut executions, mut wrong) = (0, 0, Vec::new());
+    try_parts(&mutants, &parts, 0, 2, &mut |at, found| {
+        programs += found.programs;
+        executions += found.executions;
+        let model = mutants[parts[at].mutant].model.name();
+        for f in found.failures {
+            wrong.push(format!("seed {}, {model}: {:?}\n{}", f.seed, f.difference, print(&f.program)));
+        }
+    });
+    eprintln!("{} models, {programs} programs, {executions} executions", mutants.len());
+    assert!(mutants.len() > 200 && programs > 1_000 && executions > 5_000, "a sample that says something");
+    assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whether some program of a source tells the explorer under a model from the enumerator.
+fn is_found(model: &Model, count: u64, source: &(dyn Fn(u64) -> Option<Program> + Sync)) -> bool {
+    let models = [model.clone()];
+    let campaign = Campaign { models: &models, count, failures: 1, source, ..Campaign::default() };
+    let totals = campaign.run(&|_| {});
+    eprintln!("{}: {} programs, {} differences", model.name(), totals.programs, totals.failures.len());
+    !totals.failures.is_empty()
+}
+
+#[test]
+fn every_licence_declared_falsely_is_found() {
+    for kind in Kind::ALL {
+        let (model, source): (Model, fn(u64) -> Option<Program>) = match kind {
+            Kind::LateStores => {
+                let mut model = shipped("ptx", &Variants::new());
+                for name in ["CausalityRF", "SCPerLocation"] {
+                    let at = model.checks().iter().position(|c| c.name == name).unwrap();
+                    model = model.without(moire_cat::CheckId(at));
+                }
+                (model, |seed| if seed.is_multiple_of(2) { tcgen05(seed / 2) } else { Some(mixed(seed)) })
+            }
+            Kind::LateCopies => (
+                edited("licence late-copies = slot-settled", "licence late-copies = core-causality"),
+                copies_program,
+            ),
+        };
+        assert_eq!(model.licence(kind), None, "{} is false", kind.word());
+        assert!(!is_found(&model, 300, &source), "{} is not granted, and nothing is lost", kind.word());
+        let trusting = model.trusting(kind);
+        assert!(is_found(&trusting, 3_000, &source), "{} granted all the same", kind.word());
+    }
+}
+
+fn agrees(program: &str, model: &Model) {
+    let program = parse(program, Format::Native).unwrap();
+    let limits = Campaign::default().limits;
+    let same = compare(&program, model, &limits);
+    assert!(matches!(same, Comparison::Same { leaves: 1.., .. }), "{}: {same:?}", model.name());
+}
+
+/// A fence that exists only in some executions takes pairs away from what a check is about: no part of an execution
+/// without it may be refused.
+#[test]
+fn a_check_that_later_events_can_meet_prunes_nothing() {
+    let model = own("let fenced = (_ * _); [MF]; (_ * _)
+        acyclic rf | addr | data | ctrl as NoThinAir
+        empty ((W \\ IW) * R & rf) \\ fenced as NeedsFence");
+    agrees(
+        "moire \"t\"\n.global .b32 x;\n.global .b32 y;\n\
+         P0 (gpu 0, cta 0) { st.relaxed.sys.u32 [x], 1; }\n\
+         P1 (gpu 0, cta 1) { ld.relaxed.sys.u32 %r1, [x]; }\n\
+         P2 (gpu 0, cta 2) {\n  ld.relaxed.sys.u32 %r1, [y];\n  setp.eq.u32 %p1, %r1, 0;\n  @%p1 bra END;\n  \
+         fence.acq_rel.sys;\nEND:\n}\n\
+         P3 (gpu 0, cta 3) { st.relaxed.sys.u32 [y], 1; }\n",
+        &model,
+    );
+}
+
+/// Models of a user: fewer axioms than any shipped one, and orders that no shipped one asks for.
+#[test]
+fn odd_models_agree() {
+    let odd = [
+        "let nothing = 0 empty nothing as Nothing",
+        "empty rmw & (fr; co) as Atomicity",
+        "acyclic po | rf as Order empty (((W * W) & loc) \\ id) \\ (co | co^-1) as Total",
+        "acyclic po-loc | rf | co | fr as PerLocation",
+        "empty (po & (W * W) & loc) \\ co as Seed irreflexive rf; po as Late",
+    ];
+    for (n, text) in odd.into_iter().enumerate() {
+        let models = [own(text).called(format!("odd {n}"))];
+        let campaign = Campaign {
+            models: &models,
+            first_seed: 7,
+            count: 150,
+            source: &|s| Some(mixed(s)),
+            ..Campaign::default()
+        };
+        let totals = campaign.run(&|_| {});
+        let told = totals.failures.first().map(|f| format!("{:?}\n{}", f.difference, print(&f.program)));
+        assert!(totals.failures.is_empty() && totals.programs == 150, "{text}: {}", told.unwrap_or_default());
+    }
+}

@@ -1,0 +1,149 @@
+//! Our own litmus programs against the expectation beside each.
+//!
+//! `NAME.expected` has a header line and one line a model: model (with settings of its switches, as in `ptx:Q6=B`),
+//! complete executions, blocked executions, verdicts. `BLESS=1` rewrites the files; a program without one gets the
+//! lines of the shipped models. The naive enumerator must find the same executions where the program is small enough.
+
+use moire_cat::{Model, Variants};
+use moire_explore::Limits;
+use moire_explore::judge::{About, Questions, judge};
+use moire_lab::differential::{Comparison, compare};
+use moire_naive::NaiveLimits;
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse, print};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+const HEADER: &str = "model executions blocked verdicts";
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus")
+}
+
+fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("the folder can be read") {
+        let path = entry.expect("the folder can be read").path();
+        if path.is_dir() {
+            walk(&path, out);
+        } else if path.extension().is_some_and(|e| e == "litmus") {
+            out.push(path);
+        }
+    }
+}
+
+fn programs() -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    walk(&corpus(), &mut out);
+    out.sort();
+    out
+}
+
+fn read(path: &Path) -> Program {
+    let text = std::fs::read_to_string(path).expect("the program can be read");
+    let name = path.to_string_lossy();
+    parse(&text, Format::detect(&name, &text)).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn model(spec: &str) -> Model {
+    let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
+    let settings = settings.split(',').filter_map(|s| s.split_once('='));
+    let variants: Variants = settings.map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+    moire_models::load(name, &variants).unwrap_or_else(|e| panic!("{spec}: {e}"))
+}
+
+/// The line `moire test` compares.
+fn line(spec: &str, program: &Program, model: &Model) -> String {
+    let questions = Questions { witnesses: false, about: About::All };
+    let judgement = judge(program, model, &Limits::default(), questions);
+    let verdicts: BTreeSet<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
+    let verdicts: Vec<&str> = verdicts.into_iter().collect();
+    format!("{spec} {} {} {}", judgement.summary.complete, judgement.summary.blocked, verdicts.join(","))
+}
+
+fn specs(expected: &str) -> Vec<String> {
+    let lines = expected.lines().filter(|l| !l.trim().is_empty() && *l != HEADER);
+    let found: Vec<String> = lines.filter_map(|l| l.split_whitespace().next()).map(str::to_owned).collect();
+    if found.is_empty() { ["sc", "ptx-6.0", "ptx-7.5", "ptx"].map(str::to_owned).to_vec() } else { found }
+}
+
+#[test]
+fn programs_answer_as_expected() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut models: BTreeMap<String, Model> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for path in programs() {
+        let program = read(&path);
+        let file = path.with_extension("expected");
+        let expected = std::fs::read_to_string(&file).unwrap_or_default();
+        let mut got = format!("{HEADER}\n");
+        for spec in specs(&expected) {
+            let model = models.entry(spec.clone()).or_insert_with(|| model(&spec));
+            got += &line(&spec, &program, model);
+            got.push('\n');
+        }
+        if bless {
+            std::fs::write(&file, &got).expect("the expectation can be written");
+        } else if got != expected {
+            wrong.push(format!("{}\nexpected\n{expected}got\n{got}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn engines_agree_on_the_corpus() {
+    let mut models: BTreeMap<String, Model> = BTreeMap::new();
+    let (mut same, mut skipped, mut different) = (0, Vec::new(), Vec::new());
+    for path in programs() {
+        let program = read(&path);
+        let expected = std::fs::read_to_string(path.with_extension("expected")).unwrap_or_default();
+        for spec in specs(&expected) {
+            let model = models.entry(spec.clone()).or_insert_with(|| model(&spec));
+            match compare(&program, model, &NaiveLimits::default()) {
+                Comparison::Same { .. } => same += 1,
+                Comparison::Skipped(why) => skipped.push(format!("{} {spec}: {why}", path.display())),
+                Comparison::Different(d) => different.push(format!("{} {spec}: {d:#?}", path.display())),
+            }
+        }
+    }
+    eprintln!("{same} comparisons, {} skipped\n{}", skipped.len(), skipped.join("\n"));
+    assert!(different.is_empty(), "{}", different.join("\n"));
+    assert!(same > 10 * skipped.len(), "the enumerator skips too much of the corpus");
+}
+
+/// Every setting of a switch that a line names differs from the default setting of the same program.
+#[test]
+fn switches_are_separated() {
+    let mut separated = BTreeSet::new();
+    for path in programs() {
+        let expected = std::fs::read_to_string(path.with_extension("expected")).unwrap_or_default();
+        let answers: BTreeMap<&str, &str> = expected.lines().filter_map(|l| l.split_once(' ')).collect();
+        for (spec, answer) in &answers {
+            if let Some((name, setting)) = spec.split_once(':')
+                && answers.get(name).is_some_and(|plain| plain.split(' ').nth(2) != answer.split(' ').nth(2))
+            {
+                separated.insert(setting.split('=').next().unwrap_or(setting).to_owned());
+            }
+        }
+    }
+    let model = moire_models::load("ptx", &Variants::new()).expect("the shipped model loads");
+    // Their settings cannot be told apart by any program: see the model's text.
+    let equal = ["Q7", "Q10", "Q12", "TQ13"];
+    let left: Vec<&str> =
+        model.switches().iter().map(|s| s.name.as_str()).filter(|n| !equal.contains(n)).collect();
+    let left: Vec<&str> = left.into_iter().filter(|n| !separated.contains(*n)).collect();
+    assert!(left.is_empty(), "no program separates the settings of {}", left.join(", "));
+}
+
+#[test]
+fn programs_print_and_read_back() {
+    for path in programs() {
+        let mut program = read(&path);
+        let text = print(&program);
+        let mut again = parse(&text, Format::Native).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for p in [&mut program, &mut again] {
+            p.threads.iter_mut().flat_map(|t| &mut t.body).for_each(|i| i.line = 0);
+        }
+        assert_eq!(program, again, "{}\n{text}", path.display());
+    }
+}

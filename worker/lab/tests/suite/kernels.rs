@@ -1,0 +1,210 @@
+//! Kernels of PTX modules, judged: our own with their expectation beside them, outside ones with what their folder says.
+
+use moire_cat::Variants;
+use moire_explore::Limits;
+use moire_explore::judge::{About, Questions, judge};
+use moire_kernel::ptx;
+use moire_kernel::specialise::{Launch, Refusal, lower};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Outside modules that are not judged, each with what is in the way. Shrinks, and never grows without a reason.
+/// `*` stands for all others.
+const ABSTAINS: &[(&str, &str)] = &[("14_mma_family_tour", "a mask of lanes of a product that is not known")];
+
+/// Outside modules whose folder says clean, and what is said of them. In 12 the address a thread stores to depends on its
+/// number in the CTA alone, so that threads of both CTAs store different values to the same words of global memory; in 15
+/// stores to the same cells stand without a wait between them, which is in order under TQ12=B only.
+const OPEN: &[(&str, &str)] = &[("12_cta_pair_mma_multicast_commit", "race"), ("15_ld_st_shapes", "race")];
+
+/// What an outside hazard is.
+const HAZARDS: &[(&str, &str)] = &[
+    ("h01", "race"),
+    ("h02", "race"),
+    ("h03", "race"),
+    ("h04", "race"),
+    ("h05", "race"),
+    ("h06", "hang"),
+    ("h07", "protocol"),
+    ("h08", "protocol"),
+    ("h09", "protocol"),
+    ("h10", "protocol"),
+    ("h11", "lifetime"),
+    ("h12", "hang"),
+    ("h13", "protocol"),
+    ("h14", "race"),
+    ("h15", "lifetime"),
+];
+
+fn modules(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        eprintln!("skipped: no modules at {}", folder.display());
+        return Vec::new();
+    };
+    let all = entries.filter_map(|e| Some(e.ok()?.path()));
+    let mut out: Vec<PathBuf> = all.filter(|p| p.extension().is_some_and(|e| e == "ptx")).collect();
+    out.sort();
+    out
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// `clean`, `race, hang`, `abstained why`, `bounded why`
+fn verdicts(path: &Path, params: BTreeMap<u16, u64>, variants: &Variants) -> String {
+    verdicts_of(path, None, params, variants, 20_000)
+}
+
+fn verdicts_of(
+    path: &Path,
+    grid: impl Into<Option<[u32; 3]>>,
+    params: BTreeMap<u16, u64>,
+    variants: &Variants,
+    leaves: u64,
+) -> String {
+    let text = std::fs::read_to_string(path).expect("a module is text");
+    let module = ptx::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let kernel = &module.kernels[0];
+    let launch = Launch::of(kernel, grid.into(), None, None, params).expect("the launch fits");
+    match lower(kernel, &launch) {
+        Ok(lowered) => {
+            let model = moire_models::load("ptx", variants).expect("the model loads");
+            let questions = Questions { witnesses: false, about: About::All };
+            let limits = Limits { leaves, ..Limits::default() };
+            let judgement = judge(&lowered.program, &model, &limits, questions);
+            let word = |v: &moire_explore::judge::Verdict| match v {
+                moire_explore::judge::Verdict::Abstained(why) => format!("abstained {why}"),
+                other => other.word().to_owned(),
+            };
+            judgement.verdicts.iter().map(word).collect::<Vec<_>>().join(", ")
+        }
+        Err(Refusal::Bounded(why)) => format!("bounded {why}"),
+        Err(why) => format!("abstained {why}"),
+    }
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[test]
+fn our_modules_have_the_answer_beside_them() {
+    let all = modules(&root().join("corpus/ptx"));
+    assert!(all.len() > 6, "the modules are there");
+    let mut wrong = Vec::new();
+    for path in all {
+        let expected = std::fs::read_to_string(path.with_extension("expected")).expect("an expectation");
+        let (mut params, mut want) = (BTreeMap::new(), String::new());
+        for line in expected.lines() {
+            match line.split_once(' ') {
+                Some(("param", rest)) => {
+                    let (index, value) = rest.split_once('=').expect("INDEX=VALUE");
+                    params.insert(index.parse().expect("a number"), value.parse().expect("a number"));
+                }
+                Some(("verdicts", rest)) => want = rest.to_owned(),
+                _ => want = line.to_owned(),
+            }
+        }
+        let got = verdicts(&path, params, &Variants::new());
+        if got != want {
+            wrong.push(format!("{}: {got}, not {want}", stem(&path)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn outside_modules_have_the_answer_of_their_folder() {
+    let outside = root().join("../shared/spec/examples-ptx");
+    let mut wrong = Vec::new();
+    for folder in ["ok", "hazard"] {
+        for path in modules(&outside.join(folder)) {
+            let name = stem(&path);
+            let got = verdicts(&path, BTreeMap::new(), &Variants::new());
+            let hazard = HAZARDS.iter().find(|h| name.starts_with(h.0)).map(|h| h.1);
+            let abstains = ABSTAINS.iter().find(|a| name == a.0 || a.0 == "*");
+            let right = match (abstains, hazard) {
+                (Some((_, why)), _) => got.starts_with("abstained") && got.contains(why),
+                (None, Some(want)) => got.split(", ").any(|g| g == want),
+                (None, None) => {
+                    let open = OPEN.iter().find(|o| o.0 == name);
+                    got == open.map_or("clean", |o| o.1)
+                }
+            };
+            if !right {
+                wrong.push(format!("{folder}/{name}: {got}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A compiled kernel of an outside folder.
+struct Outside {
+    name: &'static str,
+    /// What bounds it.
+    params: &'static [(u16, u64)],
+    /// Under the readings shipped kernels rely on; of a mutant, what its folder asks for, others beside it.
+    verdict: &'static str,
+}
+
+/// Rows and columns of a tile or several, and the depth of the product.
+const ONE_TILE: &[(u16, u64)] = &[(15, 128), (16, 128), (17, 64)];
+/// More steps than the ring of operands has stages.
+const FOUR_STEPS: &[(u16, u64)] = &[(15, 128), (16, 128), (17, 256)];
+/// More tiles than the ring of accumulators has stages.
+const THREE_TILES: &[(u16, u64)] = &[(15, 384), (16, 128), (17, 64)];
+
+const fn outside(name: &'static str, params: &'static [(u16, u64)], verdict: &'static str) -> Outside {
+    Outside { name, params, verdict }
+}
+
+const KERNELS: &[Outside] = &[
+    outside("cuda-copy-chain", &[(2, 3)], "clean"),
+    outside("cuda-copy-chain.mutant-1", &[(2, 3)], "race"),
+    outside("cuda-copy-chain.mutant-2", &[(2, 3)], "race"),
+    outside("cuda-copy-chain.mutant-3", &[(2, 3)], "race"),
+    outside("gluon-clc", &[(1, 128)], "clean"),
+    outside("gluon-tmem-copy", &[], "clean"),
+    outside("gluon-tmem-ldst", &[], "clean"),
+    outside("gluon-mma-pipelined", &[(15, 192)], "clean"),
+    outside("triton-mm-ws", ONE_TILE, "clean"),
+    outside("gluon-ws-persistent", ONE_TILE, "clean"),
+    outside("gluon-ws-persistent.mutant-1", FOUR_STEPS, "race"),
+    outside("gluon-ws-persistent.mutant-2", ONE_TILE, "race"),
+    outside("gluon-ws-persistent.mutant-3", ONE_TILE, "race"),
+    outside("gluon-ws-persistent.mutant-4", THREE_TILES, "race"),
+];
+
+#[test]
+fn outside_kernels_have_the_answer_of_their_folder() {
+    let folder = root().join("../shared/kernels");
+    let known = modules(&folder);
+    let practice = Variants::from([("profile".to_owned(), "practice".to_owned())]);
+    let mut wrong = Vec::new();
+    for Outside { name, params, verdict } in KERNELS {
+        let Some(path) = known.iter().find(|p| stem(p) == *name) else {
+            eprintln!("skipped: no {name}");
+            continue;
+        };
+        // One execution shows what is wrong.
+        let leaves = if *verdict == "clean" { 20_000 } else { 1 };
+        let got = verdicts_of(path, [1, 1, 1], params.iter().copied().collect(), &practice, leaves);
+        if !got.split(", ").any(|g| g == *verdict) {
+            wrong.push(format!("{name}: {got}, not {verdict}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_hazard_of_two_kinds_is_contested() {
+    let folder = root().join("../shared/spec/examples-ptx/hazard");
+    let Some(path) = modules(&folder).into_iter().find(|p| stem(p).starts_with("h14")) else { return };
+    for (name, value, want) in [("TQ1", "A", "race"), ("TQ1", "B", "clean"), ("profile", "practice", "clean")]
+    {
+        let variants = Variants::from([(name.to_owned(), value.to_owned())]);
+        assert_eq!(verdicts(&path, BTreeMap::new(), &variants), want, "{name}={value}");
+    }
+}

@@ -1,0 +1,21 @@
+//! The engines held to each other, to closed forms, to published verdicts and to planted bugs.
+
+mod closed_forms;
+mod contract;
+mod dead_ends;
+mod descents;
+mod golden;
+mod kernels;
+mod lab;
+mod mistakes;
+mod naive;
+mod protocols;
+mod ptxref;
+mod reductions;
+mod self_check;
+mod simt;
+mod suites;
+mod tile;
+mod tile_mixed;
+mod tile_ref;
+mod tile_table;

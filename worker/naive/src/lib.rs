@@ -1,0 +1,669 @@
+//! The naive enumerator: every candidate execution of a program, judged one by one.
+//!
+//! Slow and obvious on purpose, as a witness for the explorer. It shares the program, the model text and the words of
+//! [`moire_execution::leaf`] with it, and nothing else: threads are run on their own over the values memory could hold, every
+//! combination of paths, sources and barrier phases is formed, and each is judged by evaluating the model's
+//! expressions on sets of pairs.
+//!
+//! An execution must be *constructible*: reads-from, dependencies and passed barriers have no cycle. Every shipped
+//! model implies the part about dependencies.
+
+mod access;
+mod allocator;
+mod answer;
+mod arith;
+mod barriers;
+mod body;
+mod choices;
+mod copies;
+mod flow;
+mod history;
+mod judge;
+mod lanes;
+mod mbarrier;
+mod pairs;
+mod proxies;
+mod scene;
+mod space;
+mod tags;
+mod tensor;
+mod tile;
+mod unknown;
+mod waits;
+
+use allocator::Readings;
+use barriers::{Dealt, Phases, Scene};
+use body::{Domain, Event, Path, Paths, Refusal, Rules, Runner, Stop};
+use choices::{Choices, Known, Part, Slot};
+use history::{Histories, Meaning, histories, meaning, orders};
+use judge::{Constants, Execution, Graph, Judge};
+use moire_cat::Model;
+use moire_cat::contract::{
+    Control, Deallocation, FailedCas, MaskedLanes, PairRelease, WideAccesses, YieldedTokens,
+};
+use moire_cat::vocabulary::{rels, sets};
+use moire_execution::leaf::{LeafFacts, LeafKey, observed_registers};
+use moire_execution::unmodelled;
+use moire_program::ir::{Expr, Program, Reg, Term};
+use pairs::{Pairs, members, one};
+use scene::Scenery;
+use space::Memory;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// Bounds on one enumeration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NaiveLimits {
+    /// Candidates (sources of all reads, times barrier phases, times orders of writes).
+    pub candidates: u64,
+    /// Combinations of paths looked at.
+    pub combinations: u64,
+    /// Paths of one thread.
+    pub paths: usize,
+    /// Backward jumps of one instruction, as for the explorer.
+    pub loop_bound: u32,
+    /// Final states of one execution.
+    pub outcomes: usize,
+    /// Executions.
+    pub leaves: u64,
+    /// Leave out what a part makes impossible, location by location: sources count all the same, orders of writes only
+    /// where they are tried.
+    pub pruned: bool,
+    /// Candidates and parts of them that are judged, combinations of paths too.
+    pub judged: u64,
+}
+
+impl Default for NaiveLimits {
+    fn default() -> Self {
+        NaiveLimits {
+            candidates: 20_000,
+            combinations: 400_000,
+            paths: 4_000,
+            loop_bound: 2,
+            outcomes: 4_096,
+            leaves: u64::MAX,
+            pruned: false,
+            judged: u64::MAX,
+        }
+    }
+}
+
+/// Why the enumerator gives no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Skip {
+    /// A limit.
+    #[error("too many {0} for the naive enumerator")]
+    TooMany(&'static str),
+    /// A construct.
+    #[error("{0} is not supported")]
+    Unsupported(String),
+}
+
+/// What an enumeration looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NaiveSummary {
+    /// Candidates there are; pruned, without the orders of writes that were not tried.
+    pub candidates: u64,
+    /// Candidates, parts of them and combinations of paths that were judged.
+    pub judged: u64,
+    /// Consistent executions, complete or blocked.
+    pub leaves: u64,
+    /// Some path was cut at the loop bound.
+    pub cut: bool,
+}
+
+/// Visits every execution of `program` that `model` admits.
+pub fn enumerate(
+    program: &Program,
+    model: &Model,
+    limits: &NaiveLimits,
+    visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
+) -> Result<NaiveSummary, Skip> {
+    if let Some((what, _)) = unmodelled(program, model) {
+        return Err(Skip::Unsupported(what));
+    }
+    let search = Search::new(program, model, *limits)?;
+    search.all(visitor)?;
+    Ok(search.summary.get())
+}
+
+/// Candidates of `program` before orders of writes multiply them: what [`enumerate`] would look at, without looking.
+pub fn weigh(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<u64, Skip> {
+    if let Some((what, _)) = unmodelled(program, model) {
+        return Err(Skip::Unsupported(what));
+    }
+    let search = Search { weighs: true, ..Search::new(program, model, *limits)? };
+    search.all(&mut |_| ControlFlow::Continue(()))?;
+    Ok(search.summary.get().candidates)
+}
+
+impl From<Refusal> for Skip {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::TooMany(what) => Skip::TooMany(what),
+            Refusal::Unsupported(what) => Skip::Unsupported(what),
+        }
+    }
+}
+
+/// Paths of one thread that are the same until they spin.
+struct Variant {
+    path: Path,
+    /// For a spin: the paths through one failing iteration.
+    failing: Vec<Path>,
+    /// Number of the shape: equal for paths that differ in values only.
+    shape: usize,
+    needs: BTreeSet<(usize, u128)>,
+    gives: BTreeSet<(usize, u128)>,
+}
+
+struct Search<'a> {
+    program: &'a Program,
+    limits: NaiveLimits,
+    memory: Memory<'a>,
+    judge: Judge<'a>,
+    control_meets: bool,
+    readings: Readings,
+    dealt: Dealt,
+    summary: Cell<NaiveSummary>,
+    /// Count the candidates, judge none.
+    weighs: bool,
+}
+
+/// Static part of all candidates of one shape.
+type Shapes = BTreeMap<Vec<usize>, (Graph, Constants, Known)>;
+
+impl<'a> Search<'a> {
+    fn new(program: &'a Program, model: &'a Model, limits: NaiveLimits) -> Result<Self, Skip> {
+        let settings = model.settings();
+        Ok(Search {
+            program,
+            limits,
+            memory: Memory::new(program),
+            judge: Judge::new(model, limits),
+            control_meets: settings.control == Control::Reconverges,
+            readings: Readings {
+                alone: settings.pair_release != PairRelease::Together,
+                together: settings.pair_release != PairRelease::Alone,
+                partly: settings.deallocation == Deallocation::Parts,
+            },
+            dealt: Dealt::default(),
+            summary: Cell::default(),
+            weighs: false,
+        })
+    }
+
+    fn all(&self, visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>) -> Result<(), Skip> {
+        let variants = self.variants()?;
+        let mut shapes = Shapes::new();
+        let mut combos = Vec::new();
+        let mut looked = 0;
+        self.combine(&variants, &mut Vec::new(), &mut combos, &mut looked)?;
+        for combo in combos {
+            let chosen: Vec<&Variant> = combo.iter().zip(&variants).map(|(i, v)| &v[*i]).collect();
+            if self.candidate(&chosen, &mut shapes, visitor)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// All paths of all threads, over a growing domain of values: a value needs one more step of computation each
+    /// round, and an acyclic execution has no more steps than writes.
+    fn variants(&self) -> Result<Vec<Vec<Variant>>, Skip> {
+        let settings = self.judge.model().settings();
+        let rules = Rules {
+            wide_whole: settings.wide_accesses == WideAccesses::Whole,
+            failed_cas_writes: settings.failed_cas == FailedCas::WritesBack,
+            both_arms: settings.yielded_tokens == YieldedTokens::OfBoth,
+            masks: settings.masked_lanes == MaskedLanes::Untouched,
+            loop_bound: self.limits.loop_bound,
+            paths: self.limits.paths,
+        };
+        let looked_at = looked_at(self.program);
+        let threads = 0..self.program.threads.len();
+        let flows: Vec<flow::Flow> =
+            threads.clone().map(|t| flow::Flow::new(&self.program.threads[t], &looked_at[t])).collect();
+        let mut domain: Domain =
+            (0..self.memory.cells.len()).map(|c| BTreeSet::from([self.memory.initial(c)])).collect();
+        for round in 0.. {
+            let mut all: Vec<Paths> = Vec::new();
+            for thread in threads.clone() {
+                let (program, memory, flow) = (self.program, &self.memory, &flows[thread]);
+                all.push(Runner { program, memory, thread, flow, domain: &domain, rules }.run()?);
+            }
+            let before = domain.clone();
+            let mut writes = 0;
+            for paths in &all {
+                let written = |p: &Path| p.events.iter().filter(|e| e.is(sets::W)).count();
+                writes += paths.paths.iter().map(written).max().unwrap_or(0);
+                for event in paths.paths.iter().flat_map(|p| &p.events).filter(|e| e.is(sets::W)) {
+                    event.cells.iter().for_each(|(cell, value)| {
+                        domain[*cell].insert(*value);
+                    });
+                }
+            }
+            if domain == before || round > writes {
+                self.note(|s| s.cut = all.iter().any(|p| p.cut));
+                return Ok(self.group(all));
+            }
+        }
+        unreachable!("the number of writes bounds the rounds")
+    }
+
+    fn group(&self, all: Vec<Paths>) -> Vec<Vec<Variant>> {
+        all.into_iter().map(|paths| group(paths.paths)).collect()
+    }
+
+    /// Picks one variant a thread, as long as every value read can still be written by somebody.
+    fn combine(
+        &self,
+        variants: &[Vec<Variant>],
+        chosen: &mut Vec<usize>,
+        out: &mut Vec<Vec<usize>>,
+        looked: &mut u64,
+    ) -> Result<(), Skip> {
+        *looked += 1;
+        if *looked > self.limits.combinations {
+            return Err(Skip::TooMany("combinations of paths"));
+        }
+        let t = chosen.len();
+        let initial = |cell: usize, value: u128| self.memory.initial(cell) == value;
+        let supplied = |cell: usize, value: u128| {
+            initial(cell, value)
+                || chosen.iter().zip(variants).any(|(i, v)| v[*i].gives.contains(&(cell, value)))
+                || variants[t..].iter().flatten().any(|v| v.gives.contains(&(cell, value)))
+        };
+        let unmet =
+            chosen.iter().zip(variants).any(|(i, v)| v[*i].needs.iter().any(|(c, x)| !supplied(*c, *x)));
+        if unmet {
+            return Ok(());
+        }
+        if t == variants.len() {
+            out.push(chosen.clone());
+            return Ok(());
+        }
+        for i in 0..variants[t].len() {
+            chosen.push(i);
+            self.combine(variants, chosen, out, looked)?;
+            chosen.pop();
+        }
+        Ok(())
+    }
+
+    /// All executions with these paths.
+    fn candidate(
+        &self,
+        chosen: &[&Variant],
+        shapes: &mut Shapes,
+        visitor: &mut dyn FnMut(LeafFacts) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Skip> {
+        let paths: Vec<&Path> = chosen.iter().map(|v| &v.path).collect();
+        let readings = self.readings;
+        let scene = Scene {
+            program: self.program,
+            memory: &self.memory,
+            paths: &paths,
+            readings,
+            dealt: &self.dealt,
+        };
+        let all_phases = scene.phases()?;
+        self.judged(1 + all_phases.len() as u64)?;
+        if let Some(weight) = self.weight(&paths, &all_phases) {
+            self.count(weight)?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let too_many = Skip::TooMany("events of an execution");
+        let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
+        let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
+        // Orders on mbarriers that cannot be told apart lead to one key.
+        let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
+        let (graph, constants, known) = shapes.entry(shape).or_insert_with(|| {
+            let graph = scenery.graph(self.memory.cells.len());
+            let constants = self.judge.fixed(&graph);
+            (graph, constants, Known::default())
+        });
+        let todo = self.stages(chosen, &paths, (&scenery, graph), &all_phases)?;
+        for (phases, past) in &todo {
+            let mut graph = graph.clone();
+            scenery.set_phases(&mut graph, phases);
+            let meant: Vec<Meaning> = past.values().map(meaning).collect();
+            scenery.set_histories(&mut graph, &meant);
+            let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            let needs = needs.or(&scenery.answered(&meant, graph.n));
+            let reads = slots(&scenery, 0..scenery.nodes.len());
+            let sources = self.sources(&scenery, &graph, &reads);
+            self.count(choices::total(&sources))?;
+            if self.weighs {
+                continue;
+            }
+            let known = (phases.phase.is_empty() && past.is_empty()).then_some(&mut *known);
+            let mut picks = self.choices((&graph, constants, &needs), known, &reads, &sources);
+            while let Some(pick) = picks.next() {
+                enter_reads(&mut graph, &reads, &pick);
+                if !graph.relations[rels::RF].or(&needs).acyclic() {
+                    continue;
+                }
+                let mut tried = 0;
+                let executions = self.judge.executions(&mut graph, constants, &mut tried);
+                self.judged(tried)?;
+                self.count(tried.saturating_sub(1))?;
+                for execution in executions {
+                    if !self.hangs(chosen, (phases, past), &pick, &execution)? {
+                        continue;
+                    }
+                    let facts = self.facts(&scenery, &paths, (phases, past), &graph, &execution);
+                    match found.get_mut(&facts.key) {
+                        Some(known) => known.flags.extend(facts.flags),
+                        None => drop(found.insert(facts.key.clone(), facts)),
+                    }
+                }
+                if self.summary.get().leaves + found.len() as u64 > self.limits.leaves {
+                    return Err(Skip::TooMany("executions"));
+                }
+            }
+            self.judged(picks.judged)?;
+        }
+        for facts in found.into_values() {
+            self.note(|s| s.leaves += 1);
+            if visitor(facts).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Candidates with these paths, where none is to be judged: none there is, or they are only counted and nothing but
+    /// reads-from tells them apart.
+    fn weight(&self, paths: &[&Path], all_phases: &[Phases]) -> Option<u64> {
+        if all_phases.is_empty() || !self.weighs {
+            return all_phases.is_empty().then_some(0);
+        }
+        let apart = |e: &Event| e.barrier.is_some() || e.count.is_some() || e.seizes.is_some();
+        let events: Vec<(usize, usize, &Event)> = paths
+            .iter()
+            .enumerate()
+            .flat_map(|(t, p)| p.kept().iter().enumerate().map(move |(i, e)| (t, i, &**e)))
+            .collect();
+        if all_phases.len() != 1 || events.iter().any(|(.., e)| apart(e)) {
+            return None;
+        }
+        let writes: Vec<_> = events.iter().filter(|(.., e)| e.is(sets::W)).collect();
+        let sources = |t: usize, i: usize, slot: &(usize, u128)| {
+            let other = |(u, _, w): &&&(usize, usize, &Event)| {
+                let own = *u == t && w.reads_first.is_some_and(|(read, _)| read == i);
+                !own && w.cells.contains(slot)
+            };
+            let initial = u64::from(self.memory.initial(slot.0) == slot.1);
+            initial + writes.iter().filter(other).count() as u64
+        };
+        let reads = events.iter().filter(|(.., e)| e.is(sets::R));
+        let ways = reads.flat_map(|(t, i, e)| e.cells.iter().map(move |slot| (*t, *i, slot)));
+        Some(ways.fold(1, |n: u64, (t, i, slot)| n.saturating_mul(sources(t, i, slot))))
+    }
+
+    /// Phases with each history of the objects in which nothing waits in a circle.
+    fn stages<'p>(
+        &self,
+        chosen: &[&Variant],
+        paths: &[&Path],
+        (scenery, graph): (&Scenery<'_>, &Graph),
+        all_phases: &'p [Phases],
+    ) -> Result<Vec<(&'p Phases, Histories)>, Skip> {
+        let (orders, combos) = (orders(paths)?, failing(chosen));
+        let mut out = Vec::new();
+        for phases in all_phases {
+            let needs = scenery.needs(graph, phases, paths, self.control_meets);
+            // What is waited for in a circle does not come about, whatever is read; nor does a loop go on where the
+            // answer would end it.
+            let possible = |past: &Histories| {
+                if !combos.iter().any(|paths| ask_on(past, paths)) {
+                    return false;
+                }
+                let meant: Vec<Meaning> = past.values().map(meaning).collect();
+                needs.or(&scenery.answered(&meant, graph.n)).acyclic()
+            };
+            out.extend(histories(&orders, &possible)?.into_iter().map(|past| (phases, past)));
+        }
+        Ok(out)
+    }
+
+    /// The combinations of sources to be judged.
+    fn choices<'c>(
+        &'c self,
+        (graph, constants, needs): (&Graph, &'c Constants, &'c Pairs),
+        known: Option<&'c mut Known>,
+        slots: &'c [Slot],
+        sources: &'c [Vec<usize>],
+    ) -> Choices<'c> {
+        if !self.limits.pruned {
+            return Choices::all(sources);
+        }
+        let left = self.limits.judged - self.summary.get().judged;
+        let (judge, graph) = (&self.judge, graph.clone());
+        Choices::pruned(sources, Part { judge, constants, needs, slots, graph, known, left })
+    }
+
+    fn note(&self, what: impl FnOnce(&mut NaiveSummary)) {
+        let mut summary = self.summary.get();
+        what(&mut summary);
+        self.summary.set(summary);
+    }
+
+    fn judged(&self, more: u64) -> Result<(), Skip> {
+        self.note(|s| s.judged = s.judged.saturating_add(more));
+        if self.summary.get().judged > self.limits.judged {
+            return Err(Skip::TooMany("candidates left to judge"));
+        }
+        Ok(())
+    }
+
+    fn count(&self, more: u64) -> Result<(), Skip> {
+        self.note(|s| s.candidates = s.candidates.saturating_add(more));
+        if self.summary.get().candidates > self.limits.candidates {
+            Err(Skip::TooMany("candidates"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes of the value read, for each read and cell.
+    fn sources(&self, scenery: &Scenery<'_>, graph: &Graph, reads: &[Slot]) -> Vec<Vec<usize>> {
+        let value =
+            |w: usize, cell: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
+        let own = |r: usize, w: usize| graph.relations[rels::RMW].has(r, w);
+        reads
+            .iter()
+            .map(|(r, cell, wanted)| {
+                members(graph.writers[*cell])
+                    .filter(|w| value(*w, *cell) == Some(*wanted) && !own(*r, *w))
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// For a blocked execution: whether all spinning threads can fail once more, reading only what is last in
+    /// coherence. True for executions without spinning threads.
+    fn hangs(
+        &self,
+        chosen: &[&Variant],
+        (phases, past): (&Phases, &Histories),
+        pick: &[usize],
+        leaf: &Execution,
+    ) -> Result<bool, Skip> {
+        if chosen.iter().all(|v| v.failing.is_empty()) {
+            return Ok(true);
+        }
+        for paths in failing(chosen) {
+            let Some(asked) = asked_in_vain(past, &paths) else { continue };
+            let meant: Vec<Meaning> = asked.values().map(meaning).collect();
+            let too_many = Skip::TooMany("events of an execution");
+            let scenery = Scenery::new(self.program, &self.memory, &paths, true).ok_or(too_many)?;
+            let mut graph = scenery.graph(self.memory.cells.len());
+            let constants = self.judge.fixed(&graph);
+            scenery.set_phases(&mut graph, phases);
+            scenery.set_histories(&mut graph, &meant);
+            let needs = scenery.needs(&graph, phases, &paths, self.control_meets);
+            let needs = needs.or(&scenery.answered(&meant, graph.n));
+            let reads = slots(&scenery, 0..scenery.nodes.len());
+            let (old, new): (Vec<_>, Vec<_>) = reads.iter().copied().partition(|r| r.0 < scenery.base);
+            let writers = graph.writers.clone();
+            let last = |co: &Pairs, cell: usize, w: usize| co.0[w] & writers[cell] == 0;
+            let sources: Vec<Vec<usize>> = self
+                .sources(&scenery, &graph, &new)
+                .into_iter()
+                .zip(&new)
+                .map(|(s, (_, cell, _))| s.into_iter().filter(|w| last(&leaf.co, *cell, *w)).collect())
+                .collect();
+            self.count(choices::total(&sources))?;
+            let mut picks = Choices::all(&sources);
+            while let Some(more) = picks.next() {
+                enter_reads(&mut graph, &old, pick);
+                let mut fresh = graph.clone();
+                add_reads(&mut fresh, &new, &more);
+                if !fresh.relations[rels::RF].or(&needs).acyclic() {
+                    continue;
+                }
+                let mut tried = 0;
+                for e in self.judge.executions(&mut fresh, &constants, &mut tried) {
+                    let extends = leaf.co.iter().all(|(a, b)| e.co.has(a, b));
+                    if extends && new.iter().zip(&more).all(|((_, cell, _), w)| last(&e.co, *cell, *w)) {
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The paths with one failing iteration of every spinning thread, in each way there is.
+fn failing<'v>(chosen: &[&'v Variant]) -> Vec<Vec<&'v Path>> {
+    let mut combos: Vec<Vec<&Path>> = vec![vec![]];
+    for variant in chosen {
+        let options: Vec<&Path> =
+            if variant.failing.is_empty() { vec![&variant.path] } else { variant.failing.iter().collect() };
+        let longer = combos
+            .iter()
+            .flat_map(|c| options.iter().map(move |o| c.iter().copied().chain([*o]).collect::<Vec<_>>()));
+        combos = longer.collect();
+    }
+    combos
+}
+
+/// Whether the objects whose history is known give the failing iterations their answers.
+fn ask_on(past: &Histories, paths: &[&Path]) -> bool {
+    let mut now = past.clone();
+    for (t, path) in paths.iter().enumerate() {
+        let Stop::Spin(since) = path.stop else { continue };
+        for (i, event) in path.events.iter().enumerate().skip(since) {
+            let Some(count) = &event.count else { continue };
+            let Some(history) = now.get_mut(&count.object) else { continue };
+            match history.then((t, i), count) {
+                Some(next) => *history = next,
+                None => return false,
+            }
+        }
+    }
+    true
+}
+
+/// The histories with what the failing iterations ask in the end; `None` when some answer is not the one assumed.
+fn asked_in_vain(past: &Histories, paths: &[&Path]) -> Option<Histories> {
+    let mut out = past.clone();
+    for (t, path) in paths.iter().enumerate() {
+        let Stop::Spin(since) = path.stop else { continue };
+        for (i, event) in path.events.iter().enumerate().skip(since) {
+            if let Some(count) = &event.count {
+                let history = out.entry(count.object).or_default();
+                *history = history.then((t, i), count)?;
+            }
+        }
+    }
+    Some(out)
+}
+
+/// Reads and their cells, with the value each needs.
+fn slots(scenery: &Scenery<'_>, nodes: std::ops::Range<usize>) -> Vec<Slot> {
+    let is_read = |i: &usize| scenery.nodes[*i].tags >> sets::R & 1 == 1;
+    nodes.filter(is_read).flat_map(|i| scenery.nodes[i].cells.iter().map(move |(c, v)| (i, *c, *v))).collect()
+}
+
+fn enter_reads(graph: &mut Graph, reads: &[Slot], pick: &[usize]) {
+    graph.reads.clear();
+    graph.relations[rels::RF] = Pairs::none(graph.n);
+    add_reads(graph, reads, pick);
+}
+
+fn add_reads(graph: &mut Graph, reads: &[Slot], pick: &[usize]) {
+    for ((read, cell, _), write) in reads.iter().zip(pick) {
+        graph.reads.push((*read, *cell, *write));
+        graph.relations[rels::RF].0[*write] |= one(*read);
+    }
+}
+
+/// Sorts the paths of a thread: those that spin after the same events become one variant.
+fn group(paths: Vec<Path>) -> Vec<Variant> {
+    type Signature = (Stop, Vec<(usize, u16, Vec<(usize, u128)>, String)>);
+    let mut shapes: BTreeMap<String, usize> = BTreeMap::new();
+    let mut variants: Vec<Variant> = Vec::new();
+    let mut known: BTreeMap<Signature, usize> = BTreeMap::new();
+    for path in paths {
+        let kept = path.kept().len();
+        if let Stop::Spin(_) = path.stop {
+            let events = &path.events[..kept];
+            let spelt = events.iter().map(|e| {
+                (e.pc, e.index, e.cells.clone(), format!("{:?} {:?} {:?}", e.barrier, e.count, e.seizes))
+            });
+            let signature = (path.stop, spelt.collect());
+            if let Some(at) = known.get(&signature) {
+                variants[*at].failing.push(path);
+                continue;
+            }
+            known.insert(signature, variants.len());
+        }
+        let events = &path.events[..kept];
+        let shape: Vec<_> = events
+            .iter()
+            .map(|e| {
+                let memory = (e.range, e.reads_first, e.piece, e.home);
+                let depends = (e.address, e.data, e.control, e.nearby, e.token, e.token_nearest);
+                (e.pc, e.tags, memory, depends, &e.effect, &e.seizes, (e.lanes, &e.arms))
+            })
+            .collect();
+        let count = shapes.len();
+        let shape = *shapes.entry(format!("{shape:?}")).or_insert(count);
+        let of =
+            |set: usize| events.iter().filter(|e| e.is(set)).flat_map(|e| e.cells.iter().copied()).collect();
+        let (needs, gives) = (of(sets::R), of(sets::W));
+        let failing = if matches!(path.stop, Stop::Spin(_)) { vec![path.clone()] } else { vec![] };
+        variants.push(Variant { path, failing, shape, needs, gives });
+    }
+    variants
+}
+
+/// Registers somebody looks at after the end, by thread.
+fn looked_at(program: &Program) -> Vec<BTreeSet<Reg>> {
+    let mut out = vec![BTreeSet::new(); program.threads.len()];
+    for (t, r) in observed_registers(program) {
+        out[t.index()].insert(r);
+    }
+    let mut todo: Vec<&Expr> = program.conditions.iter().map(|c| &c.expr).chain(&program.filter).collect();
+    while let Some(e) = todo.pop() {
+        match e {
+            Expr::Bool(_) => {}
+            Expr::Not(e) => todo.push(e),
+            Expr::And(es) | Expr::Or(es) => todo.extend(es),
+            Expr::Cmp(_, a, b) => {
+                for term in [a, b] {
+                    if let Term::Reg(t, r) = term {
+                        out[t.index()].insert(*r);
+                    }
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,406 @@
+//! The static relations of one choice of paths, by definition over all pairs.
+
+use super::allocator::{Seize, Seizure};
+use super::barriers::{At, Phases};
+use super::body::{Event, Path};
+use super::copies::Sphere;
+use super::history::Meaning;
+use super::judge::Graph;
+use super::pairs::{EVENTS, Events, Pairs, members, one};
+use super::space::{Memory, Range};
+use super::tensor::Effect;
+use moire_cat::vocabulary::{rels, sets};
+use moire_program::ir::{Placement, Program, Scope};
+use std::collections::BTreeSet;
+
+/// An event of the graph and where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Node<'a> {
+    /// `None` for initial writes.
+    pub(super) thread: Option<usize>,
+    /// Position in the thread's path.
+    pub(super) local: usize,
+    pub(super) tags: u128,
+    pub(super) range: Option<Range>,
+    /// `None` for initial writes.
+    pub(super) event: Option<&'a Event>,
+    pub(super) cells: Vec<(usize, u128)>,
+}
+
+/// The events of one choice of paths, those of failing iterations last.
+pub(super) struct Scenery<'a> {
+    pub(super) nodes: Vec<Node<'a>>,
+    /// Events before the failing iterations.
+    pub(super) base: usize,
+    program: &'a Program,
+    /// By instance of memory: a thread of the CTA it belongs to.
+    ctas: Vec<Option<usize>>,
+}
+
+impl<'a> Scenery<'a> {
+    /// `None` when there are too many events.
+    pub(super) fn new(
+        program: &'a Program,
+        memory: &Memory<'_>,
+        paths: &[&'a Path],
+        failing: bool,
+    ) -> Option<Self> {
+        let mut nodes = Vec::new();
+        let from_thread = |t: usize, local: usize| {
+            let event: &'a Event = &paths[t].events[local];
+            let (tags, range, cells) = (event.tags, event.range, event.cells.clone());
+            Node { thread: Some(t), local, tags, range, event: Some(event), cells }
+        };
+        for (t, path) in paths.iter().enumerate() {
+            nodes.extend((0..path.kept().len()).map(|local| from_thread(t, local)));
+        }
+        for (instance, place) in memory.instances.iter().enumerate() {
+            let object = place.object;
+            let virt = program.symbols.iter().position(|s| s.object == object).map_or(0, |p| p);
+            let virt = moire_program::ir::SymbolId(u16::try_from(virt).unwrap_or(u16::MAX));
+            let bytes = program.objects[object.index()].bytes;
+            let cells = (0..memory.cells.len()).filter(|c| memory.cells[*c].instance == instance);
+            nodes.push(Node {
+                thread: None,
+                local: 0,
+                tags: 1 << sets::ANY | 1 << sets::M | 1 << sets::W | 1 << sets::IW,
+                range: Some(Range { instance, virt, offset: 0, bytes }),
+                event: None,
+                cells: cells.map(|c| (c, memory.initial(c))).collect(),
+            });
+        }
+        let base = nodes.len();
+        if failing {
+            for (t, path) in paths.iter().enumerate() {
+                nodes.extend((path.kept().len()..path.events.len()).map(|local| from_thread(t, local)));
+            }
+        }
+        let ctas: Vec<Option<usize>> = memory.instances.iter().map(|i| i.cta).collect();
+        for node in &mut nodes {
+            let shared = node.range.is_some_and(|r| ctas[r.instance].is_some());
+            let place = |t: usize| &program.threads[t].place;
+            let far = node.event.and_then(|e| e.home).zip(node.thread);
+            if shared && node.tags >> sets::M & 1 == 1 {
+                node.tags |= 1 << sets::SHARED;
+            }
+            if far.is_some_and(|(home, t)| !place(home).same_cta(place(t))) {
+                node.tags |= 1 << sets::FAR;
+            }
+        }
+        (nodes.len() <= EVENTS).then_some(Scenery { nodes, base, program, ctas })
+    }
+
+    /// Position of an event of a thread.
+    pub(super) fn find(&self, thread: usize, local: usize) -> Option<usize> {
+        self.nodes.iter().position(|n| n.thread == Some(thread) && n.local == local)
+    }
+
+    /// Sets and static relations; reads-from, barriers and coherence are still empty.
+    pub(super) fn graph(&self, cells: usize) -> Graph {
+        let n = self.nodes.len();
+        let in_set =
+            |s: usize| (0..n).filter(|i| self.nodes[*i].tags >> s & 1 == 1).fold(0, |set, i| set | one(i));
+        let mut relations = vec![Pairs::none(n); rels::ALL.len()];
+        let mut define = |relation: usize, holds: &dyn Fn(&Node<'_>, &Node<'_>) -> bool| {
+            relations[relation] = Pairs::such_that(n, |i, j| holds(&self.nodes[i], &self.nodes[j]));
+        };
+        let ranges = |a: &Node<'_>, b: &Node<'_>| a.range.zip(b.range);
+        let loc = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| p.meets(&q));
+        let vloc = |a: &Node<'_>, b: &Node<'_>| {
+            a.thread.is_some()
+                && b.thread.is_some()
+                && ranges(a, b).is_some_and(|(p, q)| p.meets_virtually(&q))
+        };
+        let bytes = |r: Range| (r.instance, r.offset, r.bytes);
+        let same_range = |a: &Node<'_>, b: &Node<'_>| ranges(a, b).is_some_and(|(p, q)| bytes(p) == bytes(q));
+        let places = |a: &Node<'_>, b: &Node<'_>| {
+            let place = |t: usize| &self.program.threads[t].place;
+            a.thread.map(place).zip(b.thread.map(place))
+        };
+        let near = |a: &Node<'_>, b: &Node<'_>, f: &dyn Fn(&Placement, &Placement) -> bool| {
+            places(a, b).is_some_and(|(p, q)| f(p, q))
+        };
+        define(rels::INT, &|a, b| a.thread.is_some() && a.thread == b.thread);
+        define(rels::EXT, &|a, b| a.thread != b.thread);
+        define(rels::PO, &before);
+        define(rels::UNORDERED, &pieces);
+        define(rels::PO_LOC, &|a, b| before(a, b) && vloc(a, b));
+        define(rels::LOC, &loc);
+        define(rels::VLOC, &vloc);
+        define(rels::COMPLETE, &|a, b| vloc(a, b) && same_range(a, b));
+        define(rels::SAME_RANGE, &same_range);
+        define(rels::SCTA, &|a, b| near(a, b, &|p, q| p.same_cta(q)));
+        define(rels::SCLUSTER, &|a, b| near(a, b, &|p, q| p.includes(Scope::Cluster, q)));
+        define(rels::SGPU, &|a, b| near(a, b, &|p, q| p.includes(Scope::Gpu, q)));
+        let mutual = |a: &Node<'_>, b: &Node<'_>, p: &Placement, q: &Placement| {
+            let scope = |x: &Node<'_>| x.event.and_then(|e| e.scope);
+            let reach = |s: Scope, p: &Placement, q: &Placement| p == q || p.includes(s, q);
+            scope(a).zip(scope(b)).is_some_and(|(s, r)| reach(s, p, q) && reach(r, q, p))
+        };
+        define(rels::SR, &|a, b| near(a, b, &|p, q| mutual(a, b, p, q)));
+        let stands = |n: &Node<'_>| {
+            let thread = n.event.and_then(|e| e.home).or(n.thread);
+            thread.map(|t| &self.program.threads[t].place)
+        };
+        let homes = |a: &Node<'_>, b: &Node<'_>| stands(a).zip(stands(b));
+        define(rels::SR_HOME, &|a, b| homes(a, b).is_some_and(|(p, q)| mutual(a, b, p, q)));
+        define(rels::SCTA_HOME, &|a, b| homes(a, b).is_some_and(|(p, q)| p.same_cta(q)));
+        let halves = |a: &Node<'_>, b: &Node<'_>| {
+            let first = b.event.and_then(|e| e.reads_first);
+            first.filter(|(read, _)| a.thread == b.thread && a.local == *read)
+        };
+        define(rels::RMW, &|a, b| halves(a, b).is_some());
+        define(rels::RMW_DEP, &|a, b| halves(a, b).is_some_and(|(_, needed)| needed));
+        let depends = |a: &Node<'_>, b: &Node<'_>, of: fn(&Event) -> Events| {
+            a.thread == b.thread && a.event.is_some() && b.event.is_some_and(|e| of(e) & one(a.local) != 0)
+        };
+        define(rels::TOKEN, &|a, b| depends(a, b, |e| e.token));
+        define(rels::TOKEN_DIRECT, &|a, b| depends(a, b, |e| e.token_nearest));
+        define(rels::ADDR, &|a, b| depends(a, b, |e| e.address));
+        define(rels::DATA, &|a, b| depends(a, b, |e| e.data));
+        define(rels::CTRL, &|a, b| depends(a, b, |e| e.control));
+        define(rels::CTRL_RECONV, &|a, b| depends(a, b, |e| e.nearby));
+        let stream = |p: &Placement| (p.gpu, p.stream);
+        define(rels::SYNC_API, &|a, b| {
+            near(a, b, &|p, q| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid)
+        });
+        relations[rels::REACHES] = Pairs::such_that(n, |i, j| self.reaches(i, j));
+        self.effects(&mut relations);
+        self.motions(&mut relations);
+        let writers = (0..cells).map(|c| self.writers(c)).collect();
+        let sets = (0..sets::ALL.len()).map(in_set).collect();
+        Graph { n, sets, relations, writers, reads: Vec::new() }
+    }
+
+    /// Events that write a cell.
+    fn writers(&self, wanted: usize) -> Events {
+        let writes = |node: &Node<'_>| {
+            node.tags >> sets::W & 1 == 1 && node.cells.iter().any(|(cell, _)| *cell == wanted)
+        };
+        (0..self.nodes.len()).filter(|i| writes(&self.nodes[*i])).fold(0, |set, i| set | one(i))
+    }
+
+    /// Whether `j` does something in the memory of another CTA, that of the thread that `i` is in program order of.
+    fn reaches(&self, i: usize, j: usize) -> bool {
+        let (Some(s), Some(t)) = (self.nodes[i].thread, self.nodes[j].thread) else { return false };
+        let Some((e, f)) = self.nodes[i].event.zip(self.nodes[j].event) else { return false };
+        let leader = |t: usize| moire_execution::columns::leader(self.program, t);
+        let owner = self.nodes[j].range.and_then(|r| self.ctas[r.instance]);
+        let mut touched: Vec<usize> = owner.into_iter().collect();
+        touched.extend(f.effect.iter().flat_map(|e| e.ctas()));
+        touched.extend(f.seizes.iter().filter(|s| matches!(s.what, Seizure::Get(_))).flat_map(|s| &s.ctas));
+        let other = |c: &usize| leader(*c) != leader(t) && leader(*c) == leader(s);
+        self.program.launched && !e.loose() && touched.iter().any(other)
+    }
+
+    /// What tcgen05 events are to each other.
+    fn effects(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let mut define = |relation: usize, holds: &dyn Fn(&Effect, &Effect, bool) -> bool| {
+            relations[relation] = Pairs::such_that(n, |i, j| {
+                let (a, b) = (&self.nodes[i], &self.nodes[j]);
+                let both = effect(a).zip(effect(b));
+                i != j && both.is_some_and(|(x, y)| holds(x, y, a.thread == b.thread))
+            });
+        };
+        define(rels::ISSUE, &|x, y, same| same && x.issues(y));
+        define(rels::TC_CONFLICT, &|x, y, _| x.clashes(y));
+        define(rels::TC_PIPE, &|x, y, _| x.pipelines(y));
+        let other = |x: &Effect, y: &Effect, same: bool| x.products(y) && !(same && x.one_with(y));
+        define(rels::TC_SAME_SHAPE, &|x, y, s| other(x, y, s) && x.same_shape(y));
+        define(rels::TC_SAME_BASE, &|x, y, s| other(x, y, s) && x.same_base(y));
+        define(rels::TC_SAME_CELL, &|x, y, s| other(x, y, s) && x.same_cell(y));
+        define(rels::TC_SAME_KIND, &|x, y, s| other(x, y, s) && x.same_kind(y));
+        define(rels::TC_USED, &|x, y, same| same && y.spends(x));
+        define(rels::TC_TRACKED, &|x, y, same| same && x.precedes(y) && y.follows(x));
+        self.seizures(relations);
+    }
+
+    /// What events of allocators are to accesses and to each other.
+    fn seizures(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let seize = |i: usize| self.nodes[i].event.and_then(|e| e.seizes.as_ref());
+        let touches = |i: usize, s: &Seize, ctas: &[usize]| {
+            let effect = effect(&self.nodes[i]).filter(|e| e.later);
+            let mine = |(cta, slot, _): (usize, u32, u32)| Some(slot) == s.slot() && ctas.contains(&cta);
+            effect.is_some_and(|e| e.allocated().into_iter().any(mine))
+        };
+        let gets = |s: &Seize| matches!(s.what, Seizure::Get(_));
+        let puts = |s: &Seize| matches!(s.what, Seizure::Put(_));
+        relations[rels::TC_GOT] =
+            Pairs::such_that(n, |i, j| seize(i).is_some_and(|s| gets(s) && touches(j, s, &s.ctas[..1])));
+        relations[rels::TC_FREED] =
+            Pairs::such_that(n, |i, j| seize(j).is_some_and(|s| puts(s) && touches(i, s, &s.ctas)));
+        relations[rels::TC_GROWS] = Pairs::such_that(n, |i, j| {
+            let grows =
+                |a: &Seize, b: &Seize| gets(a) && gets(b) && a.ctas[0] == b.ctas[0] && b.columns > a.columns;
+            seize(i).zip(seize(j)).is_some_and(|(a, b)| grows(a, b))
+        });
+        relations[rels::TC_TAKEN] = Pairs::such_that(n, |i, j| {
+            let taken = |a: &Seize, b: &Seize| {
+                let crosswise = a.pair() && b.pair() && a.ctas[0] == b.ctas[1];
+                gets(a) && puts(b) && (crosswise || a.ctas[0] == b.ctas[0]) && a.slot() == b.slot()
+            };
+            seize(i).zip(seize(j)).is_some_and(|(a, b)| taken(a, b))
+        });
+    }
+
+    /// What asynchronous events and proxy fences are to each other.
+    fn motions(&self, relations: &mut [Pairs]) {
+        let n = self.nodes.len();
+        let both = |i: usize, j: usize| {
+            let (a, b) = (&self.nodes[i], &self.nodes[j]);
+            a.event.zip(b.event).filter(|_| a.thread == b.thread)
+        };
+        let issue = Pairs::such_that(n, |i, j| {
+            both(i, j).is_some_and(|(a, b)| a.turn == b.turn && !a.loose() && b.loose())
+        });
+        relations[rels::ISSUE] = relations[rels::ISSUE].or(&issue);
+        relations[rels::COPY_TRACKED] = Pairs::such_that(n, |i, j| {
+            let ends = |(a, b): (&Event, &Event)| {
+                let parts = a.motion.as_ref().zip(b.motion.as_ref());
+                parts.is_some_and(|(x, y)| x.ends_with(a.home, y))
+            };
+            self.nodes[i].local < self.nodes[j].local && both(i, j).is_some_and(ends)
+        });
+        let cta = |n: &Node<'_>| n.range.and_then(|r| self.ctas[r.instance]);
+        let near = |f: &Node<'_>, owner: usize| {
+            let place = |t: usize| &self.program.threads[t].place;
+            f.thread.is_some_and(|t| place(t).same_cta(place(owner)))
+        };
+        relations[rels::COVERS] = Pairs::such_that(n, |i, j| {
+            let (f, x) = (&self.nodes[i], &self.nodes[j]);
+            let (Some(fence), Some(range)) = (f.event.filter(|e| e.is(sets::PF)), x.range) else {
+                return false;
+            };
+            match fence.sphere {
+                None => true,
+                Some(Sphere::NotShared) => cta(x).is_none(),
+                Some(Sphere::AnyShared) => cta(x).is_some(),
+                Some(Sphere::OwnShared) => cta(x).is_some_and(|owner| near(f, owner)),
+                Some(Sphere::Only(bytes)) => bytes.meets(&range),
+            }
+        });
+    }
+
+    /// Enters one way of dealing out barrier phases.
+    pub(super) fn set_phases(&self, graph: &mut Graph, phases: &Phases) {
+        let pairs = |of: &BTreeSet<(At, At)>| {
+            let mut out = Pairs::none(graph.n);
+            for (a, b) in of {
+                if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
+                    out.add(a, b);
+                }
+            }
+            out
+        };
+        graph.relations[rels::SYNCBAR] = pairs(&phases.named);
+        graph.relations[rels::SYNC_CLUSTER] = pairs(&phases.cluster);
+        graph.relations[rels::SYNC_WARP] = pairs(&phases.warp);
+        graph.relations[rels::BAR_PHASE] = pairs(&phases.later);
+    }
+
+    /// Enters what the mbarriers went through.
+    pub(super) fn set_histories(&self, graph: &mut Graph, meaning: &[Meaning]) {
+        let pairs = |of: &dyn Fn(&Meaning) -> &BTreeSet<(At, At)>| {
+            let mut out = Pairs::none(graph.n);
+            for (a, b) in meaning.iter().flat_map(of) {
+                if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
+                    out.add(a, b);
+                }
+            }
+            out
+        };
+        let sync = pairs(&|m| &m.sync);
+        let mutual = &graph.relations[rels::SR_HOME];
+        let chain = Pairs::such_that(graph.n, |a, wait| {
+            sync.has(a, wait) && (0..graph.n).all(|b| !sync.has(b, wait) || mutual.has(a, b))
+        });
+        graph.relations[rels::MBAR_CHAIN] = chain;
+        graph.relations[rels::MBAR_SYNC] = sync;
+        graph.relations[rels::MBAR_ORDER] = pairs(&|m| &m.order);
+        graph.relations[rels::MBAR_LIFE] = pairs(&|m| &m.life);
+        graph.relations[rels::MBAR_STEP] = pairs(&|m| &m.step);
+        graph.relations[rels::MBAR_SEEN] = pairs(&|m| &m.seen);
+        graph.relations[rels::MBAR_AGAIN] = pairs(&|m| &m.again);
+    }
+
+    /// What the answers of mbarriers needed to have taken place.
+    pub(super) fn answered(&self, meaning: &[Meaning], n: usize) -> Pairs {
+        let mut out = Pairs::none(n);
+        for (a, b) in meaning.iter().flat_map(|m| &m.needs) {
+            if let Some((a, b)) = self.find(a.0, a.1).zip(self.find(b.0, b.1)) {
+                out.add(a, b);
+            }
+        }
+        out
+    }
+
+    /// What an event's existence or value needs: dependencies, reads-from aside, what was issued in order before it, and
+    /// everything a passed barrier waited for.
+    pub(super) fn needs(
+        &self,
+        graph: &Graph,
+        phases: &Phases,
+        paths: &[&Path],
+        control_meets: bool,
+    ) -> Pairs {
+        let control = if control_meets { rels::CTRL_RECONV } else { rels::CTRL };
+        let mut out = Pairs::none(graph.n);
+        for relation in [rels::ADDR, rels::DATA, control, rels::RMW_DEP] {
+            out = out.or(&graph.relations[relation]);
+        }
+        let later = |wait: (usize, usize)| {
+            let of = move |n: &Node<'_>| n.thread == Some(wait.0) && n.local > wait.1;
+            (0..graph.n).filter(move |i| of(&self.nodes[*i]))
+        };
+        for (wait, arrival) in &phases.needs {
+            let Some(a) = self.find(arrival.0, arrival.1) else { continue };
+            later(*wait).for_each(|b| out.add(a, b));
+        }
+        for (b, node) in self.nodes.iter().enumerate() {
+            let (Some(thread), Some(event)) = (node.thread, node.event) else { continue };
+            members(event.held).filter_map(|l| self.find(thread, l)).for_each(|a| out.add(a, b));
+        }
+        for (wait, gone) in &phases.exits {
+            let mut causes: Vec<usize> = members(paths[*gone].control | paths[*gone].held)
+                .filter_map(|l| self.find(*gone, l))
+                .collect();
+            for (passed, arrival) in phases.needs.iter().filter(|(passed, _)| passed.0 == *gone) {
+                causes.extend(self.find(arrival.0, arrival.1));
+                causes.extend(self.find(passed.0, passed.1));
+            }
+            for a in causes {
+                later(*wait).for_each(|b| out.add(a, b));
+            }
+        }
+        out
+    }
+}
+
+fn effect<'a>(n: &Node<'a>) -> Option<&'a Effect> {
+    n.event.and_then(|e| e.effect.as_ref())
+}
+
+/// Different pieces of one instruction.
+fn pieces(a: &Node<'_>, b: &Node<'_>) -> bool {
+    let of = |n: &Node<'_>| n.event.and_then(|e| e.piece);
+    a.thread.is_some()
+        && a.thread == b.thread
+        && of(a).zip(of(b)).is_some_and(|((x, i), (y, j))| x == y && i != j)
+}
+
+/// Program order: pieces of one instruction are unordered, the halves of one read-modify-write are not.
+fn before(a: &Node<'_>, b: &Node<'_>) -> bool {
+    let loose = |n: &Node<'_>| n.event.is_some_and(Event::loose);
+    if a.thread.is_none() || a.thread != b.thread || a.local >= b.local || loose(a) || loose(b) {
+        return false;
+    }
+    if a.event.zip(b.event).is_some_and(|(x, y)| x.beside(y)) {
+        return false;
+    }
+    match a.event.and_then(|e| e.piece).zip(b.event.and_then(|e| e.piece)) {
+        Some(((x, i), (y, j))) => x != y || i == j,
+        None => true,
+    }
+}

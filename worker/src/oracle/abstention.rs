@@ -1,0 +1,100 @@
+//! Abstentions: why an engine or an oracle gives no answer.
+//!
+//! Reports count abstentions by the text of the reason. Equal reasons therefore have equal texts: they name the construct
+//! and the stage, and no line of the program.
+
+use super::assembler::NoAssembler;
+use super::compiler::{CellError, NoCompiler};
+use super::models::ModelError;
+use moire_explore::{Abstain, Bound};
+use moire_generate::UnknownProfile;
+use moire_naive::Skip;
+use moire_program::text::ParseError;
+use moire_toolchain::run::RunError;
+use moire_toolchain::tile::batch::Unanswered;
+use std::fmt;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Abstention {
+    /// The model of a side does not load.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The item is not a program.
+    #[error(transparent)]
+    Text(#[from] ParseError),
+    /// The item is of a stream that this build does not know.
+    #[error(transparent)]
+    Profile(#[from] UnknownProfile),
+    /// The explorer does not support a construct.
+    #[error("{}", .0.reason)]
+    Unsupported(Abstain),
+    /// The explorer reached a limit.
+    #[error("{0}")]
+    Bounded(Bound),
+    /// The enumerator gives no answer.
+    #[error(transparent)]
+    Enumerator(#[from] Skip),
+    /// There is no assembler.
+    #[error(transparent)]
+    NoAssembler(#[from] NoAssembler),
+    /// The assembler did not run to its end.
+    #[error(transparent)]
+    Assembler(#[from] RunError),
+    /// The assembler ended without a judgement of the module.
+    #[error("ptxas: {0}")]
+    AssemblerFailed(String),
+    /// There is no such compiler.
+    #[error(transparent)]
+    NoCompiler(#[from] NoCompiler),
+    /// There is no disassembler.
+    #[error("no nvdisasm: {0}")]
+    NoDisassembler(String),
+    /// A side that should name a compiler does not.
+    #[error(transparent)]
+    Cell(#[from] CellError),
+    /// The compiler made no PTX of the kernel.
+    #[error("tileiras: {}", first_line(&.0.to_string()))]
+    Compiler(#[from] Unanswered),
+    /// Something is not taken by the stage that would prepare it.
+    #[error("{0}")]
+    Refused(String),
+    /// What the oracle itself cannot use.
+    #[error("{0}")]
+    Unusable(&'static str),
+    /// The same, at a stage of the oracle.
+    #[error("{stage}: {why}")]
+    At {
+        /// The stage.
+        stage: &'static str,
+        /// Why there is no answer at it.
+        why: Box<Abstention>,
+    },
+}
+
+impl Abstention {
+    /// Some executions of a kernel were cut, so what it may do is not known.
+    pub(super) const CUT: Self = Self::Unusable("cut at the loop bound");
+
+    /// Names the stage at which there is no answer.
+    pub(super) fn at(self, stage: &'static str) -> Self {
+        Self::At { stage, why: Box::new(self) }
+    }
+
+    /// A refusal, without the line it is about.
+    pub(super) fn refused(refusal: &dyn fmt::Display) -> Self {
+        let text = refusal.to_string();
+        Self::Refused(text.rfind(" (line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned())
+    }
+}
+
+impl From<Abstain> for Abstention {
+    fn from(abstain: Abstain) -> Self {
+        Self::Unsupported(abstain)
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.split([';', '\n']).next().unwrap_or_default()
+}

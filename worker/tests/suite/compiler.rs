@@ -1,0 +1,167 @@
+//! The compiler oracle with NVIDIA's compiler, where it is installed. Its known bugs are found from random kernels and made
+//! small; behaviour that the model allows is no finding. Without `tileiras` each test says so and passes.
+
+use crate::outside::skipped;
+use moire_generate::Profile;
+use moire_tile_ir::run::TileLaunch;
+use moire_tile_ir::text::parse;
+use moire_worker::direction::Direction;
+use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
+use moire_worker::oracle::{COMPILER, Oracles, TILEIRAS};
+use std::path::Path;
+use std::sync::Arc;
+
+fn oracles() -> Option<Oracles> {
+    let oracles = Oracles::new();
+    let here = oracles.capabilities().iter().any(|c| c == TILEIRAS.capability);
+    if !here {
+        skipped("tileiras");
+    }
+    here.then_some(oracles)
+}
+
+fn run(oracles: &Oracles, source: Source) -> ItemReport {
+    let plan = Plan { oracles: vec![COMPILER.name.into()], ..Plan::default() };
+    oracles.run(&Item { plan: Arc::new(plan), index: 0, source }, &Cancel::new())
+}
+
+/// Memory instructions of a kernel.
+fn accesses(text: &str) -> usize {
+    let kernel = text.lines().filter(|l| !l.starts_with("//"));
+    kernel
+        .filter(|l| {
+            ["load_ptr", "load_view", "store_ptr", "store_view", "atomic_"].iter().any(|op| l.contains(op))
+        })
+        .count()
+}
+
+#[test]
+fn one_read_that_becomes_many_is_found_from_random_kernels() {
+    let Some(oracles) = oracles() else { return };
+    let drawn = |index| Source::Generated { seed: 2, profile: Profile::TileIr.name().to_owned(), index };
+    let reports: Vec<ItemReport> = (0..64).map(|index| run(&oracles, drawn(index))).collect();
+    let abstained: Vec<_> = reports.iter().filter(|r| r.engines.is_empty()).map(|r| &r.abstentions).collect();
+    assert!(abstained.len() * 3 < reports.len(), "{abstained:?}");
+    let claims: Vec<&Claim> =
+        reports.iter().flat_map(|r| &r.claims).filter(|c| c.direction == Direction::Subset).collect();
+    let first = claims.first().expect("a discrepancy");
+    assert_eq!(oracles.verify(first, &Cancel::new()), Verification::Confirmed);
+    let small = oracles.minimise(first, Budget { candidates: 2_000 }, &Cancel::new(), &mut |_| {});
+    assert!(small.normal && accesses(&small.claim.program) <= 6, "{}", small.claim.program);
+    assert!(small.claim.witness.contains("\"outcome\""), "{}", small.claim.witness);
+    assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
+    // The text alone says everything.
+    let again = run(&oracles, Source::Text(small.claim.program.clone()));
+    assert_eq!(again.claims, [small.claim]);
+}
+
+#[test]
+fn weak_behaviour_that_the_model_allows_is_no_bug() {
+    let Some(oracles) = oracles() else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tile");
+    let mut answered = 0;
+    for entry in std::fs::read_dir(folder).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|e| e == "tile") {
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let text = TileLaunch::row(2).note() + &text;
+            let report = run(&oracles, Source::Text(text));
+            let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction.is_bug()).collect();
+            // One read that becomes one of each thread is the bug that is known.
+            let known = path.file_stem().is_some_and(|name| name == "one_read");
+            assert_eq!(!wrong.is_empty(), known, "{}: {wrong:#?}", path.display());
+            answered += usize::from(!report.engines.is_empty());
+        }
+    }
+    assert!(answered >= 36, "{answered} answers");
+}
+
+/// A load that is masked off stands between a load and a store of one place. The order its token hands on is lost.
+const MASKED_OFF: &str = "// tile blocks: 1
+entry @masked_off(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
+  %q, %s = load_ptr_tko weak %y : tile<ptr<i32>> -> tile<i32>, token
+  %r, %t = load_ptr_tko relaxed device %x token=%s : tile<ptr<i32>> -> tile<i32>, token
+  %u = store_ptr_tko weak %out, %r : tile<ptr<i32>>, tile<i32> -> token
+  %off = constant <i1: false> : tile<i1>
+  %zero = constant <i32: 0> : tile<i32>
+  %p, %v = load_ptr_tko relaxed device %x, %off, %zero token=%t : tile<ptr<i32>>, tile<i1>, tile<i32> -> tile<i32>, token
+  %one = constant <i32: 1> : tile<i32>
+  %w = store_ptr_tko relaxed device %x, %one token=%v : tile<ptr<i32>>, tile<i32> -> token
+  return
+}
+";
+
+#[test]
+fn order_handed_on_by_what_is_masked_off_is_a_class_of_its_own() {
+    let Some(oracles) = oracles() else { return };
+    let report = run(&oracles, Source::Text(MASKED_OFF.into()));
+    let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
+    assert_eq!(causes, [[vec!["TOK=A".to_owned()]]], "{report:#?}");
+}
+
+/// A tile of a view with fewer elements than the CTA has threads: each element is stored by several of them, so that the
+/// store of another block can come between.
+const STORED_TWICE: &str = "// tile blocks: 2
+entry @stored_twice(%x: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
+  %zero = constant <i32: 0> : tile<i32>
+  %two = constant <i32: 2> : tile<i32>
+  %ones = constant <i32: 1> : tile<2xi32>
+  %block, %block_y, %block_z = get_tile_block_id : tile<i32>
+  %first = cmpi equal %block, %zero, signed : tile<i32> -> tile<i1>
+  if %first {
+    %tensor = make_tensor_view %x, shape = [2], strides = [1] : tensor_view<2xi32, strides=[1]>
+    %view = make_partition_view %tensor : partition_view<tile=(2), tensor_view<2xi32, strides=[1]>>
+    %t = store_view_tko relaxed device %ones, %view[%zero] : tile<2xi32>, partition_view<tile=(2), tensor_view<2xi32, strides=[1]>>, tile<i32> -> token
+  } else {
+    %old, %u = atomic_rmw_tko relaxed device %x, xchg, %two : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    %v = store_ptr_tko weak %out, %old : tile<ptr<i32>>, tile<i32> -> token
+  }
+  return
+}
+";
+
+#[test]
+fn one_write_that_becomes_many_is_a_class_of_its_own() {
+    let Some(oracles) = oracles() else { return };
+    let report = run(&oracles, Source::Text(STORED_TWICE.into()));
+    let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
+    assert_eq!(causes, [[vec!["OneWrite".to_owned()]]], "{report:#?}");
+}
+
+/// A block waits for a flag that nobody sets, and then writes. Without a use of what it read the wait is dropped.
+const WAITS: &str = "// tile blocks: 1
+entry @waits(%flag: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
+  %one = constant <i32: 1> : tile<i32>
+  loop {
+    %seen, %t = load_ptr_tko acquire device %flag : tile<ptr<i32>> -> tile<i32>, token
+    %set = cmpi equal %seen, %one, signed : tile<i32> -> tile<i1>
+    if %set {
+      break
+    }
+    continue
+  }
+  %u = store_ptr_tko weak %out, %one : tile<ptr<i32>>, tile<i32> -> token
+  return
+}
+";
+
+#[test]
+fn a_wait_that_is_dropped_is_about_progress() {
+    let Some(oracles) = oracles() else { return };
+    parse(WAITS).unwrap_or_else(|e| panic!("{e}"));
+    let report = run(&oracles, Source::Text(WAITS.into()));
+    let directions: Vec<Direction> = report.claims.iter().map(|c| c.direction).collect();
+    assert_eq!(directions, [Direction::Progress], "{report:#?}");
+}
+
+/// A compiler that refuses the kernel has not mended what it does with it.
+#[test]
+fn what_a_compiler_refuses_is_not_gone() {
+    let Some(oracles) = oracles() else { return };
+    let mut claim = run(&oracles, Source::Text(WAITS.into())).claims.pop().expect("a claim");
+    assert_eq!(oracles.verify(&claim, &Cancel::new()), Verification::Confirmed);
+    let side = claim.models.iter_mut().find(|s| s.name == TILEIRAS.capability).expect("a compiler");
+    side.variants.insert("target".into(), "sm_1".into());
+    let again = oracles.verify(&claim, &Cancel::new());
+    assert!(matches!(&again, Verification::Abstained(why) if why.contains("sm_1")), "{again:?}");
+}

@@ -1,0 +1,15 @@
+//! Tests of the worker: its oracles on drawn programs and kernels, and the tables beside the models.
+
+mod assembler;
+mod atlas;
+mod compiler;
+mod coverage;
+mod differences;
+mod lowering;
+mod outside;
+mod patterns;
+mod sources;
+mod tile_differences;
+mod tile_examples;
+mod trace;
+mod trace_tile;
