@@ -1,7 +1,8 @@
-//! Executions in the words that both witnesses share: leaves and their keys, columns of tensor memory, and what neither
-//! engine models.
+//! What both witnesses say about an execution: leaf keys, final states and conditions, columns of tensor memory, and
+//! instructions that neither engine models.
 //!
-//! The explorer and the naive enumerator share a program, the text of a model, and this crate. They share nothing else.
+//! The explorer and the naive enumerator share the program, the loaded model, and this crate. They share no interpreter,
+//! no evaluator and no search.
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 

@@ -1,9 +1,9 @@
 //! The naive enumerator: every candidate execution of a program, judged one by one.
 //!
-//! Slow and obvious on purpose, as a witness for the explorer. It shares the program, the model text and the words of
-//! [`moire_execution::leaf`] with it, and nothing else: threads are run on their own over the values memory could hold, every
-//! combination of paths, sources and barrier phases is formed, and each is judged by evaluating the model's
-//! expressions on sets of pairs.
+//! Slow and obvious on purpose, as a witness for the explorer. It shares with it the program (`moire-program`), the loaded
+//! model (types, base sets, settings, which checks are monotone) and `moire-execution`. It shares no interpreter, no
+//! evaluator and no search: threads are run on their own over the values memory could hold, every combination of paths,
+//! sources and barrier phases is formed, and each is judged by evaluating the model's expressions on sets of pairs.
 //!
 //! An execution must be *constructible*: reads-from, dependencies and passed barriers have no cycle. Every shipped
 //! model implies the part about dependencies.

@@ -105,6 +105,30 @@ fn arrows_point_one_way() {
     }
 }
 
+/// Both engines read a model with `moire-cat`; the enumerator evaluates it with its own code.
+#[test]
+fn witnesses_share_no_evaluator() {
+    let enumerator = root().join("worker/naive/src");
+    let sources: Vec<PathBuf> = files(".rs").into_iter().filter(|p| p.starts_with(&enumerator)).collect();
+    assert!(sources.iter().any(|p| p.ends_with("judge.rs")), "the enumerator has moved");
+    for path in sources {
+        let text = read(&path);
+        for (at, _) in text.match_indices("moire_cat::") {
+            let rest = &text[at..];
+            let part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+            let end = if rest.starts_with("moire_cat::{") { rest.find(';') } else { rest.find(|c| !part(c)) };
+            let names = rest[..end.unwrap_or(rest.len())].split(|c: char| !c.is_alphanumeric() && c != '_');
+            for name in names {
+                assert!(
+                    !["eval", "bits", "licence"].contains(&name),
+                    "{} uses moire_cat::{name}",
+                    short(&path)
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn every_file_says_what_it_is() {
     for path in files(".rs") {
