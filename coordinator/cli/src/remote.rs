@@ -7,10 +7,10 @@ use std::path::PathBuf;
 /// Where a coordinator listens unless told otherwise.
 pub(crate) const COORDINATOR: &str = "127.0.0.1:7420";
 
-/// The proof of identity.
+/// The certificates with which a command proves who it is.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Certs {
-    /// Folder of certificates as `moire certs init` makes them; needed beyond this machine
+    /// Folder of certificates that `moire certs init` made; needed to reach another machine
     #[arg(long, value_name = "DIR", env = "MOIRE_CERTS")]
     pub(crate) certs: Option<PathBuf>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Remote {
     pub(crate) certs: Certs,
 }
 
-/// A coordinator, or none: then the store is opened.
+/// A coordinator; without one the command opens the store itself.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct MaybeRemote {
     /// Ask a running coordinator instead of opening the store

@@ -1,4 +1,4 @@
-//! What clients ask of the core: campaigns, jobs, findings, explorations.
+//! Requests of clients to the core: campaigns, jobs, findings, explorations.
 
 use super::Core;
 use crate::base::unix_ms;
@@ -15,17 +15,17 @@ use std::collections::BTreeSet;
 use tokio::sync::oneshot;
 use tonic::Status;
 
-/// Bytes of records in one page, about.
+/// Number of bytes of records after which a page ends.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// A finding as clients read it.
+/// The record of a finding that clients get.
 pub(crate) fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
     let json = serde_json::to_string(finding).map_err(|e| Status::internal(e.to_string()))?;
     Ok(v1::FindingRecord { id: finding.id.to_string(), json })
 }
 
 impl Core {
-    /// Creates a campaign; `resume`: an existing one of the same seed and profile goes on.
+    /// Creates a campaign. With `resume`, an existing one of the same name, seed and profile is continued instead.
     pub(crate) fn create(
         &mut self,
         spec: v1::CampaignSpec,
@@ -212,7 +212,7 @@ impl Core {
             .collect()
     }
 
-    /// The finding of an id or of a prefix of one.
+    /// The finding with this id, or whose id starts with it.
     pub(crate) fn named(&self, id: &str) -> Result<Finding, Error> {
         Ok(self.base.store.named(id)?)
     }
@@ -252,7 +252,7 @@ impl Core {
         Ok(page)
     }
 
-    /// Records what running a finding again showed.
+    /// Records the result of running a finding again.
     pub(crate) fn retested(&mut self, id: &FindingId, retest: Retest) -> Result<v1::FindingRecord, Error> {
         let stored = self.base.store.finding(id)?;
         let mut finding = stored.ok_or_else(|| Status::not_found("the finding has gone"))?;
@@ -283,11 +283,11 @@ impl Core {
         Ok(v1::SnapshotRecord { json: text(&snapshot)?, now_ms: unix_ms() })
     }
 
-    /// Starts an exploration, or finds the one that is there; its id.
+    /// Starts an exploration unless it is there already, and returns its id.
     pub(crate) fn explore(&mut self, asked: v1::Exploration) -> Result<Hash, Error> {
         self.spread.explore(&mut self.base, asked)
     }
-    /// How far an exploration is.
+    /// The progress of an exploration.
     pub(crate) fn explore_status(&mut self, id: &Hash) -> Result<v1::ExploreStatus, Status> {
         self.spread.status(&self.base, id)
     }

@@ -1,13 +1,16 @@
-//! Who works on what: a pure state machine for leases, without I/O and without a clock (time is passed in).
+//! Leases: which worker works on which items. A pure state machine without I/O and without a clock (time is passed in).
 //!
-//! Contract: an item is in at most one live lease; a result is taken once, and only from the live lease with the
-//! right epoch; a worker never holds more leases than the cap on its credit; whatever a worker does, every item is in
-//! the end either taken or quarantined; turns go by kind
-//! (minimise, verify, replay, explore, then generated items), then by fair share of the campaign. Three clocks per lease:
-//! liveness of the worker, progress of the lease, acknowledgement of a kill.
+//! Contract:
 //!
-//! Cost: a lease costs the logarithm of workers and campaigns, a poll in which nothing is due costs the workers that
-//! could take more. Ten thousand workers and a thousand campaigns are measured by `moire bench scale`.
+//! - An item is in at most one live lease. A result is taken once, and only from the live lease with the right epoch.
+//! - A worker never holds more leases than the cap on its credit.
+//! - Whatever a worker does, every item ends up either taken or quarantined.
+//! - Leases are given out by kind (minimise, verify, replay, explore, then generated items), then by fair share of the
+//!   campaign.
+//! - Three clocks run for each lease: liveness of the worker, progress of the lease, acknowledgement of a kill.
+//!
+//! Cost: giving out a lease takes time logarithmic in workers and campaigns. A poll in which nothing is due takes time
+//! linear in the workers that could take more. Ten thousand workers and a thousand campaigns are measured by `moire bench scale`.
 
 mod turns;
 mod types;
@@ -24,18 +27,19 @@ pub struct Scheduler {
     last: u64,
     campaigns: BTreeMap<String, Campaign>,
     jobs: BTreeMap<JobId, Job>,
-    /// Jobs no poll has looked at yet.
+    /// Jobs added since the last poll.
     unseen: Vec<JobId>,
     turns: turns::Turns,
     workers: BTreeMap<WorkerId, Worker>,
-    /// Capabilities and fingerprints of connected workers, each combination once: its number, and how many workers have it.
+    /// Classes of connected workers. Workers with equal capabilities and fingerprint are one class. The value is the
+    /// number of the class and how many workers are in it.
     classes: BTreeMap<(BTreeSet<String>, String), (u64, usize)>,
     leases: BTreeMap<LeaseId, Lease>,
-    /// No clock runs out up to then.
+    /// The earliest time at which a clock can run out, in milliseconds.
     quiet_until: u64,
     actions: Vec<Action>,
     counts: Counts,
-    /// A bug, for tests of the tests.
+    /// A planted bug, to test that the tests find it.
     planted: Option<Planted>,
 }
 
@@ -44,7 +48,7 @@ impl Scheduler {
     pub fn new(config: Config) -> Self {
         Self { config, ..Self::default() }
     }
-    /// The same with a bug, for tests of the tests.
+    /// The same with a planted bug, to test that the tests find it.
     pub(crate) fn planted(self, planted: Option<Planted>) -> Self {
         Self { planted, ..self }
     }
@@ -77,8 +81,8 @@ impl Scheduler {
     pub fn queued(&self) -> usize {
         self.turns.queued()
     }
-    /// Leases that could be given out now, were there workers for them: jobs, and ranges of running campaigns. Counted
-    /// up to [`WAITING_MAX`].
+    /// Number of leases that could be given out now if there were workers for them: jobs, and ranges of running
+    /// campaigns. At most [`WAITING_MAX`].
     pub fn waiting(&self) -> u64 {
         let batches = |c: &Campaign| {
             let below = c.pending.iter().map(|(from, to)| to.min(&c.limit).saturating_sub(*from));
@@ -89,7 +93,7 @@ impl Scheduler {
         ranges.fold(jobs, u64::saturating_add).min(WAITING_MAX)
     }
 
-    /// Makes a campaign known, or replaces what is still to be leased of it.
+    /// Adds a campaign. One of that name that is known already is replaced, with the items it had left.
     pub fn campaign(&mut self, name: &str, spec: CampaignSpec) {
         let pending = spec.missing.iter().filter(|r| r.0 < r.1).copied().collect();
         let served = self.campaigns.values().filter(|c| c.running).map(|c| c.served).min().unwrap_or(0);
@@ -107,7 +111,7 @@ impl Scheduler {
             self.turn(name);
         }
     }
-    /// Holds back a campaign's items from `limit` on, until it is told otherwise.
+    /// Leases no item of the campaign from `limit` on, until the next call sets another limit.
     pub fn limit(&mut self, name: &str, limit: u64) {
         if let Some(campaign) = self.campaigns.get_mut(name) {
             campaign.limit = limit;
@@ -131,7 +135,8 @@ impl Scheduler {
             self.leases.iter().filter(|(_, l)| l.campaign == name).map(|(id, _)| *id).collect();
         doomed.into_iter().for_each(|id| self.kill(id, now, "the campaign has ended"));
     }
-    /// Adds a job that carries text. `avoid`: not this worker, as long as another may come for it in time.
+    /// Adds a job that carries text. `avoid` names a worker that gets it only if no other can take it, or none has taken
+    /// it within `avoid_ms`.
     pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
         let id = self.fresh();
         let (name, tools, needs) = (campaign.to_owned(), BTreeSet::new(), BTreeSet::new());
@@ -149,7 +154,7 @@ impl Scheduler {
         self.jobs.entry(job).and_modify(|job| job.needs.extend(needs));
     }
 
-    /// Forgets a job that waits; false: it is in a lease, or there is none.
+    /// Forgets a waiting job. False if the job is in a lease or does not exist.
     pub fn drop_job(&mut self, job: JobId) -> bool {
         let waits = self.jobs.get(&job).is_some_and(|j| self.turns.take(j.kind, &j.campaign, job));
         if waits {
@@ -166,18 +171,18 @@ impl Scheduler {
     pub fn holds(&self, lease: LeaseId) -> bool {
         self.leases.get(&lease).is_some_and(|l| l.killed.is_none())
     }
-    /// Leases of a campaign that workers could take beside those they hold.
+    /// Number of further leases of this campaign that the connected workers have credit for.
     pub fn hungry(&self, campaign: &str) -> usize {
         let Some(campaign) = self.campaigns.get(campaign).filter(|c| c.running) else { return 0 };
         let able = self.workers.values().filter(|w| !w.draining && campaign.suits(w));
         able.map(|w| w.credit as usize).sum()
     }
-    /// Workers that have a capability.
+    /// Number of workers that have this capability.
     pub fn able(&self, capability: &str) -> usize {
         self.workers.values().filter(|w| w.capabilities.contains(capability)).count()
     }
 
-    /// Whether a worker is connected that has all of these.
+    /// Whether some connected worker has all these capabilities.
     pub fn suited(&self, needs: &BTreeSet<String>) -> bool {
         self.workers.values().any(|w| !w.draining && needs.is_subset(&w.capabilities))
     }
@@ -205,7 +210,8 @@ impl Scheduler {
         self.due(now.saturating_add(self.config.liveness_ms));
         Ok(id)
     }
-    /// The worker can take more leases; what would take it over the cap, held leases included, is ignored.
+    /// Notes that the worker can take more leases. Credit that would lift it over the cap, counting the leases it holds,
+    /// is ignored.
     pub fn credit(&mut self, worker: WorkerId, leases: u32, now: u64) {
         let cap = self.config.credit_max;
         if let Some(w) = self.workers.get_mut(&worker) {
@@ -214,7 +220,7 @@ impl Scheduler {
             w.credit = w.credit.saturating_add(leases).min(cap.saturating_sub(held));
         }
     }
-    /// The worker lives, and its leases are this far.
+    /// Notes that the worker lives, and how far each of its leases has come (`ticks` only grow).
     pub fn heartbeat(&mut self, worker: WorkerId, ticks: &[(LeaseId, u64)], now: u64) {
         let (deaf, renews) = (self.has(Planted::HeartbeatUnheard), self.has(Planted::RenewsRevoked));
         let Some(w) = self.workers.get_mut(&worker) else { return };
@@ -232,20 +238,21 @@ impl Scheduler {
             }
         }
     }
-    /// The worker takes nothing more.
+    /// Notes that the worker takes no more leases.
     pub fn drain(&mut self, worker: WorkerId, now: u64) {
         if let Some(w) = self.workers.get_mut(&worker) {
             w.heard = now;
             w.draining = true;
         }
     }
-    /// The worker is gone. Only a sudden end is held against what it was working on.
+    /// Removes a worker whose connection has ended. If it was not draining, the loss counts against the items it was
+    /// working on.
     pub fn disconnect(&mut self, worker: WorkerId) {
         let Some(w) = self.leave(worker) else { return };
         let blame = if w.draining { 0 } else { LOSS };
         w.leases.into_iter().for_each(|id| self.lose(id, blame));
     }
-    /// The worker broke the protocol: it is sent away, and others get its leases.
+    /// Removes a worker that broke the protocol. Others get its leases.
     pub fn expel(&mut self, worker: WorkerId) {
         let Some(w) = self.leave(worker) else { return };
         w.leases.into_iter().for_each(|id| self.lose(id, FAULT));
@@ -266,7 +273,7 @@ impl Scheduler {
         self.workers.contains_key(&worker)
     }
 
-    /// Whether a result may be taken: the lease is live, the worker's, and of this epoch.
+    /// The work of a lease, if a result for it may be taken: the lease is live, belongs to the worker and has this epoch.
     pub fn check(&mut self, worker: WorkerId, lease: LeaseId, epoch: u32, now: u64) -> Option<Grant> {
         if let Some(w) = self.workers.get_mut(&worker) {
             w.heard = now;
@@ -282,7 +289,7 @@ impl Scheduler {
         live.progressed = now;
         Some(Grant { campaign: live.campaign.clone(), work: live.work })
     }
-    /// Takes the result of one item of a range. False: not of this lease, or already taken.
+    /// Takes the result of one item of a range. False if the item is not of this lease or was taken before.
     pub fn take_item(&mut self, lease: LeaseId, item: u64) -> bool {
         let Some(l) = self.leases.get_mut(&lease) else { return false };
         let Work::Range { from, to } = l.work else { return false };
@@ -294,7 +301,7 @@ impl Scheduler {
         }
         taken
     }
-    /// The lease is over. False: it is not, because items of it are not taken yet.
+    /// Ends a lease. False if it goes on, because some of its items are not taken yet.
     pub fn done(&mut self, lease: LeaseId) -> bool {
         let Some(l) = self.leases.get(&lease) else { return false };
         match l.work {
@@ -305,13 +312,13 @@ impl Scheduler {
         self.release(lease);
         true
     }
-    /// The lease has no work behind it any more.
+    /// Ends a lease for which its worker has nothing more to do. Undelivered items of a range are leased again.
     pub fn forget(&mut self, lease: LeaseId) {
         if !self.done(lease) {
             self.lose(lease, 0);
         }
     }
-    /// A cancelled lease has stopped.
+    /// Notes that the worker has stopped working on a cancelled lease.
     pub fn kill_ack(&mut self, worker: WorkerId, lease: LeaseId, now: u64) {
         if let Some(w) = self.workers.get_mut(&worker) {
             w.heard = now;
@@ -329,7 +336,7 @@ impl Scheduler {
         for id in std::mem::take(&mut self.unseen) {
             self.jobs.entry(id).and_modify(|job| job.since = Some(now));
         }
-        // Ranges only get fewer from here on: what found none for one worker finds none for the next of its class.
+        // From here on ranges only get fewer. So if there is none for one worker, there is none for others of its class.
         let mut barren = BTreeSet::new();
         if self.turns.any() {
             let ready = self.workers.iter().filter(|(_, w)| w.credit > 0 && !w.draining);
@@ -370,7 +377,7 @@ impl Scheduler {
         self.quiet_until = silent.chain(stuck).min().unwrap_or(u64::MAX);
     }
 
-    /// A clock runs out after `at`, unless something is heard before.
+    /// Notes that a clock runs out at `at` unless its worker is heard before.
     fn due(&mut self, at: u64) {
         self.quiet_until = self.quiet_until.min(at);
     }
@@ -390,7 +397,7 @@ impl Scheduler {
         self.last
     }
 
-    /// Puts a campaign where its turn is now.
+    /// Puts a campaign at its place in the order of turns.
     fn turn(&mut self, name: &str) {
         let Some(campaign) = self.campaigns.get_mut(name) else { return };
         let turn = (campaign.running && campaign.next().is_some()).then_some(campaign.served);
@@ -429,7 +436,7 @@ impl Scheduler {
         true
     }
 
-    /// The job whose turn it is: by kind, then of the campaign served least, then the oldest.
+    /// The next job for this worker: by kind, then of the campaign served least, then the oldest.
     fn pick_job(&self, worker: WorkerId, w: &Worker, now: u64) -> Option<(String, Work)> {
         for (_, campaigns) in self.turns.kinds() {
             let first = campaigns.iter().filter_map(|(name, jobs)| {
@@ -457,7 +464,8 @@ impl Scheduler {
         None
     }
 
-    /// Whether a worker has what a job needs, and what it takes, as far as anybody has that.
+    /// Whether a worker has all capabilities that a job needs, and of those it is restricted to ([`Self::takes`]) all
+    /// that some connected worker offers.
     fn equipped(&self, w: &Worker, job: &Job) -> bool {
         let had = |tool: &String| self.classes.keys().any(|(capabilities, _)| capabilities.contains(tool));
         job.needs.is_subset(&w.capabilities)

@@ -1,7 +1,7 @@
-//! Trials: a coordinator in a simulated world. It tells all it does, and may have a bug planted.
+//! Trials: a coordinator in a simulated world. It reports each of its actions as an [`Event`], and may have a planted bug.
 //!
-//! Contract: nothing of this is reached but through [`crate::Local::on_trial`]; with `Trial::default()` a coordinator is
-//! what it always is. [`Event`] is what is told; `moire bench cluster` decides whether a history of them may have happened.
+//! Contract: only [`crate::Local::on_trial`] starts a trial. A coordinator with `Trial::default()` behaves as one without
+//! a trial. `moire bench cluster` checks whether the history of events satisfies the protocol.
 
 mod history;
 mod tell;
@@ -11,12 +11,12 @@ pub use history::{End, Event};
 use std::fmt;
 use std::sync::Arc;
 
-/// A bug of the coordinator, for tests of the tests.
+/// A planted bug of the coordinator, to test that the tests find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// Reports are taken whatever their epoch.
+    /// Reports of any epoch are taken.
     AnyEpoch,
-    /// Reports are taken whoever sends them.
+    /// Reports are taken from any worker, also from one that does not hold the lease.
     AnyOwner,
     /// An item that is reported again is counted again.
     CountsTwice,
@@ -26,21 +26,21 @@ pub enum Planted {
     RequeuesEarly,
     /// A sign of life makes a cancelled lease live again.
     RenewsRevoked,
-    /// All of a lost lease is leased again, what it had delivered too.
+    /// All items of a lost lease are leased again, also those that were delivered.
     ForgetsTaken,
-    /// A range stays among those to be leased.
+    /// A leased range can be leased a second time.
     TwoOwners,
-    /// A heartbeat is no sign of life.
+    /// A heartbeat does not count as a sign of life.
     HeartbeatUnheard,
-    /// A lease without progress is left alone.
+    /// A lease without progress is never cancelled.
     ForgivesStuck,
     /// Acknowledgements go out before the commit.
     AcksBeforeCommit,
-    /// A commit is durable only when the next one is.
+    /// A commit becomes durable only with the next commit.
     CommitsLate,
     /// The epoch of a start is not recorded.
     EpochNotRecorded,
-    /// A campaign is done when its last item is reported, whatever is still under way.
+    /// A campaign is done when its last item is reported, even if claims of its items are not settled yet.
     DoneEarly,
     /// The pieces of an exploration are not recorded with its totals.
     ForgetsPieces,
@@ -70,9 +70,9 @@ impl Planted {
 /// See the module header.
 #[derive(Clone, Default)]
 pub struct Trial {
-    /// A bug.
+    /// The planted bug, if any.
     pub planted: Option<Planted>,
-    /// Is told what the coordinator does.
+    /// Is called with each event.
     pub tell: Option<Arc<dyn Fn(Event) + Send + Sync>>,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Bisect {
     /// How to print; json: one object a setting
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: OutputFormat,
-    /// Where an id is looked up
+    /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `moire replay` and `moire minimize`: a finding again, from a printed line, an id, a bundle or a program.
+//! `moire replay` and `moire minimize`: run a finding again, or reduce it; given as printed line, id, bundle or program.
 
 use crate::interrupt::on_interrupt;
 use crate::{kernel, line};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Replay {
     /// Program, bundle, id of a finding, or printed line
     pub(crate) what: String,
-    /// Where an id is looked up
+    /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
 }
@@ -28,15 +28,15 @@ pub(crate) struct Replay {
 pub(crate) struct Minimize {
     /// Program, bundle, id of a finding, or printed line
     pub(crate) what: String,
-    /// Candidates tried at most
+    /// Most candidates to try
     #[arg(long, default_value_t = MINIMISE_CANDIDATES)]
     pub(crate) limit: u64,
-    /// Where an id is looked up
+    /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
 }
 
-/// The subject of the argument: a claim, or a program that every oracle looks at.
+/// The meaning of the argument: a claim (with fingerprints of its models), or a program for all oracles.
 enum Subject {
     Claim(Box<Claim>, Vec<String>),
     Program(String),
@@ -84,11 +84,11 @@ fn stored(f: &moire_corpus::Finding) -> Result<Subject> {
     Ok(Subject::Claim(Box::new(claim::of(f)?), fingerprints))
 }
 
-/// Says so when a model is not the one the finding was made with.
+/// Prints a note if a model has changed since the finding was made.
 fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) {
     for (side, then) in claim.models.iter().zip(fingerprints) {
         let spec = side.spec();
-        // A tool that is not here: the claim is then abstained from, with the reason.
+        // A side without fingerprint needs a tool that is not installed; the oracle abstains with that reason.
         let Ok(now) = engine.side_fingerprint(&spec) else { continue };
         let now = data_encoding::HEXLOWER.encode(&now[..8]);
         if !now.starts_with(then.as_str()) {
@@ -97,7 +97,7 @@ fn compare_models(engine: &Oracles, claim: &Claim, fingerprints: &[String]) {
     }
 }
 
-/// Every rule `program` breaks.
+/// Runs all oracles on `program`: their claims, and the reasons for abstaining.
 fn claims(engine: &Oracles, program: &str) -> (Vec<Claim>, Vec<String>) {
     let capabilities = engine.capabilities();
     let here =
