@@ -1,6 +1,6 @@
-//! Acknowledged findings per second, opening, rebuilding, reading. `cargo bench -p moire-corpus`.
+//! Benchmarks of the store: acknowledged findings per second, opening, rebuilding, reading. `cargo bench -p moire-corpus`.
 //!
-//! Commits end with a sync, so the numbers are those of the disk under the temporary directory.
+//! Each commit ends with a sync, so the numbers depend on the disk that holds the temporary directory.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 

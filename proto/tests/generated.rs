@@ -1,4 +1,4 @@
-//! The checked-in bindings and descriptors are what the .proto files say. `BLESS=1` rewrites them.
+//! Tests that the checked-in bindings and descriptors are those of the .proto files. `BLESS=1` rewrites them.
 
 use prost::Message;
 use std::{fs, path::Path};

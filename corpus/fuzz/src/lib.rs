@@ -1,15 +1,16 @@
-//! What holds of any bytes given to the readers of the store; fuzzers try it, and a test has it of all inputs that are kept.
+//! Properties of the store's readers that hold for any bytes. Fuzzers try to break them; a test checks them on all kept
+//! inputs.
 
 use moire_corpus::{bundle, check_export, check_record, scan_log};
 
-/// Bytes are a log with some number of intact commits; more bytes behind them take none away.
+/// Any bytes are a log with some number of intact commits. Appending bytes never lowers that number.
 pub fn log(bytes: &[u8]) {
     let commits = scan_log(bytes);
     let longer = [bytes, &b"MoFr\x10\0\0\0torn"[..]].concat();
     assert!(scan_log(&longer) >= commits);
 }
 
-/// Bytes are refused, or a bundle that reads the same after it is written.
+/// Any bytes are refused, or are a bundle that is equal after writing and reading it.
 pub fn bundle(bytes: &[u8]) {
     if let Ok(read) = bundle::read(bytes)
         && let Ok(written) = bundle::write(&read)
@@ -18,8 +19,8 @@ pub fn bundle(bytes: &[u8]) {
     }
 }
 
-/// A pair of key and value, the key as long as the first byte says, is a record of the key's kind, or refused with the key
-/// and a reason.
+/// Any key and value are a record of the key's kind, or are refused with the key and a reason. The first byte is the length
+/// of the key.
 pub fn record(bytes: &[u8]) {
     let Some((length, rest)) = bytes.split_first() else { return };
     let (key, value) = rest.split_at(usize::from(*length).min(rest.len()));
@@ -28,7 +29,7 @@ pub fn record(bytes: &[u8]) {
     }
 }
 
-/// Bytes are an export, or refused with the line.
+/// Any bytes are an export, or are refused with the number of a line.
 pub fn export(bytes: &[u8]) {
     if let Err(error) = check_export(bytes) {
         assert!(error.to_string().contains("export line "), "{error}");

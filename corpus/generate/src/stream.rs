@@ -1,7 +1,8 @@
-//! The pinned stream: seed, profile and index give one program, on every machine and for ever.
+//! The pinned stream: seed, profile and index determine a program, on every machine and for ever.
 //!
-//! Contract: ChaCha8 keyed by the seed, its stream number the index, gives the bytes that `arbitrary` (exact version
-//! in the workspace manifest) turns into choices. Both change their output between versions, hence the fingerprint.
+//! Contract: ChaCha8, keyed by the seed and with the index as stream number, gives bytes. `arbitrary` (its exact version is
+//! in the workspace manifest) turns them into choices. A new version of either may change the programs; the fingerprint
+//! names the stream, so that such a change cannot go unnoticed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,17 +19,17 @@ use moire_program::ir::Program;
 /// Names the stream. A test compares the first programs with a recorded hash: when it fails, raise the number.
 pub const GENERATOR_FINGERPRINT: &str = "ptx-5";
 
-/// Bytes one program may consume: three times what the largest one was seen to need.
+/// Bytes that a program may consume: three times the most that any program was observed to need.
 const BYTES: usize = 4096;
 
-/// What a stream is made of.
+/// The kind of programs in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Profile {
     /// Random programs under random knobs.
     Random,
     /// Critical cycles with random annotations.
     Shapes,
-    /// Half of each.
+    /// Each program is of `Random` or of `Shapes`, with equal probability.
     Mixed,
     /// Whole protocols of tensor-core kernels, see [`tensor`].
     Tensor,
@@ -41,7 +42,7 @@ impl Profile {
     pub const ALL: [Profile; 5] =
         [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor, Profile::TileIr];
 
-    /// Those whose programs are of PTX threads, which litmus texts hold.
+    /// Profiles whose programs consist of PTX threads and so can be written as litmus text.
     pub const PTX: [Profile; 4] = [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor];
 
     /// The name on the command line.
@@ -62,7 +63,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A profile name nobody knows.
+/// The name is not one of a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown profile `{0}`; expected random, shapes, mixed, tensor or tile-ir")]
 pub struct UnknownProfile(String);
@@ -96,7 +97,7 @@ impl Stream {
         bytes
     }
 
-    /// The protocol that the program at `index` is; of a stream of protocols only.
+    /// The protocol from which the program at `index` is made. None unless the profile is `Tensor`.
     pub fn protocol(&self, index: u64) -> Option<tensor::Protocol> {
         let bytes = self.bytes(index);
         let plan =
@@ -104,7 +105,7 @@ impl Stream {
         Some(plan?.ok()?.protocol())
     }
 
-    /// The kernel that the program at `index` is; of a stream of kernels only.
+    /// The kernel from which the program at `index` is made. None unless the profile is `TileIr`.
     pub fn kernel(&self, index: u64) -> Option<TileDraw> {
         (self.profile == Profile::TileIr).then(|| tile::tile_seed(self.seed, index))
     }
@@ -127,10 +128,10 @@ impl Stream {
             Profile::Random => false,
             Profile::Shapes => true,
             Profile::Mixed => u.arbitrary()?,
-            // A kernel that cannot be launched.
+            // Only a kernel that cannot be launched comes here (see `item`).
             Profile::TileIr => return Ok(shapes::message_passing()),
             Profile::Tensor => {
-                // A protocol always reads; see the tests.
+                // Every protocol makes a program; tests hold that.
                 let program = tensor::Scheme::draw(u)?.protocol().program();
                 return Ok(program.unwrap_or_else(shapes::message_passing));
             }

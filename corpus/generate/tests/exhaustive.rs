@@ -30,7 +30,7 @@ fn all_small_programs_come_once_and_in_order() {
     assert!(four >= 6, "{four}");
 }
 
-/// Everything an alphabet can hold, in turns: not every place goes with every barrier.
+/// Bounds that together use everything an alphabet can hold; one would not do, because some barriers need certain places.
 fn all_kinds() -> [Bound; 4] {
     let base = Bound { threads: 2, memory_events: 3, instructions: 5, ..plain() };
     let with = |alphabet| Bound { alphabet, ..base.clone() };

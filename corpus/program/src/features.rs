@@ -1,7 +1,8 @@
 //! What a program contains, found without running it: accesses, candidates, features and their histogram.
 //!
-//! Contract: `memory_events` counts every loop body once; dependencies are syntactic (registers and guards), the
-//! load-buffering cycle is a cycle read -> po-later write -> read of that location over two or more threads.
+//! Contract: `memory_events` counts every loop body once. Dependencies are syntactic (registers and guards). A
+//! load-buffering cycle leads from a read to a po-later write, from there to a read of that location, and so on, over
+//! two or more threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -42,9 +43,9 @@ pub struct Access {
     pub thread: usize,
     /// Index in its body.
     pub at: usize,
-    /// The name it goes through, if the text says.
+    /// The symbol that it accesses, if the text determines it.
     pub symbol: Option<SymbolId>,
-    /// First byte and end in the object.
+    /// First byte in the object, and the byte behind the last.
     pub range: (i64, i64),
     /// Read events.
     pub reads: u32,
@@ -71,7 +72,7 @@ pub fn accesses(program: &Program) -> Vec<Access> {
     all
 }
 
-/// Address, bytes, read events, write events of an operation on memory.
+/// An operation on memory: its address, its size in bytes, its numbers of read and write events.
 pub(crate) fn footprint(op: &Op) -> Option<(crate::ir::Address, u32, u32, u32)> {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Some(match op {
@@ -85,7 +86,7 @@ pub(crate) fn footprint(op: &Op) -> Option<(crate::ir::Address, u32, u32, u32)> 
     })
 }
 
-/// Registers that hold the address of one symbol, as far as the text says.
+/// Registers that hold an address, each with its symbol, as far as the text determines it.
 fn bases(thread: &Thread) -> BTreeMap<Reg, SymbolId> {
     let mut bases = BTreeMap::new();
     for (n, reg) in thread.regs.iter().enumerate() {
@@ -112,8 +113,8 @@ fn bases(thread: &Thread) -> BTreeMap<Reg, SymbolId> {
     bases
 }
 
-/// An upper estimate of the rf x co candidates: per location, sources of each read times orders of the writes.
-/// Loops that write count twice; an access through an unknown address counts for no location.
+/// An estimate of the number of rf x co candidates: for each location the sources of each read, multiplied, times the
+/// orders of its writes. Accesses in a loop that writes count twice. Accesses whose symbol is unknown are left out.
 pub fn estimate_candidates(program: &Program) -> u128 {
     let mut pools: BTreeMap<(u16, Option<Placement>), Vec<(i64, i64, Load)>> = BTreeMap::new();
     for access in accesses(program) {
@@ -146,7 +147,7 @@ pub fn estimate_candidates(program: &Program) -> u128 {
     product
 }
 
-/// Inside a loop whose body writes memory other than by a cas.
+/// Whether an instruction is in a loop that writes memory by something else than a cas.
 fn repeats(thread: &Thread, at: usize) -> bool {
     loops(thread).any(|(head, back)| {
         (head..=back).contains(&at)
@@ -157,7 +158,7 @@ fn repeats(thread: &Thread, at: usize) -> bool {
     })
 }
 
-/// Backward branches: (head, branch).
+/// The loops of a thread, each by its backward branch: (target of the branch, the branch).
 pub(crate) fn loops(thread: &Thread) -> impl Iterator<Item = (usize, usize)> + '_ {
     thread.body.iter().enumerate().filter_map(|(at, instr)| match instr.op {
         Op::Bra { target } if target <= at => Some((target, at)),

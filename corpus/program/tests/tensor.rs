@@ -36,7 +36,7 @@ fn shape(cells: &[Cells]) -> Vec<(u32, u32)> {
     cells.iter().map(size).collect()
 }
 
-/// Digest section 3, "access footprints".
+/// PTX ISA 9.2, 9.7.16.2.3 and the pages of tcgen05.ld and tcgen05.st.
 #[test]
 fn loads_and_stores_touch_lanes_by_columns() {
     for times in [1u8, 2, 4, 8, 16, 32, 64, 128] {
@@ -64,7 +64,7 @@ fn copies_touch_what_their_shape_says() {
     assert_eq!(of("128x256b"), [(128, 8)]);
     assert_eq!(of("4x256b"), [(4, 8)]);
     assert_eq!(of("128x128b"), [(128, 4)]);
-    // 64 lanes to two pairs of warps, 32 lanes to four warps.
+    // A copy of 64 lanes goes to two pairs of warps, one of 32 lanes to four warps. Both fill 128 lanes.
     assert_eq!(of("64x128b.warpx2::02_13"), [(128, 4)]);
     assert_eq!(of("32x128b.warpx4"), [(128, 4)]);
     let bytes = |s| {
@@ -130,7 +130,7 @@ fn products_touch_all_their_operands() {
     assert_eq!(touches(&packed, Some((128, 64))).unwrap()[0].usage, Usage::Update);
 }
 
-/// A descriptor as kernels make it: no swizzle, 128 and 256 bytes between groups.
+/// A descriptor such as kernels use: no swizzle, 128 and 256 bytes between groups.
 #[test]
 fn packed_descriptors_name_bytes() {
     let plain = SharedMatrix::decode(0x0000_4010_0008_0000 | 0x1234).unwrap();
@@ -200,7 +200,7 @@ fn matrices_along_their_rows_have_the_same_bytes() {
 
 #[test]
 fn instruction_descriptors_hold_the_shape() {
-    // As the published modules have it: 128 rows, 64 columns, 32-bit accumulator.
+    // The descriptor in the published modules: 128 rows, 64 columns, 32-bit accumulator.
     let f16 = InstructionDescriptor::decode(0x0810_0490, MmaKind::F16);
     assert_eq!((f16.m, f16.n, f16.sparse), (128, 64, false));
     assert_eq!((f16.a_major, f16.b_major), (Major::K, Major::K));
@@ -320,7 +320,7 @@ fn canonical_form_renames_tensor_memory() {
     assert_eq!(canonical(&one.program).id, one.id);
     let weaker = canonical(&program(&PAIR.replace("collector::a::fill", "collector::a::use")));
     assert_ne!(weaker.id, one.id);
-    // Ranks are meant by a mask: which CTA is the first shows.
+    // A multicast mask names CTAs by rank, so the placement of the first CTA is part of the canonical form.
     let swapped = PAIR.replace("cta 0", "cta 7");
     assert_ne!(canonical(&program(&swapped)).id, one.id);
 }

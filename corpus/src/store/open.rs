@@ -1,7 +1,10 @@
-//! Opening a store: lock, format, log, index, each repaired as far as what is on disk allows.
+//! Opening a store: lock, format, log, index, in this order. Each is repaired if possible.
 //!
-//! The ladder: a damaged log is copied aside and rewritten from its intact frames; a torn tail is copied aside
-//! and cut; an index that is not proven clean is rebuilt. Nothing that cannot be derived is deleted.
+//! - A damaged log is copied aside and rewritten from its intact frames.
+//! - A torn tail is copied aside and cut.
+//! - An index that is not proven clean is rebuilt.
+//!
+//! Nothing is deleted that cannot be derived from the log.
 
 use super::error::opening;
 use super::{OpenError, Options, Recovery, Store};
@@ -21,9 +24,9 @@ const FORMAT_BYTES_MAX: u64 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Known,
-    /// Absent; there is a log, or `create` was asked for.
+    /// Absent, but there is a log, or the caller asked to create a store.
     Missing,
-    /// Unreadable, but there is a log, which has a version of its own.
+    /// Unreadable, but there is a log; the header of the log has its own version.
     Damaged,
 }
 
@@ -55,7 +58,7 @@ pub(crate) fn check_format(dir: &Path, create: bool) -> Result<Format, OpenError
     match version.parse::<u32>() {
         Ok(FORMAT) => Ok(Format::Known),
         Ok(found) if found > FORMAT => Err(OpenError::Newer { found: found.to_string() }),
-        // More than 32 bits.
+        // A version too large for 32 bits is newer than ours.
         Err(_) if digits => Err(OpenError::Newer { found: version.to_owned() }),
         _ if log => Ok(Format::Damaged),
         _ => Err(not_a_store("its FORMAT file is not readable")),
@@ -78,7 +81,7 @@ pub(crate) fn read_log(dir: &Path) -> Result<Vec<u8>, OpenError> {
     files::read_bounded(&dir.join(LOG), LOG_BYTES_MAX).map_err(opening("reading the log"))
 }
 
-/// The log, intact from its first byte to its last: what was not is repaired first.
+/// Opens the log, and creates or repairs it first where needed. Afterwards every byte of it is intact.
 fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<Log, OpenError> {
     let path = dir.join(LOG);
     if !path.exists() {
@@ -98,7 +101,7 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<Log, OpenError> {
     Log::open(&path, read.generation, read.sequence, read.len).map_err(opening("opening the log"))
 }
 
-/// Keeps what is intact of a log: the only time that all of it is in memory.
+/// Repairs a log: keeps its intact frames. Only here is the whole log held in memory.
 fn mend_log(dir: &Path, recovery: &mut Recovery) -> Result<Intact, OpenError> {
     let path = dir.join(LOG);
     let mut bytes = read_log(dir)?;

@@ -1,14 +1,17 @@
 //! A compiled kernel, thread by thread: from the PTX of one launch to a program of ordinary instructions.
 //!
-//! Unlike [`crate::specialise`], which runs warps ahead to see what they synchronise, this keeps every access of every thread:
-//! it is what a compiler's output *does*, to be compared with what its input *may do*. Each thread is specialised on its
-//! own: its place in the grid and the addresses of its parameters are constants, arithmetic on constants is done here,
-//! branches on them are taken, loops over them unrolled. What depends on memory stays as instructions; a branch on
-//! it goes both ways, and what comes to a place in a state seen before jumps back, so that a loop that waits stays one.
-//! Only dead arithmetic and dead weak loads are dropped.
+//! [`crate::specialise`] runs warps ahead to find out how they synchronise. This module keeps every access of every
+//! thread, because what a compiler's output *does* is compared with what its input *may do*. Each thread is
+//! specialised on its own: its place in the grid and the addresses of its parameters are constants. Arithmetic on
+//! constants is done, branches on them are taken, loops over them are unrolled.
+//!
+//! Values that depend on memory are computed by the program's own instructions. A branch on such a value is followed in
+//! both directions. A path that reaches a place in a state seen before jumps back to it, so a loop that waits remains a
+//! loop. Only dead arithmetic and dead weak loads are dropped.
 //!
 //! Parameter `n` is the address of the object `arg` and its number, as in `moire_tile_ir::run`. Shared variables exist once
-//! a CTA. What is not understood is refused by name and line, but only where it reaches a branch, an address or memory.
+//! a CTA. An instruction that is not understood is refused by name and line, but only if its result reaches a branch, an
+//! address or memory.
 //! [`slice()`] cuts the program, together with the one it was compiled from, down to a few threads and locations.
 
 mod access;
@@ -27,20 +30,20 @@ use matrix::Rows;
 use moire_program::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
 use run::{Here, Run};
 
-/// Threads of one launch.
+/// Most threads of a launch.
 pub const THREADS: u32 = 4_096;
-/// Instructions of all threads together.
+/// Most instructions of all threads together.
 pub const TOTAL: usize = 1 << 20;
 
-/// Why there is no program.
+/// The reason why a kernel has no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Not interpreted.
+    /// The kernel has something that is not interpreted.
     #[error("{what} (line {line})")]
     Abstained {
-        /// What.
+        /// The instruction or property, in words.
         what: String,
-        /// Line of the module; 0 when it is about no single line.
+        /// Line of the module; 0 if no single line is the reason.
         line: u32,
     },
     /// A limit was hit.
@@ -54,10 +57,10 @@ fn about(what: &str) -> Refusal {
     Refusal::Abstained { what: what.to_owned(), line: 0 }
 }
 
-/// The program of so many tile blocks in a row, with objects of the given sizes behind its parameters.
+/// The program of a kernel launched with a row of tile blocks. Its parameters point to objects of the given sizes.
 ///
 /// # Errors
-/// What is not interpreted, by name and line; a limit.
+/// Something is not interpreted (name and line), or a limit is exceeded.
 pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
     let Some([width, 1, 1]) = kernel.threads else {
         return Err(about("a kernel without .reqntid, or with more than one row of threads"));
@@ -102,27 +105,27 @@ fn place(here: &Here) -> Placement {
     }
 }
 
-/// What the symbols of the kernel are here.
+/// The symbols of the program for the symbols of the kernel.
 struct Names {
-    /// None for those that nothing is known about.
+    /// By symbol of the kernel; none if it is not known.
     known: Vec<Option<SymbolId>>,
-    /// Symbols from this one on are variables of a CTA.
+    /// The first symbol that is a shared variable of a CTA; all after it are, too.
     shared: u16,
 }
 
-/// Bytes between the numbers that stand for the starts of shared variables. Where in shared memory they lie nobody says but
-/// that they are aligned, so a place is chosen when code looks at the bits of such an address.
+/// Distance in bytes between the addresses that are assumed for two shared variables. The PTX ISA fixes only their
+/// alignment, so code that computes with the bits of such an address sees an assumed one.
 const WINDOW: u64 = 1 << 20;
 
 impl Names {
-    /// The number of an address in shared memory.
+    /// The assumed address of a byte of a shared variable.
     fn number(&self, symbol: SymbolId, offset: i64) -> Option<u64> {
         let place = u64::from(symbol.0.checked_sub(self.shared)?) + 1;
         let offset = u64::try_from(offset).ok().filter(|o| *o < WINDOW)?;
         Some(place * WINDOW + offset)
     }
 
-    /// What lies at the number.
+    /// The shared variable at an assumed address, and the offset in it.
     fn shared(&self, number: u64) -> Option<(SymbolId, i64)> {
         let place = u16::try_from((number / WINDOW).checked_sub(1)?).ok()?;
         let symbol = SymbolId(self.shared.checked_add(place)?);
@@ -131,7 +134,7 @@ impl Names {
     }
 }
 
-/// Objects behind the parameters, then those of the CTA.
+/// A program with the objects of the parameters, followed by the shared variables.
 fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
     let mut program = Program { name: kernel.name.clone(), ..Program::default() };
     let mut add = |name: String, space: Space, bytes: u32| -> Done<SymbolId> {

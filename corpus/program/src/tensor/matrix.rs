@@ -1,12 +1,12 @@
 //! Bytes of shared memory that a matrix descriptor names, and the fields of the packed descriptors.
 //!
-//! Layouts as the canonical ones of the PTX ISA (9.7.16.4 and 9.7.15.5): rows of 16-byte chunks, eight rows an atom,
-//! atoms a leading or a stride offset apart, chunks exchanged by the swizzle, which works on absolute addresses.
+//! The layouts are the canonical ones of the PTX ISA (9.7.16.4 and 9.7.15.5). A row consists of 16-byte chunks, an atom of
+//! eight rows. Atoms are a leading or a stride offset apart. The swizzle permutes chunks by their absolute address.
 
 use crate::ir::{CopyShape, MmaKind};
 use std::ops::Range;
 
-/// Bytes that one chunk has.
+/// Bytes of a chunk.
 const CHUNK: u32 = 16;
 /// Addresses of shared memory in a descriptor have 18 bits.
 const WINDOW: u32 = 1 << 18;
@@ -55,9 +55,9 @@ pub struct SharedMatrix {
     pub leading: u32,
     /// Stride dimension offset in bytes.
     pub stride: u32,
-    /// Where in the swizzle pattern it starts.
+    /// Base offset: the row of the swizzle pattern in which the matrix starts.
     pub base_offset: u8,
-    /// Leading dimension as an absolute address.
+    /// Whether the leading dimension is an absolute address.
     pub absolute: bool,
     /// How chunks change places.
     pub swizzle: Swizzle,
@@ -66,7 +66,7 @@ pub struct SharedMatrix {
 /// Which extent of a matrix is consecutive in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Major {
-    /// The inner one.
+    /// The inner extent (K).
     K,
     /// Rows of A, columns of B.
     Mn,
@@ -81,12 +81,12 @@ pub struct Extent {
     pub k: u32,
     /// Bits of an element, as stored.
     pub bits: u32,
-    /// What is consecutive.
+    /// The extent that is consecutive in memory.
     pub major: Major,
 }
 
 impl SharedMatrix {
-    /// Reads a descriptor; none where its constant field or its swizzle is not what the format says.
+    /// Decodes a descriptor. None if its constant field or its swizzle is not one that the format defines.
     pub fn decode(bits: u64) -> Option<Self> {
         let field = |from: u32, count: u32| u32::try_from(bits >> from & ((1 << count) - 1)).unwrap_or(0);
         let swizzle = match field(61, 3) {
@@ -107,7 +107,7 @@ impl SharedMatrix {
         })
     }
 
-    /// Reads a descriptor of a warpgroup product (9.7.15.5).
+    /// Decodes a descriptor of a warpgroup product (9.7.15.5).
     pub fn decode_warpgroup(bits: u64) -> Self {
         let field = |from: u32, count: u32| u32::try_from(bits >> from & ((1 << count) - 1)).unwrap_or(0);
         SharedMatrix {
@@ -127,8 +127,8 @@ impl SharedMatrix {
 
     /// The bytes a matrix of this size occupies, in ascending order, neighbours joined.
     ///
-    /// Where the descriptor starts inside a swizzle pattern (base offset) or has an absolute leading dimension, whole
-    /// rows of the pattern are given: more than is read, never less.
+    /// If the descriptor starts inside a swizzle pattern (base offset) or has an absolute leading dimension, the result is
+    /// whole rows of the pattern: possibly more than is read, never less.
     pub fn ranges(&self, extent: Extent) -> Vec<Range<u32>> {
         let row = self.swizzle.row();
         let chunks_a_row = row / CHUNK;
@@ -152,7 +152,7 @@ impl SharedMatrix {
 
     /// Bytes between groups of eight lines and between atoms of a line.
     fn offsets(&self, major: Major) -> (u32, u32) {
-        // Without a swizzle a matrix along its rows has the two exchanged.
+        // The two offsets change places in an unswizzled matrix whose rows or columns (not K) are consecutive.
         if (major, self.swizzle) == (Major::Mn, Swizzle::None) {
             (self.leading, self.stride)
         } else {
@@ -173,7 +173,7 @@ fn join(mut found: Vec<(u32, u32)>) -> Vec<Range<u32>> {
     out
 }
 
-/// What `tcgen05.cp` reads: lanes of 16 or 32 bytes, before any widening.
+/// The extent that `tcgen05.cp` reads: lanes of 16 or 32 bytes, before any widening.
 pub fn copied_extent(shape: CopyShape) -> Extent {
     let (mn, bytes) = match shape {
         CopyShape::S128x256b => (128, 32),
@@ -185,10 +185,10 @@ pub fn copied_extent(shape: CopyShape) -> Extent {
     Extent { mn, k: bytes, bits: 8, major: Major::K }
 }
 
-/// A factor of a product with so many rows (of A) or columns (of B), in one CTA. A sparse A is stored at half its inner
-/// extent, B is not.
+/// The extent of a factor of a product in one CTA. `mn` is the number of rows of A or of columns of B. A sparse A is stored
+/// with half its inner extent; B has the full one, and `doubled` says so.
 pub fn factor_extent(kind: MmaKind, mn: u32, doubled: bool, major: Major) -> Extent {
-    // One step is 32 bytes of a row, whatever the type.
+    // A step along K is 32 bytes for every type.
     let bits = match kind {
         MmaKind::F16 | MmaKind::Ti16 => 16,
         MmaKind::Tf32 => 32,
@@ -198,18 +198,18 @@ pub fn factor_extent(kind: MmaKind, mn: u32, doubled: bool, major: Major) -> Ext
     Extent { mn, k: 256 / bits * if doubled { 2 } else { 1 }, bits, major }
 }
 
-/// A decoded 32-bit instruction descriptor, as far as shapes go.
+/// The fields of a 32-bit instruction descriptor that determine shapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionDescriptor {
     /// Rows of A and D.
     pub m: u16,
     /// Columns of B and D.
     pub n: u16,
-    /// Sparse, as the instruction must say too.
+    /// Whether A is sparse. The instruction must say the same.
     pub sparse: bool,
-    /// A is consecutive along its rows.
+    /// The extent along which A is consecutive in memory.
     pub a_major: Major,
-    /// B is consecutive along its columns.
+    /// The extent along which B is consecutive in memory.
     pub b_major: Major,
 }
 

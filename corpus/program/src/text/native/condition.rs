@@ -1,4 +1,4 @@
-//! The question at the end: `exists`, `~exists`, `forall`, `filter`.
+//! Conditions at the end of a native litmus text: `exists`, `~exists`, `forall`, and the `filter` for all of them.
 
 use super::*;
 
@@ -61,10 +61,10 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         let hint = "load it into registers and ask for those".to_owned();
         return Err(scan.error_at(at, "no condition reaches tensor memory".into(), Some(hint)));
     }
-    // An offset beyond 32 bits is beyond every object, and is refused with those.
+    // An offset of more than 32 bits lies outside every object; the check of the size below refuses it.
     let offset =
         if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
-    // As much as can be compared at once: 1, 2, 4 or 8 bytes.
+    // Without a width, the largest that fits the object: 1, 2, 4 or 8 bytes.
     let mut bytes = 1u8 << object.bytes.clamp(1, 8).ilog2();
     if bracket {
         scan.expect("]")?;
