@@ -1,4 +1,4 @@
-//! The model language: cat files parsed, typed, compiled once, evaluated on bit matrices.
+//! The model language: cat files are parsed, typed, compiled once, and evaluated on bit matrices.
 //!
 //! The subset is the one herd (Alglave, Maranget, Tautschnig, TOPLAS 2014, and the herd manual) and Dat3M use for
 //! axiomatic models: sets, relations, `let`, `let rec`, functions, `acyclic`/`irreflexive`/`empty`, `flag`,

@@ -1,4 +1,4 @@
-//! What an exploration is asked, and what it tells: limits, totals, finished executions.
+//! Input and output of an exploration: its limits, its totals, and the finished executions it visits.
 
 use crate::reduce::{Cut, Reductions};
 use moire_execution::leaf::{LeafFacts, LeafKind};
@@ -8,17 +8,17 @@ use std::ops::ControlFlow;
 /// Bounds on one exploration. Hitting one is reported, never silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Finished executions.
+    /// Most finished executions.
     pub leaves: u64,
-    /// Consistency checks.
+    /// Most consistency checks.
     pub checks: u64,
-    /// Decisions: what an exploration does between checks is bounded too.
+    /// Most decisions. This bounds the work between two checks.
     pub steps: u64,
-    /// Iterations of a loop that changes state.
+    /// How often a loop that changes state may jump back.
     pub loop_bound: u32,
-    /// Final states of one execution.
+    /// Most final states of one execution.
     pub outcomes: usize,
-    /// Executions that need not be visited; by default all are. Random descents visit any.
+    /// Reductions in use: which executions need not be visited. None by default. Random descents ignore them.
     pub reductions: Reductions,
 }
 
@@ -35,7 +35,7 @@ impl Default for Limits {
     }
 }
 
-/// Which limit cut an exploration.
+/// The limit that ended an exploration early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bound {
     /// A loop ran longer than [`Limits::loop_bound`].
@@ -52,7 +52,7 @@ pub enum Bound {
     FenceOrders,
     /// More orders of the operations of one mbarrier phase than are tried at one leaf.
     PhaseOrders,
-    /// Random descents only.
+    /// The exploration consisted of random descents.
     Descents,
 }
 
@@ -91,9 +91,9 @@ impl std::fmt::Display for Bound {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason} is not supported")]
 pub struct Abstain {
-    /// What is not supported.
+    /// What is not supported, in words.
     pub reason: String,
-    /// Line of the program; 0 when it is no single line.
+    /// Line of the program; 0 if no single line is the reason.
     pub line: u32,
 }
 
@@ -108,16 +108,16 @@ pub struct Summary {
     pub dead_ends: u64,
     /// Consistency checks.
     pub checks: u64,
-    /// What [`Limits::reductions`] left out.
+    /// Counts of what [`Limits::reductions`] left out.
     pub cut: Cut,
     /// The first limit hit.
     pub bounded: Option<Bound>,
-    /// The visitor wanted no more.
+    /// Whether the visitor ended the exploration.
     pub stopped: bool,
 }
 
 impl Summary {
-    /// Of two parts together.
+    /// The totals of two parts together.
     #[must_use]
     pub fn plus(&self, other: &Summary) -> Summary {
         Summary {
@@ -138,19 +138,20 @@ pub trait LeafView {
     fn kind(&self) -> LeafKind;
     /// Final states; none when blocked.
     fn states(&mut self) -> Vec<moire_execution::leaf::FinalState>;
-    /// The memories of [`LeafView::states`], for whoever does not look at registers: threads are not run again.
+    /// The memories of [`LeafView::states`] without the registers. Cheaper, because threads are not run again.
     fn memories(&mut self) -> Vec<moire_execution::leaf::Memory>;
     /// Names of the flags the model raises.
     fn flags(&self) -> &BTreeSet<String>;
-    /// What the flags are about: events by thread and line.
+    /// The events that the flags name, by thread and line.
     fn findings(&self) -> BTreeSet<moire_execution::leaf::Finding>;
-    /// Everything two engines compare.
+    /// Everything that is compared between two engines.
     fn facts(&mut self) -> LeafFacts;
     /// The execution in full, for people.
     fn witness(&mut self) -> moire_execution::leaf::Witness;
-    /// A number of this execution; the sum over a set of executions stands for the set, whoever visited them.
+    /// Digest of this execution. Digests of a set of executions are added, so the sum does not depend on the order of visits
+    /// or on how they were shared.
     fn digest(&mut self) -> u64;
-    /// The decisions that lead here; [`crate::explore`] with them visits this leaf again.
+    /// The decisions that lead to this leaf. [`crate::explore`] with this path visits it again.
     fn path(&self) -> &[u32];
     /// Threads that wait for columns of tensor memory, or for the other CTA of a pair, for ever.
     fn column_stalls(&self) -> Vec<moire_execution::leaf::ColumnStall>;
@@ -162,8 +163,8 @@ pub trait LeafView {
 pub trait Visitor {
     /// Called once a leaf; `Break` ends the exploration.
     fn leaf(&mut self, leaf: &mut dyn LeafView) -> ControlFlow<()>;
-    /// Called where a [`crate::search::share::Giver`] says it is due: all of the piece up to and with this node is done (empty:
-    /// nothing yet), with these totals. `Break` ends the exploration.
+    /// Called when a [`crate::search::share::Giver`] asks for a report of progress. All leaves of the piece up to and with
+    /// the node `until` are visited (an empty path: none yet); `so_far` are their totals. `Break` ends the exploration.
     fn reached(&mut self, _until: &[u32], _so_far: &Summary) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }

@@ -1,6 +1,6 @@
 //! Histograms: the outcomes of instances, how often each was seen, and what follows from that.
 //!
-//! Contract: an outcome that was seen and is not allowed refutes. An allowed outcome that was not seen has a probability
+//! Contract: an outcome that was seen and is not allowed refutes the model. An allowed outcome that was not seen has a probability
 //! below `-ln(1 - c) / n` with confidence `c` after `n` independent samples (for 95 %: about `3 / n`, the rule of three).
 //! Instances of one launch are not quite independent, so the bound is about this way of running the program, not about the
 //! device.
@@ -48,7 +48,7 @@ impl Histogram {
 pub struct Unseen {
     /// The outcome.
     pub outcome: Seen,
-    /// A bound of its probability with 95 % confidence.
+    /// Upper bound of its probability, with 95 % confidence.
     pub below: f64,
 }
 
@@ -79,7 +79,7 @@ pub fn judge(histogram: &Histogram, allowed: &BTreeSet<Seen>) -> Verdict {
     }
 }
 
-/// Samples after which an outcome of this probability has been seen with 95 % confidence.
+/// Number of samples after which an outcome of this probability has been seen at least once, with 95 % confidence.
 pub(crate) fn budget(probability: f64) -> u64 {
     let needed = (1.0 - CONFIDENCE).ln() / (1.0 - probability.clamp(1e-12, 0.5)).ln();
     // Positive and far below 2^53.

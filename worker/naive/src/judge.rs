@@ -1,9 +1,10 @@
 //! Evaluates a model's expressions literally on one candidate, and finds its coherence orders by trying.
 //!
-//! For each order of the fence.sc pairs that are morally able to meet (`sync_fence`, existential) and each direction
-//! of every pair of writes the model wants ordered, coherence is the least transitive relation containing the
-//! initial writes, those directions and every pair the model forces; the checks are then read as they stand.
-//! (PTX ISA 9.2, 8.9.3 and 8.9.6.) Expressions that a choice cannot change are computed once for it.
+//! Two things are tried in all ways: the order of each pair of fence.sc whose scopes include each other (`sync_fence`,
+//! existential), and the direction of each pair of writes that the model wants ordered. Coherence is then the least
+//! transitive relation that contains the initial writes, the chosen directions and every pair the model forces. The
+//! checks are evaluated on it as they are written. (PTX ISA 9.2, 8.9.3 and 8.9.6.) An expression that the next choice
+//! cannot change is evaluated once, before that choice.
 
 use super::NaiveLimits;
 use super::pairs::{Events, Pairs, members, one};
@@ -21,7 +22,7 @@ pub(super) struct Graph {
     pub(super) relations: Vec<Pairs>,
     /// Writers of each cell.
     pub(super) writers: Vec<Events>,
-    /// (read, cell, source).
+    /// Reads-from, cell by cell: (read, cell, source).
     pub(super) reads: Vec<(usize, usize, usize)>,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Execution {
 #[derive(Clone, Debug)]
 enum Value {
     Set(Events),
-    /// Shared: a known value is read far more often than it is made.
+    /// Reference-counted, because a known value is read far more often than it is computed.
     Relation(Rc<Pairs>),
 }
 
@@ -46,19 +47,19 @@ impl From<Pairs> for Value {
     }
 }
 
-/// From what on a value may change: nothing, reads-from, the fence order, coherence.
+/// The last choice on which the value of an expression depends: none, reads-from, the fence order, coherence.
 type Level = usize;
 const FIXED: Level = 0;
 const READS: Level = 1;
 const FENCES: Level = 2;
 const COHERENCE: Level = 3;
 
-/// A model made ready for reading.
+/// A model prepared for evaluation: for each expression its level, and which writes and fences must be ordered.
 pub(super) struct Judge<'m> {
     model: &'m Model,
     limits: NaiveLimits,
     level: Vec<Level>,
-    /// What the model wants ordered: see [`Judge::orders`].
+    /// Pairs of writes, then of fences, that the model wants ordered: see [`Judge::orders`].
     coherence: Vec<(NodeId, bool)>,
     fences: Vec<(NodeId, bool)>,
     /// Mentions a variable of a `let rec` that is still being solved.
@@ -127,7 +128,7 @@ impl<'m> Judge<'m> {
         }
     }
 
-    /// Values that hold for every candidate with the same events: pass them to [`Judge::executions`].
+    /// Evaluates the expressions that are equal for all candidates with these events. [`Judge::executions`] takes them.
     pub(super) fn fixed(&self, graph: &Graph) -> Constants {
         let mut known: Known = vec![None; self.level.len()];
         for i in 0..self.level.len() {
@@ -141,8 +142,8 @@ impl<'m> Judge<'m> {
         Constants(known)
     }
 
-    /// Every consistent choice of fence order and coherence, distinct coherences only. `tried` counts them all, up to one
-    /// more than may be judged.
+    /// Consistent executions of a candidate, one for each distinct coherence order. `tried` counts all choices of fence
+    /// order and coherence; trying stops once it exceeds the limit.
     pub(super) fn executions(
         &self,
         graph: &mut Graph,
@@ -169,7 +170,7 @@ impl<'m> Judge<'m> {
         found.into_values().collect()
     }
 
-    /// Whether a part of a graph breaks nothing that only breaks more as it grows, under the least orders.
+    /// Whether a part of a graph passes all monotone checks under the least orders. If not, no larger graph does.
     pub(super) fn possible(&self, graph: &mut Graph, constants: &Constants) -> bool {
         let mut known = constants.0.clone();
         graph.relations[rels::SYNC_FENCE] = Pairs::none(graph.n);
@@ -190,7 +191,7 @@ impl<'m> Judge<'m> {
         self.unbroken(graph, &mut known)
     }
 
-    /// Whether no check fails that would fail in everything larger too.
+    /// Whether all monotone checks pass: those that, once they fail, fail in every larger graph.
     fn unbroken(&self, graph: &Graph, known: &mut Known) -> bool {
         let stays = |c: &&Check| {
             !c.flag && c.class == Class::Monotone && matches!(c.kind, moire_cat::CheckKind::Property(_))
@@ -257,7 +258,7 @@ impl<'m> Judge<'m> {
         out
     }
 
-    /// `order` or its closure.
+    /// Whether a node is the relation `order` or its transitive closure.
     fn is_order(&self, node: NodeId, order: usize) -> bool {
         match self.model.nodes()[node.index()] {
             Node::Plus(inner) => self.model.nodes()[inner.index()] == Node::Relation(order),

@@ -1,5 +1,5 @@
-//! The lowering oracle: the reference lowering of kernels does nothing that they may not do, and every planted weakening of
-//! the lowering is found.
+//! Tests of the lowering oracle: it raises no claim against the reference lowering, and one against every planted weakening
+//! of it.
 
 use moire_generate::Profile;
 use moire_generate::lowering::draw;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Kernels that are drawn.
+/// Number of drawn kernels.
 const DRAWN: u64 = 400;
 
 fn run(oracles: &Oracles, source: Source) -> ItemReport {
@@ -48,9 +48,9 @@ fn corpus() -> Vec<(String, String)> {
     all
 }
 
-/// Kernels that show what those of the corpus do not, for two tile blocks each.
+/// Kernels that show weakenings which no kernel of the corpus shows, each for two tile blocks.
 const OWN: [(&str, &str); 7] = [
-    // Each element has its own value and its own place.
+    // Each element stores a value of its own at an address of its own.
     (
         "numbers",
         "%step = iota : tile<2xi32>
@@ -59,7 +59,7 @@ const OWN: [(&str, &str); 7] = [
   %place = offset %row, %step : tile<2xptr<i32>>, tile<2xi32> -> tile<2xptr<i32>>
   %t = store_ptr_tko relaxed device %place, %step : tile<2xptr<i32>>, tile<2xi32> -> token",
     ),
-    // One read, whose value two elements show.
+    // One read whose value is broadcast to two elements and stored by both.
     (
         "one_read",
         "if %first {
@@ -75,7 +75,7 @@ const OWN: [(&str, &str); 7] = [
     %t3 = store_ptr_tko weak %place, %both : tile<2xptr<i32>>, tile<2xi32> -> token
   }",
     ),
-    // A masked element leaves its place alone.
+    // A masked element stores nothing.
     (
         "masked",
         "%on = constant <i1: [1, 0]> : tile<2xi1>
@@ -85,7 +85,7 @@ const OWN: [(&str, &str); 7] = [
     %t1 = store_ptr_tko relaxed device %x, %two : tile<ptr<i32>>, tile<i32> -> token
   }",
     ),
-    // Two swaps of which one fails.
+    // Two compare-and-swaps, of which one fails.
     (
         "swaps",
         "%r, %t0 = atomic_cas_tko relaxed device %x, %zero, %one : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
@@ -113,7 +113,7 @@ const OWN: [(&str, &str); 7] = [
     %t4 = store_ptr_tko relaxed device %x, %s : tile<ptr<i32>>, tile<i32> -> token
   }",
     ),
-    // A wait that ends, and what it waited for.
+    // A spin loop that ends, and a read of the data it waited for.
     (
         "spin",
         "if %first {
@@ -132,7 +132,7 @@ const OWN: [(&str, &str); 7] = [
     %t5 = store_ptr_tko weak %out, %s : tile<ptr<i32>>, tile<i32> -> token
   }",
     ),
-    // Two tiles of data behind one flag.
+    // Message passing: two elements of data, published by one flag.
     (
         "tiles",
         "%step = iota : tile<2xi32>
@@ -209,7 +209,7 @@ fn drawn_kernels_are_kept() {
     assert!(clean * 4 > DRAWN * 3, "{verdicts:#?}");
 }
 
-/// The first kernel on which a weakening shows.
+/// The first kernel for which the oracle raises a claim against this weakening.
 fn caught(weakening: Weakening) -> Option<(String, Claim)> {
     let oracles = weakened(weakening);
     let drawn = (0..DRAWN).map(|i| (format!("drawn {i}"), draw(1, i).text()));
@@ -246,6 +246,6 @@ fn a_claim_is_verified_and_made_smaller() {
     let small = oracles.minimise(&claim, Budget { candidates: 2_000 }, &Cancel::new(), &mut |_| {});
     assert!(small.normal && small.claim.program.len() < claim.program.len(), "{}", small.claim.program);
     assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
-    // The text alone says everything.
+    // The text of the claim is enough to find it again.
     assert_eq!(text(&oracles, &small.claim.program).claims, [small.claim]);
 }

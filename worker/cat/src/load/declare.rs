@@ -11,7 +11,7 @@ use crate::syntax::{Expr, ExprKind};
 /// The words a declaration starts with.
 const WORDS: [&str; 5] = ["switch", "profile", "feature", "setting", "licence"];
 
-/// What a text of several lines says, on one.
+/// Joins the lines of a text to one.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -32,7 +32,7 @@ impl Place<'_> {
         self.error("this declaration is not understood").hint(format!("write `(*| {form} *)`"))
     }
 
-    /// An error about a word that is none of the known ones.
+    /// An error about a word that is not among the known ones.
     fn unknown(self, what: &str, word: &str, known: &[&str]) -> LoadError {
         let error = self.error(format!("there is no {what} `{word}`"));
         match closest(word, known.iter().copied()) {
@@ -43,7 +43,7 @@ impl Place<'_> {
 }
 
 impl Loader<'_> {
-    /// A declaration by its first word.
+    /// Reads a declaration. Its first word says which kind it is.
     pub(super) fn declaration(&mut self, file: &str, at: Position, text: &str) -> Loaded<()> {
         let place = Place { file, at };
         let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -72,7 +72,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// The value asked for, by name or by a profile.
+    /// The value that the caller requested for a switch, by its name or by a profile that sets it.
     fn asked(&self, switch: &str) -> Option<&String> {
         let chosen = self.requested.get(super::PROFILE);
         let profile = self.model.profiles.iter().find(|p| Some(&p.name) == chosen);
@@ -146,7 +146,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// The word an expression of words and conditions stands for under these switches.
+    /// The word to which an expression evaluates under the current switches (words and conditionals only).
     fn value(&self, place: Place<'_>, expr: &Expr) -> Loaded<String> {
         match &expr.kind {
             ExprKind::Name(word) => Ok(word.clone()),

@@ -1,8 +1,9 @@
 //! The part of a plan that a universe needs.
 //!
-//! Most of a model is about events a program does not have. Which expressions are empty for that reason is told by their
-//! form and by which base sets and fixed relations are empty; it is found out once for each such *kind* of universe, and
-//! kept. What turns out to be empty only when it is computed is the machine's business.
+//! Most of a model is about events that a program does not have, so most expressions are empty. Which ones follows from
+//! their form and from which base sets and fixed relations are empty. Universes with the same empty ones are of one
+//! *kind*; the part is derived once for each kind and kept. Expressions that turn out to be empty only when they are
+//! computed are left to the machine.
 
 use super::{Plan, Step};
 use crate::bits;
@@ -12,32 +13,32 @@ use crate::vocabulary::{FIRST_DYNAMIC, rels, sets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Kinds of universes that are kept; beyond it all are forgotten.
+/// Most kinds of universes in the cache. When it is full, it is emptied.
 const KINDS: usize = 1_024;
 
-/// See the module header.
+/// The steps of a plan that a kind of universe needs.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
-    /// Nodes of the plan that are empty whatever is chosen.
+    /// Nodes of the plan that are empty for every choice of the engine.
     pub(crate) empty: Vec<NodeId>,
     pub(crate) fixed: Vec<Step>,
-    /// By fixed step, the nodes that no later step asks for.
+    /// For each fixed step the nodes that it is the last to use.
     pub(crate) last: Vec<Vec<NodeId>>,
     pub(crate) before: Vec<Step>,
     pub(crate) with: Vec<Step>,
     pub(crate) leaf: Vec<Step>,
-    /// Registers these steps may want.
+    /// Upper bound on the registers that these steps use.
     pub(crate) registers: usize,
 }
 
-/// Base sets and fixed relations that are not empty, a bit each.
+/// A kind of universe: one bit for each base set and fixed relation that is not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Kind {
     sets: u128,
     rels: u64,
 }
 
-/// The parts known.
+/// The cache of parts, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Parts(Mutex<HashMap<Kind, Arc<Part>>>);
 
@@ -58,7 +59,7 @@ impl Kind {
         self.sets >> set & 1 == 0
     }
 
-    /// By node, whether it is empty whatever is chosen. Operands come before their users.
+    /// For each node, whether it is empty for every choice of the engine. Operands come before their users.
     fn empty(self, model: &Model) -> Vec<bool> {
         let mut out: Vec<bool> = Vec::with_capacity(model.nodes.len());
         for node in &model.nodes {
@@ -88,7 +89,7 @@ impl Kind {
         out
     }
 
-    /// Whether nothing can come into a relation of the engine's choices.
+    /// Whether a relation that the engine chooses is empty for every choice.
     fn never(self, relation: usize) -> bool {
         match relation {
             rels::SYNCBAR | rels::SYNC_CLUSTER | rels::SYNC_WARP | rels::BAR_PHASE => self.no(sets::B),
@@ -101,7 +102,7 @@ impl Kind {
 }
 
 impl Plan {
-    /// What of the plan a universe of the kind of this one needs.
+    /// The part of the plan for the kind of this universe.
     pub(crate) fn part<const W: usize>(&self, model: &Model, inputs: &Inputs<W>) -> Arc<Part> {
         let kind = Kind::of(inputs);
         let mut known = self.parts.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +126,7 @@ impl Plan {
         };
         let [fixed, before, with, leaf] =
             [&self.fixed, &self.before, &self.with, &self.leaf].map(|s| rest(s));
-        // A closure over a fixed half has a register for that half.
+        // A closure of which one half is fixed has a second register, for that half.
         let groups = self.groups.iter().map(|g| g.variables.len() + 2 * g.members.len()).sum::<usize>();
         let steps = [&fixed, &before, &with, &leaf].iter().map(|steps| 2 * steps.len()).sum::<usize>();
         let registers = steps + groups;
@@ -133,7 +134,7 @@ impl Plan {
         Part { fixed, last, before, with, leaf, registers, ..part }
     }
 
-    /// By step, the nodes nobody asks for after it.
+    /// For each fixed step the nodes that no later step uses.
     fn last<'s>(
         &self,
         model: &Model,
@@ -160,7 +161,8 @@ impl Plan {
         out
     }
 
-    /// Nodes a step fills or looks at: for operands also their own operands, since operations look through some.
+    /// Nodes that a step writes or reads. Operands of operands are among them, because some operations read through their
+    /// operands.
     fn asked(&self, model: &Model, step: Step, asked: &mut impl FnMut(NodeId)) {
         let mut whole = |node: NodeId| {
             asked(node);

@@ -1,12 +1,12 @@
-//! tcgen05 instructions as events: the issue, in program order; behind it the accesses, outside program order.
+//! tcgen05 instructions as events: the issue, which is in program order, and its accesses, which are not (PTX ISA 9.2,
+//! 9.7.16.6).
 //!
-//! PTX ISA 9.2, 9.7.16.6. The accesses of one instruction to tensor memory and its
-//! completion are one event: nothing in the rules comes between them. Reads of shared memory are an event each, since
-//! the core model judges them. Data in tensor memory is symbolic: these events have no source and no value, and a
-//! loaded register holds unknown data (`event::deps`).
+//! The accesses of one instruction to tensor memory and its completion are one event, because no rule puts anything
+//! between them. Each read of shared memory is an event of its own, because the core model judges it. Data in tensor
+//! memory is symbolic: these events have no source and no value, and a loaded register holds unknown data
+//! (`event::deps`). Programs in which such a value decides a branch, or reaches anything else, are abstained from.
 //!
-//! A program in which a value from tensor memory decides or reaches anything else is abstained from. Every rule of order
-//! is in `lib-tcgen05.cat`.
+//! Every rule of order is in `lib-tcgen05.cat`.
 
 use super::event::Family;
 use super::event::deps::Deps;
@@ -27,7 +27,8 @@ use moire_program::tensor::{InstructionDescriptor, Usage, touches};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Most events of an instruction: the one that reads all a load brought is counted with the load.
+/// Upper bound on the events of an instruction. The event for the first use of all registers of a load ([`consume`]) is
+/// counted with the load.
 pub(crate) fn most_events(op: &Tcgen05, threads: usize) -> usize {
     match op {
         Tcgen05::WaitLoad | Tcgen05::WaitStore | Tcgen05::FenceBefore | Tcgen05::FenceAfter => 1,
@@ -42,7 +43,7 @@ pub(crate) fn most_events(op: &Tcgen05, threads: usize) -> usize {
     }
 }
 
-/// The lanes of a range that are not masked off, as ranges.
+/// The lanes of a range that the mask `off` leaves, as ranges.
 fn without(lanes: Range<u32>, off: u128) -> Vec<Range<u32>> {
     let masked = |lane: u32| off.checked_shr(lane).is_some_and(|rest| rest & 1 == 1);
     let mut out: Vec<Range<u32>> = Vec::new();
@@ -72,7 +73,8 @@ pub(crate) fn tensor<V: View>(
     Ok(())
 }
 
-/// 9.7.16.5: mma, cp, shift and commit are issued by one lane, what moves registers by the whole warp.
+/// The flag for an instruction issued by the wrong lanes (9.7.16.5): mma, cp, shift and commit need one lane, loads and
+/// stores the whole warp.
 pub(crate) fn granularity<V: View>(m: &Machine<'_, V>, op: &Tcgen05) -> Option<&'static str> {
     let fences = matches!(op, Tcgen05::FenceBefore | Tcgen05::FenceAfter);
     let whole = m.program.threads[m.thread.index()].place.lanes();
@@ -82,8 +84,8 @@ pub(crate) fn granularity<V: View>(m: &Machine<'_, V>, op: &Tcgen05) -> Option<&
     }
 }
 
-/// Counts the registers an instruction reads against the loads that wrote them. Half a warp that reads them does not
-/// count, nor does a register that is overwritten unread.
+/// Notes that an instruction reads registers which tensor-memory loads wrote, and adds an event once all registers of a load
+/// are read. A read counts only if the whole warp executes it. A load of which a register is overwritten unread gets none.
 pub(crate) fn consume<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) {
     let place = m.program.threads[m.thread.index()].place;
     if m.loads.is_empty() || m.lanes.active != place.lanes() {
@@ -108,7 +110,7 @@ fn tensor_event<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize, named
     m.events.push(Some(event));
 }
 
-/// Issue, accesses to tensor memory, reads of shared memory.
+/// Adds the events of an asynchronous instruction: issue, accesses to tensor memory, reads of shared memory.
 fn asynchronous<V: View>(
     m: &mut Machine<'_, V>,
     op: &Tcgen05,
@@ -161,7 +163,7 @@ fn decoded<V: View>(m: &Machine<'_, V>, op: &Tcgen05) -> Result<Option<(u16, u16
     }
 }
 
-/// First threads of the CTAs whose memory an instruction works on.
+/// The CTAs whose tensor memory an instruction accesses, each by its first thread.
 pub(crate) fn ctas<V: View>(m: &Machine<'_, V>, pair: bool, instr: &Instr) -> Result<Vec<usize>, TraceEnd> {
     let own = columns::leader(m.program, m.thread.index());
     if !pair {
@@ -172,7 +174,7 @@ pub(crate) fn ctas<V: View>(m: &Machine<'_, V>, pair: bool, instr: &Instr) -> Re
     peer.map(|p| vec![own, p]).ok_or_else(|| TraceEnd::Unsupported(what.into(), instr.line))
 }
 
-/// What an instruction does in tensor memory.
+/// The accesses of an instruction to tensor memory.
 fn accesses<V: View>(
     m: &Machine<'_, V>,
     op: &Tcgen05,
@@ -227,7 +229,8 @@ fn accesses<V: View>(
     Ok(used)
 }
 
-/// Lanes of the accumulator that a product leaves alone, in each CTA; four registers for the one of even rank first.
+/// Lanes of the accumulator that a product does not write, as one mask a CTA. Four registers hold the mask of the CTA with
+/// even rank, the next four that of the other.
 fn lanes_off<V: View>(m: &Machine<'_, V>, op: &Tcgen05, ctas: &[usize]) -> Result<Vec<u128>, TraceEnd> {
     let Tcgen05::Mma(mma) = op else { return Ok(vec![0; ctas.len()]) };
     if mma.lanes_off.is_empty() || m.front.masked_too {
@@ -247,7 +250,7 @@ fn lanes_off<V: View>(m: &Machine<'_, V>, op: &Tcgen05, ctas: &[usize]) -> Resul
     ctas.iter().map(mask).collect()
 }
 
-/// What an address in tensor memory belongs to, and lane and column from there.
+/// The allocation or `.tmem` name that an address in tensor memory belongs to, and the lane and column in it.
 fn place_in_tensor<V: View>(
     m: &Machine<'_, V>,
     addr: &Address,
@@ -277,7 +280,7 @@ fn place_in_tensor<V: View>(
     }
 }
 
-/// Bytes of shared memory an instruction reads, and whether they are of the first factor.
+/// The accesses of an instruction to shared memory; true marks those of the factor A.
 fn shared_reads<V: View>(
     m: &Machine<'_, V>,
     op: &Tcgen05,
@@ -320,7 +323,7 @@ fn twin<V: View>(m: &Machine<'_, V>, access: Access, cta: usize) -> Option<Acces
     Some(Access { instance: u16::try_from(there).ok()?, ..access })
 }
 
-/// An access that must be to shared memory of the thread's CTA.
+/// Passes on an access to shared memory of the thread's own CTA; any other is abstained from.
 fn own_shared<V: View>(m: &Machine<'_, V>, access: Access, instr: &Instr) -> Result<Access, TraceEnd> {
     let owner = m.layout.instances[access.instance as usize].owner;
     let place = |t: ThreadId| &m.program.threads[t.index()].place;
@@ -371,7 +374,8 @@ fn arrive<V: View>(
     Ok(())
 }
 
-/// The mbarriers a commit arrives at, whether its mask names a CTA that is none, and what the mask depends on.
+/// The mbarriers at which a commit arrives, whether its mask names a rank that no CTA of the cluster has, and the
+/// dependencies of the mask.
 fn told<V: View>(
     m: &Machine<'_, V>,
     commit: &Commit,

@@ -1,4 +1,4 @@
-//! How many events an execution can have, so that rows are wide enough for them before the first is shown.
+//! An upper bound on the number of events of an execution. It fixes the width of rows before the search starts.
 
 use super::flow::Flow;
 use super::footprint::spreads;
@@ -6,7 +6,8 @@ use moire_execution::leaf::instances;
 use moire_program::ir::*;
 use std::rc::Rc;
 
-/// Events of an execution of `program` whose loops go around so often, at most. `flows`: by thread.
+/// Upper bound on the events of an execution of `program` in which no loop jumps back more than `loop_bound` times.
+/// `flows` has one entry a thread.
 pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32) -> usize {
     let mut total = instances(program).len();
     for (thread, flow) in program.threads.iter().zip(flows) {
@@ -15,7 +16,7 @@ pub(crate) fn most_events(program: &Program, flows: &[Rc<Flow>], loop_bound: u32
             Op::Bra { target } => target <= pc && !flow.waits_only[target],
             _ => false,
         });
-        // Lanes that part may come by an access twice.
+        // An access may be executed twice, once in each arm, when lanes of a thread take different arms of a branch.
         let arms = if thread.place.lanes().count_ones() > 1 { 2 } else { 1 };
         let pieces = |ty: &Ty| if ty.packed() || ty.bytes() == 16 { 2 } else { arms };
         let per = |i: &Instr| match &i.op {

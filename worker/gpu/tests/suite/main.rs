@@ -1,4 +1,4 @@
-//! Tests of the GPU lane on its stand-in and on records.
+//! Tests of running programs on a GPU, with a stand-in for the device and with records of earlier runs.
 
 mod lane;
 #[path = "../../../tests/suite/outside.rs"]

@@ -1,9 +1,11 @@
-//! Kernels of `corpus/tile` launched under the Tile IR model: what each switch says of each, by both engines.
+//! Kernels of `corpus/tile` launched under the Tile IR model: verdicts of both engines, under each switch.
 //!
-//! `expected.csv`: kernel, tile blocks, a switch that is not at its default, a final state (element of a parameter and
-//! its value) and whether that is allowed or forbidden, or the kernel undefined; what follows an `and` is about the
-//! executions of an undefined one all the same. The rows are those of the verdict table of the memory model and at least
-//! four for each switch that the table does not speak of, with and without an effect of the switch.
+//! A row of `expected.csv` has five columns: kernel, number of tile blocks, a switch that is not at its default, a final
+//! state (values of elements of parameters), and the verdict. The verdict is `allowed`, `forbidden` or `undefined`. After
+//! `undefined and` stands whether the state is reachable in the executions of an undefined kernel.
+//!
+//! The rows are those of the verdict table of the memory model. Each switch that this table leaves out has at least four
+//! more, some on which the switch has an effect and some on which it has none.
 
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
@@ -26,7 +28,7 @@ fn model(setting: &str) -> Model {
     moire_models::load("tile-ir", &variants).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// `x0=1 out1=0` over parameters x, y and out.
+/// Reads a final state such as `x0=1 out1=0` over the parameters x, y and out.
 fn question(text: &str) -> Expr {
     let term = |word: &str| {
         let (place, value) = word.split_once('=').expect("a place and a value");
@@ -50,7 +52,7 @@ fn kernel(name: &str, blocks: u32) -> Program {
     lower(tile_entry(&module, None).expect("one kernel"), &launch).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Whether the kernel has a meaning, and what becomes of the question.
+/// Whether the kernel is defined (has no undefined race), and whether the final state is allowed or forbidden.
 fn verdict(program: &Program, model: &Model) -> (bool, &'static str) {
     let questions = Questions { witnesses: false, about: About::All };
     let judged = judge(program, model, &Limits::default(), questions);
@@ -70,7 +72,7 @@ fn the_table() {
             panic!("not five columns: {line}")
         };
         let mut program = kernel(name, blocks.parse().expect("a number"));
-        // The question may be about more than the kernel touches.
+        // The final state may name elements that the kernel does not access.
         let out = &mut program.objects[2];
         out.bytes = out.bytes.max(8);
         out.init.resize(out.bytes as usize, 0);
@@ -92,7 +94,7 @@ fn the_table() {
     assert!(rows > 120, "only {rows} rows");
 }
 
-/// Kernel and question of each row, with what it says at a setting.
+/// The rows of one setting: verdict by kernel and final state.
 fn answers(rows: &str, setting: &str) -> BTreeMap<(String, String), String> {
     let cells = rows.lines().skip(1).map(|l| l.split(',').collect::<Vec<_>>());
     let of = cells.filter(|c| c[2] == setting);

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BarrierUse {
     pub(crate) object: BarrierObject,
-    /// Explicit count.
+    /// The number of arrivals of a phase, if the instruction names one.
     pub(crate) count: Option<u32>,
     /// Counts as an arrival.
     pub(crate) arrives: bool,
@@ -17,15 +17,15 @@ pub(crate) struct BarrierUse {
 /// Identity of a barrier; the CTA, cluster or warp is that of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum BarrierObject {
-    /// CTA barrier: number, the instance of the Dat3M dialect, and the count where it is not that of all threads:
-    /// phases of different counts are kept apart, and `bar-mixed` says which must not meet.
+    /// CTA barrier: its number, its instance (Dat3M dialect), and its count unless that is all threads. Phases with
+    /// different counts are kept apart; the model relation `bar-mixed` finds those that must not overlap.
     Cta {
         id: i64,
         instance: Option<u32>,
         count: Option<u32>,
     },
     Cluster,
-    /// Warp barrier: arrivals meet only under the same mask.
+    /// Warp barrier: only arrivals with the same mask are of one phase.
     Warp {
         mask: u32,
     },
