@@ -1,18 +1,18 @@
-//! Words of both engines about columns of tensor memory: which numbers `tcgen05.alloc` hands out, which CTAs are a pair,
-//! when the order of allocations is part of an execution.
+//! Columns of tensor memory, for both engines: the addresses that `tcgen05.alloc` returns, which CTAs are a pair, and when
+//! the order of allocations is part of an execution. (PTX ISA 9.2, 9.7.16.7; CTA pairs: 9.7.16.5.)
 //!
-//! PTX ISA 9.2, 9.7.16.7 and 9.7.16.5 (CTA pair). An address has the column in its low half, so that each allocation of
-//! a CTA gets columns of its own, 1,024 apart, and programs compute with them as they do with real ones. Freed columns
-//! are not handed out again: their reuse shows as an access outside a live allocation instead.
+//! The low half of an address is the column. Each allocation of a CTA gets columns of its own, 1,024 apart, and programs
+//! compute with these addresses as with real ones. Freed columns are not given out again: an access to memory that was
+//! freed is found as an access outside a live allocation.
 
 use moire_program::ir::{Op, Operand, Placement, Program, Scope, TENSOR_COLUMNS, Tcgen05, ThreadId, Value};
 
-/// Columns between allocations; more than any allocation has.
+/// Distance in columns between two allocations. No allocation is larger.
 const STEP: u32 = 1_024;
-/// Allocations one CTA may make.
+/// Most allocations of one CTA.
 const SLOTS: u32 = 63;
 
-/// The threads of a CTA whose text allocates, in order.
+/// The threads of a CTA that have an allocating instruction, in order.
 fn allocating(program: &Program, thread: usize) -> Vec<usize> {
     let place = |t: usize| &program.threads[t].place;
     let allocates =
@@ -20,7 +20,8 @@ fn allocating(program: &Program, thread: usize) -> Vec<usize> {
     (0..program.threads.len()).filter(|t| place(*t).same_cta(place(thread)) && allocates(*t)).collect()
 }
 
-/// Number of an allocation in its CTA: the `nth` of a thread. Both CTAs of a pair number alike. `None` past the last.
+/// The number in its CTA of the `nth` allocation of a thread. `None` if there are too many. Both CTAs of a pair use the
+/// same numbers.
 pub fn slot(program: &Program, thread: usize, nth: usize, pair: bool) -> Option<u32> {
     let all = allocating(program, thread);
     let rank = all.iter().position(|t| *t == thread)?;
@@ -28,23 +29,23 @@ pub fn slot(program: &Program, thread: usize, nth: usize, pair: bool) -> Option<
     u32::try_from(number).ok().filter(|n| *n < SLOTS)
 }
 
-/// The address that stands for the first column of an allocation.
+/// The address of the first column of an allocation.
 pub fn address(slot: u32) -> u32 {
     STEP * (slot + 1)
 }
 
-/// The allocation a column belongs to, and its number there.
+/// The allocation that a column belongs to, and its position in the allocation.
 pub fn of_column(column: u32) -> Option<(u32, u32)> {
     Some(((column / STEP).checked_sub(1)?, column % STEP))
 }
 
-/// Columns an instruction may ask for: a power of two, or with `.exclusive` any multiple of 32.
+/// Whether an instruction may ask for this number of columns: a power of two, or with `.exclusive` a multiple of 32.
 pub fn countable(columns: Value, exclusive: bool) -> bool {
     let fits = columns.is_multiple_of(32) && columns > 0 && columns <= Value::from(most(exclusive));
     fits && (exclusive || columns.is_power_of_two())
 }
 
-/// Most columns of one allocation; sm_107 has some that only an exclusive one can get.
+/// Most columns of one allocation. sm_107 has columns that only an exclusive allocation can get.
 pub fn most(exclusive: bool) -> u32 {
     if exclusive { TENSOR_COLUMNS + 64 } else { TENSOR_COLUMNS }
 }
@@ -84,7 +85,7 @@ pub fn cluster(program: &Program, thread: usize) -> Vec<usize> {
     ctas
 }
 
-/// First thread of the other CTA of the pair: its rank differs in the last bit.
+/// The first thread of the other CTA of the pair, whose rank differs in the last bit.
 pub fn peer(program: &Program, thread: usize) -> Option<usize> {
     let ctas = cluster(program, thread);
     let mine = ctas.iter().position(|t| *t == leader(program, thread))?;
@@ -96,7 +97,7 @@ pub fn leader_id(program: &Program, thread: usize) -> ThreadId {
     ThreadId(u16::try_from(leader(program, thread)).unwrap_or(u16::MAX))
 }
 
-/// Lanes of the CTA of a thread, all threads of the program together.
+/// The number of lanes in the CTA of a thread, over all threads of the program.
 pub fn cta_lanes(program: &Program, thread: ThreadId) -> u32 {
     let own = &program.threads[thread.index()].place;
     let here = program.threads.iter().filter(|t| t.place.same_cta(own));

@@ -1,13 +1,18 @@
 //! What both engines say about a finished execution: its key, how it ended, and the final states it allows.
 //!
-//! Two executions are the same iff their keys are equal. A key holds, for every thread, how it ended; `rf` by byte;
-//! coherence between overlapping non-initial writes; and the phase of every barrier event and mbarrier operation (for a
-//! wait: the phase that was current when it asked). `sync_fence` is not part
-//! of it: it is existential (see `moire_cat::eval`). Spin iterations that fail are not events and so not part of it.
+//! Two executions are the same iff their keys are equal. A key holds:
 //!
-//! Leaving out spin iterations that fail loses no outcome, because removing events only removes constraints. Arrivals in
-//! one phase of a barrier or an mbarrier have no order in a key. Arrivals counted by `red` in memory that a thread awaits
-//! have one.
+//! - for every thread, how it ended;
+//! - `rf`, byte by byte;
+//! - coherence between overlapping non-initial writes;
+//! - the phase of every barrier event and mbarrier operation (for a wait: the phase that was current when it asked).
+//!
+//! A key does not hold:
+//!
+//! - `sync_fence`, because it is existential (see `moire_cat::eval`);
+//! - failed spin iterations. They are not events. This loses no outcome, because removing events only removes constraints;
+//! - an order of the arrivals in one phase of a barrier or an mbarrier. (Arrivals that `red` counts in awaited memory are
+//!   writes and have their coherence order.)
 
 use moire_program::ir::{
     AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, TileOp, Ty,
@@ -15,12 +20,12 @@ use moire_program::ir::{
 };
 use std::collections::BTreeSet;
 
-/// Identity of an event that does not depend on the engine: thread and position in the path the thread executed.
+/// Identity of an event, the same in both engines: its thread, and its position in the path of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventRef {
     /// Thread, or [`EventRef::INIT`].
     pub thread: u16,
-    /// Events of the thread before it; for initial writes 0.
+    /// Number of events of the thread before it; 0 for initial writes.
     pub index: u16,
 }
 
@@ -40,23 +45,23 @@ pub enum End {
     Done,
     /// Waits at the barrier event of this index.
     Barrier(u16),
-    /// Spins; this many events precede the loop iteration it never leaves.
+    /// Spins for ever. This many events precede the loop iteration that it never leaves.
     Spin(u16),
 }
 
-/// A run of bytes of one read taken from one write: (read, instance, first byte, bytes, source).
+/// Consecutive bytes that a read takes from one write: (read, instance, first byte, number of bytes, source).
 pub type RfRun = (EventRef, u16, u32, u32, EventRef);
 
-/// The parts of a key; every list is sorted and has no duplicates, runs are maximal.
+/// The key of an execution. Every list is sorted and has no duplicates; runs of bytes are maximal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeafKey {
-    /// By thread.
+    /// How each thread ended.
     pub ends: Vec<End>,
     /// Reads-from.
     pub rf: Vec<RfRun>,
-    /// Coherence, all pairs.
+    /// All pairs of coherence (transitively closed).
     pub co: Vec<(EventRef, EventRef)>,
-    /// Phase of each barrier event.
+    /// The phase of each barrier event and mbarrier operation.
     pub phases: Vec<(EventRef, u16)>,
 }
 
@@ -103,7 +108,7 @@ pub struct FinalState {
 /// Bytes by instance of [`instances`].
 pub type Memory = Vec<Vec<u8>>;
 
-/// What an observer sees of a final state: the registers loads and atomics write, and all memory.
+/// The observable part of a final state: registers that loads and atomics write, and all memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Outcome {
     /// Values of [`observed_registers`], in that order.
@@ -112,7 +117,7 @@ pub struct Outcome {
     pub memory: Vec<Vec<u8>>,
 }
 
-/// Everything two engines compare about one execution.
+/// Everything that is compared between two engines about one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafFacts {
     /// Identity.
@@ -125,7 +130,7 @@ pub struct LeafFacts {
     pub flags: BTreeSet<String>,
 }
 
-/// One copy of an object: a `.shared` object has one a CTA.
+/// One copy of an object. A `.shared` object has one for each CTA, any other object has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Instance {
     /// The object.
@@ -159,7 +164,7 @@ pub fn cta_leaders(program: &Program) -> Vec<ThreadId> {
         .collect()
 }
 
-/// Registers an observer sees: those written by loads and atomics, by thread and number.
+/// The observable registers: those that loads and atomics write, by thread and number.
 pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
     let mut out = BTreeSet::new();
     for (t, thread) in program.threads.iter().enumerate() {
@@ -183,13 +188,13 @@ pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
     out.into_iter().collect()
 }
 
-/// Registers of a thread that an observer sees or a condition asks about.
+/// Registers of a thread that are observable or named in a condition.
 pub fn seen_registers(program: &Program, thread: usize) -> BTreeSet<Reg> {
     let all = observed_registers(program).into_iter().chain(asked(program).registers);
     all.filter(|(t, _)| t.index() == thread).map(|(_, r)| r).collect()
 }
 
-/// What the conditions of a program ask about.
+/// Registers and objects that the conditions of a program name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Registers.
@@ -198,7 +203,7 @@ pub struct Asked {
     pub objects: BTreeSet<ObjectId>,
 }
 
-/// See [`Asked`].
+/// Registers and objects that the conditions and the filter of a program name.
 pub fn asked(program: &Program) -> Asked {
     let mut out = Asked::default();
     let mut todo: Vec<&Expr> = program.conditions.iter().map(|c| &c.expr).chain(&program.filter).collect();
@@ -224,7 +229,7 @@ pub fn asked(program: &Program) -> Asked {
 }
 
 impl FinalState {
-    /// The observer's view.
+    /// The observable part of the state.
     pub fn outcome(&self, observed: &[(ThreadId, Reg)]) -> Outcome {
         let regs = observed.iter().map(|(t, r)| self.regs[t.index()][r.index()]).collect();
         Outcome { regs, memory: self.memory.clone() }
@@ -286,7 +291,7 @@ pub fn truncate(value: Value, bits: u32) -> Value {
     if bits >= 128 { value } else { value & ((1 << bits) - 1) }
 }
 
-/// Comparison of signed numbers.
+/// Compares two signed numbers.
 pub fn compare(op: CmpOp, a: i128, b: i128) -> bool {
     match op {
         CmpOp::Eq => a == b,
@@ -298,7 +303,7 @@ pub fn compare(op: CmpOp, a: i128, b: i128) -> bool {
     }
 }
 
-/// Width of a register in bits: the widest type that writes it, 64 when none does.
+/// Width of a register in bits: that of the widest type written to it, 64 if nothing is.
 pub fn register_bits(program: &Program, thread: ThreadId, reg: Reg) -> u32 {
     let mut widest = 0;
     for instr in &program.threads[thread.index()].body {
@@ -355,7 +360,8 @@ pub fn initial_bytes(object: &Object) -> Vec<u8> {
     bytes
 }
 
-/// Phase of an operation on an mbarrier in a key: how many `init` and `inval` came before, and the phase after them.
+/// The phase of an mbarrier operation in a key, as one number: `era` counts `init` and `inval` before it, `level` the phases
+/// since the last of them.
 pub fn mbarrier_phase(era: u16, level: u16) -> u16 {
     era.saturating_mul(1_024).saturating_add(level)
 }
@@ -369,44 +375,45 @@ pub struct Place {
     pub line: u32,
 }
 
-/// What a flag is about in some execution.
+/// A flag raised in some execution, and the instructions it names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Finding {
     /// Name of the flag.
     pub flag: String,
-    /// The instructions, in order; none where the flag is about no event in particular.
+    /// The instructions, in order. Empty if the flag names no events.
     pub places: Vec<Place>,
 }
 
-/// Flags the engines raise themselves, beside those of the model.
+/// Flags that the engines raise in addition to those of the model.
 pub mod flag {
     /// More arrivals in a phase than it expects.
     pub const OVERARRIVAL: &str = "protocol-overarrival";
-    /// An arrival that must not completes its phase.
+    /// An arrival with `.noComplete` completes its phase.
     pub const NO_COMPLETE: &str = "protocol-no-complete";
     /// A count out of range.
     pub const RANGE: &str = "protocol-range";
-    /// An mbarrier that several lanes of a warp initialise, or invalidate, each.
+    /// Several lanes of a warp each initialise, or each invalidate, the same mbarrier.
     pub const REPEATED: &str = "lifetime-repeated";
-    /// A form for objects of the own CTA on one of another.
+    /// An instruction form for objects of the own CTA is used on an object of another CTA.
     pub const TARGET: &str = "protocol-target";
-    /// `tcgen05.ld` or `st` of lanes that belong to another warp.
+    /// `tcgen05.ld` or `st` accesses lanes that belong to another warp.
     pub const LANES: &str = "protocol-lanes";
-    /// Cells outside the allocation a tensor memory address belongs to.
+    /// An access leaves the allocation that its tensor memory address belongs to.
     pub const COLUMNS: &str = "lifetime-columns";
-    /// A register that a pending warpgroup product holds is touched, or used by one without `wgmma.fence`.
+    /// A register of a pending warpgroup product is read or written, or a product uses a register without the
+    /// `wgmma.fence` it needs.
     pub const REGISTERS: &str = "register-race";
     /// `tcgen05.alloc` or `dealloc` of a number of columns that no allocation has.
     pub const COUNT: &str = "protocol-columns";
-    /// mma, cp, shift or commit by several lanes, each of which issues a whole operation.
+    /// Several lanes execute mma, cp, shift or commit, and each issues a whole operation.
     pub const ISSUE: &str = "protocol-issue-granularity";
-    /// Some lanes of a warp do what the whole warp must.
+    /// Only some lanes of a warp execute an instruction that the whole warp must execute.
     pub const CONVERGED: &str = "protocol-converged";
     /// A CTA exits while columns are allocated.
     pub const LEAK: &str = "protocol-leak";
     /// `tcgen05.dealloc` with another address or count than the allocation.
     pub const DEALLOC: &str = "protocol-dealloc";
-    /// Tensor memory that is not allocated is accessed or given back.
+    /// Tensor memory that is not allocated is accessed or deallocated.
     pub const UNALLOCATED: &str = "lifetime-unallocated";
     /// An operation on an object outside its life.
     pub const OUTSIDE: &str = "lifetime-outside";
@@ -421,9 +428,9 @@ pub struct Stall {
     pub object: ObjectId,
     /// First thread of the CTA whose copy it is.
     pub owner: Option<ThreadId>,
-    /// Where in it.
+    /// Byte offset of the mbarrier in the object.
     pub offset: u32,
-    /// Whether it is an mbarrier at all.
+    /// Whether an mbarrier is initialised there.
     pub valid: bool,
     /// Its current phase.
     pub phase: usize,
@@ -442,9 +449,9 @@ pub struct ColumnStall {
     pub line: u32,
     /// Columns it wants; 0 for `relinquish`.
     pub columns: u32,
-    /// Columns that are taken.
+    /// Columns that are allocated to others.
     pub taken: u32,
-    /// The other CTA of the pair never comes.
+    /// Whether it waits because the other CTA of the pair never executes the instruction.
     pub alone: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Instructions that are read and that the engines have no model of: they abstain by name before they start, whatever
-//! the place of the instruction, so that nothing about it is guessed.
+//! Instructions that can be read but that no engine models under the given model. The engines abstain from a program that
+//! has one, by its name and line, before they start. It does not matter whether the instruction is reachable.
 
 use moire_cat::{Feature, Model};
 use moire_program::ir::{
@@ -9,7 +9,7 @@ use moire_program::ir::{
 
 /// The first such instruction, and its line.
 pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
-    // The model is about tile blocks.
+    // A model with tile blocks has rules for few instructions of PTX threads.
     let tiles = model.covers(Feature::TileBlocks);
     let mut instrs = program.threads.iter().flat_map(|t| &t.body);
     let found = instrs.find_map(|i| reason(&i.op, model, tiles).map(|reason| (reason, i.line)));
@@ -17,7 +17,8 @@ pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
     found.or_else(|| if !model.covers(Feature::MixedCounts) { mixed_counts(program) } else { None })
 }
 
-/// What threads of PTX beside tile blocks may not have: the model knows no CTA that holds both, and no aliases.
+/// The first thing that the Tile IR model does not cover in a program of tile blocks and PTX threads: threads or CTAs with both, and
+/// aliases.
 fn beside_tiles(program: &Program) -> Option<(String, u32)> {
     let line = |t: &Thread| t.body.first().map_or(0, |i| i.line);
     let tile = |t: &&Thread| t.body.iter().any(|i| matches!(i.op, Op::Tile(TileOp::Access(_))));
@@ -38,7 +39,7 @@ fn beside_tiles(program: &Program) -> Option<(String, u32)> {
     Some(("virtual aliases beside tile blocks".to_owned(), line(first)))
 }
 
-/// A barrier with one number that may be given different counts, which only a model with execution order can judge.
+/// A barrier that may be used with different counts. Only a model with execution order can judge it.
 fn mixed_counts(program: &Program) -> Option<(String, u32)> {
     for (t, thread) in program.threads.iter().enumerate() {
         for instr in &thread.body {
@@ -78,7 +79,7 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
     }
 }
 
-/// The name of what the models of tile blocks say nothing about.
+/// The name of an instruction that the models of tile blocks have no rules for.
 fn beyond_tiles(op: &Op) -> &'static str {
     match op {
         Op::Fence { .. } => "fence.sc",
@@ -96,7 +97,8 @@ fn beyond_tiles(op: &Op) -> &'static str {
     }
 }
 
-/// What threads of PTX beside tile blocks do: plain accesses of the generic proxy, and fences but for the strongest.
+/// Whether a PTX thread may execute an instruction in a program with tile blocks: accesses through the generic proxy, and all
+/// fences but the strongest.
 fn interoperates(op: &Op) -> bool {
     use LoadOrder as L;
     use StoreOrder as S;
@@ -115,7 +117,8 @@ fn interoperates(op: &Op) -> bool {
     }
 }
 
-/// Copies, warpgroup products, proxy fences and launch control: those without events, and models without rules.
+/// The name of a copy, warpgroup product, proxy fence or launch control that the engines have no events for, or the model no
+/// rules.
 fn beyond(op: &Op, model: &Model) -> Option<String> {
     let name = op.extended()?;
     match op {

@@ -1,9 +1,11 @@
 //! Families of programs whose number of executions is known in closed form, for tests and benchmarks.
 //!
-//! Contract: a family is text and a formula; under `ptx` the explorer finds exactly [`Family::executions`] complete
-//! executions of [`Family::text`] and no blocked one (`tests/closed_forms.rs`).
-//! Source: the benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with
-//! `.relaxed.gpu` and one CTA a thread unless said; rings, counters, locks, a sequence lock, a queue, a barrier.
+//! Contract: a family is a program text and a formula. Under `ptx` the explorer finds exactly [`Family::executions`] complete
+//! executions of [`Family::text`] and no blocked one (`tests/suite/closed_forms.rs`).
+//!
+//! Source: benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with `.relaxed.gpu` and
+//! one CTA a thread unless said otherwise. In addition rings, counters, locks, a sequence lock, a queue, a barrier, and a
+//! kernel of matrix products.
 
 use moire_generate::tensor::Gemm;
 use std::fmt::Write;
@@ -11,15 +13,15 @@ use std::fmt::Write;
 /// One family.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Its usual name.
+    /// Its name in the literature.
     pub name: &'static str,
-    /// What grows, in a few words.
+    /// The quantity that the size counts, in a few words.
     pub what: &'static str,
     /// Smallest size that makes sense.
     pub least: usize,
     /// Largest size a quick test explores.
     pub quick: usize,
-    /// Size for statistics over repeated runs: some milliseconds each.
+    /// Size for statistics over repeated runs. A run takes some milliseconds.
     pub bench: usize,
     /// Size at which published tools are compared.
     pub full: usize,
@@ -116,14 +118,14 @@ fn factorial(n: u64) -> u64 {
     (1..=n).product()
 }
 
-/// The first `k` of `n` swaps succeed in turn; swap `k + 1` reads any of the `k` values it does not want, each later
-/// one any of all `k + 1`.
+/// Executions of `casrot`: the first `k` of `n` swaps succeed, one after another. Swap `k + 1` fails and reads any of the `k`
+/// values it does not want; each later one reads any of all `k + 1`.
 fn rotations(n: u64) -> u64 {
     let failing = |k: u64| (k + 2..=n).fold(if k < n { k } else { 1 }, |all, _| all * (k + 1));
     (1..=n).map(failing).sum()
 }
 
-/// A program of one thread a body, in CTAs of their own.
+/// A program with one thread for each body, each in a CTA of its own.
 fn program(name: &str, n: usize, locations: &[String], bodies: &[String], after: &str) -> String {
     let mut text = format!("moire \"{name}({n})\"\n");
     for location in locations {
@@ -148,7 +150,8 @@ fn bodies(n: usize, body: impl Fn(usize) -> String) -> Vec<String> {
     (0..n).map(body).collect()
 }
 
-/// All of them read what comes round the ring, or not: without the fences that would be one execution more.
+/// Load buffering in a ring, with fences. Without the fences there would be one more execution, in which every thread reads
+/// the write of the one before it.
 fn lbf(n: usize) -> String {
     let body = |i| {
         let next = (i + 1) % n;
@@ -157,7 +160,7 @@ fn lbf(n: usize) -> String {
     program("lbf", n, &array("x", n), &bodies(n, body), "")
 }
 
-/// What a thread reads first is stored by its neighbour behind an await for what it stores next.
+/// A ring with awaits: a thread reads `y`, then stores `x`; the thread before it awaits that store and then stores the `y`.
 fn lbawait(n: usize) -> String {
     let body = |i| {
         let next = (i + 1) % n;
@@ -213,8 +216,8 @@ fn casrot(n: usize) -> String {
     program("casrot", n, &names(&["x"]), &bodies(n, body), "")
 }
 
-/// The search is written out: where it stops is a branch, not an address. Acquire and release, as the published number
-/// wants: who reads a sum also sees the summand.
+/// The search is unrolled, so where it stops is decided by branches and not by an address. Loads acquire and stores release,
+/// because the published count assumes that a thread which reads a sum also sees its summand.
 fn lastzero(n: usize) -> String {
     let step = |i: usize| format!("ld.acquire.gpu.u32 r, [a{i}]; setp.eq.u32 p, r, 0; @p bra END;");
     let mut all =
@@ -246,12 +249,12 @@ fn mp(n: usize) -> String {
     program("mp", n, &locations, &all, "")
 }
 
-/// What is done under a lock: nobody else may be seen there.
+/// The body of a critical section: the thread writes its number and reads it back.
 fn critical(i: usize) -> String {
     format!("st.weak.u32 [cs], {i}; ld.weak.u32 c, [cs];")
 }
 
-/// Each thread saw itself in the critical section.
+/// The condition that each thread read its own number in the critical section.
 fn alone(n: usize) -> String {
     let seen: Vec<String> = (0..n).map(|i| format!("P{i}:c == {i}")).collect();
     format!("forall ({})\n", seen.join(" /\\ "))
@@ -283,7 +286,7 @@ fn ticketed(i: usize) -> String {
     )
 }
 
-/// Two rounds of one writer; a reader starts over unless the count was even and stayed.
+/// One writer with two rounds, and `n` readers. A reader starts over unless it read the same even count before and after.
 fn seqlock(n: usize) -> String {
     let round = |k: usize| {
         format!(
@@ -304,7 +307,7 @@ fn seqlock(n: usize) -> String {
     program("seqlock", n, &names(&["seq", "d"]), &all, "")
 }
 
-/// A ring of one slot, whose turn says whether it waits for producer `k` (`2 k`) or consumer `k` (`2 k + 1`).
+/// A queue with one slot. `turn` is `2 k` when it is the turn of producer `k`, and `2 k + 1` when it is that of consumer `k`.
 fn mpmc(n: usize) -> String {
     let side = |counter: &str, offset: usize, work: String| {
         format!(
@@ -334,12 +337,13 @@ fn barrier(n: usize) -> String {
     text + &format!("forall ({})\n", seen.join(" /\\ "))
 }
 
-/// A ring of three stages, four k-steps a tile, epilogue warps of which each lane arrives.
+/// A matrix product with three stages and four k-steps a tile. Each lane of the epilogue warps arrives on its own.
 fn gemm(n: usize) -> String {
     Gemm::usual(false, n, 32).protocol().text()
 }
 
-/// The same by a pair of CTAs, a warp arriving as one. Two executions: what a pair gives back waits, or does not.
+/// The same by a pair of CTAs, in which one lane arrives for its warp. It has two executions: the deallocation of the pair
+/// waits, or it does not.
 fn gemm2(n: usize) -> String {
     Gemm::usual(true, n, 1).protocol().text()
 }

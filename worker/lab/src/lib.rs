@@ -1,4 +1,5 @@
-//! What proves the engines: the explorer held to the enumerator, and families of programs whose executions have a closed form.
+//! Checks of the engines: the explorer is compared with the enumerator, and with families of programs whose number of
+//! executions has a closed form.
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 

@@ -1,6 +1,6 @@
-//! The self check at scale: many distinct programs, both engines, a histogram of what they exercise.
+//! The self check at scale: compares both engines on many distinct programs, and keeps a histogram of their traits.
 //!
-//! A run is a range of seeds, so that it can be stopped and continued: from what [`Campaign::run`] told last.
+//! A run is a range of seeds. It can be stopped and continued from the [`Totals`] that [`Campaign::run`] reported last.
 
 use super::draw::{Draw, Style, program};
 use super::draw_copies::copies_program;
@@ -22,34 +22,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
-/// Why a program does not count.
+/// The reason for leaving out a small program.
 const FEWER: &str = "fewer candidates than wanted";
 
-/// What to run.
+/// The programs, models and limits of a run.
 pub struct Campaign<'a> {
-    /// Models every program is compared under; `count` is reached for each separately.
+    /// Models under which every program is compared. Each of them reaches `count`.
     pub models: &'a [Model],
-    /// Each program is compared under one of these too, chosen by its seed.
+    /// Further models. Each program is compared under one of them, chosen by its seed.
     pub settings: &'a [Model],
-    /// Each program is compared under this model alone, of its seed; `models` and `settings` are not looked at then.
+    /// If set, each program is compared only under the model that this gives for its seed. `models` and `settings` are
+    /// ignored then.
     pub turns: Option<&'a (dyn Fn(u64) -> &'a Model + Sync)>,
-    /// The explorer also looks at each program with its threads in another order under other names.
+    /// Whether the explorer is also compared with itself on each program with its threads reversed and all names changed.
     pub turned: bool,
-    /// For the share of programs with outcomes beyond sequential consistency: the strong and the weak model.
+    /// A strong and a weak model, to count the programs with outcomes that only the weak one allows.
     pub yardstick: Option<(&'a Model, &'a Model)>,
     /// First seed.
     pub first_seed: u64,
-    /// Of an earlier run from the same first seed, to go on from.
+    /// Totals of an earlier run with the same first seed, to continue from.
     pub done: Option<Totals>,
     /// Programs to compare under each model.
     pub count: u64,
     /// Bounds of the enumerator.
     pub limits: NaiveLimits,
-    /// Programs with fewer candidates, orders of writes aside, do not count.
+    /// Programs with fewer candidates (not counting orders of writes) are left out.
     pub least: u64,
-    /// Threads that work.
+    /// Number of threads to run on.
     pub workers: usize,
-    /// Failures after which to stop.
+    /// Number of differences after which the run stops.
     pub failures: usize,
     /// Identity of a program; equal ones are compared once.
     pub identity: &'a (dyn Fn(&Program) -> u128 + Sync),
@@ -59,14 +60,14 @@ pub struct Campaign<'a> {
     pub source: &'a (dyn Fn(u64) -> Option<Program> + Sync),
 }
 
-/// A program on which the engines differ, as found and shrunk.
+/// A program on which the engines differ, after shrinking.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// Seed of the program.
     pub seed: u64,
     /// Name of the model.
     pub model: String,
-    /// What differs, on the shrunk program.
+    /// The difference on the shrunk program.
     pub difference: Difference,
     /// The shrunk program.
     pub program: Program,
@@ -77,7 +78,7 @@ pub struct Failure {
 pub struct Totals {
     /// Distinct programs that were compared under every model.
     pub programs: u64,
-    /// Programs seen before.
+    /// Programs equal to an earlier one.
     pub repeated: u64,
     /// Comparisons made.
     pub comparisons: u64,
@@ -87,26 +88,26 @@ pub struct Totals {
     pub candidates: u64,
     /// Programs not compared, by reason.
     pub skipped: BTreeMap<String, u64>,
-    /// With six or more memory events.
+    /// Programs with six or more memory events.
     pub six_events: u64,
-    /// With outcomes beyond the strong yardstick.
+    /// Programs with outcomes that the strong model of the yardstick forbids.
     pub beyond: u64,
-    /// With an atomic.
+    /// Programs with an atomic.
     pub rmw: u64,
-    /// With a dependency.
+    /// Programs with a dependency.
     pub dependency: u64,
-    /// With a load-buffering ring.
+    /// Programs with a load-buffering ring.
     pub load_buffering: u64,
-    /// With an await.
+    /// Programs with an await.
     pub awaits: u64,
     /// Differences.
     pub failures: Vec<Failure>,
-    /// Where to continue.
+    /// The seed to continue with.
     pub next_seed: u64,
 }
 
 impl Totals {
-    /// Traits demanded of a campaign: name, programs that have it, least share in percent.
+    /// Traits of which a campaign must have a share: name, number of programs that have it, least share in percent.
     pub fn shares(&self) -> [(&'static str, u64, u64); 6] {
         [
             ("6+ memory events", self.six_events, 60),
@@ -140,7 +141,7 @@ impl Default for Campaign<'_> {
             first_seed: 0,
             done: None,
             count: 1_000,
-            // A candidate costs the enumerator some 20 microseconds; few programs are worth more than this.
+            // The enumerator needs about 20 microseconds a candidate. Few programs are worth more time than this.
             limits: NaiveLimits {
                 candidates: 4_000,
                 combinations: 60_000,
@@ -157,7 +158,7 @@ impl Default for Campaign<'_> {
     }
 }
 
-/// By turns from the generator of `moire-program` and drawn here.
+/// Programs drawn here and by `moire-generate`, in turns.
 pub fn mixed(seed: u64) -> Program {
     match seed % 4 {
         0 => program(seed, Style::Wide),
@@ -166,7 +167,7 @@ pub fn mixed(seed: u64) -> Program {
     }
 }
 
-/// A program around tcgen05 by turns from each drawer that has to do with it; `None` when the text drawn is not read.
+/// A program with tcgen05, copies, mbarriers or lanes, from each drawer in turns. `None` if the drawn text is refused.
 pub fn tcgen05(seed: u64) -> Option<Program> {
     let (turn, seed) = (seed % 5, seed / 5);
     match turn {
@@ -196,7 +197,7 @@ pub fn random_settings(model: &Model, seed: u64, count: usize) -> Vec<Variants> 
 impl Campaign<'_> {
     /// Runs until `count` programs are compared or `failures` differences found. `progress` is called after each seed.
     ///
-    /// The result is a function of the seeds, not of `workers`: they are drawn and compared side by side, and counted in order.
+    /// The result depends on the seeds and not on `workers`: programs are compared in parallel and counted in order.
     pub fn run(&self, progress: &(dyn Fn(&Totals) + Sync)) -> Totals {
         let start = Totals { next_seed: self.first_seed, ..Totals::default() };
         let mut totals = self.done.clone().unwrap_or(start);
@@ -209,7 +210,7 @@ impl Campaign<'_> {
         let compare = |at: u64| {
             let at = done + at;
             let (program, identity) = self.drawn(self.seed(at))?;
-            // Of two that are equal, a thread may come to the later one first: both are compared then.
+            // Of two equal programs, a thread may reach the later one first. Then both are compared, and the first counts.
             let first =
                 *lock(&claims).entry(identity).and_modify(|first| *first = at.min(*first)).or_insert(at);
             Some((identity, (first == at).then(|| self.one(self.seed(at), &program))))
@@ -238,7 +239,7 @@ impl Campaign<'_> {
         Some((program, identity))
     }
 
-    /// Of the first `end` seeds: where each program came first.
+    /// For each program of the first `end` seeds, the first position at which it was drawn.
     fn claims(&self, end: u64) -> FxHashMap<u128, u64> {
         let mut claims = FxHashMap::default();
         if end == 0 {
@@ -252,7 +253,7 @@ impl Campaign<'_> {
         claims
     }
 
-    /// The failure of a program, shrunk as far as `again` finds a difference.
+    /// Shrinks a program as long as `again` finds a difference, and reports it.
     fn smallest(
         &self,
         seed: u64,
@@ -275,7 +276,7 @@ impl Campaign<'_> {
         Failure { seed, model: name, difference, program }
     }
 
-    /// Why a program is not compared, where small ones are not wanted: seen before the work is done.
+    /// The reason for leaving out a program, found before it is enumerated: too few candidates, or too many.
     fn unwanted(&self, program: &Program, model: &Model) -> Option<String> {
         match weigh(program, model, &self.limits) {
             Ok(candidates) if candidates < self.least => Some(FEWER.into()),
@@ -284,10 +285,10 @@ impl Campaign<'_> {
         }
     }
 
-    /// One program under every model.
+    /// Compares one program under every model.
     fn one(&self, seed: u64, program: &Program) -> Totals {
         let mut out = Totals::default();
-        // Mixed first: drawers take turns by seed too.
+        // The seed is hashed first, because drawers take turns by its low bits.
         let mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let setting = usize::try_from(mixed).unwrap_or(0).checked_rem(self.settings.len());
         let (models, settings): (Vec<&Model>, _) = match self.turns {
@@ -348,7 +349,7 @@ impl Campaign<'_> {
     }
 }
 
-/// Final states the explorer finds.
+/// The outcomes that the explorer finds.
 fn outcomes(program: &Program, model: &Model) -> BTreeSet<Outcome> {
     let mut out = BTreeSet::new();
     let limits = Limits { leaves: 100_000, ..Limits::default() };

@@ -1,8 +1,8 @@
-//! The contract with models, tried: explorer against enumerator under models that lack checks or read switches otherwise.
+//! Tests the contract with models: compares explorer and enumerator under models that lack checks or have other switches.
 //!
-//! What the explorer relies on is licensed by checks ([`moire_cat::licence`]). So it must find what the enumerator finds
-//! whichever checks a model lacks. Work is cut into parts of a few hundred programs, each a function of its number and the
-//! seed, so that a run can be stopped and taken up again.
+//! The explorer relies only on what checks of a model license ([`moire_cat::licence`]). So it must agree with the enumerator
+//! whichever checks a model lacks. The work is cut into parts of a few hundred programs. A part depends only on its number
+//! and the seed, so a run can be stopped and continued.
 
 use super::campaign::{Campaign, Failure, mixed, tcgen05};
 use super::draw::Draw;
@@ -12,15 +12,15 @@ use moire_cat::{CheckId, Feature, Model};
 use moire_program::ir::Program;
 use std::ops::ControlFlow;
 
-/// Programs of one part.
+/// Number of programs in a part.
 const PART: u64 = 250;
-/// Seeds between the first ones of two parts: more than are drawn in one.
+/// Distance between the first seeds of two parts. A part draws fewer.
 const STRIDE: u64 = 1 << 24;
 
-/// What was done to a shipped model.
+/// How a mutant differs from the shipped model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Nothing.
+    /// It does not differ.
     Nothing,
     /// One check is removed.
     Check,
@@ -34,7 +34,7 @@ impl Change {
     /// All of them.
     pub const ALL: [Change; 4] = [Change::Nothing, Change::Check, Change::Switch, Change::Checks];
 
-    /// In words.
+    /// The change in words.
     pub fn word(self) -> &'static str {
         match self {
             Change::Nothing => "as shipped",
@@ -50,28 +50,28 @@ impl Change {
 pub struct Mutant {
     /// Name of the shipped model.
     pub of: String,
-    /// What was done to it.
+    /// How it differs from that model.
     pub change: Change,
-    /// The model, whose name says what is different.
+    /// The model. Its name says how it differs.
     pub model: Model,
     /// Programs to compare.
     pub programs: u64,
 }
 
-/// How many programs are compared, and under how many drawn sets of checks.
+/// The amount of work: numbers of programs and of drawn sets of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// For each shipped model.
+    /// Programs for each shipped model.
     pub shipped: u64,
-    /// For each check removed and each switch flipped.
+    /// Programs for each removed check and each flipped switch.
     pub single: u64,
-    /// Drawn sets of checks in all.
+    /// Number of drawn sets of checks, over all models.
     pub sets: u64,
-    /// For each of these sets.
+    /// Programs for each of these sets.
     pub drawn: u64,
 }
 
-/// The models to try: each of `shipped` changed in every way. `flip` loads a shipped model with one switch set.
+/// The mutants: each shipped model with every change. `flip` loads a shipped model with one switch set.
 pub fn mutants(
     shipped: &[Model],
     counts: Counts,
@@ -115,7 +115,7 @@ pub fn mutants(
     out
 }
 
-/// The program of a seed in a language the model gives meaning to.
+/// The program of a seed, in a part of the language that the model has rules for.
 fn program(model: &Model, seed: u64) -> Option<Program> {
     if model.covers(Feature::TileBlocks) {
         return if seed.is_multiple_of(4) { tile_mixed(seed / 4) } else { tile_program(seed) };
@@ -136,7 +136,7 @@ pub struct Part {
     programs: u64,
 }
 
-/// What a part found.
+/// The result of a part.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Programs compared.
@@ -160,7 +160,7 @@ pub fn parts(mutants: &[Mutant], seed: u64) -> Vec<Part> {
     (0..).zip(all).map(|(n, (mutant, programs))| Part { mutant, first_seed: first(n), programs }).collect()
 }
 
-/// Does the parts from `done` on, each told with its number in order.
+/// Runs the parts from `done` on, and reports each with its number, in order.
 pub fn try_parts(
     mutants: &[Mutant],
     parts: &[Part],

@@ -1,7 +1,6 @@
-//! Small random programs for comparing engines: dense in what engines get wrong, and cheap to enumerate.
+//! Small random programs for comparing engines: rich in what engines get wrong, and cheap to enumerate.
 //!
-//! The campaign's programs come from the generator of `moire-program`; these are drawn on their own so that a mistake
-//! there cannot hide one here.
+//! They are drawn independently of `moire-generate`, from which campaigns draw, so that a gap there is not a gap here, too.
 
 use moire_program::ir::*;
 
@@ -34,18 +33,18 @@ impl Draw {
         self.below(100) < percent
     }
 
-    /// One of the members, which may not be none.
+    /// One of the members. There must be at least one.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 }
 
-/// Which part of the language is drawn from.
+/// The part of the language to draw from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// What the Dat3M dialect can say.
+    /// Only what the Dat3M dialect can express.
     Dat3m,
-    /// Everything else the engines know, too.
+    /// In addition, everything else that the engines model (except what has a drawer of its own).
     Wide,
 }
 
@@ -164,7 +163,7 @@ fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {
 }
 
 fn placement(d: &mut Draw, knobs: &Knobs, threads: usize) -> Vec<Placement> {
-    // Barriers need company in a CTA.
+    // Barriers need several threads in a CTA.
     let style = if knobs.barriers && d.chance(70) { 0 } else { d.below(5) };
     (0..threads)
         .map(|t| {
@@ -175,7 +174,7 @@ fn placement(d: &mut Draw, knobs: &Knobs, threads: usize) -> Vec<Placement> {
                 3 => (0, n / 2),
                 _ => (d.pick(&[0, 0, 1]), d.pick(&[0, 1])),
             };
-            // CTA numbers are global in the Dat3M dialect's files but not across GPUs.
+            // In the Dat3M dialect, CTAs of different GPUs have different numbers.
             let cta = cta + 4 * gpu;
             let cluster = if knobs.style == Style::Wide && style == 3 { 0 } else { cta };
             Placement { gpu, cluster, cta, warp: n, ..Placement::default() }
@@ -191,7 +190,7 @@ struct Writer<'a> {
     regs: Vec<RegDecl>,
     labels: Vec<Label>,
     body: Vec<Instr>,
-    /// Registers that hold something read.
+    /// Registers that hold a value from memory.
     read: Vec<Reg>,
     /// Predicate for the next instruction.
     guard: Option<Guard>,
@@ -328,7 +327,7 @@ impl Writer<'_> {
         }
     }
 
-    /// In the wide style: sometimes a predicate for the instruction pushed next.
+    /// In the wide style: sometimes gives the next instruction a predicate.
     fn guard_next(&mut self) {
         if self.knobs.style == Style::Wide && !self.read.is_empty() && self.d.chance(6) {
             let p = self.register();
@@ -403,7 +402,7 @@ impl Writer<'_> {
             }
             _ if !wide => {
                 let kind = if self.d.chance(15) { BarKind::Arrive } else { BarKind::Sync };
-                // One bar of an instance a thread: a second one never completes in the Dat3M dialect.
+                // At most one bar of an instance in a thread, because in the Dat3M dialect a second one never completes.
                 let used = self.body.iter().filter(|i| matches!(i.op, Op::Bar { .. })).count();
                 let instance = u32::try_from(used).unwrap_or(0);
                 self.push(Op::Bar { kind, id: Operand::Imm(0), count: None, instance: Some(instance) });

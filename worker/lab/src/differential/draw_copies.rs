@@ -1,5 +1,5 @@
-//! Small random programs of asynchronous copies: loads that report to mbarriers, stores and small copies in groups, peers,
-//! warpgroup products, launch control; with every wait, fence and group of a correct program left out now and then.
+//! Small random programs of asynchronous copies: loads that report to mbarriers, stores and small copies in groups, copies to
+//! other CTAs, warpgroup products, launch control. Each wait, fence and group of a correct program is sometimes left out.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -9,15 +9,15 @@ use std::fmt::Write as _;
 struct Writer<'d> {
     d: &'d mut Draw,
     labels: usize,
-    /// Operations on each of two mbarriers: orders are factorial in them.
+    /// Operations on each of two mbarriers so far. They are few, because their orders are factorial in number.
     used: [usize; 2],
-    /// Writes so far: sources of a read multiply.
+    /// Writes so far. They are few, because the sources of reads multiply.
     writes: usize,
     clusters: bool,
     cta: usize,
 }
 
-/// The program of a seed; `None` when the text drawn is not read.
+/// The program of a seed. `None` if the drawn text is refused.
 pub fn copies_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
@@ -94,7 +94,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Into shared memory: from global memory, for one CTA or both, or from the answer of launch control.
+    /// A write to shared memory: a copy from global memory to one CTA or both, or the answer of launch control.
     fn load(&mut self) -> String {
         let Some(b) = self.object() else { return String::new() };
         self.writes += 1;
@@ -118,7 +118,7 @@ impl Writer<'_> {
         format!("{expect}{copy}")
     }
 
-    /// Out of shared memory, in a group.
+    /// A copy out of shared memory, in a group.
     fn store(&mut self) -> String {
         self.writes += 1;
         let fence = self.maybe("fence.proxy.async;\n");
@@ -236,7 +236,7 @@ impl Writer<'_> {
         format!("tensormap.replace.tile.global_address.global.b1024.b64 [m], 0;\n{release}{acquire}")
     }
 
-    /// A hand-over through a word.
+    /// Message passing through a word.
     fn flag(&mut self) -> &'static str {
         self.d.pick(&[
             "st.release.gpu.global.u32 [f], 1;\n",

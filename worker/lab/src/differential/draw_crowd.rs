@@ -1,4 +1,5 @@
-//! Programs in which reductions find something: threads with one body, atomics and loads without a use, stores nobody reads.
+//! Programs that reductions apply to: threads with equal bodies, atomics and loads whose value is unused, stores that are
+//! never read.
 
 use super::draw::Draw;
 use super::reduced::questioned;
@@ -6,8 +7,8 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
 use std::fmt::Write;
 
-/// A drawn program of any language, some of its threads with the code of one of them; with a question. `None` when it is
-/// not read so, as where the code only fits its place.
+/// Gives some threads of a drawn program the code of one of them, and adds a condition. `None` if the result is refused, for
+/// example because the code only fits the placement of its thread.
 pub fn twins(mut program: Program, seed: u64) -> Option<Program> {
     let mut d = Draw::new(seed ^ 0x7317);
     let from = d.below(program.threads.len());
@@ -20,12 +21,12 @@ pub fn twins(mut program: Program, seed: u64) -> Option<Program> {
     }
     (program.conditions, program.filter) = (Vec::new(), None);
     let mut read = parse(&print(&program), Format::Native).ok()?;
-    // A second name that the drawer says is no alias is one in the text.
+    // The text cannot say that a second name has the same address, so the drawn addresses are put back.
     read.symbols.iter_mut().zip(&program.symbols).for_each(|(s, drawn)| s.virt = drawn.virt);
     Some(questioned(read, seed))
 }
 
-/// The program of a seed, with a question.
+/// The program of a seed, with a condition.
 pub fn crowd(seed: u64) -> Option<Program> {
     let mut d = Draw::new(seed);
     let d = &mut d;
@@ -52,7 +53,7 @@ pub fn crowd(seed: u64) -> Option<Program> {
 fn body(d: &mut Draw, most: usize) -> String {
     let mut out = String::new();
     for i in 0..1 + d.below(most) {
-        // One place more often than the others, so that threads meet.
+        // One location is picked more often than the others, so that threads meet there.
         let place = d.pick(&["x", "x", "x", "y", "z"]);
         let scope = d.pick(&["gpu", "gpu", "gpu", "sys", "cta"]);
         let value = d.pick(&["1", "2", "1", "r0"]);
@@ -76,7 +77,7 @@ fn body(d: &mut Draw, most: usize) -> String {
                 )
             }
             10 => format!("atom.relaxed.{scope}.exch.b32 r{i}, [{place}], {value}; "),
-            // A message and who may take it: whether they race depends on which atomic comes first.
+            // Message passing with an atomic as flag: whether the data races depends on the order of the atomics.
             11 => format!("st.weak.u32 [y], {value}; red.release.gpu.add.u32 [x], 1; "),
             12 => format!("atom.acq_rel.gpu.add.u32 r{i}, [x], 1; ld.weak.u32 s{i}, [y]; "),
             13 => format!("fence.{}.{scope}; ", d.pick(&["acq_rel", "sc"])),

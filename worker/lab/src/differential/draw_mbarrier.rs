@@ -1,7 +1,7 @@
 //! Small random programs around mbarriers: protocols of two or three threads, right and wrong.
 //!
-//! Drawn as text and read, so that the reader is exercised too. Most programs initialise their objects and synchronise
-//! once before they use them; some do not, some end a life and begin another.
+//! They are drawn as text and parsed, which tests the parser, too. Most programs initialise their objects and synchronise
+//! once before they use them. Some do not, and some invalidate an object and initialise it again.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -12,13 +12,13 @@ struct Writer<'d> {
     objects: usize,
     clusters: bool,
     labels: usize,
-    /// Operations on each object so far: orders are factorial in them.
+    /// Operations on each object so far. They are few, because their orders are factorial in number.
     used: Vec<usize>,
-    /// A state register of each object holds something.
+    /// For each object, whether a state register holds a state of it.
     states: Vec<bool>,
 }
 
-/// The program of a seed; `None` when the text drawn is not read.
+/// The program of a seed. `None` if the drawn text is refused.
 pub fn mbarrier_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let d = &mut draw;
@@ -137,7 +137,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A wait whose answer decides something.
+    /// A test of a phase, whose answer may decide a store or be stored.
     fn test(&mut self, b: usize) -> String {
         let scope = self.scope("acquire");
         let ask = self.ask(b, "test_wait", &scope, "q");

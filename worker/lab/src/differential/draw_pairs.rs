@@ -1,5 +1,5 @@
-//! Small random programs that allocate tensor memory, in one CTA and in pairs of CTAs: collective operations on either
-//! side of barriers, products of both CTAs, commits to one or both, with something left out now and then.
+//! Small random programs that allocate tensor memory, in one CTA and in pairs of CTAs: collective operations before and after
+//! barriers, products of both CTAs, commits to one CTA or both. Parts of correct programs are sometimes left out.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -13,12 +13,12 @@ struct Writer<'d> {
     labels: usize,
     /// Allocations of this thread so far.
     taken: usize,
-    /// Operations on the mbarrier: orders are factorial in them.
+    /// Operations on the mbarrier so far. They are few, because their orders are factorial in number.
     used: usize,
     barrier: &'static str,
 }
 
-/// The program of a seed; `None` when the text drawn is not read.
+/// The program of a seed. `None` if the drawn text is refused.
 pub fn allocation_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let pair = draw.chance(55);
@@ -75,7 +75,7 @@ impl Writer<'_> {
     }
 
     fn take(&mut self) -> String {
-        // Both CTAs of a pair number alike; two warps of one never share a slot.
+        // Both CTAs of a pair use the same numbers. Two warps of a CTA never share one.
         let slot = (self.taken + 2 * self.warp).min(3);
         let columns =
             if self.taken == 0 && self.group == 2 { 64 } else { self.d.pick(&[64, 64, 32, 256, 512]) };

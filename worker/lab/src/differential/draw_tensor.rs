@@ -1,6 +1,6 @@
-//! Small random programs of tcgen05 instructions: two or three warps of a CTA, hand-overs by barriers and mbarriers, with
-//! every fence, wait and commit that a correct program has left out now and then. Registers of a load are read before
-//! its wait, or instead of it, in full or in part; waits are repeated.
+//! Small random programs of tcgen05 instructions: two or three warps of a CTA that synchronise by barriers and mbarriers.
+//! Each fence, wait and commit of a correct program is sometimes left out. Some or all registers of a load may be read
+//! before its wait, or without one. Waits may be repeated.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -10,12 +10,12 @@ use std::fmt::Write as _;
 struct Writer<'d> {
     d: &'d mut Draw,
     labels: usize,
-    /// Operations on each of two mbarriers: orders are factorial in them.
+    /// Operations on each of two mbarriers so far. They are few, because their orders are factorial in number.
     used: [usize; 2],
     warp: usize,
 }
 
-/// The program of a seed; `None` when the text drawn is not read.
+/// The program of a seed. `None` if the drawn text is refused.
 pub fn tensor_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
@@ -27,7 +27,7 @@ pub fn tensor_program(seed: u64) -> Option<Program> {
     let operations = w.d.pick(&[4, 5, 6, 7]) / threads.max(1) + 2;
     let synchronised = w.d.chance(85);
     for t in 0..threads {
-        // Two threads now and then share the lanes of one warp of the group.
+        // Sometimes two threads are warps of the same rank in their warpgroups, and may access the same lanes.
         w.warp = if w.d.chance(60) { t } else { 4 * t };
         let warp = w.warp;
         let _ = writeln!(out, "P{t} (gpu 0, cta 0, warp {warp}) {{\n.reg r0, r1, r2, r3;");
@@ -96,7 +96,7 @@ impl Writer<'_> {
         format!("tcgen05.st.sync.aligned.32x32b.x1.b32 [{at}], {{r1}};\n{wait}")
     }
 
-    /// A load, what reads its registers, and its wait, in some order or left out.
+    /// A load, instructions that read its registers, and its wait, in some order; parts may be missing.
     fn loaded(&mut self, at: &str) -> String {
         let (count, registers) = self.d.pick(&[("x1", "r1"), ("x1", "r1"), ("x2", "r1, r2")]);
         let load = format!("tcgen05.ld.sync.aligned.32x32b.{count}.b32 {{{registers}}}, [{at}];\n");
@@ -158,7 +158,7 @@ impl Writer<'_> {
         format!("mbarrier.arrive.{how}.shared::cta.b64 _, [b{b}];\n")
     }
 
-    /// A wait for a phase, now and then twice for the same, perhaps with something between.
+    /// A wait for a phase. Sometimes a second wait for the same phase follows, possibly with an instruction in between.
     fn wait(&mut self) -> String {
         let Some(b) = self.object() else { return String::new() };
         let parity = self.d.pick(&[0, 0, 0, 1]);

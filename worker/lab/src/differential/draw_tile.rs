@@ -1,5 +1,5 @@
-//! Small random programs of tile blocks: overlapping tiles, masks, tokens that are there, missing, joined or chosen, all
-//! orders and scopes.
+//! Small random programs of tile blocks: overlapping tiles, masks, all orders and scopes; tokens that are passed on, missing,
+//! joined, or chosen by a condition.
 
 use super::draw::Draw;
 use moire_program::ir::*;
@@ -46,15 +46,16 @@ pub fn tile_program(seed: u64) -> Option<Program> {
     })
 }
 
-/// The same with some of its tile blocks as threads of PTX instead; all of them for every fourth seed. The second name of
-/// a location has its address, since aliases are not known beside tile blocks. `None` when a tile block has no such form.
+/// The program of a seed with some of its tile blocks lowered to PTX threads, for every fourth seed all of them. The second
+/// name of a location gets the same address, because the model has no aliases in such programs. `None` if a tile block
+/// cannot be lowered.
 pub fn tile_mixed(seed: u64) -> Option<Program> {
     let mut program = tile_mixed_with_alias(seed)?;
     program.symbols.iter_mut().skip(2).for_each(|s| s.virt = SymbolId(0));
     Some(program)
 }
 
-/// The same with the alias.
+/// The same, but the second name of a location remains an alias.
 pub fn tile_mixed_with_alias(seed: u64) -> Option<Program> {
     let mut program = tile_program(seed)?;
     let one = Lowering { threads: 1, turns: false, weakened: None };
@@ -74,7 +75,7 @@ struct Block<'d> {
     values: Vec<Reg>,
     conditions: Vec<Reg>,
     tokens: Vec<Reg>,
-    /// Percent of accesses of two bytes.
+    /// Percentage of accesses with two bytes.
     narrow: usize,
 }
 
@@ -195,7 +196,7 @@ impl<'d> Block<'d> {
         TileElement { addr: self.address(), mask: off.or(mask), dst, a: Some(self.compared(b)), b }
     }
 
-    /// Of a comparison a value that is there at times.
+    /// The value that a compare-and-swap compares with; one that memory often holds.
     fn compared(&mut self, b: Option<Operand>) -> Operand {
         if b.is_some() && self.d.chance(60) { Operand::Imm(0) } else { self.value() }
     }

@@ -1,20 +1,20 @@
-//! Makes a drawn program larger: some of its accesses and fences once more, later in their threads.
+//! Makes a drawn program larger: repeats some of its accesses and fences later in their threads.
 //!
-//! Each copy is made of the thread's own registers and locations, so that what a drawer takes care of (protocols, address
-//! spaces, tokens that come before their use) stays as it was.
+//! A copy uses the registers and locations of its thread, so whatever the drawer guarantees (protocols, address spaces,
+//! tokens defined before their use) still holds.
 //!
 //! With `moire bench selfcheck --pruned --least N --candidates M` a program grows until it has that many candidates. If its
-//! enumeration would take more than a second it is left out, by a reason that the report counts.
+//! enumeration would take more than a second, it is left out, and the report counts that reason.
 
 use super::draw::Draw;
 use moire_program::ir::{Op, Program};
 
-/// Copies at most.
+/// Most copies in one program.
 const COPIES: usize = 8;
 
-/// `program` with one to eight copies; without an access, itself.
+/// Adds one to eight copies to `program`. A program without accesses and fences stays as it is.
 pub fn grow(mut program: Program, seed: u64) -> Program {
-    // Drawers begin with the seed itself.
+    // Drawers start from the seed itself, so this starts from its complement.
     let mut draw = Draw::new(!seed);
     for _ in 0..=draw.below(COPIES) {
         let bodies = program.threads.iter().enumerate();
@@ -35,7 +35,8 @@ fn copied(op: &Op) -> bool {
     matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. } | Op::Tile(_))
 }
 
-/// The instruction `at` once more, in front of `to`; jumps past it move down, a jump to it comes to the copy.
+/// Inserts a copy of the instruction `at` in front of `to`. Targets of jumps behind `to` move down by one; a jump to `to` now
+/// reaches the copy.
 fn again(program: &mut Program, t: usize, at: usize, to: usize) {
     let thread = &mut program.threads[t];
     let copy = thread.body[at].clone();
@@ -72,7 +73,7 @@ mod tests {
                     jumps += 1;
                     assert!(is >= was && is <= new.body.len(), "seed {seed}");
                     let Some(there) = old.body.get(was) else { continue };
-                    // Copies may stand in between, what was jumped to comes after them.
+                    // Copies may come first; the old target must follow them.
                     let found = new.body[is..].iter().find(|i| *i == there || !copied(&i.op));
                     assert_eq!(found, Some(there), "seed {seed}");
                 }

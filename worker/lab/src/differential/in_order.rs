@@ -1,21 +1,21 @@
-//! Work on numbers side by side, told in their order.
+//! Runs numbered pieces of work in parallel, and reports the results in the order of their numbers.
 //!
-//! Contract: what is told, and in which order, does not depend on the number of workers; what is told is a prefix of the
-//! numbers. Nobody waits for a slow one but to tell what comes after it.
+//! Contract: the reported numbers are 0, 1, 2 and so on. Which results are reported does not depend on the number of
+//! workers. A slow piece of work delays only the reports of later ones, not the work on them.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Work that may be done ahead of what is told: a slow piece of work leaves the others busy for long.
+/// Most pieces of work taken but not reported. Large, so that a slow piece does not stop the other workers.
 const AHEAD: u64 = 8_192;
 
 struct Line<T, F> {
-    /// Handed out below this.
+    /// The next number to hand out.
     next: u64,
-    /// Told below this.
+    /// The next number to report.
     told: u64,
-    /// Done and not told: something before it is not done.
+    /// Results that wait for an earlier number to be done.
     ready: BTreeMap<u64, T>,
     over: bool,
     tell: F,
@@ -26,7 +26,7 @@ struct Shared<T, F> {
     moved: Condvar,
 }
 
-/// `work` of 0, 1, 2 and so on, by `workers` threads; each result goes to `tell`, in order, until it says that it is enough.
+/// Runs `work` of 0, 1, 2 and so on, on `workers` threads. Passes each result to `tell`, in order, until that breaks.
 pub(super) fn in_order<T: Send>(
     workers: usize,
     work: impl Fn(u64) -> T + Sync,
@@ -51,7 +51,7 @@ impl<T, F> Shared<T, F> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next number; `None` when it is enough.
+    /// The next number to work on. `None` once `tell` has ended the run.
     fn take(&self) -> Option<u64> {
         let far = |line: &mut Line<T, F>| !line.over && line.next >= line.told + AHEAD;
         let mut line = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl<T, F> Shared<T, F> {
 }
 
 impl<T, F: FnMut(u64, T) -> ControlFlow<()>> Shared<T, F> {
-    /// Tells what can be told now.
+    /// Adds a result, and reports all results that are next in order.
     fn done(&self, at: u64, result: T) {
         let mut guard = self.lock();
         let line = &mut *guard;
@@ -76,7 +76,7 @@ impl<T, F: FnMut(u64, T) -> ControlFlow<()>> Shared<T, F> {
     }
 }
 
-/// Of a worker: when it falls, the others do not wait for what it had taken.
+/// Ends the run when a worker panics, so that the others do not wait for the piece it had taken.
 struct Fallen<'a, T, F>(&'a Shared<T, F>);
 
 impl<T, F> Drop for Fallen<'_, T, F> {
@@ -98,7 +98,7 @@ mod tests {
         for workers in [1, 2, 7] {
             let mut told = Vec::new();
             let slow = |at: u64| {
-                // The first comes last.
+                // The first piece of work ends last.
                 std::thread::sleep(Duration::from_millis(if at == 0 { 20 } else { 0 }));
                 at * at
             };

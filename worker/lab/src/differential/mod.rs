@@ -1,7 +1,6 @@
-//! Explorer against naive enumerator: sets of leaf keys, final states and flags, and the campaign that compares many
-//! programs.
+//! Compares explorer and naive enumerator: their sets of leaf keys, final states and flags, on one program or on many.
 //!
-//! Sets, not counts: an explorer that misses executions without repeating any looks healthy by count.
+//! Sets are compared and not counts, because a missing and an invented execution cancel out in a count.
 
 pub mod campaign;
 pub mod contract;
@@ -33,19 +32,19 @@ use moire_program::ir::Program;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-/// What the comparison of one program says.
+/// The result of comparing both engines on one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Both engines tell the same.
+    /// Both engines agree.
     Same {
         /// Executions, complete and blocked.
         leaves: u64,
         /// Candidates the enumerator judged.
         candidates: u64,
     },
-    /// They do not.
+    /// The engines differ.
     Different(Difference),
-    /// Not compared, and why.
+    /// The program was not compared, for this reason.
     Skipped(String),
 }
 
@@ -58,11 +57,11 @@ pub enum Difference {
     Missing(LeafKey),
     /// The explorer has a leaf the enumerator lacks.
     Extra(LeafKey),
-    /// One leaf, other final states or another kind: explorer, enumerator.
+    /// A leaf has different final states or another kind: explorer, enumerator.
     Outcomes(Box<(LeafFacts, LeafFacts)>),
-    /// One leaf, other flags: explorer, enumerator.
+    /// A leaf has different flags: explorer, enumerator.
     Flags(Box<(LeafFacts, LeafFacts)>),
-    /// The explorer counts otherwise when threads stand in another order under other names: as drawn, turned.
+    /// The explorer's counts change when threads are reversed and renamed: as drawn, turned.
     Turned(Box<(Tally, Tally)>),
 }
 
@@ -80,7 +79,7 @@ impl Difference {
     }
 }
 
-/// Every leaf of the enumerator, by key.
+/// All leaves that the enumerator finds, by key.
 pub fn naive_leaves(
     program: &Program,
     model: &Model,
@@ -97,12 +96,12 @@ pub fn naive_leaves(
 /// Leaves by key.
 pub type Leaves = BTreeMap<LeafKey, LeafFacts>;
 
-/// Runs both engines and compares what they say.
+/// Runs both engines on a program and compares their leaves.
 pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Comparison {
     compare_planted(program, model, limits, None)
 }
 
-/// [`compare`] with a bug planted in the explorer, which it should notice.
+/// [`compare`] with a bug planted in the explorer.
 pub fn compare_planted(
     program: &Program,
     model: &Model,
@@ -115,7 +114,7 @@ pub fn compare_planted(
     };
     let mut explored = Leaves::new();
     let mut duplicate = None;
-    // Half a minute: what the enumerator can list costs the explorer a thousandth of it.
+    // About half a minute. A program that the enumerator can finish takes the explorer a thousandth of that.
     let steps = 20_000_000;
     let bounds =
         Limits { loop_bound: limits.loop_bound, outcomes: limits.outcomes, steps, ..Limits::default() };

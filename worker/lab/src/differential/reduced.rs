@@ -1,4 +1,4 @@
-//! The explorer with reductions against itself without: what they keep is the same, whichever are on.
+//! Compares the explorer with reductions against itself without: final states, flags and hangs must be the same.
 
 use super::draw::Draw;
 use moire_cat::Model;
@@ -11,34 +11,34 @@ use moire_program::ir::{CmpOp, Condition, Expr, Program, Quantifier, Term};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// What is said of all executions of a program.
+/// The facts about all executions of a program that reductions keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Final states; registers that no condition names are 0.
     pub states: BTreeSet<Registers>,
     /// Flags raised.
     pub flags: BTreeSet<String>,
-    /// What they are about.
+    /// The instructions that the flags name.
     pub findings: BTreeSet<Finding>,
     /// Whether some thread can wait for ever.
     pub hangs: bool,
 }
 
-/// Reductions under which something else is told, and what: without them, with them.
+/// Reductions that change these facts, and the facts: without them, with them.
 pub type Changed = (Reductions, Box<(Told, Told)>);
 
-/// What reductions saved on one program.
+/// The number of executions of one program under several settings of reductions.
 #[derive(Clone, Debug, Default)]
 pub struct Saved {
-    /// Executions without them.
+    /// Executions without reductions.
     pub all: u64,
-    /// With the settings compared, in their order.
+    /// Executions under each setting, in the order of the settings.
     pub left: Vec<u64>,
-    /// The first setting that tells something else.
+    /// The first setting that changes the facts.
     pub changed: Option<Changed>,
 }
 
-/// What is told of a program under these reductions, and in how many executions; why there is no answer.
+/// The facts about a program under these reductions, and the totals of the exploration. The error says why there is none.
 pub fn told(
     program: &Program,
     model: &Model,
@@ -74,7 +74,7 @@ pub fn told(
     Ok((out, summary))
 }
 
-/// Compares what is told under each of these with what is told without reductions.
+/// Compares the facts under each of these settings with those without reductions.
 pub fn compare_reduced(
     program: &Program,
     model: &Model,
@@ -94,7 +94,7 @@ pub fn compare_reduced(
     Ok(out)
 }
 
-/// The program with a question about some of its registers, or about one register of all threads that have it, or none.
+/// Adds a condition to the program: about some of its registers, about one register of all threads that have it, or none.
 pub fn questioned(mut program: Program, seed: u64) -> Program {
     let mut d = Draw::new(seed ^ 0x5eed);
     let all = observed_registers(&program);

@@ -1,4 +1,4 @@
-//! What a program exercises, for the histogram of a campaign.
+//! Static traits of a program, for the histogram of a campaign.
 
 use moire_program::ir::{Op, Operand, Program, Reg, SymbolId};
 use std::collections::BTreeSet;
@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 /// Static traits of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Reads and writes on the straight path, both halves of an atomic.
+    /// Reads and writes on the path without jumps. An atomic counts as both.
     pub memory_events: usize,
     /// Has an atomic or a reduction.
     pub rmw: bool,
-    /// A value read reaches a store, an address or a branch.
+    /// A value read from memory reaches a store, an address or a branch.
     pub dependency: bool,
-    /// Threads each read one object and then write the next, in a ring.
+    /// Threads form a ring in which each reads one object and then writes the next.
     pub load_buffering: bool,
     /// Has a backward branch.
     pub awaits: bool,
@@ -63,7 +63,7 @@ impl Shape {
     }
 }
 
-/// (object read, object written later) of each thread.
+/// For each thread the pairs (object read, object written later).
 fn passages(program: &Program) -> Vec<BTreeSet<(u16, u16)>> {
     let object = |s: SymbolId| program.symbols[s.index()].object.0;
     let named = |o: Operand| if let Operand::Address(s) = o { Some(object(s)) } else { None };

@@ -1,8 +1,8 @@
-//! Makes a program that fails smaller while it keeps failing: fewer threads, fewer instructions, weaker words.
+//! Shrinks a failing program: drops threads and instructions and weakens qualifiers as long as it still fails.
 
 use moire_program::ir::{LoadOrder, Op, Program, RmwOrder, StoreOrder};
 
-/// The smallest program reached by dropping and weakening one thing at a time, greedily.
+/// Drops or weakens one thing at a time, greedily, as long as the program still fails.
 pub fn shrink(program: &Program, fails: &mut dyn FnMut(&Program) -> bool) -> Program {
     let mut best = program.clone();
     'again: loop {
@@ -64,7 +64,7 @@ fn candidates(p: &Program) -> Vec<Program> {
     out
 }
 
-/// The program without one instruction; jumps to or past it move up.
+/// The program without one instruction. Targets of jumps behind it move up by one.
 fn without(p: &Program, t: usize, at: usize) -> Program {
     let mut q = p.clone();
     let thread = &mut q.threads[t];

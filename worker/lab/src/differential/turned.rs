@@ -1,5 +1,5 @@
-//! The same program told another way: its threads in reverse order, everything in it under another name. Nothing an
-//! engine says of executions may depend on either.
+//! A program with its threads in reverse order and all names changed. No answer of an engine about executions may depend on
+//! either.
 
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
@@ -8,8 +8,8 @@ use moire_program::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// The program with its threads in reverse order and other names for threads, memory, registers and labels. Conditions
-/// speak of threads by position, so they are left out.
+/// Reverses the threads of a program and renames threads, memory, registers and labels. Conditions are dropped, because they
+/// refer to threads by position.
 pub fn turned(program: &Program) -> Program {
     let mut out = program.clone();
     out.conditions.clear();
@@ -36,10 +36,10 @@ pub fn turned(program: &Program) -> Program {
     out
 }
 
-/// How many executions there are of each kind with each set of flags; `None` where the explorer does not finish.
+/// Number of executions of each kind (true: blocked) with each set of flags.
 pub type Tally = BTreeMap<(bool, BTreeSet<String>), u64>;
 
-/// Tallies of a program and of itself turned, where they differ.
+/// The tallies of a program and of the turned program, if they differ. `None` also if the explorer does not finish.
 pub fn differs_when_turned(program: &Program, model: &Model, limits: &Limits) -> Option<(Tally, Tally)> {
     let here = tally(program, model, limits)?;
     let there = tally(&turned(program), model, limits)?;

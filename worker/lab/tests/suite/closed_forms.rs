@@ -1,4 +1,4 @@
-//! Numbers of executions known in closed form: the families of the exploration literature.
+//! The explorer finds exactly as many executions of each family as its closed form says.
 
 use moire_cat::Variants;
 use moire_execution::leaf::LeafKey;
@@ -44,7 +44,7 @@ fn every_family_has_its_number_of_executions() {
     }
 }
 
-/// The numbers published for the sizes at which tools are compared: the formulas themselves are right.
+/// The formulas give the published numbers, at the sizes for which tools were compared.
 #[test]
 fn formulas_give_the_published_numbers() {
     let published = [
@@ -70,7 +70,7 @@ fn formulas_give_the_published_numbers() {
     }
 }
 
-/// Counts executions and adds up their numbers.
+/// Counts executions and adds up their digests.
 #[derive(Default)]
 struct Tally {
     leaves: u64,
@@ -109,7 +109,7 @@ fn several_threads_visit_what_one_visits() {
     }
 }
 
-/// Every node splits a tree in two: what one search has seen when it gives up, and the piece behind it.
+/// Every leaf splits the tree in two: the leaves up to it, and the piece behind it.
 #[test]
 fn a_piece_is_what_was_left() {
     let model = moire_models::load("ptx", &Variants::new()).expect("loads");
@@ -131,7 +131,7 @@ fn a_piece_is_what_was_left() {
         };
         let rest = visited(path, &[]);
         assert_eq!(visited(&[], path), seen as u64 + 1, "up to {path:?}");
-        // Between a node and a leaf under it: at each of its nodes, the alternatives that come before.
+        // For each node above the leaf: pieces that end at the node, begin at it, or are all below it.
         for depth in 1..path.len() {
             let node = &path[..depth];
             let under = paths.iter().filter(|p| p.starts_with(node)).count() as u64;
@@ -162,7 +162,7 @@ fn a_spin_without_a_writer_hangs() {
     assert_eq!((summary.complete, summary.blocked), (0, 1));
 }
 
-/// A thread that has met the bound of a loop and then one on all its work leaves nobody waiting.
+/// If a thread hits the bound of a loop and then a bound of the whole exploration, the other thread still ends.
 #[test]
 fn bounds_of_loops_and_of_work_end_all_threads() {
     let count = |n: u32| {

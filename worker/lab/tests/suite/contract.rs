@@ -1,4 +1,4 @@
-//! The contract with models: the explorer relies on what a model licenses, and on nothing else of it.
+//! Tests the contract with models: the explorer relies only on what a model licenses.
 //!
 //! A sample of `moire bench contract`; `MOIRE_CONTRACT=N` multiplies it.
 
@@ -61,7 +61,7 @@ fn engines_agree_whatever_checks_a_model_lacks() {
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Whether some program of a source tells the explorer under a model from the enumerator.
+/// Whether explorer and enumerator differ on some program of a source.
 fn is_found(model: &Model, count: u64, source: &(dyn Fn(u64) -> Option<Program> + Sync)) -> bool {
     let models = [model.clone()];
     let campaign = Campaign { models: &models, count, failures: 1, source, ..Campaign::default() };
@@ -101,8 +101,8 @@ fn agrees(program: &str, model: &Model) {
     assert!(matches!(same, Comparison::Same { leaves: 1.., .. }), "{}: {same:?}", model.name());
 }
 
-/// A fence that exists only in some executions takes pairs away from what a check is about: no part of an execution
-/// without it may be refused.
+/// A check may fail without a fence and pass with it. So a part of an execution in which the fence is still missing must not
+/// be refused.
 #[test]
 fn a_check_that_later_events_can_meet_prunes_nothing() {
     let model = own("let fenced = (_ * _); [MF]; (_ * _)
@@ -119,7 +119,7 @@ fn a_check_that_later_events_can_meet_prunes_nothing() {
     );
 }
 
-/// Models of a user: fewer axioms than any shipped one, and orders that no shipped one asks for.
+/// Models that a user may write: with fewer axioms than any shipped one, or with orders that no shipped one demands.
 #[test]
 fn odd_models_agree() {
     let odd = [

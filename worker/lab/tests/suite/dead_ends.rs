@@ -1,5 +1,5 @@
-//! Few decisions must do: programs whose pending addresses once led to hundreds of thousands of dead ends, and threads that
-//! wait for each other; and each condition under which less is tried is needed.
+//! Exploration with few dead ends: programs whose pending addresses once led to hundreds of thousands of them, and threads
+//! that wait for each other. Each condition of the pruning that prevents them is needed.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -13,7 +13,7 @@ use moire_naive::NaiveLimits;
 use moire_program::text::{Format, parse};
 use std::ops::ControlFlow;
 
-/// A wide store through a computed address may land on every byte that is read before it.
+/// A wide store through a computed address may write any byte that is read before it.
 const WIDE: &str = r#"moire "wide"
 .global .b8 x[16];
 .global .b8 y[16];
@@ -34,7 +34,7 @@ P1 (gpu 0, cta 1) {
 }
 "#;
 
-/// Reads stay open for writes that turn out to go elsewhere, in front of two spin loops.
+/// Reads in front of two spin loops stay open for writes whose addresses turn out to be others.
 const SPINS: &str = r#"moire "spins"
 .global .b64 x;
 .global .b64 y;
@@ -88,8 +88,8 @@ fn pending_addresses_cost_few_decisions() {
     }
 }
 
-/// A thread takes a write that ends its wait or goes on waiting, and waits only while that may lead somewhere: also in rings
-/// of load buffering.
+/// A thread takes a write that ends its wait, or goes on waiting, but only if a write that may end the wait can still come.
+/// This holds in rings of load buffering, too.
 #[test]
 fn awaits_cost_few_dead_ends() {
     for (name, n, most) in
@@ -101,7 +101,8 @@ fn awaits_cost_few_dead_ends() {
     }
 }
 
-/// A loop whose end does not hang on what it reads: that may be the thread's own write behind it, by another name.
+/// Loops whose end does not depend on a read in them. That read may take the thread's own write behind the loop, by its
+/// other name.
 #[test]
 fn what_is_behind_a_loop_in_any_case_is_read_in_it() {
     let loops = [
@@ -125,7 +126,7 @@ fn what_is_behind_a_loop_in_any_case_is_read_in_it() {
     }
 }
 
-/// An iteration that may have written is not a failed one: whether a comparison succeeds may be known only after the branch
+/// An iteration that may have written has not failed. Whether a compare-and-swap succeeds may be known only after the branch
 /// back.
 #[test]
 fn what_may_have_written_is_not_in_vain() {
@@ -149,7 +150,7 @@ fn what_may_have_written_is_not_in_vain() {
     }
 }
 
-/// A failed iteration may have read a value that the final state shows.
+/// A value read in a failed iteration may be in the final state.
 #[test]
 fn what_is_read_in_vain_is_seen_in_the_end() {
     let text = r#"moire "guarded"
@@ -173,9 +174,12 @@ exists (P0:r0 == 1 /\ P0:r1 == 2)
     assert!(matches!(same, Comparison::Same { .. }), "{same:?}");
 }
 
-/// Conditions under which a thread in front of a loop is not left waiting, each with a program in which it waits for ever
-/// though it could pass now: of two writes that race the other may come last; another thread that is let in overwrites what
-/// lets this one in; one that nobody can let in yet will be, and does the same.
+/// Waiting for ever in front of a loop is not tried if the thread passes in any case. Each side condition of that has a
+/// program in which a thread can wait for ever although a write that ends its loop is there:
+///
+/// - of two racing writes the other one may be coherence-last;
+/// - another waiting thread is let in and overwrites the write;
+/// - a waiting thread that no write can let in yet is let in later, and overwrites the write.
 #[test]
 fn bugs_planted_in_front_of_loops_are_noticed() {
     let wait = |object: &str, then: &str| {

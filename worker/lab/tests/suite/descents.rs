@@ -1,5 +1,5 @@
-//! Random descents: every execution can be reached, its path shows it again, and the estimate of how many there are is
-//! unbiased: shown exactly, by making every draw there can be.
+//! Random descents: every execution can be reached, the path of an execution leads to it again, and the estimate of the number
+//! of executions is unbiased. The last is shown exactly, by enumerating all sequences of draws.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKey;
@@ -22,7 +22,7 @@ fn family(name: &str, size: usize) -> (Program, u64) {
     (parse(&family.text(size), Format::Native).expect("reads"), family.executions(size))
 }
 
-/// A small generator of numbers, for tests.
+/// A small random number generator, for tests.
 fn numbers(seed: u64) -> impl Fn(u64) -> u64 {
     let state = Cell::new(seed);
     move |n| {
@@ -46,7 +46,7 @@ fn made(program: &Program, count: u64, below: &dyn Fn(u64) -> u64) -> (Sample, B
 /// All sequences of draws of one descent, one after the other.
 #[derive(Default)]
 struct Odometer {
-    /// What was drawn, and below what.
+    /// Each number drawn, and the number it had to be below.
     digits: RefCell<Vec<(u64, u64)>>,
     at: Cell<usize>,
 }
@@ -62,7 +62,7 @@ impl Odometer {
         digits[at].0
     }
 
-    /// How likely the sequence was.
+    /// The probability of the sequence.
     fn chance(&self) -> f64 {
         self.digits.borrow().iter().map(|(_, n)| 1.0 / *n as f64).product()
     }
@@ -124,7 +124,7 @@ fn many_descents_come_near_and_show_what_is_new_first() {
         let off = (sample.executions.mean - executions as f64).abs();
         assert!(off <= 5.0 * sample.executions.error + 1e-6, "{name}({size}): {executions}, {sample:?}");
     }
-    // Two times sixteen writes and reads: each can take one of two, and soon has.
+    // Sixteen threads with a read each, which has two sources: 32 communications, all seen soon.
     let (program, _) = family("sb", 16);
     let (sample, _) = made(&program, 40, &numbers(1));
     assert_eq!((sample.lost, sample.communications), (0, 32), "{sample:?}");
@@ -170,7 +170,7 @@ fn what_no_descent_saw_is_not_said_to_be_absent() {
         judge_some(&program(condition), &model(), descents, &Limits::default(), questions).0
     };
     let bounded = Verdict::Bounded(Bound::Descents.to_string());
-    // All four outcomes are seen soon; a fifth there is not.
+    // All four outcomes are seen soon. There is no fifth.
     let never = asked("exists (P0:r0 == 2)");
     assert_eq!(never.verdicts, std::slice::from_ref(&bounded));
     let seen = asked("~exists (P0:r0 == 0 /\\ P1:r0 == 0)");

@@ -1,4 +1,4 @@
-//! Our own litmus programs against the expectation beside each.
+//! Compares our own litmus programs with the expectation beside each.
 //!
 //! `NAME.expected` has a header line and one line a model: model (with settings of its switches, as in `ptx:Q6=B`),
 //! complete executions, blocked executions, verdicts. `BLESS=1` rewrites the files; a program without one gets the
@@ -51,7 +51,7 @@ fn model(spec: &str) -> Model {
     moire_models::load(name, &variants).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
 
-/// The line `moire test` compares.
+/// The line that `moire test` compares.
 fn line(spec: &str, program: &Program, model: &Model) -> String {
     let questions = Questions { witnesses: false, about: About::All };
     let judgement = judge(program, model, &Limits::default(), questions);
@@ -111,7 +111,7 @@ fn engines_agree_on_the_corpus() {
     assert!(same > 10 * skipped.len(), "the enumerator skips too much of the corpus");
 }
 
-/// Every setting of a switch that a line names differs from the default setting of the same program.
+/// Every switch has a program whose verdicts differ between a setting and the default.
 #[test]
 fn switches_are_separated() {
     let mut separated = BTreeSet::new();
@@ -127,7 +127,7 @@ fn switches_are_separated() {
         }
     }
     let model = moire_models::load("ptx", &Variants::new()).expect("the shipped model loads");
-    // Their settings cannot be told apart by any program: see the model's text.
+    // No program separates the settings of these switches: see the model's text.
     let equal = ["Q7", "Q10", "Q12", "TQ13"];
     let left: Vec<&str> =
         model.switches().iter().map(|s| s.name.as_str()).filter(|n| !equal.contains(n)).collect();

@@ -1,4 +1,4 @@
-//! Kernels of PTX modules, judged: our own with their expectation beside them, outside ones with what their folder says.
+//! Verdicts on kernels of PTX modules: our own have their expectation beside them, outside ones the verdict of their folder.
 
 use moire_cat::Variants;
 use moire_explore::Limits;
@@ -8,16 +8,15 @@ use moire_kernel::specialise::{Launch, Refusal, lower};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Outside modules that are not judged, each with what is in the way. Shrinks, and never grows without a reason.
-/// `*` stands for all others.
+/// Outside modules that are abstained from, each with the reason. The list may only shrink. `*` stands for all others.
 const ABSTAINS: &[(&str, &str)] = &[("14_mma_family_tour", "a mask of lanes of a product that is not known")];
 
-/// Outside modules whose folder says clean, and what is said of them. In 12 the address a thread stores to depends on its
-/// number in the CTA alone, so that threads of both CTAs store different values to the same words of global memory; in 15
-/// stores to the same cells stand without a wait between them, which is in order under TQ12=B only.
+/// Outside modules whose folder says clean, with our verdict. In 12 the address that a thread stores to depends only on its
+/// number in the CTA, so threads of both CTAs store different values to the same words of global memory. In 15 there is no
+/// wait between stores to the same cells, which is correct under TQ12=B only.
 const OPEN: &[(&str, &str)] = &[("12_cta_pair_mma_multicast_commit", "race"), ("15_ld_st_shapes", "race")];
 
-/// What an outside hazard is.
+/// The verdict on each outside hazard.
 const HAZARDS: &[(&str, &str)] = &[
     ("h01", "race"),
     ("h02", "race"),
@@ -51,7 +50,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// `clean`, `race, hang`, `abstained why`, `bounded why`
+/// The verdicts in words, such as `clean`, `race, hang`, `abstained REASON`, `bounded REASON`.
 fn verdicts(path: &Path, params: BTreeMap<u16, u64>, variants: &Variants) -> String {
     verdicts_of(path, None, params, variants, 20_000)
 }
@@ -143,17 +142,17 @@ fn outside_modules_have_the_answer_of_their_folder() {
 /// A compiled kernel of an outside folder.
 struct Outside {
     name: &'static str,
-    /// What bounds it.
+    /// Values of the kernel parameters that determine its loops.
     params: &'static [(u16, u64)],
-    /// Under the readings shipped kernels rely on; of a mutant, what its folder asks for, others beside it.
+    /// The expected verdict, under the readings that shipped kernels rely on. A mutant may have other verdicts beside it.
     verdict: &'static str,
 }
 
-/// Rows and columns of a tile or several, and the depth of the product.
+/// Parameters for one tile: rows and columns of the result, and depth of the product.
 const ONE_TILE: &[(u16, u64)] = &[(15, 128), (16, 128), (17, 64)];
-/// More steps than the ring of operands has stages.
+/// Parameters for more steps than the ring of operands has stages.
 const FOUR_STEPS: &[(u16, u64)] = &[(15, 128), (16, 128), (17, 256)];
-/// More tiles than the ring of accumulators has stages.
+/// Parameters for more tiles than the ring of accumulators has stages.
 const THREE_TILES: &[(u16, u64)] = &[(15, 384), (16, 128), (17, 64)];
 
 const fn outside(name: &'static str, params: &'static [(u16, u64)], verdict: &'static str) -> Outside {
@@ -188,7 +187,7 @@ fn outside_kernels_have_the_answer_of_their_folder() {
             eprintln!("skipped: no {name}");
             continue;
         };
-        // One execution shows what is wrong.
+        // For a mutant one execution is enough.
         let leaves = if *verdict == "clean" { 20_000 } else { 1 };
         let got = verdicts_of(path, [1, 1, 1], params.iter().copied().collect(), &practice, leaves);
         if !got.split(", ").any(|g| g == *verdict) {

@@ -1,9 +1,11 @@
-//! Both engines' rules against an outside witness: `tcgen05-lab/tcref.py`, a literal evaluation of the digest.
+//! Compares the rules of tcgen05 with an outside witness: `tcgen05-lab/tcref.py`, a literal evaluation of the documents.
 //!
-//! Its programs are written in our text (`lab/translate.rs`) and judged by the explorer under the letter, under the
-//! practice and under each single flip of a switch; the kinds of finding must be the lab's. Then the same for mutants
-//! of one edit. `MOIRE_LAB_MUTANTS=N` sets how many, `MOIRE_LAB_SEED` where to start, `MOIRE_LAB_SHOW=NAME` prints the
-//! programs of that name. Skipped with a line when python3 or the suite is not there.
+//! Its programs are translated to litmus text (`lab/translate.rs`). The explorer judges them with default switches, under the
+//! profile `practice`, and with each switch flipped. The kinds of finding must be those of the script. Then the same is done
+//! for mutants with one edit.
+//!
+//! `MOIRE_LAB_MUTANTS=N` sets the number of mutants, `MOIRE_LAB_SEED` the first seed, `MOIRE_LAB_SHOW=NAME` prints the programs
+//! of that name. If python3 or the suite is not there, the test says so and is skipped.
 
 #[path = "lab/corpus.rs"]
 mod corpus;
@@ -22,10 +24,10 @@ use moire_program::text::{Format, parse};
 use read::{LabProgram, programs};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lab's switches and ours.
+/// Switches with different names in the script and here.
 const SWITCHES: &[(&str, &str)] = &[("cQ5", "Q5"), ("cQ11", "Q11")];
 
-/// Our name of a setting of the lab; `None` where we have no such switch.
+/// The switches for a setting of the script. `None` if there is no such switch here.
 fn setting(theirs: &str, model: &Model) -> Option<Variants> {
     let known = |name: &str| model.switches().iter().any(|s| s.name == name);
     let settings: Vec<(&str, &str)> = match theirs {
@@ -51,7 +53,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// What an engine says of a program, in the lab's words; what it cannot say.
+/// The kinds of finding on a program, in the words of the script. The error is the reason for abstaining.
 fn kinds(program: &Program, model: &Model) -> Result<BTreeSet<String>, String> {
     let limits = Limits { leaves: 20_000, ..Limits::default() };
     let judgement = judge(program, model, &limits, Questions { witnesses: false, about: About::All });
@@ -69,22 +71,22 @@ fn kinds(program: &Program, model: &Model) -> Result<BTreeSet<String>, String> {
     Ok(out)
 }
 
-/// Where lab and engines differ for a reason (`lib-ptx.cat` at `mbar-published`).
+/// Whether script and engines differ for a known reason (see also `mbar-published` in `lib-ptx.cat`).
 fn explained(setting: &str, lab: &BTreeSet<String>, ours: &BTreeSet<String>) -> bool {
     let with = |set: &BTreeSet<String>, kind: &str| {
         let mut set = set.clone();
         set.insert(kind.to_owned());
         set
     };
-    // The lab runs one operation after another. Here an arrival that is not ordered after the init can come before it
-    // and be lost, and the wait hangs.
+    // The script runs operations one after another. Here an arrival that is not ordered after the init may come before it
+    // and be lost; then the wait hangs.
     let lost = lab.contains("lifetime") && with(lab, "hang") == *ours;
-    // Failed polls are not events here. A poll that fails forever before the init breaks no rule except the hang.
+    // Failed polls are not events here. So a poll before the init that fails for ever is a hang and breaks no other rule.
     let vain = ours.contains("hang") && with(ours, "lifetime") == *lab;
-    // A collective operation that waits for ever has been issued here; in the lab it has not happened.
+    // A collective operation that waits for ever is issued here; in the script it has not happened.
     let issued = lab.contains("hang") && ["lifetime", "protocol"].iter().any(|k| with(lab, k) == *ours);
-    // Where a read needs no proxy fence before a write, what the read observed needs none either (8.9.5: observation,
-    // then proxy-preserved base causality); the lab knows no observation among ordinary accesses.
+    // If a read needs no proxy fence before a write, then neither does the write that the read observed (8.9.5: observation,
+    // then proxy-preserved base causality). The script has no observation among ordinary accesses.
     let observed = setting == "cQ11=B" && with(ours, "race") == *lab;
     lost || vain || issued || observed
 }

@@ -1,4 +1,4 @@
-//! The engines held to each other, to closed forms, to published verdicts and to planted bugs.
+//! Tests of the engines: against each other, closed forms, published verdicts and planted bugs.
 
 mod closed_forms;
 mod contract;

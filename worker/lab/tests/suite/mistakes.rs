@@ -1,8 +1,8 @@
-//! Mistakes planted in the skeleton of a warp-specialised matrix product, by one CTA and by a pair, each with the verdict
-//! it must get within few consistency checks; and edits that are no mistakes, each with the reason.
+//! Mistakes planted in the skeleton of a warp-specialised matrix product, by one CTA and by a pair. Each has the verdict that
+//! must be found within few consistency checks. Edits that are no mistakes are listed with the reason.
 //!
-//! The mistakes are those of collected bugs: a wait, commit, fence or barrier forgotten, a parity, count, stage, scope or
-//! CTA mistaken, columns given back too early, too late or never.
+//! The mistakes are those of collected bugs: a missing wait, commit, fence or barrier; a wrong parity, count, stage, scope or
+//! CTA; columns deallocated too early, too late or never.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
@@ -11,7 +11,8 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_generate::tensor::{Gemm, Kind, Protocol, Step};
 
-/// Which steps of a protocol: warps of a CTA (`None`: all), what they are, and which of them, from 0.
+/// The steps that an edit changes: those of a CTA and warp (`None`: of all) whose words contain `what`, the `nth` of them,
+/// counted from 0.
 #[derive(Clone, Copy)]
 struct Place {
     cta: Option<u16>,
@@ -20,7 +21,7 @@ struct Place {
     nth: usize,
 }
 
-/// What is done to a step.
+/// The change to a step.
 #[derive(Clone, Copy)]
 enum Edit {
     Drop,
@@ -28,28 +29,28 @@ enum Edit {
     Later,
     Twice,
     Parity,
-    /// Another number of arrivals, bytes or columns.
+    /// Changes the number of arrivals, bytes or columns.
     Number(usize),
-    /// A commit tells these CTAs.
+    /// Changes the mask of CTAs to which a commit reports.
     Mask(u16),
-    /// The own CTA instead of the leader.
+    /// Uses the own CTA instead of the leader.
     Here,
-    /// Scope of the CTA.
+    /// Narrows the scope to the CTA.
     Narrow,
     Relaxed,
-    /// Another mbarrier.
+    /// Uses another mbarrier.
     At(&'static str),
-    /// Other words.
+    /// Replaces words in the text of the step.
     Words(&'static str, &'static str),
 }
 
 struct Mistake {
     name: &'static str,
-    /// In the product of three tiles, where accumulators are used again.
+    /// Whether the mistake is planted in the product of three tiles, which reuses accumulators.
     again: bool,
     place: Place,
     edit: Edit,
-    /// Words of the verdicts.
+    /// The verdicts in words, joined by `+`.
     verdict: &'static str,
 }
 
@@ -81,12 +82,12 @@ const fn all(
     Mistake { name, again: false, place: Place { cta: None, warp: None, what, nth }, edit, verdict }
 }
 
-/// The same where accumulators are used again.
+/// The same mistake in the product that reuses accumulators.
 const fn again(mistake: Mistake) -> Mistake {
     Mistake { again: true, ..mistake }
 }
 
-/// A step in words.
+/// The words by which a [`Place`] finds a step.
 fn words(step: &Step) -> String {
     match &step.kind {
         Kind::Before => "before".into(),
@@ -122,7 +123,7 @@ fn change(step: &mut Step, edit: Edit) {
     }
 }
 
-/// The protocol with the mistake; every place named must be there.
+/// Plants a mistake in a protocol. The place must exist.
 fn planted(protocol: &Protocol, mistake: &Mistake) -> Protocol {
     let mut out = protocol.clone();
     let place = mistake.place;
@@ -147,9 +148,9 @@ fn planted(protocol: &Protocol, mistake: &Mistake) -> Protocol {
     out
 }
 
-/// Checks that are enough to find a mistake.
+/// Number of consistency checks within which a mistake must be found.
 const CHECKS: u64 = 2_000;
-/// Executions that are looked at.
+/// Number of executions within which a mistake must be found.
 const EXECUTIONS: u64 = 3;
 
 fn judged(protocol: &Protocol, model: &Model) -> Judgement {
@@ -159,7 +160,7 @@ fn judged(protocol: &Protocol, model: &Model) -> Judgement {
     judge(&program, model, &limits, questions)
 }
 
-/// What is wrong with an answer. All words of the verdict must be there; where everything was explored, no others.
+/// Compares a judgement with the expected verdicts. All of them must be there, and no others if the exploration was complete.
 fn complaint(mistake: &Mistake, judgement: &Judgement) -> Option<String> {
     let words: Vec<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
     let wanted: Vec<&str> = mistake.verdict.split('+').collect();
@@ -168,7 +169,7 @@ fn complaint(mistake: &Mistake, judgement: &Judgement) -> Option<String> {
     (!right).then(|| format!("{}: {} instead of {}", mistake.name, words.join("+"), mistake.verdict))
 }
 
-/// Judges each mistake, and says which get another verdict.
+/// Judges each mistake, and lists those with another verdict than expected.
 fn complaints(pair: bool, mistakes: &[Mistake]) -> Vec<String> {
     let model = moire_models::load("ptx", &Variants::new()).unwrap();
     let once = Gemm::usual(pair, 2, 1).protocol();

@@ -1,4 +1,4 @@
-//! The naive enumerator on its own, and both engines on written programs that use what drawn ones seldom do.
+//! Tests of the naive enumerator alone, and of both engines on programs with features that drawn ones rarely have.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
@@ -19,7 +19,7 @@ fn native(text: &str) -> Program {
     parse(&text, Format::Native).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Threads in CTAs of their own, over 32-bit locations x, y, z.
+/// A program with a CTA for each thread, and 32-bit locations x, y, z.
 fn spread(threads: &[&str]) -> Program {
     let mut text = String::from(".global .b32 x;\n.global .b32 y;\n.global .b32 z;\n");
     for (i, body) in threads.iter().enumerate() {
@@ -28,7 +28,7 @@ fn spread(threads: &[&str]) -> Program {
     native(&text)
 }
 
-/// Complete and blocked executions the enumerator finds; the explorer has to find the same ones.
+/// Numbers of complete and blocked executions that the enumerator finds. The explorer must find the same executions.
 fn count(program: &Program, name: &str) -> (usize, usize) {
     let (limits, model) = (NaiveLimits::default(), model(name));
     match compare(program, &model, &limits) {
@@ -59,7 +59,7 @@ fn closed_forms() {
     assert_eq!(count(&spread(&[&w("x", 1), &w("x", 2), &w("x", 3), &r("x")]), "ptx"), (24, 0));
 }
 
-/// The shapes that published side conditions lose and the one peers differ on.
+/// Shapes whose executions published side conditions of revisits lose, and one on which published tools differ.
 #[test]
 fn shapes_that_are_easily_lost() {
     let w = |v: u32| format!("st.relaxed.gpu.u32 [x], {v};");

@@ -1,5 +1,5 @@
-//! Generated protocols of tensor-core kernels are clean, and what a mistake makes of them is not; the enumerator says the
-//! same of those that are small enough for it, mutants that are no mistake included.
+//! Generated protocols of tensor-core kernels are clean, and with one mistake they are not. The enumerator agrees on protocols
+//! and mutants that are small enough for it.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
@@ -48,7 +48,7 @@ fn plans(steps: usize, tiles: usize, epilogues: u16) -> Vec<Plan> {
     out
 }
 
-/// Every protocol about columns.
+/// Every protocol of allocating columns.
 fn columns() -> Vec<Columns> {
     let mut out = Vec::new();
     for (pair, rival) in [(false, false), (false, true), (true, false)] {
@@ -102,7 +102,7 @@ fn every_protocol_is_clean() {
     assert!(all.len() > 120, "{}", all.len());
 }
 
-/// Whether the explorer finds one mutant clean; nothing where it abstains.
+/// Whether the explorer finds a mutant clean. `None` if it abstains.
 fn clean(program: &Program, model: &Model) -> Option<bool> {
     let mut wrong = false;
     let visit = &mut |leaf: &mut dyn LeafView| {
@@ -114,7 +114,7 @@ fn clean(program: &Program, model: &Model) -> Option<bool> {
     Some(!wrong)
 }
 
-/// Why a change is none, by the steps it is about. Nothing else may go unnoticed.
+/// Reasons why a mutation is no mistake, by the steps it changes. Every other mutation must be found.
 const REASONS: [(&[&str], &str); 8] = [
     (
         &["init", "init fence"],
@@ -129,7 +129,7 @@ const REASONS: [(&[&str], &str); 8] = [
     (&["warp"], "a warp that says nothing of its CTA"),
 ];
 
-/// Which of the reasons holds for a mutant that is clean.
+/// The reason why a clean mutant is no mistake.
 fn reason(mutant: &Mutant) -> Option<&'static str> {
     let step = match mutant.what.split_once(" of ") {
         Some((_, rest)) => rest.split(" in ").next()?,
@@ -140,7 +140,7 @@ fn reason(mutant: &Mutant) -> Option<&'static str> {
     REASONS.iter().find(|(steps, _)| steps.contains(&step)).map(|(_, why)| *why)
 }
 
-/// Mutants of a protocol by mutation, and those that are clean.
+/// The clean mutants of a protocol. Counts the others by mutation in `found`.
 fn sorted(
     scheme: Scheme,
     model: &Model,
@@ -180,19 +180,19 @@ fn mistakes_are_found_or_are_none() {
         }
     }
     println!("found {found:?}\nno mistakes {reasons:#?}");
-    // Nothing is at the scope of a cluster here.
+    // One mutation narrows the scope of a cluster, which these protocols do not use.
     assert_eq!(found.len() + 1, Mutation::ALL.len(), "{found:?}");
     assert_eq!(reasons.len(), REASONS.len(), "{reasons:?}");
     let (found, same) = (found.values().sum::<usize>(), reasons.values().sum::<usize>());
     assert!(same * 6 <= found, "{same} are no mistakes, {found} are found");
 }
 
-/// A pair is too large for the enumerator to be asked here: what the explorer finds clean must have one of the reasons.
+/// A pair of CTAs is too large for the enumerator. A mutant that the explorer finds clean must have one of the reasons.
 #[test]
 fn mistakes_of_a_pair_are_found_or_have_a_reason() {
     let model = ptx();
     let once = Gemm { pair: true, stages: 1, steps: 1, tiles: 1, warps: 1, lanes: 1 };
-    // Where accumulators are used again, scopes matter.
+    // Scopes matter only if accumulators are reused.
     let again = Gemm { tiles: 3, ..once };
     let mut found = BTreeMap::new();
     let mut same = sorted(Scheme::Gemm(once), &model, None, &mut found);
@@ -205,8 +205,8 @@ fn mistakes_of_a_pair_are_found_or_have_a_reason() {
     assert!(same.len() * 2 <= found.values().sum(), "{}", same.len());
 }
 
-/// The skeleton of a matrix product has one execution. That of a pair has two: its allocator waits for the other CTA or
-/// does not. There is no dead end.
+/// The skeleton of a matrix product has one execution, that of a pair two, because its allocator waits for the other CTA or
+/// does not. The search has no dead end.
 #[test]
 fn a_matrix_product_is_explored_without_a_detour() {
     let model = ptx();

@@ -1,4 +1,4 @@
-//! Explorer and enumerator against an outside witness: `ptx-lab/ptxref.py`, a literal evaluation of the same digest.
+//! Compares both engines with an outside witness: `ptx-lab/ptxref.py`, a literal evaluation of the PTX memory model.
 //!
 //! Drawn programs are written in the Dat3M dialect with a random condition; reachability and termination are
 //! compared under the three PTX models and random switch settings. `MOIRE_PTXREF_PROGRAMS=N` sets how many,
@@ -47,7 +47,7 @@ impl Setting {
         let mut switches = Vec::new();
         for s in plain.switches().iter().filter(|s| known.contains(&s.name.as_str())) {
             let value = s.values[d.below(s.values.len())].clone();
-            // The script calls SC-per-location as 6.0 has it `W`, its default there.
+            // The script has a third value, `W`, for SC-per-location of 6.0, and uses it by default under that model.
             let own_word = theirs == "ptx-6.0" && s.name == "Q12" && value == "A";
             if d.chance(20) && !own_word {
                 switches.push((s.name.clone(), value));
@@ -81,7 +81,7 @@ fn meets(p: &Program, outcome: &Outcome, wanted: &[Wanted]) -> bool {
     })
 }
 
-/// Final states and whether some execution is stuck.
+/// The outcomes, and whether some execution is stuck.
 struct Answer {
     outcomes: BTreeSet<Outcome>,
     stuck: bool,
@@ -116,7 +116,7 @@ fn arrives(p: &Program) -> bool {
     p.threads.iter().any(|t| t.body.iter().any(arrive))
 }
 
-/// Some terms of a final state that is possible without any model.
+/// Some terms of a final state that is possible if no model forbids anything.
 fn condition(d: &mut Draw, p: &Program) -> Option<Vec<Wanted>> {
     let any = moire_models::load("any", &Variants::new()).expect("shipped models load");
     let states: Vec<Outcome> = explorer(p, &any)?.outcomes.into_iter().collect();
@@ -198,8 +198,8 @@ fn ptxref_agrees() {
         for case in &cases {
             let Some((reach, hang)) = theirs.get(&case.program.name) else { continue };
             compared += 1;
-            // The script lets no thread past a `bar.arrive` before the others come; in PTX it does not wait
-            // (9.7.13.1). That decides who hangs, never which complete executions there are.
+            // In the script a thread waits at `bar.arrive`; in PTX it does not (9.7.13.1). This changes which threads
+            // hang, but not the complete executions.
             let arrives = arrives(&case.program);
             reachable += u64::from(*reach);
             stuck += u64::from(*hang);

@@ -1,6 +1,7 @@
-//! Reductions: what they keep is the same, what they save is saved, and each side condition of theirs is needed.
+//! Tests of reductions: they keep outcomes, flags and hangs, they save executions, and each of their side conditions is
+//! needed.
 //!
-//! `MOIRE_REDUCTIONS=N` compares N programs a drawer instead of the sample, from seed `MOIRE_REDUCTIONS_SEED`.
+//! `MOIRE_REDUCTIONS=N` compares N programs of each drawer, from seed `MOIRE_REDUCTIONS_SEED`, instead of a sample.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -36,7 +37,7 @@ fn tiles() -> Model {
     moire_models::load("tile-ir", &Variants::new()).unwrap()
 }
 
-/// Compares programs; how many executions there were without reductions, and with each setting.
+/// Compares programs. Returns the numbers of executions without reductions and with each setting.
 fn same(count: u64, models: &[Model], source: &dyn Fn(u64) -> Option<Program>) -> Vec<u64> {
     let settings = Reductions::settings();
     let first = number("MOIRE_REDUCTIONS_SEED", 1);
@@ -83,18 +84,19 @@ fn they_change_nothing_in_tile_blocks() {
     same(60, &models, &|seed| twins(tile_mixed(seed)?, seed));
 }
 
-/// What is drawn around tensor memory and mbarriers keeps all of its executions: its instructions are not looked through.
+/// Programs with tensor memory and mbarriers keep all of their executions, because reductions do not apply to their
+/// instructions.
 #[test]
 fn they_leave_out_nothing_beside_mbarriers() {
     let sums = same(60, &[ptx()], &|seed| twins(tcgen05(seed)?, seed));
     assert!(sums.iter().all(|n| *n == sums[0]), "{sums:?}");
 }
 
-/// Whether the two race is a matter of which atomic comes first, and nothing else is.
+/// Message passing by atomics. The order of the two atomics decides whether the threads race, and nothing else.
 const MESSAGE: &str = "st.weak.u32 [y], 1; red.release.gpu.add.u32 [x], 1;";
 const TAKEN: &str = "atom.acq_rel.gpu.add.u32 r, [x], 1; ld.weak.u32 s, [y];";
 
-/// A planted bug shows on the program above or on some drawn one, of PTX or of tile blocks.
+/// Each planted bug changes the facts about the program above or about some drawn one.
 #[test]
 fn each_side_condition_is_needed() {
     let (model, tiles) = (ptx(), tiles());
@@ -127,7 +129,7 @@ fn threads(n: usize, body: impl Fn(usize) -> String, after: &str) -> String {
     format!("moire \"t\"\n.global .b32 x;\n.global .b32 y;\n{all}{after}")
 }
 
-/// What each does by itself, in numbers known beforehand.
+/// Each reduction alone, on programs for which the numbers of executions are known.
 #[test]
 fn they_save_what_they_say() {
     let one = |name: &str| name.parse::<Reductions>().unwrap();
@@ -136,16 +138,16 @@ fn they_save_what_they_say() {
     assert_eq!(executions(&add, one("atomics")), 1);
     assert_eq!(executions(&add, one("threads")), 1);
     assert_eq!(executions(&add, one("reads,writes")), 120);
-    // Who adds first is told by what it saw.
+    // The order of the atomics is observable in the values they read.
     let told = threads(3, |_| "atom.relaxed.gpu.add.u32 r, [x], 1;".into(), "exists (P0:r == 2)\n");
     assert_eq!(executions(&told, one("atomics")), 6);
     assert_eq!(executions(&told, one("threads")), 3);
-    // Five writers, of which one is last.
+    // Five writers: only which write is the last matters.
     let write = threads(5, |i| format!("st.relaxed.gpu.u32 [x], {};", i + 1), "");
     assert_eq!(executions(&write, Reductions::NONE), 120);
     assert_eq!(executions(&write, one("writes")), 5);
     assert_eq!(executions(&write, one("threads")), 120);
-    // One value takes no more than one execution.
+    // All writers write the same value, so one execution is enough.
     let equal = threads(5, |_| "st.relaxed.gpu.u32 [x], 1;".into(), "");
     assert_eq!(executions(&equal, one("writes")), 1);
     assert_eq!(executions(&equal, one("threads")), 1);
@@ -157,7 +159,7 @@ fn they_save_what_they_say() {
     assert_eq!(executions(&readers, one("threads")), 5);
 }
 
-/// The same of tile blocks, whose tokens need no value.
+/// The same for tile blocks. Token order does not depend on values.
 #[test]
 fn they_save_in_tile_blocks_what_they_save_in_threads() {
     let one = |name: &str| name.parse::<Reductions>().unwrap();
@@ -191,7 +193,7 @@ fn a_race_that_hangs_on_an_order_is_found() {
     assert!(summary.complete > 1, "the first execution does not race");
 }
 
-/// Parts of the tree that threads give each other are cut as the whole is.
+/// Reductions cut the pieces that two threads share as they cut the whole tree.
 #[test]
 fn they_save_the_same_on_two_threads() {
     let model = ptx();

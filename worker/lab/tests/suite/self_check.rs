@@ -1,6 +1,6 @@
-//! Explorer against naive enumerator on drawn programs, all shipped models, default and random switch settings.
+//! Compares explorer and naive enumerator on drawn programs, under all shipped models and default and random switch settings.
 //!
-//! `MOIRE_SELF_CHECK=N` compares N programs a model instead of the sample, from seed `MOIRE_SELF_CHECK_SEED`;
+//! `MOIRE_SELF_CHECK=N` compares N programs for each model, from seed `MOIRE_SELF_CHECK_SEED`, instead of a sample.
 //! `MOIRE_SELF_CHECK_MODELS=a,b` chooses models. Differences are shrunk and printed.
 
 use moire_cat::{Model, Variants};
@@ -86,7 +86,7 @@ fn engines_agree() {
     }
 }
 
-/// More accesses than the rest here, against the enumerator that prunes.
+/// Programs with more accesses than in the other tests, compared with the enumerator that prunes.
 #[test]
 fn engines_agree_on_larger_programs() {
     let models = ["sc", "ptx"].map(|n| model(n, &Variants::new()));
@@ -112,7 +112,7 @@ fn engines_agree_on_larger_programs() {
     assert!(totals.candidates >= 4_000 * totals.comparisons, "{} are few", totals.candidates);
 }
 
-/// The program and a thread that writes to a place of its own, so often that a set of events takes several words.
+/// Adds a thread that writes to a location of its own, so often that a set of events takes several machine words.
 fn widened(program: &Program) -> Program {
     let mut wide = program.clone();
     let number = |n: usize| u16::try_from(n).expect("small");
@@ -135,7 +135,7 @@ fn widened(program: &Program) -> Program {
     wide
 }
 
-/// A thread with nothing to do with the others changes nothing but the width of all rows.
+/// An independent thread changes the width of all rows, and no answer.
 #[test]
 fn wide_graphs_have_as_many_executions() {
     let models = ["sc", "ptx"].map(|n| model(n, &Variants::new()));
@@ -181,7 +181,7 @@ fn engines_agree_under_switches() {
     }
 }
 
-/// The enumerator that leaves out what a part makes impossible finds what the other finds.
+/// The enumerator finds the same leaves with pruning and without.
 #[test]
 fn pruning_loses_nothing() {
     let (mut compared, mut saved, mut judged, mut alike) = (0, 0, (0, 0), 0);
@@ -194,7 +194,7 @@ fn pruning_loses_nothing() {
             let Ok((plain, counted)) = naive_leaves(&program, &model, &all) else { continue };
             let (other, summary) = naive_leaves(&program, &model, &pruned).expect("it does less");
             assert!(plain == other, "seed {seed}, {name}: pruning changes what is found");
-            // Orders of writes are tried for what is left only.
+            // With pruning, orders of writes are tried for the remaining candidates only.
             assert!(summary.candidates <= counted.candidates, "seed {seed}, {name}");
             let weight = weigh(&program, &model, &pruned).expect("it does less still");
             assert!(weight <= summary.candidates, "seed {seed}, {name}: {weight} of {}", summary.candidates);
@@ -207,7 +207,7 @@ fn pruning_loses_nothing() {
     eprintln!(
         "{compared} comparisons, {saved} orders not tried, {judged:?} candidates, judged, {alike} with one order"
     );
-    // Nothing but orders of writes comes on top.
+    // Otherwise candidates are more than the weight only by orders of writes.
     assert!(2 * alike > compared, "{alike} of {compared}");
     assert!(
         compared > 500 || number("MOIRE_SELF_CHECK").is_some(),
@@ -215,7 +215,7 @@ fn pruning_loses_nothing() {
     );
 }
 
-/// Programs around mbarriers, under every shipped model and under both readings of mixed scopes.
+/// Programs with mbarriers, under every shipped PTX model and under both readings of mixed scopes (Q8).
 #[test]
 fn engines_agree_on_mbarriers() {
     let mut models: Vec<Model> =
@@ -235,7 +235,7 @@ fn engines_agree_on_mbarriers() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs around tcgen05 under the default and a random setting each, in another order under other names too.
+/// Programs with tcgen05, each under the default and under a random setting, and also with threads reversed and renamed.
 #[test]
 fn engines_agree_on_tcgen05_under_random_switches() {
     let plain = model("ptx", &Variants::new());
@@ -275,7 +275,7 @@ fn engines_agree_on_lanes() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs of tcgen05 instructions, under the letter and with each of its switches flipped.
+/// Programs of tcgen05 instructions, under default switches and with each switch of tcgen05 flipped.
 #[test]
 fn engines_agree_on_tensor_memory() {
     let plain = model("ptx", &Variants::new());
@@ -298,7 +298,7 @@ fn engines_agree_on_tensor_memory() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs of asynchronous copies, under the letter and with each switch flipped that concerns them.
+/// Programs of asynchronous copies, under default switches and with each switch flipped that concerns them.
 #[test]
 fn engines_agree_on_copies() {
     let settings =
@@ -320,7 +320,7 @@ fn engines_agree_on_copies() {
     assert!(totals.comparisons > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs that allocate tensor memory, alone and in pairs, under the letter and with the switches that concern them.
+/// Programs that allocate tensor memory, in one CTA and in pairs, under default switches and with those that concern them.
 #[test]
 fn engines_agree_on_allocation() {
     let switched = ["TQ2=C", "TQ6=B", "TQ7=B", "TQ18=B", "TQ18=C", "TQ19=B", "TQ23=B", "TQ26=B"];
@@ -344,7 +344,7 @@ fn engines_agree_on_allocation() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// An explorer that grants every allocation as soon as it fits is noticed.
+/// A planted bug is noticed: the explorer grants every allocation as soon as it fits.
 #[test]
 fn the_bug_planted_in_allocation_is_noticed() {
     let ptx = model("ptx", &Variants::new());
@@ -356,7 +356,7 @@ fn the_bug_planted_in_allocation_is_noticed() {
     assert!(noticed);
 }
 
-/// Every planted bug is noticed within a few hundred programs.
+/// Every planted bug is noticed within 3,000 programs.
 #[test]
 fn planted_bugs_are_noticed() {
     let models = [model("ptx", &Variants::new()), model("any", &Variants::new())];
@@ -382,8 +382,8 @@ fn planted_bugs_are_noticed() {
     panic!("not noticed: {left:?}");
 }
 
-/// Side conditions of what is left out on purpose, each with the least program that needs it: an exchange writes before it
-/// has read, and an initial write serves read-modify-writes of different bytes.
+/// Side conditions of pruning, each with the smallest program that needs it: an exchange may write before its read has a
+/// source, and an initial write may be the source of read-modify-writes of different bytes.
 #[test]
 fn bugs_planted_in_reductions_are_noticed() {
     let programs = [
@@ -412,7 +412,7 @@ fn bugs_planted_in_reductions_are_noticed() {
     }
 }
 
-/// So is the one that concerns mbarriers, on programs that have them.
+/// The planted bug in mbarriers is noticed on programs that have them.
 #[test]
 fn the_bug_planted_in_mbarriers_is_noticed() {
     let any = model("any", &Variants::new());

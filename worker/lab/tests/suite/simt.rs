@@ -1,5 +1,6 @@
-//! A pair of a Tile IR kernel and what it was compiled to, cut to few threads: what the small programs say about what is
-//! kept is what the large ones say. The kernels are those of the tests of the cut, on tiles of few elements.
+//! A Tile IR kernel and the PTX compiled from it, both cut to a few threads and locations: on the locations that are kept, the
+//! small programs have the outcomes of the large ones. The kernels are those of the tests of `slice`, on tiles of few
+//! elements.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
@@ -80,13 +81,13 @@ fn model(name: &str) -> Model {
     moire_models::load(name, &Variants::new()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Both programs of a pair, whole and cut.
+/// Compares the outcomes of both programs of a pair, whole and cut. Returns the number of those of the compiled one.
 fn same(what: &str, whole: &Pair) -> usize {
     let small = slice(whole).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(small.compiled.threads.len() < whole.compiled.threads.len(), "{what}");
     let mut cells = touched(&small.compiled);
     cells.extend(touched(&small.source));
-    // What both sides have.
+    // Only objects that both sides have.
     cells.retain(|(object, _)| usize::from(*object) < whole.source.objects.len());
     let (ptx, tiles) = (model("ptx"), model("tile-ir"));
     let compiled = outcomes(&small.compiled, &ptx, &cells);
@@ -124,7 +125,7 @@ fn one_value_for_a_tile() {
 #[test]
 fn elements_stored_by_several_threads() {
     let narrow = |threads: &str| pair("narrow", &[], &[("reqntid 64", threads)]);
-    // Of three threads that store an element two stay, which is as good here.
+    // Three threads store an element. The cut keeps two of them, which does not change the outcomes here.
     assert!(same("as it is", &narrow("reqntid 6")) > 1);
     same("a release", &pair("narrow", &[], &[("reqntid 64", "reqntid 6"), ("st.relaxed", "st.release")]));
 }

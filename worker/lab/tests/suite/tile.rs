@@ -1,7 +1,7 @@
 //! Tile blocks under the Tile IR model: both engines on drawn programs, under the default and under random settings of
 //! all switches.
 //!
-//! `MOIRE_SELF_CHECK=N` compares N programs a setting instead of the sample, from seed `MOIRE_SELF_CHECK_SEED`.
+//! `MOIRE_SELF_CHECK=N` compares N programs for each setting, from seed `MOIRE_SELF_CHECK_SEED`, instead of a sample.
 
 use moire_cat::{Model, Variants};
 use moire_lab::differential::campaign::{Campaign, Totals, random_settings};

@@ -1,5 +1,5 @@
-//! Tile blocks and threads of PTX in one program: both engines agree, threads of PTX alone do what the PTX model says, and
-//! what is not known of them beside tile blocks is abstained from by name.
+//! Tile blocks and PTX threads in one program: both engines agree, PTX threads alone behave as under the PTX model, and
+//! instructions of PTX threads without rules in the Tile IR model are abstained from by name.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Outcome;

@@ -1,10 +1,11 @@
-//! Explorer and enumerator against an outside witness: `tile-lab/refmodel.py`, a literal evaluation of the digest of the
-//! Tile IR memory model.
+//! Compares both engines with an outside witness: `tile-lab/refmodel.py`, a literal evaluation of the Tile IR memory model.
 //!
-//! Drawn programs of scalar accesses, with tokens, conditions and data, are written in its form and judged under random
-//! settings of the six switches it has, coherence being total there; compared are the final states and whether
-//! there is a race. Without one partial coherence says the same. `MOIRE_TILEREF_PROGRAMS=N` sets how many, `MOIRE_TILEREF_SEED` where to start. Skipped with a line
-//! when python3 or the suite is not there.
+//! Drawn programs of scalar accesses, with tokens, conditions and data, are written in the form of the script. They are
+//! judged under random settings of its six switches, with total coherence. Final states must be equal, and whether there is
+//! a race. If there is none, partial coherence must give the same answer.
+//!
+//! `MOIRE_TILEREF_PROGRAMS=N` sets the number of programs, `MOIRE_TILEREF_SEED` the first seed. If python3 or the suite is not
+//! there, the test says so and is skipped.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::{LeafFacts, Outcome, observed_registers};
@@ -20,7 +21,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Switches the script has, with its values.
+/// The switches of the script, with their values.
 const SWITCHES: &[(&str, &[&str])] = &[
     ("RPO", &["A", "B", "C"]),
     ("SW", &["A", "B"]),
@@ -39,27 +40,27 @@ fn script() -> Option<PathBuf> {
     here.ancestors().map(|a| a.join("shared/tile-lab/refmodel.py")).find(|p| p.is_file())
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Load,
-    /// A value, or what this instruction of the block read.
+    /// Stores a value, or the value that this earlier instruction of the block read.
     Store(Result<i128, usize>),
-    /// Adds.
+    /// Adds a value atomically.
     Update(i128),
 }
 
-/// An instruction of a block. Numbers are those of earlier instructions of it.
+/// An instruction of a block. It refers to earlier instructions of the block by number.
 #[derive(Clone, Debug)]
 struct Step {
     what: What,
-    /// 0 or 1.
+    /// The location: 0 or 1.
     place: usize,
     order: &'static str,
     scope: &'static str,
-    /// Whose tokens it waits for.
+    /// The instructions whose tokens it waits for.
     after: Vec<usize>,
-    /// What it wants an instruction to have read.
+    /// Executed only if this instruction read this value.
     guard: Option<(usize, i128)>,
 }
 
@@ -103,7 +104,7 @@ fn blocks(d: &mut Draw) -> Vec<Vec<Step>> {
     out
 }
 
-/// As the script reads it.
+/// A program and switches as a line for the script.
 fn line(blocks: &[Vec<Step>], switches: &Variants) -> String {
     let one = |(n, s): (usize, &Step)| {
         let place = ["x", "y"][s.place];
@@ -159,7 +160,7 @@ fn kind(s: &Step) -> TileKind {
     }
 }
 
-/// The block as the engines read it.
+/// A block as a thread for the engines.
 fn thread(number: usize, steps: &[Step]) -> Thread {
     let number = u16::try_from(number).expect("few blocks");
     let place = Placement { cluster: number, cta: number, ..Placement::default() };
@@ -292,7 +293,7 @@ fn case(seed: u64) -> Option<Case> {
         }
     }
     let case = Case::new(seed, &blocks, &switches);
-    // The script goes through all sources of all reads and all orders of all writes.
+    // The script enumerates all sources of all reads and all orders of all writes, so writes must be few.
     let writes = |place: usize| {
         let at = |s: &&Step| s.place == place && s.what != What::Load;
         blocks.iter().flatten().filter(at).count()
@@ -300,8 +301,8 @@ fn case(seed: u64) -> Option<Case> {
     (writes(0) < 5 && writes(1) < 5 && !observed_registers(&case.program).is_empty()).then_some(case)
 }
 
-/// The shapes of the lab's own table: blocks behind `|`, instructions behind `;`, as kind, place, order and scope, value,
-/// `@` the instructions waited for, `?` the instruction and what it must have read.
+/// The shapes of the suite's own table. `|` separates blocks, `;` instructions. An instruction is kind, location, order and
+/// scope, value, `@` and the instructions it waits for, `?` and the instruction and value that it depends on.
 const SHAPES: &[&str] = &[
     "W x weak 1; W y release 1 @0 | R y acquire; R x weak @0 ?0=1",
     "W x weak 1; W y release 1 | R y acquire; R x weak ?0=1",
@@ -397,7 +398,7 @@ fn ask(script: &Path, cases: &[Case]) -> Vec<Answer> {
     String::from_utf8_lossy(&output.stdout).lines().map(Answer::read).collect()
 }
 
-/// The script, unless something is missing, which is said.
+/// The path of the script. `None`, with a printed line, if something is missing.
 fn witness() -> Option<PathBuf> {
     let found = script();
     if found.is_none() {
@@ -409,7 +410,7 @@ fn witness() -> Option<PathBuf> {
     found
 }
 
-/// How many programs had a race, and how many the enumerator answered.
+/// Compares all cases. Returns the number of programs with a race and the number that the enumerator answered.
 fn agree(script: &Path, cases: &[Case]) -> (usize, usize) {
     let theirs = ask(script, cases);
     assert_eq!(theirs.len(), cases.len(), "an answer for each program");
@@ -425,7 +426,7 @@ fn agree(script: &Path, cases: &[Case]) -> (usize, usize) {
                 case.line
             ));
         }
-        // Without a race coherence relates all writes anyway.
+        // Without a race, partial coherence relates all writes, too.
         let partial = explorer(&case.program, &case.partial);
         if !theirs.race && partial.as_ref() != Some(theirs) {
             wrong.push(format!("{}\n  theirs {theirs:?}\n  partial coherence {partial:?}", case.line));

@@ -1,4 +1,4 @@
-//! Copies and tensor-core operations of the lab as lines of native text; part of [`super::translate`].
+//! Translates copies and tensor-core operations of the lab to lines of native text; part of [`super::translate`].
 
 use super::read::{LabAgent, LabOp};
 use super::translate::{Body, CELL, END, Kind, MAP, Missing, Place, Thing, Translator, place};
@@ -115,7 +115,7 @@ impl Translator<'_> {
         named.into_iter().collect()
     }
 
-    /// Warpgroup products. The lab has no `wgmma.fence`: it takes one to stand before each.
+    /// Warpgroup products. The lab has no `wgmma.fence` and assumes one before each product.
     pub(super) fn warpgroup(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
         let shared = |s: &&str| self.name(&place(s, agent.cta), Kind::Shared);
         match op.verb.as_str() {

@@ -1,4 +1,4 @@
-//! The answers of `driver.py`: programs of the lab with the kinds of finding it gives.
+//! Reads the answers of `driver.py`: programs of the lab, and the kinds of finding on each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl LabOp {
         self.keys.get(key).map(String::as_str)
     }
 
-    /// A key that holds a list.
+    /// The list that a key holds.
     pub(crate) fn list(&self, key: &str) -> Vec<&str> {
         self.key(key).unwrap_or_default().split(',').filter(|w| !w.is_empty()).collect()
     }
@@ -35,7 +35,7 @@ impl LabOp {
         self.arg(n).parse().unwrap_or(0)
     }
 
-    /// Whether it is of the two CTAs of a pair.
+    /// Whether the operation is one of both CTAs of a pair.
     pub(crate) fn pair(&self) -> bool {
         self.key("g") == Some("2")
     }
@@ -52,7 +52,7 @@ pub(crate) struct LabAgent {
     pub(crate) ops: Vec<LabOp>,
 }
 
-/// Who meets at a named barrier or at `bar.warp.sync`.
+/// The agents that meet at a named barrier or at `bar.warp.sync`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) warp: bool,
@@ -68,9 +68,9 @@ pub(crate) struct Group {
 pub(crate) struct LabProgram {
     pub(crate) name: String,
     pub(crate) half: String,
-    /// What was changed in it; empty for the program as it is.
+    /// The edit that made the mutant; empty for the original program.
     pub(crate) edit: String,
-    /// Name with CTA, whether it is valid at the start, count.
+    /// For each mbarrier: its name with CTA, whether it is valid at the start, its count.
     pub(crate) mbarriers: Vec<(String, bool, u32)>,
     pub(crate) meta: Vec<String>,
     pub(crate) groups: Vec<Group>,
@@ -85,7 +85,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     here.ancestors().map(|a| a.join("shared/tcgen05-lab")).find(|p| p.join("tcref.py").is_file())
 }
 
-/// The programs as they are, or so many mutants of them; `None` with a line where something is missing.
+/// The original programs, or this number of mutants. `None`, with a printed line, if something is missing.
 pub(crate) fn programs(seed: u64, mutants: u64) -> Option<Vec<LabProgram>> {
     let Some(folder) = folder() else {
         eprintln!("skipped: no shared/tcgen05-lab beside this checkout");

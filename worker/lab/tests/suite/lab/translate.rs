@@ -1,16 +1,19 @@
-//! A program of the lab as native litmus text.
+//! Translates a program of the lab to native litmus text.
 //!
-//! An agent becomes one thread that stands for all its lanes: it arrives at an mbarrier with the count of its lanes, and
-//! at a named barrier once, where the count is then that of the agents that meet (they all block there, so that the
-//! barrier completes exactly when it does in the lab). Agents that access tensor memory as warps get warps of the same
-//! quarter of its lanes, because the lab does not tell lanes apart. A location becomes as many cells as its parts
-//! need; a generic access touches one word of each, an asynchronous one all bytes. Bytes of a bulk copy count 16 times.
+//! - An agent becomes one thread that stands for all its lanes. At an mbarrier it arrives with the count of its lanes.
+//! - At a named barrier it arrives once, and the count is the number of agents that meet. They all block there, so the
+//!   barrier completes exactly when it does in the lab.
+//! - Agents that access tensor memory as warps become warps of the same quarter of its lanes, because the lab does not
+//!   distinguish lanes.
+//! - A location becomes as many cells as it has parts. A generic access touches one word of each cell, an asynchronous one
+//!   all bytes.
+//! - Bytes of a bulk copy count 16 times.
 
 use super::read::{LabAgent, LabOp, LabProgram};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What stands in the way, by name.
+/// The name of something that has no translation.
 pub(crate) type Missing = String;
 
 pub(super) const CELL: u32 = 16;
@@ -47,7 +50,7 @@ pub(super) enum Kind {
     Mbarrier,
 }
 
-/// An object of the program: where its parts begin, least size.
+/// An object of the program: the starts of its parts, and its least size.
 #[derive(Clone, Debug)]
 pub(super) struct Thing {
     kind: Kind,
@@ -65,7 +68,7 @@ impl Thing {
         each * self.cells()
     }
 
-    /// Cells of a part.
+    /// The cells of a part.
     pub(super) fn of(&self, part: (u32, u32)) -> Vec<u32> {
         let inside = |c: &(usize, &u32)| part.0 <= *c.1 && *c.1 < part.1;
         self.cuts.iter().enumerate().filter(inside).map(|c| u32::try_from(c.0).unwrap_or(0)).collect()
@@ -80,7 +83,7 @@ impl Thing {
 pub(super) struct Translator<'a> {
     pub(super) program: &'a LabProgram,
     pub(super) things: BTreeMap<String, Thing>,
-    /// Names that copies into tensor memory fill: factors of a scaled product.
+    /// Objects that copies into tensor memory fill: scale factors of products.
     pub(super) scales: BTreeSet<String>,
     several: bool,
 }
@@ -135,7 +138,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The last cut is the end of the object: nobody names a part behind it.
+    /// Removes the last cut, which is the end of the object. No part lies behind it.
     fn trim(&mut self) {
         for thing in self.things.values_mut() {
             if thing.cuts.len() > 1 {
@@ -196,7 +199,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Address and columns of the tensor memory that a CTA allocates under a name: the register of that name holds it.
+    /// The address and columns of the tensor memory that a CTA allocates under a name. The register of that name holds it.
     pub(super) fn allocation(&self, name: &str, cta: u16) -> Result<Option<(u32, u32)>, Missing> {
         let mut found: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
         let allocates = |a: &&LabAgent| a.ops.iter().any(|o| o.verb == "alloc");
@@ -224,7 +227,7 @@ impl Translator<'_> {
     }
 
     fn declare(&self, out: &mut String) {
-        // What a bulk store copies fits into any of them.
+        // The source of a bulk store fits into each of these.
         let shared = self.things.values().filter(|t| t.kind == Kind::Shared);
         let largest = shared.map(Thing::size).max().unwrap_or(0);
         for (name, thing) in &self.things {
@@ -315,7 +318,7 @@ impl Translator<'_> {
                 for b in valid.iter().filter(own) {
                     body.line(&format!("mbarrier.init.shared::cta.b64 [{}], {}", place_name(&b.0), b.2));
                 }
-                // Published to every proxy, whatever the reading of asynchronous arrivals is.
+                // The init is published to every proxy, so that it does not matter how asynchronous arrivals are read.
                 if !valid.is_empty() {
                     body.line("fence.mbarrier_init.release.cluster");
                 }
@@ -368,7 +371,7 @@ impl Body {
         }
     }
 
-    /// A register for what is loaded.
+    /// A new register to load into.
     pub(super) fn register(&mut self) -> String {
         self.registers += 1;
         format!("d{}", self.registers)
@@ -466,7 +469,7 @@ impl Translator<'_> {
         body.line(&format!("mbarrier.{form}.{order}.{space}.b64 _, [{name}]{tail}"));
     }
 
-    /// How often a byte of the lab counts at an mbarrier: bulk copies need multiples of 16.
+    /// The number of transaction bytes for one byte of the lab. Bulk copies need multiples of 16.
     pub(super) fn unit(&self, p: &Place) -> u32 {
         let remote =
             |o: &LabOp| o.verb == "stas" && o.arg(1).split(',').any(|b| place(b, p.cta).name == p.name);

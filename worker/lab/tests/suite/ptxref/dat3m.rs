@@ -1,4 +1,4 @@
-//! Writes drawn programs in the Dat3M PTX dialect (grammar: `litmus/FORMATS.md` section 3.1 of the outside suites).
+//! Prints drawn programs in the Dat3M PTX dialect (grammar: section 3.1 of `litmus/FORMATS.md` in the outside suites).
 
 use moire_program::ir::*;
 
