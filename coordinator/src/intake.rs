@@ -31,7 +31,7 @@ fn named(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX
 }
 
-/// Checks a claim, whoever sends it.
+/// Checks a claim of a worker or of a client.
 pub(crate) fn claim(claim: &v1::Claim) -> Result<(), &'static str> {
     let names = [&claim.oracle, &claim.direction, &claim.verdict];
     let sides = claim.models.iter().all(|m| {

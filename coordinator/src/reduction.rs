@@ -1,12 +1,13 @@
-//! One claim made smaller by the whole fleet.
+//! Reduces one claim on the whole fleet.
 //!
-//! Contract: round by round. All cuts of the program at hand are leased, a few at a time, to whoever is free; those that
-//! hold are put together by one more lease, and what is left is the program of the next round. When nothing more can be
-//! cut, one lease brings what is left into normal form with all passes. Each round depends on its program alone and
-//! waits for all its answers, so the result does not depend on who answers when. The best claim so far is stored after
-//! each round: a worker that goes away costs its batch, a coordinator that goes away the round. Nobody's answer is
-//! believed: the result is run again by another worker like any other, and where it turns out wrong one worker does all
-//! of it.
+//! Contract: reduction goes in rounds. All cuts of the current program are leased, a few at a time, to free workers. One more
+//! lease combines the cuts that hold; the result is the program of the next round. When nothing more can be cut, one lease
+//! brings the program into normal form with all passes.
+//!
+//! Each round depends only on its program and waits for all its answers, so the result does not depend on their order. The
+//! best claim so far is stored after each round: if a worker goes away its batch is lost, if the coordinator goes away the
+//! round. No answer is trusted: another worker runs the result again, like any claim. If it is wrong, one worker does the
+//! whole reduction.
 
 use crate::base::Base;
 use crate::job::{Answer, Batch, Job, JobKind, Jobs};

@@ -111,8 +111,8 @@ impl Run {
         self.reasons.insert(name.clone());
         name
     }
-    /// Takes an item's result; it has been checked for shape. False: it is known (`twice`: and counted all the same, a
-    /// bug for tests of the tests).
+    /// Takes an item's result, whose shape is checked already. False if the item has a result already. With `twice` it is
+    /// counted all the same, a planted bug.
     pub(crate) fn reported(&mut self, result: v1::ItemResult, worker: WorkerId, twice: bool) -> bool {
         let item = result.item;
         if (self.progress.contains(item) || !self.reported.insert(item)) && !twice {

@@ -20,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 const OUTBOX_MAX: usize = 1024;
 /// Time between looks at a campaign that is watched.
 const CAMPAIGN_EVERY: Duration = Duration::from_millis(250);
-/// Time between looks at an exploration: somebody waits for its end.
+/// Time between two looks at an exploration on behalf of a waiting client.
 const EXPLORE_EVERY: Duration = Duration::from_millis(50);
 
 /// The control service, and the way to the core.
@@ -211,7 +211,7 @@ impl v1::control_service_server::ControlService for Control {
         let caller = caller(&r)?;
         caller.about(&format!("{} {}", r.get_ref().id, r.get_ref().state));
         let mut r = r.into_inner();
-        // Whoever has shown who they are does not say it again; a suppression names its owner, who may be another.
+        // An authenticated caller is the author of the change. A suppression names its owner, who may be another person.
         if let Some(who) = caller.known().filter(|_| r.state != "suppress") {
             who.clone_into(&mut r.who);
         }

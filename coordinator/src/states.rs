@@ -1,6 +1,6 @@
 //! Counts of findings by state.
 //!
-//! Contract: counting starts when somebody first asks. Findings are counted in id order, one slice whenever the core
+//! Contract: counting starts with the first request. Findings are counted in id order, one slice whenever the core
 //! settles, because a store with a million of them must not hold up a worker. A change is counted once. Before the count
 //! is [`States::whole`] the sums are of the findings seen so far.
 
@@ -8,7 +8,7 @@ use crate::Error;
 use moire_corpus::{FindingId, FindingState, Store};
 use std::collections::BTreeMap;
 
-/// Findings looked at when somebody asks: small stores are whole at once.
+/// Findings counted at a request. Small stores are counted completely by the first one.
 const ASKED: usize = 4_096;
 /// Findings looked at whenever the core settles.
 const SETTLED: usize = 1_024;
@@ -21,7 +21,7 @@ pub(crate) struct States {
     behind: Option<FindingId>,
     /// All findings are counted.
     pub(crate) whole: bool,
-    /// Somebody asked: before that nothing is counted.
+    /// Whether there was a request. Before the first one nothing is counted.
     asked: bool,
 }
 
@@ -40,7 +40,7 @@ impl States {
         Ok(self)
     }
 
-    /// Counts one more slice, if anybody ever asked.
+    /// Counts one more slice, if there was a request.
     pub(crate) fn count_more(&mut self, store: &Store) -> Result<(), Error> {
         self.count(store, SETTLED)
     }

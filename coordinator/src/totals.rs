@@ -1,7 +1,7 @@
-//! What the coordinator counts since its store was made.
+//! Counts of the coordinator since its store was created.
 //!
-//! Contract: a count that anybody is shown is durable, so it never goes back: not by a restart, not by a kill. What is
-//! counted between two commits of the totals and lost with the process was never shown.
+//! Contract: only durable counts are shown, so a shown count never decreases, not even after a restart or a kill. Counts that
+//! are lost with the process, between two commits of the totals, were never shown.
 
 use moire_corpus::Write;
 use std::collections::BTreeMap;

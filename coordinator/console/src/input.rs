@@ -160,7 +160,7 @@ pub fn load_model(name: &str, variants: &Variants) -> Result<Model> {
     Ok(moire_cat::load(name, &read_model(name)?, &beside, variants)?)
 }
 
-/// What is to be said of the files of a model: those that are shipped although a file of a user includes them.
+/// Notes on the files of a model: shipped files that a file of the user includes.
 pub fn include_notes(model: &Model) -> Vec<String> {
     let mut notes: Vec<String> =
         model.includes().iter().filter(|i| i.falls_back()).map(Include::to_string).collect();

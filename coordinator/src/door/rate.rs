@@ -1,6 +1,6 @@
 //! Bounds on how many and how often: places, buckets, and a pace.
 //!
-//! Contract: memory is bounded by [`PEERS_MAX`] peers, however many there are; a place is given back when its holder is
+//! Contract: memory is bounded by [`PEERS_MAX`] peers, however many there are; a place is freed when its holder is
 //! dropped. Time is monotonic and passed in, so that tests need no clock.
 
 use std::collections::HashMap;
@@ -15,14 +15,14 @@ const CALLS_AT_ONCE: u32 = 10;
 /// Messages at once, as a multiple of the rate a second.
 const MESSAGES_AT_ONCE: u32 = 4;
 
-/// So many at one time, in all and a peer.
+/// Limits how many places are taken at one time: in total, and by each peer.
 pub(super) struct Places {
     total: usize,
     each: usize,
     taken: Mutex<(usize, HashMap<IpAddr, usize>)>,
 }
 
-/// One of them, taken.
+/// A taken place. Dropping it frees the place.
 pub(crate) struct Place {
     places: Arc<Places>,
     peer: IpAddr,
@@ -88,7 +88,7 @@ impl Buckets {
     pub(super) fn allow(&self, peer: IpAddr, now: Instant) -> bool {
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         if peers.len() >= PEERS_MAX && !peers.contains_key(&peer) {
-            // Whoever has all of it back is as good as new.
+            // A peer whose bucket is full again is the same as a new one.
             peers.retain(|_, b| {
                 b.fill(self.rate, self.full, now);
                 b.left < self.full

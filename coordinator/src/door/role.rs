@@ -1,7 +1,7 @@
-//! Roles, and what each may call.
+//! Roles, and the calls that each may make.
 //!
-//! Contract: closed. A call that the table does not name is refused, so a new one is out of reach until somebody
-//! decides for whom it is; a test holds the table to the descriptors.
+//! Contract: the table is closed. A call that it does not name is refused, so a new call needs a decision about its roles.
+//! A test compares the table with the descriptors.
 
 use std::fmt;
 use std::str::FromStr;

@@ -9,9 +9,9 @@
 //! that is over, or of an earlier coordinator (epoch), is dropped like any other report; one that comes twice finds its
 //! node outside of its piece.
 //!
-//! Somebody is asked to give when a worker could take a piece and none waits. What nobody asks about for a minute ([`crate::lease::Config::rest_ms`])
-//! rests, and goes on when it is asked for again. What workers count is believed; the executions that they name as
-//! deciding are not: the client visits each again.
+//! If a worker could take a piece and none waits, a holder is asked to give one away. An exploration that no client asks about
+//! for a minute ([`crate::lease::Config::rest_ms`]) rests, and continues when a client asks again. Counts of workers are
+//! trusted. The executions that they name as deciding are not: the client visits each again.
 
 mod frontier;
 mod wire;
@@ -32,7 +32,7 @@ const EXPLORATIONS_MAX: usize = 64;
 const GIVE_MS: u64 = 250;
 /// Bytes of steps, about, after which a batch is committed.
 const HEAVY: usize = 2 << 20;
-/// Workers told apart.
+/// Most workers for which checks are counted separately.
 const NAMES_MAX: usize = 10_000;
 /// A limit, in the words of the explorer.
 const EXECUTIONS: &str = "the limit on executions";
@@ -405,7 +405,7 @@ impl Spread {
         asks
     }
 
-    /// How far an exploration is, by what is durable; whoever asks is a reason to go on.
+    /// The durable progress of an exploration. Asking keeps the exploration from resting.
     pub(crate) fn status(&mut self, base: &Base, id: &Hash) -> Result<v1::ExploreStatus, Status> {
         let now = base.now();
         let gone = || Status::not_found("the exploration was forgotten; ask for it again");

@@ -40,7 +40,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// An exploration that somebody wants.
+/// An exploration that a client asks for.
 pub(super) fn exploration(asked: v1::Exploration) -> Result<Exploration, String> {
     let names = asked.switches.iter().flat_map(|(k, v)| [k, v]).chain(asked.files.keys());
     if !short(&asked.model) || !short(&asked.tree) || !names.into_iter().all(|n| short(n)) {

@@ -20,7 +20,7 @@ impl Trial {
         }
     }
 
-    /// The items of a batch, if anybody listens.
+    /// The items of a batch as events, if the trial listens.
     pub(crate) fn items(&self, writes: &[Write]) -> Vec<Event> {
         let items = |write: &Write| match write {
             Write::Items { campaign, items } => {

@@ -40,7 +40,7 @@ pub(crate) struct Work {
     pub(crate) name: Option<String>,
 }
 
-/// Completes when somebody wants this process to end: Ctrl-C, or SIGTERM of a service manager.
+/// Completes when this process is asked to end: by Ctrl-C, or by SIGTERM of a service manager.
 async fn asked_to_stop() {
     #[cfg(unix)]
     if let Ok(mut term) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

@@ -49,7 +49,7 @@ fn pictures() -> PathBuf {
     folder
 }
 
-/// Nothing is wrong with the page for anybody, by day and by night; two pictures.
+/// The audit finds nothing wrong with the page, in the light and in the dark scheme. Takes a picture of each.
 fn audit(browser: &Browser, name: &str) {
     for scheme in ["light", "dark"] {
         browser.scheme(scheme);

@@ -1,5 +1,5 @@
-//! One exploration shared by workers: the totals and the sum of the numbers of all executions are those of one thread,
-//! whoever is killed meanwhile, and a piece that is lost or counted twice shows.
+//! One exploration shared by workers: totals and the sum of the digests of all executions are those of one thread, whichever
+//! processes are killed meanwhile. A piece that is lost or counted twice would change the sum.
 
 use moire_cat::{Model, Variants};
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
@@ -333,7 +333,7 @@ fn work(to: &str) -> Child {
     moire(&["work", "--coordinator", to, "--threads", "1"]).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What stands on stdout, but for the number of checks: whoever takes a piece over makes some again.
+/// Exit code and stdout without the number of checks. A worker that takes over a piece repeats some checks.
 fn words(out: &Output) -> (Option<i32>, String) {
     let text = String::from_utf8_lossy(&out.stdout);
     let line = |line: &str| match line.split_once(" dead ends, ") {
@@ -381,7 +381,7 @@ fn a_fleet_says_what_one_process_says() {
     assert!(verdicts.len() >= 4, "{verdicts:?}");
 }
 
-/// Workers and coordinator are killed in the middle, as processes; whoever asked gets the answer.
+/// Workers and coordinator are killed as processes in the middle of an exploration; the client still gets its answer.
 #[test]
 fn killed_processes_change_no_answer() {
     let folder = tempfile::tempdir().unwrap();

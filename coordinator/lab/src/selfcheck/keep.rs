@@ -1,7 +1,7 @@
 //! The progress of a self check, in a file: a run that was stopped resumes from the last stop.
 //!
-//! The file is JSON with a schema number, written every few seconds. A run goes on only with the words it began with
-//! (but for the number of programs and of threads): what was compared is a function of them.
+//! The file is JSON with a schema number, written every few seconds. A run resumes only with the
+//! arguments it began with, because they determine the programs. Only the numbers of programs and threads may differ.
 
 use super::SelfCheck;
 use crate::kept;

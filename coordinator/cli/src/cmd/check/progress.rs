@@ -1,7 +1,7 @@
-//! How far a long exploration is, for whoever sits before it.
+//! The progress of a long exploration, on a terminal.
 //!
-//! Contract: nothing within the first second, and nothing where stderr is no terminal. How many executions there are is
-//! estimated by random descents, so it is given with its standard error, and the time that is left follows from it.
+//! Contract: nothing is printed within the first second, nor if stderr is no terminal. The number of executions is estimated
+//! by random descents, so it is printed with its standard error; the remaining time follows from it.
 
 use super::draw::below;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
@@ -37,7 +37,7 @@ impl<'a> Progress<'a> {
         Progress { program, model, begin: Instant::now(), terminal, shown: None }
     }
 
-    /// So many executions were visited.
+    /// Reports the number of executions visited.
     pub(super) fn at(&mut self, executions: u64) {
         let passed = self.begin.elapsed();
         if !self.terminal || passed < PATIENCE {

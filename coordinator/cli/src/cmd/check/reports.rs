@@ -67,7 +67,7 @@ fn results(answer: &Answer) -> Vec<Value> {
     }
 }
 
-/// The line of the first event somebody waits at; 0 without one.
+/// The line of the first event at which a thread waits; 0 if there is none.
 fn waiting(judgement: &Judgement) -> u32 {
     let Some((ends, witness)) = &judgement.hang else { return 0 };
     let last = |thread: usize| witness.events.iter().rev().find(|e| e.event.thread as usize == thread);

@@ -1,8 +1,8 @@
 //! `moire check --coordinator`: the executions are explored by a fleet, and judged here.
 //!
-//! Contract: the same words and exit codes as without it. The fleet counts, and names the executions that decide; each is
-//! visited again here before anything is said of it. A connection that is lost is made again for a minute, and what was
-//! explored meanwhile is not explored again; whoever asks later finds it too.
+//! Contract: output and exit codes are the same as without it. The fleet counts executions and names those that decide the
+//! verdicts; each of them is visited again here before it is reported. A lost connection is tried again for a minute. Work
+//! done meanwhile is not repeated, and a later command finds it, too.
 
 use super::progress::Progress;
 use super::verdicts::undecided;
@@ -92,7 +92,7 @@ impl Fleet {
         Ok(judge_marked(&source.program, model, marked, totals, questions, limits.loop_bound))
     }
 
-    /// The last word on an exploration; `watch` is told the number of executions now and then.
+    /// The final status of an exploration. `watch` is called with the number of executions from time to time.
     async fn explored(
         &self,
         asked: &v1::Exploration,

@@ -51,7 +51,7 @@ impl House {
     async fn people(&self, name: &str) -> ControlServiceClient<Linked> {
         ControlServiceClient::new(self.link(&self.certs().join(name)).connect().await.unwrap())
     }
-    /// The first answer to somebody with this folder.
+    /// The first answer to a client with the certificates of this folder.
     async fn ask(&self, folder: &Path) -> Result<v1::Status, String> {
         let linked = self.link(folder).connect().await.map_err(|e| e.to_string())?;
         let answer = ControlServiceClient::new(linked).get_status(v1::GetStatusRequest {}).await;
@@ -136,7 +136,7 @@ async fn nobody_comes_in_without_a_certificate_of_the_ca_and_a_token() {
     if let Ok(channel) = plain {
         assert!(ControlServiceClient::new(channel).get_status(v1::GetStatusRequest {}).await.is_err());
     }
-    // Health is for whoever has a certificate.
+    // Every client with a certificate may ask for health.
     let mut health = tonic_health::pb::health_client::HealthClient::new(house.anonymous("worker").await);
     assert!(health.check(tonic_health::pb::HealthCheckRequest::default()).await.is_ok());
     let refusals = house.audit();
