@@ -1,8 +1,8 @@
-//! What the store keeps of an exploration that many workers share.
+//! The state of an exploration that many workers share, as the store keeps it.
 //!
 //! Under `x/ID`: the exploration; behind it `t` its totals, `p NUMBER` the pieces that are not explored yet, `m NAME` the
-//! executions that decide its judgement. Whoever changes pieces and totals together does so in one commit, so what the store
-//! holds always adds up: what the pieces leave out is what the totals count.
+//! executions that decide its judgement. A change of pieces and totals is one commit, so the store is
+//! always consistent: the totals count exactly what the pieces leave out.
 
 use crate::record::Hash;
 use crate::store::keys::{EXPLORATIONS, Of, exploration_part, parse, show};

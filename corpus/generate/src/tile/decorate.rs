@@ -103,7 +103,7 @@ impl<'k> Draw<'k> {
         let places = (0..3u32).map(|n| if together { (0, n * apart) } else { (n as usize, 0) }).collect();
         let shared = if together { 1 } else { 3 };
         let mut params = vec![Param { elem, role: Role::Shared }; shared];
-        // Now and then one of another type.
+        // Sometimes the last parameter has another type.
         let wide = knobs.elems.contains(&Scalar::I64) && dice.percent(5);
         if let (true, Some(last)) = (wide && shared > 1, params.last_mut()) {
             last.elem = Scalar::I64;

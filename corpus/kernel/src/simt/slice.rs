@@ -4,7 +4,7 @@
 //! program, some threads; of the tile blocks every instruction is kept with its elements on kept cells. What the small
 //! programs say about kept cells is what the large ones say, because of the following, which is checked, not assumed.
 //!
-//! *Source.* Whoever writes a kept cell does so in the small program, with the same value, for if the value or the mask of a
+//! *Source.* Every write of a kept cell is in the small program, with the same value, because if the value or the mask of a
 //! kept element depends on an element, that element's cell is kept, too. So the events of an execution of the large program
 //! that are on kept cells, with the relations between them, are an execution of the small one, and it is consistent when
 //! the large one is: the axioms ask relations to have no cycles, and fewer events make none. No outcome is lost, so

@@ -193,7 +193,7 @@ impl Warp<'_> {
         Ok(Step::Next)
     }
 
-    /// What an ordered or an atomic access finds in element `n`: the exploration knows, but for data somebody stores there.
+    /// The value that an ordered or atomic access finds in element `n`: known to the exploration, unless data is stored there.
     fn held(&self, state: &State, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Val {
         let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
         let data = match word.mem {

@@ -143,7 +143,7 @@ struct Piece {
     object: ObjectId,
     at: u32,
     bytes: u32,
-    /// Several warps or a copy touch it, and somebody writes.
+    /// Whether several warps or a copy access it, and one of them writes.
     contested: bool,
 }
 
@@ -169,7 +169,7 @@ fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
 struct Run {
     start: u64,
     end: u64,
-    /// Sum of the names of all that touch it; equal for bytes nothing tells apart.
+    /// Sum of the names of all accesses to it. Bytes with the same accesses have equal sums.
     name: u128,
     /// Asynchronous accesses, largest first.
     group: Vec<(std::cmp::Reverse<u64>, u64)>,
@@ -327,7 +327,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes so many places nobody else knows of, four bytes each.
+    /// Makes this number of new places of four bytes each, which no other access uses.
     pub(super) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
         if places > 0 {
             let bytes = u32::try_from(places).unwrap_or(u32::MAX).saturating_mul(4);

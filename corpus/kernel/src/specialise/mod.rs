@@ -64,11 +64,11 @@ pub struct Launch {
 pub struct Note {
     /// 1-based; 0 when it is about no single line.
     pub line: u32,
-    /// What.
+    /// The remark, one sentence.
     pub text: String,
 }
 
-/// What became of a kernel.
+/// The result of lowering a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lowered {
     /// Lines are those of the module.
@@ -77,7 +77,7 @@ pub struct Lowered {
     pub notes: Vec<Note>,
 }
 
-/// Why there is no program.
+/// The reason why a kernel has no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The launch does not fit the kernel.
@@ -86,7 +86,7 @@ pub enum Refusal {
     /// Something that may decide the verdict and is not interpreted.
     #[error("{what} (line {line})")]
     Abstained {
-        /// What.
+        /// The instruction or property, in words.
         what: String,
         /// Line of the module.
         line: u32,

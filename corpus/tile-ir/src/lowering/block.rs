@@ -385,7 +385,7 @@ impl<'h> Block<'h> {
             self.push(j, guard, store(order, ty, addr, a, Space::Global));
             return Ok(());
         }
-        // A masked element leaves its padding, and whoever looks at it depends on the mask.
+        // A masked element has its padding as value, so a use of the value depends on the mask.
         let direct = element.dst.filter(|_| guard.is_none());
         let seen = match direct {
             Some(dst) => dst,

@@ -54,13 +54,13 @@ impl Default for Lowering {
     }
 }
 
-/// What is not lowered.
+/// Something that is not lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is not lowered (line {line})")]
 pub struct Refusal {
-    /// What.
+    /// The operation or property, in words.
     pub what: String,
-    /// Line of the source; 0 when it is about no single line.
+    /// Line of the source; 0 if no single line is the reason.
     pub line: u32,
 }
 

@@ -42,22 +42,22 @@ pub struct TileLaunch {
     pub grid: [u32; 3],
     /// Values of parameters that are numbers, by position.
     pub params: BTreeMap<u16, u64>,
-    /// Bytes behind pointer parameters, where more than what is seen to be touched, by position.
+    /// Bytes of the memory behind pointer parameters, by position, if more than the accesses found.
     pub bytes: BTreeMap<u16, u32>,
 }
 
 impl TileLaunch {
-    /// So many tile blocks in a row.
+    /// A launch with this number of tile blocks in a row.
     pub fn row(blocks: u32) -> Self {
         TileLaunch { grid: [blocks, 1, 1], params: BTreeMap::new(), bytes: BTreeMap::new() }
     }
 
-    /// A comment that says so in front of a kernel; of launches in a row only.
+    /// The comment in front of a kernel that records the launch. Only launches in a row can be recorded.
     pub fn note(&self) -> String {
         format!("{NOTE}{}\n", self.grid[0])
     }
 
-    /// What the comment of [`TileLaunch::note`] in a text says.
+    /// Reads the comment that [`TileLaunch::note`] wrote.
     pub fn noted(text: &str) -> Option<TileLaunch> {
         let blocks = text.lines().find_map(|line| line.strip_prefix(NOTE))?.trim().parse().ok()?;
         (1..=BLOCKS).contains(&blocks).then(|| TileLaunch::row(blocks))
@@ -67,7 +67,7 @@ impl TileLaunch {
 /// Starts the comment that says how a kernel is launched.
 const NOTE: &str = "// tile blocks: ";
 
-/// Why there is no program.
+/// The reason why a kernel has no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TileRefusal {
     /// The launch does not fit the kernel.
@@ -76,7 +76,7 @@ pub enum TileRefusal {
     /// Not interpreted.
     #[error("{what} (line {line})")]
     Abstained {
-        /// What.
+        /// The operation or property, in words.
         what: String,
         /// Line of the module.
         line: u32,

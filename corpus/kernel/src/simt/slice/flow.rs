@@ -152,7 +152,7 @@ fn backwards(thread: &Thread, mut all: BTreeSet<Reg>) -> BTreeSet<Reg> {
     }
 }
 
-/// A number of what a thread is but for offsets, and for numbers that decide nothing.
+/// A hash of a thread without its offsets and without numbers that decide nothing.
 pub(super) fn class(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>) -> u64 {
     let decisive = decisive(thread, touches, looked);
     let blank = |o: &mut Operand| {
