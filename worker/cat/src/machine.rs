@@ -67,7 +67,7 @@ pub(crate) struct Machine<const W: usize> {
     pub(crate) uses_fr: bool,
     pub(crate) uses_torn: bool,
     pub(crate) uses_fence: bool,
-    /// Nodes somebody asks for.
+    /// Nodes whose values are asked for.
     pub(crate) watched: Vec<NodeId>,
     change: advance::Change<W>,
 }

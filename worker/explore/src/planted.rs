@@ -1,10 +1,10 @@
-//! Planted bugs: the explorer with one of its side conditions left out, for tests of the tests.
+//! Planted bugs: the explorer without one of its side conditions.
 //!
-//! A comparison that passes says something only if it fails on these.
+//! They test the tests: a comparison of engines is evidence only if it fails for each of these.
 
 pub use crate::search::explore_planted;
 
-/// What is left out.
+/// The side condition that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Planted {
     /// A read never stays open: no load buffering.

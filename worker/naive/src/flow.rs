@@ -14,7 +14,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// `kept` are the registers somebody looks at after the exit.
+    /// `kept` are the registers whose values are needed after the exit.
     pub(super) fn new(thread: &Thread, kept: &BTreeSet<Reg>) -> Self {
         let n = thread.body.len();
         let next: Vec<Vec<usize>> = (0..n).map(|pc| successors(thread, pc)).collect();

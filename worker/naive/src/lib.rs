@@ -257,7 +257,7 @@ impl<'a> Search<'a> {
         all.into_iter().map(|paths| group(paths.paths)).collect()
     }
 
-    /// Picks one variant a thread, as long as every value read can still be written by somebody.
+    /// Picks one variant for each thread, as long as every value read can still be written by some thread.
     fn combine(
         &self,
         variants: &[Vec<Variant>],
@@ -318,7 +318,7 @@ impl<'a> Search<'a> {
         let too_many = Skip::TooMany("events of an execution");
         let scenery = Scenery::new(self.program, &self.memory, &paths, false).ok_or(too_many)?;
         let shape: Vec<usize> = chosen.iter().map(|v| v.shape).collect();
-        // Orders on mbarriers that cannot be told apart lead to one key.
+        // Different orders on mbarriers may lead to one key.
         let mut found: BTreeMap<LeafKey, LeafFacts> = BTreeMap::new();
         let (graph, constants, known) = shapes.entry(shape).or_insert_with(|| {
             let graph = scenery.graph(self.memory.cells.len());
@@ -644,7 +644,7 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
     variants
 }
 
-/// Registers somebody looks at after the end, by thread.
+/// Registers whose final values are needed, by thread.
 fn looked_at(program: &Program) -> Vec<BTreeSet<Reg>> {
     let mut out = vec![BTreeSet::new(); program.threads.len()];
     for (t, r) in observed_registers(program) {

@@ -170,7 +170,7 @@ mod tests {
         assert!(matches!(run(shell(&script), limits), Err(RunError::TimedOut(_))));
         let pid: i32 = std::fs::read_to_string(mark).unwrap().trim().parse().unwrap();
         let pid = Pid::from_raw(pid).unwrap();
-        // Dead, soon and perhaps not yet collected by whoever inherits it: else this never ends.
+        // Ends once the process is dead, even if its new parent has not collected it yet.
         let state = || std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
         while state().is_ok_and(|s| !s.contains(") Z ")) {
             std::thread::sleep(MAX_POLL_PAUSE);

@@ -99,7 +99,7 @@ mod tests {
     use moire_program::text::{Format, parse};
     use std::path::Path;
 
-    /// Three parts of the tree, each explored by somebody else, the last one first.
+    /// Three parts of the tree, each explored on its own, the last one first.
     fn in_parts(program: &Program, model: &Model, limits: &Limits) -> BTreeMap<String, Vec<u32>> {
         let mut paths: Vec<Vec<u32>> = Vec::new();
         let all = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| {

@@ -251,7 +251,7 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
     judge_watched(program, model, limits, questions, &mut |_| {})
 }
 
-/// The same, for whoever wants to see how far it is: `watch` is told the number of executions now and then.
+/// The same, with reports of progress: `watch` is called with the number of executions from time to time.
 pub fn judge_watched(
     program: &Program,
     model: &Model,
@@ -273,8 +273,8 @@ pub fn judge_watched(
     judge.end(explored)
 }
 
-/// The same of executions found by random descents: what some have is found, what none has is not known. Nothing is
-/// said of how many there are where an engine gives no answer.
+/// The same for executions found by random descents. A fact that some of them show is found; one that none shows is not
+/// known. There is no estimate of the number of executions if the engine abstains.
 pub fn judge_some(
     program: &Program,
     model: &Model,

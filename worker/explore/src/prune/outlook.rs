@@ -30,7 +30,7 @@ use moire_cat::bits;
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most sums of arrivals and bytes told apart; with more of them a phase is taken to complete.
+/// Most sums of arrivals and bytes that are distinguished. With more sums, a phase is assumed to complete.
 const MAX_SUMS: usize = 1_024;
 
 /// Arrivals that may come about: by barrier and thread, how many and of how many lanes.
@@ -274,8 +274,8 @@ fn behind<const W: usize>(
         && item.whole
 }
 
-/// Whether a thread that has waited so many times at a barrier may get past it once more: whether as many arrivals as
-/// that takes may have come about.
+/// Whether a thread that has waited `waits` times at a barrier may pass it once more: whether enough arrivals for that are
+/// possible.
 fn may_complete<const W: usize>(
     g: &Graph<'_, W>,
     thread: usize,

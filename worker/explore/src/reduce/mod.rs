@@ -27,7 +27,7 @@
 //!   is asked of it for every two of them (`commute`);
 //! - flags: those of the graph without the tail, if communication can only take flags away; that is a matter of the shape
 //!   of their expressions ([`moire_cat::Model::flags_shrink`]). Elsewhere nothing is left out unless there is no flag;
-//! - a hang, which is one whoever waits.
+//! - whether there is a hang, regardless of which thread waits.
 //!
 //! Releases, acquires and fences through such events are no exception: they decide what the rest may be, and the rest is
 //! there if one way to end is. No monotonicity beyond that of pruning is used, so models of users are as good as ours.

@@ -16,7 +16,7 @@ use moire_execution::leaf::LeafKind;
 use moire_program::ir::Value;
 use std::collections::BTreeSet;
 
-/// Most final memories told apart in one tail; a tail with more is explored in full.
+/// Most final memories that are distinguished in one tail. A tail with more is explored completely.
 const MAX_MEMORIES: usize = 256;
 
 /// Final values, by cell; of cells that end the same whatever happens, 0.

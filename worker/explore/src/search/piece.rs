@@ -1,9 +1,9 @@
 //! Pieces of an exploration: stretches of the leaves of the tree of decisions, in the order in which they are visited.
 //!
 //! The tree is a function of the program and the model, and so is the order of its leaves: alternatives have numbers, and
-//! the lower comes first. Whoever explores a piece and is asked gives away ([`Giver`]) what comes behind the shallowest node
-//! of its path behind which something may be left, and ends there itself: one stretch becomes two. So every leaf is visited
-//! once; by whom is a matter of chance, and the sum of what all visited is not.
+//! the lower number comes first. A search that is asked for a part of its piece ([`Giver`]) finds the shallowest node of its
+//! path behind which something may be left. It gives away everything behind that node, and its own piece ends there: one
+//! stretch becomes two. So every leaf is visited once. Which search visits it is a matter of chance; the total is not.
 
 /// A stretch of the leaves of a tree of decisions, in the order in which they are visited. A node stands for the
 /// decisions that lead to it, and for all leaves under it.

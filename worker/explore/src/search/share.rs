@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Whether there is no decision to make in a piece: whoever explores it finds nothing.
+/// Whether a piece has no decision to make, so that its exploration finds nothing.
 ///
 /// # Errors
 /// An engine that gives no answer.
@@ -165,7 +165,7 @@ impl Pool {
         limits: &Limits,
         visitor: &mut dyn Visitor,
     ) -> Result<Summary, Abstain> {
-        // Whoever is through finds that all are; one that fails, stops or panics must not leave the others waiting for it.
+        // A thread without work left finds that all are done. One that fails, stops or panics must not leave others waiting.
         let _end = End(self);
         let Some(piece) = self.next() else { return Ok(Summary::default()) };
         let part = Part { piece: &piece, giver: Some(self) };

@@ -33,7 +33,7 @@ pub(crate) struct Flow {
     pub(crate) idle: Vec<bool>,
     /// Per load: the comparisons with constants its value is used for, if it is used for nothing else.
     pub(crate) tests: Vec<Option<Tests>>,
-    /// Which registers of the thread's run may be those of another one: not told apart by `tests`, or not run again.
+    /// Registers that may hold the values of another run: those that `tests` does not distinguish, or that are not run again.
     pub(crate) stale: Stale,
 }
 

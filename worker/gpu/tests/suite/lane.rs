@@ -41,7 +41,7 @@ fn the_stand_in_sees_what_is_sequentially_consistent_and_nothing_else() {
     let verdict = judge(&histogram, &allowed);
     assert_eq!((verdict.forbidden.len(), verdict.seen, verdict.unseen.len()), (0, 3, 0), "{verdict:?}");
     assert!(verdict.samples >= 3_000, "each of six strategies has its turn");
-    // What the model of somebody else forbids refutes it.
+    // An outcome that a user's model forbids refutes that model.
     let strict = judge(&histogram, &[of(0, 0), of(1, 1)].into());
     assert_eq!(strict.forbidden.len(), 1);
 }
