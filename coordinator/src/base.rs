@@ -10,7 +10,7 @@ use moire_corpus::{Store, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
-/// See the module header.
+/// The state that all parts of the core share.
 pub(crate) struct Base {
     pub(crate) store: Store,
     pub(crate) fleet: Scheduler,

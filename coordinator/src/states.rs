@@ -13,7 +13,7 @@ const ASKED: usize = 4_096;
 /// Findings looked at whenever the core settles.
 const SETTLED: usize = 1_024;
 
-/// See the module header.
+/// Numbers of findings by state.
 #[derive(Debug, Default)]
 pub(crate) struct States {
     counts: BTreeMap<String, u64>,

@@ -127,7 +127,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// Makes a connection.
 type Dial = dyn Fn() -> Pin<Box<dyn Future<Output = std::io::Result<Box<dyn Io>>> + Send>> + Send + Sync;
 
-/// See the module header.
+/// The address of a coordinator, and the folder of certificates to reach it.
 #[derive(Clone)]
 pub struct Link {
     address: Address,

@@ -70,7 +70,7 @@ pub enum Again {
     Later,
 }
 
-/// See the module header.
+/// The conditions of a trial.
 #[derive(Clone, Default)]
 pub struct Trial {
     /// A bug.

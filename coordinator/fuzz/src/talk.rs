@@ -37,7 +37,7 @@ pub enum Said {
     Save(v1::SaveSnapshotRequest),
 }
 
-/// See the module header.
+/// A coordinator to which a fuzzer speaks.
 pub struct Talk {
     dir: PathBuf,
     coordinator: Inline,

@@ -87,7 +87,7 @@ pub(crate) enum Face {
     Pages,
 }
 
-/// See the module header.
+/// Accepts connections of peers, within bounds.
 pub(crate) struct Gate {
     ready: mpsc::Receiver<Connection>,
     addr: SocketAddr,

@@ -74,7 +74,7 @@ struct Writer {
     failing: bool,
 }
 
-/// See the module header.
+/// The audit log; none without a folder for it.
 pub(crate) struct Audit(Option<Mutex<Writer>>);
 
 impl Audit {

@@ -101,7 +101,7 @@ struct Lock {
     ends: Watched<tls::Ends>,
 }
 
-/// See the module header.
+/// The admission of peers: certificates, tokens, limits and the audit log.
 pub(crate) struct Door {
     lock: Option<Lock>,
     limits: Limits,

@@ -21,7 +21,7 @@ struct State<T> {
     complaint: String,
 }
 
-/// See the module header.
+/// A value made from files, and made again when they change.
 pub(crate) struct Watched<T> {
     files: Vec<PathBuf>,
     make: fn(&[PathBuf]) -> Result<T, Error>,

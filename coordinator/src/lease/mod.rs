@@ -19,7 +19,7 @@ pub use types::*;
 use crate::trial::Planted;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The state machine. See the module header.
+/// The state machine of leases.
 #[derive(Debug, Default)]
 pub struct Scheduler {
     config: Config,

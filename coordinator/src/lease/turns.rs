@@ -6,7 +6,7 @@
 use super::types::{JobId, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// See the module header.
+/// The order in which campaigns and waiting jobs get leases.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Campaigns with a range to lease: virtual time, then name.

@@ -13,7 +13,7 @@ pub(super) struct Filling {
     ends: Vec<u64>,
 }
 
-/// See the module header.
+/// The findings of a night, in a file.
 pub struct Spool {
     file: Mutex<File>,
     /// Where each record ends.

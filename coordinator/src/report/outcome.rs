@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Findings that fail the night and are named.
 const NAMED_MAX: usize = 1_000;
 
-/// See the module header.
+/// The numbers of a night, and what decides its exit code.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Findings by what changed, suppressed ones left out.

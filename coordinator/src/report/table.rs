@@ -83,7 +83,7 @@ pub(super) struct Entry {
     suppressed: bool,
 }
 
-/// See the module header.
+/// The table of all findings of a report.
 #[derive(Debug, Default)]
 pub struct Table {
     /// By what changed, then by id.

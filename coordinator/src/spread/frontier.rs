@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// Pieces of one exploration that may be left at one time.
 pub(crate) const PIECES_MAX: usize = 65_536;
 
-/// See the module header.
+/// The stretches of an exploration that are not explored yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frontier {
     pieces: BTreeMap<u64, Stretch>,

@@ -67,7 +67,7 @@ impl Planted {
     ];
 }
 
-/// See the module header.
+/// The conditions of a trial: a planted bug, and a listener for events.
 #[derive(Clone, Default)]
 pub struct Trial {
     /// The planted bug, if any.

@@ -20,7 +20,7 @@ pub enum Spread {
     Any,
 }
 
-/// See the module header.
+/// Knobs of the random generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Knobs {
     /// Fewest and most threads, 1..=8: more cannot be enumerated.

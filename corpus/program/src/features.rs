@@ -166,7 +166,7 @@ pub(crate) fn loops(thread: &Thread) -> impl Iterator<Item = (usize, usize)> + '
     })
 }
 
-/// See the module header.
+/// The features of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Threads.

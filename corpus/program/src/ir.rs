@@ -68,7 +68,7 @@ index!(
     Reg
 );
 
-/// One test: text and meaning. See the module header for the invariants.
+/// A program, with the conditions to judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Title; has no meaning and is not part of the canonical form.

@@ -81,7 +81,7 @@ pub struct Place {
     pub inbounds: Vec<bool>,
 }
 
-/// See the module header. `token` is what an operation waits for, `mask` which elements it concerns.
+/// An operation. `token` is the token it waits for, `mask` selects the elements it is executed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "fields are the operands, in the words of the specification")]
 pub enum Op {

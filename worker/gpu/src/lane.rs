@@ -112,7 +112,7 @@ impl Locked {
     }
 }
 
-/// See the module header.
+/// The exclusive use of a device.
 pub struct Lane<D> {
     device: D,
     lock: Option<Locked>,

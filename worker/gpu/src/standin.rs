@@ -10,7 +10,7 @@ use crate::strategy::draw;
 use crate::takes::observed;
 use moire_program::ir::{Address, AtomOp, Op, Operand, Program, Ty};
 
-/// See the module header.
+/// The stand-in for a device.
 #[derive(Debug)]
 pub struct StandIn {
     identity: Identity,

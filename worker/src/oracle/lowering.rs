@@ -38,7 +38,7 @@ const SOURCE: &str = "tile-ir";
 /// The model of the PTX.
 const PTX: &str = "ptx";
 
-/// See the module header. It lowers kernels in this way.
+/// The lowering oracle, for this variant of the reference lowering.
 #[derive(Debug, Default)]
 pub(super) struct ReferenceLowering(pub(super) Lowering);
 
@@ -160,7 +160,7 @@ impl Oracle for ReferenceLowering {
     }
 }
 
-/// See the module header.
+/// Lowers a kernel, explores both sides, and compares what they may do.
 fn judge((module, launch): Kernel, how: &Lowering, models: &Models) -> Result<Found, Abstention> {
     let refused = |e: &dyn std::fmt::Display| Abstention::refused(e).at("source");
     let kernel = tile_entry(&module, None).map_err(|e| refused(&e))?;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Number of different changes; item indices take turns.
 const CHANGES: u64 = 24;
 
-/// See the module header.
+/// The metamorphic oracle.
 #[derive(Debug)]
 pub(super) struct Metamorphic;
 

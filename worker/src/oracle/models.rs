@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Most models kept: those of a plan (64 at most), and those of the oracles themselves.
 const MAX_KEPT: usize = 128;
 
-/// See the module header.
+/// The cache of loaded models.
 #[derive(Debug, Default)]
 pub(super) struct Models(Mutex<Loaded>);
 

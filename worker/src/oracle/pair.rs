@@ -13,7 +13,7 @@ use moire_execution::leaf::Outcome;
 use moire_program::ir::Program;
 use std::sync::Arc;
 
-/// See the module header.
+/// The model-pair oracle.
 #[derive(Debug)]
 pub(super) struct ModelPair;
 

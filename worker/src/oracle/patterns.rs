@@ -29,7 +29,7 @@ const MODEL: &str = "ptx";
 /// Mutants tried for each item.
 const MUTANTS_TRIED: usize = 4;
 
-/// See the module header.
+/// The patterns oracle.
 #[derive(Debug)]
 pub(super) struct Patterns;
 

@@ -11,7 +11,7 @@ use crate::job::Claim;
 use moire_program::ir::Program;
 use std::sync::Arc;
 
-/// See the module header.
+/// The self oracle.
 #[derive(Debug)]
 pub(super) struct SelfCheck;
 

@@ -115,7 +115,7 @@ impl Visitor for Sum<'_> {
     }
 }
 
-/// See the module header.
+/// The engine of simulated workers.
 pub(super) struct Simple;
 
 impl Engine for Simple {

@@ -55,7 +55,7 @@ impl Lines {
     }
 }
 
-/// See the module header.
+/// A connection that ends when its process is killed.
 pub(super) struct Line {
     slot: Slot,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,

@@ -21,7 +21,7 @@ struct Worker {
     held: Vec<v1::Lease>,
 }
 
-/// See the module header.
+/// A simulated fleet in front of a real core.
 pub(super) struct Fleet {
     core: Inline,
     workers: Vec<Worker>,

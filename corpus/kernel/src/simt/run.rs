@@ -109,7 +109,7 @@ pub(super) fn targets(kernel: &Kernel) -> Targets {
     Targets { jumped, live }
 }
 
-/// See the module header.
+/// The specialisation of one thread.
 pub(super) struct Run<'k> {
     pub(super) kernel: &'k Kernel,
     targets: &'k Targets,

@@ -5,7 +5,7 @@
 use moire_program::ir::{Instr, Label, LoadOrder, Op, Operand, Reg, Thread};
 use moire_program::registers::{rewrite, uses};
 
-/// See the module header. Labels are made here, one a place that is jumped to.
+/// Removes dead arithmetic, dead weak loads and idle jumps, and numbers registers anew. Labels are made here, one a place that is jumped to.
 pub(super) fn tidy(mut thread: Thread) -> Thread {
     loop {
         let live = live(&thread);

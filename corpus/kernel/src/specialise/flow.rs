@@ -4,7 +4,7 @@
 use crate::ptx::{Arg, Kernel, Statement, What};
 use moire_program::ir::{Op, Operand, Part, Reg};
 
-/// See the module header. Positions are those of the body; its length is the end.
+/// Control flow of one kernel. Positions are those of the body; its length is the end.
 pub(super) struct Flow {
     /// Where all paths from here meet first.
     pub(super) meets: Vec<usize>,

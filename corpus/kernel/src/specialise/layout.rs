@@ -147,7 +147,7 @@ struct Piece {
     contested: bool,
 }
 
-/// See the module header.
+/// The memory of the program, in the course of being laid out.
 pub(super) struct Layout {
     pieces: BTreeMap<Mem, Vec<Piece>>,
     /// Places nobody else knows of: object, next byte.

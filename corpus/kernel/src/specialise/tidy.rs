@@ -5,7 +5,7 @@ use super::run::{Item, Placed};
 use moire_program::ir::{FenceOrder, Op, Scope};
 use std::collections::BTreeSet;
 
-/// See the module header.
+/// Removes items without effect.
 pub(super) fn items(mut all: Vec<Placed>) -> Vec<Placed> {
     loop {
         let used: BTreeSet<u32> = all

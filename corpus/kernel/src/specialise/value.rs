@@ -97,7 +97,7 @@ pub(super) enum Why {
     Computed(u32),
 }
 
-/// See the module header.
+/// The value of a register of a warp that is run ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Val {
     /// Known.

@@ -42,7 +42,7 @@ impl fmt::Debug for ProgramId {
     }
 }
 
-/// See the module header.
+/// The canonical form of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canonical {
     /// The program in canonical form.

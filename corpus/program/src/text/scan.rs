@@ -14,7 +14,7 @@ pub enum Comments {
     Slashes,
 }
 
-/// See the module header.
+/// A cursor over a text.
 #[derive(Clone, Debug)]
 pub struct Scan<'a> {
     /// The whole text.

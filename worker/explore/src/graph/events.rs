@@ -44,7 +44,7 @@ pub(crate) struct ThreadState {
     pub(crate) ahead: Rc<OnceCell<Ahead>>,
 }
 
-/// See the module header.
+/// The events of a graph, and how they communicate.
 #[derive(Clone)]
 pub(crate) struct Events<'a, const W: usize> {
     pub(crate) program: &'a Program,

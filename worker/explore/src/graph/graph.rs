@@ -20,7 +20,7 @@ use moire_program::ir::*;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// See the module header.
+/// An execution graph under construction.
 #[derive(Clone)]
 pub(crate) struct Graph<'a, const W: usize> {
     pub(crate) events: Events<'a, W>,

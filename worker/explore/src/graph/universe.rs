@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 /// Most universes that are recognised when they come again.
 const MAX_NAMES: usize = 4_096;
 
-/// See the module header.
+/// The events known to happen, as rows of bits.
 #[derive(Clone, Debug)]
 pub(crate) struct Universe<const W: usize> {
     /// Per cell: the writes of threads that cover it.

@@ -13,7 +13,7 @@ use moire_cat::{Mark, Model};
 use moire_program::ir::Program;
 use std::rc::Rc;
 
-/// See the module header.
+/// The state of a search.
 #[derive(Clone)]
 pub(crate) struct State<'a, const W: usize> {
     pub(crate) model: &'a Model,

@@ -33,7 +33,7 @@ pub(crate) struct Exchange<'s, 'a, const W: usize> {
 }
 
 impl<const W: usize> Exchange<'_, '_, W> {
-    /// See the module header; about the graph judged just now.
+    /// Whether, in the graph judged last, some thread comes before one of its class with a lower number.
     pub(crate) fn is_exchanged(&self) -> bool {
         self.alike.classes.iter().any(|class| {
             let threads = &class.threads;

@@ -47,7 +47,7 @@ pub(crate) mod unobserved;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which reductions are on; see the module header.
+/// The reductions that are switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reductions {
     /// One execution of those that differ by exchanging threads.

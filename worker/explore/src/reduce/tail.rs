@@ -22,7 +22,7 @@ const MAX_MEMORIES: usize = 256;
 /// Final values, by cell; of cells that end the same whatever happens, 0.
 type Memory = Vec<Value>;
 
-/// See the module header.
+/// The tail that a search is in.
 pub(crate) struct Tail {
     /// Decisions in front of it.
     pub(crate) depth: usize,

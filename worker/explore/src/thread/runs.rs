@@ -42,7 +42,7 @@ enum Node {
     Ends(Rc<Trace>),
 }
 
-/// See the module header.
+/// The cache of runs of all threads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     nodes: Vec<Node>,

@@ -125,8 +125,8 @@ pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<P
     Ok(Pair { source, compiled })
 }
 
-/// Judges a pair; see the module header. `safe`: the source is known to have no race under any reading. If two threads of
-/// each kind are too much to explore, one of each kind is kept.
+/// Judges a pair. With `safe` the source is known to have no race under any reading. If two threads of each kind are too
+/// much to explore, one of each kind is kept.
 pub(super) fn judge(pair: &Pair, safe: bool, models: &Models) -> Result<Verdict, Abstention> {
     let cut = |e: simt::Refusal| Abstention::refused(&e).at("slice");
     let two = simt::slice(pair).map_err(cut)?;

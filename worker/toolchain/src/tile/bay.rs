@@ -29,7 +29,7 @@ done
 [ -n "$out" ] && : > "$out"
 "#;
 
-/// See the module header. The folder is removed on drop.
+/// A folder with the compiler and our stand-in for `ptxas`. The folder is removed on drop.
 #[derive(Debug)]
 pub(super) struct Bay {
     folder: TempDir,
