@@ -11,7 +11,7 @@ pub mod from_worker {
     /// Exactly one.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Message {
-        /// First message, and only then.
+        /// The first message, and no later one.
         #[prost(message, tag = "1")]
         Hello(super::Hello),
         /// The worker can take more leases.
@@ -58,12 +58,12 @@ pub mod to_worker {
         /// Finish what is running, ask for nothing more.
         #[prost(message, tag = "5")]
         Drain(super::Drain),
-        /// Somebody waits for a part of an exploration.
+        /// Another worker is free and waits for a part of an exploration.
         #[prost(message, tag = "6")]
         Give(super::Give),
     }
 }
-/// Who the worker is.
+/// Identity of the worker.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Hello {
     /// Version of this contract, now 1.
@@ -72,7 +72,7 @@ pub struct Hello {
     /// Name for people; need not be unique.
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
-    /// What it can run beside plain CPU work.
+    /// Capabilities beyond plain CPU work.
     #[prost(string, repeated, tag = "3")]
     pub capabilities: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Fingerprint of generator, models and tools.
@@ -103,7 +103,7 @@ pub struct Heartbeat {
     #[prost(message, repeated, tag = "1")]
     pub leases: ::prost::alloc::vec::Vec<LeaseProgress>,
 }
-/// How far a lease is.
+/// Progress of a lease.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseProgress {
     /// The lease.
@@ -113,7 +113,7 @@ pub struct LeaseProgress {
     #[prost(uint64, tag = "2")]
     pub ticks: u64,
 }
-/// What a campaign asks of each item.
+/// What to run on each item of a campaign.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Plan {
     /// Campaign name.
@@ -170,7 +170,7 @@ pub mod lease {
 /// A half-open range of generated programs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Range {
-    /// Fingerprint of the worker expected.
+    /// Fingerprint that the worker must have.
     #[prost(string, tag = "1")]
     pub fingerprint: ::prost::alloc::string::String,
     /// Seed of the stream.
@@ -195,14 +195,14 @@ pub struct MinimiseJob {
     /// Candidates to try at most.
     #[prost(uint64, tag = "2")]
     pub candidates: u64,
-    /// With to: only these cuts of the program are tried, from this place in its list. A worker that does not know parts
+    /// If `to` is set: the first of the cuts to try, by its place in the list of cuts. A worker that does not know parts
     /// of a minimisation does all of it.
     #[prost(uint64, tag = "3")]
     pub from: u64,
-    /// One past the last cut; 0: no part of the list.
+    /// One past the last cut to try; 0: minimise the whole claim.
     #[prost(uint64, tag = "4")]
     pub to: u64,
-    /// Only put together these cuts, which hold alone.
+    /// If set: combine these cuts, each of which holds alone, and try no others.
     #[prost(uint64, repeated, tag = "5")]
     pub join: ::prost::alloc::vec::Vec<u64>,
 }
@@ -213,7 +213,7 @@ pub struct ReplayJob {
     #[prost(string, tag = "1")]
     pub program: ::prost::alloc::string::String,
 }
-/// A program whose executions are explored by many.
+/// A program whose executions are explored by several workers.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Exploration {
     /// Litmus text.
@@ -243,7 +243,7 @@ pub struct Exploration {
     /// Iterations of a loop that changes state.
     #[prost(uint32, tag = "7")]
     pub loop_bound: u32,
-    /// Executions after which all of it ends, about; 0: no limit.
+    /// Approximate number of executions after which the exploration ends; 0: no limit.
     #[prost(uint64, tag = "8")]
     pub executions: u64,
 }
@@ -260,14 +260,14 @@ pub struct Piece {
 /// A piece to explore.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExploreJob {
-    /// Of what.
+    /// The exploration.
     #[prost(message, optional, tag = "1")]
     pub exploration: ::core::option::Option<Exploration>,
     /// The piece.
     #[prost(message, optional, tag = "2")]
     pub piece: ::core::option::Option<Piece>,
 }
-/// Somebody waits: the holder of this lease gives a part of its piece away, in its next reports.
+/// Asks the holder of a lease to give away a part of its piece in its next reports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Give {
     /// The lease.
@@ -328,7 +328,7 @@ pub struct Report {
 /// One change to the piece of an explore lease. Steps are taken in the order in which they come.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ExploreStep {
-    /// What was explored since the last step that said so.
+    /// Totals since the last step that had them.
     #[prost(message, optional, tag = "4")]
     pub explored: ::core::option::Option<Explored>,
     /// Exactly one, unless the lease is done.
@@ -346,7 +346,7 @@ pub mod explore_step {
         /// The piece ends with this node now; what comes behind it is for others.
         #[prost(message, tag = "2")]
         Given(super::Node),
-        /// No engine here models this.
+        /// No engine of the worker models this.
         #[prost(message, tag = "3")]
         Unsupported(super::Unsupported),
     }
@@ -358,10 +358,10 @@ pub struct Node {
     #[prost(uint32, repeated, tag = "1")]
     pub path: ::prost::alloc::vec::Vec<u32>,
 }
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Unsupported {
-    /// What is not supported.
+    /// What is not supported, in words.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
     /// Line of the program; 0: no single one.
@@ -406,7 +406,7 @@ pub struct ReportAck {
     #[prost(bool, tag = "2")]
     pub accepted: bool,
 }
-/// What is true of one item.
+/// The results of one item.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ItemResult {
     /// Index in the campaign.
@@ -431,7 +431,7 @@ pub struct ItemResult {
     #[prost(message, repeated, tag = "6")]
     pub canaries: ::prost::alloc::vec::Vec<Canary>,
 }
-/// What one engine says of a program.
+/// The answer of one engine for a program.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct EngineResult {
     /// Engine and model.
@@ -456,11 +456,11 @@ pub struct Canary {
     /// Its name.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Whether it was seen.
+    /// Whether an oracle caught it.
     #[prost(bool, tag = "2")]
     pub caught: bool,
 }
-/// A discrepancy as a worker saw it.
+/// A broken rule, as a worker found it.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Claim {
     /// Oracle whose rule is broken.
@@ -536,11 +536,11 @@ pub mod verify_result {
     pub enum Answer {
         /// Never sent.
         Unspecified = 0,
-        /// The rule is broken here too.
+        /// The rule is broken on this worker, too.
         Confirmed = 1,
-        /// It is not.
+        /// The rule holds on this worker.
         Refuted = 2,
-        /// Cannot say.
+        /// The worker cannot tell.
         Abstained = 3,
     }
     impl Answer {
@@ -580,7 +580,7 @@ pub struct MinimiseResult {
     /// Whether it is in normal form.
     #[prost(bool, tag = "3")]
     pub normal: bool,
-    /// This is the answer to a part; claim is there if cuts were put together and hold.
+    /// Whether this answers a part of a minimisation; the claim is set if cuts were combined and hold.
     #[prost(bool, tag = "4")]
     pub part: bool,
     /// Places of the cuts that hold.
@@ -598,7 +598,7 @@ pub mod worker_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// What a worker connects to.
+    /// The service that workers connect to.
     #[derive(Debug, Clone)]
     pub struct WorkerServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -731,7 +731,7 @@ pub mod worker_service_server {
             request: tonic::Request<tonic::Streaming<super::FromWorker>>,
         ) -> std::result::Result<tonic::Response<Self::WorkStream>, tonic::Status>;
     }
-    /// What a worker connects to.
+    /// The service that workers connect to.
     #[derive(Debug)]
     pub struct WorkerServiceServer<T> {
         inner: Arc<T>,
@@ -954,7 +954,7 @@ pub struct SetCampaignStateRequest {
     #[prost(enumeration = "CampaignPhase", tag = "2")]
     pub phase: i32,
 }
-/// How far a campaign is.
+/// The progress of a campaign.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CampaignStatus {
     /// What it is.
@@ -1078,7 +1078,7 @@ pub struct RetestFindingRequest {
 /// No argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetSnapshotRequest {}
-/// What a report showed.
+/// The snapshot of a report.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SnapshotRecord {
     /// The record as the store keeps it, JSON; empty: there is none.
@@ -1133,13 +1133,13 @@ pub mod submit_job_response {
     /// Exactly one, as asked.
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Result {
-        /// Of verify.
+        /// The answer to verify.
         #[prost(message, tag = "1")]
         Verify(super::VerifyResult),
-        /// Of minimise.
+        /// The answer to minimise.
         #[prost(message, tag = "2")]
         Minimise(super::MinimiseResult),
-        /// Of replay.
+        /// The answer to replay.
         #[prost(message, tag = "3")]
         Replay(super::ItemResult),
     }
@@ -1150,7 +1150,7 @@ pub struct ExploreStatus {
     /// Its name in the store, 64 hex digits.
     #[prost(string, tag = "1")]
     pub id: ::prost::alloc::string::String,
-    /// It is over.
+    /// Whether it is over.
     #[prost(bool, tag = "2")]
     pub over: bool,
     /// What was explored; marks only when it is over.
@@ -1159,7 +1159,7 @@ pub struct ExploreStatus {
     /// What is not supported, where that ended it.
     #[prost(message, optional, tag = "4")]
     pub unsupported: ::core::option::Option<Unsupported>,
-    /// What else ended it before its end.
+    /// What else ended it early.
     #[prost(string, tag = "5")]
     pub failed: ::prost::alloc::string::String,
     /// Pieces that wait for a worker.
@@ -1199,7 +1199,7 @@ pub struct Status {
     /// Reports dropped: unknown lease or old epoch.
     #[prost(uint64, tag = "4")]
     pub stale_reports: u64,
-    /// Messages that made no sense.
+    /// Messages that broke the protocol.
     #[prost(uint64, tag = "5")]
     pub bad_messages: u64,
     /// Workers refused at Hello.
@@ -1258,7 +1258,7 @@ pub mod control_service_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// What a client connects to.
+    /// The service that clients connect to.
     #[derive(Debug, Clone)]
     pub struct ControlServiceClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -1524,7 +1524,7 @@ pub mod control_service_client {
                 .insert(GrpcMethod::new("moire.v1.ControlService", "MarkFinding"));
             self.inner.unary(req, path, codec).await
         }
-        /// Runs a finding again on the fleet a few times and records what came of it; answers when that is durable.
+        /// Runs a finding again on the fleet a few times and records the result; answers when that is durable.
         pub async fn retest_finding(
             &mut self,
             request: impl tonic::IntoRequest<super::RetestFindingRequest>,
@@ -1546,7 +1546,7 @@ pub mod control_service_client {
                 .insert(GrpcMethod::new("moire.v1.ControlService", "RetestFinding"));
             self.inner.unary(req, path, codec).await
         }
-        /// What the last report showed.
+        /// The snapshot of the last report.
         pub async fn get_snapshot(
             &mut self,
             request: impl tonic::IntoRequest<super::GetSnapshotRequest>,
@@ -1568,7 +1568,7 @@ pub mod control_service_client {
                 .insert(GrpcMethod::new("moire.v1.ControlService", "GetSnapshot"));
             self.inner.unary(req, path, codec).await
         }
-        /// Records what a report shows, for the next one to compare with.
+        /// Records the snapshot of a report, with which the next one compares.
         pub async fn save_snapshot(
             &mut self,
             request: impl tonic::IntoRequest<super::SaveSnapshotRequest>,
@@ -1733,17 +1733,17 @@ pub mod control_service_server {
             &self,
             request: tonic::Request<super::MarkFindingRequest>,
         ) -> std::result::Result<tonic::Response<super::FindingRecord>, tonic::Status>;
-        /// Runs a finding again on the fleet a few times and records what came of it; answers when that is durable.
+        /// Runs a finding again on the fleet a few times and records the result; answers when that is durable.
         async fn retest_finding(
             &self,
             request: tonic::Request<super::RetestFindingRequest>,
         ) -> std::result::Result<tonic::Response<super::FindingRecord>, tonic::Status>;
-        /// What the last report showed.
+        /// The snapshot of the last report.
         async fn get_snapshot(
             &self,
             request: tonic::Request<super::GetSnapshotRequest>,
         ) -> std::result::Result<tonic::Response<super::SnapshotRecord>, tonic::Status>;
-        /// Records what a report shows, for the next one to compare with.
+        /// Records the snapshot of a report, with which the next one compares.
         async fn save_snapshot(
             &self,
             request: tonic::Request<super::SaveSnapshotRequest>,
@@ -1774,7 +1774,7 @@ pub mod control_service_server {
             request: tonic::Request<super::GetStatusRequest>,
         ) -> std::result::Result<tonic::Response<super::Status>, tonic::Status>;
     }
-    /// What a client connects to.
+    /// The service that clients connect to.
     #[derive(Debug)]
     pub struct ControlServiceServer<T> {
         inner: Arc<T>,
