@@ -1,13 +1,16 @@
 //! One exploration by the whole fleet: pieces of its tree of decisions, leased.
 //!
-//! Contract: a piece is a stretch of the leaves ([`frontier`]). Whoever holds one tells, in the order in which it happens,
-//! what is explored (*reached*: counted, and the piece begins there), what it gives away (*given*: the piece ends there,
-//! what comes behind is a piece of its own) and the end. Each is one step and one commit: its numbers are in the totals if and
-//! only if what they count is in no piece. Steps come over one stream in order, so a holder that gave something away and died
-//! leaves either the piece as it was, and the part given was never anyone's, or both parts; in both cases the next
-//! holder starts from the last step that is stored, and what the dead one did since was counted nowhere. A step of a lease
-//! that is over, or of an earlier coordinator (epoch), is dropped like any other report; one that comes twice finds its
-//! node outside of its piece.
+//! Contract: a piece is a stretch of the leaves ([`frontier`]). Its holder reports steps, in order:
+//!
+//! - *reached*: everything up to a node is explored and counted; the piece now begins there;
+//! - *given*: the piece now ends at a node; everything behind it is a piece of its own;
+//! - the end.
+//!
+//! A step is one commit: its numbers are in the totals if and only if the leaves they count are in no piece. Steps arrive
+//! over one stream in order. If a holder gives a part away and dies, the store has either the whole piece or both parts. In
+//! both cases the next holder starts from the last stored step, and work of the dead holder since then is counted nowhere. A
+//! step of an ended lease, or of an earlier coordinator (epoch), is dropped like any other report. A step that arrives twice
+//! names a node outside of its piece.
 //!
 //! If a worker could take a piece and none waits, a holder is asked to give one away. An exploration that no client asks about
 //! for a minute ([`crate::lease::Config::rest_ms`]) rests, and continues when a client asks again. Counts of workers are
