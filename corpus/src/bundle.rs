@@ -2,7 +2,8 @@
 //!
 //! Reading trusts nothing: size, encoding, kind and version are checked before any use.
 
-use crate::record::{Finding, Provenance};
+use crate::finding::Finding;
+use crate::record::Provenance;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -4,9 +4,7 @@
 //! executions that decide its judgement. A change of pieces and totals is one commit, so the store is
 //! always consistent: the totals count exactly what the pieces leave out.
 
-use crate::record::Hash;
-use crate::store::keys::{EXPLORATIONS, Of, exploration_part, parse, show};
-use crate::store::{Store, StoreError};
+use crate::hash::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -87,35 +85,4 @@ pub struct Stored {
     pub pieces: BTreeMap<u64, Stretch>,
     /// Path of the first execution of each thing, by its name.
     pub marks: BTreeMap<String, Vec<u32>>,
-}
-
-/// Whether a stored pair under `x/` is a record of its kind.
-pub(crate) fn check(key: &[u8], value: &[u8]) -> Result<(), StoreError> {
-    let nameless = || StoreError::Decode { key: show(key), reason: "not of an exploration".to_owned() };
-    match exploration_part(key).ok_or_else(nameless)?.1 {
-        Of::Exploration => parse::<Exploration>(key, value).map(drop),
-        Of::Totals => parse::<Explored>(key, value).map(drop),
-        Of::Piece(_) => parse::<Stretch>(key, value).map(drop),
-        Of::Mark(_) => parse::<Vec<u32>>(key, value).map(drop),
-    }
-}
-
-impl Store {
-    /// All explorations, by id.
-    pub fn explorations(&self) -> Result<BTreeMap<Hash, Stored>, StoreError> {
-        let mut out: BTreeMap<Hash, Stored> = BTreeMap::new();
-        for pair in self.scan(EXPLORATIONS) {
-            let (key, value) = pair?;
-            check(&key, &value)?;
-            let Some((id, of)) = exploration_part(&key) else { continue };
-            let stored = out.entry(id).or_default();
-            match of {
-                Of::Exploration => stored.exploration = parse(&key, &value)?,
-                Of::Totals => stored.explored = parse(&key, &value)?,
-                Of::Piece(number) => _ = stored.pieces.insert(number, parse(&key, &value)?),
-                Of::Mark(name) => _ = stored.marks.insert(name.to_owned(), parse(&key, &value)?),
-            }
-        }
-        Ok(out)
-    }
 }

@@ -3,7 +3,7 @@
 //! `FORMAT` names the version; `LOCK` is held by one process and names its pid; `ballast` is a disk reserve;
 //! `bundles/ab/HASH` are content-addressed files. A damaged `NAME` becomes `NAME.damaged-N`.
 
-use crate::record::Hash;
+use crate::hash::Hash;
 use crate::{bundle, failpoints};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -81,12 +81,15 @@ pub(crate) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(to)
 }
 
-/// The pid in a lock file, as far as it is one.
-fn holder(file: File) -> io::Result<String> {
+/// Another process that holds the lock: its process id as the lock file says it; empty if the file says none.
+pub(crate) struct Holder(pub(crate) String);
+
+/// Reads the holder from its lock file.
+fn holder(file: File) -> io::Result<Holder> {
     let mut pid = Vec::new();
     file.take(32).read_to_end(&mut pid)?;
     let text = String::from_utf8_lossy(&pid).trim().to_owned();
-    Ok(if text.bytes().all(|b| b.is_ascii_digit()) { text } else { String::new() })
+    Ok(Holder(if text.bytes().all(|b| b.is_ascii_digit()) { text } else { String::new() }))
 }
 
 /// Waits for a lock, though not for long: the lock of a process just killed lives until the system has cleared it away,
@@ -103,7 +106,7 @@ pub(crate) fn wait_for(attempt: impl Fn() -> Result<(), TryLockError>) -> io::Re
 }
 
 /// A lock that keeps writers out and writes nothing; `None` where nobody ever locked.
-pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, String>> {
+pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, Holder>> {
     let file = match File::open(dir.join(LOCK)) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
@@ -113,7 +116,7 @@ pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, String>
 }
 
 /// The lock, or the pid that holds it.
-pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, String>> {
+pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, Holder>> {
     let path = dir.join(LOCK);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     if !wait_for(|| file.try_lock())? {

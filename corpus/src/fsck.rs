@@ -8,13 +8,13 @@
 //! index keep only the keys there.
 
 use crate::bundle::BYTES_MAX;
-use crate::files;
-use crate::items::Progress;
+use crate::check::{check_record, kind};
+use crate::error::OpenError;
+use crate::files::{self, Holder};
+use crate::hash::Hash;
 use crate::log;
-use crate::record::{Campaign, Finding, Hash, Regression};
-use crate::store::keys::{parse, read_chunk, show};
-use crate::store::open::{Format, check_format, read_log, replay};
-use crate::store::{OpenError, Options, Store, StoreError};
+use crate::pairs::open::{Format, check_format, read_log, replay};
+use crate::pairs::{Options, Pairs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
@@ -51,44 +51,6 @@ struct Check {
     damaged_bundles: Vec<PathBuf>,
 }
 
-/// Kind of a record by its key.
-pub(crate) fn kind(key: &[u8]) -> &'static str {
-    match key.get(..2) {
-        Some(b"b/") => "reductions",
-        Some(b"c/") => "campaigns",
-        Some(b"f/") => "findings",
-        Some(b"i/") => "item chunks",
-        Some(b"m/") => "totals",
-        Some(b"p/") => "progress",
-        Some(b"r/") => "regressions",
-        Some(b"s/") => "sightings",
-        Some(b"t/") => "snapshots",
-        Some(b"x/") => "explorations",
-        _ => "unknown",
-    }
-}
-
-/// Whether a stored pair is a record of its kind; returns the bundles it names.
-pub fn check_record(key: &[u8], value: &[u8]) -> Result<BTreeSet<Hash>, StoreError> {
-    let none = |()| BTreeSet::new();
-    match kind(key) {
-        "campaigns" => parse::<Campaign>(key, value).map(drop).map(none),
-        "progress" => parse::<Progress>(key, value).map(drop).map(none),
-        "reductions" => parse::<String>(key, value).map(drop).map(none),
-        "totals" => parse::<BTreeMap<String, u64>>(key, value).map(drop).map(none),
-        "regressions" => parse::<Regression>(key, value).map(drop).map(none),
-        "findings" => parse::<Finding>(key, value).map(|f| f.bundle.into_iter().collect()),
-        "snapshots" => parse::<Hash>(key, value).map(|h| BTreeSet::from([h])),
-        "explorations" => crate::exploration::check(key, value).map(none),
-        "sightings" if value.is_empty() => Ok(BTreeSet::new()),
-        "item chunks" => {
-            let prefix = key.len().saturating_sub(8);
-            read_chunk(key, &key[..prefix], value).map(drop).map(none)
-        }
-        _ => Err(StoreError::Decode { key: show(key), reason: "unknown kind".to_owned() }),
-    }
-}
-
 fn io(what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     move |source| OpenError::Io { what, source }
 }
@@ -103,7 +65,7 @@ pub fn fsck(dir: &Path, repair: bool) -> Result<Report, OpenError> {
     }
     let lock = files::lock_shared(dir)
         .map_err(io("locking the store"))?
-        .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
+        .map_err(|Holder(pid)| OpenError::Locked { path: dir.to_owned(), pid })?;
     check.log(dir)?;
     check.bundles(dir).map_err(io("checking bundles"))?;
     if let Some(lock) = lock {
@@ -180,7 +142,7 @@ impl Check {
     }
 
     fn repair(&mut self, dir: &Path) -> Result<(), OpenError> {
-        let (mut store, recovery) = Store::open(dir, Options { create: false, ..Options::default() })?;
+        let (mut pairs, recovery) = Pairs::open(dir, Options { create: false, ..Options::default() })?;
         let kept = |path: &Path| format!("kept the damaged part as {}", path.display());
         self.report.repairs.extend(recovery.moved_aside.iter().map(|p| kept(p)));
         for path in &self.damaged_bundles {
@@ -195,12 +157,12 @@ impl Check {
             let aside = files::aside_name(&dir.join("records"));
             files::write_atomically(&aside, lines.as_bytes()).map_err(io("keeping unreadable records"))?;
             let removed = self.unreadable.drain(..).map(|(key, _)| (key, None)).collect();
-            match store.commit_ops(removed) {
+            match pairs.commit(removed) {
                 Ok(()) => self.report.repairs.push(kept(&aside)),
                 Err(error) => self.problem(error.to_string()),
             }
         }
-        match store.compact() {
+        match pairs.compact() {
             Ok((before, after)) => {
                 self.report.repairs.push(format!("log rewritten: {before} -> {after} bytes"));
             }

@@ -6,8 +6,8 @@
 
 use crate::failpoints;
 use crate::files::{INDEX, MARKER, read_bounded, sync_dir, wait_for, write_atomically};
+use crate::hash::Hash;
 use crate::log::{Live, Op};
-use crate::record::Hash;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

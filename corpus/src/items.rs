@@ -4,7 +4,7 @@
 //! something else) and changes neither digest nor counters. Digests are kept in chunks of [`CHUNK_ITEMS`]
 //! items: (slot u8, epoch u32, digest 32 bytes), sorted by slot.
 
-use crate::record::Hash;
+use crate::hash::Hash;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -97,13 +97,18 @@ struct Unchecked {
     counters: Counters,
 }
 
+/// Ranges of a progress record that are no set of items.
+#[derive(Debug, thiserror::Error)]
+#[error("the completed ranges are not sorted, disjoint and apart")]
+struct RangesError;
+
 impl TryFrom<Unchecked> for Progress {
-    type Error = String;
-    fn try_from(read: Unchecked) -> Result<Self, String> {
+    type Error = RangesError;
+    fn try_from(read: Unchecked) -> Result<Self, RangesError> {
         let full = read.completed.iter().all(|(from, to)| from < to);
         let apart = read.completed.windows(2).all(|pair| pair[0].1 < pair[1].0);
         if !full || !apart {
-            return Err("the completed ranges are not sorted, disjoint and apart".to_owned());
+            return Err(RangesError);
         }
         Ok(Self { completed: read.completed, counters: read.counters })
     }

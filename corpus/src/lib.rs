@@ -6,43 +6,38 @@
 //! are passed in.
 
 pub mod bundle;
+mod check;
+mod error;
 mod exploration;
 pub mod failpoints;
 mod files;
+mod finding;
 pub mod fsck;
+mod hash;
 mod index;
 mod items;
 mod life;
 mod log;
+mod mark;
 mod night;
+mod pairs;
 mod record;
 mod store;
 mod transfer;
 
+pub use check::check_record;
+pub use error::{OpenError, StoreError};
 pub use exploration::{Exploration, Explored, Stored, Stretch};
-pub use fsck::{Report, check_record, fsck};
+pub use finding::{Finding, Verified};
+pub use fsck::{Report, fsck};
+pub use hash::{FindingId, Hash, HashError};
 pub use items::{Counters, EngineResult, ItemDone, Progress, item_digest};
-pub use life::{Change, FindingState, Mark, MarkError, REASON_BYTES_MAX, Retest, Suppression};
+pub use life::{Change, FindingState, REASON_BYTES_MAX, Retest, Suppression};
+pub use log::{BATCH_BYTES_MAX, FORMAT, LOG_BYTES_MAX, VALUE_BYTES_MAX, scan_log};
+pub use mark::{Mark, MarkError};
 pub use night::{Since, Snapshot, compare};
-pub use record::{
-    Campaign, CampaignLimits, CampaignState, Finding, FindingId, Hash, ModelRef, Provenance, Regression,
-    Verified,
-};
-pub use store::{Conflict, OpenError, Options, Receipt, Recovery, Stats, Store, StoreError, Write};
-pub use transfer::{check_export, import};
-
-/// Format version of the store directory, its log and its exports.
-pub const FORMAT: u32 = 1;
-/// Largest value of one record; larger parts go to bundle files.
-pub const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Largest batch of one commit.
-pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Largest log, room for about two million findings: it is compacted before it grows over this, and a larger file is not
-/// read.
-pub const LOG_BYTES_MAX: u64 = 4 << 30;
-
-/// Reads a log image as recovery would and returns how many frames are intact (entry point of the fuzz target).
-pub fn scan_log(bytes: &[u8]) -> usize {
-    log::scan(bytes).frames.iter().filter(|f| log::decode(&bytes[f.payload.clone()]).is_some()).count()
-}
+pub use pairs::Options;
+pub use pairs::open::Recovery;
+pub use record::{Campaign, CampaignLimits, CampaignState, ModelRef, Provenance, Regression};
+pub use store::{Conflict, Receipt, Stats, Store, Write};
+pub use transfer::{backup, check_export, export, import};

@@ -8,13 +8,23 @@
 //! After damage the scan tries every later frame mark. Their checksums come from one pass over the image
 //! ([`Checksums`]), so that an image full of marks with large lengths costs no more than linear time.
 
+use crate::failpoints;
 use crate::files::{self, sync_dir};
-use crate::{BATCH_BYTES_MAX, FORMAT, VALUE_BYTES_MAX, failpoints};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
+
+/// Format version of the store directory, its log and its exports.
+pub const FORMAT: u32 = 1;
+/// Largest value of one record; larger parts go to bundle files.
+pub const VALUE_BYTES_MAX: usize = 64 * 1024;
+/// Largest batch of one commit.
+pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest log, room for about two million findings. The log is compacted before it grows beyond this; a larger file is
+/// not read.
+pub const LOG_BYTES_MAX: u64 = 4 << 30;
 
 /// Key, and its new value (`None`: removed).
 pub(crate) type Op = (Vec<u8>, Option<Vec<u8>>);
@@ -170,6 +180,11 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan {
         }
     }
     scan
+}
+
+/// Reads a log image as recovery would and returns how many frames are intact (entry point of the fuzz target).
+pub fn scan_log(bytes: &[u8]) -> usize {
+    scan(bytes).frames.iter().filter(|f| decode(&bytes[f.payload.clone()]).is_some()).count()
 }
 
 /// A log that was read from its first byte to its last, and is intact.

@@ -2,9 +2,10 @@
 //!
 //! A pure function of the records and of the last snapshot.
 
+use crate::finding::Finding;
+use crate::hash::{FindingId, Hash};
 use crate::items::Counters;
 use crate::life::FindingState;
-use crate::record::{Finding, FindingId, Hash};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -5,11 +5,14 @@
 //! and the bundles that opens as a store. An import is checked to its end, written beside its place and renamed:
 //! a store that is there is whole.
 
+use crate::bundle;
+use crate::check::check_record;
+use crate::error::StoreError;
 use crate::files::{self, BUNDLES, FORMAT_FILE, LOG};
-use crate::log;
-use crate::record::Hash;
-use crate::store::{Options, Store, StoreError};
-use crate::{BATCH_BYTES_MAX, FORMAT, LOG_BYTES_MAX, VALUE_BYTES_MAX, bundle, check_record};
+use crate::hash::Hash;
+use crate::log::{self, BATCH_BYTES_MAX, FORMAT, LOG_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::pairs::Options;
+use crate::store::Store;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -77,60 +80,58 @@ impl Writer {
     }
 }
 
-impl Store {
-    /// Writes everything to one file; it is complete or absent.
-    pub fn export(&self, out: &Path) -> Result<(), StoreError> {
-        let temp = out.with_extension("tmp");
-        let written = self.export_to(&temp).and_then(|()| {
-            fs::rename(&temp, out).map_err(io_error("renaming the export"))?;
-            files::sync_dir(folder(out)).map_err(io_error("renaming the export"))
-        });
-        written.inspect_err(|_| {
-            let _ = fs::remove_file(&temp);
-        })
-    }
+/// Writes everything to one file; it is complete or absent.
+pub fn export(store: &Store, out: &Path) -> Result<(), StoreError> {
+    let temp = out.with_extension("tmp");
+    let written = export_to(store, &temp).and_then(|()| {
+        fs::rename(&temp, out).map_err(io_error("renaming the export"))?;
+        files::sync_dir(folder(out)).map_err(io_error("renaming the export"))
+    });
+    written.inspect_err(|_| {
+        let _ = fs::remove_file(&temp);
+    })
+}
 
-    fn export_to(&self, path: &Path) -> Result<(), StoreError> {
-        let file = File::create(path).map_err(io_error("creating the export"))?;
-        let mut writer = Writer { out: BufWriter::new(file), hasher: blake3::Hasher::new(), lines: 0 };
-        writer.line(&Line::MoireExport(FORMAT))?;
-        for pair in self.pairs() {
-            let (key, value) = pair?;
-            writer.line(&Line::Record { key: hex(&key), value: Bytes::of(value) })?;
-        }
-        for (hash, _) in files::bundles(self.dir()).map_err(io_error("listing bundles"))? {
-            if let Some(bytes) = self.bundle(&hash)? {
-                writer.line(&Line::Bundle(Bytes::of(bytes)))?;
-            }
-        }
-        let blake3 = Hash(*writer.hasher.finalize().as_bytes());
-        writer.line(&Line::End { lines: writer.lines, blake3 })?;
-        let file = writer.out.into_inner().map_err(|e| io_error("writing the export")(e.into_error()))?;
-        file.sync_all().map_err(io_error("syncing the export"))
+fn export_to(store: &Store, path: &Path) -> Result<(), StoreError> {
+    let file = File::create(path).map_err(io_error("creating the export"))?;
+    let mut writer = Writer { out: BufWriter::new(file), hasher: blake3::Hasher::new(), lines: 0 };
+    writer.line(&Line::MoireExport(FORMAT))?;
+    for pair in store.pairs().scan(b"") {
+        let (key, value) = pair?;
+        writer.line(&Line::Record { key: hex(&key), value: Bytes::of(value) })?;
     }
+    for (hash, _) in files::bundles(store.dir()).map_err(io_error("listing bundles"))? {
+        if let Some(bytes) = store.bundle(&hash)? {
+            writer.line(&Line::Bundle(Bytes::of(bytes)))?;
+        }
+    }
+    let blake3 = Hash(*writer.hasher.finalize().as_bytes());
+    writer.line(&Line::End { lines: writer.lines, blake3 })?;
+    let file = writer.out.into_inner().map_err(|e| io_error("writing the export")(e.into_error()))?;
+    file.sync_all().map_err(io_error("syncing the export"))
+}
 
-    /// Copies the store into the new directory `out`, which then opens as a store.
-    pub fn backup(&self, out: &Path) -> Result<(), StoreError> {
-        let what = "writing the backup";
-        if out.join(LOG).exists() || out.join(FORMAT_FILE).exists() {
-            return Err(StoreError::Invalid(format!("{} already holds a store", out.display())));
-        }
-        fs::create_dir_all(out.join(BUNDLES)).map_err(io_error(what))?;
-        for (hash, path) in files::bundles(self.dir()).map_err(io_error("listing bundles"))? {
-            let bytes = match files::read_bounded(&path, bundle::BYTES_MAX as u64) {
-                Err(e) if e.kind() == io::ErrorKind::FileTooLarge => continue,
-                read => read.map_err(io_error("reading a bundle"))?,
-            };
-            if Hash::of(&bytes) == hash {
-                files::put_bundle(out, &bytes).map_err(io_error(what))?;
-            }
-        }
-        let log = self.dir().join(LOG);
-        let bytes = files::read_bounded(&log, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
-        files::write_atomically(&out.join(LOG), &bytes).map_err(io_error(what))?;
-        let format = format!("moire-store {FORMAT}\n");
-        files::write_atomically(&out.join(FORMAT_FILE), format.as_bytes()).map_err(io_error(what))
+/// Copies the store into the new directory `out`, which then opens as a store.
+pub fn backup(store: &Store, out: &Path) -> Result<(), StoreError> {
+    let what = "writing the backup";
+    if out.join(LOG).exists() || out.join(FORMAT_FILE).exists() {
+        return Err(StoreError::Invalid(format!("{} already holds a store", out.display())));
     }
+    fs::create_dir_all(out.join(BUNDLES)).map_err(io_error(what))?;
+    for (hash, path) in files::bundles(store.dir()).map_err(io_error("listing bundles"))? {
+        let bytes = match files::read_bounded(&path, bundle::BYTES_MAX as u64) {
+            Err(e) if e.kind() == io::ErrorKind::FileTooLarge => continue,
+            read => read.map_err(io_error("reading a bundle"))?,
+        };
+        if Hash::of(&bytes) == hash {
+            files::put_bundle(out, &bytes).map_err(io_error(what))?;
+        }
+    }
+    let log = store.dir().join(LOG);
+    let bytes = files::read_bounded(&log, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
+    files::write_atomically(&out.join(LOG), &bytes).map_err(io_error(what))?;
+    let format = format!("moire-store {FORMAT}\n");
+    files::write_atomically(&out.join(FORMAT_FILE), format.as_bytes()).map_err(io_error(what))
 }
 
 /// The folder a path is in.
@@ -230,14 +231,14 @@ fn write_content(file: &Path, store: &mut Store) -> Result<(), StoreError> {
             ops.push((key, Some(value)));
             if bytes > BATCH_BYTES_MAX / 4 {
                 bytes = 0;
-                store.commit_ops(std::mem::take(&mut ops))?;
+                store.pairs_mut().commit(std::mem::take(&mut ops))?;
             }
             Ok(())
         }
         Line::Bundle(bytes) => store.put_bundle(&content(number, bytes)?).map(drop),
         _ => Err(malformed(number, "unexpected line")),
     })?;
-    store.commit_ops(ops)
+    store.pairs_mut().commit(ops)
 }
 
 /// Makes a new store in `dir`, which is absent or empty, from an export.

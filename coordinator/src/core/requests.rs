@@ -8,8 +8,8 @@ use crate::run::CLASS_PREFIX;
 use crate::states::States;
 use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
 use moire_corpus::{
-    Campaign, CampaignLimits, CampaignState, Counters, Finding, FindingId, Hash, Mark, ModelRef, Retest,
-    Snapshot, Write,
+    Campaign, CampaignLimits, CampaignState, Counters, Finding, FindingId, Hash, HashError, Mark, ModelRef,
+    Retest, Snapshot, Write,
 };
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
@@ -232,7 +232,7 @@ impl Core {
     pub(crate) fn list(&self, request: &v1::ListFindingsRequest) -> Result<v1::ListFindingsResponse, Error> {
         let after: Option<FindingId> = match request.after.as_str() {
             "" => None,
-            id => Some(id.parse().map_err(Status::invalid_argument)?),
+            id => Some(id.parse().map_err(|e: HashError| Status::invalid_argument(e.to_string()))?),
         };
         let mut page = v1::ListFindingsResponse::default();
         let mut bytes = 0;

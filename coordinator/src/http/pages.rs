@@ -20,7 +20,7 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{Html, Response};
 use axum::routing::get;
-use moire_corpus::{CampaignState, Finding, FindingId};
+use moire_corpus::{CampaignState, Finding, FindingId, HashError};
 use serde::Deserialize;
 
 /// Findings of one page.
@@ -269,7 +269,7 @@ async fn list(State(pages): State<Pages>, Query(wanted): Query<Wanted>) -> Resul
     }
     let after: Option<FindingId> = match wanted.after.as_str() {
         "" => None,
-        id => Some(id.parse().map_err(tonic::Status::invalid_argument)?),
+        id => Some(id.parse().map_err(|e: HashError| tonic::Status::invalid_argument(e.to_string()))?),
     };
     let asked = wanted.clone();
     let look = move |core: &mut Core| -> Result<(Vec<Finding>, Option<FindingId>, usize), Error> {

@@ -4,24 +4,36 @@ use super::keys::{
     TOTALS_KEY, best_key, campaign_key, chunk_prefix, exploration_key, explored_key, finding_key, mark_key,
     parse, piece_key, progress_key, read_chunk, show, sighting_prefix, valid_name,
 };
-use super::{Conflict, Receipt, Store, StoreError, Write};
-use crate::VALUE_BYTES_MAX;
+use super::write::{Conflict, Receipt, Write};
+use crate::error::StoreError;
 use crate::items::{CHUNK_ITEMS, Chunk, ItemDone, Progress};
+use crate::log::{Op, VALUE_BYTES_MAX};
+use crate::pairs::Pairs;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The operations of one commit, on top of the stored state.
-pub(super) struct Batch<'a> {
-    pub(super) store: &'a Store,
-    pub(super) pending: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    pub(super) receipt: Receipt,
+struct Batch<'a> {
+    pairs: &'a Pairs,
+    pending: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    receipt: Receipt,
+}
+
+/// The operations of these writes, in key order, and the receipt for them.
+///
+/// # Errors
+/// A write makes no sense or is too large, or the pairs cannot be read.
+pub(super) fn prepare(pairs: &Pairs, writes: &[Write]) -> Result<(Vec<Op>, Receipt), StoreError> {
+    let mut batch = Batch { pairs, pending: BTreeMap::new(), receipt: Receipt::default() };
+    writes.iter().try_for_each(|write| batch.add(write))?;
+    Ok((batch.pending.into_iter().collect(), batch.receipt))
 }
 
 impl Batch<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         match self.pending.get(key) {
             Some(value) => Ok(value.clone()),
-            None => self.store.raw(key),
+            None => self.pairs.get(key),
         }
     }
 
@@ -57,7 +69,7 @@ impl Batch<'_> {
         }
     }
 
-    pub(super) fn add(&mut self, write: &Write) -> Result<(), StoreError> {
+    fn add(&mut self, write: &Write) -> Result<(), StoreError> {
         match write {
             Write::Campaign(campaign) if !valid_name(&campaign.name) => Err(StoreError::Invalid(format!(
                 "`{}` is not a campaign name: use up to 100 letters, digits, `.`, `_`, `-`",

@@ -1,10 +1,10 @@
 //! Content-addressed files of a store: bundles, and the snapshots of reports.
 
-use super::error::io_error;
+use super::Store;
 use super::keys::parse;
-use super::{Store, StoreError};
+use crate::error::{StoreError, io_error};
+use crate::hash::Hash;
 use crate::night::Snapshot;
-use crate::record::Hash;
 use crate::{bundle, failpoints, files};
 use std::io;
 
@@ -18,11 +18,11 @@ impl Store {
             let (what, size) = ("a bundle".to_owned(), bytes.len());
             return Err(StoreError::TooLarge { what, size, limit: bundle::BYTES_MAX });
         }
-        files::put_bundle(&self.dir, bytes).map_err(io_error("storing a bundle"))
+        files::put_bundle(self.dir(), bytes).map_err(io_error("storing a bundle"))
     }
     /// The bytes of a stored bundle; `None` when there is no such file.
     pub fn bundle(&self, hash: &Hash) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = files::bundle_path(&self.dir, hash);
+        let path = files::bundle_path(self.dir(), hash);
         match files::read_bounded(&path, bundle::BYTES_MAX as u64) {
             Ok(bytes) if Hash::of(&bytes) == *hash => Ok(Some(bytes)),
             Ok(_) => Err(StoreError::Decode {
@@ -51,7 +51,7 @@ impl Store {
         let hash = self.put_bundle(&text(&head)?)?;
         failpoints::hit(failpoints::SNAPSHOT).map_err(io_error("storing a snapshot"))?;
         let key = [&b"t/"[..], &snapshot.at_ms.to_be_bytes()].concat();
-        self.commit_ops(vec![(key, Some(format!("\"{hash}\"").into_bytes()))])
+        self.pairs.commit(vec![(key, Some(format!("\"{hash}\"").into_bytes()))])
     }
     /// The snapshot of the last report.
     pub fn last_snapshot(&self) -> Result<Option<Snapshot>, StoreError> {

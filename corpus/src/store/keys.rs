@@ -3,9 +3,9 @@
 //! `b/CLAIM` least program so far of a claim, `x/ID` an exploration, with behind it `t` totals, `p NUMBER` piece, `m NAME` mark, `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
 //! `m/totals` counts of the coordinator, `r/PROGRAM` regression, `t/TIME` snapshot. Numbers are big endian, so that key order is number order.
 
+use crate::error::StoreError;
+use crate::hash::{FindingId, Hash};
 use crate::items::{CHUNK_ITEMS, Chunk};
-use crate::record::{FindingId, Hash};
-use crate::store::StoreError;
 use serde::de::DeserializeOwned;
 
 pub(super) const TOTALS_KEY: &[u8] = b"m/totals";
@@ -38,16 +38,22 @@ pub(crate) enum Of<'a> {
 }
 
 /// Reads a key that starts with `x/`.
-pub(crate) fn exploration_part(key: &[u8]) -> Option<(Hash, Of<'_>)> {
-    let (id, rest) = key.strip_prefix(EXPLORATIONS)?.split_at_checked(32)?;
-    let of = match rest.split_first() {
-        None => Of::Exploration,
-        Some((b't', [])) => Of::Totals,
-        Some((b'p', number)) => Of::Piece(u64::from_be_bytes(number.try_into().ok()?)),
-        Some((b'm', name)) => Of::Mark(std::str::from_utf8(name).ok()?),
-        Some(_) => return None,
+///
+/// # Errors
+/// It is the key of nothing that belongs to an exploration.
+pub(crate) fn exploration_part(key: &[u8]) -> Result<(Hash, Of<'_>), StoreError> {
+    let read = || {
+        let (id, rest) = key.strip_prefix(EXPLORATIONS)?.split_at_checked(32)?;
+        let of = match rest.split_first() {
+            None => Of::Exploration,
+            Some((b't', [])) => Of::Totals,
+            Some((b'p', number)) => Of::Piece(u64::from_be_bytes(number.try_into().ok()?)),
+            Some((b'm', name)) => Of::Mark(std::str::from_utf8(name).ok()?),
+            Some(_) => return None,
+        };
+        Some((Hash(id.try_into().ok()?), of))
     };
-    Some((Hash(id.try_into().ok()?), of))
+    read().ok_or_else(|| StoreError::Decode { key: show(key), reason: "not of an exploration".to_owned() })
 }
 
 pub(super) fn campaign_key(name: &str) -> Vec<u8> {
@@ -56,8 +62,11 @@ pub(super) fn campaign_key(name: &str) -> Vec<u8> {
 pub(super) fn progress_key(name: &str) -> Vec<u8> {
     [b"p/", name.as_bytes()].concat()
 }
+/// Starts the key of a finding.
+pub(super) const FINDINGS: &[u8] = b"f/";
+
 pub(super) fn finding_key(id: &FindingId) -> Vec<u8> {
-    [&b"f/"[..], &id.0].concat()
+    [FINDINGS, &id.0].concat()
 }
 pub(super) fn chunk_prefix(name: &str) -> Vec<u8> {
     [b"i/", name.as_bytes(), b"\0"].concat()

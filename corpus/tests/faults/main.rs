@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[expect(dead_code, reason = "the other tests of the store use the rest")]
 #[path = "../suite/common/mod.rs"]
 mod common;
 mod full_disk;

@@ -210,7 +210,7 @@ fn use_everything(dir: &Path) {
     let _ = store.commit(vec![campaign("c")]);
     let _ = store.commit(vec![items([0, 1, 5, u64::MAX - 1])]);
     let export = dir.join("export.jsonl");
-    if store.export(&export).is_ok() {
+    if moire_corpus::export(&store, &export).is_ok() {
         let _ = import(&export, &dir.join("imported"));
     }
     store.compact().unwrap();
@@ -221,7 +221,7 @@ fn export_of_the_log() -> String {
     fs::write(dir.path().join("findings.log"), &LOG.0).unwrap();
     let mut store = open(dir.path());
     store.put_bundle(b"\xff not text").unwrap();
-    store.export(&dir.path().join("out")).unwrap();
+    moire_corpus::export(&store, &dir.path().join("out")).unwrap();
     fs::read_to_string(dir.path().join("out")).unwrap()
 }
 

@@ -217,7 +217,7 @@ fn a_huge_bundle_is_damage_not_memory() {
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
     let error = store.bundle(&hash).unwrap_err().to_string();
     assert!(error.contains("the limit is 8388608"), "{error}");
-    store.backup(&dir.path().join("backup")).unwrap();
+    moire_corpus::backup(&store, &dir.path().join("backup")).unwrap();
     assert_eq!(store.put_bundle(b"a bundle").unwrap(), hash, "stored again beside the damaged one");
     assert_eq!(store.bundle(&hash).unwrap().unwrap(), b"a bundle");
 }

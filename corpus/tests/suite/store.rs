@@ -153,14 +153,14 @@ fn export_import_export_is_the_identity() {
     store.commit(vec![campaign("c"), Write::Finding(Box::new(finding(1))), items(0..70)]).unwrap();
     store.put_bundle(b"\xff not text").unwrap();
     store.save_snapshot(&Snapshot { at_ms: 5, ..Snapshot::default() }).unwrap();
-    store.export(&out.path().join("one")).unwrap();
+    moire_corpus::export(&store, &out.path().join("one")).unwrap();
     import(&out.path().join("one"), b.path()).unwrap();
     let copy = open(b.path());
-    copy.export(&out.path().join("two")).unwrap();
+    moire_corpus::export(&copy, &out.path().join("two")).unwrap();
     let (one, two) = (fs::read(out.path().join("one")).unwrap(), fs::read(out.path().join("two")).unwrap());
     assert_eq!(one, two);
     assert_eq!(copy.last_snapshot().unwrap().unwrap().at_ms, 5);
-    store.backup(&out.path().join("backup")).unwrap();
+    moire_corpus::backup(&store, &out.path().join("backup")).unwrap();
     assert_eq!(open(&out.path().join("backup")).digest("c").unwrap(), store.digest("c").unwrap());
     for cut in [1, one.len() / 2, one.len() - 1] {
         fs::write(out.path().join("cut"), &one[..cut]).unwrap();

@@ -6,7 +6,7 @@ use moire_console::exit;
 use moire_console::stored::STORE;
 use moire_console::stored::open;
 use moire_coordinator::many;
-use moire_corpus::{fsck, import};
+use moire_corpus::{backup, export, fsck, import};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -65,9 +65,9 @@ pub(crate) fn run(args: &StoreCommand) -> Result<u8> {
             report.problems.iter().for_each(|p| println!("problem: {p}"));
             return Ok(if report.problems.is_empty() { exit::CLEAN } else { exit::FINDING });
         }
-        StoreCommand::Export { out, store } => open(store)?.export(out)?,
+        StoreCommand::Export { out, store } => export(&open(store)?, out)?,
         StoreCommand::Import { file, store } => import(file, store)?,
-        StoreCommand::Backup { out, store } => open(store)?.backup(out)?,
+        StoreCommand::Backup { out, store } => backup(&open(store)?, out)?,
         StoreCommand::Compact { store } => {
             let (before, after) = open(store)?.compact()?;
             println!("log {before} bytes, now {after}");

@@ -1,7 +1,4 @@
-//! What the tests of the store share: small records, and directories as maps.
-
-#![allow(dead_code, reason = "each test file uses a part")]
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! Small records, and directories as maps, for all tests of the store.
 
 use moire_corpus::*;
 use std::collections::BTreeMap;

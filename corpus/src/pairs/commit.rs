@@ -4,47 +4,23 @@
 //! disk costs the reserve first, so that the batch in hand still goes through, be it the log or the index that
 //! does not fit; the next commit then has to restore the reserve or is refused.
 
-use super::batch::Batch;
-use super::error::io_error;
-use super::{Receipt, Store, StoreError, Write};
+use super::Pairs;
+use crate::error::{StoreError, io_error};
+use crate::failpoints;
 use crate::files::{self, LOG};
 use crate::index::{Index, IndexError};
-use crate::log::{self, Live, Op};
-use crate::{BATCH_BYTES_MAX, LOG_BYTES_MAX, failpoints};
-use std::collections::BTreeMap;
+use crate::log::{self, BATCH_BYTES_MAX, LOG_BYTES_MAX, Live, Op};
 use std::io;
 
-impl Store {
-    /// Makes a batch durable, whole or not at all. `Ok` is the acknowledgement.
-    pub fn commit(&mut self, writes: Vec<Write>) -> Result<Receipt, StoreError> {
-        if !writes.is_empty() {
-            self.ready()?;
-        }
-        let (ops, mut receipt) = match self.prepare(&writes) {
-            Err(StoreError::IndexFull) => {
-                self.rebuild_index()?;
-                self.prepare(&writes)?
-            }
-            prepared => prepared?,
-        };
-        self.write(ops)?;
-        receipt.reserve_used = self.reserve_used;
-        Ok(receipt)
-    }
-
-    fn prepare(&self, writes: &[Write]) -> Result<(Vec<Op>, Receipt), StoreError> {
-        let mut batch = Batch { store: self, pending: BTreeMap::new(), receipt: Receipt::default() };
-        writes.iter().try_for_each(|write| batch.add(write))?;
-        Ok((batch.pending.into_iter().collect(), batch.receipt))
-    }
-
-    pub(crate) fn commit_ops(&mut self, ops: Vec<Op>) -> Result<(), StoreError> {
+impl Pairs {
+    /// Makes operations durable, all or none. `Ok` is the acknowledgement.
+    pub(crate) fn commit(&mut self, ops: Vec<Op>) -> Result<(), StoreError> {
         self.ready()?;
         self.write(ops)
     }
 
     /// Refuses early: a commit starts with the reserve in place.
-    fn ready(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn ready(&mut self) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
         }
@@ -56,7 +32,8 @@ impl Store {
         Ok(())
     }
 
-    fn write(&mut self, ops: Vec<Op>) -> Result<(), StoreError> {
+    /// [`Pairs::commit`] after [`Pairs::ready`].
+    pub(crate) fn write(&mut self, ops: Vec<Op>) -> Result<(), StoreError> {
         if ops.is_empty() {
             return Ok(());
         }
@@ -89,7 +66,7 @@ impl Store {
     }
 
     /// After the index hit a full disk: gives up the reserve and builds it anew from the log. Stops if that fails.
-    fn rebuild_index(&mut self) -> Result<(), StoreError> {
+    pub(crate) fn rebuild_index(&mut self) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
         }

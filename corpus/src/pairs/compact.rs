@@ -2,8 +2,8 @@
 //!
 //! The records come from the log, not from the index: what the index may have lost is not lost for good.
 
-use super::error::io_error;
-use super::{Store, StoreError};
+use super::Pairs;
+use crate::error::{StoreError, io_error};
 use crate::files::LOG;
 use crate::log::{self, Log, Op};
 use std::io;
@@ -11,9 +11,9 @@ use std::io;
 /// Records in one frame of a compacted log: with values of at most 64 KiB a frame stays within its limit.
 const RECORDS: usize = 64;
 
-impl Store {
+impl Pairs {
     /// Rewrites the log so that it holds each live record once. Returns bytes before and after.
-    pub fn compact(&mut self) -> Result<(u64, u64), StoreError> {
+    pub(crate) fn compact(&mut self) -> Result<(u64, u64), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
         }

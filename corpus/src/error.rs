@@ -1,7 +1,7 @@
 //! Why a store did not open, or refused a read or a write: each message says what to do.
 
-use crate::FORMAT;
 use crate::index::IndexError;
+use crate::log::FORMAT;
 use std::io;
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ fn holder(pid: &str) -> String {
     if pid.is_empty() { "another process".to_owned() } else { format!("process {pid}") }
 }
 
-pub(super) fn opening(what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+pub(crate) fn opening(what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     move |source| OpenError::Io { what, source }
 }
 
@@ -114,7 +114,7 @@ pub enum StoreError {
     Stopped,
 }
 
-pub(super) fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+pub(crate) fn io_error(what: &'static str) -> impl FnOnce(io::Error) -> StoreError {
     move |source| match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
         _ => StoreError::Io { what, source },

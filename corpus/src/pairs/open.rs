@@ -6,19 +6,38 @@
 //!
 //! Nothing is deleted that cannot be derived from the log.
 
-use super::error::opening;
-use super::{OpenError, Options, Recovery, Store};
-use crate::files::{self, BUNDLES, FORMAT_FILE, INDEX, LOG, MARKER};
+use super::{Options, Pairs};
+use crate::error::{OpenError, opening};
+use crate::failpoints;
+use crate::files::{self, BUNDLES, FORMAT_FILE, Holder, INDEX, LOG, MARKER};
 use crate::index::{self, Index, IndexError, Trust};
-use crate::log::{self, Header, Intact, Live, Log};
-use crate::{FORMAT, LOG_BYTES_MAX, failpoints};
+use crate::log::{self, FORMAT, Header, Intact, LOG_BYTES_MAX, Live, Log};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Longest format file that is read.
 const FORMAT_BYTES_MAX: u64 = 64;
+
+/// The result of opening a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// The store is new.
+    pub created: bool,
+    /// Intact commits in the log.
+    pub commits: u64,
+    /// Bytes of an unfinished commit, cut off.
+    pub torn_bytes: u64,
+    /// Damaged stretches inside the log.
+    pub damaged: u64,
+    /// The index was rebuilt from the log.
+    pub rebuilt: bool,
+    /// Damaged files, where they now are.
+    pub moved_aside: Vec<PathBuf>,
+    /// The disk reserve could not be made.
+    pub no_reserve: bool,
+}
 
 /// The content of the format file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,16 +213,16 @@ fn build_index(dir: &Path, options: &Options, live: &Live, released: &mut bool) 
     }
 }
 
-impl Store {
-    /// Opens or creates the store in `dir`, repairing what a crash left.
-    pub fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
+impl Pairs {
+    /// Opens or creates the pairs in `dir`, repairing what a crash left.
+    pub(crate) fn open(dir: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
         if options.create {
             fs::create_dir_all(dir).map_err(opening("creating the store directory"))?;
         }
         let format = check_format(dir, options.create)?;
         let lock = files::lock(dir)
             .map_err(opening("locking the store"))?
-            .map_err(|pid| OpenError::Locked { path: dir.to_owned(), pid })?;
+            .map_err(|Holder(pid)| OpenError::Locked { path: dir.to_owned(), pid })?;
         let mut recovery = Recovery::default();
         let log = open_log(dir, &mut recovery)?;
         if format == Format::Damaged {
