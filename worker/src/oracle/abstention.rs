@@ -3,9 +3,9 @@
 //! Reports count abstentions by the text of the reason. Equal reasons therefore have equal texts: they name the construct
 //! and the stage, and no line of the program.
 
-use super::assembler::NoAssembler;
-use super::compiler::{CellError, NoCompiler};
+use super::compiler::CellError;
 use super::models::ModelError;
+use super::tools::{NoAssembler, NoCompiler};
 use moire_explore::{Abstain, Bound};
 use moire_generate::UnknownProfile;
 use moire_naive::Skip;

@@ -1,6 +1,6 @@
 //! The answer of one engine to one program, in a form in which two engines can be compared.
 
-use super::Abstention;
+use super::abstention::Abstention;
 use crate::difference::shown;
 use crate::job::EngineReport;
 use moire_cat::Model;

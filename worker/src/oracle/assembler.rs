@@ -5,8 +5,11 @@
 //! also compared. Answers are kept by the text of the module. Beside other oracles only every [`RATE`]-th item is
 //! assembled, because the assembler takes as long as some ten items of the others.
 
+use super::about::{About, Takes};
+use super::abstention::Abstention;
+use super::case::{Case, Context};
 use super::litmus::{Broken, Rule};
-use super::{About, Abstention, Case, Context, Takes, Tool};
+use super::tools::{NoAssembler, PTXAS};
 use crate::direction::Direction;
 use crate::job::{Claim, EngineReport};
 use moire_generate::bend;
@@ -14,7 +17,7 @@ use moire_kernel::emit;
 use moire_program::ir::Program;
 use moire_program::text::Severity;
 use moire_program::validate::{Target, targets, validate};
-use moire_toolchain::{Answer, Ptxas, Version};
+use moire_toolchain::{Answer, Ptxas};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -26,11 +29,6 @@ pub const ASSEMBLER: About = About {
     under_models: false,
     tool: Some(PTXAS),
 };
-/// NVIDIA's assembler.
-pub const PTXAS: Tool = Tool {
-    capability: "ptxas",
-    how: "pip install nvidia-cuda-nvcc, then MOIRE_VENV=the environment, or ptxas on PATH",
-};
 /// Beside other oracles, one of this many items is assembled.
 const RATE: u64 = 32;
 /// Bent versions of an item that are tried.
@@ -39,17 +37,6 @@ const BENDS: u64 = 2;
 const MAX_KEPT_ANSWERS: usize = 4096;
 /// Longest cause of a claim.
 const MAX_CAUSE_BYTES: usize = 80;
-
-/// Why there is no assembler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoAssembler {
-    /// The one that was found is too old.
-    #[error("ptxas {0} is older than the release the rules repeat")]
-    Old(Version),
-    /// None was found.
-    #[error("no ptxas: {}", PTXAS.how)]
-    Missing,
-}
 
 /// The assembler of this machine, looked for when first asked for, and its answers.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 //! The text reads as the kernel: its launch stands in front and its lowered form behind it, both as comments, so that the
 //! text alone says everything.
 
-use super::Abstention;
+use super::abstention::Abstention;
 use moire_tile_ir::Module;
 use moire_tile_ir::run::TileLaunch;
 use moire_tile_ir::text;

@@ -4,7 +4,10 @@
 //! To reduce it, the reducer of `moire_program::reduce` removes parts while the rule stays broken in the same way; the
 //! claim on what is left says which sets of checks forbid the outcome (see [`super::blame`]).
 
-use super::{About, Abstention, Case, Context, Oracle, answer, blame, verification};
+use super::about::About;
+use super::abstention::Abstention;
+use super::case::{Case, Context};
+use super::{Oracle, answer, blame, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Side, Verification};
 use moire_execution::leaf::Outcome;

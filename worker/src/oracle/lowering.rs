@@ -9,9 +9,12 @@
 //! The text of a claim is that of [`super::kernel`]. Its direction is `subset` if the PTX has an extra final state, and
 //! `progress` if one side never ends where the other does.
 
+use super::about::{About, Takes};
+use super::abstention::Abstention;
+use super::case::{Case, Context};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
-use super::{About, Abstention, Case, Context, Oracle, Takes, answer, verification};
+use super::{Oracle, answer, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use moire_cat::Model;

@@ -4,9 +4,12 @@
 //! as many outcomes. Items take turns with the changes; a claim is tried with every change, so that it does not depend on
 //! its item.
 
+use super::about::{About, Takes};
+use super::abstained_or_holds;
+use super::abstention::Abstention;
 use super::answer::{Answer, explored};
+use super::case::{Case, Context, explored_each};
 use super::litmus::{Broken, Rule};
-use super::{About, Abstention, Case, Context, Takes, abstained_or_holds};
 use crate::direction::Direction;
 use crate::job::Claim;
 use moire_cat::Model;
@@ -51,7 +54,7 @@ impl Rule for Metamorphic {
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
         let [spec] = specs.as_slice() else { return Ok(None) };
-        let Some((_, answer)) = super::explored(program, &specs, context).pop() else { return Ok(None) };
+        let Some((_, answer)) = explored_each(program, &specs, context).pop() else { return Ok(None) };
         let (answer, model) = (answer?, context.models.get(spec)?);
         let mut abstained = Vec::new();
         for turn in 0..CHANGES {

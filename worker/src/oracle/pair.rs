@@ -4,9 +4,12 @@
 //! one model may differ: the difference is shown and is no bug. A program to which a model gives no meaning may have any
 //! outcome under it, so such a pair is not compared; neither are answers cut at the loop bound.
 
+use super::about::{About, Takes};
+use super::abstained_or_holds;
+use super::abstention::Abstention;
 use super::answer::Answer;
+use super::case::{Case, Context, explored_each};
 use super::litmus::{Broken, Rule};
-use super::{About, Abstention, Case, Context, Takes, abstained_or_holds, explored};
 use crate::direction::Direction;
 use crate::job::Claim;
 use moire_execution::leaf::Outcome;
@@ -36,7 +39,7 @@ impl Rule for ModelPair {
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
         let (mut answers, mut abstained) = (Vec::new(), Vec::new());
-        for (spec, answer) in explored(program, &specs, context) {
+        for (spec, answer) in explored_each(program, &specs, context) {
             match answer {
                 Ok(answer) => answers.push((spec, answer)),
                 Err(why) => abstained.push(why),

@@ -8,9 +8,11 @@
 //! A finding of this oracle is not minimised, because part of a protocol is no protocol. Mutants that are too large for
 //! the enumerator count as missed.
 
+use super::about::{About, Takes};
+use super::abstention::Abstention;
 use super::answer::{self, Answer, CLEAN};
+use super::case::{Case, Context};
 use super::litmus::{Broken, Rule};
-use super::{About, Abstention, Case, Context, Takes};
 use crate::direction::Direction;
 use crate::job::{Claim, EngineReport, Source};
 use moire_cat::Model;

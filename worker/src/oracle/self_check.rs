@@ -3,9 +3,11 @@
 //! Both run under the last model of the plan. The rule is broken where their leaf keys, final states or flags differ.
 //! The canaries of a campaign run here too, because they need the enumerator's answer.
 
-use super::canary;
+use super::about::{About, Takes};
+use super::abstention::Abstention;
+use super::case::{Case, Context, explored_each};
 use super::litmus::{Broken, Rule};
-use super::{About, Abstention, Case, Context, Takes, answer, explored};
+use super::{answer, canary};
 use crate::direction::Direction;
 use crate::job::Claim;
 use moire_program::ir::Program;
@@ -56,7 +58,7 @@ impl Rule for SelfCheck {
     ) -> Result<Option<Broken>, Abstention> {
         let specs = claim.specs();
         let [spec] = specs.as_slice() else { return Ok(None) };
-        let Some((_, answer)) = explored(program, &specs, context).pop() else { return Ok(None) };
+        let Some((_, answer)) = explored_each(program, &specs, context).pop() else { return Ok(None) };
         let (answer, model) = (answer?, context.models.get(spec)?);
         let naive = answer::enumerated(program, &model).map_err(|why| why.at(SELF.name))?;
         context.cancel.tick();

@@ -22,7 +22,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("corpus/kernel", 14),
     ("corpus/program", 15),
     ("corpus/tile-ir", 5),
-    ("worker", 17),
     ("worker/cat", 10),
     ("worker/naive", 10),
     ("worker/toolchain", 6),

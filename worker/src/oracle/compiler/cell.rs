@@ -1,6 +1,6 @@
 //! Cells: a target, a level and a release to compile for, as a side of a claim names them.
 
-use super::TILEIRAS;
+use crate::oracle::tools::TILEIRAS;
 use moire_toolchain::tile::Tileiras;
 
 /// The target when none is asked for: every release since 13.3 has it.

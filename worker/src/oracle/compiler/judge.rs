@@ -8,7 +8,7 @@
 //! progress.
 
 use super::cause::{self, Share};
-use crate::oracle::Abstention;
+use crate::oracle::abstention::Abstention;
 use crate::oracle::models::Models;
 use moire_execution::{leaf::LeafKind, leaf::Outcome};
 use moire_explore::explorer::{Bound, LeafView};

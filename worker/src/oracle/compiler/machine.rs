@@ -5,9 +5,10 @@
 //! kernel that has it. These are observations for people who know the machine and never findings, because the order of a
 //! text is not the order of execution.
 
+use super::Compiler;
 use super::cell::Cell;
-use super::{Compiler, TILEIRAS};
-use crate::oracle::Abstention;
+use crate::oracle::abstention::Abstention;
+use crate::oracle::tools::TILEIRAS;
 use moire_generate::tile::tile_seed;
 use moire_tile_ir::Function;
 use moire_toolchain::Nvdisasm;
@@ -47,16 +48,8 @@ impl Observations {
 }
 
 impl Compiler {
-    /// Kernels of a stream at these places, compiled as the specification says.
-    ///
-    /// # Errors
-    /// It names no compiler that is here, or there is no disassembler.
-    pub(in crate::oracle) fn observe(
-        &self,
-        spec: &str,
-        seed: u64,
-        places: Range<u64>,
-    ) -> Result<Observations, Abstention> {
+    /// See [`observe`].
+    fn observe(&self, spec: &str, seed: u64, places: Range<u64>) -> Result<Observations, Abstention> {
         let cell = Cell::of(spec)?;
         let tool = self.tool(&cell)?;
         let how = || TILEIRAS.how.replace("nvidia-nvvm", "nvidia-nvvm nvidia-cuda-nvdisasm");
@@ -81,4 +74,12 @@ impl Compiler {
         }
         Ok(out)
     }
+}
+
+/// What the assembler makes of the kernels at these places of a stream of Tile IR; see [`Observations`].
+///
+/// # Errors
+/// The specification names no compiler that is here, or there is no disassembler.
+pub fn observe(spec: &str, seed: u64, places: Range<u64>) -> Result<Observations, Abstention> {
+    Compiler::default().observe(spec, seed, places)
 }

@@ -15,11 +15,15 @@ mod judge;
 mod machine;
 
 pub use cell::CellError;
-pub use machine::Observations;
+pub use machine::{Observations, observe};
 
+use super::about::{About, Takes};
+use super::abstention::Abstention;
+use super::case::{Case, Context};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
-use super::{About, Abstention, Case, Context, Oracle, Takes, Tool, answer, verification};
+use super::tools::{NoCompiler, TILEIRAS};
+use super::{Oracle, answer, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
 use batches::{Batches, Ptx};
@@ -42,25 +46,8 @@ pub const COMPILER: About = About {
     under_models: false,
     tool: Some(TILEIRAS),
 };
-/// NVIDIA's compiler of Tile IR.
-pub const TILEIRAS: Tool = Tool {
-    capability: "tileiras",
-    how: "pip install nvidia-cuda-tileiras nvidia-cuda-nvcc nvidia-nvvm, then MOIRE_VENV=the environment",
-};
 /// Candidates of a reduction that are compiled together.
 const CANDIDATES_TOGETHER: usize = 32;
-
-/// Why there is no compiler.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoCompiler {
-    /// None was found.
-    #[error("no tileiras: {}", TILEIRAS.how)]
-    Missing,
-    /// None of the release was found.
-    #[error("no tileiras of {release}: {how}", release = .0, how = TILEIRAS.how)]
-    Release(String),
-}
 
 /// The compilers of this machine, looked for when first asked for, and their latest answers.
 #[derive(Debug, Default)]

@@ -1,0 +1,56 @@
+//! Facts about an oracle that are known before it runs.
+
+use crate::job::Source;
+use moire_generate::Profile;
+use moire_tile_ir::run::TileLaunch;
+use std::fmt;
+
+/// Facts about an oracle that are known before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// Its name in plans, claims and reports.
+    pub name: &'static str,
+    /// The items it takes.
+    pub takes: Takes,
+    /// Whether it runs for a plan that names no oracle.
+    pub by_default: bool,
+    /// Whether its rule is tried under the models that a claim names.
+    pub under_models: bool,
+    /// The outside tool it needs.
+    pub tool: Option<Tool>,
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A tool that not every worker has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// The capability of a worker that has the tool. It also starts the names of sides of claims that are the tool.
+    pub capability: &'static str,
+    /// How to install it.
+    pub how: &'static str,
+}
+
+/// Kinds of items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Litmus programs.
+    Programs,
+    /// Kernels of Tile IR.
+    Kernels,
+}
+
+impl Takes {
+    /// The kind of an item with this source.
+    pub(super) fn of(source: &Source) -> Self {
+        let kernel = match source {
+            Source::Generated { profile, .. } => profile == Profile::TileIr.name(),
+            Source::Text(text) => TileLaunch::noted(text).is_some(),
+        };
+        if kernel { Self::Kernels } else { Self::Programs }
+    }
+}

@@ -1,0 +1,107 @@
+//! An item on its way through the oracles, with the answers that they share.
+
+use super::about::Takes;
+use super::abstention::Abstention;
+use super::answer::{Answer, explored};
+use super::models::Models;
+use crate::job::{Cancel, Item, ItemReport, Plan, Source};
+use moire_generate::{Profile, Stream};
+use moire_program::canon::canonical;
+use moire_program::ir::Program;
+use moire_program::text::{Format, parse};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Models a campaign compares when it names none.
+pub const MODELS: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
+
+/// What every run of an oracle works with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    pub(super) models: &'a Models,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// An item on its way through the oracles.
+pub(super) struct Case<'a> {
+    pub(super) item: &'a Item,
+    pub(super) context: Context<'a>,
+    pub(super) report: ItemReport,
+    /// The program of the item; `None` for a kernel.
+    pub(super) program: Option<Arc<Program>>,
+    /// See [`Case::answers`].
+    answers: Option<Rc<[(String, Answer)]>>,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn new(item: &'a Item, context: Context<'a>) -> Result<Self, Abstention> {
+        let program = match (Takes::of(&item.source), &item.source) {
+            (Takes::Kernels, _) => None,
+            (Takes::Programs, Source::Generated { seed, profile, index }) => {
+                Some(Stream::new(*seed, profile.parse::<Profile>()?).item(*index))
+            }
+            (Takes::Programs, Source::Text(text)) => Some(parse(text, Format::detect("", text))?),
+        };
+        let mut report = ItemReport::default();
+        if let Some(program) = &program {
+            report.program = canonical(program).id.0;
+        }
+        Ok(Self { item, context, report, program: program.map(Arc::new), answers: None })
+    }
+
+    /// The explorer's answers under the models of the plan, in their order. They are computed once for all oracles.
+    /// Models without an answer are left out; a cancelled item has no answers.
+    pub(super) fn answers(&mut self) -> Rc<[(String, Answer)]> {
+        if let Some(answers) = &self.answers {
+            return Rc::clone(answers);
+        }
+        let mut answers = Vec::new();
+        let specs = specs(&self.item.plan);
+        for (spec, answer) in self.program.iter().flat_map(|p| explored_each(p, &specs, self.context)) {
+            match answer {
+                Ok(answer) => {
+                    self.report.engines.push(answer.report(&format!("explorer/{spec}")));
+                    answers.push((spec, answer));
+                }
+                Err(why) => abstain(&mut self.report, &why),
+            }
+        }
+        if self.context.cancel.is_cancelled() {
+            answers.clear();
+        }
+        Rc::clone(self.answers.insert(answers.into()))
+    }
+
+    /// Counts an abstention in the report.
+    pub(super) fn abstain(&mut self, why: &Abstention) {
+        abstain(&mut self.report, why);
+    }
+}
+
+/// Counts an abstention, by the text of its reason.
+pub(super) fn abstain(report: &mut ItemReport, why: &Abstention) {
+    *report.abstentions.entry(why.to_string()).or_insert(0) += 1;
+}
+
+/// The models of a plan.
+fn specs(plan: &Plan) -> Vec<String> {
+    if plan.models.is_empty() { MODELS.map(String::from).to_vec() } else { plan.models.clone() }
+}
+
+/// The explorer's answer under each model, until the item is cancelled.
+pub(super) fn explored_each(
+    program: &Program,
+    specs: &[String],
+    context: Context<'_>,
+) -> Vec<(String, Result<Answer, Abstention>)> {
+    let mut out = Vec::new();
+    for spec in specs {
+        if context.cancel.is_cancelled() {
+            break;
+        }
+        let model = context.models.get(spec).map_err(Abstention::from);
+        out.push((spec.clone(), model.and_then(|m| explored(program, &m))));
+        context.cancel.tick();
+    }
+    out
+}

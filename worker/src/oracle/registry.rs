@@ -1,0 +1,27 @@
+//! The table of all oracles. A new oracle is one line of [`registry`].
+
+use super::about::About;
+use super::{Oracle, assembler, compiler, lowering, metamorphic, pair, patterns, self_check};
+
+/// The oracles of a worker, in the order in which their claims are reported.
+pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
+    vec![
+        Box::new(self_check::SelfCheck),
+        Box::new(pair::ModelPair),
+        Box::new(metamorphic::Metamorphic),
+        Box::new(patterns::Patterns),
+        Box::new(assembler::Assembler::default()),
+        Box::new(compiler::Compiler::default()),
+        Box::new(lowering::ReferenceLowering::default()),
+    ]
+}
+
+/// All oracles, in the order of their claims.
+pub fn oracles() -> impl Iterator<Item = &'static About> {
+    registry().into_iter().map(|oracle| oracle.about())
+}
+
+/// The oracle of this name.
+pub fn named(name: &str) -> Option<&'static About> {
+    oracles().find(|about| about.name == name)
+}

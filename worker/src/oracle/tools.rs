@@ -1,0 +1,38 @@
+//! NVIDIA's tools that oracles ask, and why there is none.
+
+use super::about::Tool;
+use moire_toolchain::Version;
+
+/// NVIDIA's assembler.
+pub const PTXAS: Tool = Tool {
+    capability: "ptxas",
+    how: "pip install nvidia-cuda-nvcc, then MOIRE_VENV=the environment, or ptxas on PATH",
+};
+/// NVIDIA's compiler of Tile IR.
+pub const TILEIRAS: Tool = Tool {
+    capability: "tileiras",
+    how: "pip install nvidia-cuda-tileiras nvidia-cuda-nvcc nvidia-nvvm, then MOIRE_VENV=the environment",
+};
+
+/// Why there is no assembler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAssembler {
+    /// The one that was found is too old.
+    #[error("ptxas {0} is older than the release the rules repeat")]
+    Old(Version),
+    /// None was found.
+    #[error("no ptxas: {}", PTXAS.how)]
+    Missing,
+}
+
+/// Why there is no compiler.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoCompiler {
+    /// None was found.
+    #[error("no tileiras: {}", TILEIRAS.how)]
+    Missing,
+    /// None of the release was found.
+    #[error("no tileiras of {release}: {how}", release = .0, how = TILEIRAS.how)]
+    Release(String),
+}
