@@ -24,7 +24,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("corpus/tile-ir", 5),
     ("worker/cat", 10),
     ("worker/naive", 10),
-    ("worker/toolchain", 6),
 ];
 
 /// Names of types whose methods are spread wider, and over how many files.

@@ -1,6 +1,6 @@
 //! Numbers and tables of the bytecode: variable-length integers, aligned tables, and a cursor that never reads past the end.
 
-use super::read::ReadError;
+use super::error::ReadError;
 
 /// The byte that fills gaps.
 pub(super) const PAD: u8 = 0xCB;
@@ -8,7 +8,7 @@ pub(super) const PAD: u8 = 0xCB;
 /// Writes a number with seven bits in each byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut n: u64) {
     loop {
-        let low = u8::try_from(n & 0x7f).unwrap_or(0);
+        let low = u8::try_from(n & 0x7f).expect("seven bits fit a byte");
         n >>= 7;
         if n == 0 {
             return out.push(low);
@@ -184,7 +184,7 @@ fn fixed(bytes: &[u8]) -> i64 {
     match bytes {
         [a, b, c, d] => i64::from(i32::from_le_bytes([*a, *b, *c, *d])),
         [a, b, c, d, e, f, g, h] => i64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
-        _ => 0,
+        other => unreachable!("a number of {} bytes: tables and lists have 4 or 8", other.len()),
     }
 }
 

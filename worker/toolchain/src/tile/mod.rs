@@ -11,18 +11,22 @@ pub mod batch;
 mod bay;
 mod bytes;
 mod codes;
-mod items;
+mod error;
+mod hints;
+mod numbering;
 mod read;
 mod read_memory;
 mod read_ops;
 mod tileiras;
+mod types;
 mod write;
 mod write_ops;
 
-pub use items::{Item, Numbering};
-pub use read::{ReadError, read};
+pub use error::{ReadError, WriteError};
+pub use numbering::{Item, Numbering};
+pub use read::read;
 pub use tileiras::{Compiled, Failure, Stage, Tileiras};
-pub use write::{WriteError, write, write_numbered};
+pub use write::{write, write_numbered};
 
 use std::fmt;
 

@@ -7,24 +7,17 @@
 use super::Bytecode;
 use super::bytes::{Cursor, Taken};
 use super::codes::{FLAG_ENTRY, FLAG_HINTS, MAGIC, attribute, section};
-use super::items::{Item, Numbering, decode, value_type};
+use super::error::ReadError;
+use super::hints::{read_hints, string, tag};
+use super::numbering::{Item, Numbering};
 use super::read_ops::Body;
-use moire_tile_ir::{FUNCTIONS, Function, Hint, Hints, Module, Scalar, Type};
+use super::types::decode;
+use moire_tile_ir::{FUNCTIONS, Function, Module};
 
 /// Most bytes of a file.
 const FILE_BYTES: usize = 1 << 20;
 /// Most entries of a table.
 const ENTRIES: usize = 1 << 20;
-
-/// The reason that bytes are not a module.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at offset {offset}: {message}")]
-pub struct ReadError {
-    /// The position in the file.
-    pub offset: usize,
-    /// The reason, in lower case and without a full stop.
-    pub message: String,
-}
 
 /// The module of a file, with its version and the order of its tables.
 ///
@@ -153,7 +146,7 @@ fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering, debug: bo
     (function.entry, function.results) = (entry, results.clone());
     if flags & FLAG_HINTS != 0 || entry && version >= Bytecode::V13_5 {
         tag(c, attribute::HINTS)?;
-        function.hints = hints(c, tables)?;
+        function.hints = read_hints(c, tables)?;
     }
     if version >= Bytecode::V13_5 && (c.byte()?, c.varint()?) != (attribute::ARRAY, 0) {
         return c.error("attributes of parameters are not read here");
@@ -161,45 +154,4 @@ fn function(c: &mut Cursor<'_>, version: Bytecode, tables: &Numbering, debug: bo
     let length = c.count()?;
     let body = c.part(length)?;
     Body::new(function, body, version, tables).read()
-}
-
-/// Reads the attribute that must be here.
-pub(super) fn tag(c: &mut Cursor<'_>, want: u8) -> Taken<()> {
-    let start = *c;
-    match c.byte()? {
-        tag if tag == want => Ok(()),
-        tag => start.error(format!("an attribute with tag {want} must stand here, not {tag}")),
-    }
-}
-
-fn string(c: &mut Cursor<'_>, tables: &Numbering) -> Taken<String> {
-    let start = *c;
-    let id = c.varint()?;
-    let found = usize::try_from(id).ok().and_then(|i| tables.strings.get(i));
-    found.cloned().map_or_else(|| start.error(format!("name {id} is not there")), Ok)
-}
-
-/// A dictionary of dictionaries, after its tag.
-pub(super) fn hints(c: &mut Cursor<'_>, tables: &Numbering) -> Taken<Hints> {
-    let mut out = Hints::new();
-    for _ in 0..c.count()? {
-        let arch = string(c, tables)?;
-        tag(c, attribute::DICTIONARY)?;
-        let mut all = Vec::new();
-        for _ in 0..c.count()? {
-            let name = string(c, tables)?;
-            let start = *c;
-            let hint = match c.byte()? {
-                attribute::BOOL => Hint::Flag(c.byte()? != 0),
-                attribute::INTEGER => match value_type(c, &tables.types)? {
-                    Type::Bare(Scalar::I32) => Hint::Number(c.small()?),
-                    other => return start.error(format!("hints of type `{other}` are not known here")),
-                },
-                other => return start.error(format!("a hint with tag {other} is not known here")),
-            };
-            all.push((name, hint));
-        }
-        out.push((arch, all));
-    }
-    Ok(out)
 }

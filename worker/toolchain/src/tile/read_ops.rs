@@ -3,8 +3,9 @@
 use super::Bytecode;
 use super::bytes::{Cursor, Taken};
 use super::codes::{attribute, op};
-use super::items::{Numbering, value_type};
-use super::read::hints;
+use super::hints::read_hints;
+use super::numbering::Numbering;
+use super::types::value_type;
 use moire_tile_ir::{
     Access, Assumption, Block, CONSTANT_ELEMENTS, Constant, Convert, Elem, FloatOp, Function, Hints, Instr,
     IntegerOp, NESTING, OPS, Op, Order, Overflow, Predicate, Rounding, Scalar, Scope, Sign, Tile, Type,
@@ -122,7 +123,7 @@ impl<'a> Body<'a> {
     }
 
     pub(super) fn hints(&mut self, there: bool) -> Taken<Hints> {
-        if there { hints(&mut self.c, self.tables) } else { Ok(Hints::new()) }
+        if there { read_hints(&mut self.c, self.tables) } else { Ok(Hints::new()) }
     }
 
     fn sign(&mut self) -> Taken<Sign> {
@@ -291,7 +292,7 @@ impl<'a> Body<'a> {
                 ([0], _) => Ok(Constant { bits: vec![0] }),
                 ([0xff], _) => Ok(Constant { bits: vec![1] }),
                 (all, n) if n.div_ceil(8) == all.len() as u64 => {
-                    let n = usize::try_from(n).unwrap_or(0);
+                    let Ok(n) = usize::try_from(n) else { return wrong() };
                     let bits = (0..n).map(|i| u64::from(all[i / 8] >> (i % 8) & 1)).collect();
                     Ok(Constant { bits })
                 }

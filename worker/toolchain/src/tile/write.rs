@@ -5,30 +5,12 @@
 use super::Bytecode;
 use super::bytes::{align, count, table, varint};
 use super::codes::{FLAG_ENTRY, FLAG_HINTS, MAGIC, attribute, section};
-use super::items::{Item, Numbering, Table, encode};
+use super::error::WriteError;
+use super::hints::write_hints;
+use super::numbering::{Item, Numbering, Table, Tables};
+use super::types::encode;
 use super::write_ops::Ops;
-use moire_tile_ir::{Elem, Function, Hint, Hints, Module, Scalar};
-
-/// The reason that there is no file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WriteError {
-    /// The module uses something newer than the version asked for.
-    #[error("{what} needs bytecode {least}, this is {version}")]
-    Version {
-        /// The newer feature.
-        what: &'static str,
-        /// The first version that has it.
-        least: Bytecode,
-        /// The version asked for.
-        version: Bytecode,
-    },
-    /// A tensor has more elements along a dimension than the format can say.
-    #[error("a dimension of {0} elements cannot be written")]
-    Extent(u64),
-    /// The module has faults: [`moire_tile_ir::verify`] names them.
-    #[error("`@{0}` is no function that could be written: {1}")]
-    Malformed(String, &'static str),
-}
+use moire_tile_ir::{Function, Module};
 
 /// The file of a module with the usual numbering.
 ///
@@ -67,7 +49,7 @@ pub fn write_numbered(
         count(&mut functions, body.len());
         functions.extend(body);
     }
-    tables.file(&functions)
+    file(&tables, &functions)
 }
 
 /// Writes a function up to the length of its body.
@@ -85,7 +67,7 @@ fn head(out: &mut Vec<u8>, function: &Function, tables: &mut Tables) -> Result<(
     varint(out, 0);
     if hinted || tables.version >= Bytecode::V13_5 && function.entry {
         out.push(attribute::HINTS);
-        tables.hints(out, &function.hints);
+        write_hints(tables, out, &function.hints);
     }
     if tables.version >= Bytecode::V13_5 {
         out.push(attribute::ARRAY);
@@ -94,56 +76,26 @@ fn head(out: &mut Vec<u8>, function: &Function, tables: &mut Tables) -> Result<(
     Ok(())
 }
 
-/// The tables that are numbered while functions are written.
-pub(super) struct Tables {
-    pub(super) version: Bytecode,
-    pub(super) types: Table<Item>,
-    pub(super) constants: Table<Vec<u8>>,
-    pub(super) strings: Table<String>,
-}
-
-impl Tables {
-    /// A dictionary of dictionaries.
-    pub(super) fn hints(&mut self, out: &mut Vec<u8>, hints: &Hints) {
-        count(out, hints.len());
-        for (arch, all) in hints {
-            varint(out, self.strings.id(arch.clone()));
-            out.push(attribute::DICTIONARY);
-            count(out, all.len());
-            for (name, hint) in all {
-                varint(out, self.strings.id(name.clone()));
-                match hint {
-                    Hint::Number(n) => {
-                        out.push(attribute::INTEGER);
-                        varint(out, self.types.number(Item::Elem(Elem::Scalar(Scalar::I32))));
-                        varint(out, u64::from(*n));
-                    }
-                    Hint::Flag(flag) => out.extend([attribute::BOOL, u8::from(*flag)]),
-                }
-            }
-        }
+/// The file of these functions, with the tables that they use.
+fn file(tables: &Tables, functions: &[u8]) -> Result<Vec<u8>, WriteError> {
+    let mut out = MAGIC.to_vec();
+    out.extend([13, tables.version.minor(), 0, 0]);
+    part(&mut out, section::FUNC, 8, functions);
+    if !tables.constants.items.is_empty() {
+        let sized = |bytes: &Vec<u8>| {
+            let mut item = Vec::new();
+            count(&mut item, bytes.len());
+            item.extend(bytes);
+            item
+        };
+        let items: Vec<Vec<u8>> = tables.constants.items.iter().map(sized).collect();
+        part(&mut out, section::CONSTANT, 8, &table(&items, 8));
     }
-
-    fn file(&self, functions: &[u8]) -> Result<Vec<u8>, WriteError> {
-        let mut out = MAGIC.to_vec();
-        out.extend([13, self.version.minor(), 0, 0]);
-        part(&mut out, section::FUNC, 8, functions);
-        if !self.constants.items.is_empty() {
-            let sized = |bytes: &Vec<u8>| {
-                let mut item = Vec::new();
-                count(&mut item, bytes.len());
-                item.extend(bytes);
-                item
-            };
-            let items: Vec<Vec<u8>> = self.constants.items.iter().map(sized).collect();
-            part(&mut out, section::CONSTANT, 8, &table(&items, 8));
-        }
-        let types = self.types.items.iter().map(|item| encode(item, self.version, &self.types));
-        part(&mut out, section::TYPE, 4, &table(&types.collect::<Result<Vec<_>, _>>()?, 4));
-        part(&mut out, section::STRING, 4, &table(&self.strings.items, 4));
-        out.push(0);
-        Ok(out)
-    }
+    let types = tables.types.items.iter().map(|item| encode(item, tables.version, &tables.types));
+    part(&mut out, section::TYPE, 4, &table(&types.collect::<Result<Vec<_>, _>>()?, 4));
+    part(&mut out, section::STRING, 4, &table(&tables.strings.items, 4));
+    out.push(0);
+    Ok(out)
 }
 
 fn part(out: &mut Vec<u8>, id: u8, alignment: usize, data: &[u8]) {

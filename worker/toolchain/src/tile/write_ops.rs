@@ -3,8 +3,9 @@
 use super::Bytecode;
 use super::bytes::{count, signed, varint};
 use super::codes::{attribute, op};
-use super::items::Item;
-use super::write::{Tables, WriteError};
+use super::error::WriteError;
+use super::hints::write_hints;
+use super::numbering::{Item, Tables};
 use moire_tile_ir::{
     Access, Assumption, Block, Constant, Convert, Elem, FloatOp, Function, Hints, Instr, IntegerOp, Op,
     Place, Scalar, Tile, Type, Value,
@@ -112,7 +113,7 @@ impl<'a> Ops<'a> {
 
     fn hints(&mut self, hints: &Hints) {
         if !hints.is_empty() {
-            self.tables.hints(&mut self.out, hints);
+            write_hints(self.tables, &mut self.out, hints);
         }
     }
 
