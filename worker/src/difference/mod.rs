@@ -6,7 +6,6 @@
 //! bound. Outcomes are compared (registers that loads and atomics write, and all memory); races and flags are not.
 
 pub mod alphabets;
-pub mod atlas;
 pub mod tile;
 
 use alphabets::Named;

@@ -1,4 +1,4 @@
-//! The atlas: the least tensor-core program on which two settings of a model differ.
+//! The search behind the atlas: the least tensor-core program on which two settings of a model differ.
 //!
 //! Programs with mbarriers, waits and fences are too long to try all programs of their size. So each grammar fixes what a
 //! family of programs has in common (threads, their places, the set-up of the barriers) and leaves slots. Every filling of
@@ -6,11 +6,11 @@
 //! compared by how their executions end and which flags they raise. Without a difference the bound is the number of
 //! programs.
 
-use super::Size;
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
 use moire_explore::explorer::LeafView;
 use moire_explore::{Limits, explore};
+use moire_generate::exhaustive::Size;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::collections::BTreeSet;
@@ -23,28 +23,28 @@ const MAX_LEAVES: u64 = 2_000;
 
 /// A slot: the choices for each step, the least and the most number of steps.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot(pub &'static [&'static str], pub usize, pub usize);
+pub(super) struct Slot(&'static [&'static str], usize, usize);
 
 /// One thread of a family.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub(super) struct Part {
     /// Its place, as written in the text.
-    pub place: &'static str,
+    pub(super) place: &'static str,
     /// Its fixed steps, which are not counted.
-    pub first: &'static [&'static str],
+    pub(super) first: &'static [&'static str],
     /// Its slots.
-    pub slots: &'static [Slot],
+    pub(super) slots: &'static [Slot],
 }
 
 /// A family of programs.
 #[derive(Clone, Copy, Debug)]
-pub struct Grammar {
+pub(super) struct Grammar {
     /// One or two words.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// What its programs are, in words.
-    pub about: &'static str,
+    pub(super) about: &'static str,
     /// Its threads.
-    pub parts: &'static [Part],
+    pub(super) parts: &'static [Part],
 }
 
 const ISSUES: &[&str] =
@@ -55,7 +55,7 @@ const WAITS: &[&str] = &["wait.relaxed", "wait.acquire"];
 const AFTER: Slot = Slot(&["after"], 0, 1);
 
 /// All families.
-pub const GRAMMARS: &[Grammar] = &[
+pub(super) const GRAMMARS: &[Grammar] = &[
     Grammar {
         name: "one thread",
         about: "products of two kinds, shapes and places, copies, a shift, loads, stores and their waits in one thread",
@@ -268,7 +268,7 @@ fn text(grammar: &Grammar, filling: &[Vec<&str>]) -> String {
 
 impl Grammar {
     /// Every filling with so many steps, as text.
-    pub fn programs(&self, steps: usize) -> Vec<String> {
+    pub(super) fn programs(&self, steps: usize) -> Vec<String> {
         let mut partial: Vec<(Vec<Vec<&str>>, usize)> = vec![(Vec::new(), 0)];
         for part in self.parts {
             partial.iter_mut().for_each(|(filling, _)| filling.push(Vec::new()));
@@ -300,17 +300,17 @@ impl Grammar {
     }
 
     /// Least and most steps.
-    pub fn range(&self) -> (usize, usize) {
+    pub(super) fn range(&self) -> (usize, usize) {
         let slots = || self.parts.iter().flat_map(|p| p.slots);
         (slots().map(|s| s.1).sum(), slots().map(|s| s.2).sum())
     }
 }
 
 /// The verdicts on a program: the flags for each way in which its executions end.
-pub type Judged = BTreeSet<(bool, BTreeSet<String>)>;
+pub(super) type Judged = BTreeSet<(bool, BTreeSet<String>)>;
 
 /// The verdicts of `model` on a program; `None` if the engine gives no answer.
-pub fn judged(program: &Program, model: &Model) -> Option<Judged> {
+pub(super) fn judged(program: &Program, model: &Model) -> Option<Judged> {
     let mut out = Judged::new();
     let limits = Limits { leaves: MAX_LEAVES, ..Limits::default() };
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
@@ -323,21 +323,21 @@ pub fn judged(program: &Program, model: &Model) -> Option<Judged> {
 
 /// The least program that separates a setting from the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Separation {
+pub(super) struct Separation {
     /// Family it is of.
-    pub grammar: &'static str,
+    pub(super) grammar: &'static str,
     /// Threads and steps, see [`Size`]; there are no memory events to count.
-    pub size: Size,
+    pub(super) size: Size,
     /// Its text.
-    pub text: String,
+    pub(super) text: String,
     /// Under the default.
-    pub first: Judged,
+    pub(super) first: Judged,
     /// Under the setting.
-    pub second: Judged,
+    pub(super) second: Judged,
 }
 
 /// Finds the least program for each setting; also returns the number of programs.
-pub fn separations(default: &Model, settings: &[Arc<Model>]) -> (Vec<Option<Separation>>, usize) {
+pub(super) fn separations(default: &Model, settings: &[Arc<Model>]) -> (Vec<Option<Separation>>, usize) {
     let mut found: Vec<Option<Separation>> = vec![None; settings.len()];
     let mut tried = 0;
     let mut sizes: Vec<(usize, usize)> = Vec::new();
@@ -367,22 +367,17 @@ pub fn separations(default: &Model, settings: &[Arc<Model>]) -> (Vec<Option<Sepa
     (found, tried)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_filling_reads() {
-        for grammar in GRAMMARS {
-            let (least, most) = grammar.range();
-            let mut n = 0;
-            for steps in least..=most {
-                for text in grammar.programs(steps) {
-                    parse(&text, Format::Native).unwrap_or_else(|e| panic!("{text}{e}"));
-                    n += 1;
-                }
+#[test]
+fn every_filling_reads() {
+    for grammar in GRAMMARS {
+        let (least, most) = grammar.range();
+        let mut n = 0;
+        for steps in least..=most {
+            for text in grammar.programs(steps) {
+                parse(&text, Format::Native).unwrap_or_else(|e| panic!("{text}{e}"));
+                n += 1;
             }
-            assert!(n > 10, "{}: {n} programs", grammar.name);
         }
+        assert!(n > 10, "{}: {n} programs", grammar.name);
     }
 }

@@ -1,10 +1,12 @@
 //! `worker/models/ATLAS.md`: the least program that separates the settings of each switch of tcgen05 and of asynchronous
 //! synchronisation, or the bound if there is none. `BLESS=1` writes the file; the same test compares it.
 
+mod search;
+
 use moire_cat::Model;
 use moire_explore::judge::flag_verdict;
-use moire_worker::difference::atlas::{GRAMMARS, Judged, Separation, separations};
 use moire_worker::oracle::Oracles;
+use search::{GRAMMARS, Judged, Separation, separations};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
