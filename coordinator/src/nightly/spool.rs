@@ -40,7 +40,8 @@ impl Filling {
 impl Spool {
     fn read(&self, place: usize) -> Result<Finding, ReportError> {
         let from = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let mut json = vec![0; usize::try_from(self.ends[place] - from).unwrap_or(usize::MAX)];
+        let length = usize::try_from(self.ends[place] - from).map_err(io::Error::other)?;
+        let mut json = vec![0; length];
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(from))?;
         file.read_exact(&mut json)?;
