@@ -36,12 +36,12 @@ pub struct Bundle {
     /// Program before reduction.
     #[serde(default)]
     pub original: String,
-    /// Where that came from.
+    /// Origin of the program before reduction.
     #[serde(default)]
     pub provenance: Provenance,
     /// Models, with their texts.
     pub models: Vec<ModelText>,
-    /// Witness.
+    /// Witness: an execution that shows the discrepancy, as JSON.
     #[serde(default)]
     pub witness: String,
     /// Versions of the tools, by name.
@@ -60,14 +60,14 @@ struct Envelope<B> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleError {
-    /// Over a limit.
+    /// It has more of something than a bundle may have.
     #[error("bundle has {found} {what}, the limit is {limit}")]
     Limit {
-        /// Of what.
+        /// The things counted, such as `bytes`.
         what: &'static str,
-        /// How many.
+        /// Their number.
         found: usize,
-        /// The limit.
+        /// Most of them that a bundle may have.
         limit: usize,
     },
     /// Not a bundle.

@@ -14,7 +14,7 @@ pub enum OpenError {
     Locked {
         /// The store.
         path: PathBuf,
-        /// The holder, empty when it left no number.
+        /// Process id of the holder; empty if the lock file has none.
         pid: String,
     },
     /// Written by a later version.
@@ -72,7 +72,7 @@ pub enum StoreError {
         /// The cause.
         source: io::Error,
     },
-    /// Over a limit.
+    /// A record or a batch is too large.
     #[error("{what} has {size} bytes, the limit is {limit}; put large parts into a bundle")]
     TooLarge {
         /// The record or part.
@@ -90,7 +90,7 @@ pub enum StoreError {
         /// The limit.
         limit: u64,
     },
-    /// A write that makes no sense.
+    /// A request that cannot be carried out, such as a write for a campaign that is not there.
     #[error("{0}")]
     Invalid(String),
     /// A stored record that cannot be read.

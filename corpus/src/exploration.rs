@@ -1,8 +1,8 @@
-//! The state of an exploration that many workers share, as the store keeps it.
+//! An exploration that many workers share, as it is stored.
 //!
 //! Under `x/ID`: the exploration; behind it `t` its totals, `p NUMBER` the pieces that are not explored yet, `m NAME` the
-//! executions that decide its judgement. A change of pieces and totals is one commit, so the store is
-//! always consistent: the totals count exactly what the pieces leave out.
+//! executions that decide its judgement. Pieces and totals that change together are written in one commit. So the totals
+//! always count exactly the executions that lie in no stored piece.
 
 use crate::hash::Hash;
 use serde::{Deserialize, Serialize};
@@ -31,19 +31,19 @@ pub struct Exploration {
 }
 
 impl Exploration {
-    /// Its name: everything it is.
+    /// Its id: the hash of all its fields.
     pub fn id(&self) -> Hash {
         Hash::of(&serde_json::to_vec(self).expect("strings and numbers always serialise"))
     }
 }
 
-/// How far an exploration is.
+/// Totals of an exploration so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explored {
     /// Fencing epoch of its leases.
     pub epoch: u32,
-    /// When it was asked for first, Unix milliseconds.
+    /// When it was first asked for, Unix milliseconds.
     pub created_ms: u64,
     /// Complete executions.
     pub complete: u64,
@@ -55,7 +55,7 @@ pub struct Explored {
     pub checks: u64,
     /// Sum of the numbers of the executions, modulo 2^64.
     pub digest: u64,
-    /// The limit that was hit first in the order of the tree: behind which node, and its words.
+    /// The limit that was reached first in the order of the tree: the node behind which it was reached, and its words.
     pub bounded: Option<(Vec<u32>, String)>,
     /// The construct that is not supported, and its line.
     pub unsupported: Option<(String, u32)>,
@@ -77,12 +77,12 @@ pub struct Stretch {
 /// Everything stored of one exploration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// What it is.
+    /// Its program, model and limits.
     pub exploration: Exploration,
-    /// How far it is.
+    /// Its totals.
     pub explored: Explored,
     /// Pieces not explored, by number.
     pub pieces: BTreeMap<u64, Stretch>,
-    /// Path of the first execution of each thing, by its name.
+    /// Path of the first execution that shows each thing, by the name of the thing.
     pub marks: BTreeMap<String, Vec<u32>>,
 }

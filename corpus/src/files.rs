@@ -18,9 +18,9 @@ pub(crate) const BUNDLES: &str = "bundles";
 /// The files that exist before the log of a new store does.
 pub(crate) const CREATED_FIRST: &[&str] = &[LOCK, "findings.tmp", "lost+found"];
 const LOCK: &str = "LOCK";
-/// Attempts at a lock that another holds.
+/// Most attempts to take a lock that another process holds.
 const LOCK_TRIES: u32 = 100;
-/// Pause after each.
+/// Pause after each attempt.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const BALLAST: &str = "ballast";
 
@@ -28,7 +28,7 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Reads a whole file that may be anything; nothing is allocated for one over `limit` bytes.
+/// Reads a whole file of unknown content. A file of more than `limit` bytes is refused before memory is allocated for it.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let found = file.metadata()?.len();
@@ -41,7 +41,8 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Fills a temporary file and puts it in place of `path`: old or new after a crash, and no litter after an error.
+/// Fills a temporary file and renames it to `path`. After a crash the file is the old or the new one; after an error the
+/// temporary file is removed.
 pub(crate) fn replace(
     temp: &Path,
     path: &Path,
@@ -92,8 +93,9 @@ fn holder(file: File) -> io::Result<Holder> {
     Ok(Holder(if text.bytes().all(|b| b.is_ascii_digit()) { text } else { String::new() }))
 }
 
-/// Waits for a lock, though not for long: the lock of a process just killed lives until the system has cleared it away,
-/// and one just closed lives on in a process forked at that moment until its exec. False: another holds it.
+/// Waits for a lock, at most `LOCK_TRIES` times `LOCK_PAUSE`. The system needs a moment to release the lock of a process that
+/// was just killed; and a process that was forked just before a close holds the lock until its exec. Returns false if
+/// another process keeps it.
 pub(crate) fn wait_for(attempt: impl Fn() -> Result<(), TryLockError>) -> io::Result<bool> {
     for _ in 0..LOCK_TRIES {
         match attempt() {
@@ -105,7 +107,7 @@ pub(crate) fn wait_for(attempt: impl Fn() -> Result<(), TryLockError>) -> io::Re
     Ok(false)
 }
 
-/// A lock that keeps writers out and writes nothing; `None` where nobody ever locked.
+/// Takes a shared lock, which keeps writers out and writes nothing. `None` if there is no lock file.
 pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, Holder>> {
     let file = match File::open(dir.join(LOCK)) {
         Ok(file) => file,
@@ -115,7 +117,7 @@ pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, Holder>
     if wait_for(|| file.try_lock_shared())? { Ok(Ok(Some(file))) } else { holder(file).map(Err) }
 }
 
-/// The lock, or the pid that holds it.
+/// Takes the exclusive lock, and writes the process id into its file.
 pub(crate) fn lock(dir: &Path) -> io::Result<Result<File, Holder>> {
     let path = dir.join(LOCK);
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;

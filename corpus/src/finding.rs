@@ -46,7 +46,7 @@ pub struct Finding {
     pub reduced: String,
     /// Program as generated.
     pub original: String,
-    /// Where the original came from.
+    /// Origin of the original program.
     pub provenance: Provenance,
     /// Witness, as text.
     pub witness: String,
@@ -72,7 +72,7 @@ pub struct Finding {
     pub bundle: Option<Hash>,
     /// The line that replays it.
     pub replay: String,
-    /// Left out of what fails a night, for a while.
+    /// The time in which it fails no night.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suppressed: Option<Suppression>,
     /// The result of the last re-test.
@@ -98,13 +98,14 @@ impl Finding {
             n => format!("{n} times"),
         }
     }
-    /// Which model allows what, as the witness says it.
+    /// The model and the outcome that it allows, from the witness; `None` if the witness names none.
     pub fn allowed(&self) -> Option<String> {
         let witness: serde_json::Value = serde_json::from_str(&self.witness).ok()?;
         Some(format!("{} allows {}", witness.get("model")?.as_str()?, witness.get("outcome")?.as_str()?))
     }
 
-    /// Enters state `to` and records who and why. What lies between the first change and the latest is dropped.
+    /// Enters state `to` and records who changed it and why. If there are too many changes, the oldest but the first are
+    /// dropped.
     pub fn change(&mut self, at_ms: u64, to: FindingState, who: &str, why: &str) {
         self.state = to.clone();
         self.history.push(Change { at_ms, to, who: line(who), why: line(why) });
@@ -124,7 +125,7 @@ impl Finding {
     pub fn suppression(&self, at_ms: u64) -> Option<&Suppression> {
         self.suppressed.as_ref().filter(|s| at_ms < s.until_ms)
     }
-    /// It showed: a fixed one is open again.
+    /// Notes a sighting. A fixed finding is open again.
     pub fn shown(&mut self, at_ms: u64, who: &str) {
         self.last_seen_ms = self.last_seen_ms.max(at_ms);
         self.last_tested_ms = self.last_tested_ms.max(at_ms);
@@ -132,8 +133,8 @@ impl Finding {
             self.change(at_ms, FindingState::Reopened, who, "seen again");
         }
     }
-    /// Takes what came of running it again. One that did not show in any run is fixed; a fixed one that showed is open
-    /// again.
+    /// Notes the result of a re-test. A finding that showed in no run becomes fixed, if every run gave an answer; a fixed one
+    /// that showed is open again.
     pub fn retested(&mut self, retest: Retest) {
         let at_ms = retest.at_ms;
         if retest.seen > 0 {

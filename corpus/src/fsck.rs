@@ -2,7 +2,7 @@
 //!
 //! Without `repair` nothing is written, not even the lock: a store on a read-only file system can be checked.
 //! With it: the recovery ladder of opening runs, damaged bundles are moved aside, unreadable records are copied
-//! aside and taken out, and the log is compacted. Nothing is deleted that is not kept beside.
+//! aside and taken out, and the log is compacted. Nothing is deleted without a copy beside the store.
 //!
 //! Cost: repairing a damaged log and checking a store read the whole log into memory. Opening, compaction and building the
 //! index keep only the keys there.
@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Problems that are named; the rest is counted.
+/// Most problems that are named; the others are counted.
 const PROBLEMS_MAX: usize = 1000;
 
 /// The result of a check.
@@ -32,7 +32,7 @@ pub struct Report {
     pub records: BTreeMap<String, u64>,
     /// Bundle files.
     pub bundles: u64,
-    /// What is wrong, one line each; the last line counts those that are left out.
+    /// The problems, one line each; the last line counts those that are left out.
     pub problems: Vec<String>,
     /// The repairs, one line each.
     pub repairs: Vec<String>,

@@ -20,7 +20,7 @@ pub(crate) struct Index {
     db: sled::Db,
 }
 
-/// Why the index failed. The log is not concerned.
+/// Why the index failed. The log is still intact.
 #[derive(Debug)]
 pub(crate) enum IndexError {
     /// No space for it.
@@ -54,7 +54,7 @@ fn fenced<T>(call: impl FnOnce() -> Result<T, sled::Error>) -> Result<T, IndexEr
     }
 }
 
-/// Operations in one batch of a build.
+/// Most operations in one batch while the index is built.
 const BATCH: usize = 1000;
 
 /// Removes the index: derived data, the log holds all of it.
@@ -120,7 +120,8 @@ pub(crate) fn mark_clean(dir: &Path, generation: u64, len: u64) -> io::Result<()
     write_atomically(&dir.join(MARKER), marker(dir, generation, len)?.as_bytes())
 }
 
-/// Waits until sled's own lock on its file is free. sled tries once, and an index that does not open is moved aside.
+/// Waits until sled's own lock on its file is free. sled itself tries only once, and an index that does not open would be
+/// moved aside.
 fn await_release(db: &Path) -> io::Result<()> {
     let file = match OpenOptions::new().read(true).write(true).open(db) {
         Ok(file) => file,

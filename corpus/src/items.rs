@@ -153,7 +153,7 @@ impl Progress {
         }
         gaps
     }
-    /// Adds an item. A record that claims more than the chunks hold stays as it is: readable.
+    /// Adds an item; one that is completed already changes nothing.
     pub(crate) fn insert(&mut self, item: u64) {
         if self.contains(item) {
             return;

@@ -38,7 +38,7 @@ impl FindingState {
             Self::Reopened => "reopened",
         }
     }
-    /// The word for it, and of what a duplicate is one.
+    /// The word for it; for a duplicate also the start of the other finding's id.
     pub fn words(&self) -> String {
         match self {
             Self::Duplicate(of) => format!("duplicate of {}", of.short()),
@@ -60,7 +60,7 @@ pub struct Change {
     pub why: String,
 }
 
-/// Why a finding fails no night for a while.
+/// A time in which an open finding fails no night, and who decided so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Suppression {
@@ -70,7 +70,7 @@ pub struct Suppression {
     pub why: String,
     /// Since when, Unix milliseconds.
     pub since_ms: u64,
-    /// It is over from then on, Unix milliseconds.
+    /// When it ends, Unix milliseconds.
     pub until_ms: u64,
 }
 
@@ -84,14 +84,14 @@ pub struct Retest {
     pub seen: u64,
     /// Runs in which it held.
     pub held: u64,
-    /// Runs that could not say, or had no answer.
+    /// Runs without an answer.
     pub silent: u64,
-    /// Why those were silent, as the first of them says it.
+    /// Why there was no answer: the reason of the first such run.
     pub reason: String,
 }
 
 impl Retest {
-    /// Whether some run said something.
+    /// Whether some run gave an answer.
     pub fn answered(&self) -> bool {
         self.seen > 0 || self.held > 0
     }

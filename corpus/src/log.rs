@@ -3,7 +3,7 @@
 //! Header (24 bytes): `MOIRELOG`, version u32, generation u64, crc32c u32 of the bytes before it. Frame:
 //! `MoFr`, payload length u32, crc32c u32 (of sequence and payload), sequence u64, payload. Payload: per operation
 //! key length u16, key, value length u32 (`u32::MAX` = removed), value. Little endian. A frame is one commit:
-//! whole or absent. Replay is idempotent: operations state results, not changes.
+//! whole or absent. Replay is idempotent, because an operation states the new value of a key.
 //!
 //! After damage the scan tries every later frame mark. Their checksums come from one pass over the image
 //! ([`Checksums`]), so that an image full of marks with large lengths costs no more than linear time.
@@ -36,7 +36,7 @@ const FRAME: &[u8; 4] = b"MoFr";
 pub(crate) const HEADER_BYTES: usize = 24;
 pub(crate) const FRAME_BYTES: usize = 20;
 pub(crate) const KEY_BYTES_MAX: usize = 512;
-/// Larger sequence numbers are damage: no log has so many commits.
+/// Largest sequence number. No log has so many commits, so a larger number is damage.
 const SEQUENCE_MAX: u64 = 1 << 48;
 
 /// The content of a log's first bytes.
@@ -197,8 +197,8 @@ pub(crate) struct Intact {
     pub(crate) len: u64,
 }
 
-/// Reads a log frame by frame, each payload given with its place, in the memory of one frame. `None`: it is not wholly
-/// intact, and [`scan`] says what of it is.
+/// Reads a log frame by frame, in the memory of one frame; `each` gets the place and the operations of each payload. `None`:
+/// the log is damaged somewhere, and [`scan`] finds its intact frames.
 pub(crate) fn intact(path: &Path, mut each: impl FnMut(u64, &[OpRef<'_>])) -> io::Result<Option<Intact>> {
     let mut file = io::BufReader::with_capacity(1 << 20, File::open(path)?);
     let mut head = [0; HEADER_BYTES];
@@ -235,7 +235,7 @@ pub(crate) fn intact(path: &Path, mut each: impl FnMut(u64, &[OpRef<'_>])) -> io
     Ok(Some(found))
 }
 
-/// Where the live records of an intact log are, by key: their values stay on disk.
+/// Places of the live records of an intact log, by key. The values stay on disk.
 pub(crate) struct Live {
     file: File,
     at: BTreeMap<Vec<u8>, (u64, usize)>,

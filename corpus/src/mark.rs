@@ -11,11 +11,11 @@ pub enum Mark {
     Invalid,
     /// It is resolved.
     Fixed,
-    /// It is the bug of the finding with this id, or prefix of an id.
+    /// It is the same bug as the finding with this id, or with an id that starts so.
     Duplicate(String),
-    /// It fails no night until then.
+    /// It fails no night until a time.
     Suppress {
-        /// Unix milliseconds.
+        /// That time, Unix milliseconds.
         until_ms: u64,
     },
     /// It fails nights again.
@@ -24,7 +24,7 @@ pub enum Mark {
 
 impl std::str::FromStr for Mark {
     type Err = MarkError;
-    /// `open`, `invalid`, `fixed`, `duplicate:ID`, `unsuppress`; `suppress` needs a time and is not read here.
+    /// Reads `open`, `invalid`, `fixed`, `duplicate:ID` or `unsuppress`. `suppress` needs a time, so it is not read here.
     fn from_str(text: &str) -> Result<Self, MarkError> {
         match text.split_once(':').unwrap_or((text, "")) {
             ("open", "") => Ok(Self::Open),
@@ -53,13 +53,13 @@ pub enum MarkError {
     /// The suppression would be over already.
     #[error("a suppression ends in the future")]
     Past,
-    /// Not an id.
+    /// The text is not an id.
     #[error("`{0}` is no id of a finding: at least eight hexadecimal digits")]
     NoId(String),
-    /// Nothing by this name.
+    /// No finding has an id that starts so.
     #[error("no finding starts with {0}; `moire findings list` shows them")]
     Unknown(String),
-    /// More than one by this name.
+    /// Several findings have ids that start so.
     #[error("several findings start with {0}; give more digits")]
     Ambiguous(String),
     /// A finding is no duplicate of itself.

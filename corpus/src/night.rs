@@ -14,24 +14,24 @@ use std::collections::BTreeMap;
 pub struct Snapshot {
     /// When, Unix milliseconds.
     pub at_ms: u64,
-    /// State of each finding then; one that is not named was not open.
+    /// State of each finding then. A finding that is not listed was not open.
     pub findings: BTreeMap<FindingId, FindingState>,
     /// Totals over all campaigns then.
     #[serde(default)]
     pub counters: Counters,
-    /// In a file: where the rest of the findings is.
+    /// The bundles with the rest of the findings; only in a stored snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Hash>,
 }
 
 impl Snapshot {
-    /// What the next report has to know of these findings: which were open.
+    /// The snapshot of these findings: those that are open.
     pub fn of<'a>(at_ms: u64, findings: impl IntoIterator<Item = &'a Finding>, counters: Counters) -> Self {
         let mut snapshot = Self { at_ms, counters, ..Self::default() };
         findings.into_iter().for_each(|f| snapshot.add(f));
         snapshot
     }
-    /// Adds what the next report has to know of a finding.
+    /// Adds a finding, if it is open.
     pub fn add(&mut self, finding: &Finding) {
         if finding.is_open() {
             self.findings.insert(finding.id, finding.state.clone());

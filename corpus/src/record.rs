@@ -19,7 +19,7 @@ pub struct ModelRef {
     pub fingerprint: Hash,
 }
 
-/// Where an original program came from.
+/// Origin of a generated program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// Fingerprint of the generator.
@@ -83,7 +83,7 @@ pub struct Campaign {
     /// Capabilities a worker needs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// Whether canaries run; they do where the record does not say.
+    /// Whether canaries run; true if the record does not say.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub canaries: bool,
     /// Limits.

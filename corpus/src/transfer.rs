@@ -2,8 +2,8 @@
 //!
 //! An export is JSON lines: a header, every record in key order, every bundle by hash, and a last line with the
 //! count and the BLAKE3 of all before it. The same content gives the same bytes. A backup is a copy of the log
-//! and the bundles that opens as a store. An import is checked to its end, written beside its place and renamed:
-//! a store that is there is whole.
+//! and the bundles that opens as a store. An import is checked to its end, written beside its place and then renamed, so a
+//! store is imported whole or not at all.
 
 use crate::bundle;
 use crate::check::check_record;
@@ -201,7 +201,7 @@ fn content(number: u64, content: Bytes) -> Result<Vec<u8>, StoreError> {
     bytes.ok_or_else(|| malformed(number, "not a bundle, or too large"))
 }
 
-/// Reads an export as it would be imported, every record once and in key order, and writes nothing.
+/// Checks an export as an import would: every record is readable, comes once and in key order. Writes nothing.
 ///
 /// # Errors
 /// The first thing that is wrong, with its line.

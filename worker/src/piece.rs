@@ -211,7 +211,7 @@ struct Holder<'a> {
     tell: &'a (dyn Fn(Step) + Sync),
     /// Decisions so far.
     decisions: AtomicU64,
-    /// When it last gave a part away, and last reported.
+    /// When it last gave a part away, and when it last reported.
     gave: Mutex<Instant>,
     told: Mutex<Instant>,
 }

@@ -59,7 +59,7 @@ pub enum Seen {
     Lost,
 }
 
-/// Whether a report is sent once more, as an unsure network or worker may do.
+/// Whether a report is sent once more, as a network or a worker that missed the acknowledgement may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// No.
@@ -164,7 +164,7 @@ impl Slowly {
 /// [`crate::stay`] in a trial.
 ///
 /// # Errors
-/// As there.
+/// Those of [`crate::stay`].
 pub async fn stay(
     link: &Link,
     engine: Arc<dyn Engine>,

@@ -1,8 +1,8 @@
 //! Commit: one frame for the whole batch, synced, then the index, then the acknowledgement.
 //!
-//! A failed sync stops the store until it is reopened, because the kernel may have dropped the pages. A full
-//! disk costs the reserve first, so that the batch in hand still goes through, be it the log or the index that
-//! does not fit; the next commit then has to restore the reserve or is refused.
+//! A failed sync stops the store until it is reopened, because the kernel may have dropped the pages. On a full disk the
+//! reserve is given up first, so that log and index have room for the batch in hand. The next commit restores the reserve,
+//! or is refused.
 
 use super::Pairs;
 use crate::error::{StoreError, io_error};
@@ -19,7 +19,7 @@ impl Pairs {
         self.write(ops)
     }
 
-    /// Refuses early: a commit starts with the reserve in place.
+    /// Restores the reserve: no commit starts without it.
     pub(crate) fn ready(&mut self) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
@@ -48,7 +48,7 @@ impl Pairs {
         }
         match self.apply(ops) {
             Ok(()) => Ok(()),
-            // In the log, so durable; the index without the reserve has it or nobody has.
+            // The batch is in the log and so durable: the index must take it, with the reserve given up.
             Err(StoreError::IndexFull) => self.rebuild_index(),
             Err(error) => {
                 self.stopped = true;

@@ -1,6 +1,6 @@
 //! Compaction: the log written anew, each live record once.
 //!
-//! The records come from the log, not from the index: what the index may have lost is not lost for good.
+//! The records come from the log, not from the index: a fault of the index loses nothing.
 
 use super::Pairs;
 use crate::error::{StoreError, io_error};

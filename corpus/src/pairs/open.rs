@@ -84,7 +84,7 @@ pub(crate) fn check_format(dir: &Path, create: bool) -> Result<Format, OpenError
     }
 }
 
-/// Whether a directory without format and log holds only what an interrupted creation leaves.
+/// Whether a directory without FORMAT and log holds only files that an interrupted creation leaves.
 fn only_ours(dir: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(dir)? {
         let name = entry?.file_name();
@@ -120,7 +120,7 @@ fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<Log, OpenError> {
     Log::open(&path, read.generation, read.sequence, read.len).map_err(opening("opening the log"))
 }
 
-/// Repairs a log: keeps its intact frames. Only here is the whole log held in memory.
+/// Repairs a log: keeps its intact frames. It holds the whole log in memory, which opening an intact log does not.
 fn mend_log(dir: &Path, recovery: &mut Recovery) -> Result<Intact, OpenError> {
     let path = dir.join(LOG);
     let mut bytes = read_log(dir)?;

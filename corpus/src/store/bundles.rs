@@ -8,7 +8,7 @@ use crate::night::Snapshot;
 use crate::{bundle, failpoints, files};
 use std::io;
 
-/// Findings of a snapshot in one file: with an id and a state each it stays below the limit of a bundle.
+/// Most findings of a snapshot in one file. Each has an id and a state, so the file stays below the limit of a bundle.
 const SNAPSHOT_FINDINGS: usize = 40_000;
 
 impl Store {
@@ -34,7 +34,7 @@ impl Store {
         }
     }
 
-    /// Keeps what a report showed.
+    /// Stores the snapshot of a report.
     pub fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
         let text = |part: &Snapshot| serde_json::to_vec(part).map_err(|e| StoreError::Invalid(e.to_string()));
         let mut rest = snapshot.findings.iter();

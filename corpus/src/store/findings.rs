@@ -27,7 +27,7 @@ impl Store {
     pub fn findings(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
         self.records(FINDINGS)
     }
-    /// All findings, by id, without their texts: in a fraction of the time.
+    /// All findings, by id, without their texts. This takes a fraction of the time.
     pub fn findings_briefly(&self) -> impl Iterator<Item = Result<Finding, StoreError>> + use<> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
@@ -71,8 +71,8 @@ impl Store {
             parse(&key, &value)
         })
     }
-    /// How many of the first `limit` findings behind this id are in each state, by the word of the state, and the last of
-    /// them; reads no more of each than that.
+    /// Counts the first `limit` findings behind this id by the word of their state, and returns the last of their ids. Of each
+    /// finding only id and state are read.
     pub fn finding_states(
         &self,
         behind: Option<&FindingId>,
@@ -93,7 +93,7 @@ impl Store {
         }
         Ok((states, last))
     }
-    /// Findings whose id starts with these hexadecimal digits: two at most, which is enough to tell that there are several.
+    /// Findings whose id starts with these hexadecimal digits; at most two, which shows that the digits are ambiguous.
     fn findings_from(&self, digits: &str) -> Result<Vec<Finding>, StoreError> {
         let whole: Vec<u8> = (0..digits.len() / 2)
             .map_while(|i| u8::from_str_radix(digits.get(2 * i..2 * i + 2)?, 16).ok())
@@ -108,7 +108,7 @@ impl Store {
     /// The finding of an id, or of a prefix of at least eight digits.
     ///
     /// # Errors
-    /// None or several have it, or the store cannot be read.
+    /// No finding or several have it, or the store cannot be read.
     pub fn named(&self, id: &str) -> Result<Finding, MarkError> {
         let id = id.to_ascii_lowercase();
         if id.len() < 8 || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -159,7 +159,7 @@ impl Store {
         Ok(finding)
     }
 
-    /// What `of` is in the end a duplicate of, itself where it is none; never `not`.
+    /// Follows duplicates from `of` to a finding that is no duplicate. It must not be `not`.
     fn original(&self, of: &str, not: FindingId) -> Result<FindingId, MarkError> {
         let mut at = self.named(of)?;
         for _ in 0..CHAIN_MAX {

@@ -1,7 +1,19 @@
 //! Keys of the log and the index, and reading what lies under them.
 //!
-//! `b/CLAIM` least program so far of a claim, `x/ID` an exploration, with behind it `t` totals, `p NUMBER` piece, `m NAME` mark, `c/NAME` campaign, `p/NAME` progress, `i/NAME\0CHUNK` item digests, `s/NAME\0FINDING ITEM` sighting, `f/ID` finding,
-//! `m/totals` counts of the coordinator, `r/PROGRAM` regression, `t/TIME` snapshot. Numbers are big endian, so that key order is number order.
+//! | key | record |
+//! |---|---|
+//! | `b/CLAIM` | smallest program so far of a claim that is being minimised |
+//! | `c/NAME` | campaign |
+//! | `f/ID` | finding |
+//! | `i/NAME\0CHUNK` | digests of a chunk of items |
+//! | `m/totals` | counters of the coordinator |
+//! | `p/NAME` | progress of a campaign |
+//! | `r/PROGRAM` | regression program |
+//! | `s/NAME\0FINDING ITEM` | sighting |
+//! | `t/TIME` | snapshot |
+//! | `x/ID` | exploration; behind its id `t` its totals, `p NUMBER` a piece, `m NAME` a mark |
+//!
+//! Numbers are big endian, so the order of keys is the order of numbers.
 
 use crate::error::StoreError;
 use crate::hash::{FindingId, Hash};

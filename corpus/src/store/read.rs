@@ -55,15 +55,15 @@ impl Store {
     pub fn campaigns(&self) -> Result<Vec<Campaign>, StoreError> {
         self.records(b"c/").collect()
     }
-    /// How far a campaign is.
+    /// Progress of a campaign.
     pub fn progress(&self, campaign: &str) -> Result<Progress, StoreError> {
         Ok(self.record(&progress_key(campaign))?.unwrap_or_default())
     }
-    /// The least program so far of a claim that is being made smaller; see [`Write::Best`](super::Write::Best).
+    /// The smallest program found so far for a claim that is being minimised; see [`Write::Best`](super::Write::Best).
     pub fn best(&self, claim: &Hash) -> Result<Option<String>, StoreError> {
         self.record(&best_key(claim))
     }
-    /// What the coordinator has counted since the store was made; see [`Write::Totals`](super::Write::Totals).
+    /// The coordinator's counters since the store was made; see [`Write::Totals`](super::Write::Totals).
     pub fn totals(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         Ok(self.record(TOTALS_KEY)?.unwrap_or_default())
     }

@@ -31,7 +31,7 @@ pub enum Write {
         /// The items.
         items: Vec<ItemDone>,
     },
-    /// The least program so far of a claim that is being made smaller, by the hash of the claim; `None` forgets it.
+    /// The smallest program found so far for a claim that is being minimised; `None` forgets it.
     Best {
         /// Hash of the claim.
         claim: Hash,
@@ -42,17 +42,17 @@ pub enum Write {
     Exploration {
         /// Its id.
         id: Hash,
-        /// What it is.
+        /// Its program, model and limits.
         exploration: Option<Box<Exploration>>,
     },
-    /// How far an exploration is.
+    /// The totals of an exploration so far.
     Explored {
         /// Its id.
         id: Hash,
         /// Its totals.
         explored: Box<Explored>,
     },
-    /// A piece of an exploration that is not explored; `None`: it is, or is forgotten.
+    /// A piece of an exploration that is still to be explored. `None` removes it.
     Piece {
         /// Id of the exploration.
         id: Hash,
@@ -61,18 +61,18 @@ pub enum Write {
         /// The piece.
         piece: Option<Stretch>,
     },
-    /// The first execution that shows something; `None` forgets it.
+    /// The first execution that shows a thing, such as a flag; `None` forgets it.
     Mark {
         /// Id of the exploration.
         id: Hash,
-        /// What it shows.
+        /// The name of the thing.
         name: String,
         /// Its path.
         path: Option<Vec<u32>>,
     },
     /// Keeps a program.
     Regression(Box<Regression>),
-    /// Replaces what the coordinator has counted since the store was made, by name.
+    /// Replaces the coordinator's counters since the store was made, by name.
     Totals(BTreeMap<String, u64>),
 }
 
@@ -96,9 +96,9 @@ pub struct Receipt {
     pub items: u64,
     /// Items that were already recorded.
     pub duplicates: u64,
-    /// Of these, those that said something else.
+    /// Those of them whose digest differs from the recorded one.
     pub conflicts: Vec<Conflict>,
-    /// How far the campaigns are whose items were named.
+    /// Progress of the campaigns whose items were written.
     pub progress: BTreeMap<String, Progress>,
     /// The disk was full and the reserve is used up: free space now.
     pub reserve_used: bool,

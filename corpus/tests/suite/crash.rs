@@ -33,7 +33,7 @@ fn batch(n: u64) -> Vec<Write> {
     ]
 }
 
-/// Does what is missing; says what is acknowledged.
+/// Makes the commits that are missing, and prints which are acknowledged.
 fn work(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (mut store, _) = Store::open(dir, options())?;
     let campaign = Campaign { name: "c".into(), ..Campaign::default() };
@@ -84,7 +84,7 @@ fn run(dir: &Path, failpoints: &str, kill_after: Option<Duration>) -> (Option<u6
     (reader.join().unwrap(), success)
 }
 
-/// Everything up to `acknowledged` is there, and whatever is there is whole.
+/// Every commit up to `acknowledged` is there, and every commit that is there is whole.
 fn check(dir: &Path, acknowledged: Option<u64>) {
     let (store, _) = Store::open(dir, options()).unwrap();
     let progress = store.progress("c").unwrap();

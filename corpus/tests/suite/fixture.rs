@@ -104,7 +104,7 @@ fn snapshot() -> Snapshot {
     Snapshot { at_ms: 9, findings, ..Snapshot::default() }
 }
 
-/// What the fixture holds.
+/// The records of the fixture.
 fn fill(dir: &Path) -> Store {
     let mut store = Store::open(dir, options()).unwrap().0;
     store.commit(vec![Write::Campaign(Box::new(campaign())), items(0..3)]).unwrap();
@@ -152,8 +152,8 @@ fn version_1_is_read() {
     check(&store);
 }
 
-/// What an earlier release left, with what a disk does to it: cut short, a bit turned over. This one opens it, has
-/// everything before the damage and nothing that was not there, and finds nothing to repair the second time.
+/// The store of an earlier release, cut short or with one bit flipped. This release opens it, finds everything before the
+/// damage and nothing that was not written, and has nothing to repair the second time.
 #[test]
 fn version_1_with_damage_is_repaired() {
     let log = fs::read(data().join("v1/findings.log")).unwrap();
@@ -202,7 +202,7 @@ fn a_torn_snapshot_is_named_and_the_next_one_is_saved() {
     assert_eq!(store.digest("nightly-1").unwrap().to_string(), DIGEST);
 }
 
-/// Fields that came later are written where they say something else than their absence.
+/// Fields that were added later are written only if their value is not the default.
 #[test]
 fn later_fields_are_kept() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! Damaged and hostile bytes: logs, records, bundles, exports.
 //!
-//! Nothing panics; a valid beginning is never lost; what is damaged is kept aside and reported; what a checksum
-//! vouches for is still not believed.
+//! Nothing panics. A valid beginning is never lost. Damaged parts are copied aside and reported. A right checksum does not
+//! make the content trusted.
 
 use crate::common::{campaign, finding, items, open, options, tree};
 use moire_corpus::*;
@@ -159,7 +159,7 @@ fn vouched(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Pairs near what the store writes, and what arithmetic on them could stumble over.
+/// Pairs close to those that the store writes, with numbers at the limits of arithmetic.
 fn pair() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let chunk = |n: u64| [&b"i/c\0"[..], &n.to_be_bytes()].concat();
     let sighting = [&b"s/c\0"[..], &[7; 40]].concat();
@@ -200,7 +200,7 @@ fn pair() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     )
 }
 
-/// Calls all there is to call; every answer is a value or an error.
+/// Calls every method of the store; each returns a value or an error.
 fn use_everything(dir: &Path) {
     let (mut store, _) = Store::open(dir, options()).unwrap();
     let _ = store.campaigns();

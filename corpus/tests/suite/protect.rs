@@ -1,4 +1,4 @@
-//! What keeps a store from harm: one process at a time, checks that write nothing, refusal of what is not ours.
+//! Protection of a store: one process at a time, checks that write nothing, directories of other programs refused.
 
 use crate::common::{campaign, finding, items, open, options, three_commits, tree};
 use moire_corpus::*;

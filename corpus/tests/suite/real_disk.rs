@@ -116,7 +116,7 @@ fn a_full_disk_loses_nothing_and_a_freed_one_goes_on() {
         println!("skipped: a tmpfs cannot be mounted here (no unshare, or no user namespaces)");
         return;
     }
-    // Sizes at which now the log, now the index, now the reserve is what does not fit.
+    // Sizes at which the log, the index or the reserve is the one that does not fit.
     for size in (9300..15_000).step_by(800).map(|kib| format!("{kib}k")) {
         let output = on_small_disk(&size, dir.path())
             .arg(std::env::current_exe().unwrap())

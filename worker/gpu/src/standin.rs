@@ -144,7 +144,7 @@ fn mask(ty: Ty) -> u128 {
     u128::MAX >> (128 - 8 * ty.bytes())
 }
 
-/// What an atomic leaves in memory (PTX ISA, `atom`).
+/// The value that an atomic writes to memory (PTX ISA, `atom`).
 fn atomic(op: AtomOp, ty: Ty, old: u128, a: u128, b: u128) -> u128 {
     let bits = 8 * ty.bytes();
     let signed = |v: u128| (v << (128 - bits)).cast_signed();

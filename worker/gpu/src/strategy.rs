@@ -17,7 +17,7 @@ pub struct Strategy {
     pub stride: u32,
     /// CTAs that only make traffic, for each group.
     pub stress: u32,
-    /// Their rounds.
+    /// Rounds of traffic that each of them makes.
     pub rounds: u32,
     /// Whether CTAs are shuffled.
     pub shuffle: bool,
@@ -49,7 +49,7 @@ pub(crate) fn draw(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What each CTA of the grid does: the number of its role, or `u32::MAX` for traffic. Every role is there once.
+/// The role of each CTA of the grid, or `u32::MAX` for memory traffic. Each role is given once.
 pub fn roles(kernel: &Kernel, strategy: &Strategy, seed: u64) -> Vec<u32> {
     let playing = strategy.groups * kernel.ctas;
     let idle = std::iter::repeat_n(u32::MAX, (strategy.groups * strategy.stress) as usize);

@@ -52,7 +52,7 @@ fn named(name: &'static str, about: &'static str, locations: usize, most: Size, 
     Named { name, about, locations, most, alphabet }
 }
 
-/// Every alphabet, with a bound that separates what can be separated in well under a minute.
+/// Every alphabet, with its bound. The bounds separate the settings that can be separated within a minute.
 pub fn all() -> Vec<Named> {
     [orders(), dependencies(), proxies(), barriers()].concat()
 }

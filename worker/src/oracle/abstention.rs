@@ -57,10 +57,10 @@ pub enum Abstention {
     /// The compiler made no PTX of the kernel.
     #[error("tileiras: {}", first_line(&.0.to_string()))]
     Compiler(#[from] Unanswered),
-    /// Something is not taken by the stage that would prepare it.
+    /// A program or kernel is refused by the stage that prepares it.
     #[error("{0}")]
     Refused(String),
-    /// What the oracle itself cannot use.
+    /// The oracle itself cannot use the item or the claim.
     #[error("{0}")]
     Unusable(&'static str),
     /// The same, at a stage of the oracle.

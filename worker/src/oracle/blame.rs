@@ -5,7 +5,7 @@ use moire_cat::{CheckId, Model};
 use moire_execution::leaf::Outcome;
 use moire_program::ir::Program;
 
-/// Size of the largest set tried.
+/// Most checks of a set that is tried.
 const MAX_SET: usize = 2;
 
 /// Finds the minimal sets, by the names of their checks, in the order of the model's text. Empty if no set of at most

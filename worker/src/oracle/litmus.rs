@@ -1,4 +1,4 @@
-//! Rules about litmus programs: what they share is how a claim is made, tried again and reduced.
+//! Rules about litmus programs. They share how a claim is made, verified and reduced.
 //!
 //! A claim is made from the program and the broken rule alone. To verify it, its text is read and the rule tried again.
 //! To reduce it, the reducer of `moire_program::reduce` removes parts while the rule stays broken in the same way; the

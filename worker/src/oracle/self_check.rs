@@ -1,4 +1,4 @@
-//! The self oracle: the explorer and the naive enumerator tell the same of every program.
+//! The self oracle: the explorer and the naive enumerator give the same answer to every program.
 //!
 //! Both run under the last model of the plan. The rule is broken where their leaf keys, final states or flags differ.
 //! The canaries of a campaign run here too, because they need the enumerator's answer.

@@ -128,7 +128,7 @@ fn one_write_that_becomes_many_is_a_class_of_its_own() {
     assert_eq!(causes, [[vec!["OneWrite".to_owned()]]], "{report:#?}");
 }
 
-/// A block waits for a flag that nobody sets, and then writes. Without a use of what it read the wait is dropped.
+/// A block waits for a flag that no block sets, and then writes. If the value it read is not used, the wait is dropped.
 const WAITS: &str = "// tile blocks: 1
 entry @waits(%flag: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
   %one = constant <i32: 1> : tile<i32>
@@ -154,7 +154,7 @@ fn a_wait_that_is_dropped_is_about_progress() {
     assert_eq!(directions, [Direction::Progress], "{report:#?}");
 }
 
-/// A compiler that refuses the kernel has not mended what it does with it.
+/// A compiler that refuses the kernel has not fixed the bug.
 #[test]
 fn what_a_compiler_refuses_is_not_gone() {
     let Some(oracles) = oracles() else { return };

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Executions of one program; those with more say nothing.
+/// Most executions of one program; a program with more proves nothing.
 const LEAVES: u64 = 20_000;
 
 /// Programs made for one check.
@@ -150,7 +150,7 @@ fn every_check_is_needed_or_says_that_it_is_not() {
     assert_eq!(vacuous, announced, "left: no program needs them; right: `vacuous:` in the models' texts");
 }
 
-/// A model, and it without each of some checks.
+/// A model, and the same model without each of some checks.
 struct Weakened {
     model: Model,
     without: Vec<(String, Model)>,

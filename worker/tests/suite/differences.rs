@@ -22,7 +22,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("ptx-7.5", "ptx-7.5:Q12=A"),
 ];
 
-/// Further than the test goes; made with the command beside it.
+/// Results beyond the bound of the test, each with the command that found it.
 const FURTHER: &[(&str, &str)] = &[];
 
 /// All pairs: versions, the switches of `ptx`, the rest.

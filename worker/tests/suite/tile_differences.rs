@@ -20,13 +20,13 @@ const PAIRS: &[(&str, &str)] = &[
     ("tile-ir:NTA=1", "tile-ir:NTA=2"),
 ];
 
-/// Settings no kernel with a meaning tells from the default, and why.
+/// Settings that no defined kernel separates from the default, and why.
 const NONE: &[(&str, &str)] = &[(
     "tile-ir:CO=total",
     "writes that are neither morally strong nor ordered, which is what it orders, are a race",
 )];
 
-/// Further than the test goes; made with the command beside it.
+/// Results beyond the bound of the test, each with the command that found it.
 const FURTHER: &[(&str, &str)] =
     &[("moire models diff tile-ir tile-ir:CO=total --size 4", "no difference in 207963 kernels")];
 
@@ -119,7 +119,7 @@ fn document(oracles: &Oracles) -> (String, Vec<((String, String), Finding)>) {
     (out, found)
 }
 
-/// Small kernels, all of them, are what the engines are asked about here; random larger ones elsewhere.
+/// Here both engines are asked about all small kernels; other tests ask about larger random ones.
 #[test]
 fn engines_agree_on_what_is_tried() {
     let every = std::env::var("MOIRE_TILE_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(23);

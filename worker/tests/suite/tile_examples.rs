@@ -15,7 +15,7 @@ fn run(oracles: &Oracles, text: String, cells: &[String]) -> ItemReport {
     oracles.run(&Item { plan: Arc::new(plan), index: 0, source: Source::Text(text) }, &Cancel::new())
 }
 
-/// What became of an example, in words.
+/// The result of an example, in words.
 fn class(report: &ItemReport) -> String {
     let verdicts = report.engines.iter().map(|e| e.verdict.clone());
     let claims = report.claims.iter().map(|c| c.direction.to_string());
@@ -30,11 +30,11 @@ enum Launch {
     Alone,
     /// Two tile blocks.
     Two,
-    /// One, and another one that stores 1 to its first parameter.
+    /// One tile block, and another one that stores 1 to its first parameter.
     Written,
-    /// One, tiles of 256 elements cut to four.
+    /// One tile block, with tiles of 256 elements cut to four.
     Narrow,
-    /// Two, loops of 1024 rounds cut to two: the bound up to which the kernels for real hardware are looked at.
+    /// Two tile blocks, with loops of 1024 rounds cut to two: the bound for kernels that were made for hardware.
     Bounded,
 }
 
@@ -84,7 +84,7 @@ const EXAMPLES: &[(&str, &str, Launch, &str)] = &[
     ("sb_rlx_notok", "store buffering", Two, "clean"),
 ];
 
-/// Why one of them is abstained from.
+/// Why the oracle abstains from one of them.
 const CELLS: &str = "abstained: compiler: slice: more than 48 threads or 128 locations would be left";
 
 /// The kernel with a further block that stores to its first parameter; the first block does what the kernel did.
@@ -112,7 +112,7 @@ fn launched(text: &str, launch: Launch) -> String {
     TileLaunch::row(blocks).note() + &text
 }
 
-/// The compiler, unless something is missing, which is said.
+/// The compiler; `None` if it or the examples are missing, which is printed.
 fn oracles() -> Option<Oracles> {
     let oracles = Oracles::new();
     let here = oracles.capabilities().iter().any(|c| c == TILEIRAS.capability);
@@ -165,7 +165,7 @@ fn what_changes_with_the_level_is_no_bug() {
     }
 }
 
-/// An acquire of which nobody uses the value (F5), and an access without a token beside two that are joined (F6).
+/// An acquire whose value is not used (F5), and an access without a token beside two that are joined (F6).
 const UNUSED: [&str; 2] = [
     "entry @f5(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
   %zero = constant <i32: 0> : tile<i32>

@@ -573,7 +573,7 @@ fn every_row_names_what_exists() {
     }
 }
 
-/// A rule without a program that breaks it, or with none that keeps it, would say little.
+/// Each rule has a program that breaks it and one that keeps it; with only one of them it would prove little.
 #[test]
 fn programs_keep_and_break_the_rules() {
     let programs: BTreeSet<&str> = ROWS.iter().flat_map(|r| r.4.split(", ")).collect();

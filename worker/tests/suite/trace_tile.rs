@@ -615,7 +615,7 @@ fn every_row_names_what_exists() {
     }
 }
 
-/// When one of them is modelled it wants a row.
+/// Once one of them is modelled, it needs a row.
 #[test]
 fn what_is_not_modelled_is_refused_by_name() {
     for Open(what, _, params, body, wanted) in OPEN.iter().filter(|o| !o.2.is_empty()) {

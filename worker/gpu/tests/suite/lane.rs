@@ -1,5 +1,5 @@
-//! The lane on its stand-in and on records: what is seen is allowed bookkeeping, what fails is set aside, every kernel of
-//! drawn programs is taken by NVIDIA's assembler where it is installed.
+//! The lane on its stand-in and on records: outcomes are counted, a device that fails is set aside, and NVIDIA's assembler,
+//! where it is installed, takes the kernel of every drawn program.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -41,7 +41,7 @@ fn the_stand_in_sees_what_is_sequentially_consistent_and_nothing_else() {
     let verdict = judge(&histogram, &allowed);
     assert_eq!((verdict.forbidden.len(), verdict.seen, verdict.unseen.len()), (0, 3, 0), "{verdict:?}");
     assert!(verdict.samples >= 3_000, "each of six strategies has its turn");
-    // An outcome that a user's model forbids refutes that model.
+    // An outcome that is seen and not allowed refutes the model that forbids it.
     let strict = judge(&histogram, &[of(0, 0), of(1, 1)].into());
     assert_eq!(strict.forbidden.len(), 1);
 }

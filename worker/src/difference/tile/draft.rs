@@ -91,7 +91,7 @@ impl Form {
         self.reads() && matches!(self.place, Place::X | Place::Y)
     }
 
-    /// Writes under some reading: one lets a comparison that fails do so.
+    /// Whether it writes under some reading: under one, a failed comparison also writes.
     fn writes(self) -> bool {
         self.what != What::Load
     }
@@ -137,7 +137,7 @@ impl Draft {
         (self.0.len(), steps.clone().map(|s| s.events()).sum(), steps.count())
     }
 
-    /// Every word is written and touched twice, the first one touched is called x.
+    /// Whether each word is written and accessed twice, and the word that is accessed first is called x.
     pub fn is_normal(&self) -> bool {
         let steps = || self.0.iter().flatten();
         let first = steps().next().is_none_or(|s| s.form.place != Place::Y);
@@ -149,7 +149,7 @@ impl Draft {
         first && touched(false) && touched(true)
     }
 
-    /// As Tile IR, and by block the names of what is read, in order.
+    /// The text as Tile IR, and for each block the names of the values that are read, in order.
     pub fn text(&self) -> (String, Vec<Vec<String>>) {
         let mut writer = Writer::default();
         let bodies: Vec<String> = self.0.iter().map(|steps| writer.block(steps)).collect();
@@ -224,7 +224,7 @@ struct Writer {
     reads: Vec<Vec<String>>,
 }
 
-/// What the instructions of a block left behind.
+/// Values and tokens that the instructions of a block have made so far.
 #[derive(Default)]
 struct Past {
     tokens: Vec<String>,
@@ -246,7 +246,7 @@ impl Writer {
         out
     }
 
-    /// A value that no store of that word had before.
+    /// A value that no earlier store writes to that word.
     fn value(&mut self, place: Place) -> String {
         let stored = &mut self.stored[usize::from(place == Place::Y)];
         *stored += 1;

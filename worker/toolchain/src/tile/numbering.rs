@@ -42,7 +42,7 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// See the module header.
+    /// The usual numbering of a module's types, constants and names.
     pub fn usual(module: &Module) -> Numbering {
         let scalar = |s| Item::Elem(Elem::Scalar(s));
         let mut types = vec![

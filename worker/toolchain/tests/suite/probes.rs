@@ -12,7 +12,7 @@ use std::sync::Mutex;
 /// Registers and memory that the forms name.
 const DECLARATIONS: &str = "  .reg .b8 b0;\n  .reg .b16 h<4>;\n  .reg .b32 r<300>;\n  .reg .b64 d<40>;\n  .reg .f32 f<8>;\n  .reg .b128 o;\n  .reg .pred p, q, pe;\n  .reg .b32 t, tA, tB, tS, idesc, cols, zc;\n  .reg .b64 ad, bd, sd, zd, g;\n  .shared .align 8 .b64 mb;\n  .shared .align 8 .b32 slot;\n  .shared .align 128 .b8 buf[4096];\n  ld.param.u64 g, [gp];\n";
 
-/// Registers some instructions want to have a value.
+/// Registers that need a value for some instructions.
 fn values() -> String {
     let mut out = String::new();
     for (names, start) in [

@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Each so many-th recorded form is tried; `MOIRE_FORMS=1` tries all.
+/// One of this many recorded forms is tried; `MOIRE_FORMS=1` tries all.
 const STRIDE: usize = 23;
 
 /// Differences shown in full.
 const SHOWN: usize = 30;
 
-/// What the rules and the assembler say of `program` for `target`, when both say something.
+/// Whether the rules and the assembler accept `program` for `target`, if both give an answer.
 fn compare(ptxas: &Ptxas, program: &Program, target: Target) -> Result<(bool, bool, String), String> {
     let legal = validate(program).iter().all(|d| d.severity != Severity::Error);
     let ours = legal && targets(program).contains(&target);

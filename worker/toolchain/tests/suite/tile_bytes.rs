@@ -1,5 +1,4 @@
-//! Bytecode written and read: the published files byte by byte, every operation at every version, and bytes that
-//! nobody would write. The published files lie outside of this repository; where they are missing the test says so and
+//! Bytecode written and read: the published files byte by byte, every operation at every version, and malformed bytes. The published files lie outside of this repository; where they are missing the test says so and
 //! passes, and so do those that ask NVIDIA's disassembler where there is none.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -11,7 +10,7 @@ use moire_toolchain::tile::{Bytecode, Item, Numbering, WriteError, read, write, 
 use proptest::prelude::*;
 use std::process::Command;
 
-/// Every operation, with and without what is optional; by the version that it needs.
+/// Every operation, with and without its optional parts, by the version that it needs.
 const EVERYTHING: [&str; 5] = [
     include_str!("../data/tile-13.1.tile"),
     include_str!("../data/tile-13.2.tile"),
