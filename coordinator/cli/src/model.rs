@@ -16,9 +16,13 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The name of the model for a file, or for no file.
-    pub(crate) fn name(&self, file: Option<&File>) -> &str {
-        let own = if file.is_some_and(has_blocks) { "tile-ir" } else { "ptx" };
-        self.model.as_deref().unwrap_or(own)
+    /// The name of the model for a file: the one that was asked for, or that of the file's kind.
+    pub(crate) fn name(&self, file: &File) -> &str {
+        if has_blocks(file) { self.model.as_deref().unwrap_or("tile-ir") } else { self.without_file() }
+    }
+
+    /// The name of the model where no file is asked about.
+    pub(crate) fn without_file(&self) -> &str {
+        self.model.as_deref().unwrap_or("ptx")
     }
 }

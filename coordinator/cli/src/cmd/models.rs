@@ -1,4 +1,4 @@
-//! `moire models`: what the models are and what they leave open.
+//! `moire models`: lists, shows and compares the models and their switches.
 
 use super::diff::DiffArgs;
 use crate::model::ModelArgs;
@@ -12,15 +12,15 @@ use moire_coordinator::many;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// The shipped models
+    /// List the shipped models
     List {
-        /// Each check, and whether it prunes (monotone) or is judged on finished executions only (leaf-only)
+        /// Also list each check, and whether it prunes (monotone) or is judged on finished executions only (leaf-only)
         #[arg(long)]
         checks: bool,
     },
-    /// The least program on which two models differ, or the bound up to which there is none
+    /// Find the least program on which two models differ, or the bound up to which there is none
     Diff(DiffArgs),
-    /// Text, switches and checks of one model
+    /// Show text, switches and checks of one model
     Show {
         /// A shipped model, or a file that ends in .cat [default: that of --model]
         name: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
         Models::List { checks } => list(*checks),
         Models::Diff(args) => super::diff::run(args),
         Models::Show { name, model } => {
-            let name = name.as_deref().unwrap_or(model.name(None));
+            let name = name.as_deref().unwrap_or(model.without_file());
             let loaded = load_model(name, &variants(&model.variants)?)?;
             println!("{}", loaded.canonical_text());
             println!("Checks, and what the explorer does with them:\n{}", loaded.explain());
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
     }
 }
 
-/// What the model declares to the engines, and what they rely on.
+/// Prints what the model declares to the engines, and what they rely on.
 fn contract(model: &Model) {
     for note in include_notes(model) {
         println!("note: {note}");

@@ -337,6 +337,8 @@ fn bad_programs_and_models() {
     );
     check(&["check", "p.litmus"], &[("p.litmus", b"moire \"\xff\"")], 2, "UTF-8");
     check(&["check", "absent.litmus"], &[], 2, "absent.litmus");
+    // No model is chosen for a file that cannot be read, so the switch of another model is no error.
+    check(&["check", "absent.tile", "--variant", "CAS=B"], &[], 2, "cannot read absent.tile");
     let cat: &[u8] = b"\"m\"\ninclude \"m.cat\"\n";
     check(&["check", "--model", "m.cat", "p.litmus"], &[("m.cat", cat), ("p.litmus", PROGRAM)], 2, "m.cat:");
     let cat: &[u8] = b"\"m\"\nacyclic po | rrf as Broken\n";

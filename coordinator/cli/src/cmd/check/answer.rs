@@ -3,12 +3,13 @@
 use super::notes::Notes;
 use super::verdicts::undecided;
 use anyhow::Error;
+use moire_cat::Model;
 use moire_console::input::{Rejected, Source};
 use moire_explore::explorer::Sample;
 use moire_explore::judge::{Judgement, Verdict};
 
 /// The answer for one file.
-pub(super) enum Answer {
+pub(super) enum Answer<'m> {
     /// No program, or one that is statically illegal: every error.
     Rejected(Vec<Rejected>),
     /// Not read at all.
@@ -16,6 +17,7 @@ pub(super) enum Answer {
     /// Explored; with the advice of the static rules.
     Judged {
         source: Box<Source>,
+        model: &'m Model,
         advice: Vec<Rejected>,
         judgement: Box<Judgement>,
         contested: Vec<Contest>,
@@ -31,12 +33,13 @@ pub(super) struct Contest {
     pub(super) verdicts: Vec<String>,
 }
 
-impl Answer {
+impl<'m> Answer<'m> {
     /// A verdict that no engine was asked for.
-    pub(super) fn unasked(source: Box<Source>, verdict: Verdict) -> Self {
+    pub(super) fn unasked(source: Box<Source>, model: &'m Model, verdict: Verdict) -> Self {
         let judgement = undecided(verdict);
         Answer::Judged {
             source,
+            model,
             advice: Vec::new(),
             judgement: Box::new(judgement),
             contested: Vec::new(),

@@ -73,8 +73,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
     let files: Vec<(&Path, Result<File>)> =
         args.files.iter().map(|path| (&**path, File::read(path))).collect();
     let mut models: BTreeMap<&str, Asked> = BTreeMap::new();
-    for (_, file) in &files {
-        let name = args.model.name(file.as_ref().ok());
+    for file in files.iter().filter_map(|(_, file)| file.as_ref().ok()) {
+        let name = args.model.name(file);
         if !models.contains_key(name) {
             let asked = Asked::new(args, name)?;
             include_notes(&asked.model).iter().for_each(|note| eprintln!("{name}: note: {note}"));
@@ -95,9 +95,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             codes.push(print_lowered(&file?, args)?);
             continue;
         }
-        let asked = &models[args.model.name(file.as_ref().ok())];
         let answer = match file {
-            Ok(file) => answer(&file, args, asked, &limits, fleet.as_ref()),
+            Ok(file) => answer(&file, args, &models[args.model.name(&file)], &limits, fleet.as_ref()),
             Err(error) => Answer::Unread(path.display().to_string(), error),
         };
         match &answer {
@@ -111,8 +110,8 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             witness::write(folder, source, judgement)?;
         }
         match args.format {
-            CheckFormat::Text => render::text(&answer, &asked.model),
-            CheckFormat::Json => render::json(&answer, &asked.model),
+            CheckFormat::Text => render::text(&answer),
+            CheckFormat::Json => render::json(&answer),
             CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
         }
     }
@@ -169,13 +168,21 @@ fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
     Ok(out)
 }
 
-fn answer(file: &File, args: &Check, asked: &Asked, limits: &Limits, fleet: Option<&Fleet>) -> Answer {
+fn answer<'m>(
+    file: &File,
+    args: &Check,
+    asked: &'m Asked,
+    limits: &Limits,
+    fleet: Option<&Fleet>,
+) -> Answer<'m> {
     if kernel::is_module(file) {
         return match kernel::read(file, &args.launch) {
             Ok(Kernel::Program(source, notes)) => judged(source, notes, args, asked, limits, fleet),
             Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
-            Ok(Kernel::Abstained(source, why)) => Answer::unasked(source, Verdict::Abstained(why)),
-            Ok(Kernel::Bounded(source, why)) => Answer::unasked(source, Verdict::Bounded(why)),
+            Ok(Kernel::Abstained(source, why)) => {
+                Answer::unasked(source, &asked.model, Verdict::Abstained(why))
+            }
+            Ok(Kernel::Bounded(source, why)) => Answer::unasked(source, &asked.model, Verdict::Bounded(why)),
             Err(error) => Answer::failed(file.name(), error),
         };
     }
@@ -191,14 +198,14 @@ fn answer(file: &File, args: &Check, asked: &Asked, limits: &Limits, fleet: Opti
     judged(Box::new(source), advice, args, asked, limits, fleet)
 }
 
-fn judged(
+fn judged<'m>(
     source: Box<Source>,
     advice: Vec<Rejected>,
     args: &Check,
-    asked: &Asked,
+    asked: &'m Asked,
     limits: &Limits,
     fleet: Option<&Fleet>,
-) -> Answer {
+) -> Answer<'m> {
     let model = &asked.model;
     let one = |model: &Model, witnesses: bool| {
         let questions = Questions { witnesses, about: About::All };
@@ -236,5 +243,5 @@ fn judged(
     };
     let contested = asked.others.iter().filter_map(contest).collect();
     let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, &under));
-    Answer::Judged { source, advice, judgement, contested, notes, sample }
+    Answer::Judged { source, model, advice, judgement, contested, notes, sample }
 }

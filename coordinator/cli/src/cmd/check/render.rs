@@ -15,11 +15,11 @@ use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
 
 /// Verdict and witnesses to stdout; errors and advice to stderr.
-pub(super) fn text(answer: &Answer, model: &Model) {
+pub(super) fn text(answer: &Answer<'_>) {
     match answer {
         Answer::Unread(_, error) => eprintln!("{error:#}"),
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
-        Answer::Judged { source, advice, judgement, contested, notes, sample } => {
+        Answer::Judged { source, model, advice, judgement, contested, notes, sample } => {
             advice.iter().for_each(|a| eprintln!("{a}"));
             print!("{}", verdict(source, model, judgement));
             sample.iter().for_each(|s| println!("  {}", sampled(s)));
@@ -33,7 +33,7 @@ pub(super) fn text(answer: &Answer, model: &Model) {
 }
 
 /// One line of JSON.
-pub(super) fn json(answer: &Answer, model: &Model) {
+pub(super) fn json(answer: &Answer<'_>) {
     let object = match answer {
         Answer::Unread(file, error) => {
             json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": [{"message": format!("{error:#}")}]})
@@ -42,7 +42,7 @@ pub(super) fn json(answer: &Answer, model: &Model) {
             let file = errors.first().map(|e| e.file.as_str());
             json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": errors.iter().map(remark).collect::<Vec<_>>()})
         }
-        Answer::Judged { source, advice, judgement, contested, notes, sample } => {
+        Answer::Judged { source, model, advice, judgement, contested, notes, sample } => {
             let mut object = object(source, model, judgement, advice);
             let one = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
             object["contested"] = contested.iter().map(one).collect();

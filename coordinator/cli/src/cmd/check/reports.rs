@@ -14,7 +14,7 @@ use moire_program::validate::{RULES, RuleKind};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use serde_json::{Value, json};
 
-/// The verdicts that are results, with what they mean (design, words).
+/// The verdicts that are results, with their meaning.
 const VERDICTS: [(&str, &str); 12] = [
     ("condition", "the stated condition does not hold"),
     ("race", "conflicting accesses without the order the model wants"),
@@ -31,7 +31,7 @@ const VERDICTS: [(&str, &str); 12] = [
 ];
 
 /// OASIS SARIF 2.1.0: a result for each verdict but `clean`, each error and each piece of advice.
-pub(super) fn sarif(answers: &[Answer]) -> Value {
+pub(super) fn sarif(answers: &[Answer<'_>]) -> Value {
     let verdicts = VERDICTS.iter().map(|(id, doc)| json!({"id": id, "shortDescription": {"text": doc}}));
     let rules = RULES.iter().map(|r| {
         let level = if r.kind == RuleKind::PtxasEqual { "error" } else { "warning" };
@@ -43,7 +43,7 @@ pub(super) fn sarif(answers: &[Answer]) -> Value {
     sarif::document(&rules, &results)
 }
 
-fn results(answer: &Answer) -> Vec<Value> {
+fn results(answer: &Answer<'_>) -> Vec<Value> {
     match answer {
         Answer::Unread(file, error) => vec![result("unread", "error", &format!("{error:#}"), file, 0, 0)],
         Answer::Rejected(errors) => errors.iter().map(remark).collect(),
@@ -103,8 +103,8 @@ fn said(verdict: &Verdict, program: &Program, judgement: &Judgement) -> String {
     }
 }
 
-/// One test case a file: findings fail, what cannot be read or judged is an error or skipped.
-pub(super) fn junit(answers: &[Answer]) -> Result<String> {
+/// One test case for each file: findings fail, an unreadable file is an error, an incomplete answer is skipped.
+pub(super) fn junit(answers: &[Answer<'_>]) -> Result<String> {
     let mut suite = TestSuite::new("moire check");
     for answer in answers {
         let (name, status) = match answer {
