@@ -1,10 +1,11 @@
 //! The arguments by which a command reaches a coordinator: address and certificates.
 
 use clap::Args;
+use moire_console::stored::STORE;
 use moire_worker::link::{Address, Link};
 use std::path::PathBuf;
 
-/// Where a coordinator listens unless told otherwise.
+/// The default address of a coordinator.
 pub(crate) const COORDINATOR: &str = "127.0.0.1:7420";
 
 /// The certificates with which a command proves who it is.
@@ -25,14 +26,17 @@ pub(crate) struct Remote {
     pub(crate) certs: Certs,
 }
 
-/// A coordinator; without one the command opens the store itself.
+/// A store on this machine, or a running coordinator.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct MaybeRemote {
+pub(crate) struct StoreOrRemote {
     /// Ask a running coordinator instead of opening the store
     #[arg(long, value_name = "HOST:PORT", env = "MOIRE_COORDINATOR")]
     pub(crate) coordinator: Option<Address>,
     #[command(flatten)]
     pub(crate) certs: Certs,
+    /// Folder of the store
+    #[arg(long, default_value = STORE)]
+    pub(crate) store: PathBuf,
 }
 
 impl Remote {
@@ -41,7 +45,8 @@ impl Remote {
     }
 }
 
-impl MaybeRemote {
+impl StoreOrRemote {
+    /// The way to the coordinator; `None`: the store is meant.
     pub(crate) fn link(&self) -> Option<Link> {
         self.coordinator.as_ref().map(|addr| Link::new(addr.clone(), self.certs.certs.clone()))
     }

@@ -1,45 +1,38 @@
 //! `moire campaign`: the campaigns of a running coordinator, or of a store on this machine.
 
-use crate::remote::{MaybeRemote, Remote};
+use crate::remote::{Remote, StoreOrRemote};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use moire_console::control::{connect, runtime, said};
-use moire_console::stored::{self, STORE};
+use moire_console::stored;
 use moire_console::{campaign, exit};
 use moire_coordinator::v1::CampaignPhase;
 use moire_coordinator::{CLASS_PREFIX, v1};
 use moire_worker::job::Engine;
 use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
-use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Campaigns {
     /// Create a campaign on a running coordinator
     Create(NewCampaign),
-    /// Hold a campaign
+    /// Pause a campaign
     Pause(CampaignControl),
-    /// Go on with a campaign
+    /// Resume a campaign
     Resume(CampaignControl),
     /// End a campaign
     Cancel(CampaignControl),
-    /// One line a campaign
+    /// List campaigns, one a line
     List {
         #[command(flatten)]
-        remote: MaybeRemote,
-        /// Where campaigns are kept
-        #[arg(long, default_value = STORE)]
-        store: PathBuf,
+        at: StoreOrRemote,
     },
-    /// One campaign, with its digest
+    /// Show one campaign, with its digest
     Show {
         /// Its name
         name: String,
         #[command(flatten)]
-        remote: MaybeRemote,
-        /// Where campaigns are kept
-        #[arg(long, default_value = STORE)]
-        store: PathBuf,
+        at: StoreOrRemote,
     },
 }
 
@@ -50,10 +43,10 @@ pub(crate) struct NewCampaign {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
+    /// Profile of the stream: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
-    /// Programs; without it the campaign goes on until it is cancelled
+    /// Number of programs; without it the campaign runs until it is cancelled
     #[arg(long, value_name = "N")]
     pub(crate) programs: Option<u64>,
     /// Only these oracles (repeatable)
@@ -75,20 +68,18 @@ pub(crate) struct CampaignControl {
 }
 
 pub(crate) fn run(args: &Campaigns) -> Result<u8> {
-    let (store, wanted) = match args {
+    let (at, wanted) = match args {
         Campaigns::Create(new) => return create(new),
         Campaigns::Pause(which) => return control(which, CampaignPhase::Paused),
         Campaigns::Resume(which) => return control(which, CampaignPhase::Running),
         Campaigns::Cancel(which) => return control(which, CampaignPhase::Cancelled),
-        Campaigns::List { store, remote } => match remote.link() {
-            Some(link) => return list(&link, None),
-            None => (stored::open(store)?, None),
-        },
-        Campaigns::Show { name, store, remote } => match remote.link() {
-            Some(link) => return list(&link, Some(name)),
-            None => (stored::open(store)?, Some(name)),
-        },
+        Campaigns::List { at } => (at, None),
+        Campaigns::Show { name, at } => (at, Some(name)),
     };
+    if let Some(link) = at.link() {
+        return list(&link, wanted.map(String::as_str));
+    }
+    let store = stored::open(&at.store)?;
     if let Some(name) = wanted
         && store.campaign(name)?.is_none()
     {
@@ -155,7 +146,7 @@ fn control(args: &CampaignControl, phase: v1::CampaignPhase) -> Result<u8> {
     })
 }
 
-/// All campaigns of a running coordinator, or one.
+/// The campaigns of a running coordinator: all, or one.
 fn list(link: &Link, wanted: Option<&str>) -> Result<u8> {
     runtime()?.block_on(async {
         let mut client = connect(link).await?;

@@ -1,40 +1,32 @@
-//! `moire findings`: those of a store on this machine, or of a running coordinator.
+//! `moire findings`: lists, shows, exports and marks the findings of a store on this machine, or of a running coordinator.
 
 use crate::days;
-use crate::remote::MaybeRemote;
+use crate::remote::StoreOrRemote;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use moire_console::control::{connect, runtime, said};
-use moire_console::stored::STORE;
 use moire_console::{claim, exit, stored};
 use moire_coordinator::v1;
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_corpus::{Finding, Mark, Store};
 use moire_proto::Linked;
 use moire_worker::oracle::{PTXAS, TILEIRAS};
-use std::path::Path;
 use std::path::PathBuf;
 use tokio::runtime::Runtime;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Findings {
-    /// One line a finding
+    /// List findings, one a line
     List {
         #[command(flatten)]
-        remote: MaybeRemote,
-        /// Where findings are kept
-        #[arg(long, default_value = STORE)]
-        store: PathBuf,
+        at: StoreOrRemote,
     },
-    /// One finding in full
+    /// Show one finding in full
     Show {
         /// Id, or its first eight digits or more
         id: String,
         #[command(flatten)]
-        remote: MaybeRemote,
-        /// Where findings are kept
-        #[arg(long, default_value = STORE)]
-        store: PathBuf,
+        at: StoreOrRemote,
     },
     /// Write a finding as one self-contained file
     Export {
@@ -43,10 +35,7 @@ pub(crate) enum Findings {
         /// The file
         out: PathBuf,
         #[command(flatten)]
-        remote: MaybeRemote,
-        /// Where findings are kept
-        #[arg(long, default_value = STORE)]
-        store: PathBuf,
+        at: StoreOrRemote,
     },
     /// Change the life cycle of a finding
     Mark {
@@ -57,21 +46,18 @@ pub(crate) enum Findings {
         /// The reason; a finding is closed or suppressed with one
         #[arg(long, default_value = "")]
         why: String,
-        /// Who says so, or answers for the suppression [default: the user]
+        /// Who decides it, or is responsible for the suppression [default: the user]
         #[arg(long, value_name = "NAME")]
         who: Option<String>,
-        /// When a suppression is over: a day such as 2027-01-31 (UTC), or 14d from now
+        /// When a suppression ends: a day such as 2027-01-31 (UTC), or 14d from now
         #[arg(long, value_name = "TIME")]
         until: Option<String>,
         #[command(flatten)]
-        remote: MaybeRemote,
-        /// Where findings are kept
-        #[arg(long, default_value = STORE)]
-        store: PathBuf,
+        at: StoreOrRemote,
     },
 }
 
-/// A finding for people: what disagrees, the axioms, the program, the line that replays it.
+/// A finding as text: the sides that disagree, the axioms, the program, the line that replays it.
 pub(crate) fn show_finding(f: &Finding) -> String {
     let models: Vec<String> = f.models.iter().map(|m| claim::side(m).spec()).collect();
     let axioms: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
@@ -90,21 +76,21 @@ pub(crate) fn show_finding(f: &Finding) -> String {
     )
 }
 
-/// Where findings are.
-enum Place {
+/// The store or the coordinator that has the findings.
+enum FindingSource {
     Here(Box<Store>),
     There(Runtime, Box<ControlServiceClient<Linked>>),
 }
 
-impl Place {
-    fn of(remote: &MaybeRemote, dir: &Path) -> Result<Self> {
-        let Some(link) = remote.link() else { return Ok(Self::Here(Box::new(stored::open(dir)?))) };
+impl FindingSource {
+    fn of(at: &StoreOrRemote) -> Result<Self> {
+        let Some(link) = at.link() else { return Ok(Self::Here(Box::new(stored::open(&at.store)?))) };
         let runtime = runtime()?;
         let client = runtime.block_on(connect(&link))?;
         Ok(Self::There(runtime, Box::new(client)))
     }
 
-    /// Each of them, by id; those of a coordinator page by page.
+    /// Calls `tell` with each finding, in order of ids; a coordinator sends them page by page.
     fn each(self, mut tell: impl FnMut(&Finding)) -> Result<()> {
         match self {
             Self::Here(store) => store.findings().try_for_each(|f| {
@@ -128,7 +114,7 @@ impl Place {
         }
     }
 
-    /// The one of this id, or of what it begins with.
+    /// The finding with this id, or whose id begins with it.
     fn named(self, id: &str) -> Result<Finding> {
         match self {
             Self::Here(store) => Ok(store.named(id)?),
@@ -158,13 +144,13 @@ fn read(record: &v1::FindingRecord) -> Result<Finding> {
 
 pub(crate) fn run(args: &Findings) -> Result<u8> {
     match args {
-        Findings::List { remote, store } => Place::of(remote, store)?.each(|f| {
+        Findings::List { at } => FindingSource::of(at)?.each(|f| {
             let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
             let (id, state, models) = (f.id.short(), f.state.words(), models.join("/"));
             println!("{id} {state:10} {:12} {:10} {models:16} {}", f.oracle, f.rule, f.count);
         })?,
-        Findings::Show { id, remote, store } => {
-            let f = Place::of(remote, store)?.named(id)?;
+        Findings::Show { id, at } => {
+            let f = FindingSource::of(at)?.named(id)?;
             print!("{}", show_finding(&f));
             for change in &f.history {
                 println!("  {} by {}: {}", change.to.words(), change.who, change.why);
@@ -172,12 +158,12 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
             print!("{}", days::life(&f, moire_console::time::now_ms()));
             println!("witness {}", f.witness);
         }
-        Findings::Export { id, out, remote, store } => {
-            let text = bundle(&Place::of(remote, store)?.named(id)?)?;
+        Findings::Export { id, out, at } => {
+            let text = bundle(&FindingSource::of(at)?.named(id)?)?;
             std::fs::write(out, text).with_context(|| format!("cannot write {}", out.display()))?;
             eprintln!("wrote {}; replay it with: moire replay {}", out.display(), out.display());
         }
-        Findings::Mark { id, state, why, who, until, remote, store } => {
+        Findings::Mark { id, state, why, who, until, at } => {
             let now = moire_console::time::now_ms();
             let mark = match (state.as_str(), until) {
                 ("suppress", Some(until)) => Mark::Suppress { until_ms: days::until(until, now)? },
@@ -186,7 +172,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
                 (word, None) => word.parse()?,
             };
             let who = who.clone().or_else(|| std::env::var("USER").ok()).unwrap_or_default();
-            let f = Place::of(remote, store)?.mark(now, id, &mark, state, &who, why)?;
+            let f = FindingSource::of(at)?.mark(now, id, &mark, state, &who, why)?;
             println!("{} {}{}", f.id.short(), f.state.words(), days::suppressed(&f, now));
         }
     }

@@ -4,11 +4,12 @@
 //! Test builds have the failpoints (see `coordinator/src/failpoints.rs`); `NAME=3*off->return(abort)` ends the process
 //! with SIGABRT, without unwinding, when it passes NAME for the fourth time.
 
+use crate::fleet::Fleet;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const SIGABRT: i32 = 6;
@@ -116,18 +117,6 @@ fn killed_while_recovering() {
     }
     assert_eq!(digest(&fuzz(dir.path(), "")), expected);
     assert_eq!(stored(dir.path()), findings);
-}
-
-/// Processes that die with the test.
-struct Fleet(Vec<Child>);
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 impl Fleet {

@@ -12,6 +12,7 @@ mod browser;
 mod cli;
 #[cfg(unix)]
 mod deploy;
+mod fleet;
 mod fuzzed;
 #[cfg(unix)]
 mod kill;

@@ -1,6 +1,7 @@
 //! One exploration shared by workers: totals and the sum of the digests of all executions are those of one thread, whichever
 //! processes are killed meanwhile. A piece that is lost or counted twice would change the sum.
 
+use crate::fleet::Fleet;
 use moire_cat::{Model, Variants};
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_coordinator::{Local, lease, v1};
@@ -297,18 +298,6 @@ async fn workers_of_another_build_get_no_piece() {
         assert_eq!(client.explore(bad).await.unwrap_err().code(), tonic::Code::InvalidArgument);
     }
     here.stop().await.unwrap();
-}
-
-/// Processes that die with the test.
-struct Fleet(Vec<Child>);
-
-impl Drop for Fleet {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 fn moire(args: &[&str]) -> Command {
