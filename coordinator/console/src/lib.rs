@@ -26,7 +26,7 @@ pub mod stored;
 pub mod suite;
 pub mod time;
 
-/// Threads that work unless told otherwise.
+/// The default number of worker threads: one for each processor.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

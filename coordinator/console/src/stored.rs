@@ -1,6 +1,6 @@
 //! A store on this machine, and the report on its findings.
 
-use crate::time::now_ms;
+use crate::time::{millis, now_ms};
 use anyhow::{Context, Result, bail};
 use moire_coordinator::report::{CampaignLine, Findings, Night, Stored};
 use moire_corpus::{Counters, Options, Snapshot, Store};
@@ -44,7 +44,7 @@ pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result
         });
     }
     let snapshot = Snapshot { at_ms, counters, ..Snapshot::default() };
-    let window = window.map_or(at_ms, |w| u64::try_from(w.as_millis()).unwrap_or(u64::MAX));
+    let window = window.map_or(at_ms, millis);
     let night = Night { at_ms, last: store.last_snapshot()?, campaigns, ..Night::default() };
     let findings = Stored::new(store, at_ms.saturating_sub(window), snapshot);
     write(&night, &findings, out)?;

@@ -16,13 +16,18 @@ pub fn duration(text: &str) -> Result<Duration> {
         unit => bail!("`{unit}` is no unit of time; write 90s, 10m or 2h"),
     };
     let n: u64 = digits.parse().map_err(|_| anyhow!("`{text}` is no time; write 90s, 10m or 2h"))?;
-    n.checked_mul(factor).map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
+    let seconds = n.checked_mul(factor).filter(|s| s.checked_mul(1_000).is_some());
+    seconds.map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
+}
+
+/// A time in milliseconds.
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).expect("64 bits of milliseconds last 500 million years")
 }
 
 /// Milliseconds since the Unix epoch.
 pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).expect("64 bits of milliseconds last 500 million years")
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -33,7 +38,8 @@ mod tests {
     fn times_have_units() {
         assert_eq!(duration("90").unwrap(), duration("90s").unwrap());
         assert_eq!(duration("2m").unwrap().as_secs(), 120);
-        for bad in ["", "x", "5d", "99999999999999999999s", "9999999999999999999h"] {
+        assert_eq!(millis(duration("18446744073709551s").unwrap()), 18_446_744_073_709_551_000);
+        for bad in ["", "x", "5d", "18446744073709552s", "99999999999999999999s", "9999999999999999999h"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }

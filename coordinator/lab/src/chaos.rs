@@ -1,6 +1,6 @@
 //! `moire bench chaos`: campaigns whose processes are killed with SIGKILL at random moments.
 //!
-//! Contract: each campaign is run once in peace and once, in a store of its own, by processes that are killed: the whole
+//! Contract: each campaign is run once without kills and once, in a store of its own, by processes that are killed: the whole
 //! of `moire fuzz`, the coordinator of `moire serve`, or its workers one after the other. The two digests are equal
 //! and every finding that was announced is in the store. A kill's moment is a function of the seed; where it falls in
 //! the work depends on the machine.
@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use moire_console::campaign::Settings;
 use moire_console::control::{connect, runtime, said};
 use moire_console::exit;
+use moire_console::time::{duration, millis};
 use moire_coordinator::v1;
 use moire_corpus::{Hash, Options, Store};
 use moire_worker::job::Engine;
@@ -22,12 +23,12 @@ use std::time::{Duration, Instant};
 
 /// Longest life of a round's processes.
 const LIFE_MAX: Duration = Duration::from_secs(4);
-/// Kills between two looks into the store.
+/// Kills between two checks of the store.
 const LOOK_EVERY: u64 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Chaos {
-    /// Kills
+    /// Number of kills
     #[arg(long, default_value_t = 100)]
     rounds: u64,
     /// Stop after this time: 90s, 10m, 2h
@@ -56,7 +57,7 @@ enum Victim {
 struct Trial {
     settings: Settings,
     expected: String,
-    /// How long it takes in peace.
+    /// How long it takes without kills.
     quiet: Duration,
     /// Findings announced, as printed.
     acknowledged: BTreeSet<String>,
@@ -80,7 +81,7 @@ struct Score {
 
 pub(crate) fn run(args: &Chaos) -> Result<u8> {
     let start = Instant::now();
-    let until = start + moire_console::time::duration(&args.time)?;
+    let until = start + duration(&args.time)?;
     let temporary = std::env::temp_dir().join(format!("moire-chaos-{}", std::process::id()));
     let folder = args.store.clone().unwrap_or_else(|| temporary.clone());
     let mut score = Score::default();
@@ -135,7 +136,7 @@ pub(super) fn draw(seed: u64, round: u64, what: &str, below: u64) -> u64 {
 }
 
 impl Trial {
-    /// Runs the campaign in peace.
+    /// Runs the campaign without kills.
     fn start(args: &Chaos, folder: &Path, number: u64) -> Result<Self> {
         let place = |kind: &str| folder.join(format!("{kind}-{number}"));
         if place("killed").exists() {
@@ -165,7 +166,7 @@ impl Trial {
             2 => Victim::Coordinator,
             _ => Victim::Workers,
         };
-        let longest = u64::try_from((self.quiet / 3).min(LIFE_MAX).as_millis()).unwrap_or(u64::MAX);
+        let longest = millis((self.quiet / 3).min(LIFE_MAX));
         let life = Duration::from_millis(draw(seed, number, "moment", longest));
         let done = match victim {
             Victim::Whole => self.kill_whole(life)?,
@@ -244,7 +245,7 @@ impl Trial {
         self.note(&ended);
         let (name, digest) = (self.name(), digest(&ended)?);
         if digest != self.expected {
-            self.problems.push(format!("{name}: {digest}, in peace {}", self.expected));
+            self.problems.push(format!("{name}: {digest}, without kills {}", self.expected));
         }
         self.look()
     }

@@ -2,7 +2,7 @@
 //!
 //! Contract: explorer and enumerator are compared under each shipped model, with each check removed, with each switch
 //! flipped, and with drawn sets of checks removed. The table depends on the words of the command alone. A difference is
-//! printed, shrunk (exit 10). With `--keep` a run that was stopped goes on behind the last part it noted.
+//! printed, shrunk (exit 10). With `--keep` a run that was stopped resumes after the last part that it noted.
 
 use anyhow::{Context, Result, bail};
 use moire_cat::{Model, Variants};
@@ -36,10 +36,10 @@ pub(crate) struct Contract {
     /// Try these models (repeatable) [default: all shipped]
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
-    /// Note in this file what is done, and go on from there if it says something
+    /// Note progress in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
-    /// Threads that work [default: all processors]
+    /// Worker threads [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Contract) -> Result<u8> {
 }
 
 fn told_sums(found: &Found) -> Sums {
-    let differences = u64::try_from(found.failures.len()).unwrap_or(u64::MAX);
+    let differences = found.failures.len() as u64;
     let Found { programs, executions, skipped, .. } = *found;
     Sums { programs, executions, skipped, differences }
 }
@@ -140,7 +140,7 @@ fn open(path: &Path, words: &str) -> Result<(File, Vec<Sums>)> {
         writeln!(file, "{words}")?;
     } else if whole.len() + 1 < text.len() {
         // A line that was cut short.
-        file.set_len(u64::try_from(whole.len() + 1).unwrap_or(u64::MAX))?;
+        file.set_len(whole.len() as u64 + 1)?;
     }
     Ok((file, earlier))
 }

@@ -1,6 +1,6 @@
 //! `moire bench fleet`: the README's fleet on this machine, whose workers are killed again and again.
 //!
-//! Contract: a campaign is run in peace, unless its digest is given, and then by a coordinator behind certificates and
+//! Contract: a campaign is run without kills, unless its digest is given, and then by a coordinator behind certificates and
 //! two workers, each killed with SIGKILL at moments that are a function of the seed, and started again as a service
 //! manager does. Both end with one digest, and nothing is given up.
 
@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use moire_console::campaign::Settings;
 use moire_console::control::{connect, runtime, said};
 use moire_console::exit;
+use moire_console::time::{duration, millis};
 use moire_coordinator::{certs, v1};
 use moire_worker::job::Engine;
 use moire_worker::link::{Address, Link};
@@ -47,7 +48,7 @@ pub(crate) struct Fleet {
     /// Longest life of a worker
     #[arg(long, value_name = "TIME", default_value = "10s")]
     life: String,
-    /// Digest of the campaign in peace [default: it is run in peace first]
+    /// Digest of the campaign without kills [default: it is run without kills first]
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
     /// Stop after this time: 90s, 10m, 2h
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
     let quiet = match &args.digest {
         Some(digest) => digest.clone(),
         None => {
-            eprintln!("{} programs in peace", args.programs);
+            eprintln!("{} programs without kills", args.programs);
             digest(&whole(&settings)?.wait()?)?.replace("digest ", "")
         }
     };
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
     };
     let in_peace = match args.digest {
         Some(_) => String::new(),
-        None => format!(", {:.0} s in peace", peace.as_secs_f64()),
+        None => format!(", {:.0} s without kills", peace.as_secs_f64()),
     };
     println!(
         "{} programs by {WORKERS} workers, killed {kills} times, {} given up, {} findings; {:.0} s{in_peace}",
@@ -119,10 +120,10 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
     );
     println!("digest {}", status.digest);
     if status.digest != quiet || status.quarantined > 0 {
-        println!("PROBLEM in peace it is {quiet}; the stores are kept in {}", folder.display());
+        println!("PROBLEM the digest without kills is {quiet}; the stores are kept in {}", folder.display());
         return Ok(exit::FINDING);
     }
-    println!("as in peace");
+    println!("the digest is that of the run without kills");
     if args.store.is_none() {
         std::fs::remove_dir_all(&temporary).context("removing the stores")?;
     }
@@ -131,8 +132,8 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
 
 /// Runs the campaign with kills; `None`: time was up.
 fn disturbed(args: &Fleet, folder: &Path, settings: &Settings) -> Result<Option<(v1::CampaignStatus, u64)>> {
-    let until = Instant::now() + moire_console::time::duration(&args.time)?;
-    let life = moire_console::time::duration(&args.life)?;
+    let until = Instant::now() + duration(&args.time)?;
+    let life = duration(&args.life)?;
     let keys = folder.join("certs");
     certs::init(&keys, &[], 30)?;
     let (server, store) = (keys.join("server"), folder.join("fleet"));
@@ -148,7 +149,7 @@ fn disturbed(args: &Fleet, folder: &Path, settings: &Settings) -> Result<Option<
         link: Link::new(to, Some(keys.join("operator"))),
         address,
         worker: keys.join("worker"),
-        longest_ms: u64::try_from(life.as_millis()).unwrap_or(u64::MAX).max(LIFE_MIN_MS + 1),
+        longest_ms: millis(life).max(LIFE_MIN_MS + 1),
         starts: 0,
         kills: 0,
     };

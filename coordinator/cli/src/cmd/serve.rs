@@ -2,7 +2,7 @@
 
 use crate::logs::Log;
 use crate::remote::{COORDINATOR, Certs, Remote};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use moire_console::control::runtime;
 use moire_console::stored::STORE;
@@ -18,7 +18,7 @@ pub(crate) struct Serve {
     /// Address to listen on; this machine only, unless there are certificates
     #[arg(long, value_name = "ADDRESS", default_value = COORDINATOR)]
     pub(crate) listen: SocketAddr,
-    /// Address of /metrics, /healthz and /readyz; as for --listen [default: none]
+    /// Address of pages, /metrics, /healthz and /readyz; as for --listen [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,
     #[command(flatten)]
@@ -32,10 +32,10 @@ pub(crate) struct Serve {
 pub(crate) struct Work {
     #[command(flatten)]
     pub(crate) remote: Remote,
-    /// Leases held at one time [default: all processors]
+    /// Most leases held at one time [default: all processors]
     #[arg(long)]
     pub(crate) threads: Option<usize>,
-    /// Name shown to people
+    /// Name on pages and in logs
     #[arg(long)]
     pub(crate) name: Option<String>,
 }
@@ -87,7 +87,8 @@ pub(crate) fn work(args: &Work) -> Result<u8> {
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     let name = args.name.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()));
-    let options = moire_worker::Options { name, threads: u32::try_from(threads).unwrap_or(u32::MAX) };
+    let threads = u32::try_from(threads).context("too many threads")?;
+    let options = moire_worker::Options { name, threads };
     let runtime = runtime()?;
     let (asked, stop) = tokio::sync::watch::channel(());
     let ended = runtime.block_on(async {

@@ -1,6 +1,8 @@
 //! How the kernel of a module is launched, on the command line.
 
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use std::collections::BTreeMap;
 
 /// How the kernel of a PTX module is launched.
 #[derive(Clone, Debug, Args)]
@@ -17,7 +19,7 @@ pub(crate) struct LaunchArgs {
     pub(crate) cluster: Option<[u32; 3]>,
     /// The value of a parameter, from 0 on (repeatable); pointers and tensor maps need none
     #[arg(long = "param", value_name = "INDEX=VALUE", value_parser = param)]
-    pub(crate) params: Vec<(u16, u64)>,
+    pub(crate) params: Vec<Param>,
     /// Which kernel, when the module has several
     #[arg(long, value_name = "NAME")]
     pub(crate) entry: Option<String>,
@@ -26,34 +28,55 @@ pub(crate) struct LaunchArgs {
     pub(crate) lowered: bool,
 }
 
+/// The value of a parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Param {
+    /// Its place in the list of parameters, from 0 on.
+    index: u16,
+    value: u64,
+}
+
+impl LaunchArgs {
+    /// The values of parameters, by index.
+    ///
+    /// # Errors
+    /// A parameter is given twice.
+    pub(super) fn values(&self) -> Result<BTreeMap<u16, u64>> {
+        let mut values = BTreeMap::new();
+        for param in &self.params {
+            if values.insert(param.index, param.value).is_some() {
+                bail!("a parameter is given twice");
+            }
+        }
+        Ok(values)
+    }
+}
+
 /// `8`, `8,4`, `8,4,1`
-fn shape(text: &str) -> Result<[u32; 3], String> {
+fn shape(text: &str) -> Result<[u32; 3]> {
     let mut out = [1; 3];
     let parts: Vec<&str> = text.split(',').collect();
     if parts.len() > 3 {
-        return Err("at most three sizes, for example 8,4,1".into());
+        bail!("at most three sizes, for example 8,4,1");
     }
     for (n, part) in out.iter_mut().zip(parts) {
-        *n = part
-            .trim()
-            .parse()
-            .ok()
-            .filter(|n| *n > 0)
-            .ok_or_else(|| format!("`{part}` is no size; write 8, 8,4 or 8,4,1"))?;
+        let size = part.trim().parse().ok().filter(|n| *n > 0);
+        *n = size.with_context(|| format!("`{part}` is no size; write 8, 8,4 or 8,4,1"))?;
     }
     Ok(out)
 }
 
 /// `3=256`, `3=0x100`
-fn param(text: &str) -> Result<(u16, u64), String> {
-    let wrong = || format!("`{text}` is no parameter; write INDEX=VALUE, for example 2=256 or 2=0x100");
+fn param(text: &str) -> Result<Param> {
+    let wrong = || anyhow!("`{text}` is no parameter; write INDEX=VALUE, for example 2=256 or 2=0x100");
     let (index, value) = text.split_once('=').ok_or_else(wrong)?;
     let value = value.trim();
     let number = match value.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => value.parse().ok().or_else(|| value.parse::<i64>().ok().map(i64::cast_unsigned)),
     };
-    Ok((index.trim().parse().map_err(|_| wrong())?, number.ok_or_else(wrong)?))
+    let index = index.trim().parse().map_err(|_| wrong())?;
+    Ok(Param { index, value: number.ok_or_else(wrong)? })
 }
 
 #[cfg(test)]
@@ -62,11 +85,11 @@ mod tests {
 
     #[test]
     fn shapes_and_parameters() {
-        assert_eq!(shape("8"), Ok([8, 1, 1]));
-        assert_eq!(shape("8,4"), Ok([8, 4, 1]));
+        assert_eq!(shape("8").unwrap(), [8, 1, 1]);
+        assert_eq!(shape("8,4").unwrap(), [8, 4, 1]);
         assert!(shape("8,0").is_err() && shape("1,1,1,1").is_err() && shape("x").is_err());
-        assert_eq!(param("3=0x10"), Ok((3, 16)));
-        assert_eq!(param("3=-1"), Ok((3, u64::MAX)));
+        assert_eq!(param("3=0x10").unwrap(), Param { index: 3, value: 16 });
+        assert_eq!(param("3=-1").unwrap(), Param { index: 3, value: u64::MAX });
         assert!(param("3").is_err() && param("a=1").is_err() && param("3=b").is_err());
     }
 }

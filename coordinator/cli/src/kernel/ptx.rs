@@ -7,7 +7,7 @@ use moire_console::input::{File, Rejected, Source};
 use moire_kernel::ptx;
 use moire_kernel::specialise::{Launch, Lowered, Refusal, entry, lower};
 use moire_program::text::{Diagnostic, Severity, decode};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Reads the kernel of a module and runs it ahead.
 pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
@@ -24,10 +24,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     if !errors.is_empty() {
         return Ok(Kernel::Rejected(errors));
     }
-    let params: BTreeMap<u16, u64> = args.params.iter().copied().collect();
-    if params.len() != args.params.len() {
-        bail!("a parameter is given twice");
-    }
+    let params = args.values()?;
     let made = entry(&module, args.entry.as_deref()).and_then(|kernel| {
         let launch = Launch::of(kernel, args.grid, args.block, args.cluster, params)?;
         Ok((kernel, lower(kernel, &launch)))

@@ -64,7 +64,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     }
     let mut launch = TileLaunch::noted(text).unwrap_or_else(|| TileLaunch::row(1));
     launch.grid = args.grid.unwrap_or(launch.grid);
-    launch.params = args.params.iter().copied().collect();
+    launch.params = args.values()?;
     let lowered = tile_entry(&module, args.entry.as_deref()).and_then(|kernel| lower(kernel, &launch));
     let source = |program: Program| Box::new(Source::new(name, program, text));
     match lowered {
