@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p moire-coordinator` prints both; an element is one lease.
 
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
+#![expect(clippy::unwrap_used, reason = "a benchmark")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use moire_coordinator::v1::{
@@ -25,8 +25,8 @@ const HELD: u32 = 16;
 fn pure(leases: u64, workers: u64) -> u64 {
     let mut fleet = Scheduler::new(Config::default());
     let batch = moire_coordinator::LEASE_ITEMS;
-    fleet
-        .campaign("c", CampaignSpec { missing: vec![(0, leases * batch)], batch, ..CampaignSpec::default() });
+    let missing = std::iter::once(0..leases * batch).collect();
+    fleet.campaign("c", CampaignSpec { missing, batch, ..CampaignSpec::default() });
     for _ in 0..workers {
         let id = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
         fleet.credit(id, HELD, 0);

@@ -1,7 +1,7 @@
-//! What every part of the core works on: the store with the batch in hand, the scheduler, and the clock.
+//! The state that all parts of the core share: the store, the writes of the current batch, the scheduler and the clock.
 //!
-//! Contract: a part adds to [`Base::writes`] what the batch is to make durable; the core commits it as a whole. What a
-//! part commits by itself is durable when its method returns.
+//! Contract: a part adds its writes to [`Base::writes`], and the core commits them as one batch. A write that a part
+//! commits by itself is durable when its method returns.
 
 use crate::lease::{Config, Scheduler};
 use crate::states::States;

@@ -1,4 +1,4 @@
-//! Named points at which a test stops the process without unwinding.
+//! Failpoints: named points at which a test stops the process without unwinding.
 //!
 //! Active only with the feature `failpoints`; configured through the `FAILPOINTS` variable in the syntax of the
 //! `fail` crate: `coordinator.commit.after=3*off->return(abort)` stops at the fourth pass.

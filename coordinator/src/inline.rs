@@ -1,8 +1,8 @@
-//! A coordinator without a thread and a network: its caller gives it one message after the other.
+//! A coordinator without a thread and without a network: its caller hands it one message after another.
 //!
-//! Contract: scheduler, core and store are those of every coordinator. Nothing happens between two calls, and no clock but
-//! the real one passes. Measurements and fuzzers use it; requests whose answer takes a worker are taken and their answers
-//! are dropped.
+//! Contract: scheduler, core and store are those of every coordinator. Nothing happens between two calls, and the clock is
+//! the real one. Measurements and fuzzers use it. A request whose answer needs a worker is accepted, and its answer is
+//! dropped.
 
 use crate::core::{Core, Inbox};
 use crate::http::metrics;
@@ -23,7 +23,7 @@ const OUTBOX_MAX: usize = 64;
 pub struct Inline {
     core: Core,
     inboxes: BTreeMap<WorkerId, Inbox>,
-    /// Jobs of clients, which wait for their answers as long as this is here.
+    /// The answers of clients' jobs. They are kept because a job is dropped when its client is gone.
     jobs: Vec<oneshot::Receiver<Option<Answer>>>,
 }
 
@@ -84,7 +84,7 @@ impl Inline {
         self.core.bad_messages
     }
 
-    /// Creates a campaign; `resume`: an existing one of the same seed and profile goes on.
+    /// Creates a campaign. With `resume`, an existing one of the same name, seed and profile continues.
     ///
     /// # Errors
     /// The specification makes no sense, the name is taken, or the store fails.

@@ -1,8 +1,8 @@
-//! What a report must look like before anything of it is believed.
+//! Checks reports, claims and plans before they are used.
 //!
-//! Contract: an answer that is not of its lease's kind, names items of other leases or carries hashes that are none is
-//! a fault of the worker. An answer that is merely too large is cut: claims that do not fit a record are dropped and
-//! counted, long reasons are shortened, so that no record outgrows the store's limit.
+//! Contract: it is a fault of the worker if an answer does not fit the kind of its lease, names items of other leases, or
+//! has hashes of a wrong size. An answer that is only too large is cut: claims that do not fit a record are dropped and
+//! counted, and long reasons are shortened, so that no record exceeds the store's limit.
 
 use crate::job::{Answer, Job, JobKind};
 use moire_corpus::{Finding, VALUE_BYTES_MAX};
@@ -14,15 +14,15 @@ use std::ops::Range;
 const CLAIM_BYTES_MAX: usize = 24 * 1024;
 /// Room kept in the record of a finding for its life cycle.
 const LIFE_BYTES: usize = 15 * 1024;
-/// Longest name of an oracle, a model, a check, a canary or a reason.
+/// Longest name of an oracle, a model, a check, a canary or a reason, in bytes.
 const NAME_BYTES_MAX: usize = 100;
-/// Oracles, models and capabilities a campaign or a plan may name.
+/// Most oracles, models or capabilities in a list of a campaign or a plan.
 const LIST_MAX: usize = 64;
-/// Longest such name.
+/// Longest name in such a list, in bytes.
 const WORD_BYTES_MAX: usize = 500;
-/// Reasons of one item that are kept.
+/// Most reasons of one item that are kept.
 const REASONS_MAX: usize = 32;
-/// Claims of one item that are kept.
+/// Most claims of one item that are kept.
 const CLAIMS_MAX: usize = 32;
 /// Reason under which dropped claims are counted.
 const TOO_LARGE: &str = "claim too large to keep";
@@ -69,7 +69,7 @@ pub(crate) fn plan(plan: Option<&v1::Plan>) -> Result<(), &'static str> {
     lists([&plan.oracles, &plan.models, std::slice::from_ref(&plan.campaign)])
 }
 
-/// Bytes of the claim as JSON, about.
+/// Approximate size of the claim as JSON, in bytes.
 fn bytes(claim: &v1::Claim) -> usize {
     // A control character takes six bytes as JSON, a quote or a newline two.
     let json = |text: &str| {
@@ -96,7 +96,7 @@ pub(crate) fn fit(claim: &mut v1::Claim) -> bool {
     bytes(claim) <= CLAIM_BYTES_MAX
 }
 
-/// Makes a finding fit its record: the text as generated goes first, its provenance makes it again.
+/// Makes a finding fit its record. The generated text is dropped first, because its provenance reproduces it.
 pub(crate) fn fit_finding(finding: &mut Finding) {
     let over = |f: &Finding| serde_json::to_vec(f).map_or(0, |v| v.len()) > VALUE_BYTES_MAX - LIFE_BYTES;
     if over(finding) {
@@ -137,7 +137,7 @@ fn cut(item: &mut v1::ItemResult) {
     item.canaries.retain(|c| named(&c.name));
 }
 
-/// The items of a report on a range lease.
+/// Reads the items of a report on a range lease.
 pub(crate) fn items(range: &Range<u64>, report: v1::Report) -> Result<Vec<v1::ItemResult>, &'static str> {
     if report.verify.is_some() || report.minimise.is_some() || report.explore.is_some() {
         return Err("a range lease is answered with items");
@@ -169,8 +169,9 @@ fn smaller(reduced: &mut v1::Claim, asked: &v1::Claim) -> Result<(), &'static st
 /// Checks the answer to a part of a minimisation.
 fn part(job: &Job, result: &mut v1::MinimiseResult) -> Result<(), &'static str> {
     let Some(batch) = &job.batch else { return Err("this lease is no part of a minimisation") };
-    let asked = |place: &u64| (batch.cuts.0..batch.cuts.1).contains(place);
-    if !result.holds.iter().all(asked) || (result.claim.is_some() && batch.join.is_empty()) {
+    if !result.holds.iter().all(|cut| batch.cuts.contains(cut))
+        || (result.claim.is_some() && batch.join.is_empty())
+    {
         return Err("a part of a minimisation names cuts of its lease");
     }
     let Some(reduced) = result.claim.as_mut() else { return Ok(()) };
@@ -178,7 +179,7 @@ fn part(job: &Job, result: &mut v1::MinimiseResult) -> Result<(), &'static str> 
     smaller(reduced, &job.claim)
 }
 
-/// The answer of a report on a lease with text.
+/// Reads the answer of a report on a lease with text.
 pub(crate) fn answer(job: &Job, mut report: v1::Report) -> Result<Answer, &'static str> {
     let (kind, asked) = (job.kind, &job.claim);
     let only = report.items.pop();

@@ -1,12 +1,13 @@
 //! Jobs with text: a claim to run again or to make smaller, or a program to run.
 //!
-//! Contract: a job is in [`Jobs`] as long as the scheduler has it, under the same identity.
+//! Contract: [`Jobs`] has a job as long as the scheduler has it, under the same identity.
 
 use crate::base::Base;
 use crate::lease::{JobId, Kind, WorkerId};
 use moire_corpus::Verified;
 use moire_proto::v1;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The kinds of jobs with text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,24 +24,41 @@ pub(crate) enum JobKind {
     Replay,
 }
 
+/// Where a claim comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) campaign: String,
+    pub(crate) item: u64,
+}
+
+/// A claim on a reduced program.
+pub(crate) struct ReducedClaim {
+    pub(crate) claim: v1::Claim,
+    /// The worker that reduced it.
+    pub(crate) by: WorkerId,
+}
+
+/// Names a minimisation under way; given out by [`crate::reduction`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ReductionId(pub(crate) u64);
+
 /// A job with text.
 pub(crate) struct Job {
     pub(crate) kind: JobKind,
     pub(crate) claim: v1::Claim,
     /// The worker that made the claim.
     pub(crate) claimant: Option<WorkerId>,
-    /// The claim on the reduced program, and who reduced it.
-    pub(crate) reduced: Option<(v1::Claim, WorkerId)>,
+    pub(crate) reduced: Option<ReducedClaim>,
     /// The claim on the least program so far.
     pub(crate) best: Option<v1::Claim>,
     /// Candidates tried for that.
     pub(crate) tried: u64,
-    /// Of a part.
+    /// The batch of a [`JobKind::Part`].
     pub(crate) batch: Option<Batch>,
     /// Reductions that turned out wrong.
     pub(crate) wrong: u32,
-    /// Campaign and item, unless a client submitted it.
-    pub(crate) origin: Option<(String, u64)>,
+    /// Unless a client submitted it.
+    pub(crate) origin: Option<Origin>,
     pub(crate) plan: Option<v1::Plan>,
     pub(crate) verified: Verified,
     pub(crate) reply: Option<tokio::sync::oneshot::Sender<Option<Answer>>>,
@@ -65,7 +83,7 @@ impl Job {
     }
     /// Whether it is work for this campaign.
     pub(crate) fn of(&self, campaign: &str) -> bool {
-        self.origin.as_ref().is_some_and(|o| o.0 == campaign)
+        self.origin.as_ref().is_some_and(|o| o.campaign == campaign)
     }
     /// Whether a client submitted it and has gone.
     pub(crate) fn unwanted(&self) -> bool {
@@ -77,7 +95,7 @@ impl Job {
     }
     /// The claim a verifying worker is asked about.
     pub(crate) fn asked(&self) -> &v1::Claim {
-        self.reduced.as_ref().filter(|_| self.kind == JobKind::Confirm).map_or(&self.claim, |r| &r.0)
+        self.reduced.as_ref().filter(|_| self.kind == JobKind::Confirm).map_or(&self.claim, |r| &r.claim)
     }
 }
 
@@ -85,9 +103,9 @@ impl Job {
 #[derive(Clone, Debug)]
 pub(crate) struct Batch {
     /// The minimisation.
-    pub(crate) reduction: u64,
-    /// Cuts to try, half-open; empty where some are put together.
-    pub(crate) cuts: (u64, u64),
+    pub(crate) reduction: ReductionId,
+    /// Cuts to try; empty where some are put together.
+    pub(crate) cuts: Range<u64>,
     /// Cuts to put together.
     pub(crate) join: Vec<u64>,
 }
@@ -105,9 +123,9 @@ pub(crate) enum Answer {
 pub(crate) struct Jobs(BTreeMap<JobId, Job>);
 
 impl Jobs {
-    /// Queues a job as work of a kind. `avoid`: not this worker, as long as another may come for it in time.
+    /// Queues a job as work of a kind. `avoid`: a worker that gets it only if no other comes for it in time.
     pub(crate) fn queue(&mut self, base: &mut Base, job: Job, kind: Kind, avoid: Option<WorkerId>) -> JobId {
-        let campaign = job.origin.as_ref().map_or("", |o| o.0.as_str());
+        let campaign = job.origin.as_ref().map_or("", |o| o.campaign.as_str());
         let id = base.fleet.job(campaign, kind, avoid);
         // A side that is a tool is named as the capability is.
         base.fleet.takes(id, job.claim.models.iter().map(|side| side.name.clone()));

@@ -1,6 +1,7 @@
 //! The coordinator: gives out leases, judges reports, keeps findings.
 //!
-//! Contract: never the explorer; workers are other processes or threads behind the same gRPC stream.
+//! Contract: the coordinator never explores. Workers do, as other processes or threads; all of them speak to it over the
+//! same kind of gRPC stream.
 
 mod base;
 pub mod certs;
@@ -28,8 +29,7 @@ mod triage;
 pub mod trial;
 mod words;
 
-pub use door::check_tokens;
-pub use door::{Io, Limits, Role};
+pub use door::{Io, Limits, Role, TokenError, TokensError, UnknownRole, check_tokens};
 pub use inline::Inline;
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
@@ -38,19 +38,19 @@ pub use words::many;
 
 use std::net::SocketAddr;
 
-/// Events handled before one commit.
+/// Most events handled before one commit.
 pub const BATCH_EVENTS: usize = 256;
 /// Items of one range lease.
 pub const LEASE_ITEMS: u64 = 64;
-/// Claims of one class that are reduced, per campaign; the others are counted.
+/// Most claims of one class that are reduced in a campaign; further ones are only counted.
 pub const CLASS_MAX: u64 = 4;
-/// Items with claims under way, per campaign; beyond it no new items are leased.
+/// Most items with claims under way in a campaign; beyond it no new items are leased.
 pub const HELD_MAX: usize = 4096;
-/// Jobs of clients that wait.
+/// Most jobs of clients that wait at one time.
 pub const CLIENT_JOBS_MAX: usize = 1024;
-/// Campaigns, ended ones included.
+/// Most campaigns of one store, ended ones included.
 pub const CAMPAIGNS_MAX: usize = 10_000;
-/// Candidates of one minimisation.
+/// Most candidates tried in one minimisation.
 pub const MINIMISE_CANDIDATES: u64 = 20_000;
 
 /// Why the coordinator failed.
@@ -77,7 +77,7 @@ pub enum Error {
     /// The server failed.
     #[error("server: {0}")]
     Transport(#[from] tonic::transport::Error),
-    /// Not on this machine.
+    /// Other machines can reach the address, and there are no certificates.
     #[error(
         "{0} is not on this machine: make certificates with `moire certs init DIR --name HOST`, then use --certs DIR/server"
     )]
@@ -90,10 +90,10 @@ pub enum Error {
         /// The reason.
         why: String,
     },
-    /// A request that cannot be met.
+    /// A request was refused.
     #[error("{}", .0.message())]
     Status(#[from] tonic::Status),
-    /// The core does not answer in time.
+    /// The core did not answer in time.
     #[error("the coordinator is busy")]
     Busy,
     /// The core's thread is gone.

@@ -1,10 +1,10 @@
-//! What a night asks of the coordinator: findings by page, marked, run again, and the snapshot of the last report.
+//! Runs a finding again for a client.
 //!
-//! Contract: what came of running a finding again is decided here, from the answers of workers, and durable before it
-//! is told; a finding that cannot be asked about any more says why.
+//! Contract: the result is decided here, from the answers of workers, and is durable before the client is told. If the text
+//! of a finding can no longer be read, the result says why.
 //!
-//! A finding of a campaign that needs something (a class of devices, a target) is run again only by workers that have it.
-//! If none is connected, that is the answer.
+//! A finding of a campaign that needs capabilities (a class of devices, a target) is run again only by workers that have
+//! them. If no such worker is connected, that is the result.
 
 use crate::base::unix_ms;
 use crate::finding::claim_of;
@@ -17,14 +17,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Runs of one request.
+/// Most runs of one request.
 const RUNS_MAX: u32 = 64;
 /// Time between two looks for a worker that could answer.
 const WORKER_POLL: Duration = Duration::from_secs(1);
 /// How often we look for a worker before a re-test is given up. A worker that only lost its connection reconnects sooner.
 const MAX_WORKER_POLLS: u32 = 60;
 
-/// Why a finding cannot even be asked about: its text is a litmus text and reads no more.
+/// Why a finding cannot be run at all: it is a litmus text that this version does not read.
 fn unreadable(finding: &Finding) -> Option<String> {
     let litmus = finding.reduced.trim_start().starts_with("moire ");
     let error = parse(&finding.reduced, Format::Native).err().filter(|_| litmus)?;
@@ -59,7 +59,7 @@ fn tally(at_ms: u64, answers: impl IntoIterator<Item = Option<Answer>>) -> Retes
 }
 
 impl Control {
-    /// Runs a finding again and records what came of it.
+    /// Runs a finding again and records the result.
     pub(crate) async fn retest(&self, request: v1::RetestFindingRequest) -> Result<v1::FindingRecord, Error> {
         let finding = self.call(move |core| core.named(&request.id)).await??;
         let id = finding.id;
@@ -100,7 +100,8 @@ impl Control {
         self.call(move |core| core.base.fleet.suited(&needs)).await
     }
 
-    /// The answer of a job; none if those who could give it have been away for too long, `away` looks one after another.
+    /// The answer of a job; `None` if no suitable worker was connected in more than [`MAX_WORKER_POLLS`] consecutive polls,
+    /// which `away` counts.
     async fn answered(
         &self,
         mut answer: oneshot::Receiver<Option<Answer>>,

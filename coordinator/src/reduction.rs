@@ -10,7 +10,7 @@
 //! whole reduction.
 
 use crate::base::Base;
-use crate::job::{Answer, Batch, Job, JobKind, Jobs};
+use crate::job::{Answer, Batch, Job, JobKind, Jobs, ReductionId};
 use crate::lease::{JobId, Kind};
 use moire_corpus::{Hash, Write};
 use moire_program::reduce::cuts;
@@ -20,14 +20,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Cuts of one lease.
 const BATCH: u64 = 8;
-/// Cuts below which one worker is as fast: those of some thirty instructions.
+/// Fewest cuts for which the fleet is used: those of about thirty instructions. Below that one worker is as fast.
 const CUTS_MIN: u64 = 64;
-/// Rounds, so that a worker that lies about what holds keeps nobody busy.
+/// Most rounds. A worker that lies about which cuts hold cannot keep the fleet busy.
 const ROUNDS_MAX: u32 = 32;
 
 /// A minimisation under way.
 pub(crate) struct Reduction {
-    /// The job that it is, with the best claim so far.
+    /// Its job, with the best claim so far.
     pub(crate) job: Job,
     /// Leases of this round that have no answer yet.
     waiting: usize,
@@ -39,24 +39,24 @@ pub(crate) struct Reduction {
 /// The minimisations under way.
 #[derive(Default)]
 pub(crate) struct Reductions {
-    under_way: BTreeMap<u64, Reduction>,
-    /// Numbers given out.
-    made: u64,
+    under_way: BTreeMap<ReductionId, Reduction>,
+    /// The last one given out.
+    last: ReductionId,
 }
 
-/// Under which the best claim so far is kept.
+/// The key under which the best claim so far is stored.
 fn key(claim: &v1::Claim) -> Hash {
     let models: Vec<_> = claim.models.iter().map(|m| (&m.name, &m.variants)).collect();
     Hash::of(format!("{:?}", (&claim.oracle, &claim.direction, models, &claim.program)).as_bytes())
 }
 
-/// Cuts of a claim's program; none where it is no litmus text.
+/// The number of cuts of a claim's program; 0 if it is no litmus text.
 fn count(claim: &v1::Claim) -> u64 {
     parse(&claim.program, Format::Native).map_or(0, |program| cuts(&program).len() as u64)
 }
 
 impl Reductions {
-    /// Starts, or goes on with, a minimisation.
+    /// Starts a minimisation, from the stored claim of its last round if there is one.
     pub(crate) fn start(&mut self, base: &mut Base, jobs: &mut Jobs, mut job: Job) {
         job.best = match &job.origin {
             Some(_) => base.store.best(&key(&job.claim)).ok().flatten(),
@@ -66,7 +66,7 @@ impl Reductions {
         self.round(base, jobs, Reduction { job, waiting: 0, holds: BTreeSet::new(), rounds: 0 });
     }
 
-    /// Leases the cuts of the best claim so far; where there are few, one worker does the rest.
+    /// Leases the cuts of the best claim so far; if there are few, one worker does the rest.
     fn round(&mut self, base: &mut Base, jobs: &mut Jobs, mut reduction: Reduction) {
         let all = count(reduction.job.at_hand());
         if all < CUTS_MIN || reduction.rounds >= ROUNDS_MAX {
@@ -74,12 +74,10 @@ impl Reductions {
         }
         reduction.rounds += 1;
         reduction.holds.clear();
-        self.made += 1;
-        let id = self.made;
-        let starts = (0..all).step_by(usize::try_from(BATCH).unwrap_or(1));
-        let batches: Vec<Batch> = starts
-            .map(|from| Batch { reduction: id, cuts: (from, all.min(from + BATCH)), join: Vec::new() })
-            .collect();
+        self.last.0 += 1;
+        let id = self.last;
+        let batch = |n| Batch { reduction: id, cuts: n * BATCH..all.min((n + 1) * BATCH), join: Vec::new() };
+        let batches: Vec<Batch> = (0..all.div_ceil(BATCH)).map(batch).collect();
         self.lease_batches(base, jobs, id, reduction, batches);
     }
 
@@ -87,12 +85,12 @@ impl Reductions {
         &mut self,
         base: &mut Base,
         jobs: &mut Jobs,
-        id: u64,
+        id: ReductionId,
         mut reduction: Reduction,
         batches: Vec<Batch>,
     ) {
         reduction.waiting = batches.len();
-        // The rule, for the answer to be held to; the program is the reduction's.
+        // The answer is checked against the rule; the program is sent from the reduction.
         let (program, witness) = (String::new(), String::new());
         let claim = v1::Claim { program, witness, ..reduction.job.claim.clone() };
         let plan = reduction.job.plan.clone();
@@ -105,7 +103,7 @@ impl Reductions {
         self.under_way.insert(id, reduction);
     }
 
-    /// An answer to a batch; `None`: it was given up, and none of it holds.
+    /// Takes the answer to a batch; `None`: the batch was given up, and none of its cuts holds.
     pub(crate) fn batch_over(
         &mut self,
         base: &mut Base,
@@ -116,7 +114,7 @@ impl Reductions {
         let Some(batch) = batch else { return };
         let Some(mut reduction) = self.under_way.remove(&batch.reduction) else { return };
         let mut joined = None;
-        // A worker that knows no parts answers with all of it: nothing that this round could use.
+        // An older worker that does not know batches answers with a whole reduction, which the round cannot use.
         if let Some(Answer::Minimised(result)) =
             answer.filter(|a| matches!(a, Answer::Minimised(r) if r.part))
         {
@@ -129,14 +127,14 @@ impl Reductions {
             () if reduction.waiting > 0 => _ = self.under_way.insert(batch.reduction, reduction),
             () if batch.join.is_empty() && !reduction.holds.is_empty() => {
                 let join = reduction.holds.iter().copied().collect();
-                let together = Batch { reduction: batch.reduction, cuts: (0, 0), join };
+                let together = Batch { reduction: batch.reduction, cuts: 0..0, join };
                 self.lease_batches(base, jobs, batch.reduction, reduction, vec![together]);
             }
             () => self.round_over(base, jobs, reduction, joined),
         }
     }
 
-    /// Goes on with what was put together, or, where nothing was, to the last step.
+    /// Starts the next round with the combined cuts, or the last step if there are none.
     fn round_over(
         &mut self,
         base: &mut Base,
@@ -156,9 +154,9 @@ impl Reductions {
         self.round(base, jobs, reduction);
     }
 
-    /// The minimisation of this number.
-    pub(crate) fn get(&self, number: u64) -> Option<&Reduction> {
-        self.under_way.get(&number)
+    /// The minimisation of this identity.
+    pub(crate) fn get(&self, id: ReductionId) -> Option<&Reduction> {
+        self.under_way.get(&id)
     }
 
     /// Drops the minimisations of a campaign that has ended.
@@ -166,11 +164,11 @@ impl Reductions {
         self.under_way.retain(|_, r| !r.job.of(campaign));
     }
 
-    /// Drops minimisations whose clients have gone; returns their batches, which wait for nobody any more.
+    /// Drops minimisations whose clients have disconnected; returns the jobs of their batches.
     pub(crate) fn drop_unwanted(&mut self, jobs: &Jobs) -> Vec<JobId> {
         let gone = self.under_way.iter().filter(|(_, r)| r.job.unwanted());
-        let gone: BTreeSet<u64> = gone.map(|(number, _)| *number).collect();
-        self.under_way.retain(|number, _| !gone.contains(number));
+        let gone: BTreeSet<ReductionId> = gone.map(|(id, _)| *id).collect();
+        self.under_way.retain(|id, _| !gone.contains(id));
         jobs.those(|job| job.batch.as_ref().is_some_and(|b| gone.contains(&b.reduction)))
     }
 }

@@ -1,4 +1,4 @@
-//! A campaign at work: which items are reported, which have claims under way, and what can be committed.
+//! A running campaign: which items are reported, which have claims under way, and which can be committed.
 //!
 //! Contract: claims are admitted in item order, once all earlier items are reported, and at most [`CLASS_MAX`] of
 //! one class (oracle, direction, models, axioms) per campaign; the others are counted. An item with claims is ready
@@ -17,10 +17,12 @@ pub const CLASS_PREFIX: &str = "claims/";
 /// Starts the name of an engine row that is about a mutant of a protocol; behind it stands the mutation.
 pub const MUTANT_PREFIX: &str = "mutant/";
 
-/// Stretches of completed items a campaign's record may list; beyond it items wait for those before them.
+/// Most stretches of completed items in a campaign's record; beyond it items wait for those before them.
 const STRETCHES_MAX: usize = 1200;
-/// Reasons, and classes, a campaign's record may list; beyond it they are counted together.
+/// Most reasons, and most classes, in a campaign's record; further ones are counted together.
 const REASONS_MAX: usize = 200;
+/// One past the last item of a campaign without a budget.
+const ENDLESS: u64 = u64::MAX / 2;
 /// The name under which reasons beyond the limit are counted.
 const OTHER_REASONS: &str = "other reasons";
 
@@ -34,8 +36,16 @@ pub(crate) struct Held {
     pub(crate) findings: Vec<Finding>,
 }
 
-/// A campaign at work.
-pub(crate) struct Run {
+/// A claim that is now run again.
+pub(crate) struct Admitted {
+    pub(crate) item: u64,
+    /// The worker that made it.
+    pub(crate) claimant: WorkerId,
+    pub(crate) claim: v1::Claim,
+}
+
+/// A running campaign.
+pub(crate) struct CampaignRun {
     pub(crate) campaign: Campaign,
     pub(crate) progress: Progress,
     /// All items below are reported.
@@ -49,11 +59,11 @@ pub(crate) struct Run {
     classes: BTreeMap<String, u64>,
     /// Names the campaign's record lists.
     reasons: BTreeSet<String>,
-    /// Of an ended campaign, from the first time it is asked for.
+    /// The digest of an ended campaign, once it was asked for.
     pub(crate) digest: Option<Hash>,
 }
 
-impl Run {
+impl CampaignRun {
     pub(crate) fn new(campaign: Campaign, progress: Progress) -> Self {
         let classes = progress.counters.abstentions.iter().filter(|(k, _)| k.starts_with(CLASS_PREFIX));
         let classes = classes.map(|(k, v)| (k.clone(), *v)).collect();
@@ -81,8 +91,9 @@ impl Run {
     pub(crate) fn claims_open(&self) -> usize {
         self.held.len()
     }
+    /// One past its last item.
     pub(crate) fn end(&self) -> u64 {
-        self.campaign.limits.programs.unwrap_or(u64::MAX / 2)
+        self.campaign.limits.programs.unwrap_or(ENDLESS)
     }
     pub(crate) fn lease_spec(&self) -> CampaignSpec {
         CampaignSpec {
@@ -90,7 +101,7 @@ impl Run {
             weight: self.campaign.priority,
             needs: self.campaign.needs.iter().cloned().collect(),
             fingerprint: self.campaign.generator.clone(),
-            missing: self.progress.missing(self.end()),
+            missing: self.progress.missing(self.end()).into_iter().map(|(from, to)| from..to).collect(),
             batch: LEASE_ITEMS,
         }
     }
@@ -102,7 +113,7 @@ impl Run {
             canaries: self.campaign.canaries,
         }
     }
-    /// `name`, or what it is counted as when the record lists enough names.
+    /// `name`, or [`OTHER_REASONS`] if the record has enough names.
     fn listed(&mut self, name: String) -> String {
         if self.reasons.contains(&name) {
             return name;
@@ -171,7 +182,7 @@ impl Run {
         }
     }
     /// Claims of the next held items that may now be admitted.
-    pub(crate) fn admit(&mut self) -> Vec<(u64, WorkerId, v1::Claim)> {
+    pub(crate) fn admit(&mut self) -> Vec<Admitted> {
         while self.progress.contains(self.frontier) || self.reported.contains(&self.frontier) {
             self.frontier += 1;
         }
@@ -188,7 +199,7 @@ impl Run {
                 *held.done.counters.abstentions.entry(class).or_default() += 1;
                 if *count <= CLASS_MAX {
                     open += 1;
-                    admitted.push((*item, held.worker, claim));
+                    admitted.push(Admitted { item: *item, claimant: held.worker, claim });
                 }
             }
             held.open = Some(open);

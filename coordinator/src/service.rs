@@ -16,9 +16,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
-/// Messages that wait for a worker that does not read.
+/// Most messages that wait for a worker that does not read.
 const OUTBOX_MAX: usize = 1024;
-/// Time between looks at a campaign that is watched.
+/// Time between two polls of a campaign that is watched.
 const CAMPAIGN_EVERY: Duration = Duration::from_millis(250);
 /// Time between two looks at an exploration on behalf of a waiting client.
 const EXPLORE_EVERY: Duration = Duration::from_millis(50);
@@ -48,7 +48,7 @@ impl Control {
         answer.await.map_err(|_| Error::Stopped)
     }
 
-    /// What `tell` says, whenever it has changed, until it is `over` or an error.
+    /// Streams the answers of `tell`, each one that differs from the last, until one is `over` or an error.
     fn watch<T: Clone + PartialEq + Send + 'static>(
         &self,
         caller: Caller,
@@ -59,7 +59,7 @@ impl Control {
         let control = self.clone();
         let (sender, stream) = mpsc::channel(4);
         tokio::spawn(async move {
-            // Its place among the calls of its peer is taken until here ends.
+            // The slot of the call is taken until this task ends.
             let _caller = caller;
             let mut last = None;
             while !sender.is_closed() {
@@ -96,7 +96,7 @@ impl Workers {
 /// The caller, as the guard identified it.
 fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     let found = request.extensions().get::<Caller>().cloned();
-    found.ok_or_else(|| Status::internal("a call that no guard looked at"))
+    found.ok_or_else(|| Status::internal("a call without a caller: the guard did not see it"))
 }
 
 type Out<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -126,7 +126,7 @@ impl v1::worker_service_server::WorkerService for Workers {
             let mut pace = Pace::new(door.limits().messages_per_second, Instant::now().into_std());
             while let Some(Ok(message)) = incoming.next().await {
                 if !door.still(&caller) {
-                    // Full or closed: it ends all the same.
+                    // If the channel is full or closed, the stream ends without the reason.
                     let _ = last.try_send(Err(Status::unauthenticated("the token is not good any more")));
                     break;
                 }
@@ -134,7 +134,7 @@ impl v1::worker_service_server::WorkerService for Workers {
                 if !wait.is_zero() {
                     tokio::time::sleep(wait).await;
                 }
-                // One at a time: a flood waits in the stream's own window.
+                // One message at a time: further ones wait in the flow-control window of the stream.
                 if !control.call(move |core| core.message(id, message)).await.unwrap_or(false) {
                     return;
                 }
@@ -262,15 +262,20 @@ impl v1::control_service_server::ControlService for Control {
         Ok(Response::new(self.watch(caller, EXPLORE_EVERY, tell, |status| status.over)))
     }
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::Status>, Status> {
-        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let read = move |core: &mut Core| v1::Status {
-            workers: small(core.base.fleet.workers()),
-            leases: small(core.base.fleet.leases()),
-            queued: small(core.base.fleet.queued()),
-            stale_reports: core.base.fleet.counts().stale_reports,
-            bad_messages: core.bad_messages,
-            refused: core.refused,
+        let count = |n: usize, what: &str| {
+            u32::try_from(n)
+                .map_err(|_| Status::internal(format!("{n} {what}: more than the message can count")))
         };
-        Ok(Response::new(self.call(read).await?))
+        let read = move |core: &mut Core| -> Result<v1::Status, Status> {
+            Ok(v1::Status {
+                workers: count(core.base.fleet.workers(), "workers")?,
+                leases: count(core.base.fleet.leases(), "leases")?,
+                queued: count(core.base.fleet.queued(), "jobs")?,
+                stale_reports: core.base.fleet.counts().stale_reports,
+                bad_messages: core.bad_messages,
+                refused: core.refused,
+            })
+        };
+        Ok(Response::new(self.call(read).await??))
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Findings counted at a request. Small stores are counted completely by the first one.
 const ASKED: usize = 4_096;
-/// Findings looked at whenever the core settles.
+/// Findings counted each time the core settles.
 const SETTLED: usize = 1_024;
 
 /// Numbers of findings by state.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Time between two commits of the totals.
 const EVERY_MS: u64 = 5_000;
 
-/// Every total: its name in the store, and what it counts.
+/// Every total: its name in the store, and its meaning.
 pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("leases_granted", "Leases given out"),
     ("leases_lost", "Leases that ended without all their results"),
@@ -25,28 +25,28 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("explorations_executions", "Executions of explorations that the fleet shares"),
 ];
 
-/// The counts, as they were found and as they are known to be stored.
+/// See the module header.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    /// Before this process.
+    /// As they were when this process started.
     before: BTreeMap<String, u64>,
     /// As last committed.
     stored: BTreeMap<String, u64>,
-    /// On their way into the store.
+    /// In the current batch.
     pending: Option<BTreeMap<String, u64>>,
     due_ms: u64,
 }
 
 impl Totals {
-    /// Goes on from what the store has.
+    /// Continues from the totals of the store.
     pub(crate) fn new(stored: BTreeMap<String, u64>) -> Self {
         Self { before: stored.clone(), stored, pending: None, due_ms: EVERY_MS }
     }
-    /// The count of this name, as the store has it.
+    /// The total of this name, as stored.
     pub(crate) fn stored(&self, name: &str) -> u64 {
         self.stored.get(name).copied().unwrap_or(0)
     }
-    /// Adds the totals to the batch in hand when they have changed and it is time, or this is the `last` batch. `counted`:
+    /// Adds the totals to the batch if they have changed and it is time, or this is the `last` batch. `counted`:
     /// since the start of this process, in the order of [`TOTALS`].
     pub(crate) fn note(
         &mut self,
@@ -69,7 +69,7 @@ impl Totals {
             self.pending = Some(sums);
         }
     }
-    /// The batch in hand is durable.
+    /// Notes that the batch is durable.
     pub(crate) fn committed(&mut self) {
         if let Some(pending) = self.pending.take() {
             self.stored = pending;

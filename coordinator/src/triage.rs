@@ -1,37 +1,38 @@
 //! From claims to findings, in an order that does not depend on who reports first.
 //!
-//! Contract: an admitted claim ([`crate::run`]) is run again by another worker, reduced, run again as reduced, brought to
-//! canonical form, and merged with the finding of the same key. A claim that nobody could run again is no finding; a
-//! reduction that does not show the same rule broken is made again by another worker.
+//! Contract: an admitted claim ([`crate::run`]) takes these steps.
 //!
-//! A worker checks its own claim only when no other worker comes for it, and the finding says so. A claim that cannot be
-//! run again is counted and not kept.
+//! 1. Another worker runs it again. If no other comes in time, the claimant does, and the finding says so. A claim that is
+//!    not confirmed is counted and not kept.
+//! 2. It is reduced.
+//! 3. Another worker runs the reduced claim again. If the rule is not broken there, yet another makes the reduction again.
+//! 4. The reduced program is brought to canonical form, and merged with the finding of the same key.
 
 use crate::base::{Base, unix_ms};
 use crate::finding::{finding, merge};
-use crate::job::{Answer, Job, JobKind, Jobs};
+use crate::job::{Answer, Job, JobKind, Jobs, Origin, ReducedClaim};
 use crate::lease::{JobId, Kind, WorkerId};
 use crate::reduction::{Reductions, forget_best};
-use crate::run::Run;
+use crate::run::{Admitted, CampaignRun};
 use crate::trial::{Event as Told, Planted};
 use crate::{HELD_MAX, failpoints, intake};
 use moire_corpus::{CampaignState, Finding, FindingId, Verified, Write};
 use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reductions of one claim that may turn out wrong; then it is kept as it was.
+/// Most wrong reductions of one claim; after that the claim is kept unreduced.
 const REDUCTIONS_MAX: u32 = 3;
 
-/// Campaigns, and the claims of theirs and of clients that are worked on.
+/// The campaigns, and the jobs under way: for their claims, and for clients.
 #[derive(Default)]
 pub(crate) struct Triage {
     /// Campaigns by name.
-    pub(crate) runs: BTreeMap<String, Run>,
-    /// Campaigns something happened to since they were last decided about.
+    pub(crate) runs: BTreeMap<String, CampaignRun>,
+    /// Campaigns that changed since they were last advanced.
     pub(crate) touched: BTreeSet<String>,
     pub(crate) jobs: Jobs,
     pub(crate) reductions: Reductions,
-    /// Findings of the batch in hand, and whether they are new: two sightings in one batch meet here.
+    /// Findings of the current batch, and whether they are new. Two sightings in one batch are merged here.
     pub(crate) fresh: BTreeMap<FindingId, (Finding, bool)>,
 }
 
@@ -39,11 +40,11 @@ impl Triage {
     /// Admits claims and prepares the writes of what is complete.
     pub(crate) fn advance(&mut self, base: &mut Base, name: &str) {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return };
-        for (item, worker, claim) in run.admit() {
+        for Admitted { item, claimant, claim } in run.admit() {
             failpoints::hit(failpoints::VERIFY);
-            let origin = Some((name.to_owned(), item));
-            let job = Job { claimant: Some(worker), origin, ..Job::new(JobKind::Verify, claim) };
-            self.jobs.queue(base, job, Kind::Verify, Some(worker));
+            let origin = Some(Origin { campaign: name.to_owned(), item });
+            let job = Job { claimant: Some(claimant), origin, ..Job::new(JobKind::Verify, claim) };
+            self.jobs.queue(base, job, Kind::Verify, Some(claimant));
         }
         base.fleet.limit(name, if run.held.len() < HELD_MAX { u64::MAX } else { run.reach });
         let (items, findings) = run.ready();
@@ -88,7 +89,7 @@ impl Triage {
         Ok(())
     }
 
-    /// Goes on after a job's answer and its worker; `None`: it was given up.
+    /// Continues after a job. `answer`: the answer, and the worker that gave it; `None`: the job was given up.
     pub(crate) fn job_over(&mut self, base: &mut Base, id: JobId, answer: Option<(WorkerId, Answer)>) {
         use v1::verify_result::Answer as Said;
         let Some(mut job) = self.jobs.remove(id) else { return };
@@ -116,16 +117,16 @@ impl Triage {
             },
             (JobKind::Minimise, Some((by, Answer::Minimised(result)))) => {
                 let same = result.claim.as_ref().is_none_or(|c| c.program == job.claim.program);
-                job.reduced = result.claim.map(|claim| (claim, by));
+                job.reduced = result.claim.map(|claim| ReducedClaim { claim, by });
                 match same {
                     true => self.found(base, &job),
                     false => self.jobs.again(base, job, JobKind::Confirm, Some(by)),
                 }
             }
             (JobKind::Confirm, Some((_, Answer::Verified(result)))) if result.answer() == Said::Refuted => {
-                let by = job.reduced.take().map(|r| r.1);
+                let by = job.reduced.take().map(|r| r.by);
                 job.wrong += 1;
-                // One worker does all of it, from the start.
+                // From now on one worker does the whole reduction, from the start.
                 forget_best(base, &job);
                 job.best = None;
                 match job.wrong < REDUCTIONS_MAX {
@@ -142,13 +143,13 @@ impl Triage {
         }
     }
 
-    /// The claim is a finding; it waits for its item.
+    /// Makes the claim a finding, which waits for its item.
     fn found(&mut self, base: &mut Base, job: &Job) {
         failpoints::hit(failpoints::MINIMISED);
         forget_best(base, job);
-        let Some((name, item)) = &job.origin else { return };
+        let Some(Origin { campaign: name, item }) = &job.origin else { return };
         let Some(run) = self.runs.get_mut(name) else { return };
-        let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.0);
+        let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.claim);
         let mut found = finding(&run.campaign, *item, &job.claim, reduced, job.verified, unix_ms());
         intake::fit_finding(&mut found);
         if let Some(held) = run.held.get_mut(item) {
@@ -158,9 +159,9 @@ impl Triage {
         }
     }
 
-    /// The claim is no finding; `why` is counted.
+    /// Drops the claim and counts the reason.
     fn refuse(&mut self, job: &Job, why: &str) {
-        let Some((name, item)) = &job.origin else { return };
+        let Some(Origin { campaign: name, item }) = &job.origin else { return };
         if let Some(held) = self.runs.get_mut(name).and_then(|r| r.held.get_mut(item)) {
             held.open = held.open.map(|n| n.saturating_sub(1));
             *held.done.counters.abstentions.entry(why.to_owned()).or_default() += 1;
@@ -174,7 +175,7 @@ impl Triage {
         self.reductions.drop_campaign(campaign);
     }
 
-    /// Forgets jobs that wait and whose clients have gone: no worker takes them.
+    /// Forgets waiting jobs whose clients have disconnected.
     pub(crate) fn drop_unwanted(&mut self, base: &mut Base) {
         let mut unwanted = self.jobs.those(Job::unwanted);
         unwanted.extend(self.reductions.drop_unwanted(&self.jobs));

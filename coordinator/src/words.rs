@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// So many of something, by the name of one: `1 worker`, `2 workers`, `0 findings`.
+/// A count with its noun, given in the singular: `1 worker`, `2 workers`, `0 findings`.
 pub fn many<N: Copy + Display + TryInto<u64>>(n: N, one: &str) -> String {
     let plural = if n.try_into().ok() == Some(1) { "" } else { "s" };
     format!("{n} {one}{plural}")

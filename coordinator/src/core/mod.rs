@@ -2,7 +2,7 @@
 //!
 //! Contract: an acknowledgement follows the commit of everything it acknowledges; an item's result and the
 //! findings it led to are one commit. The parts own their state ([`Triage`], [`Spread`], [`Totals`]) and share [`Base`];
-//! `workers` and `requests` are what workers and clients ask of all of them.
+//! `workers` handles the messages of workers, `requests` those of clients.
 
 mod requests;
 mod workers;
@@ -12,7 +12,7 @@ pub(crate) use requests::record;
 use crate::base::Base;
 use crate::door::Refused;
 use crate::lease::{Config, WorkerId};
-use crate::run::Run;
+use crate::run::CampaignRun;
 use crate::spread::Spread;
 use crate::totals::{TOTALS, Totals};
 use crate::triage::Triage;
@@ -33,13 +33,13 @@ pub(crate) type Inbox = mpsc::Receiver<Result<v1::ToWorker, tonic::Status>>;
 pub(crate) enum Event {
     /// Time passes.
     Tick,
-    /// Something to do with the core at hand.
+    /// Runs this on the thread of the core.
     Call(Box<dyn FnOnce(&mut Core) + Send>),
-    /// Write what is done and stop.
+    /// Write what is ready and stop.
     Stop,
 }
 
-/// An acknowledgement that waits for the commit of these items of a campaign.
+/// An acknowledgement that is sent once these items of a campaign are durable.
 struct Owed {
     worker: WorkerId,
     ack: v1::ReportAck,
@@ -53,19 +53,19 @@ pub(crate) struct Core {
     pub(crate) triage: Triage,
     /// Explorations that the fleet shares.
     pub(crate) spread: Spread,
-    /// By worker: where its messages go.
+    /// The channel to each worker.
     outboxes: BTreeMap<WorkerId, Outbox>,
-    /// Names that the connected workers gave.
+    /// The names of the connected workers.
     names: BTreeMap<WorkerId, String>,
     acks: Vec<Owed>,
-    /// Writes of the batch before, with [`Planted::CommitsLate`].
+    /// Writes of the previous batch; used only by [`Planted::CommitsLate`].
     late: Vec<Write>,
     pub(crate) bad_messages: u64,
     pub(crate) refused: u64,
-    /// Calls and connections that were refused before they came here.
+    /// Calls and connections that the door refused.
     turned_away: Arc<Refused>,
     pub(crate) totals: Totals,
-    /// Told each new finding once it is durable.
+    /// Called with each new finding once it is durable.
     pub(crate) announce: Option<Announce>,
 }
 
@@ -133,12 +133,12 @@ impl Core {
     /// Takes a campaign of the store into the scheduler.
     pub(crate) fn adopt(&mut self, campaign: Campaign) -> Result<(), Error> {
         let progress = self.base.store.progress(&campaign.name)?;
-        let run = Run::new(campaign, progress);
+        let run = CampaignRun::new(campaign, progress);
         let name = run.campaign.name.clone();
         self.base.trial.tell(|| Told::Known {
             campaign: name.clone(),
             epoch: run.campaign.epoch,
-            stored: run.progress.completed.clone(),
+            stored: run.progress.completed.iter().map(|&(from, to)| from..to).collect(),
             ended: !run.open(),
         });
         if matches!(run.campaign.state, CampaignState::Running | CampaignState::Paused) {
@@ -168,7 +168,7 @@ impl Core {
             self.act(action);
         }
         for (worker, lease) in self.spread.settle(&mut self.base) {
-            self.send(worker, Down::Give(v1::Give { lease }));
+            self.send(worker, Down::Give(v1::Give { lease: lease.0 }));
         }
         self.base.states.count_more(&self.base.store)
     }

@@ -1,11 +1,11 @@
-//! What workers say to the core, and what it sends them.
+//! The messages between the core and its workers.
 //!
-//! Contract: a worker that breaks the protocol is sent away with the reason. A worker that does not read is dropped.
+//! Contract: a worker that breaks the protocol is disconnected with the reason. A worker that does not read is dropped.
 
 use super::{Core, Outbox, Owed};
 use crate::job::JobKind;
-use crate::lease::{Action, Grant, JobId, LeaseId, Work, WorkerId};
-use crate::run::Run;
+use crate::lease::{Action, Grant, JobId, LeaseId, LeaseTicks, Work, WorkerId};
+use crate::run::CampaignRun;
 use crate::trial::{End, Event as Told, Planted};
 use crate::{MINIMISE_CANDIDATES, failpoints, intake};
 use moire_corpus::Write;
@@ -59,7 +59,7 @@ impl Core {
         self.base.trial.tell(|| Told::Welcome { worker: id, name: hello.name.clone() });
         self.names.insert(id, hello.name);
         self.outboxes.insert(id, outbox);
-        self.send(id, Down::Welcome(v1::Welcome { worker: id, liveness_ms: self.base.config.liveness_ms }));
+        self.send(id, Down::Welcome(v1::Welcome { worker: id.0, liveness_ms: self.base.config.liveness_ms }));
         Ok(id)
     }
 
@@ -87,10 +87,11 @@ impl Core {
         match message.message {
             Some(Up::Credit(credit)) => self.base.fleet.credit(worker, credit.leases, now),
             Some(Up::Heartbeat(beat)) => {
-                let ticks: Vec<_> = beat.leases.iter().map(|l| (l.lease, l.ticks)).collect();
-                self.base.fleet.heartbeat(worker, &ticks, now);
+                let ticks =
+                    beat.leases.iter().map(|l| LeaseTicks { lease: LeaseId(l.lease), ticks: l.ticks });
+                self.base.fleet.heartbeat(worker, &ticks.collect::<Vec<_>>(), now);
             }
-            Some(Up::KillAck(ack)) => self.base.fleet.kill_ack(worker, ack.lease, now),
+            Some(Up::KillAck(ack)) => self.base.fleet.kill_ack(worker, LeaseId(ack.lease), now),
             Some(Up::Draining(_)) => self.base.fleet.drain(worker, now),
             Some(Up::Report(report)) => self.report(worker, report, now),
             Some(Up::Hello(_)) => self.fault(worker, "hello is the first message only"),
@@ -101,10 +102,10 @@ impl Core {
 
     /// The worker broke the protocol: its stream ends with the reason, and others get its leases.
     fn fault(&mut self, worker: WorkerId, why: &'static str) {
-        tracing::warn!(worker, why, "worker sent away");
+        tracing::warn!(worker = worker.0, why, "worker sent away");
         self.bad_messages += 1;
         if let Some(outbox) = self.outboxes.remove(&worker) {
-            // Full or closed: it ends all the same.
+            // If the channel is full or closed, the stream ends without the reason.
             let _ = outbox.try_send(Err(tonic::Status::invalid_argument(why)));
         }
         self.base.trial.tell(|| Told::Gone { worker, end: End::Expelled });
@@ -113,7 +114,7 @@ impl Core {
     }
 
     fn report(&mut self, worker: WorkerId, report: v1::Report, now: u64) {
-        let (sequence, lease) = (report.sequence, report.lease);
+        let (sequence, lease) = (report.sequence, LeaseId(report.lease));
         let owed = |accepted, campaign, items| {
             let ack = v1::ReportAck { sequence, accepted };
             Owed { worker, ack, campaign, items }
@@ -196,7 +197,7 @@ impl Core {
 
     pub(super) fn act(&mut self, action: Action) {
         match action {
-            // It went away while what stood before this was sent, and its leases with it.
+            // The worker was dropped while an earlier action was sent, and its leases with it.
             Action::Grant { worker, .. } | Action::Cancel { worker, .. }
                 if !self.outboxes.contains_key(&worker) => {}
             Action::Grant { worker, lease, epoch, grant } => {
@@ -213,19 +214,22 @@ impl Core {
                     Work::Job(id) => self.triage.jobs.get(id).and_then(|j| j.plan.clone()),
                     Work::Range { .. } => None,
                 };
-                let plan = plan.or_else(|| self.triage.runs.get(&grant.campaign).map(Run::plan));
-                self.send(worker, Down::Lease(v1::Lease { lease, epoch, plan, work: Some(work) }));
+                let plan = plan.or_else(|| self.triage.runs.get(&grant.campaign).map(CampaignRun::plan));
+                self.send(worker, Down::Lease(v1::Lease { lease: lease.0, epoch, plan, work: Some(work) }));
                 if let Work::Job(id) = grant.work {
                     self.spread.lent(id, worker, lease);
                 }
             }
             Action::Cancel { worker, lease, reason } => {
                 self.base.trial.tell(|| Told::Cancelled { lease });
-                self.send(worker, Down::Cancel(v1::CancelLease { lease, reason: reason.to_owned() }));
+                self.send(
+                    worker,
+                    Down::Cancel(v1::CancelLease { lease: lease.0, reason: reason.to_owned() }),
+                );
             }
             Action::Disconnect { worker, clock } => {
                 self.base.trial.tell(|| Told::Gone { worker, end: End::Clock(clock) });
-                tracing::warn!(worker, clock, "worker lost");
+                tracing::warn!(worker = worker.0, clock, "worker lost");
                 self.names.remove(&worker);
                 if let Some(outbox) = self.outboxes.remove(&worker) {
                     let _ =
@@ -265,7 +269,7 @@ impl Core {
                     JobKind::Part => {
                         let batch = job.batch.as_ref()?;
                         let claim = Some(self.triage.reductions.get(batch.reduction)?.job.at_hand().clone());
-                        let ((from, to), join) = (batch.cuts, batch.join.clone());
+                        let (from, to, join) = (batch.cuts.start, batch.cuts.end, batch.join.clone());
                         Sent::Minimise(v1::MinimiseJob { claim, candidates, from, to, join })
                     }
                     JobKind::Replay => Sent::Replay(v1::ReplayJob { program: job.claim.program.clone() }),

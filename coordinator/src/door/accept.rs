@@ -1,9 +1,9 @@
-//! The gate: connections as they come, bounded, and behind TLS where the door has a lock.
+//! The gate: accepts connections, within bounds, and under TLS if there are certificates.
 //!
-//! Contract: a peer that says nothing, or nothing of ours, costs one place for [`super::Limits::patience`] and holds up
-//! nobody; each handshake is made under the certificates of that moment.
+//! Contract: a peer that sends nothing, or no valid handshake, costs one slot for at most [`super::Limits::patience`] and
+//! delays nobody. Each handshake uses the certificates of that moment.
 
-use super::rate::Place;
+use super::rate::Slot;
 use super::{Door, Refused, network};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 
-/// Connections that are ready and not yet served.
+/// Most connections that are ready and not yet served.
 const READY_MAX: usize = 64;
 /// Pause after a failed accept: there may be no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// The peer whose bounds it counts against.
+    /// The address or network whose bounds it counts against.
     pub(super) fn network(&self) -> IpAddr {
         network(self.addr.ip())
     }
@@ -46,7 +46,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 pub(crate) struct Connection {
     io: Box<dyn Io>,
     peer: Peer,
-    _place: Place,
+    _slot: Slot,
 }
 
 impl AsyncRead for Connection {
@@ -78,12 +78,12 @@ impl tonic::transport::server::Connected for Connection {
     }
 }
 
-/// Which of its two faces the door shows here.
+/// The service behind a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Face {
-    /// To workers and clients.
+    /// gRPC, for workers and clients.
     Calls,
-    /// To browsers and scrapers.
+    /// Pages and metrics, for browsers and scrapers.
     Pages,
 }
 
@@ -121,14 +121,14 @@ impl Gate {
         Ok(Self { ready, addr })
     }
 
-    /// Connections of a network of one's own, in a trial.
+    /// Connections that come from a simulated network, in a trial.
     pub(crate) fn over(
         connections: mpsc::Receiver<(Box<dyn Io>, SocketAddr)>,
         door: Arc<Door>,
     ) -> impl Stream<Item = io::Result<Connection>> {
         ReceiverStream::new(connections).filter_map(move |(io, addr)| {
-            let _place = door.connections.take(network(addr.ip()))?;
-            Some(Ok(Connection { io, peer: Peer { addr, certificate: None }, _place }))
+            let _slot = door.connections.take(network(addr.ip()))?;
+            Some(Ok(Connection { io, peer: Peer { addr, certificate: None }, _slot }))
         })
     }
 
@@ -148,7 +148,7 @@ impl axum::serve::Listener for Gate {
                 let peer = connection.peer.clone();
                 (connection, peer)
             }
-            // Closed: the server is told to stop by other means.
+            // The channel is closed. The server learns by other means that it has to stop.
             None => std::future::pending().await,
         }
     }
@@ -163,7 +163,7 @@ impl axum::extract::connect_info::Connected<axum::serve::IncomingStream<'_, Gate
     }
 }
 
-/// Gives the connection a place and, in a task of its own, shakes hands.
+/// Takes a slot for the connection, and makes the handshake in a task of its own.
 fn admit(
     stream: TcpStream,
     addr: SocketAddr,
@@ -171,18 +171,18 @@ fn admit(
     face: Face,
     ready: &mpsc::Sender<Connection>,
 ) {
-    let Some(place) = door.connections.take(network(addr.ip())) else {
+    let Some(slot) = door.connections.take(network(addr.ip())) else {
         Refused::count(&door.refused.connections);
         return tracing::debug!(%addr, "over the bound of connections");
     };
-    // Without it small messages wait for each other.
+    // Without this, small messages are delayed by Nagle's algorithm.
     let _ = stream.set_nodelay(true);
     let (door, ready) = (door.clone(), ready.clone());
     tokio::spawn(async move {
         let shaken = tokio::time::timeout(door.limits.patience, shake(stream, addr, &door, face)).await;
         match shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-            // Fails only when the server has stopped.
-            Ok((io, peer)) => _ = ready.send(Connection { io, peer, _place: place }).await,
+            // Sending fails only when the server has stopped.
+            Ok((io, peer)) => _ = ready.send(Connection { io, peer, _slot: slot }).await,
             Err(error) => {
                 Refused::count(&door.refused.connections);
                 tracing::debug!(%addr, %error, "no handshake");

@@ -1,10 +1,14 @@
-//! The audit log: who did what, in which role, when, and what came of it.
+//! The audit log: who made which call, in which role, when, and with which answer.
 //!
-//! Contract: JSON lines in `audit.jsonl`, synced to the disk never and to the system with each line; at most
-//! [`FILE_BYTES_MAX`] a file and [`KEPT`] older ones (`audit.jsonl.1` is the youngest of them). Of one peer's refusals at
-//! most [`REFUSALS_MAX`] a minute have a line, so that nobody can wash the log out with them; how many had none stands
-//! in the next line. A line that cannot be written is counted and told in the log of the process.
+//! Contract:
+//!
+//! * The log is JSON lines in `audit.jsonl`. Each line is handed to the operating system at once; it is not synced to disk.
+//! * A file has at most [`FILE_BYTES_MAX`]. At most [`KEPT`] older files are kept; `audit.jsonl.1` is the newest of them.
+//! * At most [`REFUSALS_MAX`] refusals of one peer have a line in one minute, so that nobody can flush the log with them.
+//!   The next line says how many were left out.
+//! * A line that cannot be written is counted as left out, and the log of the process says so.
 
+use crate::base::unix_ms;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,25 +16,25 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Name of the file.
 const FILE: &str = "audit.jsonl";
 /// Largest file; then a new one is begun.
 const FILE_BYTES_MAX: u64 = 8 << 20;
-/// Older files kept.
+/// Number of older files kept.
 const KEPT: u32 = 4;
-/// Refusals of one peer that have a line of their own, a minute.
+/// Most refusals of one peer that have a line of their own in one minute.
 const REFUSALS_MAX: u32 = 30;
 /// Length of such a minute.
 const WINDOW: Duration = Duration::from_mins(1);
-/// Peers whose refusals are counted in one minute; beyond it none of a new peer has a line.
+/// Most peers whose refusals are counted in one minute; those of further peers have no line.
 const PEERS_MAX: usize = 4096;
 
 /// One line.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Entry {
-    /// Name of the token's holder; empty: nobody we know.
+    /// Name of the token's holder; empty: unknown.
     pub(crate) who: String,
     /// Its role.
     pub(crate) role: &'static str,
@@ -78,7 +82,7 @@ struct Writer {
 pub(crate) struct Audit(Option<Mutex<Writer>>);
 
 impl Audit {
-    /// A log in this folder, which exists.
+    /// A log in this folder, which must exist.
     pub(crate) fn new(folder: &Path) -> Self {
         Self::limited(folder, FILE_BYTES_MAX)
     }
@@ -89,17 +93,17 @@ impl Audit {
             Writer { path, file: None, bytes: 0, limit, refusals, since, left_out: 0, failing: false };
         Self(Some(Mutex::new(writer)))
     }
-    /// No log: nobody but this machine comes in.
+    /// No log: only this machine can connect.
     pub(crate) fn none() -> Self {
         Self(None)
     }
-    /// Something was granted, or failed by itself.
+    /// Notes a call that passed, whatever its answer.
     pub(crate) fn granted(&self, entry: &Entry) {
         if let Some(writer) = &self.0 {
             writer.lock().unwrap_or_else(PoisonError::into_inner).write(entry);
         }
     }
-    /// Something was refused to this peer.
+    /// Notes a call of this peer that was refused.
     pub(crate) fn refused(&self, peer: IpAddr, entry: &Entry) {
         let Some(writer) = &self.0 else { return };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,9 +131,7 @@ impl Writer {
     }
 
     fn write(&mut self, entry: &Entry) {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let line = Line { at_ms, entry, left_out: self.left_out };
+        let line = Line { at_ms: unix_ms(), entry, left_out: self.left_out };
         let written = serde_json::to_vec(&line).map_err(std::io::Error::from).and_then(|mut text| {
             text.push(b'\n');
             self.append(&text)
@@ -162,7 +164,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins a new file; the oldest goes.
+    /// Begins a new file and removes the oldest.
     fn rotate(&mut self) -> std::io::Result<()> {
         let old = |n: u32| PathBuf::from(format!("{}.{n}", self.path.display()));
         for n in (1..KEPT).rev() {

@@ -1,9 +1,9 @@
-//! In front of every call: rate, token, role; and behind it the audit log.
+//! The guard: checks rate, token and role before a call, and notes it in the audit log afterwards.
 //!
-//! Contract: what passes carries a [`Caller`], which holds the call's place among those of its peer until it is dropped;
-//! streams keep it as long as they run. Refusals say what to do and nothing about what there is.
+//! Contract: a call that passes carries a [`Caller`], which holds one of its peer's slots until it is dropped; a stream keeps
+//! it as long as it runs. A refusal says what to do, and reveals nothing about what exists here.
 
-use super::rate::Place;
+use super::rate::Slot;
 use super::role::{self, Role, Rule};
 use super::tokens::Holder;
 use super::{Door, Entry, Lock, Peer, Refused, hash_of};
@@ -15,7 +15,7 @@ use std::time::Instant;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-/// Longest word about what a call is about.
+/// Longest subject of a call in the audit log, in bytes.
 const ABOUT_BYTES_MAX: usize = 200;
 
 /// The maker of a call.
@@ -26,7 +26,7 @@ pub(crate) struct Caller {
     pub(super) role: Role,
     pub(super) token: Option<blake3::Hash>,
     about: Arc<OnceLock<String>>,
-    _place: Arc<Place>,
+    _slot: Arc<Slot>,
 }
 
 impl Caller {
@@ -37,7 +37,7 @@ impl Caller {
     /// Says what the call is about, for the audit log.
     pub(crate) fn about(&self, what: &str) {
         let end = (0..=ABOUT_BYTES_MAX.min(what.len())).rfind(|i| what.is_char_boundary(*i)).unwrap_or(0);
-        // The first word stands.
+        // Only the first subject counts.
         let _ = self.about.set(what[..end].to_owned());
     }
 }
@@ -56,7 +56,7 @@ fn token(headers: &HeaderMap) -> Option<blake3::Hash> {
     None
 }
 
-/// Why a call does not pass, and who made it, where its token says so.
+/// Why a call is refused, and who made it, if its token is known.
 pub(crate) struct Refusal {
     pub(crate) status: Status,
     holder: Option<Holder>,
@@ -77,8 +77,8 @@ impl Door {
         rule: Option<Rule>,
     ) -> Result<Caller, Refusal> {
         let network = peer.network();
-        let place = self.rates.allow(network, Instant::now()).then(|| self.calls.take(network)).flatten();
-        let Some(place) = place else {
+        let slot = self.rates.allow(network, Instant::now()).then(|| self.calls.take(network)).flatten();
+        let Some(slot) = slot else {
             Refused::count(&self.refused.limited);
             let text = "too many calls a second, or at one time; close some, or wait and try again";
             return Err(Status::resource_exhausted(text).into());
@@ -88,7 +88,7 @@ impl Door {
             role,
             token,
             about: Arc::default(),
-            _place: Arc::new(place),
+            _slot: Arc::new(slot),
         };
         let Some(lock) = &self.lock else { return Ok(caller("this machine", Role::Operator, None)) };
         let Some(Rule { role: needed, .. }) = rule else {
@@ -105,7 +105,7 @@ impl Door {
         }
     }
 
-    /// The line of a call that was refused.
+    /// Notes a refused call in the audit log.
     pub(crate) fn note_refusal(&self, peer: &Peer, what: &str, refusal: &Refusal) {
         let (status, holder) = (&refusal.status, refusal.holder.as_ref());
         let entry = Entry {
@@ -120,9 +120,9 @@ impl Door {
         self.audit.refused(peer.network(), &entry);
     }
 
-    /// The line of a call that passed.
+    /// Notes a call that passed in the audit log.
     fn note_answer(&self, peer: &Peer, caller: &Caller, what: &str, headers: &HeaderMap) {
-        // An answer that is an error alone has its status here; one that begins well has it behind the body.
+        // An immediate error has its status in the headers; a stream that begins well has it in the trailers.
         let answer = match Status::from_header_map(headers) {
             Some(status) if status.code() != Code::Ok => format!("{:?}: {}", status.code(), status.message()),
             _ => "ok".to_owned(),
@@ -140,7 +140,7 @@ impl Door {
 }
 
 impl Lock {
-    /// Whose token a call came with, if it is one for this.
+    /// The holder of a call's token, if the role suffices.
     fn holder(&self, headers: &HeaderMap, needed: Role) -> Result<(Holder, blake3::Hash), Refusal> {
         let token = token(headers).ok_or_else(|| {
             Status::unauthenticated("no token: use --certs DIR with a folder that `moire certs` made")
@@ -191,7 +191,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        // The one that is ready goes with the call; its clone becomes ready on its own.
+        // The service that is ready takes the call; its clone has to become ready by itself.
         let fresh = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, fresh);
         let door = self.door.clone();

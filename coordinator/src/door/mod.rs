@@ -1,11 +1,15 @@
-//! Who may come in, and what they may do.
+//! Access control: who may connect, and which calls each may make.
 //!
-//! Contract: without certificates the door stands open and only this machine reaches it ([`crate::Local::open`] sees to
-//! that). With them every connection is mutual TLS under a private CA, every call carries a token of a role, and what no
-//! role is named for is refused ([`role`]). Files are read again when they change: new connections get the new
-//! certificate, and a token that is gone ends its calls. Each peer (an address, or a network of IPv6) has bounds on its
-//! connections, its calls at one time and its calls a second. What changes anything, and whatever is refused, is in the
-//! audit log.
+//! Contract:
+//!
+//! * Without certificates everybody may call, and only this machine can connect ([`crate::Local::open`] ensures that).
+//! * With certificates every connection is mutual TLS under a private CA, and every call carries a token with a role. A call
+//!   that no role is named for is refused ([`role`]).
+//! * Files are read again when they change: new connections get the new certificate, and the calls of a token that was
+//!   removed end.
+//! * Each peer (an IPv4 address, or an IPv6 network) has bounds on its connections, its calls at one time and its calls a
+//!   second.
+//! * The audit log has every call that changes something and every refusal.
 
 mod accept;
 mod audit;
@@ -21,12 +25,12 @@ pub(crate) use accept::{Connection, Face, Gate, Peer};
 pub(crate) use audit::{Audit, Entry};
 pub(crate) use guard::Caller;
 pub(crate) use rate::Pace;
-pub use role::Role;
-pub use tokens::check_tokens;
+pub use role::{Role, UnknownRole};
 pub(crate) use tokens::hash_of;
+pub use tokens::{TokenError, TokensError, check_tokens};
 
 use crate::Error;
-use rate::{Buckets, Places};
+use rate::{Buckets, Slots};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +53,7 @@ pub struct Limits {
     pub calls_per_second: u32,
     /// Messages of one worker a second, on average, and four times as many at once; more wait.
     pub messages_per_second: u32,
-    /// Longest time a connection may take to say who it is, and a stream of a worker to begin.
+    /// Longest time for a handshake, and for the first message of a worker's stream.
     pub patience: Duration,
 }
 
@@ -63,7 +67,7 @@ impl Limits {
         messages_per_second: 1_000,
         patience: Duration::from_secs(10),
     };
-    /// For this machine alone: nothing but the bounds that keep its memory flat.
+    /// For this machine alone: only what bounds memory.
     pub const NEAR: Self = Self {
         peer_connections: 20_000,
         peer_calls: 20_000,
@@ -76,7 +80,7 @@ impl Limits {
 /// Counts of refusals since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
-    /// Connections: over a bound, or no TLS of ours.
+    /// Connections over a bound, or without TLS of this CA.
     pub(crate) connections: AtomicU64,
     /// Calls without a token, with a wrong one, or one of another role.
     pub(crate) denied: AtomicU64,
@@ -90,14 +94,14 @@ impl Refused {
     }
 }
 
-/// The keys to the door, if it has a lock.
+/// The certificates and tokens of a coordinator that other machines can reach.
 struct Lock {
     /// For workers and clients: mutual TLS.
     calls: Arc<Watched<ServerConfig>>,
-    /// For pages and metrics: TLS; the token says who it is.
+    /// For pages and metrics: TLS; the token identifies the caller.
     pages: Arc<Watched<ServerConfig>>,
     tokens: Watched<Tokens>,
-    /// When certificates are over.
+    /// When the certificates expire.
     ends: Watched<tls::Ends>,
 }
 
@@ -105,15 +109,15 @@ struct Lock {
 pub(crate) struct Door {
     lock: Option<Lock>,
     limits: Limits,
-    connections: Arc<Places>,
-    calls: Arc<Places>,
+    connections: Arc<Slots>,
+    calls: Arc<Slots>,
     rates: Buckets,
     pub(crate) refused: Arc<Refused>,
     pub(crate) audit: Audit,
 }
 
 impl Door {
-    /// A door that opens for what `certs` names; without it for everybody.
+    /// Admits holders of the certificates and tokens in `certs`; without it, everybody.
     ///
     /// # Errors
     /// The files are not there or do not fit together.
@@ -130,21 +134,21 @@ impl Door {
         Ok(Self {
             lock,
             limits,
-            connections: Arc::new(Places::new(limits.connections, limits.peer_connections)),
-            calls: Arc::new(Places::new(limits.connections, limits.peer_calls)),
+            connections: Arc::new(Slots::new(limits.connections, limits.peer_connections)),
+            calls: Arc::new(Slots::new(limits.connections, limits.peer_calls)),
             rates: Buckets::new(limits.calls_per_second),
             refused: Arc::default(),
             audit,
         })
     }
-    /// Whether it wants to know who comes.
+    /// Whether callers have to identify themselves.
     pub(crate) fn locked(&self) -> bool {
         self.lock.is_some()
     }
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }
-    /// When the certificates that are shown and trusted are over, by file, Unix seconds.
+    /// When the certificates that are shown and trusted expire: by file, in Unix seconds.
     pub(crate) fn ends(&self) -> tls::Ends {
         self.lock.as_ref().map(|lock| tls::Ends::clone(&lock.ends.current())).unwrap_or_default()
     }
@@ -160,7 +164,7 @@ impl Door {
     }
 }
 
-/// What counts as one peer: an address, or a network of IPv6, whose every host owns it whole.
+/// The peer that an address counts for: itself, or its IPv6 network (/64), because one host can use all of that.
 fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((v6.to_bits() & !u128::from(u64::MAX)).into()),

@@ -1,4 +1,4 @@
-//! Bounds on how many and how often: places, buckets, and a pace.
+//! Bounds on numbers and rates: slots, token buckets, and a pace.
 //!
 //! Contract: memory is bounded by [`PEERS_MAX`] peers, however many there are; a place is freed when its holder is
 //! dropped. Time is monotonic and passed in, so that tests need no clock.
@@ -15,25 +15,25 @@ const CALLS_AT_ONCE: u32 = 10;
 /// Messages at once, as a multiple of the rate a second.
 const MESSAGES_AT_ONCE: u32 = 4;
 
-/// Limits how many places are taken at one time: in total, and by each peer.
-pub(super) struct Places {
+/// Slots: so many in all, and so many for each peer.
+pub(super) struct Slots {
     total: usize,
     each: usize,
     taken: Mutex<(usize, HashMap<IpAddr, usize>)>,
 }
 
-/// A taken place. Dropping it frees the place.
-pub(crate) struct Place {
-    places: Arc<Places>,
+/// A slot that is taken; dropping it gives it back.
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
     peer: IpAddr,
 }
 
-impl Places {
+impl Slots {
     pub(super) fn new(total: usize, each: usize) -> Self {
         Self { total, each, taken: Mutex::default() }
     }
-    /// A place for `peer`, if there is one.
-    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+    /// A slot for `peer`, if there is one.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, own) = (taken.0, taken.1.get(&peer).copied().unwrap_or(0));
         if all >= self.total || own >= self.each {
@@ -41,13 +41,13 @@ impl Places {
         }
         taken.0 += 1;
         taken.1.insert(peer, own + 1);
-        Some(Place { places: self.clone(), peer })
+        Some(Slot { slots: self.clone(), peer })
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.0 = taken.0.saturating_sub(1);
         if let Some(own) = taken.1.get_mut(&self.peer) {
             *own = own.saturating_sub(1);
@@ -72,7 +72,7 @@ impl Bucket {
     }
 }
 
-/// A bucket a peer.
+/// One bucket for each peer.
 pub(super) struct Buckets {
     rate: f64,
     full: f64,
@@ -136,17 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_in_all_and_a_peer_and_come_back() {
-        let places = Arc::new(Places::new(3, 2));
-        let held: Vec<_> = [1, 1, 2].map(|n| places.take(peer(n)).unwrap()).into();
-        assert!(places.take(peer(3)).is_none(), "three in all");
+    fn slots_are_bounded_in_all_and_a_peer_and_come_back() {
+        let slots = Arc::new(Slots::new(3, 2));
+        let held: Vec<_> = [1, 1, 2].map(|n| slots.take(peer(n)).unwrap()).into();
+        assert!(slots.take(peer(3)).is_none(), "three in all");
         drop(held);
-        let one = places.take(peer(1)).unwrap();
-        let _two = places.take(peer(1)).unwrap();
-        assert!(places.take(peer(1)).is_none(), "two a peer");
+        let one = slots.take(peer(1)).unwrap();
+        let _two = slots.take(peer(1)).unwrap();
+        assert!(slots.take(peer(1)).is_none(), "two a peer");
         drop(one);
-        assert!(places.take(peer(1)).is_some());
-        assert_eq!(places.taken.lock().unwrap().1.len(), 1, "nothing is kept of those who left");
+        assert!(slots.take(peer(1)).is_some());
+        assert_eq!(slots.taken.lock().unwrap().1.len(), 1, "nothing is kept of those who left");
     }
 
     #[test]

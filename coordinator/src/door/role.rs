@@ -18,10 +18,10 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
+    /// All roles.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Worker];
 
-    /// Its word, in files and on the command line.
+    /// Its name, in files and on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -29,7 +29,7 @@ impl Role {
             Self::Worker => "worker",
         }
     }
-    /// Whether it may do what is meant for `needed`.
+    /// Whether it may make calls that need the role `needed`.
     pub fn may(self, needed: Self) -> bool {
         self == needed || (self, needed) == (Self::Operator, Self::Viewer)
     }
@@ -41,20 +41,25 @@ impl fmt::Display for Role {
     }
 }
 
+/// A word that names no role.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no role: there are viewer, operator and worker")]
+pub struct UnknownRole(String);
+
 impl FromStr for Role {
-    type Err = String;
-    fn from_str(word: &str) -> Result<Self, String> {
+    type Err = UnknownRole;
+    fn from_str(word: &str) -> Result<Self, UnknownRole> {
         let found = Self::ALL.into_iter().find(|role| role.word() == word);
-        found.ok_or_else(|| format!("`{word}` is no role: there are viewer, operator and worker"))
+        found.ok_or_else(|| UnknownRole(word.to_owned()))
     }
 }
 
 /// The right that a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    /// The role; `None`: any peer of the CA.
+    /// The role; `None`: any peer with a certificate of the CA.
     pub(crate) role: Option<Role>,
-    /// Whether it is in the audit log when it is granted; refusals always are.
+    /// Whether the audit log has it when it is granted; it always has refusals.
     pub(crate) noted: bool,
 }
 

@@ -1,7 +1,7 @@
 //! TLS of the coordinator, from the files of a folder: `ca.crt`, `tls.crt`, `tls.key`.
 //!
-//! Contract: TLS 1.3 only. Workers and clients show a certificate of the CA; browsers and scrapers of the pages need
-//! none, their token says who they are. The names are those of a Kubernetes secret.
+//! Contract: TLS 1.3 only. Workers and clients show a certificate of the CA. Browsers and scrapers of the pages need none;
+//! their token identifies them. The files are named as in a Kubernetes secret.
 
 use crate::Error;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use x509_cert::der::Decode;
 
-/// The files, the order as [`calls`] and [`pages`] want them.
+/// The files, in the order that [`calls`] and [`pages`] expect.
 pub(super) fn files(folder: &Path) -> Vec<PathBuf> {
     ["tls.crt", "tls.key", "ca.crt"].map(|name| folder.join(name)).into()
 }
@@ -27,10 +27,11 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     if all.is_empty() { Err(failed(path, "there is no certificate in it")) } else { Ok(all) }
 }
 
-/// When the first certificate of each file is over: the file, and Unix seconds.
+/// When the first certificate of each file expires: the file, and Unix seconds.
 pub(crate) type Ends = Vec<(&'static str, u64)>;
 
-/// See [`Ends`]. A certificate whose end cannot be read is left out: whether it is good for anything is decided elsewhere.
+/// See [`Ends`]. A certificate whose end cannot be read is left out; whether it can be used is checked by [`calls`] and
+/// [`pages`].
 pub(super) fn ends(files: &[PathBuf]) -> Result<Ends, Error> {
     let [own, _, ca] = files else { unreachable!("see `files`") };
     let end = |der: &CertificateDer<'_>| {

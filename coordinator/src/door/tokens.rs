@@ -1,18 +1,19 @@
-//! The tokens a coordinator accepts: one line each, `ROLE NAME HASH`, empty lines and `#` lines aside.
+//! The tokens that a coordinator accepts. A file has one a line, `ROLE NAME HASH`; empty lines and lines that begin with
+//! `#` are skipped.
 //!
-//! Contract: the file has hashes only (BLAKE3 of the token's text: tokens are 32 random bytes, so a fast hash is no
-//! weakness), they are compared in constant time, and every line is compared. Two lines may name one holder: that is
-//! how a token is replaced without a gap.
+//! Contract: the file has only hashes, BLAKE3 of the token's text. A token is 32 random bytes, so a fast hash is safe. Hashes
+//! are compared in constant time, each with every line. Two lines may name one holder, so that a token can be replaced
+//! without a gap.
 
-use super::Role;
+use super::role::{Role, UnknownRole};
 use crate::Error;
 use std::path::PathBuf;
 
 /// Name of the file.
 pub(crate) const FILE: &str = "tokens";
-/// Largest file read.
+/// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Longest token looked at.
+/// Longest token that is accepted, in bytes.
 const TOKEN_BYTES_MAX: usize = 256;
 
 /// The holder of a token.
@@ -44,35 +45,61 @@ impl Tokens {
 pub(crate) fn read(files: &[PathBuf]) -> Result<Tokens, Error> {
     let path = &files[0];
     let failed = |why: String| Error::Certs { path: path.clone(), why };
-    let size = std::fs::metadata(path).map_err(|e| failed(e.to_string()))?.len();
+    let unread = |e: std::io::Error| failed(e.to_string());
+    let size = std::fs::metadata(path).map_err(unread)?.len();
     if size > FILE_BYTES_MAX {
         return Err(failed(format!("{size} bytes, the limit is {FILE_BYTES_MAX}")));
     }
-    parse(&std::fs::read_to_string(path).map_err(|e| failed(e.to_string()))?).map_err(failed)
+    let text = std::fs::read_to_string(path).map_err(unread)?;
+    parse(&text).map_err(|e| failed(e.to_string()))
+}
+
+/// Why a list of tokens is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct TokensError {
+    /// The first line that is wrong, from 1 on.
+    pub line: usize,
+    /// The fault of that line.
+    pub why: TokenError,
+}
+
+/// Why a line is no token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenError {
+    /// It has not three words.
+    #[error("write ROLE NAME HASH")]
+    Words,
+    /// Its first word is no role.
+    #[error(transparent)]
+    Role(#[from] UnknownRole),
+    /// Its last word is no hash.
+    #[error("the hash has 64 hex digits")]
+    Hash,
 }
 
 /// How many tokens a file of this text has (entry point of the fuzz target).
 ///
 /// # Errors
 /// The first line that is wrong, by its number.
-pub fn check_tokens(text: &str) -> Result<usize, String> {
+pub fn check_tokens(text: &str) -> Result<usize, TokensError> {
     parse(text).map(|tokens| tokens.0.len())
 }
 
-fn parse(text: &str) -> Result<Tokens, String> {
-    let mut tokens = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        if line.trim().is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let at = |why: String| format!("line {}: {why}", number + 1);
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [role, name, hash] = words[..] else { return Err(at("write ROLE NAME HASH".to_owned())) };
-        let role = role.parse().map_err(at)?;
-        let hash = blake3::Hash::from_hex(hash).map_err(|_| at("the hash has 64 hex digits".to_owned()))?;
-        tokens.push((hash, Holder { role, name: name.to_owned() }));
-    }
-    Ok(Tokens(tokens))
+fn parse(text: &str) -> Result<Tokens, TokensError> {
+    let lines =
+        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    let token = |(n, line)| entry(line).map_err(|why| TokensError { line: n + 1, why });
+    Ok(Tokens(lines.map(token).collect::<Result<_, _>>()?))
+}
+
+fn entry(line: &str) -> Result<(blake3::Hash, Holder), TokenError> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [role, name, hash] = words[..] else { return Err(TokenError::Words) };
+    let role = role.parse()?;
+    let hash = blake3::Hash::from_hex(hash).map_err(|_| TokenError::Hash)?;
+    Ok((hash, Holder { role, name: name.to_owned() }))
 }
 
 #[cfg(test)]
@@ -95,7 +122,7 @@ mod tests {
             ("\nboss b 00", "line 2: `boss` is no role"),
             ("worker w 00", "64 hex digits"),
         ] {
-            assert!(parse(bad).unwrap_err().contains(says), "{bad}");
+            assert!(parse(bad).unwrap_err().to_string().contains(says), "{bad}");
         }
     }
 }

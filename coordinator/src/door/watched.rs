@@ -1,7 +1,7 @@
-//! A value made from files, and made again when they change.
+//! A value that is made from files, and made again when they change.
 //!
-//! Contract: files that changed and make no sense leave the value as it was, with one line in the log a cause; half of a
-//! pair that was replaced is such a case, and the next look sees the other half.
+//! Contract: while changed files cannot be used, the last good value stays, and the log has one line for each cause. That
+//! covers a pair of files of which only one has been replaced so far: a later look sees both.
 
 use crate::Error;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The size and time of each file, by which a change is seen without reading the files.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
-struct State<T> {
+/// The last good value, and what was last seen of its files.
+struct Loaded<T> {
     value: Arc<T>,
     stamps: Stamps,
     looked: Instant,
@@ -25,7 +26,7 @@ struct State<T> {
 pub(crate) struct Watched<T> {
     files: Vec<PathBuf>,
     make: fn(&[PathBuf]) -> Result<T, Error>,
-    state: Mutex<State<T>>,
+    loaded: Mutex<Loaded<T>>,
 }
 
 fn stamps(files: &[PathBuf]) -> Stamps {
@@ -44,32 +45,32 @@ impl<T> Watched<T> {
     pub(super) fn new(files: Vec<PathBuf>, make: fn(&[PathBuf]) -> Result<T, Error>) -> Result<Self, Error> {
         let stamps = stamps(&files);
         let value = Arc::new(make(&files)?);
-        let state = State { value, stamps, looked: Instant::now(), complaint: String::new() };
-        Ok(Self { files, make, state: Mutex::new(state) })
+        let loaded = Loaded { value, stamps, looked: Instant::now(), complaint: String::new() };
+        Ok(Self { files, make, loaded: Mutex::new(loaded) })
     }
 
-    /// The value of the files as they are, or as they last made sense.
+    /// The value of the files as they are, or as they last could be used.
     pub(super) fn current(&self) -> Arc<T> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.looked.elapsed() < LOOK {
-            return state.value.clone();
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if loaded.looked.elapsed() < LOOK {
+            return loaded.value.clone();
         }
-        state.looked = Instant::now();
+        loaded.looked = Instant::now();
         let now = stamps(&self.files);
-        if now != state.stamps {
+        if now != loaded.stamps {
             match (self.make)(&self.files) {
                 Ok(value) => {
                     tracing::info!(file = %self.files[0].display(), "read again");
-                    (state.value, state.stamps) = (Arc::new(value), now);
-                    state.complaint.clear();
+                    (loaded.value, loaded.stamps) = (Arc::new(value), now);
+                    loaded.complaint.clear();
                 }
-                Err(error) if state.complaint != error.to_string() => {
+                Err(error) if loaded.complaint != error.to_string() => {
                     tracing::error!(%error, "changed and not usable; what was there before stays in force");
-                    state.complaint = error.to_string();
+                    loaded.complaint = error.to_string();
                 }
                 Err(_) => {}
             }
         }
-        state.value.clone()
+        loaded.value.clone()
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::core::Core;
-use crate::run::Run;
+use crate::run::CampaignRun;
 use crate::spread::{STATES, View};
 use crate::totals::TOTALS;
 use moire_corpus::{CampaignState, Counters};
@@ -16,7 +16,7 @@ use std::fmt::Write;
 const CAMPAIGNS_MAX: usize = 1_000;
 
 /// Reads a number of a campaign.
-type Read = fn(&Run) -> u64;
+type Read = fn(&CampaignRun) -> u64;
 
 /// The metrics of each campaign: name, kind, meaning, number.
 const OF_CAMPAIGNS: &[(&str, &str, &str, Read)] = &[
@@ -44,7 +44,7 @@ const OF_CAMPAIGNS: &[(&str, &str, &str, Read)] = &[
     }),
 ];
 
-fn abstained(run: &Run, reason: &str) -> u64 {
+fn abstained(run: &CampaignRun, reason: &str) -> u64 {
     run.progress.counters.abstentions.get(reason).copied().unwrap_or(0)
 }
 
@@ -163,8 +163,9 @@ fn campaigns(core: &Core, page: &mut Page) {
         let count = core.triage.runs.values().filter(|r| r.campaign.state == state).count();
         page.labelled("moire_campaigns", "state", word, count as u64);
     }
-    let (open, over): (Vec<&Run>, Vec<&Run>) = core.triage.runs.values().partition(|r| r.open());
-    let listed: Vec<&Run> = open.into_iter().chain(over).take(CAMPAIGNS_MAX).collect();
+    let (open, over): (Vec<&CampaignRun>, Vec<&CampaignRun>) =
+        core.triage.runs.values().partition(|r| r.open());
+    let listed: Vec<&CampaignRun> = open.into_iter().chain(over).take(CAMPAIGNS_MAX).collect();
     for (name, kind, help, read) in OF_CAMPAIGNS {
         page.family(name, kind, help);
         for run in &listed {

@@ -1,9 +1,9 @@
-//! What the coordinator says over HTTP.
+//! The coordinator over HTTP: health, metrics and pages.
 //!
 //! Contract: one router; `/healthz` (the process works), `/readyz` (it answers in time) and `/metrics` (Prometheus
-//! text) are here, `pages` are merged into it. Nothing changes anything: every route is a GET, and answers from one look
-//! at the core. Where the door has a lock, all but the two of health want the token of a viewer, as `Bearer` or as the
-//! password of `Basic`.
+//! text) are here, `pages` are merged into it. No route changes anything: each is a GET, and its answer comes from one call
+//! on the core. If there are certificates, all routes but the two of health need the token of a viewer, as `Bearer` or as
+//! the password of `Basic`.
 
 pub(crate) mod metrics;
 mod pages;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Longest time the core may take to answer, for the coordinator to count as ready.
 const READY: Duration = Duration::from_secs(2);
-/// What Prometheus calls its text format.
+/// The content type of the Prometheus text format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All routes.
@@ -50,7 +50,7 @@ pub(crate) async fn serve(
     axum::serve(gate, service).with_graceful_shutdown(stop).await
 }
 
-/// Lets pass who may read.
+/// Refuses callers that may not read.
 async fn guard(
     State(door): State<Arc<Door>>,
     ConnectInfo(peer): ConnectInfo<Peer>,
@@ -60,7 +60,7 @@ async fn guard(
     let health = matches!(request.uri().path(), "/healthz" | "/readyz");
     let rule = Rule { role: (!health).then_some(Role::Viewer), noted: false };
     match door.admit(&peer, request.headers(), Some(rule)) {
-        // Its place is its own until the answer is made.
+        // The caller holds its slot until the answer is made.
         Ok(_caller) => next.run(request).await,
         Err(refusal) => {
             door.note_refusal(&peer, request.uri().path(), &refusal);

@@ -1,13 +1,14 @@
 //! The live pages: what the coordinator is doing, and its findings with their graphs and replay lines.
 //!
-//! Contract: plain HTML that is whole without a script; the script only reads it again every few seconds. Nothing is loaded
-//! from elsewhere, which the content security policy says too. A request looks at a bounded number of records. How a
-//! finding is shown is that of the report ([`crate::report::page`]).
+//! Contract: plain HTML that is complete without the script; the script only reloads it every few seconds. Nothing is loaded
+//! from elsewhere, and the content security policy forbids it. A request reads a bounded number of records. A finding is
+//! shown as in the report ([`crate::report::page`]).
 
 use super::rates::Rates;
 use crate::Error;
 use crate::base::unix_ms;
 use crate::core::Core;
+use crate::lease::{WorkerId, WorkerView};
 use crate::line;
 use crate::report::page::{Full, SCRIPT, STYLE};
 use crate::report::{dates, models};
@@ -23,15 +24,15 @@ use axum::routing::get;
 use moire_corpus::{CampaignState, Finding, FindingId, HashError};
 use serde::Deserialize;
 
-/// Findings of one page.
+/// Most findings of one page.
 const LISTED_MAX: usize = 100;
-/// Findings looked at for one page; a link goes on from there.
+/// Most findings read for one page; a link leads to the next ones.
 const SEARCHED_MAX: usize = 5_000;
-/// Campaigns and workers listed, open and busy ones first.
+/// Most campaigns and workers listed; open campaigns and busy workers come first.
 const ROWS_MAX: usize = 200;
-/// Longest search.
+/// Longest search text, in bytes.
 const TEXT_BYTES_MAX: usize = 200;
-/// Milliseconds between two looks of the script.
+/// Time between two reloads by the script, in milliseconds.
 const EVERY_MS: u32 = 2_000;
 
 /// Sent with each page.
@@ -103,7 +104,7 @@ struct ExplorationRow {
 }
 
 struct WorkerRow {
-    id: u64,
+    id: WorkerId,
     name: String,
     capabilities: String,
     leases: usize,
@@ -194,7 +195,7 @@ fn exploration(view: View) -> ExplorationRow {
 
 fn fleet(core: &Core) -> Vec<WorkerRow> {
     let now = core.base.now();
-    let row = |w: crate::lease::WorkerView<'_>| WorkerRow {
+    let row = |w: WorkerView<'_>| WorkerRow {
         id: w.id,
         name: core.worker_name(w.id).to_owned(),
         capabilities: w.capabilities.iter().cloned().collect::<Vec<_>>().join(", "),
@@ -212,13 +213,13 @@ fn fleet(core: &Core) -> Vec<WorkerRow> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Wanted {
-    /// Words that all stand in the finding.
+    /// Words that the finding must contain.
     q: String,
     /// A state; empty: all.
     state: String,
-    /// `no`: without mere differences between models.
+    /// `no`: leaves out differences between models.
     differences: String,
-    /// Go on behind this id.
+    /// List findings after this id.
     after: String,
 }
 

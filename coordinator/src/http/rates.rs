@@ -1,4 +1,4 @@
-//! How fast campaigns go: programs and executions a second, over the last seconds.
+//! The speed of campaigns: programs and executions a second, over the last seconds.
 
 use crate::core::Core;
 use crate::service::Control;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Time between samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// Samples kept: what a rate is taken over.
+/// Samples kept; a rate is taken from the first to the last.
 const KEPT: usize = 10;
 
 struct Sample {
@@ -47,7 +47,7 @@ impl Rates {
         }
     }
 
-    /// The growth of a number a second.
+    /// Growth of a number per second.
     fn growth(&self, of: impl Fn(&Sample) -> Option<u64>) -> Option<f64> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = (samples.front()?, samples.back()?);

@@ -12,12 +12,15 @@
 //! Cost: giving out a lease takes time logarithmic in workers and campaigns. A poll in which nothing is due takes time
 //! linear in the workers that could take more. Ten thousand workers and a thousand campaigns are measured by `moire bench scale`.
 
+mod ids;
 mod turns;
 mod types;
+pub use ids::{JobId, LeaseId, WorkerId};
 pub use types::*;
 
 use crate::trial::Planted;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The state machine of leases.
 #[derive(Debug, Default)]
@@ -31,15 +34,14 @@ pub struct Scheduler {
     unseen: Vec<JobId>,
     turns: turns::Turns,
     workers: BTreeMap<WorkerId, Worker>,
-    /// Classes of connected workers. Workers with equal capabilities and fingerprint are one class. The value is the
-    /// number of the class and how many workers are in it.
-    classes: BTreeMap<(BTreeSet<String>, String), (u64, usize)>,
+    /// By capabilities and fingerprint: the classes of connected workers.
+    classes: BTreeMap<(BTreeSet<String>, String), Class>,
     leases: BTreeMap<LeaseId, Lease>,
-    /// The earliest time at which a clock can run out, in milliseconds.
+    /// No clock runs out before this time.
     quiet_until: u64,
     actions: Vec<Action>,
     counts: Counts,
-    /// A planted bug, to test that the tests find it.
+    /// A planted bug, for tests of the tests.
     planted: Option<Planted>,
 }
 
@@ -95,7 +97,7 @@ impl Scheduler {
 
     /// Adds a campaign. One of that name that is known already is replaced, with the items it had left.
     pub fn campaign(&mut self, name: &str, spec: CampaignSpec) {
-        let pending = spec.missing.iter().filter(|r| r.0 < r.1).copied().collect();
+        let pending = spec.missing.iter().filter(|r| !r.is_empty()).map(|r| (r.start, r.end)).collect();
         let served = self.campaigns.values().filter(|c| c.running).map(|c| c.served).min().unwrap_or(0);
         let (limit, attempts) = (u64::MAX, BTreeMap::new());
         let new = Campaign { spec, pending, served, running: true, limit, attempts, turn: None };
@@ -138,7 +140,7 @@ impl Scheduler {
     /// Adds a job that carries text. `avoid` names a worker that gets it only if no other can take it, or none has taken
     /// it within `avoid_ms`.
     pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
-        let id = self.fresh();
+        let id = JobId(self.fresh());
         let (name, tools, needs) = (campaign.to_owned(), BTreeSet::new(), BTreeSet::new());
         self.jobs.insert(id, Job { campaign: name, kind, avoid, tools, needs, since: None, attempts: 0 });
         self.unseen.push(id);
@@ -187,7 +189,7 @@ impl Scheduler {
         self.workers.values().any(|w| !w.draining && needs.is_subset(&w.capabilities))
     }
 
-    /// A worker arrives. Its identity is new on every connection.
+    /// Adds a worker. Its identity is new on every connection.
     ///
     /// # Errors
     /// The fleet is full.
@@ -200,10 +202,11 @@ impl Scheduler {
         if self.workers.len() >= self.config.workers_max {
             return Err(Full(self.config.workers_max));
         }
-        let (id, fingerprint) = (self.fresh(), fingerprint.to_owned());
-        let class = self.classes.entry((capabilities.clone(), fingerprint.clone())).or_insert((id, 0));
-        class.1 += 1;
-        let class = class.0;
+        let (id, fingerprint) = (WorkerId(self.fresh()), fingerprint.to_owned());
+        let class = self.classes.entry((capabilities.clone(), fingerprint.clone()));
+        let class = class.or_insert(Class { id: ClassId(id), workers: 0 });
+        class.workers += 1;
+        let class = class.id;
         let leases = BTreeSet::new();
         let new = Worker { capabilities, fingerprint, class, credit: 0, heard: now, leases, draining: false };
         self.workers.insert(id, new);
@@ -216,21 +219,22 @@ impl Scheduler {
         let cap = self.config.credit_max;
         if let Some(w) = self.workers.get_mut(&worker) {
             w.heard = now;
-            let held = u32::try_from(w.leases.len()).unwrap_or(u32::MAX);
+            let held = u32::try_from(w.leases.len()).expect("a worker holds at most `credit_max` leases");
             w.credit = w.credit.saturating_add(leases).min(cap.saturating_sub(held));
         }
     }
-    /// Notes that the worker lives, and how far each of its leases has come (`ticks` only grow).
-    pub fn heartbeat(&mut self, worker: WorkerId, ticks: &[(LeaseId, u64)], now: u64) {
+    /// Takes a heartbeat: the worker lives, and its leases are this far.
+    pub fn heartbeat(&mut self, worker: WorkerId, ticks: &[LeaseTicks], now: u64) {
         let (deaf, renews) = (self.has(Planted::HeartbeatUnheard), self.has(Planted::RenewsRevoked));
         let Some(w) = self.workers.get_mut(&worker) else { return };
         if !deaf {
             w.heard = now;
         }
-        for (id, ticks) in ticks {
-            let Some(lease) = self.leases.get_mut(id).filter(|l| l.worker == worker) else { continue };
-            if lease.ticks < *ticks {
-                lease.ticks = *ticks;
+        for beat in ticks {
+            let own = self.leases.get_mut(&beat.lease).filter(|l| l.worker == worker);
+            let Some(lease) = own else { continue };
+            if lease.ticks < beat.ticks {
+                lease.ticks = beat.ticks;
                 lease.progressed = now;
             }
             if renews {
@@ -259,11 +263,11 @@ impl Scheduler {
     }
     fn leave(&mut self, worker: WorkerId) -> Option<Worker> {
         let mut w = self.workers.remove(&worker)?;
-        let class = (std::mem::take(&mut w.capabilities), std::mem::take(&mut w.fingerprint));
-        if let Some(entry) = self.classes.get_mut(&class) {
-            entry.1 -= 1;
-            if entry.1 == 0 {
-                self.classes.remove(&class);
+        let key = (std::mem::take(&mut w.capabilities), std::mem::take(&mut w.fingerprint));
+        if let Some(class) = self.classes.get_mut(&key) {
+            class.workers -= 1;
+            if class.workers == 0 {
+                self.classes.remove(&key);
             }
         }
         Some(w)
@@ -406,7 +410,7 @@ impl Scheduler {
     }
 
     /// Gives `worker` one lease, if it may have one. `barren`: classes of workers for which there is no range.
-    fn grant(&mut self, worker: WorkerId, now: u64, barren: &mut BTreeSet<u64>) -> bool {
+    fn grant(&mut self, worker: WorkerId, now: u64, barren: &mut BTreeSet<ClassId>) -> bool {
         let Some(w) = self.workers.get(&worker).filter(|w| w.credit > 0) else { return false };
         let picked = self.pick_job(worker, w, now).or_else(|| {
             let range = (!barren.contains(&w.class)).then(|| self.pick_range(w)).flatten();
@@ -421,7 +425,7 @@ impl Scheduler {
             Work::Job(id) => _ = self.turns.take(self.jobs[&id].kind, &campaign, id),
             Work::Range { from, to } => self.carve(&campaign, from, to),
         }
-        let id = self.fresh();
+        let id = LeaseId(self.fresh());
         let grant = Grant { campaign: campaign.clone(), work };
         self.actions.push(Action::Grant { worker, lease: id, epoch, grant });
         let taken = BTreeSet::new();
@@ -476,7 +480,7 @@ impl Scheduler {
         let suits = |name: &&String| self.campaigns.get(*name).is_some_and(|c| c.suits(w));
         let name = self.turns.ranges().find(suits)?;
         let campaign = &self.campaigns[name];
-        let (from, to) = campaign.next()?;
+        let Range { start: from, end: to } = campaign.next()?;
         let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
         Some((name.clone(), Work::Range { from, to }))
     }
@@ -503,7 +507,7 @@ impl Scheduler {
         }
     }
 
-    /// Removes a lease and puts back what it has not delivered.
+    /// Removes a lease and puts back the work that it has not delivered.
     fn lose(&mut self, id: LeaseId, blame: u32) {
         let Some(lease) = self.leases.get_mut(&id) else { return };
         let (work, name, mut taken) = (lease.work, lease.campaign.clone(), std::mem::take(&mut lease.taken));

@@ -1,9 +1,10 @@
 //! Whose turn it is: campaigns with a range to lease by virtual time, and jobs that wait by kind, campaign and age.
 //!
-//! Contract: holds what is in no lease and nothing else; the scheduler says each change. Finding the next one does not
+//! Contract: it holds exactly what is in no lease, and the scheduler reports each change. The next one is found without a
 //! look at the others.
 
-use super::types::{JobId, Kind};
+use super::ids::JobId;
+use super::types::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The order in which campaigns and waiting jobs get leases.
@@ -17,7 +18,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Jobs that wait.
+    /// The number of jobs that wait.
     pub(super) fn queued(&self) -> usize {
         self.queued
     }
@@ -46,12 +47,12 @@ impl Turns {
             self.ranges.insert((at, name.to_owned()));
         }
     }
-    /// A job waits.
+    /// Adds a job that waits.
     pub(super) fn wait(&mut self, kind: Kind, campaign: &str, job: JobId) {
         let jobs = self.jobs.entry(kind).or_default().entry(campaign.to_owned()).or_default();
         self.queued += usize::from(jobs.insert(job));
     }
-    /// A job waits no more; false: it did not.
+    /// Takes a job out; false: it did not wait.
     pub(super) fn take(&mut self, kind: Kind, campaign: &str, job: JobId) -> bool {
         let Some(campaigns) = self.jobs.get_mut(&kind) else { return false };
         let Some(jobs) = campaigns.get_mut(campaign) else { return false };
@@ -62,7 +63,7 @@ impl Turns {
         }
         taken
     }
-    /// No job of a campaign waits any more.
+    /// Removes all jobs of a campaign.
     pub(super) fn forget(&mut self, campaign: &str) {
         for campaigns in self.jobs.values_mut() {
             self.queued -= campaigns.remove(campaign).map_or(0, |jobs| jobs.len());

@@ -1,23 +1,18 @@
-//! Words of the lease state machine.
+//! Types of the lease state machine.
 //!
 //! Times are milliseconds of any monotonic clock.
 
+use super::ids::{JobId, LeaseId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-/// A connection of a worker.
-pub type WorkerId = u64;
-/// A lease; never used twice by one coordinator process.
-pub type LeaseId = u64;
-/// A job that carries text.
-pub type JobId = u64;
-
-/// What the sudden end of a worker counts against what it was working on. An answer that breaks the protocol is the
-/// worker's fault, but counts a little, so that an item no worker can answer properly is given up in the end.
+/// The weight of a worker's sudden end, charged to the item or job it was working on.
 pub(super) const LOSS: u32 = 16;
-/// The weight of an answer that breaks the protocol.
+/// The weight of an answer that breaks the protocol. That is the worker's fault, so the weight is small; it is not zero, so
+/// that an item which no worker can answer properly is given up in the end.
 pub(super) const FAULT: u32 = 1;
 
-/// Largest number of waiting leases told.
+/// Largest number of waiting leases that is reported.
 pub const WAITING_MAX: u64 = 1_000_000;
 
 /// One unit of fair share, large enough that weights divide it well.
@@ -34,13 +29,13 @@ pub struct Config {
     pub kill_ms: u64,
     /// Longest time a job waits for a worker other than the one it avoids.
     pub avoid_ms: u64,
-    /// Longest time an exploration goes on that nobody asks about.
+    /// Longest time an exploration continues without a client that asks about it.
     pub rest_ms: u64,
     /// Losses after which an item or a job is given up.
     pub attempts_max: u32,
-    /// Workers at one time.
+    /// Most workers at one time.
     pub workers_max: usize,
-    /// Leases a worker may hold or have asked for, together.
+    /// Most leases that a worker may hold and have asked for, together.
     pub credit_max: u32,
 }
 
@@ -86,6 +81,15 @@ pub enum Work {
     Job(JobId),
 }
 
+/// How far a lease is, by the count of the worker that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTicks {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Grows with every step of its work.
+    pub ticks: u64,
+}
+
 /// A lease, as given out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -95,7 +99,7 @@ pub struct Grant {
     pub work: Work,
 }
 
-/// Something the caller has to do.
+/// An action that the caller carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send a lease.
@@ -150,8 +154,8 @@ pub struct CampaignSpec {
     pub needs: BTreeSet<String>,
     /// Fingerprint a worker needs; empty: any.
     pub fingerprint: String,
-    /// Items still to be leased: half-open, disjoint.
-    pub missing: Vec<(u64, u64)>,
+    /// Items still to be leased: disjoint.
+    pub missing: Vec<Range<u64>>,
     /// Items of one lease.
     pub batch: u64,
 }
@@ -173,7 +177,7 @@ pub struct Counts {
     pub quarantined: u64,
 }
 
-/// The fleet has its largest size.
+/// Refusal of a worker: the fleet has its largest size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} workers are connected, which is the limit")]
 pub struct Full(pub usize);
@@ -186,19 +190,19 @@ pub(super) struct Campaign {
     /// Virtual time of fair share: items given out, divided by weight.
     pub(super) served: u64,
     pub(super) running: bool,
-    /// No item from here on is leased for now.
+    /// Items from this one on are held back for now.
     pub(super) limit: u64,
     /// Losses of items not yet taken, in units of [`FAULT`].
     pub(super) attempts: BTreeMap<u64, u32>,
-    /// Where its turn is kept, while it has something to lease.
+    /// Its key among the turns, while it has something to lease.
     pub(super) turn: Option<u64>,
 }
 
 impl Campaign {
     /// The next range in no lease, whole.
-    pub(super) fn next(&self) -> Option<(u64, u64)> {
+    pub(super) fn next(&self) -> Option<Range<u64>> {
         let (&from, &to) = self.pending.first_key_value()?;
-        (from < self.limit).then_some((from, to))
+        (from < self.limit).then_some(from..to)
     }
     pub(super) fn suits(&self, w: &Worker) -> bool {
         let spec = &self.spec;
@@ -212,17 +216,17 @@ pub(super) struct Job {
     pub(super) campaign: String,
     pub(super) kind: Kind,
     pub(super) avoid: Option<WorkerId>,
-    /// Tools it needs, as far as any connected worker has them.
+    /// Tools it needs; one that no connected worker has is ignored.
     pub(super) tools: BTreeSet<String>,
     /// Capabilities without which nobody gets it.
     pub(super) needs: BTreeSet<String>,
-    /// When it was first looked at.
+    /// The time of the first poll after it was added.
     pub(super) since: Option<u64>,
     /// Losses, in units of [`FAULT`].
     pub(super) attempts: u32,
 }
 
-/// A connected worker, for people.
+/// A connected worker, as pages and metrics show it.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerView<'a> {
     /// Identity of the connection.
@@ -233,16 +237,27 @@ pub struct WorkerView<'a> {
     pub leases: usize,
     /// When it was last heard of.
     pub heard_ms: u64,
-    /// It takes nothing more.
+    /// It takes no more leases.
     pub draining: bool,
+}
+
+/// Workers of equal capabilities and fingerprint, named by the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClassId(pub(super) WorkerId);
+
+/// A class with connected workers.
+#[derive(Debug)]
+pub(super) struct Class {
+    pub(super) id: ClassId,
+    /// Workers connected; at least one.
+    pub(super) workers: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) capabilities: BTreeSet<String>,
     pub(super) fingerprint: String,
-    /// Number of its capabilities and fingerprint together.
-    pub(super) class: u64,
+    pub(super) class: ClassId,
     pub(super) credit: u32,
     pub(super) heard: u64,
     pub(super) leases: BTreeSet<LeaseId>,

@@ -1,6 +1,6 @@
 //! Every open and every fixed finding run again, through the service.
 
-use super::{Client, LOOK, Plan, Stop, finding};
+use super::{Client, LOOK, NightPlan, Stop, finding};
 use crate::{Error, many, v1};
 use moire_corpus::{Finding, FindingId};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub(super) async fn findings(
 /// Runs them again, those longest untested first; returns why the others were not.
 pub(super) async fn all(
     client: &mut Client,
-    plan: &Plan,
+    plan: &NightPlan,
     stop: &Stop,
     tell: &impl Fn(&str),
 ) -> Result<BTreeMap<FindingId, String>, Error> {
@@ -52,12 +52,13 @@ pub(super) async fn all(
         let text = "no worker is connected to run findings again; `moire work` starts one";
         return Err(tonic::Status::failed_precondition(text).into());
     }
-    let budget = usize::try_from(plan.retests).unwrap_or(usize::MAX);
-    let (findings, runs) = (many(due.len().min(budget), "finding"), many(plan.runs, "time"));
+    let all = due.len() as u64;
+    let budget = plan.retests.unwrap_or(all);
+    let (findings, runs) = (many(all.min(budget), "finding"), many(plan.runs, "time"));
     tell(&format!("running {findings} again, {runs} each"));
     let mut untested = BTreeMap::new();
     let mut out = JoinSet::new();
-    for (n, (_, id)) in due.iter().enumerate() {
+    for (n, (_, id)) in (0..).zip(&due) {
         let why = if n >= budget { Some("the budget of findings to run again was used up") } else { stop() };
         if let Some(why) = why {
             untested.insert(*id, why.to_owned());
@@ -74,8 +75,12 @@ pub(super) async fn all(
     Ok(untested)
 }
 
-/// Why a finding was not run again; `Ok` if it was.
-type Done = (FindingId, Result<(), String>);
+/// A finding that had its turn.
+struct Done {
+    id: FindingId,
+    /// Why it was not run again, if it was not.
+    untested: Option<String>,
+}
 
 /// Runs one again, unless it is time to stop before there is an answer.
 async fn one(mut client: Client, id: FindingId, runs: u32, stop: Stop) -> Done {
@@ -89,13 +94,13 @@ async fn one(mut client: Client, id: FindingId, runs: u32, stop: Stop) -> Done {
     };
     let request = v1::RetestFindingRequest { id: id.to_string(), runs };
     tokio::select! {
-        answer = client.retest_finding(request) => (id, answer.map(drop).map_err(|e| e.message().to_owned())),
-        why = stopped => (id, Err(why.to_owned())),
+        answer = client.retest_finding(request) => Done { id, untested: answer.err().map(|e| e.message().to_owned()) },
+        why = stopped => Done { id, untested: Some(why.to_owned()) },
     }
 }
 
 fn take(done: Option<Result<Done, tokio::task::JoinError>>, untested: &mut BTreeMap<FindingId, String>) {
-    if let Some(Ok((id, Err(why)))) = done {
+    if let Some(Ok(Done { id, untested: Some(why) })) = done {
         untested.insert(id, why);
     }
 }

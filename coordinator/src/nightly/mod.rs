@@ -1,8 +1,7 @@
-//! A night, as a client of the service: campaigns with a budget, every open and fixed finding run again, and what became
-//! of it.
+//! A night, as a client of the service: campaigns with a budget, every open and fixed finding run again, and the results.
 //!
-//! Contract: budgets are counts; what stops a night before that is named in its report. The night is recorded, as what
-//! the next one compares with, only by [`close`], once its report is written.
+//! Contract: budgets are counts; if a night is stopped earlier, its report says why. Only [`close`], called once the report is
+//! written, records the night for the next one to compare with.
 //!
 //! Limit: the snapshot that a night compares with fits one message, which holds some hundred thousand open findings.
 
@@ -25,31 +24,30 @@ pub type Client = ControlServiceClient<moire_proto::Linked>;
 /// Says why to stop now, if so; asked often.
 pub type Stop = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
-/// Time between looks at what is under way.
+/// Time between two polls of the campaigns.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time between words about how far it is.
+/// Time between two messages about progress.
 const WORD: Duration = Duration::from_secs(10);
 
 /// The plan of a night.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
-    /// The campaigns. Each gets a name and a seed of its own: the seed that stands there, or the next one that no night
-    /// the coordinator knows of had.
+pub struct NightPlan {
+    /// The campaigns. Each gets a name and a seed of its own: the seed given here, or the next one that no known night had.
     pub campaigns: Vec<v1::CampaignSpec>,
-    /// Runs of each finding.
+    /// How often each finding is run.
     pub runs: u32,
-    /// Findings run again, those longest untested first.
-    pub retests: u64,
+    /// Most findings run again, those longest untested first; `None`: all.
+    pub retests: Option<u64>,
 }
 
-/// Runs the night. `score` measures a campaign, `tell` is told how far it is; the findings are kept in `place`, an empty file
-/// open for reading too.
+/// Runs the night. `score` measures a campaign, `tell` is called with messages about progress. The findings are kept in
+/// `place`, an empty file that is also open for reading.
 ///
 /// # Errors
 /// The coordinator refuses or goes away, there is no worker to run findings again, or the file cannot be written.
 pub async fn run(
     client: &mut Client,
-    plan: &Plan,
+    plan: &NightPlan,
     stop: &Stop,
     place: File,
     score: impl Fn(&v1::CampaignStatus) -> Vec<Score>,
@@ -92,7 +90,7 @@ fn shown(cut: String, status: v1::CampaignStatus) -> CampaignLine {
 }
 
 /// The campaigns with a name and a seed of this night: the first seed from theirs on that no night had.
-fn named(plan: &Plan, known: &[v1::CampaignStatus]) -> Vec<v1::CampaignSpec> {
+fn named(plan: &NightPlan, known: &[v1::CampaignStatus]) -> Vec<v1::CampaignSpec> {
     let mut taken: BTreeSet<String> =
         known.iter().filter_map(|s| Some(s.spec.as_ref()?.name.clone())).collect();
     let named = |spec: &v1::CampaignSpec| {
@@ -113,7 +111,7 @@ fn named(plan: &Plan, known: &[v1::CampaignStatus]) -> Vec<v1::CampaignSpec> {
 /// Runs the campaigns to their ends, or until they are stopped; each with why it was cut short.
 async fn campaigns(
     client: &mut Client,
-    plan: &Plan,
+    plan: &NightPlan,
     stop: &Stop,
     tell: &impl Fn(&str),
 ) -> Result<Vec<(String, v1::CampaignStatus)>, Error> {
@@ -205,7 +203,10 @@ mod tests {
             fingerprint: "0123456789".to_owned(),
             ..v1::CampaignSpec::default()
         };
-        let plan = Plan { campaigns: vec![spec("mixed"), spec("mixed"), spec("tensor")], ..Plan::default() };
+        let plan = NightPlan {
+            campaigns: vec![spec("mixed"), spec("mixed"), spec("tensor")],
+            ..NightPlan::default()
+        };
         let first = named(&plan, &[]);
         let names: Vec<&str> = first.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(

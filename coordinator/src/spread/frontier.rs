@@ -1,15 +1,19 @@
-//! What is left of an exploration: stretches of its tree of decisions, in the order of its leaves.
+//! The frontier of an exploration: the stretches of its tree of decisions that are left, in the order of the leaves.
 //!
 //! Invariant: no two stretches overlap, and what no stretch covers has been counted. A stretch changes in three ways only:
-//! its beginning moves on, because what it leaves behind is counted in the same step; it is cut in two at a node inside; or
-//! it is over, and counted. A node that is not inside a stretch changes nothing, so a step that comes twice is taken once.
-//! Nothing here knows the tree: nodes are decisions, compared number by number.
+//!
+//! * Its beginning moves forward, and what it leaves is counted in the same step.
+//! * It is cut in two at a node inside.
+//! * It is over, and counted.
+//!
+//! A node that is not inside a stretch changes nothing, so a step that comes twice is taken once. The tree itself is not
+//! needed: nodes are lists of decisions, compared number by number.
 
 use moire_corpus::Stretch;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Pieces of one exploration that may be left at one time.
+/// Most pieces of one exploration at one time.
 pub(crate) const PIECES_MAX: usize = 65_536;
 
 /// The stretches of an exploration that are not explored yet.
@@ -19,13 +23,13 @@ pub(crate) struct Frontier {
     next: u64,
 }
 
-/// Which of two nodes the leaves end with first. A node ends with its last leaf, and the root with the last of all.
+/// Orders two nodes by their last leaves. The last leaf of the root is the last of all.
 pub(crate) fn order(a: &[u32], b: &[u32]) -> Ordering {
     let differ = a.iter().zip(b).map(|(a, b)| a.cmp(b)).find(|o| o.is_ne());
     differ.unwrap_or(b.len().cmp(&a.len()))
 }
 
-/// Whether a stretch can end, or begin, with this node and leave something on both sides.
+/// Whether a node divides a stretch into two parts, neither of them empty.
 fn inside(stretch: &Stretch, node: &[u32]) -> bool {
     let begun = stretch.behind.is_empty() || order(&stretch.behind, node).is_lt();
     !node.is_empty() && begun && order(node, &stretch.until).is_lt()
@@ -45,7 +49,7 @@ impl Frontier {
     pub(crate) fn pieces(&self) -> &BTreeMap<u64, Stretch> {
         &self.pieces
     }
-    /// Everything up to and with `node` is counted; false: the node is not inside the piece.
+    /// Notes that everything up to the end of `node` is counted; false: the node is not inside the piece.
     pub(crate) fn reached(&mut self, number: u64, node: &[u32]) -> bool {
         match self.pieces.get_mut(&number).filter(|p| inside(p, node)) {
             Some(piece) => {
@@ -55,7 +59,7 @@ impl Frontier {
             None => false,
         }
     }
-    /// Cuts a piece behind `node`; the number of what comes behind it, or nothing where the node is not inside the piece.
+    /// Cuts a piece behind `node`. Returns the number of the new piece, or `None` if the node is not inside the piece.
     pub(crate) fn cut(&mut self, number: u64, node: Vec<u32>) -> Option<u64> {
         let piece = self.pieces.get_mut(&number).filter(|p| inside(p, &node))?;
         let until = std::mem::replace(&mut piece.until, node.clone());
@@ -64,7 +68,7 @@ impl Frontier {
         self.pieces.insert(new, Stretch { behind: node, until });
         Some(new)
     }
-    /// All of a piece is counted.
+    /// Notes that all of a piece is counted.
     pub(crate) fn over(&mut self, number: u64) {
         self.pieces.remove(&number);
     }

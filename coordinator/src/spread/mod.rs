@@ -1,4 +1,4 @@
-//! One exploration by the whole fleet: pieces of its tree of decisions, leased.
+//! Shared explorations: the fleet explores one program together, in leased pieces of the tree of decisions.
 //!
 //! Contract: a piece is a stretch of the leaves ([`frontier`]). Its holder reports steps, in order:
 //!
@@ -27,34 +27,34 @@ use moire_corpus::{Exploration, Explored, Hash, Stored, Write};
 use moire_proto::NODES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
-use wire::Step;
+use wire::PieceStep;
 
-/// Explorations, ended ones included; beyond it those that ended or rest are forgotten, the oldest first.
+/// Most explorations, ended ones included. Beyond it the oldest one that ended or rests is forgotten.
 const EXPLORATIONS_MAX: usize = 64;
-/// How long an answer to the wish for a piece may take before others are asked too.
+/// Time that a holder has to give a part away before others are asked too.
 const GIVE_MS: u64 = 250;
-/// Bytes of steps, about, after which a batch is committed.
+/// Approximate size of steps, in bytes, after which a batch is committed.
 const HEAVY: usize = 2 << 20;
 /// Most workers for which checks are counted separately.
 const NAMES_MAX: usize = 10_000;
-/// A limit, in the words of the explorer.
+/// The name of the limit on executions, as the explorer has it.
 const EXECUTIONS: &str = "the limit on executions";
 
 /// All explorations.
 #[derive(Default)]
 pub(crate) struct Spread {
-    all: BTreeMap<Hash, Run>,
-    /// Whose piece a job is, and which.
-    jobs: BTreeMap<JobId, (Hash, u64)>,
-    /// Those changed since the last commit.
+    all: BTreeMap<Hash, SharedExploration>,
+    /// The piece that a job is about.
+    jobs: BTreeMap<JobId, Piece>,
+    /// Explorations that changed since the last commit.
     dirty: BTreeSet<Hash>,
-    /// Bytes of steps since the last commit, about.
+    /// Approximate size of the steps since the last commit, in bytes.
     bytes: usize,
     /// Executions counted since this process started.
     executions: u64,
 }
 
-/// An exploration for people.
+/// An exploration, as pages and metrics show it.
 pub(crate) struct View {
     pub(crate) id: Hash,
     pub(crate) state: &'static str,
@@ -65,14 +65,22 @@ pub(crate) struct View {
     pub(crate) leased: usize,
 }
 
-/// The states of an exploration, in the words of pages and metrics.
+/// The states of an exploration, as pages and metrics name them.
 pub(crate) const STATES: [&str; 3] = ["running", "resting", "over"];
 
+/// A piece of an exploration.
+#[derive(Clone, Copy)]
+struct Piece {
+    exploration: Hash,
+    /// As the frontier and the store name it.
+    number: u64,
+}
+
 /// An exploration under way, or ended.
-struct Run {
+struct SharedExploration {
     exploration: Exploration,
     explored: Explored,
-    /// As last committed: nothing else is told.
+    /// The totals as last committed; clients are told only these.
     told: Explored,
     frontier: Frontier,
     marks: BTreeMap<String, Vec<u32>>,
@@ -88,11 +96,11 @@ struct Run {
 struct Lent {
     lease: LeaseId,
     worker: WorkerId,
-    /// When it was asked to give.
+    /// When it was last asked to give, if it has not given since.
     asked: Option<u64>,
 }
 
-impl Run {
+impl SharedExploration {
     fn new(stored: Stored, now: u64) -> Self {
         Self {
             exploration: stored.exploration,
@@ -116,7 +124,7 @@ impl Run {
         sum.dead_ends = sum.dead_ends.saturating_add(new.dead_ends);
         sum.checks = sum.checks.saturating_add(new.checks);
         sum.digest = sum.digest.wrapping_add(new.digest);
-        // Stretches are apart, so the first of them that hit a limit hit the first limit.
+        // Stretches do not overlap, so the limit that counts is the one of the first stretch that hit one.
         let earlier = |at: &[u32]| !at.is_empty() && (behind.is_empty() || order(behind, at).is_lt());
         if !new.bounded.is_empty() && sum.bounded.as_ref().is_none_or(|(at, _)| earlier(at)) {
             sum.bounded = Some((behind.to_vec(), new.bounded));
@@ -141,7 +149,7 @@ impl Run {
     }
 }
 
-/// Its name among the campaigns of the scheduler; no campaign can have it.
+/// The name of an exploration among the campaigns of the scheduler. No campaign can have it: it contains a slash.
 fn turn(id: &Hash) -> String {
     format!("explore/{id}")
 }
@@ -155,34 +163,34 @@ impl Spread {
     pub(crate) fn executions(&self) -> u64 {
         self.executions
     }
-    /// All of them, those at work first.
+    /// All explorations, the running ones first.
     pub(crate) fn views(&self) -> Vec<View> {
-        let view = |(id, run): (&Hash, &Run)| {
-            let state = STATES[if run.told.over { 2 } else { usize::from(run.rests) }];
-            let pieces = if run.told.over { 0 } else { run.frontier.pieces().len() };
+        let view = |(id, shared): (&Hash, &SharedExploration)| {
+            let state = STATES[if shared.told.over { 2 } else { usize::from(shared.rests) }];
+            let pieces = if shared.told.over { 0 } else { shared.frontier.pieces().len() };
             View {
                 id: *id,
                 state,
-                model: run.exploration.model.clone(),
-                executions: run.told.complete.saturating_add(run.told.blocked),
-                waiting: pieces.saturating_sub(run.lent.len()),
-                leased: run.lent.len(),
+                model: shared.exploration.model.clone(),
+                executions: shared.told.complete.saturating_add(shared.told.blocked),
+                waiting: pieces.saturating_sub(shared.lent.len()),
+                leased: shared.lent.len(),
             }
         };
         let mut views: Vec<View> = self.all.iter().map(view).collect();
         views.sort_by_key(|v| (STATES.iter().position(|s| *s == v.state), v.id));
         views
     }
-    /// Whether the batch in hand is to be committed before more is taken.
+    /// Whether the batch is large enough to be committed now.
     pub(crate) fn heavy(&self) -> bool {
         self.bytes > HEAVY
     }
-    /// The batch in hand is durable.
+    /// Notes that the batch is durable.
     pub(crate) fn committed(&mut self) {
         self.bytes = 0;
         for id in std::mem::take(&mut self.dirty) {
-            if let Some(run) = self.all.get_mut(&id) {
-                run.told = run.explored.clone();
+            if let Some(shared) = self.all.get_mut(&id) {
+                shared.told = shared.explored.clone();
             }
         }
     }
@@ -207,39 +215,39 @@ impl Spread {
     }
 
     fn adopt(&mut self, base: &mut Base, id: Hash, stored: Stored) {
-        let run = Run::new(stored, base.now());
-        if !run.explored.over {
-            let (epoch, needs) = (run.explored.epoch, BTreeSet::from([run.exploration.tree.clone()]));
+        let shared = SharedExploration::new(stored, base.now());
+        if !shared.explored.over {
+            let (epoch, needs) = (shared.explored.epoch, BTreeSet::from([shared.exploration.tree.clone()]));
             base.fleet
                 .campaign(&turn(&id), CampaignSpec { epoch, needs, batch: 1, ..CampaignSpec::default() });
         }
-        let pieces: Vec<u64> = run.frontier.pieces().keys().copied().collect();
-        let over = run.explored.over;
-        self.all.insert(id, run);
+        let pieces: Vec<u64> = shared.frontier.pieces().keys().copied().collect();
+        let over = shared.explored.over;
+        self.all.insert(id, shared);
         pieces.into_iter().filter(|_| !over).for_each(|number| self.lease_piece(base, id, number));
     }
 
     fn lease_piece(&mut self, base: &mut Base, id: Hash, number: u64) {
         let job = base.fleet.job(&turn(&id), Kind::Explore, None);
-        self.jobs.insert(job, (id, number));
+        self.jobs.insert(job, Piece { exploration: id, number });
     }
 
     /// Starts an exploration, or finds the one that is there; its id.
     pub(crate) fn explore(&mut self, base: &mut Base, asked: v1::Exploration) -> Result<Hash, Error> {
-        let exploration = wire::exploration(asked).map_err(Status::invalid_argument)?;
+        let exploration = wire::exploration(asked).map_err(|e| Status::invalid_argument(e.to_string()))?;
         let now = base.now();
         let id = exploration.id();
-        let failed = |run: &Run| run.told.over && run.told.failed.is_some();
+        let failed = |shared: &SharedExploration| shared.told.over && shared.told.failed.is_some();
         if self.all.get(&id).is_some_and(failed) {
             self.forget(base, id)?;
         }
-        if let Some(run) = self.all.get_mut(&id) {
-            run.watched_ms = now;
+        if let Some(shared) = self.all.get_mut(&id) {
+            shared.watched_ms = now;
             return Ok(id);
         }
         if self.all.len() >= EXPLORATIONS_MAX {
-            let idle = self.all.iter().filter(|(_, run)| run.told.over || run.rests);
-            let oldest = idle.min_by_key(|(_, run)| run.explored.created_ms).map(|(id, _)| *id);
+            let idle = self.all.iter().filter(|(_, shared)| shared.told.over || shared.rests);
+            let oldest = idle.min_by_key(|(_, shared)| shared.explored.created_ms).map(|(id, _)| *id);
             let full =
                 || Status::resource_exhausted(format!("{EXPLORATIONS_MAX} explorations are under way"));
             self.forget(base, oldest.ok_or_else(full)?)?;
@@ -262,40 +270,40 @@ impl Spread {
     }
 
     fn forget(&mut self, base: &mut Base, id: Hash) -> Result<(), Error> {
-        let Some(run) = self.all.remove(&id) else { return Ok(()) };
+        let Some(shared) = self.all.remove(&id) else { return Ok(()) };
         let mut writes = vec![Write::Exploration { id, exploration: None }];
-        let pieces = run.frontier.pieces().keys();
+        let pieces = shared.frontier.pieces().keys();
         writes.extend(pieces.map(|number| Write::Piece { id, number: *number, piece: None }));
-        writes.extend(run.marks.into_keys().map(|name| Write::Mark { id, name, path: None }));
+        writes.extend(shared.marks.into_keys().map(|name| Write::Mark { id, name, path: None }));
         self.leave(base, id);
         base.store.commit(writes)?;
         Ok(())
     }
 
-    /// No piece of it is leased any more.
+    /// Takes its pieces out of the scheduler.
     fn leave(&mut self, base: &mut Base, id: Hash) {
         let now = base.now();
         base.fleet.drop_campaign(&turn(&id), now);
-        self.jobs.retain(|_, (of, _)| *of != id);
-        if let Some(run) = self.all.get_mut(&id) {
-            run.lent.clear();
+        self.jobs.retain(|_, piece| piece.exploration != id);
+        if let Some(shared) = self.all.get_mut(&id) {
+            shared.lent.clear();
         }
     }
 
-    /// The message of a lease on a piece.
+    /// The message that leases a piece.
     pub(crate) fn describe(&self, job: JobId) -> Option<v1::ExploreJob> {
-        let (id, number) = self.jobs.get(&job)?;
-        let run = self.all.get(id)?;
-        let piece = wire::piece(run.frontier.pieces().get(number)?);
-        Some(v1::ExploreJob { exploration: Some(wire::message(&run.exploration)), piece: Some(piece) })
+        let leased = self.jobs.get(&job)?;
+        let shared = self.all.get(&leased.exploration)?;
+        let piece = wire::piece(shared.frontier.pieces().get(&leased.number)?);
+        Some(v1::ExploreJob { exploration: Some(wire::message(&shared.exploration)), piece: Some(piece) })
     }
 
-    /// A lease on a piece went out.
+    /// Notes that a lease on a piece was sent.
     pub(crate) fn lent(&mut self, job: JobId, worker: WorkerId, lease: LeaseId) {
-        let Some((id, _)) = self.jobs.get(&job) else { return };
-        let Some(run) = self.all.get_mut(id) else { return };
-        run.leases += 1;
-        run.lent.insert(job, Lent { lease, worker, asked: None });
+        let Some(piece) = self.jobs.get(&job) else { return };
+        let Some(shared) = self.all.get_mut(&piece.exploration) else { return };
+        shared.leases += 1;
+        shared.lent.insert(job, Lent { lease, worker, asked: None });
     }
 
     /// Takes a step of a live lease.
@@ -307,50 +315,50 @@ impl Spread {
         job: JobId,
         report: v1::Report,
     ) -> Result<(), &'static str> {
-        let Some(&(id, number)) = self.jobs.get(&job) else {
+        let Some(&Piece { exploration: id, number }) = self.jobs.get(&job) else {
             base.fleet.forget(lease);
             return Ok(());
         };
         let (step, new, bytes) = wire::step(report)?;
         let executions = new.complete.saturating_add(new.blocked);
         let mut counted = 0;
-        let Some(run) = self.all.get_mut(&id) else { return Ok(()) };
-        let Some(before) = run.frontier.pieces().get(&number).cloned() else { return Ok(()) };
-        let name = if run.checks.len() < NAMES_MAX { worker } else { "" };
-        let checks = run.checks.entry(name.to_owned()).or_default();
+        let Some(shared) = self.all.get_mut(&id) else { return Ok(()) };
+        let Some(before) = shared.frontier.pieces().get(&number).cloned() else { return Ok(()) };
+        let name = if shared.checks.len() < NAMES_MAX { worker } else { "" };
+        let checks = shared.checks.entry(name.to_owned()).or_default();
         *checks = checks.saturating_add(new.checks);
         let mut added = None;
         match step {
-            Step::Reached(node) if run.frontier.reached(number, &node) => {
-                run.count(id, &before.behind, new, &mut base.writes);
+            PieceStep::Reached(node) if shared.frontier.reached(number, &node) => {
+                shared.count(id, &before.behind, new, &mut base.writes);
                 counted = executions;
                 base.fleet.advanced(job);
             }
-            Step::Given(_) if run.frontier.pieces().len() >= PIECES_MAX => {
+            PieceStep::Given(_) if shared.frontier.pieces().len() >= PIECES_MAX => {
                 return Err("nobody asked for so many pieces");
             }
-            Step::Given(node) => {
-                added = run.frontier.cut(number, node);
-                run.lent.entry(job).and_modify(|lent| lent.asked = None);
+            PieceStep::Given(node) => {
+                added = shared.frontier.cut(number, node);
+                shared.lent.entry(job).and_modify(|lent| lent.asked = None);
             }
-            // It has come before.
-            Step::Reached(_) => return Ok(()),
-            Step::Over => {
-                run.count(id, &before.behind, new, &mut base.writes);
+            // The step came before.
+            PieceStep::Reached(_) => return Ok(()),
+            PieceStep::Over => {
+                shared.count(id, &before.behind, new, &mut base.writes);
                 counted = executions;
-                run.frontier.over(number);
-                run.lent.remove(&job);
+                shared.frontier.over(number);
+                shared.lent.remove(&job);
                 base.fleet.done(lease);
                 self.jobs.remove(&job);
             }
-            Step::Unsupported(reason, line) => {
-                run.explored.unsupported = Some((reason, line));
-                run.explored.over = true;
+            PieceStep::Unsupported { reason, line } => {
+                shared.explored.unsupported = Some((reason, line));
+                shared.explored.over = true;
             }
         }
-        run.explored.over |= run.frontier.pieces().is_empty();
+        shared.explored.over |= shared.frontier.pieces().is_empty();
         for number in [Some(number), added].into_iter().flatten() {
-            let piece = run.frontier.pieces().get(&number).cloned();
+            let piece = shared.frontier.pieces().get(&number).cloned();
             base.writes.push(Write::Piece { id, number, piece });
         }
         self.executions = self.executions.saturating_add(counted);
@@ -360,46 +368,46 @@ impl Spread {
         Ok(())
     }
 
-    /// A piece was lost too often.
+    /// Ends an exploration one of whose pieces was lost too often.
     pub(crate) fn failed(&mut self, base: &mut Base, job: JobId) {
-        let Some((id, number)) = self.jobs.remove(&job) else { return };
-        let Some(run) = self.all.get_mut(&id) else { return };
-        let deep = run.frontier.pieces().get(&number).map_or(0, |p| p.behind.len());
-        run.explored.failed = Some(format!("a piece ended its workers too often, {deep} decisions deep"));
-        run.explored.over = true;
+        let Some(Piece { exploration: id, number }) = self.jobs.remove(&job) else { return };
+        let Some(shared) = self.all.get_mut(&id) else { return };
+        let deep = shared.frontier.pieces().get(&number).map_or(0, |p| p.behind.len());
+        shared.explored.failed = Some(format!("a piece ended its workers too often, {deep} decisions deep"));
+        shared.explored.over = true;
         self.changed(base, id);
     }
 
-    /// Its totals go into the batch in hand; if it is over, its leases end.
+    /// Adds its totals to the batch. If it is over, its leases end.
     fn changed(&mut self, base: &mut Base, id: Hash) {
-        let Some(run) = self.all.get(&id) else { return };
-        let over = run.explored.over;
-        base.writes.push(Write::Explored { id, explored: Box::new(run.explored.clone()) });
+        let Some(shared) = self.all.get(&id) else { return };
+        let over = shared.explored.over;
+        base.writes.push(Write::Explored { id, explored: Box::new(shared.explored.clone()) });
         self.dirty.insert(id);
         if over {
             self.leave(base, id);
         }
     }
 
-    /// Lets explorations rest that nobody watches. Returns the leases whose holders are to give a part away, because workers
-    /// wait and no piece lies ready.
+    /// Lets explorations rest that no client watches. Returns the leases whose holders are to give a part away, because
+    /// workers wait and no piece is free.
     pub(crate) fn settle(&mut self, base: &mut Base) -> Vec<(WorkerId, LeaseId)> {
         let (now, rest_ms) = (base.now(), base.config.rest_ms);
         let mut asks = Vec::new();
-        for (id, run) in self.all.iter_mut().filter(|(_, run)| !run.explored.over) {
-            let rests = now.saturating_sub(run.watched_ms) > rest_ms;
-            if rests != run.rests {
-                run.rests = rests;
+        for (id, shared) in self.all.iter_mut().filter(|(_, shared)| !shared.explored.over) {
+            let rests = now.saturating_sub(shared.watched_ms) > rest_ms;
+            if rests != shared.rests {
+                shared.rests = rests;
                 base.fleet.run_campaign(&turn(id), !rests);
             }
-            run.lent.retain(|_, lent| base.fleet.holds(lent.lease));
-            if rests || run.lent.is_empty() || run.lent.len() < run.frontier.pieces().len() {
+            shared.lent.retain(|_, lent| base.fleet.holds(lent.lease));
+            if rests || shared.lent.is_empty() || shared.lent.len() < shared.frontier.pieces().len() {
                 continue;
             }
             let hungry = base.fleet.hungry(&turn(id));
             let recent = |lent: &&Lent| lent.asked.is_some_and(|at| now.saturating_sub(at) < GIVE_MS);
-            let asked = run.lent.values().filter(recent).count();
-            let free = run.lent.values_mut().filter(|lent| lent.asked.is_none());
+            let asked = shared.lent.values().filter(recent).count();
+            let free = shared.lent.values_mut().filter(|lent| lent.asked.is_none());
             for lent in free.take((2 * hungry).saturating_sub(asked)) {
                 lent.asked = Some(now);
                 asks.push((lent.worker, lent.lease));
@@ -411,12 +419,13 @@ impl Spread {
     /// The durable progress of an exploration. Asking keeps the exploration from resting.
     pub(crate) fn status(&mut self, base: &Base, id: &Hash) -> Result<v1::ExploreStatus, Status> {
         let now = base.now();
+        let overflow = |_| Status::internal("more workers than the message can count");
         let gone = || Status::not_found("the exploration was forgotten; ask for it again");
-        let run = self.all.get_mut(id).ok_or_else(gone)?;
-        run.watched_ms = now;
-        let (totals, none) = (&run.told, BTreeMap::new());
-        let marks = if totals.over { &run.marks } else { &none };
-        let leased = run.lent.len() as u64;
+        let shared = self.all.get_mut(id).ok_or_else(gone)?;
+        shared.watched_ms = now;
+        let (totals, none) = (&shared.told, BTreeMap::new());
+        let marks = if totals.over { &shared.marks } else { &none };
+        let leased = shared.lent.len() as u64;
         let unsupported = totals.unsupported.clone().map(|(reason, line)| v1::Unsupported { reason, line });
         Ok(v1::ExploreStatus {
             id: id.to_string(),
@@ -424,11 +433,11 @@ impl Spread {
             explored: Some(wire::explored(totals, marks)),
             unsupported,
             failed: totals.failed.clone().unwrap_or_default(),
-            waiting: (run.frontier.pieces().len() as u64).saturating_sub(leased),
+            waiting: (shared.frontier.pieces().len() as u64).saturating_sub(leased),
             leased,
-            able: u32::try_from(base.fleet.able(&run.exploration.tree)).unwrap_or(u32::MAX),
-            checks: run.checks.clone(),
-            leases: run.leases,
+            able: u32::try_from(base.fleet.able(&shared.exploration.tree)).map_err(overflow)?,
+            checks: shared.checks.clone(),
+            leases: shared.leases,
         })
     }
 }

@@ -1,33 +1,38 @@
-//! Messages about explorations to records and back, looked at before anything of them is believed.
+//! Converts messages about explorations to records and back, and checks them.
 //!
-//! Contract: what is no exploration, or no step of one, is refused; nothing here outgrows a record of the store or a
-//! commit.
+//! Contract: a message that is no exploration, or no step of one, is refused. What is accepted fits a record of the store
+//! and a commit.
 
 use crate::v1;
 use moire_corpus::{Exploration, Explored, Hash, Stretch, VALUE_BYTES_MAX};
 use moire_proto::{NODE_MAX, NODES_MAX};
 use std::collections::BTreeMap;
 
-/// Things one exploration marks.
+/// Most marks of one exploration.
 pub(super) const MARKS_MAX: usize = 1024;
-/// Longest name, of a thing, a model, a switch, a file or a capability.
+/// Longest name of a mark, a model, a switch, a file or a capability, in bytes.
 const NAME_BYTES_MAX: usize = 500;
-/// Longest reason.
+/// Longest reason, in bytes.
 const REASON_BYTES_MAX: usize = 1000;
-/// Room left in the record of an exploration for its punctuation.
+/// Bytes kept free in the record of an exploration.
 const MARGIN: usize = 1024;
 
 /// One step of an explore lease.
 #[derive(Debug)]
-pub(super) enum Step {
-    /// The piece begins behind this node now.
+pub(super) enum PieceStep {
+    /// The piece begins behind this node from now on.
     Reached(Vec<u32>),
-    /// It ends with this node now.
+    /// The piece ends with this node from now on.
     Given(Vec<u32>),
-    /// Nothing is left of it.
+    /// Nothing is left of the piece.
     Over,
-    /// No engine models this: what, and the line.
-    Unsupported(String, u32),
+    /// No engine models something of the program.
+    Unsupported {
+        /// What, and why.
+        reason: String,
+        /// The line of the program.
+        line: u32,
+    },
 }
 
 fn short(text: &str) -> bool {
@@ -40,16 +45,29 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// An exploration that a client asks for.
-pub(super) fn exploration(asked: v1::Exploration) -> Result<Exploration, String> {
+/// Why a request is no exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ExplorationError {
+    #[error("a model, a switch, a file and a capability have names of at most {NAME_BYTES_MAX} bytes")]
+    Names,
+    #[error("an exploration has a program and names its tree of decisions")]
+    Incomplete,
+    #[error("a fingerprint has 32 bytes")]
+    Fingerprint,
+    #[error("program and model together have at most {} KiB", VALUE_BYTES_MAX >> 10)]
+    TooLarge,
+}
+
+/// Reads the request for an exploration.
+pub(super) fn exploration(asked: v1::Exploration) -> Result<Exploration, ExplorationError> {
     let names = asked.switches.iter().flat_map(|(k, v)| [k, v]).chain(asked.files.keys());
     if !short(&asked.model) || !short(&asked.tree) || !names.into_iter().all(|n| short(n)) {
-        return Err("a model, a switch, a file and a capability have names of at most 500 bytes".to_owned());
+        return Err(ExplorationError::Names);
     }
     if asked.tree.is_empty() || asked.program.is_empty() {
-        return Err("an exploration has a program and names its tree of decisions".to_owned());
+        return Err(ExplorationError::Incomplete);
     }
-    let fingerprint = asked.fingerprint.try_into().map(Hash).map_err(|_| "a fingerprint has 32 bytes")?;
+    let fingerprint = asked.fingerprint.try_into().map(Hash).map_err(|_| ExplorationError::Fingerprint)?;
     let out = Exploration {
         program: asked.program,
         model: asked.model,
@@ -60,10 +78,9 @@ pub(super) fn exploration(asked: v1::Exploration) -> Result<Exploration, String>
         loop_bound: asked.loop_bound,
         executions: asked.executions,
     };
-    let size = serde_json::to_vec(&out).map_or(usize::MAX, |v| v.len());
-    match size + MARGIN <= VALUE_BYTES_MAX {
+    match serde_json::to_vec(&out).is_ok_and(|record| record.len() + MARGIN <= VALUE_BYTES_MAX) {
         true => Ok(out),
-        false => Err(format!("program and model together have at most {} KiB", VALUE_BYTES_MAX >> 10)),
+        false => Err(ExplorationError::TooLarge),
     }
 }
 
@@ -101,8 +118,8 @@ pub(super) fn explored(totals: &Explored, marks: &BTreeMap<String, Vec<u32>>) ->
     }
 }
 
-/// Reads a report on an explore lease: its step, its numbers, and how many bytes it takes, about.
-pub(super) fn step(report: v1::Report) -> Result<(Step, v1::Explored, usize), &'static str> {
+/// Reads a report on an explore lease: its step, its numbers, and its approximate size in bytes.
+pub(super) fn step(report: v1::Report) -> Result<(PieceStep, v1::Explored, usize), &'static str> {
     use v1::explore_step::Step as Said;
     if !report.items.is_empty() || report.verify.is_some() || report.minimise.is_some() {
         return Err("an explore lease is answered with steps");
@@ -111,15 +128,17 @@ pub(super) fn step(report: v1::Report) -> Result<(Step, v1::Explored, usize), &'
     let mut explored = said.explored.unwrap_or_default();
     explored.bounded = cut(explored.bounded);
     let step = match (said.step, report.done) {
-        (Some(Said::Reached(node)), false) => Step::Reached(node.path),
-        (Some(Said::Given(node)), false) => Step::Given(node.path),
-        (Some(Said::Unsupported(why)), _) => Step::Unsupported(cut(why.reason), why.line),
-        (None, true) => Step::Over,
+        (Some(Said::Reached(node)), false) => PieceStep::Reached(node.path),
+        (Some(Said::Given(node)), false) => PieceStep::Given(node.path),
+        (Some(Said::Unsupported(why)), _) => {
+            PieceStep::Unsupported { reason: cut(why.reason), line: why.line }
+        }
+        (None, true) => PieceStep::Over,
         _ => return Err("a step of an exploration is one of its kinds, and the last one is none"),
     };
     let own = match &step {
-        Step::Reached(path) | Step::Given(path) => path.len(),
-        Step::Over | Step::Unsupported(..) => 0,
+        PieceStep::Reached(path) | PieceStep::Given(path) => path.len(),
+        PieceStep::Over | PieceStep::Unsupported { .. } => 0,
     };
     let marks = explored.marks.iter();
     let all = marks.clone().map(|(_, node)| node.path.len()).fold(own, usize::saturating_add);

@@ -1,6 +1,7 @@
-//! What a coordinator and its workers say they did, in the order in which it happened.
+//! The events of a coordinator and its workers, in the order in which they happened.
 
-use crate::lease::{LeaseId, Work, WorkerId};
+use crate::lease::{LeaseId, LeaseTicks, Work, WorkerId};
+use std::ops::Range;
 
 /// How a stream of a worker ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub enum Event {
         campaign: String,
         /// Of leases from now on.
         epoch: u32,
-        /// Half-open ranges.
-        stored: Vec<(u64, u64)>,
+        /// In order, disjoint.
+        stored: Vec<Range<u64>>,
         /// It has ended.
         ended: bool,
     },
@@ -41,7 +42,7 @@ pub enum Event {
         /// The worker.
         worker: WorkerId,
         /// How far its leases are, by its own count.
-        ticks: Vec<(LeaseId, u64)>,
+        ticks: Vec<LeaseTicks>,
     },
     /// A lease went out.
     Granted {
@@ -68,7 +69,7 @@ pub enum Event {
         /// The lease.
         lease: LeaseId,
     },
-    /// A worker is not here any more, nor are its leases.
+    /// A worker is gone, and its leases with it.
     Gone {
         /// The worker.
         worker: WorkerId,

@@ -24,11 +24,11 @@ pub enum Planted {
     ForgetsRequeue,
     /// A lease that is cancelled is leased again before its worker has stopped.
     RequeuesEarly,
-    /// A sign of life makes a cancelled lease live again.
+    /// A heartbeat makes a cancelled lease live again.
     RenewsRevoked,
-    /// All items of a lost lease are leased again, also those that were delivered.
+    /// All of a lost lease is leased again, including the items that it had delivered.
     ForgetsTaken,
-    /// A leased range can be leased a second time.
+    /// A range that is leased stays among those to be leased.
     TwoOwners,
     /// A heartbeat does not count as a sign of life.
     HeartbeatUnheard,

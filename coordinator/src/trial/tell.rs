@@ -1,7 +1,7 @@
-//! What is told of messages and commits.
+//! The events of messages and commits.
 
 use super::{Event, Trial};
-use crate::lease::WorkerId;
+use crate::lease::{LeaseId, LeaseTicks, WorkerId};
 use moire_corpus::Write;
 use moire_proto::v1::{self, from_worker::Message as Up};
 
@@ -13,10 +13,11 @@ impl Trial {
                 Some(Up::Heartbeat(beat)) => beat.leases.as_slice(),
                 _ => &[],
             };
-            Event::Heard { worker, ticks: beat.iter().map(|l| (l.lease, l.ticks)).collect() }
+            let ticks = beat.iter().map(|l| LeaseTicks { lease: LeaseId(l.lease), ticks: l.ticks });
+            Event::Heard { worker, ticks: ticks.collect() }
         });
         if let Some(Up::KillAck(ack)) = &message.message {
-            self.tell(|| Event::KillAcked { worker, lease: ack.lease });
+            self.tell(|| Event::KillAcked { worker, lease: LeaseId(ack.lease) });
         }
     }
 

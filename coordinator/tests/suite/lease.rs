@@ -17,7 +17,13 @@ impl Random {
 }
 
 fn spec(to: u64, batch: u64, weight: u32) -> CampaignSpec {
-    CampaignSpec { epoch: 7, weight, missing: vec![(0, to)], batch, ..CampaignSpec::default() }
+    CampaignSpec {
+        epoch: 7,
+        weight,
+        missing: std::iter::once(0..to).collect(),
+        batch,
+        ..CampaignSpec::default()
+    }
 }
 
 /// One random life of a fleet; returns items taken and items quarantined.
@@ -54,7 +60,7 @@ fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
             }
         }
         let ranges: Vec<_> = held.values().collect();
-        let disjoint = |a: &&(u64, u64, u64), b: &&(u64, u64, u64)| a.2 <= b.1 || b.2 <= a.1;
+        let disjoint = |a: &&(WorkerId, u64, u64), b: &&(WorkerId, u64, u64)| a.2 <= b.1 || b.2 <= a.1;
         assert!(ranges.iter().enumerate().all(|(i, a)| ranges[i + 1..].iter().all(|b| disjoint(a, b))));
         if taken.len() + given_up.len() == usize::try_from(items).unwrap() && held.is_empty() {
             break;
@@ -70,10 +76,10 @@ fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
         };
         match random.below(if faulty { 12 } else { 6 }) {
             0..=3 => {
-                fleet.heartbeat(worker, &[(lease, now)], now);
+                fleet.heartbeat(worker, &[LeaseTicks { lease, ticks: now }], now);
                 assert!(fleet.check(worker, lease, 8, now).is_none(), "a wrong epoch is refused");
                 assert!(
-                    fleet.check(worker + 1_000_000, lease, 7, now).is_none(),
+                    fleet.check(WorkerId(worker.0 + 1_000_000), lease, 7, now).is_none(),
                     "a foreign lease is refused"
                 );
                 assert!(fleet.check(worker, lease, 7, now).is_some());
@@ -117,8 +123,8 @@ fn every_message_is_a_sign_of_life() {
         |fleet, worker, now| fleet.credit(worker, 0, now),
         |fleet, worker, now| fleet.heartbeat(worker, &[], now),
         |fleet, worker, now| fleet.drain(worker, now),
-        |fleet, worker, now| fleet.kill_ack(worker, 99, now),
-        |fleet, worker, now| assert!(fleet.check(worker, 99, 1, now).is_none()),
+        |fleet, worker, now| fleet.kill_ack(worker, LeaseId(99), now),
+        |fleet, worker, now| assert!(fleet.check(worker, LeaseId(99), 1, now).is_none()),
     ];
     for (message, say) in say.into_iter().enumerate() {
         let mut fleet = Scheduler::new(config);

@@ -3,7 +3,7 @@
 //! The coordinator, its service and the worker's lease loop are real; the engine is told what to find. SARIF and the JSON
 //! lines are held to their schemas; JUnit to the rules of `junit-10.xsd`, and to that file itself where `xmllint` is there.
 
-use moire_coordinator::nightly::{self, Plan, Spool, Stop};
+use moire_coordinator::nightly::{self, NightPlan, Spool, Stop};
 use moire_coordinator::report::{Findings, Grade, Night, Score};
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_corpus::{Finding, Mark, Since, Store};
@@ -74,7 +74,7 @@ async fn night(dir: &Path, engine: Told, programs: u64) -> Night {
     }
     let campaign =
         v1::CampaignSpec { profile: "told".to_owned(), programs, seed: 1, ..v1::CampaignSpec::default() };
-    let plan = Plan { campaigns: vec![campaign], runs: 4, retests: u64::MAX };
+    let plan = NightPlan { campaigns: vec![campaign], runs: 4, retests: None };
     let go: Stop = Arc::new(|| None);
     let score = |s: &v1::CampaignStatus| {
         let says = format!("1 of 1 caught in {} programs", s.programs);
@@ -367,7 +367,7 @@ async fn a_night_that_is_stopped_says_so() {
     let mut client = v1::control_service_client::ControlServiceClient::new(linked);
     let campaign =
         v1::CampaignSpec { profile: "told".to_owned(), programs: 1_000_000, ..v1::CampaignSpec::default() };
-    let plan = Plan { campaigns: vec![campaign], runs: 2, retests: 5 };
+    let plan = NightPlan { campaigns: vec![campaign], runs: 2, retests: Some(5) };
     let stop: Stop = Arc::new(|| Some("it was told to"));
     let none = |_: &v1::CampaignStatus| Vec::new();
     let place = || tempfile::tempfile().unwrap();

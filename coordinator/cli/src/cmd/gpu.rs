@@ -1,8 +1,9 @@
-//! `moire gpu`: litmus programs on a device, many times, held to what the model allows.
+//! `moire gpu`: runs litmus programs on a device many times and compares the outcomes with those the model allows.
 //!
 //! Contract: every launch is a process of its own that is killed when it takes too long, so a device that hangs takes
 //! nothing with it. The child prints a record of its launch ([`moire_gpu::Recorder`]) and the parent reads it back, so a
-//! launch of something else is an error. What is allowed comes from a complete exploration, or the program is not judged.
+//! launch of something else is an error. The outcomes that are allowed come from a complete exploration; without one the
+//! program is not judged.
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
@@ -35,10 +36,10 @@ use std::time::Duration;
 pub(crate) struct Gpu {
     /// Programs: native litmus, Dat3M PTX litmus, mixedproxy
     pub(crate) files: Vec<PathBuf>,
-    /// Draw so many programs that the lane runs, beside the files
+    /// Draw so many programs that can run on a device, in addition to the files
     #[arg(long, default_value_t = 0)]
     pub(crate) count: u64,
-    /// What they are drawn from: shapes, mixed, random
+    /// Profile that they are drawn from: shapes, mixed, random
     #[arg(long, default_value = "shapes")]
     pub(crate) profile: String,
     /// Seed of the stream, and of the placements
@@ -50,19 +51,19 @@ pub(crate) struct Gpu {
     /// Samples are taken until an outcome of this probability would have been seen with 95 % confidence
     #[arg(long, default_value_t = 1e-5)]
     pub(crate) probability: f64,
-    /// Launches of one program at most
+    /// Most launches of one program
     #[arg(long, default_value_t = 60)]
     pub(crate) launches: u32,
-    /// Which device
+    /// Number of the device
     #[arg(long, default_value_t = 0)]
     pub(crate) device: u32,
-    /// Interleave the threads here instead of on a device: finds nothing, exercises everything else
+    /// Interleave the threads here instead of on a device: finds no bug, but runs everything else
     #[arg(long)]
     pub(crate) stand_in: bool,
-    /// Write all launches down
+    /// Record all launches in this file
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Judge a record instead of running anything; the programs and numbers are those it was made with
+    /// Judge a record instead of running anything; name the same programs and numbers as when it was made
     #[arg(long, value_name = "FILE", conflicts_with_all = ["stand_in", "record"])]
     pub(crate) replay: Option<PathBuf>,
     /// Print the kernels and run nothing
@@ -71,7 +72,7 @@ pub(crate) struct Gpu {
     /// Architecture of printed kernels
     #[arg(long, default_value = "sm_90")]
     pub(crate) target: String,
-    /// Folder of the locks, one a device
+    /// Folder of the locks, one for each device
     #[arg(long, value_name = "DIR", default_value = ".moire/gpu")]
     pub(crate) locks: PathBuf,
     /// One launch, for a child process
@@ -83,9 +84,9 @@ pub(crate) struct Gpu {
 const STAND_IN_INSTANCES: u32 = 512;
 /// Longest launch, the start of its process and the assembling of its kernel included.
 const LAUNCH: Duration = Duration::from_secs(60);
-/// Longest record of one launch.
+/// Longest record of one launch, in bytes.
 const RECORD_BYTES: usize = 16 << 20;
-/// Unseen outcomes that are printed.
+/// Most unseen outcomes that are printed.
 const UNSEEN: usize = 4;
 
 /// One launch, as it is asked of a child.
@@ -124,7 +125,7 @@ pub(crate) fn run(args: &Gpu) -> Result<u8> {
     }
 }
 
-/// Runs all programs and says what came of each.
+/// Runs all programs and prints the verdict on each.
 fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
     let identity = device.identity().clone();
     println!("{} {} ({}, driver {})", identity.name, identity.uuid, identity.target(), identity.driver);
@@ -137,15 +138,13 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
     let (mut forbidden, mut ran, mut left) = (0, 0, BTreeMap::new());
     let oracles = Oracles::new();
     for (name, program) in programs(args)? {
-        let allowed =
-            match takes(&program).map_err(|e| e.to_string()).and_then(|()| allowed(args, &oracles, &program))
-            {
-                Ok(allowed) => allowed,
-                Err(why) => {
-                    *left.entry(why).or_insert(0_u64) += 1;
-                    continue;
-                }
-            };
+        let allowed = match allowed(args, &oracles, &program) {
+            Ok(allowed) => allowed,
+            Err(why) => {
+                *left.entry(why.to_string()).or_insert(0_u64) += 1;
+                continue;
+            }
+        };
         let histogram = match lane.run(&program, now_ms()) {
             Err(LaneError::Refused(why)) => {
                 *left.entry(why.to_string()).or_default() += 1;
@@ -188,7 +187,7 @@ fn judged(args: &Gpu, device: impl Device) -> Result<u8> {
     })
 }
 
-/// The programs of the command line: files, and those drawn that the lane runs.
+/// The programs of the command line: the files, and drawn programs that can run on a device.
 fn programs(args: &Gpu) -> Result<Vec<(String, Program)>> {
     let mut out = Vec::new();
     for path in &args.files {
@@ -214,8 +213,12 @@ fn read(path: &Path) -> Result<Program> {
 }
 
 /// Every outcome the model allows.
-fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<Seen>, String> {
-    let model = oracles.model(&args.model).map_err(|e| e.to_string())?;
+///
+/// # Errors
+/// Why they are not all known.
+fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<Seen>> {
+    takes(program)?;
+    let model = oracles.model(&args.model)?;
     let limits = Limits { leaves: 100_000, ..Limits::default() };
     let (mut allowed, mut meaningless) = (BTreeSet::new(), false);
     let summary = explore(program, &model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
@@ -224,9 +227,9 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
         allowed.extend(facts.outcomes.into_iter().map(|o| Seen { regs: o.regs, memory: o.memory }));
         ControlFlow::Continue(())
     });
-    match summary.map_err(|a| a.reason)?.bounded {
-        Some(bound) => Err(format!("not explored completely: {bound}")),
-        None if meaningless => Err("the model gives the program no meaning".to_owned()),
+    match summary.map_err(|abstained| anyhow!(abstained.reason))?.bounded {
+        Some(bound) => bail!("not explored completely: {bound}"),
+        None if meaningless => bail!("the model gives the program no meaning"),
         None => Ok(allowed),
     }
 }
@@ -288,7 +291,7 @@ impl<'a> Children<'a> {
         Ok(Self { args, identity: record.identity().clone() })
     }
 
-    /// What a child says; `program`: for a launch.
+    /// The record of a child process; `program`: for a launch.
     fn record(args: &Gpu, launch: &str, program: Option<&Path>) -> Result<Replayer, DeviceError> {
         let failed = |why: String| DeviceError::Failed { call: "a child process", why };
         let exe = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
@@ -333,7 +336,7 @@ impl Device for Children<'_> {
     }
 }
 
-/// What `moire doctor` says of devices.
+/// The line of `moire doctor` about devices.
 pub(crate) fn doctor() -> String {
     #[cfg(feature = "gpu")]
     return match moire_gpu::Nvidia::open(0) {

@@ -1,6 +1,6 @@
-//! Whether a history may have happened: a pure function over events, which shares nothing with the code that made them.
+//! The checker of histories: a pure function over events, which shares nothing with the code that made them.
 //!
-//! What it holds each history to, by the name a violation is told under:
+//! The rules that each history has to keep, by the names of their violations:
 //!
 //! * `epochs`: each start of the coordinator, and whatever else begins a campaign anew, has a greater epoch than all
 //!   before it; leases carry the epoch of their campaign, and a report is taken only with the epoch of its lease.
@@ -17,11 +17,12 @@
 //! * `pieces`: what is told of an exploration is there after each restart, and in the end it is what one thread counts.
 //! * `end`: the campaign ends, and the exploration; the campaign, with the digest that it has without faults.
 
-use moire_coordinator::lease::{Config, LeaseId, Work, WorkerId};
+use moire_coordinator::lease::{Config, JobId, LeaseId, LeaseTicks, Work, WorkerId};
 use moire_coordinator::trial::{End, Event};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-/// The terms that a history is held to.
+/// The facts about a run that the rules refer to.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     /// The clocks.
@@ -30,11 +31,19 @@ pub(super) struct Terms {
     pub(super) campaign: (String, u64),
     /// Its digest without faults, if that is known.
     pub(super) digest: Option<String>,
-    /// The executions of an exploration beside it, and the sum of their numbers.
-    pub(super) explored: Option<(u64, u64)>,
+    /// The totals that one thread finds for the exploration, if the run has one.
+    pub(super) explored: Option<Totals>,
 }
 
-/// How late a clock may be looked at.
+/// The totals of an exploration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) executions: u64,
+    /// The sum of the executions' numbers.
+    pub(super) digest: u64,
+}
+
+/// How late a clock may be checked.
 const SLACK_MS: u64 = 250;
 /// By how much two stamps of one moment differ.
 const GRAIN_MS: u64 = 2;
@@ -66,16 +75,31 @@ struct Process {
     heard: BTreeMap<WorkerId, u64>,
     leases: BTreeMap<LeaseId, Live>,
     used: BTreeSet<LeaseId>,
-    jobs_done: BTreeSet<u64>,
+    jobs_done: BTreeSet<JobId>,
     taken: BTreeSet<u64>,
 }
 
-/// A worker's process and its connection: leases, and whether each was cancelled.
+/// A lease, as the worker's process knows it.
+#[derive(Debug, Default)]
+struct Held {
+    epoch: u32,
+    cancelled: bool,
+}
+
+/// A worker's process and its connection.
 #[derive(Debug, Default)]
 struct Session {
     worker: WorkerId,
-    held: BTreeMap<LeaseId, (u32, bool)>,
+    held: BTreeMap<LeaseId, Held>,
     stopped: BTreeSet<LeaseId>,
+}
+
+/// The last lease of an exploration.
+#[derive(Clone, Copy, Debug)]
+struct LastLease {
+    /// The start of the coordinator that gave it.
+    start: u64,
+    epoch: u32,
 }
 
 struct Checker<'a> {
@@ -92,10 +116,10 @@ struct Checker<'a> {
     granted: BTreeSet<(WorkerId, LeaseId, u32)>,
     /// Starts of the coordinator.
     starts: u64,
-    /// Of each exploration: the last start that leased it, and its epoch then.
-    spread: BTreeMap<String, (u64, u32)>,
+    /// By exploration: its last lease.
+    spread: BTreeMap<String, LastLease>,
     /// The last reported totals of the exploration, and whether they were final.
-    explored: Option<(u64, u64, bool)>,
+    explored: Option<(Totals, bool)>,
 }
 
 /// Everything that is wrong with a history of one campaign: events in order, each with its time in milliseconds.
@@ -137,7 +161,7 @@ impl Checker<'_> {
         }
     }
 
-    /// No clock is forgotten. Each is told once.
+    /// Reports each clock that ran out unnoticed, once.
     fn clocks(&mut self) {
         let Some(process) = &mut self.process else { return };
         let (now, config) = (self.now, &self.terms.config);
@@ -207,21 +231,23 @@ impl Checker<'_> {
                 self.hold("durable", have == all, || format!("ended with {have} of {all} items durable"));
                 self.ended = Some(digest.clone());
             }
-            Event::Explored { executions, digest, over } => self.told((*executions, *digest, *over)),
+            Event::Explored { executions, digest, over } => {
+                self.told(Totals { executions: *executions, digest: *digest }, *over);
+            }
             _ => {}
         }
     }
 
-    /// The process that speaks; one that nobody opened is taken as opened.
+    /// The process that reports the event; without an `Opened` one is assumed.
     fn here(&mut self) -> &mut Process {
         self.process.get_or_insert_default()
     }
 
-    fn known(&mut self, epoch: u32, stored: &[(u64, u64)], ended: bool) {
+    fn known(&mut self, epoch: u32, stored: &[Range<u64>], ended: bool) {
         let before = self.epoch;
         self.hold("epochs", epoch > before, || format!("epoch {epoch} begins after epoch {before}"));
         self.epoch = epoch;
-        let stored: BTreeSet<u64> = stored.iter().flat_map(|(from, to)| *from..*to).collect();
+        let stored: BTreeSet<u64> = stored.iter().cloned().flatten().collect();
         let lost: Vec<_> = self.durable.difference(&stored).copied().collect();
         let made: Vec<_> = stored.difference(&self.durable).copied().collect();
         self.hold("durable", lost.is_empty(), || format!("committed and not in the store: {lost:?}"));
@@ -230,15 +256,14 @@ impl Checker<'_> {
         self.hold("durable", ended == over, || format!("ended is {ended} in the store and was {over}"));
     }
 
-    fn heard(&mut self, worker: WorkerId, ticks: &[(LeaseId, u64)]) {
+    fn heard(&mut self, worker: WorkerId, ticks: &[LeaseTicks]) {
         let now = self.now;
         let process = self.here();
         process.heard.insert(worker, now);
-        for (lease, ticks) in ticks {
-            if let Some(live) =
-                process.leases.get_mut(lease).filter(|l| l.worker == worker && l.ticks < *ticks)
-            {
-                (live.ticks, live.progressed) = (*ticks, now);
+        for beat in ticks {
+            let own = process.leases.get_mut(&beat.lease).filter(|l| l.worker == worker);
+            if let Some(live) = own.filter(|l| l.ticks < beat.ticks) {
+                (live.ticks, live.progressed) = (beat.ticks, now);
             }
         }
     }
@@ -253,23 +278,23 @@ impl Checker<'_> {
 
     fn of_exploration(&mut self, lease: LeaseId, epoch: u32, name: &str) {
         let starts = self.starts;
-        let fine = match self.spread.insert(name.to_owned(), (starts, epoch)) {
-            Some((start, before)) if start == starts => epoch == before,
-            Some((_, before)) => epoch > before,
+        let fine = match self.spread.insert(name.to_owned(), LastLease { start: starts, epoch }) {
+            Some(last) if last.start == starts => epoch == last.epoch,
+            Some(last) => epoch > last.epoch,
             None => true,
         };
         self.hold("epochs", fine, || format!("lease {lease} of epoch {epoch} on a piece of {name}"));
-        let over = self.explored.is_some_and(|(_, _, over)| over);
+        let over = self.explored.is_some_and(|(_, over)| over);
         self.hold("pieces", !over, || format!("lease {lease} of an exploration that is over"));
     }
 
-    fn told(&mut self, now: (u64, u64, bool)) {
+    fn told(&mut self, now: Totals, over: bool) {
         let fine = match self.explored {
-            Some(before) if before.2 => now == before,
-            Some(before) => now.0 >= before.0,
+            Some((before, true)) => over && now == before,
+            Some((before, false)) => now.executions >= before.executions,
             None => true,
         };
-        let before = self.explored.replace(now);
+        let before = self.explored.replace((now, over));
         self.hold("pieces", fine, || format!("{now:?} is told of the exploration after {before:?}"));
     }
 
@@ -290,7 +315,7 @@ impl Checker<'_> {
                 let counted = |i: &u64| process.taken.contains(i);
                 (from..to).filter(counted).collect()
             }
-            Work::Job(id) => process.jobs_done.get(&id).copied().into_iter().collect(),
+            Work::Job(id) => process.jobs_done.get(&id).map(|id| id.0).into_iter().collect(),
         };
         let live = Live { worker, epoch, work, ticks: 0, progressed: now, cancelled: None };
         process.leases.insert(lease, live);
@@ -300,7 +325,9 @@ impl Checker<'_> {
         };
         self.hold("one lease", fresh, || format!("lease {lease} is used twice"));
         self.hold("owners", known, || format!("lease {lease} goes to worker {worker}, who is not here"));
-        self.hold("one lease", held.is_none(), || format!("{work:?} of lease {lease} is in lease {held:?}"));
+        if let Some(other) = held {
+            self.wrong("one lease", format!("{work:?} of lease {lease} is in lease {other}"));
+        }
         self.hold("once", again.is_empty(), || format!("lease {lease} has again what is counted: {again:?}"));
         self.hold("once", stored.is_empty(), || {
             format!("lease {lease} has again what is durable: {stored:?}")
@@ -390,7 +417,7 @@ impl Checker<'_> {
             Event::WorkerLost { name } => _ = self.sessions.remove(name),
             Event::WorkerLease { name, lease, epoch } => {
                 let session = self.sessions.entry(name.clone()).or_default();
-                let fresh = session.held.insert(*lease, (*epoch, false)).is_none();
+                let fresh = session.held.insert(*lease, Held { epoch: *epoch, cancelled: false }).is_none();
                 let worker = session.worker;
                 let given = self.granted.contains(&(worker, *lease, *epoch));
                 self.hold("workers", fresh && given, || {
@@ -399,11 +426,11 @@ impl Checker<'_> {
             }
             Event::WorkerCancel { name, lease } => {
                 let session = self.sessions.entry(name.clone()).or_default();
-                session.held.entry(*lease).or_insert((0, true)).1 = true;
+                session.held.entry(*lease).or_default().cancelled = true;
             }
             Event::WorkerReport { name, lease, epoch } => {
                 let session = self.sessions.entry(name.clone()).or_default();
-                let fine = session.held.get(lease).is_some_and(|(e, cancelled)| e == epoch && !cancelled);
+                let fine = session.held.get(lease).is_some_and(|l| l.epoch == *epoch && !l.cancelled);
                 let fine = fine && !session.stopped.contains(lease);
                 self.hold("workers", fine, || {
                     format!("{name} reports lease {lease}, lost, cancelled or never held")
@@ -411,7 +438,7 @@ impl Checker<'_> {
             }
             Event::WorkerKillAck { name, lease } => {
                 let session = self.sessions.entry(name.clone()).or_default();
-                let told = session.held.get(lease).is_some_and(|l| l.1);
+                let told = session.held.get(lease).is_some_and(|l| l.cancelled);
                 let once = session.stopped.insert(*lease);
                 self.hold("workers", told && once, || {
                     format!("{name} has stopped lease {lease}, untold or twice")
@@ -429,14 +456,11 @@ impl Checker<'_> {
             }
             _ => {}
         }
-        let Some((executions, digest)) = self.terms.explored else { return };
+        let Some(alone) = self.terms.explored else { return };
         match self.explored {
-            Some((e, d, true)) if (e, d) == (executions, digest) => {}
-            Some((e, d, true)) => {
-                self.wrong(
-                    "pieces",
-                    format!("{e} executions, sum {d}; one thread has {executions}, {digest}"),
-                );
+            Some((sum, true)) if sum == alone => {}
+            Some((sum, true)) => {
+                self.wrong("pieces", format!("the fleet has {sum:?}, one thread {alone:?}"));
             }
             _ => self.wrong("end", "the exploration does not end".to_owned()),
         }
@@ -463,35 +487,35 @@ mod tests {
         use Event::*;
         let (campaign, name) = ("c".to_owned(), "w".to_owned());
         let known = |epoch, stored| Known { campaign: campaign.clone(), epoch, stored, ended: false };
-        let granted = |lease, epoch, from| {
+        let granted = |epoch, from| {
             let (campaign, work) = (campaign.clone(), Work::Range { from, to: 2 });
-            Granted { worker: 1, lease, epoch, campaign, work }
+            Granted { worker: WorkerId(1), lease: LeaseId(2), epoch, campaign, work }
         };
         let events = vec![
             Opened,
             known(1, vec![]),
-            Welcome { worker: 1, name: name.clone() },
-            WorkerWelcome { name: name.clone(), worker: 1 },
-            granted(2, 1, 0),
-            WorkerLease { name: name.clone(), lease: 2, epoch: 1 },
-            WorkerReport { name: name.clone(), lease: 2, epoch: 1 },
-            Heard { worker: 1, ticks: vec![] },
-            Reported { worker: 1, lease: 2, epoch: 1, accepted: true },
-            Taken { lease: 2, items: vec![0] },
+            Welcome { worker: WorkerId(1), name: name.clone() },
+            WorkerWelcome { name: name.clone(), worker: WorkerId(1) },
+            granted(1, 0),
+            WorkerLease { name: name.clone(), lease: LeaseId(2), epoch: 1 },
+            WorkerReport { name: name.clone(), lease: LeaseId(2), epoch: 1 },
+            Heard { worker: WorkerId(1), ticks: vec![] },
+            Reported { worker: WorkerId(1), lease: LeaseId(2), epoch: 1, accepted: true },
+            Taken { lease: LeaseId(2), items: vec![0] },
             Committed { campaign: campaign.clone(), items: vec![0] },
-            Acknowledged { worker: 1, campaign: campaign.clone(), items: vec![0] },
+            Acknowledged { worker: WorkerId(1), campaign: campaign.clone(), items: vec![0] },
             Killed,
             WorkerLost { name: name.clone() },
             Opened,
-            known(2, vec![(0, 1)]),
-            Welcome { worker: 1, name },
-            granted(2, 2, 1),
-            Reported { worker: 1, lease: 2, epoch: 1, accepted: false },
-            Reported { worker: 1, lease: 2, epoch: 2, accepted: true },
-            Taken { lease: 2, items: vec![1] },
-            Finished { lease: 2 },
+            known(2, std::iter::once(0..1).collect()),
+            Welcome { worker: WorkerId(1), name },
+            granted(2, 1),
+            Reported { worker: WorkerId(1), lease: LeaseId(2), epoch: 1, accepted: false },
+            Reported { worker: WorkerId(1), lease: LeaseId(2), epoch: 2, accepted: true },
+            Taken { lease: LeaseId(2), items: vec![1] },
+            Finished { lease: LeaseId(2) },
             Committed { campaign: campaign.clone(), items: vec![1] },
-            Acknowledged { worker: 1, campaign: campaign.clone(), items: vec![1] },
+            Acknowledged { worker: WorkerId(1), campaign: campaign.clone(), items: vec![1] },
             Ended { campaign, digest: "d".to_owned() },
             Explored { executions: 5, digest: 50, over: true },
         ];
@@ -501,7 +525,8 @@ mod tests {
     /// The rules a history breaks.
     fn broken(history: &[(u64, Event)]) -> Vec<&'static str> {
         let campaign = ("c".to_owned(), 2);
-        let terms = Terms { config: CONFIG, campaign, digest: Some("d".to_owned()), explored: Some((5, 50)) };
+        let explored = Some(Totals { executions: 5, digest: 50 });
+        let terms = Terms { config: CONFIG, campaign, digest: Some("d".to_owned()), explored };
         let mut rules: Vec<_> = check(history, &terms).into_iter().map(|v| v.rule).collect();
         rules.dedup();
         rules
@@ -546,15 +571,15 @@ mod tests {
         };
         let known = Event::Known { campaign: "c".to_owned(), epoch: 2, stored: vec![], ended: false };
         assert_eq!(change(15, known), Some("durable"), "the store has lost an item");
-        let old = Event::Reported { worker: 1, lease: 2, epoch: 1, accepted: true };
+        let old = Event::Reported { worker: WorkerId(1), lease: LeaseId(2), epoch: 1, accepted: true };
         assert_eq!(change(18, old), Some("epochs"));
-        let other = Event::Reported { worker: 3, lease: 2, epoch: 2, accepted: true };
+        let other = Event::Reported { worker: WorkerId(3), lease: LeaseId(2), epoch: 2, accepted: true };
         assert_eq!(change(19, other), Some("owners"));
-        let refused = Event::Reported { worker: 1, lease: 2, epoch: 2, accepted: false };
+        let refused = Event::Reported { worker: WorkerId(1), lease: LeaseId(2), epoch: 2, accepted: false };
         assert_eq!(change(19, refused), Some("owners"));
-        let early = Event::Cancelled { lease: 2 };
+        let early = Event::Cancelled { lease: LeaseId(2) };
         assert_eq!(change(7, early), Some("clocks"));
-        let gone = Event::Gone { worker: 1, end: End::Clock("liveness") };
+        let gone = Event::Gone { worker: WorkerId(1), end: End::Clock("liveness") };
         assert_eq!(change(7, gone), Some("clocks"));
         let wrong = Event::Ended { campaign: "c".to_owned(), digest: "e".to_owned() };
         assert_eq!(change(24, wrong), Some("end"));
@@ -576,8 +601,17 @@ mod tests {
         history[25].1 = told(4, true);
         assert_eq!(broken(&history), ["pieces"]);
         let leased = |epoch| {
-            let (campaign, work) = ("explore/x".to_owned(), Work::Job(9));
-            (14, Event::Granted { worker: 1, lease: 30 + u64::from(epoch), epoch, campaign, work })
+            let (campaign, work) = ("explore/x".to_owned(), Work::Job(JobId(9)));
+            (
+                14,
+                Event::Granted {
+                    worker: WorkerId(1),
+                    lease: LeaseId(30 + u64::from(epoch)),
+                    epoch,
+                    campaign,
+                    work,
+                },
+            )
         };
         let mut history = good();
         history.splice(17..17, [leased(3)]);

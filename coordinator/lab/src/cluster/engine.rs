@@ -3,6 +3,7 @@
 //! What is tried is the protocol; what is true of a program plays no part in it. One program is explored, though, as
 //! always and a few executions at a time, because its pieces have the shape of its tree.
 
+use super::check::Totals;
 use moire_cat::{Model, Variants};
 use moire_coordinator::v1;
 use moire_explore::explorer::LeafView;
@@ -44,13 +45,14 @@ pub(super) fn asked() -> v1::Exploration {
     }
 }
 
-/// Its executions, and the sum of their numbers, by one thread.
-pub(super) fn alone() -> (u64, u64) {
-    static ALONE: LazyLock<(u64, u64)> = LazyLock::new(|| {
+/// Its totals, by one thread.
+pub(super) fn alone() -> Totals {
+    static ALONE: LazyLock<Totals> = LazyLock::new(|| {
         let (once, whole) = (Cancel::new(), Piece::default());
         let holder = Holder { cancel: &once, tell: &|_| {}, slice: u64::MAX, seen: AtomicU64::new(0) };
         let explored = holder.explore(&whole).expect("the model has an answer");
-        (explored.summary.complete + explored.summary.blocked, explored.digest)
+        let executions = explored.summary.complete + explored.summary.blocked;
+        Totals { executions, digest: explored.digest }
     });
     *ALONE
 }

@@ -95,9 +95,9 @@ pub(super) struct Nature {
     pub(super) drift: f64,
 }
 
-/// A run.
+/// A run, and what goes wrong in it.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct FaultPlan {
     pub(super) seed: u64,
     pub(super) programs: u64,
     /// One program is explored by all workers, beside the campaign.
@@ -112,7 +112,7 @@ pub(super) struct Plan {
 /// Sizes of campaigns.
 pub(super) const SIZES: [u64; 3] = [90, 170, 260];
 
-impl Plan {
+impl FaultPlan {
     /// Nothing goes wrong.
     pub(super) fn quiet(programs: u64) -> Self {
         let worker = Nature { threads: 2, item_ms: 20, ..Nature::default() };
@@ -196,12 +196,13 @@ mod tests {
 
     #[test]
     fn a_plan_is_a_function_of_its_seed_and_every_fault_is_drawn() {
-        let show = |seed| format!("{:?}", Plan::of(seed));
+        let show = |seed| format!("{:?}", FaultPlan::of(seed));
         assert_eq!(show(7), show(7));
         assert_ne!(show(7), show(8));
-        let names: BTreeSet<_> = (0..60).flat_map(|s| Plan::of(s).deeds).filter_map(|d| d.1.name()).collect();
+        let names: BTreeSet<_> =
+            (0..60).flat_map(|s| FaultPlan::of(s).deeds).filter_map(|d| d.1.name()).collect();
         assert_eq!(names.len(), 8, "{names:?}");
-        for (at, deed) in (0..60).flat_map(|s| Plan::of(s).deeds) {
+        for (at, deed) in (0..60).flat_map(|s| FaultPlan::of(s).deeds) {
             assert!(at < 120_000, "{deed:?} at {at}");
         }
     }

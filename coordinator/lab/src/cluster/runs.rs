@@ -7,8 +7,8 @@
 use super::Cluster;
 use super::check::{Terms, Violation, check};
 use super::engine;
-use super::faults::{self, Plan};
-use super::world::{self, Bug, Run};
+use super::faults::{self, FaultPlan};
+use super::world::{self, Bug, RunResult};
 use anyhow::{Context, Result, anyhow, bail};
 use moire_console::exit;
 use moire_coordinator::trial::{Event, Planted};
@@ -41,7 +41,7 @@ struct Fleet {
 
 /// A run and what is wrong with it.
 struct Judged {
-    run: Run,
+    run: RunResult,
     violations: Vec<Violation>,
 }
 
@@ -59,7 +59,7 @@ impl Fleet {
             threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
         let mut fleet = Self { place, threads, quiet: BTreeMap::new() };
         for programs in faults::SIZES {
-            let judged = fleet.judge(Plan::quiet(programs), None)?;
+            let judged = fleet.judge(FaultPlan::quiet(programs), None)?;
             if let Some(first) = judged.violations.first() {
                 bail!("a run without faults: {}: {}", first.rule, first.why);
             }
@@ -68,7 +68,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    fn judge(&self, plan: Plan, bug: Option<Bug>) -> Result<Judged> {
+    fn judge(&self, plan: FaultPlan, bug: Option<Bug>) -> Result<Judged> {
         let name = format!("{}-{:?}", plan.seed, std::thread::current().id());
         let (seed, programs) = (plan.seed, plan.programs);
         let explored = plan.explores.then(engine::alone);
@@ -102,7 +102,7 @@ impl Fleet {
                     while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < runs)
                     {
                         let seed = from.wrapping_add(number);
-                        match self.judge(Plan::of(seed), bug).map(|judged| take(seed, judged)) {
+                        match self.judge(FaultPlan::of(seed), bug).map(|judged| take(seed, judged)) {
                             Ok(true) => {}
                             Ok(false) => stop(),
                             Err(error) => {

@@ -5,11 +5,13 @@
 //! is killed leaves its store as it is, with the index not closed.
 
 use super::engine::{self, Simple};
-use super::faults::{Deed, Nature, Plan, Random};
+use super::faults::{Deed, FaultPlan, Nature, Random};
 use super::wire::{Cut, Lines};
 use anyhow::{Context, Result, anyhow};
+use moire_console::time::millis;
+use moire_coordinator::lease::{self, LeaseId, WorkerId};
 use moire_coordinator::trial::{self, Event};
-use moire_coordinator::{Io, Local, lease, v1};
+use moire_coordinator::{Io, Local, v1};
 use moire_worker::trial::{Again, Seen, Trial};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -57,7 +59,7 @@ pub(super) enum Bug {
 
 /// The result of a run.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct RunResult {
     pub(super) history: Vec<(u64, Event)>,
     /// Faults, and what they led to, by name.
     pub(super) counts: BTreeMap<&'static str, u64>,
@@ -72,7 +74,7 @@ fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// State shared by the processes of a run and its driver.
 struct Shared {
-    plan: Plan,
+    plan: FaultPlan,
     bug: Option<Bug>,
     store: PathBuf,
     history: Mutex<Vec<(u64, Event)>>,
@@ -88,7 +90,7 @@ struct Shared {
 impl Shared {
     fn tell(&self, event: Event) {
         let now = turmoil::sim_elapsed().unwrap_or_default();
-        locked(&self.history).push((u64::try_from(now.as_millis()).unwrap_or(u64::MAX), event));
+        locked(&self.history).push((millis(now), event));
     }
     fn count(&self, what: &'static str) {
         *locked(&self.counts).entry(what).or_default() += 1;
@@ -184,11 +186,11 @@ fn on_trial(shared: &Arc<Shared>, number: usize, name: &str, random: &Random) ->
     let tell = move |seen| {
         let name = name.clone();
         told.tell(match seen {
-            Seen::Welcome(worker) => Event::WorkerWelcome { name, worker },
-            Seen::Lease { lease, epoch } => Event::WorkerLease { name, lease, epoch },
-            Seen::Cancel(lease) => Event::WorkerCancel { name, lease },
-            Seen::Report { lease, epoch } => Event::WorkerReport { name, lease, epoch },
-            Seen::KillAck(lease) => Event::WorkerKillAck { name, lease },
+            Seen::Welcome(worker) => Event::WorkerWelcome { name, worker: WorkerId(worker) },
+            Seen::Lease { lease, epoch } => Event::WorkerLease { name, lease: LeaseId(lease), epoch },
+            Seen::Cancel(lease) => Event::WorkerCancel { name, lease: LeaseId(lease) },
+            Seen::Report { lease, epoch } => Event::WorkerReport { name, lease: LeaseId(lease), epoch },
+            Seen::KillAck(lease) => Event::WorkerKillAck { name, lease: LeaseId(lease) },
             Seen::Lost => Event::WorkerLost { name },
         });
     };
@@ -240,7 +242,7 @@ fn kill_store(store: &Path, half: bool) -> Result<()> {
 }
 
 /// Runs a plan, with the store in the folder `place`, which is made and removed.
-pub(super) fn run(plan: Plan, bug: Option<Bug>, place: &Path) -> Result<Run> {
+pub(super) fn run(plan: FaultPlan, bug: Option<Bug>, place: &Path) -> Result<RunResult> {
     std::fs::create_dir_all(place).with_context(|| format!("making {}", place.display()))?;
     let shared = Arc::new(Shared {
         cuts: plan.workers.iter().map(|_| Cut::default()).collect(),
@@ -263,7 +265,7 @@ pub(super) fn run(plan: Plan, bug: Option<Bug>, place: &Path) -> Result<Run> {
     let history = std::mem::take(&mut *locked(&shared.history));
     let mut counts = std::mem::take(&mut *locked(&shared.counts));
     shared.plan.natures(&mut counts);
-    Ok(Run { history, counts, simulated, digest })
+    Ok(RunResult { history, counts, simulated, digest })
 }
 
 /// The simulation and what runs in it.
@@ -327,7 +329,7 @@ impl World<'_> {
     }
 
     fn tell(&self, event: Event) {
-        let now = u64::try_from(self.sim.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = millis(self.sim.elapsed());
         locked(&self.shared.history).push((now, event));
     }
 

@@ -1,5 +1,4 @@
 //! An engine that answers from the index alone, and a coordinator to put it to work on.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_worker::job::*;

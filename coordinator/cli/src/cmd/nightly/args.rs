@@ -23,13 +23,13 @@ pub(crate) struct Nightly {
     /// Seed of the first night's streams; each night has its own
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Times each finding is run again; runs that disagree make it flaky
+    /// Times that each finding is run again; a finding whose runs disagree is flaky
     #[arg(long, default_value_t = 3)]
     pub(crate) runs: u32,
-    /// Findings run again at most, those longest untested first [default: all]
+    /// Most findings run again, those longest untested first [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) retests: Option<u64>,
-    /// Stop what is under way after this time: 90s, 10m, 2h
+    /// Stop after this time: 90s, 10m, 2h
     #[arg(long = "for", value_name = "TIME")]
     pub(crate) time: Option<String>,
     /// What fails the night
@@ -38,7 +38,7 @@ pub(crate) struct Nightly {
     /// Folder for report.html, summary.md, findings.jsonl, report.sarif and junit.xml
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Threads that work [default: all processors]
+    /// Worker threads [default: all processors]
     #[arg(long)]
     pub(crate) workers: Option<usize>,
     /// Use a running coordinator and its workers instead of the store

@@ -11,7 +11,7 @@ use crate::scores;
 use anyhow::{Context, Result};
 use moire_console::control::connect;
 use moire_console::{campaign, claim, exit, stored};
-use moire_coordinator::nightly::{self, Client, Plan, Stop};
+use moire_coordinator::nightly::{self, Client, NightPlan, Stop};
 use moire_coordinator::report::{Grade, Night, Outcome, dates};
 use moire_coordinator::{Local, lease};
 use moire_corpus::Since;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Nightly) -> Result<u8> {
 }
 
 /// The whole night, its report written and recorded.
-async fn night(mut client: Client, plan: &Plan, stop: &Stop, out: &Path) -> Result<(Night, Outcome)> {
+async fn night(mut client: Client, plan: &NightPlan, stop: &Stop, out: &Path) -> Result<(Night, Outcome)> {
     let place = tempfile::tempfile().context("no place for the findings of the night")?;
     let tell = |text: &str| eprintln!("{text}");
     let (night, findings) = nightly::run(&mut client, plan, stop, place, scores::of, tell).await?;

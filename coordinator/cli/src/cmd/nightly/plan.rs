@@ -3,7 +3,7 @@
 use super::args::Nightly;
 use anyhow::{Result, anyhow, bail};
 use moire_console::campaign;
-use moire_coordinator::nightly::Plan;
+use moire_coordinator::nightly::NightPlan;
 use moire_coordinator::v1;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
@@ -16,7 +16,7 @@ const RUNS_MAX: u32 = 64;
 
 /// # Errors
 /// A campaign that makes no sense, or whose tool is not here.
-pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<Plan> {
+pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
     let mut campaigns = args.campaign.iter().map(|text| campaign(text)).collect::<Result<Vec<_>>>()?;
     if campaigns.is_empty() {
         campaigns = DEFAULT.to_vec();
@@ -45,7 +45,7 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<Plan> {
             ..v1::CampaignSpec::default()
         });
     }
-    Ok(Plan { campaigns: specs, runs: args.runs, retests: args.retests.unwrap_or(u64::MAX) })
+    Ok(NightPlan { campaigns: specs, runs: args.runs, retests: args.retests })
 }
 
 /// Kernels of Tile IR are for the compiler; everything else is for all oracles that need no tool.

@@ -1,0 +1,33 @@
+//! Identities that the scheduler gives out: of workers, leases and jobs.
+//!
+//! Contract: all come from one counter, so a number names one thing in the life of a coordinator process. On the wire
+//! they are plain numbers ([`WorkerId::0`] and its like).
+
+use std::fmt;
+
+macro_rules! identity {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+identity! {
+    /// A connection of a worker.
+    WorkerId
+}
+identity! {
+    /// A lease.
+    LeaseId
+}
+identity! {
+    /// A job that carries text.
+    JobId
+}
