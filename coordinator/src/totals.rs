@@ -25,7 +25,7 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("explorations_executions", "Executions of explorations that the fleet shares"),
 ];
 
-/// See the module header.
+/// The totals, as found and as stored.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     /// As they were when this process started.

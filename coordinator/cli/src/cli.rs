@@ -18,7 +18,7 @@ use moire_console::exit;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Form of the log on stderr; MOIRE_LOG says how much of it
+    /// Format of the log on stderr; MOIRE_LOG sets its level
     #[arg(long, global = true, value_enum, default_value = "text")]
     pub(crate) log: Log,
 }
@@ -38,27 +38,27 @@ pub(crate) enum Command {
     /// Make certificates and tokens for coordinator, workers and clients
     #[command(subcommand)]
     Certs(cmd::certs::Certs),
-    /// What a running coordinator is doing, in this terminal; q leaves
+    /// Show in this terminal what a running coordinator is doing; q quits
     Top(cmd::top::Top),
-    /// A night: campaigns with a budget, every open and fixed finding run again, a report against the last one
+    /// Run a night: campaigns with a budget, every open and fixed finding again, a report against the last one
     ///
-    /// Exit codes: 10 something is new or flaky, or planted bugs are missed; 11 something was not re-tested, or a campaign
-    /// was cut short; 0 neither. Suppressed findings and mere differences between models never count.
+    /// Exit codes: 10: a finding is new or flaky, or planted bugs were missed; 11: a finding was not re-tested, or a campaign
+    /// was cut short; 0: neither. Suppressed findings and differences between models never count.
     Nightly(cmd::nightly::Nightly),
-    /// Write the findings of a store as a page and for tools, against the last report
+    /// Write a report on the findings of a store, compared with the last one: a page, and files for tools
     Report(cmd::report::ReportArgs),
-    /// Show a finding again: from a program, an id, a bundle or a printed line
+    /// Run a finding again, from a program, an id, a bundle or a printed line
     Replay(cmd::replay::Replay),
     /// Make a program or finding smaller while the same rule stays broken
     Minimize(cmd::replay::Minimize),
-    /// Which switch, version or release decides a finding: one setting changed at a time
+    /// Find which switch, version or release decides a finding, changing one setting at a time
     Bisect(cmd::bisect::Bisect),
     /// Print programs of the stream
     Generate(cmd::generate::Generate),
-    /// What was found
+    /// List, show, export and mark findings
     #[command(subcommand)]
     Findings(cmd::findings::Findings),
-    /// Campaigns of a store
+    /// Create, control and list campaigns
     #[command(subcommand)]
     Campaign(cmd::campaign::Campaigns),
     /// Check, copy and compact a store
@@ -67,15 +67,15 @@ pub(crate) enum Command {
     /// Show and compare the models
     #[command(subcommand)]
     Models(cmd::models::Models),
-    /// Measure, and try what ordinary use does not
+    /// Run measurements and long trials
     Bench(moire_bench::Bench),
-    /// Run litmus programs on a GPU, many times, and hold what is seen to what the model allows
+    /// Run litmus programs on a GPU many times, and compare the outcomes with those the model allows
     Gpu(cmd::gpu::Gpu),
-    /// Say what is installed and what is missing
+    /// List the tools that are installed and those that are missing
     Doctor,
     /// Print a completion script
     Completions {
-        /// For which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
 }

@@ -7,7 +7,7 @@ use moire_corpus::Finding;
 use std::fmt::Write;
 
 const DAY_MS: u64 = 24 * 3_600_000;
-/// Longest suppression: who is still sure after that says so again.
+/// Longest suppression; it can be renewed.
 const DAYS_MAX: u64 = 366;
 
 /// The end of a suppression, Unix milliseconds: `2027-01-31` (the start of that day, UTC) or `14d`.

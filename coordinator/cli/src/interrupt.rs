@@ -1,4 +1,4 @@
-//! Ctrl-C, for commands that finish what is under way.
+//! Ctrl-C, for commands that finish their current work first.
 
 use moire_console::exit;
 use moire_worker::job::Cancel;

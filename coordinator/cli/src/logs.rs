@@ -1,14 +1,14 @@
-//! What the process says of itself on stderr: lines for people, or JSON for machines.
+//! The log of the process on stderr: lines of text, or JSON for machines.
 //!
-//! `MOIRE_LOG` chooses what is said (`warn`, `moire_coordinator=debug`, ..), in the syntax of tracing-subscriber.
+//! `MOIRE_LOG` selects what is logged (`warn`, `moire_coordinator=debug`, ..), in the syntax of tracing-subscriber.
 
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
-/// The log unless `MOIRE_LOG` says otherwise: notes of our own crates, and errors of the crates we are built on.
+/// The default of `MOIRE_LOG`: notes of our own crates, and errors of the crates they depend on.
 const USUAL: &str = "error,moire=info,moire_coordinator=info,moire_worker=info,moire_corpus=info";
 
-/// The form of the log.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Log {
     /// For people

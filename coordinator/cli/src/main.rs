@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => {
             let code = if e.use_stderr() { exit::USAGE } else { exit::CLEAN };
-            // A closed pipe is not worth a word.
+            // A closed pipe is no error.
             let _ = e.print();
             return ExitCode::from(code);
         }

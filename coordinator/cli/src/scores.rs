@@ -1,16 +1,16 @@
-//! How good a campaign is at finding bugs that were planted: canaries in the engines, mistakes in protocols.
+//! Scores of a campaign: how many planted bugs it finds, canaries in the engines and mistakes in protocols.
 //!
-//! Contract: too few programs say nothing (`unsure`); after enough a planted bug nobody found is an alarm, because then
-//! real ones may be missed too.
+//! Contract: after too few programs a score is `unsure`. After enough, a planted bug that was not found is an alarm, because
+//! then real bugs may be missed too.
 
 use moire_coordinator::report::{Grade, Score};
 use moire_coordinator::v1::CampaignStatus;
 use moire_generate::Profile;
 use moire_worker::oracle::CANARIES;
 
-/// Programs after which every canary should have been caught: measured, with room.
+/// Programs after which every canary should have been caught; measured, with a margin.
 pub(crate) const CANARY_ITEMS: u64 = 10_000;
-/// Mutants after which their score says something.
+/// Number of mutants from which on their score counts.
 const MUTANTS_MIN: u64 = 100;
 /// Percentage of the mutants that must be found; 90.8 were when this was set, those too large to judge counted as missed.
 const MUTANTS_FOUND: u64 = 80;

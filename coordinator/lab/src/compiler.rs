@@ -25,25 +25,25 @@ const HOPELESS: u64 = 2_048;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compiler {
-    /// Kernels that count, of each compiler
+    /// Number of kernels that count, for each compiler
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     programs: u64,
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Place in the stream to start at; a run ends by saying where the next one starts
+    /// Position in the stream to start at; a run ends by printing where the next one starts
     #[arg(long, default_value_t = 0, value_name = "INDEX")]
     from: u64,
     /// A compiler, as `tileiras:level=3,target=sm_90,release=13.5` (repeatable) [default: the newest, -O3, sm_90]
     #[arg(long = "model", value_name = "COMPILER")]
     compilers: Vec<String>,
-    /// Say of each kernel what became of it
+    /// Print the result for each kernel
     #[arg(long)]
     each: bool,
     /// Then look at what the assembler makes of the memory instructions of so many of these kernels; needs nvdisasm
     #[arg(long, value_name = "N")]
     sass: Option<u64>,
-    /// Threads that work [default: all processors]
+    /// Worker threads [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 /// Longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// What a file says; `None` where there is none yet. `what` names such files in errors: `a self check`.
+/// Reads the notes; `None`: there is no file yet. `what` names such files in errors: `a self check`.
 ///
 /// # Errors
 /// It cannot be read, or is no such file.
@@ -32,7 +32,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<Optio
 /// Keeps other commands from writing a file, as long as what is returned lives.
 ///
 /// # Errors
-/// Another one is at it, or nothing can be written beside it.
+/// Another command writes it, or the lock file cannot be made.
 pub(super) fn hold(path: &Path) -> Result<File> {
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
@@ -48,7 +48,7 @@ pub(super) fn hold(path: &Path) -> Result<File> {
     }
 }
 
-/// Writes what is done.
+/// Writes the notes.
 ///
 /// # Errors
 /// The file cannot be written; the one before is still there.

@@ -1,7 +1,7 @@
-//! `moire bench`: measurements, and trials too long for the test suite. One file a trial.
+//! `moire bench`: measurements, and trials too long for the test suite. Each has a file of its own.
 //!
-//! Contract: what stands here proves the product and is no part of it. The binary offers it as one subcommand; the crates
-//! of the product depend on nothing of it.
+//! Contract: this crate tests the product and is no part of it. The binary offers it as one subcommand; no crate of the
+//! product depends on it.
 
 #[macro_use(print, println)]
 extern crate moire_console;
@@ -38,9 +38,9 @@ enum Trial {
     Chaos(chaos::Chaos),
     /// Run simulated clusters with random faults and hold their histories to the lease protocol
     Cluster(cluster::Cluster),
-    /// Judge what NVIDIA's compiler of Tile IR makes of many drawn kernels
+    /// Judge the code that NVIDIA's Tile IR compiler makes of many drawn kernels
     Compiler(compiler::Compiler),
-    /// Compare explorer and enumerator under models that lack checks: the explorer relies on what they license alone
+    /// Compare explorer and enumerator under models that lack checks: the explorer may rely only on licences
     Contract(contract::Contract),
     /// Explore programs whose number of executions is known: executions, checks, dead ends, seconds
     Families(families::Families),
@@ -50,13 +50,13 @@ enum Trial {
     Litmus(litmus::Litmus),
     /// Make findings of forty instructions smaller: a fleet, one worker, ddmin
     Minimise(minimise::Minimise),
-    /// Compare the explorer with reductions and without on many drawn programs
+    /// Compare the explorer with and without reductions on many drawn programs
     Reductions(reductions::Reduced),
-    /// One coordinator under ten thousand simulated workers, and over a million findings: rates, times, memory
+    /// Measure one coordinator with ten thousand simulated workers and a million findings: rates, times, memory
     Scale(scale::Scale),
     /// Compare explorer and naive enumerator on many distinct programs
     Selfcheck(selfcheck::SelfCheck),
-    /// One exploration shared by workers over gRPC: the totals of one thread, and how evenly the work falls
+    /// Share one exploration among workers over gRPC: compare the totals with one thread, measure the balance
     Spread(spread::Spread),
 }
 

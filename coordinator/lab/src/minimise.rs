@@ -24,7 +24,7 @@ const MODELS: [&str; 2] = ["ptx:Q6=D", "ptx"];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Minimise {
-    /// Findings
+    /// Number of findings
     #[arg(long, default_value_t = 3)]
     findings: u64,
     /// Instructions of each

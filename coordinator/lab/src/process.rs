@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between looks at a process.
+/// Time between two polls of a process.
 const GLANCE: Duration = Duration::from_millis(2);
 
 /// A running `moire`; dropping it kills it.

@@ -1,7 +1,7 @@
-//! `moire bench reductions`: the explorer with reductions against itself without, on many drawn programs.
+//! `moire bench reductions`: compares the explorer with and without reductions on many drawn programs.
 //!
-//! Contract: what is compared depends on the words of the command alone, not on the number of threads, nor on how often
-//! it was stopped. A difference is told at once, with the command that finds it again and the program (exit 10).
+//! Contract: the programs depend only on the arguments of the command, not on the number of threads nor on how often the run
+//! was stopped. A difference is printed at once, with the program and the command that finds it again (exit 10).
 
 mod drawn;
 mod tally;
@@ -20,7 +20,7 @@ use tally::{Totals, Words};
 
 /// Differences after which a run stops.
 const FAILURES: usize = 5;
-/// Programs from one note of what is done to the next.
+/// Programs between two notes of the progress.
 const BLOCK: u64 = 512;
 
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Reduced {
     /// First seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What is drawn
+    /// Kind of programs drawn
     #[arg(long, value_enum, default_value_t = Drawn::All)]
     draw: Drawn,
     /// Compare under these models (repeatable) [default: those of the language]
@@ -43,10 +43,10 @@ pub(crate) struct Reduced {
     /// The seed these settings are drawn from [default: the first seed]
     #[arg(long, value_name = "SEED")]
     settings_from: Option<u64>,
-    /// Note in this file what is done, and go on from there if it says something
+    /// Note progress in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
-    /// Threads that work [default: all processors]
+    /// Worker threads [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
 }

@@ -22,10 +22,10 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Of a program with more candidates than usual, pruned: what is left to judge, at most, and executions. About a second.
+/// For the pruned enumerator: most candidates left to judge, and most executions, of a program. About a second.
 const JUDGED: u64 = 15_000;
 const LEAVES: u64 = 4_000;
-/// Between two lines of progress, and two notes in the file.
+/// Time between two lines of progress, and between two notes in the file.
 const TELL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(crate) struct SelfCheck {
     /// First seed; a run ends by saying where the next one starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What is drawn
+    /// Kind of programs drawn
     #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
     draw: Drawn,
     /// Compare under these models (repeatable) [default: all shipped; of tcgen05 `ptx`, of tile-ir `tile-ir`]
@@ -48,19 +48,19 @@ pub(crate) struct SelfCheck {
     /// The seed these settings are drawn from [default: the first seed]
     #[arg(long, value_name = "SEED")]
     settings_from: Option<u64>,
-    /// Candidates of a program at most
+    /// Most candidates of a program
     #[arg(long, value_name = "N", default_value_t = 4_000)]
     candidates: u64,
-    /// Candidates of a program at least, orders of writes aside: what is drawn is made larger, and what is smaller does not count
+    /// Fewest candidates of a program, not counting orders of writes: larger programs are drawn, and smaller ones do not count
     #[arg(long, value_name = "N", default_value_t = 0)]
     least: u64,
-    /// Compare with the enumerator that leaves out what a part makes impossible, for programs of many candidates
+    /// Compare with the pruned enumerator, which skips candidates with an impossible part; for programs of many candidates
     #[arg(long)]
     pruned: bool,
-    /// Note in this file what is done, and go on from there if it says something
+    /// Note progress in this file, and resume from it
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
-    /// Threads that work [default: all processors]
+    /// Worker threads [default: all processors]
     #[arg(long)]
     workers: Option<usize>,
 }
@@ -73,7 +73,7 @@ enum Drawn {
     Tcgen05,
     /// Tile blocks: elements, tokens, masks
     TileIr,
-    /// All of these by turns, each program under one shipped model or setting
+    /// All of these in turn, each program under one shipped model or setting
     All,
 }
 

@@ -1,6 +1,6 @@
 //! Bounds on numbers and rates: slots, token buckets, and a pace.
 //!
-//! Contract: memory is bounded by [`PEERS_MAX`] peers, however many there are; a place is freed when its holder is
+//! Contract: memory is bounded by [`PEERS_MAX`] peers, however many there are; a slot is freed when its holder is
 //! dropped. Time is monotonic and passed in, so that tests need no clock.
 
 use std::collections::HashMap;

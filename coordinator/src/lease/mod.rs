@@ -41,7 +41,7 @@ pub struct Scheduler {
     quiet_until: u64,
     actions: Vec<Action>,
     counts: Counts,
-    /// A planted bug, for tests of the tests.
+    /// A planted bug, to test that the tests find it.
     planted: Option<Planted>,
 }
 

@@ -38,11 +38,11 @@ const TILE_TARGETS: [&str; 4] = ["sm_80", "sm_90", "sm_100", "sm_120"];
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "answer", content = "reason")]
 enum Answer {
-    /// Broken as before.
+    /// The rule is broken as before.
     Broken,
-    /// It holds: the setting decides.
+    /// The rule holds: the setting decides.
     Holds,
-    /// Nothing can be said.
+    /// No answer.
     Silent(String),
 }
 
@@ -204,7 +204,7 @@ fn assemblers(claim: &Claim) -> Vec<Try> {
     other.map(one).collect()
 }
 
-/// What decides, and the rest in numbers.
+/// Prints the settings that decide, and the number of the others.
 fn table(tries: &[Try]) -> String {
     let mut out = String::new();
     let of = |t: &Try| format!("{} of {}: {} instead of {}", t.setting, t.side, t.value, t.was);

@@ -1,11 +1,11 @@
-//! `moire certs`: a private CA for a fleet, and a folder for each who uses it.
+//! `moire certs`: makes a private CA for a fleet, and a folder for each holder of a certificate.
 
 use anyhow::Result;
 use moire_console::exit;
 use moire_coordinator::certs::{Holder, init, issue};
 use std::path::PathBuf;
 
-/// How long certificates last unless told otherwise, in days.
+/// Default validity of certificates, in days.
 const DAYS: i64 = 365;
 
 /// Make certificates and tokens for coordinator, workers and clients
@@ -15,10 +15,10 @@ pub(crate) enum Certs {
     Init {
         /// The new folder
         dir: PathBuf,
-        /// Name or address under which the coordinator is reached, beside localhost (repeatable)
+        /// Name or address of the coordinator, in addition to localhost (repeatable)
         #[arg(long = "name", value_name = "HOST")]
         names: Vec<String>,
-        /// Days they last
+        /// Days that they are valid
         #[arg(long, default_value_t = DAYS, value_parser = clap::value_parser!(i64).range(1..=3650))]
         days: i64,
     },
@@ -28,13 +28,13 @@ pub(crate) enum Certs {
         dir: PathBuf,
         /// Name of the new folder, and of the token's holder in the audit log
         holder: String,
-        /// What it is for: server, worker, operator or viewer
+        /// Role of its holder: server, worker, operator or viewer
         #[arg(long)]
         role: String,
-        /// With --role server: name or address under which the coordinator is reached (repeatable)
+        /// With --role server: name or address of the coordinator (repeatable)
         #[arg(long = "name", value_name = "HOST")]
         names: Vec<String>,
-        /// Days it lasts
+        /// Days that it is valid
         #[arg(long, default_value_t = DAYS, value_parser = clap::value_parser!(i64).range(1..=3650))]
         days: i64,
     },

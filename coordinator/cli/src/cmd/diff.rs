@@ -1,7 +1,7 @@
 //! `moire models diff A B`: the least program on which two models allow different outcomes.
 //!
-//! Contract: what [`moire_worker::difference`] finds, with the bound; for two readings of Tile IR what its part about
-//! kernels finds. Without a difference the bound is the answer, and the exit code says that it is incomplete.
+//! Contract: the search is that of [`moire_worker::difference`]; two readings of Tile IR are compared on kernels. If no
+//! difference is found, the bound is the answer, and the exit code says that it is incomplete.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -25,16 +25,16 @@ pub(crate) struct DiffArgs {
     /// as far as the table of differences goes]
     #[arg(long, value_name = "N")]
     pub(crate) size: Option<usize>,
-    /// Threads of the largest program, instead of what --size says
+    /// Threads of the largest program; overrides --size
     #[arg(long)]
     pub(crate) threads: Option<usize>,
-    /// Memory events of the largest program, instead of what --size says
+    /// Memory events of the largest program; overrides --size
     #[arg(long)]
     pub(crate) events: Option<usize>,
-    /// Instructions of the largest program, instead of what --size says
+    /// Instructions of the largest program; overrides --size
     #[arg(long)]
     pub(crate) instructions: Option<usize>,
-    /// Programs tried at most
+    /// Most programs tried
     #[arg(long, default_value_t = 10_000_000)]
     pub(crate) limit: u64,
 }
@@ -42,7 +42,7 @@ pub(crate) struct DiffArgs {
 /// Largest `--threads`, `--events` (and `--size`) and `--instructions`: beyond it not even the thread bodies can be
 /// listed.
 const MOST: Size = (4, 8, 10);
-/// The same of kernels of Tile IR, in tile blocks.
+/// The same for kernels of Tile IR, in tile blocks.
 const MOST_TILE: Size = (3, 5, 4);
 
 /// A model by name or file, or with settings of its switches: `ptx:Q6=B,Q1=B`.

@@ -30,7 +30,7 @@ pub(crate) struct Fuzz {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
+    /// Profile of the stream: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
     /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering (repeatable)
@@ -39,7 +39,7 @@ pub(crate) struct Fuzz {
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
     #[arg(long = "model")]
     pub(crate) models: Vec<String>,
-    /// Threads that work [default: all processors]
+    /// Worker threads [default: all processors]
     #[arg(long)]
     pub(crate) workers: Option<usize>,
     /// Where findings are kept
@@ -47,9 +47,9 @@ pub(crate) struct Fuzz {
     pub(crate) store: PathBuf,
 }
 
-/// Run of `moire fuzz` without limits, in seconds.
+/// Time of `moire fuzz` without limits, in seconds.
 const DEFAULT_SECONDS: u64 = 60;
-/// Findings shown in full.
+/// Most findings shown in full.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &Fuzz) -> Result<u8> {
@@ -118,7 +118,8 @@ fn settings(args: &Fuzz) -> Result<Settings> {
     })
 }
 
-/// Those asked for, if their tools are here. Kernels of Tile IR are for the compiler and the reference lowering.
+/// The oracles that were asked for and whose tools are installed. Tile IR kernels are for the compiler and the reference
+/// lowering.
 fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec<String>> {
     let kernels = profile == Profile::TileIr;
     let mut oracles = args.oracle.clone();
@@ -231,7 +232,7 @@ fn findings(totals: &Totals) -> String {
     out
 }
 
-/// A difference between two versions of a model is worth showing, but nothing that should agree disagrees.
+/// Whether a finding is more than a difference between two versions of a model, which need not agree.
 fn code(totals: &Totals) -> u8 {
     let broken = totals.findings.iter().any(|f| f.rule != DIFFERENCE);
     let red = scores::of(&totals.status).iter().any(|s| s.grade == Grade::Alarm);

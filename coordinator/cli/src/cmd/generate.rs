@@ -1,4 +1,4 @@
-//! `moire generate`: programs of the pinned stream, or the histogram of what it makes.
+//! `moire generate`: prints programs of the pinned stream, or a histogram of their features.
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Generate {
-    /// How many
+    /// Number of programs
     #[arg(long, default_value_t = 10)]
     pub(crate) count: u64,
     /// Seed of the stream
@@ -20,7 +20,7 @@ pub(crate) struct Generate {
     /// Position of the first program in the stream
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
-    /// What the stream is made of: random, shapes, mixed, tensor, tile-ir
+    /// Profile of the stream: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
     pub(crate) profile: String,
     /// Count what the programs exercise instead of printing them

@@ -1,4 +1,4 @@
-//! `moire report`: the findings of a store in five formats, against the last report; runs nothing.
+//! `moire report`: writes the findings of a store in five formats, compared with the last report. It runs nothing.
 
 use anyhow::Result;
 use clap::Args;

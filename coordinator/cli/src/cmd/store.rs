@@ -44,7 +44,7 @@ pub(crate) enum StoreCommand {
         #[arg(long, default_value = STORE)]
         store: PathBuf,
     },
-    /// Rewrite the log without what is superseded
+    /// Rewrite the log without superseded records
     Compact {
         /// The store
         #[arg(long, default_value = STORE)]

@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Test {
     /// Folder with expected.csv, or with NAME.expected beside programs
     pub(crate) dir: PathBuf,
-    /// Only the lines of NAME.expected under this profile; letter: those without one
+    /// Only the lines of NAME.expected under this profile; letter: the lines without a profile
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Also run the rows of debated.csv; they never fail the run
     #[arg(long)]
     pub(crate) debated: bool,
-    /// Judge the rows of the newest published version under this model too
+    /// Also judge the rows of the newest published version under this model
     #[arg(long, value_name = "MODEL")]
     pub(crate) also: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! `moire top`: what a running coordinator is doing, in a terminal: workers, queue, rates, campaigns.
+//! `moire top`: shows in a terminal what a running coordinator is doing: workers, queue, rates, campaigns.
 //!
-//! Contract: it only reads, once a second. Where stdout is no terminal, or with --once, one look is printed as text. Names
-//! come from the coordinator and are shown without control characters. States are words, not colours alone.
+//! Contract: it only reads, once a second. If stdout is no terminal, or with --once, it prints one snapshot as text. Names
+//! come from the coordinator and are shown without control characters. States are shown as words, not by colour alone.
 
 use crate::remote::Remote;
 use anyhow::{Context, Result, anyhow};
@@ -25,14 +25,14 @@ use std::time::{Duration, Instant};
 pub(crate) struct Top {
     #[command(flatten)]
     pub(crate) remote: Remote,
-    /// Print one look as text
+    /// Print one snapshot as text
     #[arg(long)]
     pub(crate) once: bool,
 }
 
-/// Time between looks.
+/// Time between two snapshots.
 const EVERY: Duration = Duration::from_secs(1);
-/// Looks that rates are taken over.
+/// Snapshots over which rates are taken.
 const KEPT: usize = 10;
 /// Longest wait for the coordinator.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Top) -> Result<u8> {
     shown
 }
 
-/// Waits for the time of one look; true: a person wants to leave.
+/// Waits until the next snapshot; true: the user quits.
 fn quit() -> std::io::Result<bool> {
     let end = Instant::now() + EVERY;
     while event::poll(end.saturating_duration_since(Instant::now()))? {
@@ -102,7 +102,7 @@ async fn look(client: &mut Client) -> Result<Look> {
     answer.map_err(|e| anyhow!("the coordinator says: {}", e.message()))
 }
 
-/// The growth of a number a second, over the kept answers.
+/// Growth of a number per second, over the answers kept.
 fn rate(looks: &VecDeque<Look>, of: impl Fn(&Look) -> Option<u64>) -> String {
     let grown = || {
         let (first, last) = (looks.front()?, looks.back()?);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx)
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx), Tile IR (.tile)
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) struct Check {
     /// Also say which contesting switches change the verdict, flipped one at a time
     #[arg(long)]
     pub(crate) contest: bool,
-    /// Have the fleet of a running coordinator explore; asked again, it resumes from the last stop
+    /// Let the fleet of a running coordinator explore; the same command later resumes from the last stop
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered", "reduce"])]
     pub(crate) coordinator: Option<Address>,
     #[command(flatten)]
@@ -54,17 +54,17 @@ pub(crate) enum CheckFormat {
 /// Bounds of an exploration; hitting one gives the verdict `bounded`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LimitArgs {
-    /// Executions visited at most
+    /// Most executions visited
     #[arg(long, default_value_t = 10_000_000)]
     pub(crate) limit: u64,
-    /// Iterations of a loop that changes state
+    /// Most iterations of a loop that changes state
     #[arg(long, default_value_t = 2)]
     pub(crate) loop_bound: u32,
-    /// Leave out executions that others stand for: all, none, or some of threads, reads, writes, atomics. The verdict is
-    /// the same, the number of executions is not
+    /// Leave out executions that are equivalent to others: all, none, or some of threads, reads, writes, atomics. The
+    /// verdict stays the same, the number of executions does not
     #[arg(long, value_name = "REDUCTIONS", default_value = "none", conflicts_with = "descents")]
     pub(crate) reduce: Reductions,
-    /// For what is too big to finish: so many random descents, each to one execution; says how many there are, about
+    /// Sample instead of exploring: N random descents, each to one execution, and an estimate of their number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) descents: Option<u64>,
     /// Seed of the descents

@@ -1,5 +1,5 @@
-//! What goes beside a verdict: which instructions each finding is about, what it lacks, and whether it is there under the
-//! readings that shipped kernels rely on (`contested(profile)`).
+//! Notes beside a verdict: the instructions that each finding is about, the order that it lacks, and whether it also exists
+//! under the readings that shipped kernels rely on (`contested(profile)`).
 
 use super::args::Check;
 use super::verdicts::words;
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Groups of findings for which an addition is looked for.
+/// Most groups of findings for which a missing order is searched.
 const EXPLAINED: usize = 4;
-/// Groups of findings listed for people.
+/// Most groups of findings listed as text.
 const LISTED: usize = 12;
 /// Characters of a source line that are shown.
 const SHOWN: usize = 100;
@@ -104,7 +104,7 @@ impl Notes {
         Notes { missing: lacking, profile }
     }
 
-    /// Lines for people.
+    /// The notes as text.
     pub(super) fn text(&self, source: &Source, judgement: &Judgement) -> String {
         let program = &source.program;
         let mut out = String::new();
@@ -142,7 +142,7 @@ impl Notes {
         out
     }
 
-    /// The same for scripts.
+    /// The notes as JSON.
     pub(super) fn json(&self, program: &Program, judgement: &Judgement, object: &mut Value) {
         let findings = judgement.findings.iter().map(|f| {
             let lacks =

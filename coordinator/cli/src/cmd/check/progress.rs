@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Time in which most programs are done.
+/// Time before anything is printed; most programs are done by then.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Descents an estimate is made of, and checks they may take.
 const DESCENTS: u64 = 400;

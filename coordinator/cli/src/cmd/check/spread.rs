@@ -21,11 +21,11 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
-/// How long a lost connection is made again.
+/// How long a lost connection is tried again.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between attempts.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long nobody may come before that is said.
+/// Time without a suitable worker after which the user is told.
 const ALONE: Duration = Duration::from_secs(3);
 
 /// Workers behind a coordinator.
