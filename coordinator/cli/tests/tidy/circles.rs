@@ -20,7 +20,6 @@ const MAX_SPREAD: usize = 4;
 /// Crates whose largest circle is larger, and how large.
 const CIRCLES: &[(&str, usize)] = &[
     ("corpus/kernel", 14),
-    ("corpus/program", 15),
     ("corpus/tile-ir", 5),
     ("worker/cat", 10),
     ("worker/naive", 10),

@@ -1,7 +1,7 @@
 //! Lints about barriers, placement and control flow.
 
-use super::Report;
 use super::access::{next, reach};
+use super::report::Report;
 use crate::ir::*;
 
 pub(super) fn check(report: &mut Report<'_>) {

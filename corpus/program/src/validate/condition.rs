@@ -4,8 +4,8 @@
 //! initial values through moves, loads, stores, exchanges. Arithmetic, addresses the text does not tell, overlapping
 //! accesses of different sizes and sets of more than [`VALUES`] members count as *anything*.
 
-use super::Report;
 use super::access::Access;
+use super::report::Report;
 use crate::ir::*;
 use crate::text::term_text;
 use std::collections::{BTreeMap, BTreeSet};

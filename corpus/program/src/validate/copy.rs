@@ -1,7 +1,7 @@
 //! Asynchronous copies and one-sided fences the assembler does not take: sizes, spaces, types, modes. All rules here
 //! are `PtxasEqual`; features of single architectures are in `targets`.
 
-use super::Report;
+use super::report::Report;
 use super::tensor::{Wrong, wrong};
 use crate::ir::*;
 

@@ -1,6 +1,6 @@
 //! Instructions the assembler does not have: types, vectors, operations, orders. All rules here are `PtxasEqual`.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 use crate::text::type_name;
 

@@ -1,6 +1,6 @@
 //! Lints about instructions without a meaning here, and about tensor memory and matrices that reach too far.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 use crate::tensor;
 

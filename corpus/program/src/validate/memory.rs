@@ -1,8 +1,8 @@
 //! Lints about memory: scopes that reach nobody, addresses outside, multimem names, proxies without a fence, fences
 //! with nothing to order.
 
-use super::Report;
 use super::access::{Access, next, reach, reach_back};
+use super::report::Report;
 use crate::ir::*;
 
 pub(super) fn check(report: &mut Report<'_>, accesses: &[Access]) {

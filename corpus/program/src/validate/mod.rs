@@ -24,21 +24,23 @@ mod names;
 mod operands;
 mod places;
 mod registers;
+mod report;
 mod rules;
 mod targets;
 mod tensor;
 mod widths;
 
-use crate::ir::{AtomOp, Instr, Op, Operand, Program, Proxy, ProxyFence, Thread};
+use crate::ir::{AtomOp, Op, Operand, Program, Proxy, ProxyFence};
 use crate::limits::LINTED_INSTRUCTIONS;
-use crate::text::{Diagnostic, Severity, instruction};
+use crate::text::{Diagnostic, Severity};
 pub use registers::classes;
+use report::Report;
 pub use rules::{RULES, Rule, RuleKind, rule};
 pub use targets::{Target, targets};
 
 /// Everything the rules say about `program`, in the order of the text.
 pub fn validate(program: &Program) -> Vec<Diagnostic> {
-    let mut report = Report { program, out: Vec::new() };
+    let mut report = Report::new(program);
     for thread in &program.threads {
         for instr in &thread.body {
             // The number of a barrier can be judged even where its count cannot.
@@ -95,32 +97,5 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         | Op::MultimemRed { op: AtomOp::Sub, .. } => Some("PTX has no atomic subtraction"),
         Op::Tile(_) => Some("accesses of a tile block and tokens are those of Tile IR"),
         op => places::notation(op),
-    }
-}
-
-/// Collects what is found.
-struct Report<'p> {
-    program: &'p Program,
-    out: Vec<Diagnostic>,
-}
-
-impl Report<'_> {
-    /// A remark about one instruction; its text is quoted.
-    fn at(&mut self, id: &'static str, thread: &Thread, instr: &Instr, what: &str, hint: Option<String>) {
-        let text = instruction(self.program, thread, instr);
-        self.push(id, (instr.line, instr.column), format!("`{text}`: {what}"), hint);
-    }
-
-    /// A remark about no single instruction.
-    fn about(&mut self, id: &'static str, what: String, hint: Option<String>) {
-        self.push(id, (0, 0), what, hint);
-    }
-
-    fn push(&mut self, id: &'static str, (line, column): (u32, u32), message: String, hint: Option<String>) {
-        let severity = match rule(id).map(|r| r.kind) {
-            Some(RuleKind::PtxasEqual) => Severity::Error,
-            _ => Severity::Warning,
-        };
-        self.out.push(Diagnostic { line, column, message, hint, severity, rule: Some(id) });
     }
 }

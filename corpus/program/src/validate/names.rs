@@ -1,6 +1,6 @@
 //! Lint: names that are declared and never used.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 
 pub(super) fn check(report: &mut Report<'_>) {

@@ -1,6 +1,6 @@
 //! Operands: state spaces, addresses as values, literals. `PtxasEqual` rules, and the lint on literals too wide.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {

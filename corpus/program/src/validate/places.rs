@@ -1,7 +1,7 @@
 //! State spaces of the addresses of tensor-core instructions and asynchronous copies, and which of their operands have
 //! no word in PTX.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 
 /// The `state-space` and `absolute-address` rules for these instructions.

@@ -1,6 +1,7 @@
 //! Lints about registers: read but never written, no width that fits, arithmetic on floating-point bits.
 
-use super::Report;
+use super::report::Report;
+use super::widths::{PREDICATE, extended};
 use crate::ir::*;
 use crate::registers::uses;
 
@@ -118,9 +119,6 @@ pub fn classes(thread: &Thread) -> Result<Vec<u32>, Reg> {
     Ok(wants.iter().map(|w| if w.bits() == 0 { 64 } else { w.bits() }).collect())
 }
 
-/// A predicate is a class of its own.
-pub(super) const PREDICATE: u32 = 1;
-
 fn width_name(bits: u32) -> String {
     if bits == PREDICATE { "a predicate".into() } else { format!("{bits} bits wide") }
 }
@@ -177,7 +175,7 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         | Op::ProxyOrder(_)
         | Op::Tile(_)
         | Op::Control(_) => {
-            super::widths::extended(op).into_iter().for_each(|(o, bits)| see(o, bits, true));
+            extended(op).into_iter().for_each(|(o, bits)| see(o, bits, true));
         }
         Op::MbarrierInitFence => {}
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}

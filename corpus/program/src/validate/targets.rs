@@ -3,7 +3,7 @@
 //! Only instructions of tensor cores, asynchronous copies, one-sided fences, launch control and accesses of 256 bits
 //! are looked at; all others are taken to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 
 /// An architecture as `-arch` names it: `a` has everything, `f` what its family shares.

@@ -1,7 +1,7 @@
 //! Tensor-core instructions the assembler does not take: vectors, kinds and their modifiers, columns, CTA groups. All
 //! rules here are `PtxasEqual`; features of single architectures are in `targets`.
 
-use super::Report;
+use super::report::Report;
 use crate::ir::*;
 
 pub(super) type Wrong = Option<(&'static str, String, Option<String>)>;

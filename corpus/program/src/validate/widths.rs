@@ -2,8 +2,10 @@
 //!
 //! Source: the assembler's answers. Addresses in shared memory and in the generic window may have 32 or 64 bits.
 
-use super::registers::PREDICATE;
 use crate::ir::*;
+
+/// The width that stands for a predicate: a class of registers of its own.
+pub(super) const PREDICATE: u32 = 1;
 
 type Widths = Vec<(Operand, u32)>;
 

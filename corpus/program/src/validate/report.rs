@@ -1,0 +1,44 @@
+//! The report that all rules write to: each remark gets the severity of its rule.
+
+use super::rules::{RuleKind, rule};
+use crate::ir::{Instr, Program, Thread};
+use crate::text::{Diagnostic, Severity, instruction};
+
+/// A program under validation and the remarks about it so far.
+pub(super) struct Report<'p> {
+    pub(super) program: &'p Program,
+    /// In the order of finding.
+    pub(super) out: Vec<Diagnostic>,
+}
+
+impl<'p> Report<'p> {
+    pub(super) fn new(program: &'p Program) -> Self {
+        Report { program, out: Vec::new() }
+    }
+
+    /// A remark about one instruction; its text is quoted.
+    pub(super) fn at(
+        &mut self,
+        id: &'static str,
+        thread: &Thread,
+        instr: &Instr,
+        what: &str,
+        hint: Option<String>,
+    ) {
+        let text = instruction(self.program, thread, instr);
+        self.push(id, (instr.line, instr.column), format!("`{text}`: {what}"), hint);
+    }
+
+    /// A remark about no single instruction.
+    pub(super) fn about(&mut self, id: &'static str, what: String, hint: Option<String>) {
+        self.push(id, (0, 0), what, hint);
+    }
+
+    fn push(&mut self, id: &'static str, (line, column): (u32, u32), message: String, hint: Option<String>) {
+        let severity = match rule(id).map(|r| r.kind) {
+            Some(RuleKind::PtxasEqual) => Severity::Error,
+            _ => Severity::Warning,
+        };
+        self.out.push(Diagnostic { line, column, message, hint, severity, rule: Some(id) });
+    }
+}
