@@ -1,6 +1,8 @@
 //! Conditions at the end of a native litmus text: `exists`, `~exists`, `forall`, and the `filter` for all of them.
 
-use super::*;
+use crate::ir::*;
+use crate::text::build::{Builder, constant, expr};
+use crate::text::scan::{Parsed, Scan, closest};
 
 pub(super) fn condition(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     if scan.keyword("filter") {
@@ -61,9 +63,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         let hint = "load it into registers and ask for those".to_owned();
         return Err(scan.error_at(at, "no condition reaches tensor memory".into(), Some(hint)));
     }
-    // An offset of more than 32 bits lies outside every object; the check of the size below refuses it.
-    let offset =
-        if bracket && scan.take("+") { u32::try_from(scan.number()?).unwrap_or(u32::MAX) } else { 0 };
+    let offset = if bracket && scan.take("+") { scan.number()? } else { 0 };
     // Without a width, the largest that fits the object: 1, 2, 4 or 8 bytes.
     let mut bytes = 1u8 << object.bytes.clamp(1, 8).ilog2();
     if bracket {
@@ -82,8 +82,9 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
             };
         }
     }
-    if u64::from(offset) + u64::from(bytes) > u64::from(object.bytes) {
+    let last = i128::from(object.bytes) - i128::from(bytes);
+    let Some(offset) = u32::try_from(offset).ok().filter(|offset| i128::from(*offset) <= last) else {
         return Err(scan.error_at(at, format!("`{name}` has only {} bytes", object.bytes), None));
-    }
+    };
     Ok(Term::Mem { symbol, offset, bytes, thread: owner })
 }

@@ -1,6 +1,10 @@
 //! Declarations: memory objects, second names for them, multicast groups.
 
-use super::*;
+use super::qualifiers::parse_type;
+use crate::ir::*;
+use crate::limits::OBJECT_BYTES;
+use crate::text::build::Builder;
+use crate::text::scan::{Parsed, Scan, closest};
 
 pub(super) fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     scan.expect(".")?;

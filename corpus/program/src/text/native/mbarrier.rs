@@ -4,9 +4,10 @@
 //! remote one, counts and parities out of range) is refused here too. Not read, with a message: layout v1, conditional
 //! phases, `pending_count`.
 
-use super::{Parsed, Reader, parse_type, scope_of};
+use super::qualifiers::{parse_type, scope_of};
+use super::reader::Reader;
 use crate::ir::*;
-use crate::text::scan::closest;
+use crate::text::scan::{Parsed, closest};
 
 const FORMS: [&str; 9] = [
     "init",
@@ -33,198 +34,194 @@ struct Words {
     parity: bool,
 }
 
-impl Reader<'_, '_> {
-    pub(super) fn mbarrier(&mut self, words: &[&str]) -> Parsed<()> {
-        let Some((form, rest)) = words.split_first() else {
-            return self
-                .fail("expected a form of mbarrier".into(), Some(format!("known are {}", FORMS.join(", "))));
-        };
-        if *form == "pending_count" {
-            let why =
-                "mbarrier.pending_count is not read: the order of the arrivals of one phase is not kept";
-            return self.fail(why.into(), Some("wait for the phase instead".into()));
-        }
-        if !FORMS.contains(form) {
-            let hint = closest(form, &FORMS).map(|k| format!("did you mean `.{k}`?"));
-            return self.fail(format!("`mbarrier.{form}` is not known"), hint);
-        }
-        let w = self.words(form, rest)?;
-        match *form {
-            "init" | "inval" => self.lifetime(form, &w),
-            "arrive" | "arrive_drop" => self.arrive(form, &w),
-            "expect_tx" | "complete_tx" => self.transaction(form, &w),
-            _ => self.wait(form, &w),
-        }
+pub(super) fn mbarrier(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
+    let Some((form, rest)) = words.split_first() else {
+        return r.fail("expected a form of mbarrier".into(), Some(format!("known are {}", FORMS.join(", "))));
+    };
+    if *form == "pending_count" {
+        let why = "mbarrier.pending_count is not read: the order of the arrivals of one phase is not kept";
+        return r.fail(why.into(), Some("wait for the phase instead".into()));
     }
+    if !FORMS.contains(form) {
+        let hint = closest(form, &FORMS).map(|k| format!("did you mean `.{k}`?"));
+        return r.fail(format!("`mbarrier.{form}` is not known"), hint);
+    }
+    let w = read_words(r, form, rest)?;
+    match *form {
+        "init" | "inval" => lifetime(r, form, &w),
+        "arrive" | "arrive_drop" => arrive(r, form, &w),
+        "expect_tx" | "complete_tx" => transaction(r, form, &w),
+        _ => wait(r, form, &w),
+    }
+}
 
-    fn words(&self, form: &str, words: &[&str]) -> Parsed<Words> {
-        let mut w = Words::default();
-        let (arrives, waits) = (form.starts_with("arrive"), form.ends_with("_wait"));
-        let counts = form.ends_with("_tx");
-        for word in words {
-            match *word {
-                "relaxed" if arrives || waits || counts => w.order = Some(true),
-                "release" if arrives => w.order = Some(false),
-                "acquire" if waits => w.order = Some(false),
-                "cta" | "cluster" if arrives || waits || counts => w.scope = scope_of(word),
-                "shared" | "shared::cta" => w.space = Some(Space::SharedCta),
-                "shared::cluster" if arrives || counts => w.space = Some(Space::SharedCluster),
-                "expect_tx" if arrives => w.expect_tx = true,
-                "noComplete" if arrives => w.no_complete = true,
-                "parity" if waits => w.parity = true,
-                "b64" => w.typed = true,
-                other if other.starts_with("layout::") || other.starts_with("phase_type::") => {
-                    let hint = "only layout v0 is modelled, where both phases move together";
-                    return self.fail(format!("`.{other}` is not read"), Some(hint.into()));
-                }
-                "gpu" | "sys" => {
-                    return self.fail(
-                        format!("`.{word}` is no scope of mbarrier.{form}"),
-                        Some("an mbarrier has scopes .cta and .cluster".into()),
-                    );
-                }
-                "shared::cluster" => {
-                    return self.fail(
-                        format!("mbarrier.{form} takes an object of its own CTA"),
-                        Some("use .shared::cta".into()),
-                    );
-                }
-                other => return self.fail(format!("`.{other}` is not a qualifier of mbarrier.{form}"), None),
+fn read_words(r: &Reader<'_, '_>, form: &str, words: &[&str]) -> Parsed<Words> {
+    let mut w = Words::default();
+    let (arrives, waits) = (form.starts_with("arrive"), form.ends_with("_wait"));
+    let counts = form.ends_with("_tx");
+    for word in words {
+        match *word {
+            "relaxed" if arrives || waits || counts => w.order = Some(true),
+            "release" if arrives => w.order = Some(false),
+            "acquire" if waits => w.order = Some(false),
+            "cta" | "cluster" if arrives || waits || counts => w.scope = scope_of(word),
+            "shared" | "shared::cta" => w.space = Some(Space::SharedCta),
+            "shared::cluster" if arrives || counts => w.space = Some(Space::SharedCluster),
+            "expect_tx" if arrives => w.expect_tx = true,
+            "noComplete" if arrives => w.no_complete = true,
+            "parity" if waits => w.parity = true,
+            "b64" => w.typed = true,
+            other if other.starts_with("layout::") || other.starts_with("phase_type::") => {
+                let hint = "only layout v0 is modelled, where both phases move together";
+                return r.fail(format!("`.{other}` is not read"), Some(hint.into()));
             }
-        }
-        if !w.typed {
-            return self.fail(format!("mbarrier.{form} needs a type"), Some("end it with .b64".into()));
-        }
-        if w.order.is_some() != w.scope.is_some() {
-            return self.fail(
-                "an order and a scope of mbarrier stand together".into(),
-                Some("for example `.release.cluster`".into()),
-            );
-        }
-        Ok(w)
-    }
-
-    /// An operand that, where it is a number, lies in a range.
-    fn bounded(&mut self, what: &str, least: i128, most: i128) -> Parsed<Operand> {
-        self.scan.rest();
-        let at = self.scan.at;
-        let operand = self.operand()?;
-        match operand {
-            Operand::Imm(n) if n < least || n > most => {
-                let message = format!("{what} {n} is out of range");
-                Err(self.scan.error_at(at, message, Some(format!("it is between {least} and {most}"))))
+            "gpu" | "sys" => {
+                return r.fail(
+                    format!("`.{word}` is no scope of mbarrier.{form}"),
+                    Some("an mbarrier has scopes .cta and .cluster".into()),
+                );
             }
-            _ => Ok(operand),
+            "shared::cluster" => {
+                return r.fail(
+                    format!("mbarrier.{form} takes an object of its own CTA"),
+                    Some("use .shared::cta".into()),
+                );
+            }
+            other => return r.fail(format!("`.{other}` is not a qualifier of mbarrier.{form}"), None),
         }
     }
-
-    /// Counts no mbarrier holds are read: what they do is a matter of the model.
-    fn count(&mut self) -> Parsed<Operand> {
-        self.bounded("an arrival count of", 1, i128::from(u32::MAX))
+    if !w.typed {
+        return r.fail(format!("mbarrier.{form} needs a type"), Some("end it with .b64".into()));
     }
-
-    fn bytes(&mut self) -> Parsed<Operand> {
-        self.bounded("a transaction count of", i128::from(i32::MIN), i128::from(u32::MAX))
+    if w.order.is_some() != w.scope.is_some() {
+        return r.fail(
+            "an order and a scope of mbarrier stand together".into(),
+            Some("for example `.release.cluster`".into()),
+        );
     }
+    Ok(w)
+}
 
-    fn lifetime(&mut self, form: &str, w: &Words) -> Parsed<()> {
-        let addr = self.address()?;
-        let op = if form == "init" {
-            self.scan.expect(",")?;
-            MbarrierOp::Init { count: self.bounded("a count of", 1, i128::from(MBARRIER_COUNT))? }
-        } else {
-            MbarrierOp::Inval
-        };
-        self.mbarrier_on(op, w, addr)
-    }
-
-    fn mbarrier_on(&mut self, op: MbarrierOp, w: &Words, addr: Address) -> Parsed<()> {
-        let space = w.space.unwrap_or(Space::Generic);
-        self.push(Op::Mbarrier(Mbarrier { op, space, addr }))
-    }
-
-    fn arrive(&mut self, form: &str, w: &Words) -> Parsed<()> {
-        let dst = if self.scan.keyword("_") { None } else { Some(self.reg()?) };
-        if dst.is_some() && w.space == Some(Space::SharedCluster) {
-            return self.fail("a remote arrival returns no state".into(), Some("write the sink `_`".into()));
+/// An operand that, where it is a number, lies in a range.
+fn bounded(r: &mut Reader<'_, '_>, what: &str, least: i128, most: i128) -> Parsed<Operand> {
+    r.scan.rest();
+    let at = r.scan.at;
+    let operand = r.operand()?;
+    match operand {
+        Operand::Imm(n) if n < least || n > most => {
+            let message = format!("{what} {n} is out of range");
+            Err(r.scan.error_at(at, message, Some(format!("it is between {least} and {most}"))))
         }
-        self.scan.expect(",")?;
-        let addr = self.address()?;
-        let (mut count, mut tx) = (None, None);
-        if w.expect_tx {
-            self.scan.expect(",")?;
-            tx = Some(self.bytes()?);
-        } else if w.no_complete || self.scan.peek(",") {
-            self.scan.expect(",")?;
-            count = Some(self.count()?);
-        }
-        if w.no_complete && (w.expect_tx || w.order == Some(true) || w.scope == Some(Scope::Cluster)) {
-            return self.fail(".noComplete goes with .release.cta only".into(), None);
-        }
-        if w.no_complete && w.space == Some(Space::SharedCluster) {
-            return self.fail(".noComplete takes an object of its own CTA".into(), None);
-        }
-        let arrive = MbarrierArrive {
-            drop: form == "arrive_drop",
-            no_complete: w.no_complete,
-            relaxed: w.order == Some(true),
-            scope: w.scope.unwrap_or(Scope::Cta),
-            dst,
-            count,
-            tx,
-        };
-        self.mbarrier_on(MbarrierOp::Arrive(arrive), w, addr)
+        _ => Ok(operand),
     }
+}
 
-    fn transaction(&mut self, form: &str, w: &Words) -> Parsed<()> {
-        let addr = self.address()?;
-        self.scan.expect(",")?;
-        let (scope, bytes) = (w.scope.unwrap_or(Scope::Cta), self.bytes()?);
-        let op = if form == "expect_tx" {
-            MbarrierOp::ExpectTx { scope, bytes }
-        } else {
-            MbarrierOp::CompleteTx { scope, bytes }
-        };
-        self.mbarrier_on(op, w, addr)
-    }
+/// Counts no mbarrier holds are read: what they do is a matter of the model.
+fn arrivals(r: &mut Reader<'_, '_>) -> Parsed<Operand> {
+    bounded(r, "an arrival count of", 1, i128::from(u32::MAX))
+}
 
-    fn wait(&mut self, form: &str, w: &Words) -> Parsed<()> {
-        let dst = self.reg()?;
-        self.scan.expect(",")?;
-        let addr = self.address()?;
-        self.scan.expect(",")?;
-        let phase = if w.parity { self.bounded("a parity of", 0, 1)? } else { Operand::Reg(self.reg()?) };
-        let suspends = form == "try_wait";
-        let hint = if suspends && self.scan.take(",") { Some(self.operand()?) } else { None };
-        let wait = MbarrierWait {
-            suspends,
-            relaxed: w.order == Some(true),
-            scope: w.scope.unwrap_or(Scope::Cta),
-            dst,
-            phase,
-            parity: w.parity,
-            hint,
-        };
-        self.mbarrier_on(MbarrierOp::Wait(wait), w, addr)
-    }
+fn transactions(r: &mut Reader<'_, '_>) -> Parsed<Operand> {
+    bounded(r, "a transaction count of", i128::from(i32::MIN), i128::from(u32::MAX))
+}
 
-    /// `mapa{.shared::cluster}.u32 d, a, rank`
-    pub(super) fn mapa(&mut self, words: &[&str]) -> Parsed<()> {
-        let shared = words.contains(&"shared::cluster");
-        let ty =
-            words.iter().find_map(|w| parse_type(w)).filter(|t| matches!(t, Ty::U(32 | 64) | Ty::S(32 | 64)));
-        let known = words.iter().all(|w| *w == "shared::cluster" || parse_type(w).is_some());
-        let (Some(ty), true) = (ty, known) else {
-            return self.fail(
-                "mapa has the type .u32, .s32, .u64 or .s64".into(),
-                Some("`mapa.shared::cluster.u32`".into()),
-            );
-        };
-        let dst = self.reg()?;
-        self.scan.expect(",")?;
-        let src = self.operand()?;
-        self.scan.expect(",")?;
-        let rank = self.operand()?;
-        self.push(Op::Mapa { ty, shared, dst, src, rank })
+fn lifetime(r: &mut Reader<'_, '_>, form: &str, w: &Words) -> Parsed<()> {
+    let addr = r.address()?;
+    let op = if form == "init" {
+        r.scan.expect(",")?;
+        MbarrierOp::Init { count: bounded(r, "a count of", 1, i128::from(MBARRIER_COUNT))? }
+    } else {
+        MbarrierOp::Inval
+    };
+    mbarrier_on(r, op, w, addr)
+}
+
+fn mbarrier_on(r: &mut Reader<'_, '_>, op: MbarrierOp, w: &Words, addr: Address) -> Parsed<()> {
+    let space = w.space.unwrap_or(Space::Generic);
+    r.push(Op::Mbarrier(Mbarrier { op, space, addr }))
+}
+
+fn arrive(r: &mut Reader<'_, '_>, form: &str, w: &Words) -> Parsed<()> {
+    let dst = if r.scan.keyword("_") { None } else { Some(r.reg()?) };
+    if dst.is_some() && w.space == Some(Space::SharedCluster) {
+        return r.fail("a remote arrival returns no state".into(), Some("write the sink `_`".into()));
     }
+    r.scan.expect(",")?;
+    let addr = r.address()?;
+    let (mut count, mut tx) = (None, None);
+    if w.expect_tx {
+        r.scan.expect(",")?;
+        tx = Some(transactions(r)?);
+    } else if w.no_complete || r.scan.peek(",") {
+        r.scan.expect(",")?;
+        count = Some(arrivals(r)?);
+    }
+    if w.no_complete && (w.expect_tx || w.order == Some(true) || w.scope == Some(Scope::Cluster)) {
+        return r.fail(".noComplete goes with .release.cta only".into(), None);
+    }
+    if w.no_complete && w.space == Some(Space::SharedCluster) {
+        return r.fail(".noComplete takes an object of its own CTA".into(), None);
+    }
+    let arrive = MbarrierArrive {
+        drop: form == "arrive_drop",
+        no_complete: w.no_complete,
+        relaxed: w.order == Some(true),
+        scope: w.scope.unwrap_or(Scope::Cta),
+        dst,
+        count,
+        tx,
+    };
+    mbarrier_on(r, MbarrierOp::Arrive(arrive), w, addr)
+}
+
+fn transaction(r: &mut Reader<'_, '_>, form: &str, w: &Words) -> Parsed<()> {
+    let addr = r.address()?;
+    r.scan.expect(",")?;
+    let (scope, bytes) = (w.scope.unwrap_or(Scope::Cta), transactions(r)?);
+    let op = if form == "expect_tx" {
+        MbarrierOp::ExpectTx { scope, bytes }
+    } else {
+        MbarrierOp::CompleteTx { scope, bytes }
+    };
+    mbarrier_on(r, op, w, addr)
+}
+
+fn wait(r: &mut Reader<'_, '_>, form: &str, w: &Words) -> Parsed<()> {
+    let dst = r.reg()?;
+    r.scan.expect(",")?;
+    let addr = r.address()?;
+    r.scan.expect(",")?;
+    let phase = if w.parity { bounded(r, "a parity of", 0, 1)? } else { Operand::Reg(r.reg()?) };
+    let suspends = form == "try_wait";
+    let hint = if suspends && r.scan.take(",") { Some(r.operand()?) } else { None };
+    let wait = MbarrierWait {
+        suspends,
+        relaxed: w.order == Some(true),
+        scope: w.scope.unwrap_or(Scope::Cta),
+        dst,
+        phase,
+        parity: w.parity,
+        hint,
+    };
+    mbarrier_on(r, MbarrierOp::Wait(wait), w, addr)
+}
+
+/// `mapa{.shared::cluster}.u32 d, a, rank`
+pub(super) fn mapa(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
+    let shared = words.contains(&"shared::cluster");
+    let ty =
+        words.iter().find_map(|w| parse_type(w)).filter(|t| matches!(t, Ty::U(32 | 64) | Ty::S(32 | 64)));
+    let known = words.iter().all(|w| *w == "shared::cluster" || parse_type(w).is_some());
+    let (Some(ty), true) = (ty, known) else {
+        return r.fail(
+            "mapa has the type .u32, .s32, .u64 or .s64".into(),
+            Some("`mapa.shared::cluster.u32`".into()),
+        );
+    };
+    let dst = r.reg()?;
+    r.scan.expect(",")?;
+    let src = r.operand()?;
+    r.scan.expect(",")?;
+    let rank = r.operand()?;
+    r.push(Op::Mapa { ty, shared, dst, src, rank })
 }

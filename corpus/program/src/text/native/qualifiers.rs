@@ -1,6 +1,9 @@
 //! Qualifiers of an instruction: what may stand between the dots, each at most once.
 
-use super::*;
+use super::reader::Reader;
+use crate::ir::*;
+use crate::text::print::ATOM_OPS;
+use crate::text::scan::{Parsed, closest};
 
 /// What the dotted words of an access say.
 #[derive(Default)]
@@ -73,7 +76,7 @@ impl Reader<'_, '_> {
         Ok(q)
     }
 
-    pub(super) fn stranger<T>(&self, word: &str) -> Parsed<T> {
+    fn stranger<T>(&self, word: &str) -> Parsed<T> {
         let mut known = vec![
             "cta",
             "cluster",
@@ -92,6 +95,88 @@ impl Reader<'_, '_> {
         let hint = closest(word, &known).filter(|k| *k != word).map(|k| format!("did you mean `.{k}`?"));
         self.fail(format!("`.{word}` is not a qualifier of this instruction"), hint)
     }
+
+    pub(super) fn ty(&self, q: &Qualifiers<'_>) -> Parsed<Ty> {
+        match q.ty {
+            Some(ty) => Ok(ty),
+            None => self.fail("this instruction needs a type".into(), Some("for example `.u32`".into())),
+        }
+    }
+
+    pub(super) fn scope(&self, q: &Qualifiers<'_>) -> Parsed<Scope> {
+        match q.scope {
+            Some(scope) => Ok(scope),
+            None => {
+                self.fail("this order needs a scope".into(), Some("add .cta, .cluster, .gpu or .sys".into()))
+            }
+        }
+    }
+
+    pub(super) fn load_order(&self, q: &Qualifiers<'_>) -> Parsed<LoadOrder> {
+        let no_scope = q.scope.is_none();
+        if q.mmio && q.scope != Some(Scope::Sys) {
+            return self.fail("mmio is for the system scope".into(), Some("write .sys".into()));
+        }
+        Ok(match (q.order, q.mmio) {
+            (Some("relaxed"), true) => LoadOrder::MmioRelaxed,
+            (Some("acquire"), true) => LoadOrder::MmioAcquire,
+            (Some("relaxed"), false) => LoadOrder::Relaxed(self.scope(q)?),
+            (Some("acquire"), false) => LoadOrder::Acquire(self.scope(q)?),
+            (Some("volatile"), false) if no_scope => LoadOrder::Volatile,
+            (None | Some("weak"), false) if no_scope => LoadOrder::Weak,
+            (None | Some("weak" | "volatile"), false) => {
+                return self.fail("a weak or volatile access takes no scope".into(), None);
+            }
+            _ => {
+                return self.fail(
+                    "this is not an order of a load".into(),
+                    Some("use .weak, .relaxed, .acquire or .volatile".into()),
+                );
+            }
+        })
+    }
+
+    pub(super) fn store_order(&self, q: &Qualifiers<'_>) -> Parsed<StoreOrder> {
+        let no_scope = q.scope.is_none();
+        if q.mmio && q.scope != Some(Scope::Sys) {
+            return self.fail("mmio is for the system scope".into(), Some("write .sys".into()));
+        }
+        Ok(match (q.order, q.mmio) {
+            (Some("relaxed"), true) => StoreOrder::MmioRelaxed,
+            (Some("release"), true) => StoreOrder::MmioRelease,
+            (Some("relaxed"), false) => StoreOrder::Relaxed(self.scope(q)?),
+            (Some("release"), false) => StoreOrder::Release(self.scope(q)?),
+            (Some("volatile"), false) if no_scope => StoreOrder::Volatile,
+            (None | Some("weak"), false) if no_scope => StoreOrder::Weak,
+            (None | Some("weak" | "volatile"), false) => {
+                return self.fail("a weak or volatile access takes no scope".into(), None);
+            }
+            _ => {
+                return self.fail(
+                    "this is not an order of a store".into(),
+                    Some("use .weak, .relaxed, .release or .volatile".into()),
+                );
+            }
+        })
+    }
+
+    pub(super) fn rmw_order(&self, q: &Qualifiers<'_>, red: bool) -> Parsed<RmwOrder> {
+        Ok(match q.order {
+            None | Some("relaxed") => RmwOrder::Relaxed,
+            Some("release") => RmwOrder::Release,
+            Some("acquire") if !red => RmwOrder::Acquire,
+            Some("acq_rel") if !red => RmwOrder::AcqRel,
+            _ if red => {
+                return self.fail("red is relaxed or release".into(), Some("use atom for an acquire".into()));
+            }
+            _ => return self.fail("this is not an order of atom".into(), None),
+        })
+    }
+
+    pub(super) fn only_type(&self, words: &[&str]) -> Parsed<Ty> {
+        let q = self.qualifiers(words, PLAIN)?;
+        self.ty(&q)
+    }
 }
 
 pub(super) fn scope_of(word: &str) -> Option<Scope> {
@@ -100,6 +185,25 @@ pub(super) fn scope_of(word: &str) -> Option<Scope> {
         "cluster" => Some(Scope::Cluster),
         "gpu" => Some(Scope::Gpu),
         "sys" => Some(Scope::Sys),
+        _ => None,
+    }
+}
+
+/// A type without its dot.
+pub(super) fn parse_type(word: &str) -> Option<Ty> {
+    let number = |rest: &str, widths: &[u8]| rest.parse::<u8>().ok().filter(|n| widths.contains(n));
+    match word {
+        "pred" => return Some(Ty::Pred),
+        "f16x2" => return Some(Ty::F16x2),
+        "bf16x2" => return Some(Ty::Bf16x2),
+        _ => {}
+    }
+    let (kind, rest) = word.split_at_checked(1)?;
+    match kind {
+        "b" => number(rest, &[8, 16, 32, 64, 128]).map(Ty::B),
+        "u" => number(rest, &[8, 16, 32, 64]).map(Ty::U),
+        "s" => number(rest, &[8, 16, 32, 64]).map(Ty::S),
+        "f" => number(rest, &[16, 32, 64]).map(Ty::F),
         _ => None,
     }
 }

@@ -1,7 +1,9 @@
 //! Dotted words of an instruction whose order is free: taken one by one, and nothing may be left over.
 
-use super::{CtaGroup, Parsed, Reader, Scope, Space, scope_of};
-use crate::text::scan::closest;
+use super::qualifiers::scope_of;
+use super::reader::Reader;
+use crate::ir::{CtaGroup, Scope, Space};
+use crate::text::scan::{Parsed, closest};
 
 /// The words not yet understood.
 pub(super) struct Words<'w> {
@@ -62,6 +64,16 @@ impl<'w> Words<'w> {
         self.pick(&[("cta_group::1", CtaGroup::One), ("cta_group::2", CtaGroup::Two)])
     }
 
+    /// `.multicast::cluster`, and whether its mask has 32 bits.
+    pub(super) fn multicast(&mut self) -> Option<bool> {
+        self.pick(&[
+            ("multicast::cluster", false),
+            ("multicast::cluster::16b", false),
+            ("multicast::cluster::32b", true),
+        ])
+    }
+
+    /// Name of the instruction.
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -1,6 +1,7 @@
 //! Printing election, launch control, warpgroup products and ignored instructions.
 
-use super::{Printer, space, word};
+use super::operands::Printer;
+use super::words::{space, word};
 use crate::ir::*;
 
 /// Element types of warpgroup products.
@@ -17,75 +18,73 @@ pub(crate) const WGMMA_TYPES: [(&str, WgmmaType); 10] = [
     ("s32", WgmmaType::S32),
 ];
 
-impl Printer<'_> {
-    pub(super) fn control(&self, op: &Control) -> String {
-        let sink = |dst: &Option<Reg>| dst.map_or("_".to_owned(), |d| self.reg(d).to_owned());
-        match op {
-            Control::Elect { dst, pred, mask } => {
-                format!("elect.sync {}|{}, {}", sink(dst), self.reg(*pred), self.operand(*mask))
-            }
-            Control::LaunchDependents | Control::WaitDependencies => op.name().to_owned(),
-            Control::TryCancel { multicast, space: s, addr, mbarrier } => {
-                let all = if *multicast { ".multicast::cluster::all" } else { "" };
-                format!(
-                    "{}.async{}.mbarrier::complete_tx::bytes{all}.b128 {}, {}",
-                    op.name(),
-                    space(*s),
-                    self.address(addr),
-                    self.address(mbarrier)
-                )
-            }
-            Control::QueryCancel { ask, dst, src } => {
-                let all: Vec<String> = dst.iter().map(sink).collect();
-                let form = match ask {
-                    CancelQuery::IsCanceled => "is_canceled.pred",
-                    CancelQuery::FirstCta => "get_first_ctaid.v4.b32",
-                    CancelQuery::FirstCtaAxis(0) => "get_first_ctaid::x.b32",
-                    CancelQuery::FirstCtaAxis(1) => "get_first_ctaid::y.b32",
-                    CancelQuery::FirstCtaAxis(_) => "get_first_ctaid::z.b32",
-                };
-                let dst = if all.len() == 1 { all[0].clone() } else { format!("{{{}}}", all.join(", ")) };
-                format!("{}.{form}.b128 {dst}, {}", op.name(), self.operand(*src))
-            }
-            Control::Ignored(what) => self.ignored(what),
+pub(super) fn control(p: &Printer<'_>, op: &Control) -> String {
+    let sink = |dst: &Option<Reg>| dst.map_or("_".to_owned(), |d| p.reg(d).to_owned());
+    match op {
+        Control::Elect { dst, pred, mask } => {
+            format!("elect.sync {}|{}, {}", sink(dst), p.reg(*pred), p.operand(*mask))
         }
-    }
-
-    fn ignored(&self, what: &Ignored) -> String {
-        match what {
-            Ignored::SetMaxRegisters { inc, count } => {
-                format!("setmaxnreg.{}.sync.aligned.u32 {count}", if *inc { "inc" } else { "dec" })
-            }
-            Ignored::Nanosleep(time) => format!("nanosleep.u32 {}", self.operand(*time)),
-            Ignored::PerformanceEvent(n) => format!("pmevent {n}"),
-            Ignored::Prefetch(addr) => format!("prefetch.global.L2 {}", self.address(addr)),
-            Ignored::PrefetchTensormap(addr) => format!("prefetch.tensormap {}", self.address(addr)),
+        Control::LaunchDependents | Control::WaitDependencies => op.name().to_owned(),
+        Control::TryCancel { multicast, space: s, addr, mbarrier } => {
+            let all = if *multicast { ".multicast::cluster::all" } else { "" };
+            format!(
+                "{}.async{}.mbarrier::complete_tx::bytes{all}.b128 {}, {}",
+                op.name(),
+                space(*s),
+                p.address(addr),
+                p.address(mbarrier)
+            )
         }
+        Control::QueryCancel { ask, dst, src } => {
+            let all: Vec<String> = dst.iter().map(sink).collect();
+            let form = match ask {
+                CancelQuery::IsCanceled => "is_canceled.pred",
+                CancelQuery::FirstCta => "get_first_ctaid.v4.b32",
+                CancelQuery::FirstCtaAxis(0) => "get_first_ctaid::x.b32",
+                CancelQuery::FirstCtaAxis(1) => "get_first_ctaid::y.b32",
+                CancelQuery::FirstCtaAxis(_) => "get_first_ctaid::z.b32",
+            };
+            let dst = if all.len() == 1 { all[0].clone() } else { format!("{{{}}}", all.join(", ")) };
+            format!("{}.{form}.b128 {dst}, {}", op.name(), p.operand(*src))
+        }
+        Control::Ignored(what) => ignored(p, what),
     }
+}
 
-    pub(super) fn wgmma(&self, op: &Wgmma) -> String {
-        let name = op.name();
-        match op {
-            Wgmma::Fence | Wgmma::Commit => format!("{name}.sync.aligned"),
-            Wgmma::Wait(groups) => format!("{name}.sync.aligned {groups}"),
-            Wgmma::Product(product) => {
-                let types: Vec<&str> = product.types.iter().map(|t| word(&WGMMA_TYPES, t)).collect();
-                let bits = if product.types[1] == WgmmaType::B1 { ".and.popc" } else { "" };
-                let a = match &product.a {
-                    WgmmaFactor::Shared(matrix) => self.descriptor(matrix),
-                    WgmmaFactor::Registers(regs) => self.braces(regs),
-                };
-                let immediates: String = product.immediates.iter().map(|n| format!(", {n}")).collect();
-                format!(
-                    "{name}.sync.aligned.m64n{}k{}.{}{bits} {}, {a}, {}, {}{immediates}",
-                    product.n,
-                    product.k,
-                    types.join("."),
-                    self.braces(&product.d),
-                    self.descriptor(&product.b),
-                    self.enable_input(product.input)
-                )
-            }
+fn ignored(p: &Printer<'_>, what: &Ignored) -> String {
+    match what {
+        Ignored::SetMaxRegisters { inc, count } => {
+            format!("setmaxnreg.{}.sync.aligned.u32 {count}", if *inc { "inc" } else { "dec" })
+        }
+        Ignored::Nanosleep(time) => format!("nanosleep.u32 {}", p.operand(*time)),
+        Ignored::PerformanceEvent(n) => format!("pmevent {n}"),
+        Ignored::Prefetch(addr) => format!("prefetch.global.L2 {}", p.address(addr)),
+        Ignored::PrefetchTensormap(addr) => format!("prefetch.tensormap {}", p.address(addr)),
+    }
+}
+
+pub(super) fn wgmma(p: &Printer<'_>, op: &Wgmma) -> String {
+    let name = op.name();
+    match op {
+        Wgmma::Fence | Wgmma::Commit => format!("{name}.sync.aligned"),
+        Wgmma::Wait(groups) => format!("{name}.sync.aligned {groups}"),
+        Wgmma::Product(product) => {
+            let types: Vec<&str> = product.types.iter().map(|t| word(&WGMMA_TYPES, t)).collect();
+            let bits = if product.types[1] == WgmmaType::B1 { ".and.popc" } else { "" };
+            let a = match &product.a {
+                WgmmaFactor::Shared(matrix) => p.descriptor(matrix),
+                WgmmaFactor::Registers(regs) => p.braces(regs),
+            };
+            let immediates: String = product.immediates.iter().map(|n| format!(", {n}")).collect();
+            format!(
+                "{name}.sync.aligned.m64n{}k{}.{}{bits} {}, {a}, {}, {}{immediates}",
+                product.n,
+                product.k,
+                types.join("."),
+                p.braces(&product.d),
+                p.descriptor(&product.b),
+                p.enable_input(product.input)
+            )
         }
     }
 }

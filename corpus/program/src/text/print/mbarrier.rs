@@ -1,46 +1,45 @@
 //! Printing `mbarrier.*`: every qualifier is written out.
 
-use super::{Printer, scope, space};
+use super::operands::Printer;
+use super::words::{scope, space};
 use crate::ir::{Mbarrier, MbarrierArrive, MbarrierOp, Scope, Space};
 
-impl Printer<'_> {
-    pub(super) fn mbarrier(&self, m: &Mbarrier) -> String {
-        let at = self.address(&m.addr);
-        let place = if m.space == Space::Generic { String::new() } else { space(m.space).to_owned() };
-        let ordered = |plain: &str, relaxed: bool, s: Scope| {
-            format!(".{}.{}", if relaxed { "relaxed" } else { plain }, scope(s))
-        };
-        match &m.op {
-            MbarrierOp::Init { count } => format!("mbarrier.init{place}.b64 {at}, {}", self.operand(*count)),
-            MbarrierOp::Inval => format!("mbarrier.inval{place}.b64 {at}"),
-            MbarrierOp::Arrive(a) => {
-                let order = ordered("release", a.relaxed, a.scope);
-                format!("{}{order}{place}.b64 {}", arrive(a), self.arrival(a, &at))
-            }
-            MbarrierOp::ExpectTx { scope: s, bytes } => {
-                let order = ordered("", true, *s);
-                format!("mbarrier.expect_tx{order}{place}.b64 {at}, {}", self.operand(*bytes))
-            }
-            MbarrierOp::CompleteTx { scope: s, bytes } => {
-                let order = ordered("", true, *s);
-                format!("mbarrier.complete_tx{order}{place}.b64 {at}, {}", self.operand(*bytes))
-            }
-            MbarrierOp::Wait(w) => {
-                let form = if w.suspends { "try_wait" } else { "test_wait" };
-                let parity = if w.parity { ".parity" } else { "" };
-                let order = ordered("acquire", w.relaxed, w.scope);
-                let hint = w.hint.map_or(String::new(), |h| format!(", {}", self.operand(h)));
-                let (dst, phase) = (self.reg(w.dst), self.operand(w.phase));
-                format!("mbarrier.{form}{parity}{order}{place}.b64 {dst}, {at}, {phase}{hint}")
-            }
+pub(super) fn mbarrier(p: &Printer<'_>, m: &Mbarrier) -> String {
+    let at = p.address(&m.addr);
+    let place = if m.space == Space::Generic { String::new() } else { space(m.space).to_owned() };
+    let ordered = |plain: &str, relaxed: bool, s: Scope| {
+        format!(".{}.{}", if relaxed { "relaxed" } else { plain }, scope(s))
+    };
+    match &m.op {
+        MbarrierOp::Init { count } => format!("mbarrier.init{place}.b64 {at}, {}", p.operand(*count)),
+        MbarrierOp::Inval => format!("mbarrier.inval{place}.b64 {at}"),
+        MbarrierOp::Arrive(a) => {
+            let order = ordered("release", a.relaxed, a.scope);
+            format!("{}{order}{place}.b64 {}", arrive(a), arrival(p, a, &at))
+        }
+        MbarrierOp::ExpectTx { scope: s, bytes } => {
+            let order = ordered("", true, *s);
+            format!("mbarrier.expect_tx{order}{place}.b64 {at}, {}", p.operand(*bytes))
+        }
+        MbarrierOp::CompleteTx { scope: s, bytes } => {
+            let order = ordered("", true, *s);
+            format!("mbarrier.complete_tx{order}{place}.b64 {at}, {}", p.operand(*bytes))
+        }
+        MbarrierOp::Wait(w) => {
+            let form = if w.suspends { "try_wait" } else { "test_wait" };
+            let parity = if w.parity { ".parity" } else { "" };
+            let order = ordered("acquire", w.relaxed, w.scope);
+            let hint = w.hint.map_or(String::new(), |h| format!(", {}", p.operand(h)));
+            let (dst, phase) = (p.reg(w.dst), p.operand(w.phase));
+            format!("mbarrier.{form}{parity}{order}{place}.b64 {dst}, {at}, {phase}{hint}")
         }
     }
+}
 
-    fn arrival(&self, a: &MbarrierArrive, at: &str) -> String {
-        let dst = a.dst.map_or("_", |d| self.reg(d));
-        let more: String = a.tx.iter().chain(&a.count).map(|o| format!(", {}", self.operand(*o))).collect();
-        format!("{dst}, {at}{more}")
-    }
+fn arrival(p: &Printer<'_>, a: &MbarrierArrive, at: &str) -> String {
+    let dst = a.dst.map_or("_", |d| p.reg(d));
+    let more: String = a.tx.iter().chain(&a.count).map(|o| format!(", {}", p.operand(*o))).collect();
+    format!("{dst}, {at}{more}")
 }
 
 fn arrive(a: &MbarrierArrive) -> String {

@@ -1,6 +1,7 @@
 //! Printing fences of the async and tensormap proxies with a space, a direction or a range; `tensormap.*`.
 
-use super::{Printer, scope, space, type_name, word};
+use super::operands::Printer;
+use super::words::{scope, space, type_name, word};
 use crate::ir::*;
 
 /// What a one-sided fence is about.
@@ -32,47 +33,45 @@ fn side(side: Side) -> &'static str {
     }
 }
 
-impl Printer<'_> {
-    pub(super) fn proxy_order(&self, op: &ProxyOrder) -> String {
-        match op {
-            ProxyOrder::AsyncSpace(s) => format!("fence.proxy.async{}", space(*s)),
-            ProxyOrder::AsyncRestricted { side: way, restrict, scope: s } => {
-                let restrict = word(&RESTRICTIONS, restrict);
-                format!("fence.proxy.async::generic.{}.{restrict}.{}", side(*way), scope(*s))
-            }
-            ProxyOrder::Restricted { side: s, restrict } => {
-                format!("fence.{}.{}.cluster", side(*s), word(&RESTRICTIONS, restrict))
-            }
-            ProxyOrder::TensormapRelease { scope: s } => {
-                format!("fence.proxy.tensormap::generic.release.{}", scope(*s))
-            }
-            ProxyOrder::TensormapAcquire { scope: s, addr } => format!(
-                "fence.proxy.tensormap::generic.acquire.{} {}, {TENSORMAP_BYTES}",
-                scope(*s),
-                self.address(addr)
-            ),
-            ProxyOrder::AliasOneSided(s) => format!("fence.proxy.alias.{}.sys", side(*s)),
-            ProxyOrder::Fabric { side: s, from_fabric } => {
-                let pair = if *from_fabric { "fabric::generic" } else { "generic::fabric" };
-                format!("fence.proxy.{pair}.alias.{}.sys", side(*s))
-            }
-            ProxyOrder::CopyTensormap { scope: s, dst, src } => format!(
-                "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{}.sync.aligned {}, {}, {TENSORMAP_BYTES}",
-                scope(*s),
-                self.address(dst),
-                self.address(src)
-            ),
-            ProxyOrder::ReplaceTensormap { field, space: s, ty, addr, ordinal, value } => {
-                let ordinal = ordinal.map_or(String::new(), |n| format!(", {n}"));
-                format!(
-                    "tensormap.replace.tile.{}{}.b1024{} {}{ordinal}, {}",
-                    word(&TENSORMAP_FIELDS, field),
-                    space(*s),
-                    type_name(*ty),
-                    self.address(addr),
-                    self.operand(*value)
-                )
-            }
+pub(super) fn proxy_order(p: &Printer<'_>, op: &ProxyOrder) -> String {
+    match op {
+        ProxyOrder::AsyncSpace(s) => format!("fence.proxy.async{}", space(*s)),
+        ProxyOrder::AsyncRestricted { side: way, restrict, scope: s } => {
+            let restrict = word(&RESTRICTIONS, restrict);
+            format!("fence.proxy.async::generic.{}.{restrict}.{}", side(*way), scope(*s))
+        }
+        ProxyOrder::Restricted { side: s, restrict } => {
+            format!("fence.{}.{}.cluster", side(*s), word(&RESTRICTIONS, restrict))
+        }
+        ProxyOrder::TensormapRelease { scope: s } => {
+            format!("fence.proxy.tensormap::generic.release.{}", scope(*s))
+        }
+        ProxyOrder::TensormapAcquire { scope: s, addr } => format!(
+            "fence.proxy.tensormap::generic.acquire.{} {}, {TENSORMAP_BYTES}",
+            scope(*s),
+            p.address(addr)
+        ),
+        ProxyOrder::AliasOneSided(s) => format!("fence.proxy.alias.{}.sys", side(*s)),
+        ProxyOrder::Fabric { side: s, from_fabric } => {
+            let pair = if *from_fabric { "fabric::generic" } else { "generic::fabric" };
+            format!("fence.proxy.{pair}.alias.{}.sys", side(*s))
+        }
+        ProxyOrder::CopyTensormap { scope: s, dst, src } => format!(
+            "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.{}.sync.aligned {}, {}, {TENSORMAP_BYTES}",
+            scope(*s),
+            p.address(dst),
+            p.address(src)
+        ),
+        ProxyOrder::ReplaceTensormap { field, space: s, ty, addr, ordinal, value } => {
+            let ordinal = ordinal.map_or(String::new(), |n| format!(", {n}"));
+            format!(
+                "tensormap.replace.tile.{}{}.b1024{} {}{ordinal}, {}",
+                word(&TENSORMAP_FIELDS, field),
+                space(*s),
+                type_name(*ty),
+                p.address(addr),
+                p.operand(*value)
+            )
         }
     }
 }
