@@ -3,7 +3,7 @@
 //! `"cuda_tile.load_view_tko"(%v, %i) <{memory_ordering_semantics = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 0>}>
 //! : (T, U) -> (V, token)`
 
-use super::{Read, Reader, because};
+use super::reader::{Read, Reader, because};
 use crate::{Access, Hints, Op, Order, Place, Reason, Scope, Value};
 use moire_program::text::ParseError;
 use moire_program::text::scan::Parsed;
@@ -16,95 +16,93 @@ struct Attributes {
     segments: Vec<usize>,
 }
 
-impl<'a> Reader<'a> {
-    /// An operation in generic form.
-    pub(super) fn generic(&mut self) -> Parsed<Read> {
-        let at = self.scan.at;
-        self.scan.expect("\"")?;
-        let name = self.scan.word("an operation", ".")?;
-        let store = match name {
-            "cuda_tile.load_view_tko" => false,
-            "cuda_tile.store_view_tko" => true,
+/// An operation in generic form.
+pub(super) fn generic(r: &mut Reader<'_>) -> Parsed<Read> {
+    let at = r.scan.at;
+    r.scan.expect("\"")?;
+    let name = r.scan.word("an operation", ".")?;
+    let store = match name {
+        "cuda_tile.load_view_tko" => false,
+        "cuda_tile.store_view_tko" => true,
+        _ => {
+            let message = format!("`{name}` is not read in generic form");
+            return Err(because(Reason::Operation, r.scan.error_at(at, message, None)));
+        }
+    };
+    r.scan.expect("\"")?;
+    r.scan.expect("(")?;
+    let operands = if r.scan.peek(")") { Vec::new() } else { r.values()? };
+    r.scan.expect(")")?;
+    let attributes = attributes(r)?;
+    r.scan.expect(":")?;
+    let here = r.scan.at;
+    r.scan.expect("(")?;
+    let stated = if r.scan.peek(")") { Vec::new() } else { r.types()? };
+    r.scan.expect(")")?;
+    if stated.len() != operands.len() {
+        let message = format!("{} operands have {} types", operands.len(), stated.len());
+        return Err(because(Reason::ValueType, r.scan.error_at(here, message, None)));
+    }
+    r.agree(here, &operands, &stated)?;
+    r.scan.expect("->")?;
+    let types = r.type_list()?;
+    let op = assemble(store, &operands, &attributes);
+    let op = op.ok_or_else(|| segments_wrong(r, at))?;
+    Ok((op, types))
+}
+
+fn segments_wrong(r: &Reader<'_>, at: usize) -> ParseError {
+    let message = "`operandSegmentSizes` does not fit the operation and its operands".to_owned();
+    because(Reason::Syntax, r.scan.error_at(at, message, None))
+}
+
+fn attributes(r: &mut Reader<'_>) -> Parsed<Attributes> {
+    r.scan.expect("<")?;
+    r.scan.expect("{")?;
+    let mut out = Attributes::default();
+    let mut first = true;
+    while !r.scan.take("}") {
+        if !first {
+            r.scan.expect(",")?;
+        }
+        first = false;
+        let at = r.scan.at;
+        let name = r.scan.word("an attribute", "")?;
+        r.scan.expect("=")?;
+        match name {
+            "memory_ordering_semantics" => out.order = code(r)?.and_then(Order::from_code),
+            "memory_scope" => out.scope = code(r)?.and_then(Scope::from_code),
+            "operandSegmentSizes" => out.segments = segments(r)?,
             _ => {
-                let message = format!("`{name}` is not read in generic form");
-                return Err(because(Reason::Operation, self.scan.error_at(at, message, None)));
-            }
-        };
-        self.scan.expect("\"")?;
-        self.scan.expect("(")?;
-        let operands = if self.scan.peek(")") { Vec::new() } else { self.values()? };
-        self.scan.expect(")")?;
-        let attributes = self.attributes()?;
-        self.scan.expect(":")?;
-        let here = self.scan.at;
-        self.scan.expect("(")?;
-        let stated = if self.scan.peek(")") { Vec::new() } else { self.types()? };
-        self.scan.expect(")")?;
-        if stated.len() != operands.len() {
-            let message = format!("{} operands have {} types", operands.len(), stated.len());
-            return Err(because(Reason::ValueType, self.scan.error_at(here, message, None)));
-        }
-        self.agree(here, &operands, &stated)?;
-        self.scan.expect("->")?;
-        let types = self.type_list()?;
-        let op = assemble(store, &operands, &attributes);
-        let op = op.ok_or_else(|| self.segments_wrong(at))?;
-        Ok((op, types))
-    }
-
-    fn segments_wrong(&self, at: usize) -> ParseError {
-        let message = "`operandSegmentSizes` does not fit the operation and its operands".to_owned();
-        because(Reason::Syntax, self.scan.error_at(at, message, None))
-    }
-
-    fn attributes(&mut self) -> Parsed<Attributes> {
-        self.scan.expect("<")?;
-        self.scan.expect("{")?;
-        let mut out = Attributes::default();
-        let mut first = true;
-        while !self.scan.take("}") {
-            if !first {
-                self.scan.expect(",")?;
-            }
-            first = false;
-            let at = self.scan.at;
-            let name = self.scan.word("an attribute", "")?;
-            self.scan.expect("=")?;
-            match name {
-                "memory_ordering_semantics" => out.order = Order::from_code(self.code()?),
-                "memory_scope" => out.scope = Scope::from_code(self.code()?),
-                "operandSegmentSizes" => out.segments = self.segments()?,
-                _ => {
-                    let message = format!("the attribute `{name}` is not known here");
-                    return Err(because(Reason::Syntax, self.scan.error_at(at, message, None)));
-                }
+                let message = format!("the attribute `{name}` is not known here");
+                return Err(because(Reason::Syntax, r.scan.error_at(at, message, None)));
             }
         }
-        self.scan.expect(">")?;
-        Ok(out)
     }
+    r.scan.expect(">")?;
+    Ok(out)
+}
 
-    /// `1 : i32`
-    fn code(&mut self) -> Parsed<u8> {
-        let number = self.digits()?;
-        self.scan.expect(":")?;
-        self.keyword("i32")?;
-        Ok(u8::try_from(number).unwrap_or(u8::MAX))
-    }
+/// `1 : i32`; nothing for a number that is no code of anything.
+fn code(r: &mut Reader<'_>) -> Parsed<Option<u8>> {
+    let number = r.digits()?;
+    r.scan.expect(":")?;
+    r.keyword("i32")?;
+    Ok(u8::try_from(number).ok())
+}
 
-    /// `array<i32: 1, 2, 0>`
-    fn segments(&mut self) -> Parsed<Vec<usize>> {
-        self.keyword("array")?;
-        self.scan.expect("<")?;
-        self.keyword("i32")?;
-        self.scan.expect(":")?;
-        let mut out = vec![self.digits()?];
-        while self.scan.take(",") {
-            out.push(self.digits()?);
-        }
-        self.scan.expect(">")?;
-        Ok(out.into_iter().map(|n| usize::try_from(n).unwrap_or(usize::MAX)).collect())
+/// `array<i32: 1, 2, 0>`
+fn segments(r: &mut Reader<'_>) -> Parsed<Vec<usize>> {
+    r.keyword("array")?;
+    r.scan.expect("<")?;
+    r.keyword("i32")?;
+    r.scan.expect(":")?;
+    let mut out = vec![r.count()?];
+    while r.scan.take(",") {
+        out.push(r.count()?);
     }
+    r.scan.expect(">")?;
+    Ok(out)
 }
 
 /// The operation of these operands, cut up as the segments say.

@@ -3,121 +3,118 @@
 //! Floats are decimal where that names the value exactly as printed, else their bits in hexadecimal; of the formats of
 //! less than 16 bits and `tf32` only bits are read.
 
-use super::{Read, Reader, because};
+use super::reader::{Read, Reader, because};
 use crate::{CONSTANT_ELEMENTS, Constant, Op, RANK, Reason, Scalar, Type};
 use moire_program::text::scan::Parsed;
 
-impl<'a> Reader<'a> {
-    /// After the word `constant`.
-    pub(super) fn constant(&mut self) -> Parsed<Read> {
-        self.scan.expect("<")?;
-        let elem = self.scalar()?;
-        self.scan.expect(":")?;
-        let at = self.scan.at;
-        let mut bits = Vec::new();
-        let shape = if self.scan.peek("[") {
-            let mut shape = Vec::new();
-            self.elements(elem, 0, &mut shape, &mut bits)?;
-            Some(shape)
+/// After the word `constant`.
+pub(super) fn constant(r: &mut Reader<'_>) -> Parsed<Read> {
+    r.scan.expect("<")?;
+    let elem = r.scalar()?;
+    r.scan.expect(":")?;
+    let at = r.scan.at;
+    let mut bits = Vec::new();
+    let shape = if r.scan.peek("[") {
+        let mut shape = Vec::new();
+        elements(r, elem, 0, &mut shape, &mut bits)?;
+        Some(shape)
+    } else {
+        bits.push(read_element(r, elem)?);
+        None
+    };
+    r.scan.expect(">")?;
+    r.scan.expect(":")?;
+    let tile = r.tile_type()?;
+    if tile.elem.scalar() != Some(elem) {
+        let message = format!("a constant of `{elem}` is no `{tile}`");
+        return Err(because(Reason::ElementType, r.scan.error_at(at, message, None)));
+    }
+    if shape.is_some_and(|shape| shape.as_slice() != tile.shape) {
+        let message = format!("the elements written are not as many as `{tile}` has");
+        return Err(because(Reason::Shape, r.scan.error_at(at, message, None)));
+    }
+    Ok((Op::Constant(Constant { bits }), vec![Type::Tile(tile)]))
+}
+
+/// `[..]`, nested; every list of a level has as many as its first.
+fn elements(
+    r: &mut Reader<'_>,
+    elem: Scalar,
+    level: usize,
+    shape: &mut Vec<u32>,
+    bits: &mut Vec<u64>,
+) -> Parsed<()> {
+    r.scan.expect("[")?;
+    if level == RANK {
+        return Err(r.fault(Reason::Limit, format!("at most {RANK} dimensions")));
+    }
+    let mut count = 0u32;
+    let numbers = !r.scan.peek("[");
+    while !r.scan.take("]") {
+        if count > 0 {
+            r.scan.expect(",")?;
+        }
+        if numbers == r.scan.peek("[") || numbers && shape.get(level + 1).is_some() {
+            return Err(r.fault(Reason::Shape, "numbers and lists are mixed".into()));
+        }
+        if numbers {
+            bits.push(read_element(r, elem)?);
         } else {
-            bits.push(self.element(elem)?);
-            None
-        };
-        self.scan.expect(">")?;
-        self.scan.expect(":")?;
-        let tile = self.tile_type()?;
-        if tile.elem.scalar() != Some(elem) {
-            let message = format!("a constant of `{elem}` is no `{tile}`");
-            return Err(because(Reason::ElementType, self.scan.error_at(at, message, None)));
+            elements(r, elem, level + 1, shape, bits)?;
         }
-        if shape.is_some_and(|shape| shape.as_slice() != tile.shape) {
-            let message = format!("the elements written are not as many as `{tile}` has");
-            return Err(because(Reason::Shape, self.scan.error_at(at, message, None)));
+        count += 1;
+        if bits.len() > CONSTANT_ELEMENTS {
+            let message = format!("a constant may have at most {CONSTANT_ELEMENTS} elements");
+            return Err(r.fault(Reason::Limit, message));
         }
-        Ok((Op::Constant(Constant { bits }), vec![Type::Tile(tile)]))
     }
+    // The innermost list of the first path is closed first and fixes the number of levels.
+    let missing = (level + 1).saturating_sub(shape.len());
+    shape.extend(std::iter::repeat_n(u32::MAX, missing));
+    match shape.get_mut(level) {
+        Some(extent) if *extent == u32::MAX || *extent == count => *extent = count,
+        _ => return Err(r.fault(Reason::Shape, "lists of one level have different lengths".into())),
+    }
+    Ok(())
+}
 
-    /// `[..]`, nested; every list of a level has as many as its first.
-    fn elements(
-        &mut self,
-        elem: Scalar,
-        level: usize,
-        shape: &mut Vec<u32>,
-        bits: &mut Vec<u64>,
-    ) -> Parsed<()> {
-        self.scan.expect("[")?;
-        if level == RANK {
-            return Err(self.fault(Reason::Limit, format!("at most {RANK} dimensions")));
-        }
-        let mut count = 0u32;
-        let numbers = !self.scan.peek("[");
-        while !self.scan.take("]") {
-            if count > 0 {
-                self.scan.expect(",")?;
-            }
-            if numbers == self.scan.peek("[") || numbers && shape.get(level + 1).is_some() {
-                return Err(self.fault(Reason::Shape, "numbers and lists are mixed".into()));
-            }
-            if numbers {
-                bits.push(self.element(elem)?);
-            } else {
-                self.elements(elem, level + 1, shape, bits)?;
-            }
-            count += 1;
-            if bits.len() > CONSTANT_ELEMENTS {
-                let message = format!("a constant may have at most {CONSTANT_ELEMENTS} elements");
-                return Err(self.fault(Reason::Limit, message));
-            }
-        }
-        // The innermost list of the first path is closed first and fixes the number of levels.
-        let missing = (level + 1).saturating_sub(shape.len());
-        shape.extend(std::iter::repeat_n(u32::MAX, missing));
-        match shape.get_mut(level) {
-            Some(extent) if *extent == u32::MAX || *extent == count => *extent = count,
-            _ => return Err(self.fault(Reason::Shape, "lists of one level have different lengths".into())),
-        }
-        Ok(())
+fn read_element(r: &mut Reader<'_>, elem: Scalar) -> Parsed<u64> {
+    if elem == Scalar::I1 && r.scan.keyword("true") {
+        return Ok(1);
     }
+    if elem == Scalar::I1 && r.scan.keyword("false") {
+        return Ok(0);
+    }
+    if elem.integer() || r.scan.peek("0x") {
+        return integer_bits(r, elem);
+    }
+    let at = r.scan.at;
+    let rest = r.scan.rest();
+    let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
+    let word = &rest[..length];
+    // `inf` and `nan` are not how texts have them.
+    let plain = word.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let bits = word.parse::<f64>().ok().filter(|_| plain).and_then(|v| float_bits(v, elem));
+    let Some(bits) = bits else {
+        let message = format!("`{}` is no constant of type `{elem}`", &word[..word.len().min(40)]);
+        let hint = Some("the bits of any float can be given in hexadecimal".to_owned());
+        return Err(because(Reason::Constant, r.scan.error_at(at, message, hint)));
+    };
+    r.scan.at += length;
+    Ok(bits)
+}
 
-    fn element(&mut self, elem: Scalar) -> Parsed<u64> {
-        if elem == Scalar::I1 && self.scan.keyword("true") {
-            return Ok(1);
-        }
-        if elem == Scalar::I1 && self.scan.keyword("false") {
-            return Ok(0);
-        }
-        if elem.integer() || self.scan.peek("0x") {
-            return self.integer_bits(elem);
-        }
-        let at = self.scan.at;
-        let rest = self.scan.rest();
-        let length =
-            rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
-        let word = &rest[..length];
-        // `inf` and `nan` are not how texts have them.
-        let plain = word.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
-        let bits = word.parse::<f64>().ok().filter(|_| plain).and_then(|v| float_bits(v, elem));
-        let Some(bits) = bits else {
-            let message = format!("`{}` is no constant of type `{elem}`", &word[..word.len().min(40)]);
-            let hint = Some("the bits of any float can be given in hexadecimal".to_owned());
-            return Err(because(Reason::Constant, self.scan.error_at(at, message, hint)));
-        };
-        self.scan.at += length;
-        Ok(bits)
+fn integer_bits(r: &mut Reader<'_>, elem: Scalar) -> Parsed<u64> {
+    let at = r.scan.at;
+    let number = r.scan.number()?;
+    let (least, most) = (-(1i128 << (elem.bits() - 1)), (1i128 << elem.bits()) - 1);
+    if !(least..=most).contains(&number) {
+        let message = format!("{number} does not fit `{elem}`");
+        return Err(because(Reason::Constant, r.scan.error_at(at, message, None)));
     }
-
-    fn integer_bits(&mut self, elem: Scalar) -> Parsed<u64> {
-        let at = self.scan.at;
-        let number = self.scan.number()?;
-        let (least, most) = (-(1i128 << (elem.bits() - 1)), (1i128 << elem.bits()) - 1);
-        if !(least..=most).contains(&number) {
-            let message = format!("{number} does not fit `{elem}`");
-            return Err(because(Reason::Constant, self.scan.error_at(at, message, None)));
-        }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are meant")]
-        let bits = number as u64;
-        Ok(bits & elem.mask())
-    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are meant")]
+    let bits = number as u64;
+    Ok(bits & elem.mask())
 }
 
 /// Bits of exponent and fraction of the formats that are read from decimals.

@@ -1,6 +1,7 @@
 //! Operations on multicast memory, between grids that depend on each other, and the fence between aliases.
 
-use super::{Read, Reader};
+use super::memory::{access, gives, inbounds, index, order, place, scope, stated_place, token};
+use super::reader::{Read, Reader};
 use crate::{Op, Reduction, Type};
 use moire_program::text::scan::Parsed;
 
@@ -14,84 +15,82 @@ pub(super) const WORDS: &[&str] = &[
     "gdc_launch_dependents_tko",
 ];
 
-impl<'a> Reader<'a> {
-    /// The operation `word`, whose word was read; nothing where it is not of this file.
-    pub(super) fn parallel(&mut self, word: &str) -> Parsed<Option<Read>> {
-        Ok(Some(match word {
-            "multimem_load_reduce_view_tko" => self.load_reduce()?,
-            "multimem_reduce_view_tko" => self.reduce()?,
-            "multimem_store_view_tko" => self.multimem_store()?,
-            "memory_fence_alias_tko" => {
-                let at = self.scan.at;
-                let token = self.value()?;
-                self.agree(at, &[token], &[Type::Token])?;
-                (Op::AliasFence { token }, vec![Type::Token])
-            }
-            "gdc_wait_tko" => {
-                let token = self.token()?;
-                (Op::GdcWait { token }, self.gives(false)?)
-            }
-            "gdc_launch_dependents_tko" => {
-                let token = self.token()?;
-                (Op::GdcLaunch { token }, self.gives(false)?)
-            }
-            _ => return Ok(None),
-        }))
-    }
-
-    /// `attributes {reduction = #cuda_tile.multimem_reduction_kind<umax>}`; a sum where it is missing.
-    fn reduction(&mut self) -> Parsed<Reduction> {
-        if !self.scan.keyword("attributes") {
-            return Ok(Reduction::Add);
+/// The operation `word`, whose word was read; nothing where it is not of this file.
+pub(super) fn parallel(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
+    Ok(Some(match word {
+        "multimem_load_reduce_view_tko" => load_reduce(r)?,
+        "multimem_reduce_view_tko" => reduce(r)?,
+        "multimem_store_view_tko" => multimem_store(r)?,
+        "memory_fence_alias_tko" => {
+            let at = r.scan.at;
+            let token = r.value()?;
+            r.agree(at, &[token], &[Type::Token])?;
+            (Op::AliasFence { token }, vec![Type::Token])
         }
-        self.scan.expect("{")?;
-        self.keyword("reduction")?;
-        self.scan.expect("=")?;
-        self.scan.expect("#cuda_tile.multimem_reduction_kind")?;
-        self.scan.expect("<")?;
-        let reduction = self.one_of("reduction", Reduction::WORDS, Reduction::from_word)?;
-        self.scan.expect(">")?;
-        self.scan.expect("}")?;
-        Ok(reduction)
-    }
+        "gdc_wait_tko" => {
+            let token = token(r)?;
+            (Op::GdcWait { token }, gives(r, false)?)
+        }
+        "gdc_launch_dependents_tko" => {
+            let token = token(r)?;
+            (Op::GdcLaunch { token }, gives(r, false)?)
+        }
+        _ => return Ok(None),
+    }))
+}
 
-    fn load_reduce(&mut self) -> Parsed<Read> {
-        let access = self.access()?;
-        let mut place = self.place()?;
-        let token = self.token()?;
-        self.inbounds(&mut place)?;
-        let reduction = self.reduction()?;
-        self.stated_place(&[], &place, &[])?;
-        let types = self.gives(true)?;
-        Ok((Op::MultimemLoadReduce { place, reduction, access, token }, types))
+/// `attributes {reduction = #cuda_tile.multimem_reduction_kind<umax>}`; a sum where it is missing.
+fn reduction(r: &mut Reader<'_>) -> Parsed<Reduction> {
+    if !r.scan.keyword("attributes") {
+        return Ok(Reduction::Add);
     }
+    r.scan.expect("{")?;
+    r.keyword("reduction")?;
+    r.scan.expect("=")?;
+    r.scan.expect("#cuda_tile.multimem_reduction_kind")?;
+    r.scan.expect("<")?;
+    let reduction = r.one_of("reduction", Reduction::WORDS, Reduction::from_word)?;
+    r.scan.expect(">")?;
+    r.scan.expect("}")?;
+    Ok(reduction)
+}
 
-    fn reduce(&mut self) -> Parsed<Read> {
-        let (order, scope) = (self.order()?, self.scope()?);
-        let view = self.value()?;
-        self.scan.expect(",")?;
-        let value = self.value()?;
-        let index = self.index()?;
-        let mut place = crate::Place { view, inbounds: vec![false; index.len()], index };
-        let token = self.token()?;
-        self.inbounds(&mut place)?;
-        let reduction = self.reduction()?;
-        self.stated_place(&[], &place, &[value])?;
-        let types = self.gives(false)?;
-        Ok((Op::MultimemReduce { place, reduction, value, order, scope, token }, types))
-    }
+fn load_reduce(r: &mut Reader<'_>) -> Parsed<Read> {
+    let access = access(r)?;
+    let mut place = place(r)?;
+    let token = token(r)?;
+    inbounds(r, &mut place)?;
+    let reduction = reduction(r)?;
+    stated_place(r, &[], &place, &[])?;
+    let types = gives(r, true)?;
+    Ok((Op::MultimemLoadReduce { place, reduction, access, token }, types))
+}
 
-    fn multimem_store(&mut self) -> Parsed<Read> {
-        let access = self.access()?;
-        let view = self.value()?;
-        self.scan.expect(",")?;
-        let value = self.value()?;
-        let index = self.index()?;
-        let mut place = crate::Place { view, inbounds: vec![false; index.len()], index };
-        let token = self.token()?;
-        self.inbounds(&mut place)?;
-        self.stated_place(&[], &place, &[value])?;
-        let types = self.gives(false)?;
-        Ok((Op::MultimemStore { place, value, access, token }, types))
-    }
+fn reduce(r: &mut Reader<'_>) -> Parsed<Read> {
+    let (order, scope) = (order(r)?, scope(r)?);
+    let view = r.value()?;
+    r.scan.expect(",")?;
+    let value = r.value()?;
+    let index = index(r)?;
+    let mut place = crate::Place { view, inbounds: vec![false; index.len()], index };
+    let token = token(r)?;
+    inbounds(r, &mut place)?;
+    let reduction = reduction(r)?;
+    stated_place(r, &[], &place, &[value])?;
+    let types = gives(r, false)?;
+    Ok((Op::MultimemReduce { place, reduction, value, order, scope, token }, types))
+}
+
+fn multimem_store(r: &mut Reader<'_>) -> Parsed<Read> {
+    let access = access(r)?;
+    let view = r.value()?;
+    r.scan.expect(",")?;
+    let value = r.value()?;
+    let index = index(r)?;
+    let mut place = crate::Place { view, inbounds: vec![false; index.len()], index };
+    let token = token(r)?;
+    inbounds(r, &mut place)?;
+    stated_place(r, &[], &place, &[value])?;
+    let types = gives(r, false)?;
+    Ok((Op::MultimemStore { place, value, access, token }, types))
 }

@@ -1,6 +1,6 @@
 //! Types as texts have them, with or without the prefix `!cuda_tile.`, and hints for the compiler.
 
-use super::{Reader, because};
+use super::reader::{Reader, because};
 use crate::{Elem, Hint, Hints, Padding, RANK, Reason, Scalar, TensorView, Tile, TileView, Type};
 use moire_program::text::scan::{Parsed, closest};
 
@@ -50,6 +50,18 @@ impl<'a> Reader<'a> {
         let out = self.types()?;
         self.scan.expect(")")?;
         Ok(out)
+    }
+
+    /// The word `token` as a type.
+    pub(super) fn token_type(&mut self) -> Parsed<()> {
+        let at = self.scan.at;
+        match self.ty()? {
+            Type::Token => Ok(()),
+            other => {
+                let message = format!("expected the type `token`, found `{other}`");
+                Err(because(Reason::ValueType, self.scan.error_at(at, message, None)))
+            }
+        }
     }
 
     /// A tile where nothing else may stand.

@@ -1,0 +1,181 @@
+//! A cursor over the text of a function: its words, numbers and values, and the types they are defined with.
+
+use crate::{Function, Op, Reason, Type, VALUES, Value};
+use moire_program::text::ParseError;
+use moire_program::text::scan::{Parsed, Scan, closest};
+use std::collections::HashMap;
+
+/// State of the function that is being read.
+pub(super) struct Reader<'a> {
+    pub(super) scan: Scan<'a>,
+    pub(super) function: Function,
+    /// Values by name; a group of results has one name.
+    pub(super) names: HashMap<&'a str, Vec<Value>>,
+    /// Names in the order of their definition, so that a block can take its own away.
+    pub(super) defined: Vec<&'a str>,
+    pub(super) depth: usize,
+    pub(super) ops: usize,
+}
+
+/// An operation with the types of its results.
+pub(super) type Read = (Op, Vec<Type>);
+
+/// The error, with the reason why.
+pub(super) fn because(reason: Reason, mut error: ParseError) -> ParseError {
+    error.0.rule = Some(reason.name());
+    error
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(scan: Scan<'a>) -> Self {
+        let function = Function::entry("", Vec::new());
+        Reader { scan, function, names: HashMap::new(), defined: Vec::new(), depth: 0, ops: 0 }
+    }
+
+    /// Takes `what`, whose characters may include dots, where it stands as a whole word.
+    pub(super) fn word(&mut self, what: &str) -> bool {
+        let (before, found) = (self.scan.at, self.scan.word("", ".").unwrap_or_default());
+        let hit = found.strip_prefix("cuda_tile.").unwrap_or(found) == what || found == what;
+        if !hit {
+            self.scan.at = before;
+        }
+        hit
+    }
+
+    /// `@name`
+    pub(super) fn symbol(&mut self) -> Parsed<&'a str> {
+        self.scan.expect("@")?;
+        self.scan.word("a name", ".-")
+    }
+
+    /// `%name`; the name may hold a sign, as that of a negative constant does.
+    pub(super) fn value_name(&mut self) -> Parsed<&'a str> {
+        if !self.scan.peek("%") {
+            return Err(self.wants_value());
+        }
+        let rest = self.scan.rest();
+        let inside = |(i, c): (usize, char)| match c {
+            '-' => !rest[i + 2..].starts_with('>'),
+            c => c.is_ascii_alphanumeric() || "_$.".contains(c),
+        };
+        let length = 1 + rest[1..].char_indices().find(|c| !inside(*c)).map_or(rest.len() - 1, |(i, _)| i);
+        if length < 2 {
+            return Err(self.fault(Reason::Syntax, "a value is `%` and a name".into()));
+        }
+        if length > self.scan.longest {
+            return Err(
+                self.fault(Reason::Limit, format!("a name may have at most {} bytes", self.scan.longest))
+            );
+        }
+        self.scan.at += length;
+        Ok(&rest[..length])
+    }
+
+    fn wants_value(&mut self) -> ParseError {
+        let error = self.scan.expected("a value such as `%0`");
+        because(Reason::Value, error)
+    }
+
+    /// A value that is defined.
+    pub(super) fn value(&mut self) -> Parsed<Value> {
+        let name = self.value_name()?;
+        let at = self.scan.at;
+        let which = if self.scan.source[at..].starts_with('#') {
+            self.scan.expect("#")?;
+            self.count()?
+        } else {
+            0
+        };
+        let found = self.names.get(name).and_then(|g| g.get(which)).copied();
+        found.ok_or_else(|| {
+            let message = format!("`{name}` is not defined here");
+            because(Reason::Name, self.scan.error_at(at - name.len(), message, None))
+        })
+    }
+
+    /// Values with commas between; at least one.
+    pub(super) fn values(&mut self) -> Parsed<Vec<Value>> {
+        let mut out = vec![self.value()?];
+        while self.scan.take(",") {
+            out.push(self.value()?);
+        }
+        Ok(out)
+    }
+
+    pub(super) fn fresh(&mut self, ty: Type) -> Parsed<Value> {
+        if self.function.types.len() == VALUES {
+            return Err(self.fault(Reason::Limit, format!("a function may have at most {VALUES} values")));
+        }
+        Ok(self.function.fresh(ty))
+    }
+
+    pub(super) fn define(&mut self, name: &'a str, values: Vec<Value>) -> Parsed<()> {
+        if self.names.insert(name, values).is_some() {
+            return Err(self.fault(Reason::Name, format!("`{name}` is defined twice")));
+        }
+        self.defined.push(name);
+        Ok(())
+    }
+
+    /// The type of a value of this function.
+    pub(super) fn of(&self, value: Value) -> &Type {
+        &self.function.types[value.index()]
+    }
+
+    /// Each value has the type stated for it.
+    pub(super) fn agree(&self, at: usize, values: &[Value], stated: &[Type]) -> Parsed<()> {
+        for (value, stated) in values.iter().zip(stated) {
+            let ty = self.of(*value);
+            if ty != stated {
+                let message = format!("a value of type `{ty}` is said to have type `{stated}`");
+                return Err(because(Reason::ValueType, self.scan.error_at(at, message, None)));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error here.
+    pub(super) fn fault(&mut self, reason: Reason, message: String) -> ParseError {
+        because(reason, self.scan.error(message, None))
+    }
+
+    /// One of a vocabulary, or an error that names what it is of.
+    pub(super) fn one_of<T>(
+        &mut self,
+        what: &str,
+        words: &[&'static str],
+        read: fn(&str) -> Option<T>,
+    ) -> Parsed<T> {
+        let at = self.scan.at;
+        let word = self.scan.word(what, "")?;
+        read(word).ok_or_else(|| {
+            let hint = closest(word, words).map(|k| format!("did you mean `{k}`?"));
+            let message = format!("`{word}` is no {what}, which is one of {}", words.join(", "));
+            because(Reason::Word, self.scan.error_at(at, message, hint))
+        })
+    }
+
+    /// A natural number.
+    pub(super) fn digits(&mut self) -> Parsed<u64> {
+        let rest = self.scan.rest();
+        let length = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let number = rest[..length].parse().map_err(|_| self.scan.expected("a number that fits 64 bits"))?;
+        self.scan.at += length;
+        Ok(number)
+    }
+
+    /// How many, as a natural number.
+    pub(super) fn count(&mut self) -> Parsed<usize> {
+        let before = self.scan.at;
+        let number = self.digits()?;
+        usize::try_from(number).map_err(|_| {
+            self.scan.at = before;
+            self.scan.expected("a number that counts something")
+        })
+    }
+
+    /// A word that must stand here.
+    pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.scan.keyword(word) { Ok(()) } else { Err(self.scan.expected(&format!("`{word}`"))) }
+    }
+}
