@@ -186,7 +186,7 @@ struct Renumber {
 impl Renumber {
     fn define(&mut self, values: &mut [Value]) {
         for value in values {
-            let number = Value(u32::try_from(self.types.len()).unwrap_or(u32::MAX));
+            let number = Value::at(self.types.len());
             self.types.push(self.old.get(value.index()).cloned().unwrap_or(Type::Token));
             self.map.insert(*value, number);
             *value = number;

@@ -43,6 +43,14 @@ pub const CONSTANT_ELEMENTS: usize = 1 << 16;
 pub struct Value(pub u32);
 
 impl Value {
+    /// The value at a position of [`Function::types`].
+    ///
+    /// # Panics
+    /// The position is beyond 32 bits: a function has at most [`VALUES`] values.
+    pub fn at(position: usize) -> Self {
+        Value(u32::try_from(position).expect("a function has less than 2^32 values"))
+    }
+
     /// Its index.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -119,13 +127,12 @@ impl Eq for Instr {}
 impl Function {
     /// A kernel of these parameters without operations.
     pub fn entry(name: &str, params: Vec<Type>) -> Function {
-        let count = u32::try_from(params.len()).unwrap_or(u32::MAX);
         Function {
             name: name.to_owned(),
             entry: true,
             results: Vec::new(),
             hints: Hints::new(),
-            body: Block { params: (0..count).map(Value).collect(), ops: Vec::new() },
+            body: Block { params: (0..params.len()).map(Value::at).collect(), ops: Vec::new() },
             types: params,
         }
     }
@@ -142,7 +149,7 @@ impl Function {
 
     /// A new value of that type.
     pub fn fresh(&mut self, ty: Type) -> Value {
-        let value = Value(u32::try_from(self.types.len()).unwrap_or(u32::MAX));
+        let value = Value::at(self.types.len());
         self.types.push(ty);
         value
     }

@@ -209,7 +209,8 @@ impl<'h> Block<'h> {
                 }
             }
             let mut place = self.source.place;
-            place.warp = u16::try_from(j).unwrap_or(u16::MAX);
+            place.warp =
+                u16::try_from(j).map_err(|_| Refusal::about("a tile block of so many threads", 0))?;
             let label = |l: &Label| Ok(Label { at: moved(l.at, j)?, ..l.clone() });
             threads.push(Thread {
                 name: format!("{}t{j}", self.source.name),

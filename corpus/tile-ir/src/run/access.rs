@@ -6,6 +6,7 @@
 //! all elements of an instruction; what is loaded from the replicas is reduced afterwards.
 
 use super::value::{Held, Lane, register_type};
+use super::view::{padding, tile_at};
 use super::{ACCESSES, Block, Done, TileRefusal};
 use crate::{
     Access, AtomicMode, Elem, Instr, IntegerOp, Op, Order, Overflow, Place, Reduction, Scalar, Scope, Sign,
@@ -142,11 +143,11 @@ impl Block<'_, '_> {
                 (self.load(*access)?, self.through(*pointers, [*padding, None], *mask, *token)?)
             }
             Op::LoadView { place, access, token, .. } => {
-                let outside = self.padding(place)?;
+                let outside = padding(self, place)?;
                 (self.load(*access)?, Operands { outside, ..self.at(place, None, *token)? })
             }
             Op::MultimemLoadReduce { place, reduction: how, access, token } => {
-                let (outside, reduced) = (self.padding(place)?, Some(reduction(*how).1));
+                let (outside, reduced) = (padding(self, place)?, Some(reduction(*how).1));
                 let operands = Operands { outside, reduced, ..self.at(place, None, *token)? };
                 if !operands.elem.integer() {
                     return self.refuse("a reduction of floats");
@@ -223,7 +224,7 @@ impl Block<'_, '_> {
 
     /// Operands of an access to a tile of a view.
     fn at(&self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
-        let (places, elem) = self.tile_at(place)?;
+        let (places, elem) = tile_at(self, place)?;
         let (b, mask, outside, reduced) = (None, None, Lane::Nothing, None);
         Ok(Operands { places, elem, a, b, mask, token, outside, reduced })
     }

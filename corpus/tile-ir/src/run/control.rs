@@ -7,6 +7,7 @@
 //! mask.
 
 use super::value::{Held, Lane, register_type};
+use super::view::views;
 use super::{Block, Done};
 use crate::{Block as Body, Elem, Instr, Op, Scalar, Sign, Tile, Type, Value};
 use moire_program::ir::{
@@ -130,7 +131,7 @@ impl Block<'_, '_> {
             self.define(instr, 0, Held::Tile(lanes));
             return Ok(());
         }
-        if self.views(instr)? || self.memory(instr)? {
+        if views(self, instr)? || self.memory(instr)? {
             return Ok(());
         }
         let text = format!("{:?}", instr.op);
@@ -302,7 +303,7 @@ impl Block<'_, '_> {
             let Some(value) = self.lanes(*bound)?.first().and_then(|l| l.bits()) else {
                 return self.refuse("a for whose bounds come from memory");
             };
-            let value = i128::try_from(value).unwrap_or(i128::MAX);
+            let value = i128::try_from(value).expect("an element has at most 64 bits");
             let negative = !unsigned && value >> (bits - 1) & 1 == 1;
             *out = if negative { value - (1 << bits) } else { value };
         }
@@ -313,7 +314,7 @@ impl Block<'_, '_> {
             if step <= 0 || turns > ITERATIONS {
                 return self.refuse("a for with so many iterations");
             }
-            let pattern = u128::try_from(at.rem_euclid(1 << bits)).unwrap_or(0);
+            let pattern = u128::try_from(at.rem_euclid(1 << bits)).expect("a remainder is not negative");
             let counter = std::iter::once(Held::number(pattern));
             self.define_all(&body.params, counter.chain(carried.iter().cloned()).collect());
             self.loops.push(Turn::Unrolled);

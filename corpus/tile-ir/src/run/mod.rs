@@ -189,7 +189,7 @@ struct Block<'s, 'f> {
 
 impl<'s, 'f> Block<'s, 'f> {
     fn new(shared: &'s mut Shared<'f>, number: u32, id: [u32; 3]) -> Done<Self> {
-        let cta = u16::try_from(number).unwrap_or(u16::MAX);
+        let cta = u16::try_from(number).expect("a launch has few tile blocks");
         let place = Placement { cluster: cta, cta, ..Placement::default() };
         let thread = Thread {
             name: format!("B{number}"),
@@ -241,7 +241,7 @@ impl<'s, 'f> Block<'s, 'f> {
             return Err(TileRefusal::Bounded("a tile block with too many values from memory".into()));
         }
         self.thread.regs.push(RegDecl { name: format!("{kind}{number}"), init: RegInit::Value(0) });
-        Ok(Reg(u16::try_from(number).unwrap_or(u16::MAX)))
+        Ok(Reg::at(number))
     }
 
     /// Appends an instruction; returns its place.

@@ -41,7 +41,7 @@ impl Held {
 
 impl Lane {
     pub(super) fn known(value: u128) -> Lane {
-        Lane::Number(Operand::Imm(i128::try_from(value).unwrap_or(0)))
+        Lane::Number(Operand::Imm(i128::try_from(value).expect("an element has at most 64 bits")))
     }
 
     /// The bits of a known number.
@@ -69,9 +69,14 @@ fn pattern(value: i128, bits: u32) -> u128 {
     low(value as u128, bits)
 }
 
+/// Elements of a tile whose type [`Block::type_of`] has taken.
+fn count(tile: &Tile) -> usize {
+    usize::try_from(tile.elements()).expect("a tile that is run has few elements")
+}
+
 /// The type an element has in a register.
 pub(super) fn register_type(scalar: Scalar, sign: Sign) -> Ty {
-    let bits = u8::try_from(scalar.bits().max(8)).unwrap_or(64);
+    let bits = u8::try_from(scalar.bits().max(8)).expect("a scalar has at most 64 bits");
     if sign == Sign::Signed && scalar.bits() >= 8 { Ty::S(bits) } else { Ty::U(bits) }
 }
 
@@ -217,7 +222,7 @@ impl Block<'_, '_> {
     }
 
     fn constant(&self, constant: &Constant, result: Value) -> Done<Vec<Lane>> {
-        let count = usize::try_from(self.type_of(result)?.elements()).unwrap_or(usize::MAX);
+        let count = count(&self.type_of(result)?);
         let mut lanes: Vec<Lane> = constant.bits.iter().map(|b| Lane::known(u128::from(*b))).collect();
         if let [one] = lanes[..] {
             lanes = vec![one; count];
@@ -227,7 +232,7 @@ impl Block<'_, '_> {
 
     fn broadcast(&self, value: Value, result: Value) -> Done<Vec<Lane>> {
         let (from, to, lanes) = (self.type_of(value)?, self.type_of(result)?, self.lanes(value)?);
-        let count = usize::try_from(to.elements()).unwrap_or(usize::MAX);
+        let count = count(&to);
         let source = |mut at: usize| {
             let (mut index, mut step) = (0, 1);
             for (have, want) in from.shape.iter().zip(&to.shape).rev() {
@@ -308,7 +313,7 @@ impl Block<'_, '_> {
         if let (Some(x), Some(y)) = (a.bits(), b.bits()) {
             let number = |v: u128| match sign {
                 Sign::Signed => signed(v, scalar.bits()),
-                Sign::Unsigned => i128::try_from(v).unwrap_or(i128::MAX),
+                Sign::Unsigned => i128::try_from(v).expect("an element has at most 64 bits"),
             };
             let (x, y) = (number(x), number(y));
             let holds = match op {

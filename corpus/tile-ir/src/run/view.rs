@@ -34,150 +34,153 @@ struct Axis {
     promised: bool,
 }
 
-impl Block<'_, '_> {
-    /// Operations that make views; whether it was one.
-    pub(super) fn views(&mut self, instr: &Instr) -> Done<bool> {
-        let tensor = match &instr.op {
-            Op::TensorView { base, shape, strides } => self.tensor(instr, *base, shape, strides)?,
-            Op::MakeView { tensor } => self.tensor_of(*tensor)?.clone(),
-            _ => return Ok(false),
+/// Operations that make views; whether it was one.
+pub(super) fn views(b: &mut Block<'_, '_>, instr: &Instr) -> Done<bool> {
+    let tensor = match &instr.op {
+        Op::TensorView { base, shape, strides } => tensor(b, instr, *base, shape, strides)?,
+        Op::MakeView { tensor } => tensor_of(b, *tensor)?.clone(),
+        _ => return Ok(false),
+    };
+    b.define(instr, 0, Held::Tensor(tensor));
+    Ok(true)
+}
+
+fn tensor(b: &Block<'_, '_>, instr: &Instr, base: Value, shape: &[Value], strides: &[Value]) -> Done<Tensor> {
+    let ty = instr.results.first().and_then(|v| b.shared.function.ty(*v));
+    let Some(Type::Tensor(TensorView { shape: extents, strides: steps, multicast, .. })) = ty else {
+        return b.refuse("a tensor of another type");
+    };
+    let Some(Lane::Pointer(base)) = b.lanes(base)?.first().copied() else {
+        return b.refuse("a tensor that does not start at a pointer");
+    };
+    let extents = filled(b, extents, shape)?;
+    let strides = filled(b, steps, strides)?;
+    Ok(Tensor { bases: replicas(b, base, *multicast)?, extents, strides })
+}
+
+/// The same place in all replicas of a multicast object.
+fn replicas(b: &Block<'_, '_>, base: Address, multicast: bool) -> Done<Vec<Address>> {
+    if !multicast {
+        return Ok(vec![base]);
+    }
+    let symbol = if let Operand::Address(symbol) = base.base { Some(symbol) } else { None };
+    let Some(others) = symbol.and_then(|s| b.shared.replicas.get(&s.0)) else {
+        return b.refuse("a multicast address that is no parameter");
+    };
+    let others = others.iter().map(|s| Address { base: Operand::Address(*s), ..base });
+    Ok(std::iter::once(base).chain(others).collect())
+}
+
+/// Numbers of the type, those it leaves open taken from values in turn.
+fn filled(b: &Block<'_, '_>, of_type: &[Option<u64>], open: &[Value]) -> Done<Vec<u64>> {
+    let mut open = open.iter();
+    let from_memory = "a tensor whose extents or strides come from memory";
+    let one = |known: &Option<u64>| match known {
+        Some(known) => Ok(*known),
+        None => match open.next() {
+            Some(value) => natural(b, *value, from_memory),
+            None => b.refuse("a tensor without all its extents and strides"),
+        },
+    };
+    of_type.iter().map(one).collect()
+}
+
+/// A scalar that is known.
+fn natural(b: &Block<'_, '_>, value: Value, what: &str) -> Done<u64> {
+    let bits = b.lanes(value)?.first().and_then(|lane| lane.bits());
+    match bits.and_then(|b| u64::try_from(b).ok()) {
+        Some(number) => Ok(number),
+        None => b.refuse(what),
+    }
+}
+
+fn tensor_of<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b Tensor> {
+    match b.held(value)? {
+        Held::Tensor(tensor) => Ok(tensor),
+        Held::Tile(_) | Held::Token(_) => b.refuse("a tile or a token as a view"),
+    }
+}
+
+fn view_type<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b TileView> {
+    match b.shared.function.ty(value) {
+        Some(Type::View(view)) if view.loaded().elements() <= ELEMENTS => Ok(view),
+        Some(Type::View(_)) => Err(TileRefusal::Bounded(format!("a tile of more than {ELEMENTS} elements"))),
+        _ => b.refuse("a value that is no view in tiles"),
+    }
+}
+
+/// Where each element of the tile lies, in row-major order: nowhere outside, in each replica of multicast memory.
+pub(super) fn tile_at(b: &Block<'_, '_>, place: &Place) -> Done<(Vec<Vec<Address>>, Scalar)> {
+    let (view, tensor) = (view_type(b, place.view)?, tensor_of(b, place.view)?);
+    let mut axes = Vec::new();
+    for (d, (length, index)) in view.tile.iter().zip(&place.index).enumerate() {
+        let index = natural(b, *index, "a tile of a view at an index from memory")?;
+        let along = view.dim_map.get(d).map(|along| *along as usize);
+        let found = along.and_then(|along| tensor.extents.get(along).zip(tensor.strides.get(along)));
+        let Some((extent, stride)) = found else {
+            return b.refuse("a view with more dimensions than its tensor");
         };
-        self.define(instr, 0, Held::Tensor(tensor));
-        Ok(true)
+        let step = view.steps.as_ref().and_then(|s| s.get(d)).copied().unwrap_or(*length);
+        axes.push(Axis {
+            from: u128::from(index) * u128::from(step),
+            length: *length,
+            extent: *extent,
+            stride: *stride,
+            promised: place.inbounds.get(d).copied().unwrap_or(false),
+        });
     }
-
-    fn tensor(&self, instr: &Instr, base: Value, shape: &[Value], strides: &[Value]) -> Done<Tensor> {
-        let ty = instr.results.first().and_then(|v| self.shared.function.ty(*v));
-        let Some(Type::Tensor(TensorView { shape: extents, strides: steps, multicast, .. })) = ty else {
-            return self.refuse("a tensor of another type");
-        };
-        let Some(Lane::Pointer(base)) = self.lanes(base)?.first().copied() else {
-            return self.refuse("a tensor that does not start at a pointer");
-        };
-        let extents = self.filled(extents, shape)?;
-        let strides = self.filled(steps, strides)?;
-        Ok(Tensor { bases: self.replicas(base, *multicast)?, extents, strides })
+    if axes.len() != view.tile.len() {
+        return b.refuse("a tile of a view without all its indices");
     }
+    let elem = view.tensor.elem;
+    let count = view.tile.iter().map(|n| *n as usize).product();
+    let each = (0..count).map(|at| element(b, &tensor.bases, &axes, at, elem.bytes()));
+    Ok((each.collect::<Done<Vec<Vec<Address>>>>()?, elem))
+}
 
-    /// The same place in all replicas of a multicast object.
-    fn replicas(&self, base: Address, multicast: bool) -> Done<Vec<Address>> {
-        if !multicast {
-            return Ok(vec![base]);
-        }
-        let symbol = if let Operand::Address(symbol) = base.base { Some(symbol) } else { None };
-        let Some(others) = symbol.and_then(|s| self.shared.replicas.get(&s.0)) else {
-            return self.refuse("a multicast address that is no parameter");
-        };
-        let others = others.iter().map(|s| Address { base: Operand::Address(*s), ..base });
-        Ok(std::iter::once(base).chain(others).collect())
-    }
-
-    /// Numbers of the type, those it leaves open taken from values in turn.
-    fn filled(&self, of_type: &[Option<u64>], open: &[Value]) -> Done<Vec<u64>> {
-        let mut open = open.iter();
-        let from_memory = "a tensor whose extents or strides come from memory";
-        let one = |known: &Option<u64>| match known {
-            Some(known) => Ok(*known),
-            None => match open.next() {
-                Some(value) => self.natural(*value, from_memory),
-                None => self.refuse("a tensor without all its extents and strides"),
-            },
-        };
-        of_type.iter().map(one).collect()
-    }
-
-    /// A scalar that is known.
-    fn natural(&self, value: Value, what: &str) -> Done<u64> {
-        let bits = self.lanes(value)?.first().and_then(|lane| lane.bits());
-        match bits.and_then(|b| u64::try_from(b).ok()) {
-            Some(number) => Ok(number),
-            None => self.refuse(what),
-        }
-    }
-
-    fn tensor_of(&self, value: Value) -> Done<&Tensor> {
-        match self.held(value)? {
-            Held::Tensor(tensor) => Ok(tensor),
-            Held::Tile(_) | Held::Token(_) => self.refuse("a tile or a token as a view"),
-        }
-    }
-
-    fn view_type(&self, value: Value) -> Done<&TileView> {
-        match self.shared.function.ty(value) {
-            Some(Type::View(view)) if view.loaded().elements() <= ELEMENTS => Ok(view),
-            Some(Type::View(_)) => {
-                Err(TileRefusal::Bounded(format!("a tile of more than {ELEMENTS} elements")))
+/// The element of that number.
+fn element(
+    b: &Block<'_, '_>,
+    bases: &[Address],
+    axes: &[Axis],
+    mut at: usize,
+    bytes: u32,
+) -> Done<Vec<Address>> {
+    let (mut offset, mut inside) = (Some(0u128), true);
+    for axis in axes.iter().rev() {
+        let length = (axis.length as usize).max(1);
+        let coordinate = axis.from + (at % length) as u128;
+        at /= length;
+        if coordinate >= u128::from(axis.extent) {
+            if axis.promised {
+                return b.refuse("a tile that is promised to be inside its tensor and is not");
             }
-            _ => self.refuse("a value that is no view in tiles"),
+            inside = false;
         }
+        let further = coordinate.checked_mul(u128::from(axis.stride));
+        offset = offset.zip(further).and_then(|(a, b)| a.checked_add(b));
     }
-
-    /// Where each element of the tile lies, in row-major order: nowhere outside, in each replica of multicast memory.
-    pub(super) fn tile_at(&self, place: &Place) -> Done<(Vec<Vec<Address>>, Scalar)> {
-        let (view, tensor) = (self.view_type(place.view)?, self.tensor_of(place.view)?);
-        let mut axes = Vec::new();
-        for (d, (length, index)) in view.tile.iter().zip(&place.index).enumerate() {
-            let index = self.natural(*index, "a tile of a view at an index from memory")?;
-            let along = view.dim_map.get(d).copied().unwrap_or(u32::MAX) as usize;
-            let (Some(extent), Some(stride)) = (tensor.extents.get(along), tensor.strides.get(along)) else {
-                return self.refuse("a view with more dimensions than its tensor");
-            };
-            let step = view.steps.as_ref().and_then(|s| s.get(d)).copied().unwrap_or(*length);
-            axes.push(Axis {
-                from: u128::from(index) * u128::from(step),
-                length: *length,
-                extent: *extent,
-                stride: *stride,
-                promised: place.inbounds.get(d).copied().unwrap_or(false),
-            });
-        }
-        if axes.len() != view.tile.len() {
-            return self.refuse("a tile of a view without all its indices");
-        }
-        let elem = view.tensor.elem;
-        let count = view.tile.iter().map(|n| *n as usize).product();
-        let each = (0..count).map(|at| self.element(&tensor.bases, &axes, at, elem.bytes()));
-        Ok((each.collect::<Done<Vec<Vec<Address>>>>()?, elem))
+    if !inside {
+        return Ok(Vec::new());
     }
-
-    /// The element of that number.
-    fn element(&self, bases: &[Address], axes: &[Axis], mut at: usize, bytes: u32) -> Done<Vec<Address>> {
-        let (mut offset, mut inside) = (Some(0u128), true);
-        for axis in axes.iter().rev() {
-            let length = (axis.length as usize).max(1);
-            let coordinate = axis.from + (at % length) as u128;
-            at /= length;
-            if coordinate >= u128::from(axis.extent) {
-                if axis.promised {
-                    return self.refuse("a tile that is promised to be inside its tensor and is not");
-                }
-                inside = false;
-            }
-            let further = coordinate.checked_mul(u128::from(axis.stride));
-            offset = offset.zip(further).and_then(|(a, b)| a.checked_add(b));
-        }
-        if !inside {
-            return Ok(Vec::new());
-        }
-        let offset = offset.and_then(|o| i32::try_from(o.checked_mul(u128::from(bytes))?).ok());
-        let moved = |base: &Address| {
-            let offset = offset.and_then(|o| base.offset.checked_add(o));
-            offset.map(|offset| Address { offset, ..*base })
-        };
-        match bases.iter().map(moved).collect() {
-            Some(places) => Ok(places),
-            None => self.refuse("an offset this large"),
-        }
+    let offset = offset.and_then(|o| i32::try_from(o.checked_mul(u128::from(bytes))?).ok());
+    let moved = |base: &Address| {
+        let offset = offset.and_then(|o| base.offset.checked_add(o));
+        offset.map(|offset| Address { offset, ..*base })
+    };
+    match bases.iter().map(moved).collect() {
+        Some(places) => Ok(places),
+        None => b.refuse("an offset this large"),
     }
+}
 
-    /// What a load gives outside the tensor.
-    pub(super) fn padding(&self, place: &Place) -> Done<Lane> {
-        let view = self.view_type(place.view)?;
-        match view.padding.map(|p| pattern(p, view.tensor.elem)) {
-            None => Ok(Lane::Nothing),
-            Some(Some(bits)) => Ok(Lane::known(bits)),
-            Some(None) => self.refuse("this padding of a view"),
-        }
+/// What a load gives outside the tensor.
+pub(super) fn padding(b: &Block<'_, '_>, place: &Place) -> Done<Lane> {
+    let view = view_type(b, place.view)?;
+    match view.padding.map(|p| pattern(p, view.tensor.elem)) {
+        None => Ok(Lane::Nothing),
+        Some(Some(bits)) => Ok(Lane::known(bits)),
+        Some(None) => b.refuse("this padding of a view"),
     }
 }
 
