@@ -57,7 +57,8 @@ impl<'a> Cursor<'a> {
             if c == '\n' {
                 self.at = Position { line: self.at.line + 1, column: 1 };
             } else {
-                self.at.column = self.at.column.saturating_add(u32::try_from(c.len_utf8()).unwrap_or(1));
+                let bytes = u32::try_from(c.len_utf8()).expect("a character has at most four bytes");
+                self.at.column = self.at.column.saturating_add(bytes);
             }
         }
         self.offset += bytes;

@@ -16,74 +16,16 @@
 //!
 //! The relation of a claim only grows, because the explorer asks about part of an execution.
 
+mod claim;
 mod imply;
 
 use crate::contract::{Control, Feature};
-use crate::model::{Check, CheckId, CheckKind, Class, Model, Node, NodeId};
+use crate::model::Model;
+use crate::node::{Check, CheckId, CheckKind, Class, Node, NodeId};
 use crate::syntax::Property;
 use crate::vocabulary::{rels, sets};
+pub use claim::{Kind, Licence, Refused};
 use imply::{Pair, Step, Truths, follows, holds, leads, within};
-
-/// What a licence is about; see the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A load takes nothing from a store that comes after it.
-    LateStores,
-    /// A load takes nothing from an asynchronous write that comes after it.
-    LateCopies,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 2] = [Kind::LateStores, Kind::LateCopies];
-
-    /// The word a model text has for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::LateStores => "late-stores",
-            Kind::LateCopies => "late-copies",
-        }
-    }
-}
-
-/// A claimed licence and what became of the claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Licence {
-    /// What it is about.
-    pub kind: Kind,
-    /// The relation it is claimed for.
-    pub relation: NodeId,
-    /// The same in words of the text.
-    pub text: String,
-    /// Name of the check.
-    pub by: String,
-    /// The check that justifies it, or why none does.
-    pub granted: Result<CheckId, Refused>,
-}
-
-/// Why a licence is not granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The check is not part of the model under these switches.
-    #[error("the model has no such check")]
-    NoCheck,
-    /// The check reports and does not forbid.
-    #[error("the check is a flag")]
-    Flag,
-    /// The check is negated, or its expression may lose pairs when an execution grows.
-    #[error("the check may hold again in a larger execution")]
-    NotMonotone,
-    /// The relation of the claim may lose pairs when an execution grows.
-    #[error("the relation may lose pairs when an execution grows")]
-    RelationShrinks,
-    /// The relation of the claim does not continue along program order.
-    #[error("the relation does not continue along program order")]
-    NotAlongOrder,
-    /// The expression of the check does not contain what the licence says.
-    #[error("the expression of the check does not contain what the licence says")]
-    NotImplied,
-}
 
 impl Model {
     /// Every licence the text claims, and whether it is granted.

@@ -3,7 +3,8 @@
 use crate::contract::Settings;
 use crate::error::{LoadError, Position, closest};
 use crate::include::{Include, Source};
-use crate::model::{Model, Node, NodeId, Type};
+use crate::model::Model;
+use crate::node::{Node, NodeId, Type, group_number};
 use crate::parse::parse;
 use crate::syntax::{Binding, Expr, ExprKind, Statement, StatementKind, VariantTest};
 use crate::vocabulary::{rel, rels, set, sets};
@@ -227,14 +228,14 @@ impl Loader<'_> {
 
     fn recursive(&mut self, file: &str, bindings: &[Binding]) -> Loaded<()> {
         Self::limit(file, bindings[0].at, self.model.groups.len(), GROUPS, "recursive definitions")?;
-        let group = u32::try_from(self.model.groups.len()).unwrap_or(u32::MAX);
+        let group = group_number(self.model.groups.len());
         self.model.groups.push(Vec::new());
         let mut env = (*self.env).clone();
         for (member, b) in bindings.iter().enumerate() {
             if !b.params.is_empty() {
                 return Err(LoadError::new(file, b.at, "a recursive definition takes no parameters"));
             }
-            let member = u32::try_from(member).unwrap_or(u32::MAX);
+            let member = group_number(member);
             let variable = self.node(file, b.at, Node::Variable { group, member })?;
             env.insert(b.name.clone(), Meaning::Value(variable));
         }
@@ -256,7 +257,7 @@ impl Loader<'_> {
         self.model.groups[group as usize] = bodies;
         let mut env = (*self.env).clone();
         for (member, b) in bindings.iter().enumerate() {
-            let member = u32::try_from(member).unwrap_or(u32::MAX);
+            let member = group_number(member);
             let solved = self.node(file, b.at, Node::Fixpoint { group, member })?;
             self.model.names.insert(b.name.clone(), solved);
             env.insert(b.name.clone(), Meaning::Value(solved));

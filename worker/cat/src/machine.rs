@@ -6,7 +6,8 @@
 //! disappears, and so does every copy. What is left runs without allocation and without looking at the model.
 
 use crate::bits::{self, Row};
-use crate::model::{CheckId, CheckKind, Model, Node, NodeId, Type};
+use crate::model::Model;
+use crate::node::{CheckId, CheckKind, Node, NodeId, Type};
 use crate::plan::{Plan, Step};
 use crate::syntax::Property;
 use crate::vocabulary::{FIRST_DYNAMIC, rels};
@@ -138,7 +139,7 @@ impl<const W: usize> Machine<W> {
     }
 
     /// Computes the fixed part and specialises the rest for a universe.
-    pub(crate) fn prepare(&mut self, model: &Model, plan: &Plan, inputs: &crate::eval::Inputs<W>) {
+    pub(crate) fn prepare(&mut self, model: &Model, plan: &Plan, inputs: &crate::inputs::Inputs<W>) {
         self.settled();
         self.n = inputs.n;
         self.registers = 0;
@@ -270,7 +271,7 @@ impl<const W: usize> Machine<W> {
     }
 
     /// A fixed node: computed now; if it is empty, that is remembered.
-    fn fixed(&mut self, model: &Model, plan: &Plan, step: Step, inputs: &crate::eval::Inputs<W>) {
+    fn fixed(&mut self, model: &Model, plan: &Plan, step: Step, inputs: &crate::inputs::Inputs<W>) {
         let everyone = bits::first::<W>(self.n);
         if let Step::Eval(node) = step {
             let is_set = model.facts(node).ty == Type::Set;

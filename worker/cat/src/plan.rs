@@ -5,7 +5,8 @@
 //! cheapest first, each with what it needs just before it, so that a graph out of thin air is refused before any
 //! closure is computed. Nothing here decides a meaning: any order gives the same answers.
 
-use crate::model::{CheckId, CheckKind, Class, Model, Node, NodeId, Obligation, operands};
+use crate::model::Model;
+use crate::node::{CheckId, CheckKind, Class, Node, NodeId, Obligation, group_number, operands};
 use crate::syntax::Property;
 use std::collections::BTreeSet;
 
@@ -60,8 +61,7 @@ impl Plan {
         for used in below.chain(bodies).chain(checked) {
             users[used.index()] += 1;
         }
-        let groups =
-            (0..model.groups.len()).map(|g| group(model, u32::try_from(g).unwrap_or(u32::MAX))).collect();
+        let groups = (0..model.groups.len()).map(|g| group(model, group_number(g))).collect();
         let mut planner = Planner {
             model,
             users,
@@ -217,7 +217,7 @@ fn group(model: &Model, group: u32) -> Group {
     let mut depends = vec![false; model.nodes.len()];
     let mut members = Vec::new();
     for (i, node) in model.nodes.iter().enumerate() {
-        let id = NodeId(u32::try_from(i).unwrap_or(u32::MAX));
+        let id = NodeId::at(i);
         match node {
             Node::Variable { group: g, member } if *g == group => {
                 variables[*member as usize] = Some(id);

@@ -5,7 +5,8 @@
 //! shrinks is never raised later, or about more pairs, than now. What is empty in the graphs asked about, whatever
 //! communicates, does both and takes with it what is made of it.
 
-use crate::model::{Model, Node, NodeId};
+use crate::model::Model;
+use crate::node::{Node, NodeId};
 use crate::vocabulary::rels;
 
 /// What is known of a node; the least is the first.

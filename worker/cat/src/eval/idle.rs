@@ -3,7 +3,8 @@
 //! Contract: a scene taken from here has no universe, so nothing can be asked of what was in it, and entering one sets
 //! everything anew. A thread keeps little, for the models it judged last: [`MODELS`] times [`SCENES`] times [`WORDS`].
 
-use super::{Inputs, Scene};
+use super::Scene;
+use crate::inputs::Inputs;
 use crate::model::Model;
 use crate::vocabulary::rels;
 use std::any::Any;

@@ -2,10 +2,11 @@
 //! what follows from them (`fr`, `torn`). See [`super`] for what they are; obligations are the checks
 //! `empty A \ co`, `empty A \ (co | co^-1)` and the same for `sync_fence`.
 
-use super::{Evaluator, Inputs};
+use super::Evaluator;
 use crate::bits::{self, Row};
+use crate::inputs::Inputs;
 use crate::machine::{CO, FENCE, FR, TORN, ZERO};
-use crate::model::{CheckId, NodeId};
+use crate::node::{CheckId, NodeId};
 
 impl<const W: usize> Evaluator<W> {
     /// Whether coherence already orders every two writes to a common byte.

@@ -5,7 +5,8 @@
 //! that is part of both, loads what they have in common, notes that as a step, and goes on from there: a choice that was
 //! made early is carried through the expressions once, not once for every graph it is part of.
 
-use super::{Evaluator, Inputs, Scene};
+use super::{Evaluator, Scene};
+use crate::inputs::Inputs;
 use crate::machine::Point;
 
 impl<const W: usize> Scene<W> {

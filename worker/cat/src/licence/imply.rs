@@ -4,7 +4,8 @@
 //! the endpoints of a pair by the base sets they are in and not in, and the pair as one step or several, each a base
 //! relation or an expression of the model.
 
-use crate::model::{Model, Node, NodeId};
+use crate::model::Model;
+use crate::node::{Node, NodeId};
 use crate::vocabulary::{rels, sets};
 
 /// One step of a pair.

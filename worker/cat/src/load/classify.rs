@@ -2,7 +2,7 @@
 
 use super::{CHECKS, Loaded, Loader, NODES};
 use crate::error::{LoadError, Position};
-use crate::model::{Check, CheckKind, Class, Facts, Node, NodeId, Obligation, Type, operands};
+use crate::node::{Check, CheckKind, Class, Facts, Node, NodeId, Obligation, Type, operands};
 use crate::syntax::{Expr, Property};
 use crate::vocabulary::{FIRST_DYNAMIC, rels};
 
@@ -91,7 +91,7 @@ impl Loader<'_> {
             return Err(LoadError::new(file, at, format!("a model may have at most {NODES} operations")));
         }
         let facts = self.infer(node);
-        let id = NodeId(u32::try_from(self.model.nodes.len()).unwrap_or(u32::MAX));
+        let id = NodeId::at(self.model.nodes.len());
         self.model.nodes.push(node);
         self.model.facts.push(facts);
         self.known.insert(node, id);

@@ -4,7 +4,8 @@ use super::{Loaded, Loader, SWITCHES};
 use crate::contract::{Feature, Settings};
 use crate::error::{LoadError, Position, closest};
 use crate::licence::{Kind, Licence, Refused};
-use crate::model::{Profile, Switch, Type};
+use crate::model::{Profile, Switch};
+use crate::node::Type;
 use crate::parse::expression;
 use crate::syntax::{Expr, ExprKind};
 

@@ -9,8 +9,8 @@
 use super::compute::{Op, Op3};
 use super::{CHOSEN, CO, Inst, Machine, ZERO};
 use crate::bits::{self, Row};
-use crate::eval::Inputs;
-use crate::model::CheckId;
+use crate::inputs::Inputs;
+use crate::node::CheckId;
 use crate::syntax::Property;
 use crate::vocabulary::rels;
 
@@ -180,7 +180,8 @@ impl<const W: usize> Machine<W> {
         for cell in (0..inputs.cells.writers.len()).filter(|_| writers) {
             let (now, was) = (inputs.cells.writers[cell], self.change.writers[cell]);
             if now != was {
-                let at = WRITERS | u32::try_from(cell).unwrap_or(u32::MAX);
+                let cell_number = u32::try_from(cell).expect("a graph has less than 2^31 cells");
+                let at = WRITERS | cell_number;
                 self.change.trail.push((at, was));
                 self.change.writers[cell] = now;
                 self.change.new_writers = true;

@@ -7,8 +7,9 @@
 
 use super::{Plan, Step};
 use crate::bits;
-use crate::eval::Inputs;
-use crate::model::{Model, Node, NodeId};
+use crate::inputs::Inputs;
+use crate::model::Model;
+use crate::node::{Node, NodeId, operands};
 use crate::vocabulary::{FIRST_DYNAMIC, rels, sets};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -166,11 +167,9 @@ impl Plan {
     fn asked(&self, model: &Model, step: Step, asked: &mut impl FnMut(NodeId)) {
         let mut whole = |node: NodeId| {
             asked(node);
-            for operand in super::operands(model.nodes[node.index()], &model.groups) {
+            for operand in operands(model.nodes[node.index()], &model.groups) {
                 asked(operand);
-                super::operands(model.nodes[operand.index()], &model.groups)
-                    .into_iter()
-                    .for_each(&mut *asked);
+                operands(model.nodes[operand.index()], &model.groups).into_iter().for_each(&mut *asked);
             }
         };
         match step {
