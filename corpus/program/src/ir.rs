@@ -413,7 +413,7 @@ pub enum FenceOrder {
 
 /// Arithmetic of `atom`/`red`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX mnemonics")]
+#[expect(missing_docs, reason = "the names are the PTX mnemonics")]
 pub enum AtomOp {
     Add,
     /// Not PTX; the Dat3M dialect has it.
@@ -433,7 +433,7 @@ pub enum AtomOp {
 
 /// Register arithmetic, at the width and signedness of the instruction's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX mnemonics")]
+#[expect(missing_docs, reason = "the names are the PTX mnemonics")]
 pub enum AluOp {
     Add,
     Sub,
@@ -454,7 +454,7 @@ pub enum AluOp {
 
 /// Comparison, at the type of the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX mnemonics")]
+#[expect(missing_docs, reason = "the names are the PTX mnemonics")]
 pub enum CmpOp {
     Eq,
     Ne,
@@ -484,7 +484,7 @@ pub enum BarKind {
 
 /// Combination of `bar.red`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the PTX mnemonics")]
+#[expect(missing_docs, reason = "the names are the PTX mnemonics")]
 pub enum BarRed {
     Popc,
     And,

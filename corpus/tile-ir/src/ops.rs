@@ -83,7 +83,7 @@ pub struct Place {
 
 /// An operation. `token` is the token it waits for, `mask` selects the elements it is executed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "fields are the operands, in the words of the specification")]
+#[expect(missing_docs, reason = "fields are the operands, in the words of the specification")]
 pub enum Op {
     Constant(Constant),
     /// 0, 1, 2, ..

@@ -9,7 +9,7 @@ macro_rules! scalars {
     ($($variant:ident $name:literal $code:literal $bits:literal $class:ident),+ $(,)?) => {
         /// A type of one element.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs, reason = "their names say what they are")]
+        #[expect(missing_docs, reason = "their names say what they are")]
         pub enum Scalar { $($variant),+ }
 
         impl Scalar {

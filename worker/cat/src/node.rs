@@ -24,7 +24,7 @@ pub struct CheckId(pub usize);
 
 /// Set or relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the two words say it")]
+#[expect(missing_docs, reason = "the two words say it")]
 pub enum Type {
     Set,
     Relation,
@@ -32,7 +32,7 @@ pub enum Type {
 
 /// One operation. Operands of mixed type are never formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "one variant an operator of the language")]
+#[expect(missing_docs, reason = "one variant an operator of the language")]
 pub enum Node {
     /// Base set, by position in [`crate::vocabulary::sets`].
     Set(usize),

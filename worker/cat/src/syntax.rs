@@ -42,7 +42,7 @@ pub enum StatementKind {
 
 /// What a check says of its expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the cat keywords")]
+#[expect(missing_docs, reason = "the names are the cat keywords")]
 pub enum Property {
     Acyclic,
     Irreflexive,
@@ -78,7 +78,7 @@ pub const HEIGHT: u16 = 400;
 
 /// Kinds of expression.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "one variant an operator of the language")]
+#[expect(missing_docs, reason = "one variant an operator of the language")]
 pub enum ExprKind {
     Name(String),
     Zero,
@@ -99,7 +99,7 @@ pub enum ExprKind {
 
 /// Condition of an `if`: a Boolean combination of variant names such as `"Q6=B"`.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the usual connectives")]
+#[expect(missing_docs, reason = "the usual connectives")]
 pub enum VariantTest {
     Is(Position, String),
     Not(Box<VariantTest>),

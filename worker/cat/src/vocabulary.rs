@@ -7,7 +7,7 @@ macro_rules! vocabulary {
     ($(#[$doc:meta])* $module:ident: $($constant:ident = $name:literal, $meaning:literal;)*) => {
         $(#[$doc])*
         pub mod $module {
-            #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs, reason = "positions in the table; the table says what each means")]
+            #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "positions in the table; the table says what each means")]
             enum Position { $($constant),* }
             $(#[doc = $meaning] pub const $constant: usize = Position::$constant as usize;)*
             /// Name and meaning, by position.

@@ -53,7 +53,7 @@ pub enum Factor {
 
 /// Element types of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX kinds")]
+#[expect(missing_docs, reason = "the names are the PTX kinds")]
 pub enum MmaKind {
     F16,
     Tf32,
@@ -75,7 +75,7 @@ impl MmaKind {
 
 /// What the collector buffer is used for: opportunistic reuse of a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX qualifiers")]
+#[expect(missing_docs, reason = "the names are the PTX qualifiers")]
 pub enum CollectorUse {
     Fill,
     Use,

@@ -99,7 +99,7 @@ pub enum ProxyOrder {
 
 /// Field of a tensor map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX fields")]
+#[expect(missing_docs, reason = "the names are the PTX fields")]
 pub enum TensormapField {
     GlobalAddress,
     Rank,

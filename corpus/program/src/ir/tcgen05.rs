@@ -105,7 +105,7 @@ pub enum Tcgen05 {
 
 /// Shape of a warp's load or store: lanes and bits of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX shapes")]
+#[expect(missing_docs, reason = "the names are the PTX shapes")]
 pub enum MoveShape {
     L32x32b,
     L16x64b,
@@ -168,7 +168,7 @@ pub struct TensorStore {
 
 /// Shape of `tcgen05.cp` and which warps of lanes receive it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX shapes")]
+#[expect(missing_docs, reason = "the names are the PTX shapes")]
 pub enum CopyShape {
     S128x256b,
     S4x256b,

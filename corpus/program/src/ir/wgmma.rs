@@ -20,7 +20,7 @@ pub enum Wgmma {
 
 /// Element types of a warpgroup product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are the PTX types")]
+#[expect(missing_docs, reason = "the names are the PTX types")]
 pub enum WgmmaType {
     F16,
     Bf16,

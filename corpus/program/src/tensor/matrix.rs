@@ -13,7 +13,7 @@ const WINDOW: u32 = 1 << 18;
 
 /// How chunks change places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are those of the PTX modes")]
+#[expect(missing_docs, reason = "the names are those of the PTX modes")]
 pub enum Swizzle {
     None,
     B32,

@@ -300,7 +300,7 @@ impl Builder {
     pub fn set_initial(&mut self, symbol: SymbolId, value: i128) {
         let object = &mut self.program.objects[self.program.symbols[symbol.index()].object.index()];
         for (i, byte) in object.init.iter_mut().enumerate().take(16) {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one byte is wanted")]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one byte is wanted")]
             let b = (value >> (8 * i)) as u8;
             *byte = b;
         }
@@ -454,7 +454,7 @@ fn atom<'a>(scan: &mut Scan<'a>, term: TermReader<'_, 'a>, depth: usize, nodes: 
 /// A number as a condition's constant.
 pub fn constant(scan: &mut Scan<'_>) -> Parsed<Term> {
     let value = scan.number()?;
-    #[allow(clippy::cast_possible_truncation, reason = "numbers above i64::MAX wrap to their bit pattern")]
+    #[expect(clippy::cast_possible_truncation, reason = "numbers above i64::MAX wrap to their bit pattern")]
     let value = value as i64;
     Ok(Term::Const(value))
 }

@@ -400,7 +400,7 @@ fn memory(
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the pieces of one instruction")]
+#[expect(clippy::too_many_arguments, reason = "the pieces of one instruction")]
 fn update(
     scan: &mut Scan<'_>,
     builder: &mut Builder,
@@ -568,7 +568,7 @@ fn register(scan: &mut Scan<'_>, builder: &mut Builder, thread: &str) -> Parsed<
 
 /// A number as the bit pattern of a 64-bit register.
 pub(super) fn pattern(value: i128) -> Value {
-    #[allow(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+    #[expect(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
     let bits = value as Value;
     bits & Value::from(u64::MAX)
 }

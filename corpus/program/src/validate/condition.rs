@@ -97,7 +97,7 @@ fn judge(values: &Values<'_>, op: CmpOp, a: Term, b: Term) -> Option<(&'static s
         }
     };
     let low = |v: Value| v & (Value::MAX >> (128 - bits));
-    #[allow(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+    #[expect(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
     let wanted = low(Value::from(n as u64));
     let possible = set?.iter().any(|v| low(*v) == wanted);
     (op == CmpOp::Eq && !possible)
@@ -130,7 +130,7 @@ impl<'p> Values<'p> {
     }
 
     fn operand(&self, t: usize, operand: Operand, bits: u32) -> Set {
-        #[allow(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+        #[expect(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
         let of = |v: i128| v as Value;
         let low = |v: Value| v & (Value::MAX >> (128 - bits.clamp(1, 128)));
         match operand {

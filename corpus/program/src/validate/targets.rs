@@ -8,7 +8,7 @@ use crate::ir::*;
 
 /// An architecture as `-arch` names it: `a` has everything, `f` what its family shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names are those of the architectures")]
+#[expect(missing_docs, reason = "the names are those of the architectures")]
 pub enum Target {
     Sm90a,
     Sm100a,

@@ -59,12 +59,12 @@ fn low(value: u128, bits: u32) -> u128 {
 
 fn signed(value: u128, bits: u32) -> i128 {
     let shift = 128 - bits.clamp(1, 128);
-    #[allow(clippy::cast_possible_wrap, reason = "a bit pattern is read as a number")]
+    #[expect(clippy::cast_possible_wrap, reason = "a bit pattern is read as a number")]
     let wide = (value << shift) as i128;
     wide >> shift
 }
 
-#[allow(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+#[expect(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
 fn pattern(value: i128, bits: u32) -> u128 {
     low(value as u128, bits)
 }

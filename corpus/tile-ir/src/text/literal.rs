@@ -112,7 +112,7 @@ fn integer_bits(r: &mut Reader<'_>, elem: Scalar) -> Parsed<u64> {
         let message = format!("{number} does not fit `{elem}`");
         return Err(because(Reason::Constant, r.scan.error_at(at, message, None)));
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are meant")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are meant")]
     let bits = number as u64;
     Ok(bits & elem.mask())
 }
@@ -167,7 +167,7 @@ fn float_value(bits: u64, elem: Scalar) -> Option<f64> {
     let sign = if bits >> (exponent_bits + fraction_bits) & 1 == 1 { -1.0 } else { 1.0 };
     let whole = if exponent == 0 { fraction } else { fraction | 1 << fraction_bits };
     let scale = exponent.max(1) - bias - i32::try_from(fraction_bits).ok()?;
-    #[allow(clippy::cast_precision_loss, reason = "at most 24 bits")]
+    #[expect(clippy::cast_precision_loss, reason = "at most 24 bits")]
     let value = sign * whole as f64 * 2f64.powi(scale);
     (exponent < (1 << exponent_bits) - 1).then_some(value)
 }

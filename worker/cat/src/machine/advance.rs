@@ -129,7 +129,7 @@ impl<const W: usize> Machine<W> {
         if bits::is_empty(&new) {
             return;
         }
-        #[allow(clippy::cast_possible_truncation, reason = "registers times events stay far below")]
+        #[expect(clippy::cast_possible_truncation, reason = "registers times events stay far below")]
         self.change.trail.push((at as u32, old));
         bits::or(&mut self.values[at], &new);
         bits::or(&mut self.change.delta[at], &new);

@@ -71,7 +71,11 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
             values.push(scan.number()?);
         }
         for value in values {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one byte is wanted")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "one byte is wanted"
+            )]
             init.extend((0..element.bytes()).map(|i| (value >> (8 * i)) as u8));
         }
         if init.len() > bytes as usize {

@@ -14,10 +14,10 @@ fn candidates(name: &str, program: &Program) -> Vec<Program> {
 /// What the generator does not draw.
 fn tensor_programs() -> Vec<Program> {
     [
-        include_str!("../../program/tests/data/tensor-moves.litmus"),
-        include_str!("../../program/tests/data/tensor-products.litmus"),
-        include_str!("../../program/tests/data/tensor-pair.litmus"),
-        include_str!("../../program/tests/data/copies.litmus"),
+        include_str!("../../../program/tests/data/tensor-moves.litmus"),
+        include_str!("../../../program/tests/data/tensor-products.litmus"),
+        include_str!("../../../program/tests/data/tensor-pair.litmus"),
+        include_str!("../../../program/tests/data/copies.litmus"),
     ]
     .iter()
     .map(|text| parse(text, Format::Native).expect("a program"))

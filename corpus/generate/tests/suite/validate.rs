@@ -1,14 +1,12 @@
 //! Static rules: against the assembler's recorded answers, and each lint on a program that has it and one that has not.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
-
 use moire_generate::{Profile, Stream};
 use moire_program::text::{Format, Severity, parse};
 use moire_program::validate::{RULES, RuleKind, notation, rule, validate};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const ANSWERS: &str = include_str!("data/ptxas.csv");
+const ANSWERS: &str = include_str!("../data/ptxas.csv");
 
 /// Everything the kernel of the recorded answers declares; registers are declared by use.
 fn kernel(line: &str) -> String {

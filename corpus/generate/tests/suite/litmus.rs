@@ -1,7 +1,5 @@
 //! The pinned stream: what it contains, that its programs are valid texts, and that it has not changed.
 
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
-
 use std::collections::BTreeSet;
 
 use moire_generate::shapes::{Shapes, skeletons};

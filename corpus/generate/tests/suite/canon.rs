@@ -1,7 +1,5 @@
 //! Canonical form: invariant under renaming, idempotent, and not blind.
 
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
-
 use moire_generate::{Profile, Stream};
 use moire_program::canon::canonical;
 use moire_program::ir::{

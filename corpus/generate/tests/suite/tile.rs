@@ -1,8 +1,6 @@
 //! Random Tile IR kernels: valid, readable, explorable, free of races where they say so, the same for ever; and what
 //! becomes of them when they are made smaller.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
-
 use moire_generate::{TILE_FINGERPRINT, TileDraw, tile_seed};
 use moire_program::ir::{
     LoadOrder, Op as Code, Operand, Program, Scope as Reach, StoreOrder, TileAccess, TileKind, TileOp,

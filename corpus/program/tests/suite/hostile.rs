@@ -1,7 +1,5 @@
 //! Readers against texts nobody would write: no panic, no endless work, and what is read prints and reads back.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
-
 use moire_program::canon::canonical;
 use moire_program::ir::Program;
 use moire_program::limits::TEXT_BYTES;

@@ -6,14 +6,12 @@
 //! `.version 9.5`, and given to
 //! `ptxas -arch TARGET` for seven targets. The published probes beside the checkout are read where they are.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
-
 use moire_program::text::{Diagnostic, Format, Severity, parse, print};
 use moire_program::validate::{Target, notation, rule, targets, validate};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const ANSWERS: &str = include_str!("data/targets.csv");
+const ANSWERS: &str = include_str!("../data/targets.csv");
 
 /// Widths that the kernel of the answers declares.
 const PROLOGUE: &str = "mov.u64 g, 0; mov.u64 sd, 0; mov.u32 r3, 1; setp.eq.u32 p, 0, 0; mov.u32 t, 0; \

@@ -1,11 +1,5 @@
 //! Tensor-core instructions: cells and bytes against the published table, texts, canonical form, reduction.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::single_range_in_vec_init,
-    reason = "tests; lists of one range are meant"
-)]
-
 use moire_program::canon::canonical;
 use moire_program::ir::*;
 use moire_program::reduce::{Limits, minimise};

@@ -1,7 +1,5 @@
 //! Tile IR text that nobody would write: no panic, no endless work, and what is read prints and reads back.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use moire_program::limits::TEXT_BYTES;
 use moire_tile_ir::text::{parse, print};
 use moire_tile_ir::{Reason, verify};

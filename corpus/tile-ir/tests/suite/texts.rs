@@ -1,8 +1,6 @@
 //! Tile IR text against what is published: thirty kernels as NVIDIA's disassembler prints them, and the verdicts of its
 //! verifier. The suites lie outside of this repository; where they are missing the tests say so and pass.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
-
 use moire_tile_ir::text::{parse, print};
 use moire_tile_ir::{Module, Reason, verify};
 use std::collections::HashMap;

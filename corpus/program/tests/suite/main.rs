@@ -1,0 +1,12 @@
+//! Texts, validation, canonical form and reducer of programs.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::single_range_in_vec_init,
+    reason = "tests; lists of one range are meant"
+)]
+
+mod forms;
+mod hostile;
+mod tensor;
