@@ -1,8 +1,8 @@
-//! Allocation of tensor memory: what one thread does to it, and how the allocators of one candidate can have worked.
+//! Allocation of tensor memory: the uses of allocators by one thread, and how the allocators of a candidate can have worked.
 //!
-//! A waiting instruction is passed, or never. Where the columns of a CTA may not suffice, every order of what happens to
-//! its allocator is run literally; an order in which all allocations that took place find free columns, and those that
-//! did not find none in the end, fits the candidate. (PTX ISA 9.2, 9.7.16.7.)
+//! A path either passes a waiting instruction or ends there. If the columns of a CTA may not suffice, every order of the uses
+//! of its allocator is run literally. An order fits the candidate if all allocations that took place find free columns, and
+//! those that did not take place find none in the end. (PTX ISA 9.2, 9.7.16.7.)
 
 use super::arith::low;
 use super::barriers::{At, Phases, Scene};
@@ -14,7 +14,7 @@ use moire_execution::leaf::flag;
 use moire_program::ir::{CtaGroup, Instr, Op, Operand, StoreOrder, Tcgen05, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Orders of one allocator that are run at most.
+/// Most orders that are run for one allocator.
 const ORDERS: usize = 2_000;
 
 /// Whether an instruction is one of those of the allocator.
@@ -23,22 +23,22 @@ pub(super) fn concerns(op: &Op) -> bool {
     matches!(op, Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. })
 }
 
-/// Readings the model chooses.
+/// Readings that the model chooses by its settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Readings {
-    /// Whether `dealloc` and `relinquish` of a pair may pass alone, and may wait.
+    /// Whether `dealloc` and `relinquish` of a pair may pass without the other CTA, and whether they may wait for it.
     pub(super) alone: bool,
     pub(super) together: bool,
-    /// A part of an allocation may be given back.
+    /// Whether a part of an allocation may be deallocated.
     pub(super) partly: bool,
 }
 
-/// What is done to an allocator.
+/// An operation on an allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seizure {
-    /// Takes columns; the number of the allocation.
+    /// Allocates; the number of the allocation.
     Get(u32),
-    /// Gives columns back: allocation and column in it.
+    /// Deallocates: the allocation, and the column in it. None if the address has no allocation.
     Put(Option<(u32, u32)>),
     Release,
 }
@@ -50,7 +50,7 @@ pub(super) struct Seize {
     pub(super) columns: u32,
     exclusive: bool,
     wrong: bool,
-    /// Run by some lanes of the warp only.
+    /// The flag to raise if only some lanes of the warp execute it.
     lanes: Option<&'static str>,
     /// First threads of the own CTA, and of the other one of the pair.
     pub(super) ctas: Vec<usize>,
@@ -101,7 +101,7 @@ impl Runner<'_> {
         Ok(vec![own, columns::peer(self.program, self.thread).ok_or_else(alone)?])
     }
 
-    /// Passed, and where it waits also never passed.
+    /// Two ways to go on: the instruction is passed, and, if it may wait, it is never passed.
     pub(super) fn allocation(
         &self,
         mut s: State,
@@ -175,7 +175,7 @@ fn uses<'a>(paths: &[&'a Path]) -> Vec<Use<'a>> {
 }
 
 impl Scene<'_> {
-    /// Every way the allocators can have worked that lets each path end as it does.
+    /// All ways in which the allocators can have worked, given how each path ends.
     pub(super) fn allocations(&self) -> Result<Vec<Phases>, Refusal> {
         let all = uses(self.paths);
         if all.is_empty() {
@@ -335,7 +335,7 @@ impl Scene<'_> {
     }
 }
 
-/// What an order of all that happened means.
+/// The relations that follow from an order of all uses.
 fn ordered(order: &[&Use<'_>]) -> Phases {
     let mut out = Phases::default();
     let mut number: BTreeMap<usize, u16> = BTreeMap::new();
@@ -350,7 +350,7 @@ fn ordered(order: &[&Use<'_>]) -> Phases {
     out
 }
 
-/// What is wrong whatever the order is.
+/// Flags that do not depend on the order.
 pub(super) fn wrongs(
     paths: &[&Path],
     readings: Readings,
@@ -378,7 +378,7 @@ pub(super) fn wrongs(
             Seizure::Get(slot) if !u.stuck => {
                 let over = (0..paths.len()).all(|t| !same_cta(t, s.ctas[0]) || paths[t].stop == Stop::Done);
                 let part = |u: &Use<'_>| if readings.partly { u.seize.columns } else { s.columns };
-                // What its own thread gave back before gave nothing back.
+                // A deallocation before the allocation, in its own thread, does not count.
                 let before = |v: &Use<'_>| v.at.0 == u.at.0 && v.at.1 < u.at.1;
                 let given = puts(s.ctas[0], slot).filter(|v| !v.stuck && !before(v));
                 let back: u32 = given.map(part).sum();

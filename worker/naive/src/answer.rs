@@ -1,4 +1,4 @@
-//! What is said of one execution: its key, how it ended, its final states and flags.
+//! The answer about one execution: its key, how it ended, its final states and flags.
 
 use super::Search;
 use super::allocator::wrongs;
@@ -113,12 +113,12 @@ impl Search<'_> {
     }
 }
 
-/// A value as final states show it.
+/// A value as it appears in final states.
 fn shown(value: u128) -> u128 {
     if value == super::copies::VEIL { 0 } else { value }
 }
 
-/// Whether a path spins on an mbarrier that is none.
+/// Whether a path spins on memory that is no valid mbarrier.
 fn waits_for_nothing(path: &Path, past: &Histories) -> bool {
     let Stop::Spin(since) = path.stop else { return false };
     let asked = path.events.get(since).and_then(|e| e.count.as_ref());

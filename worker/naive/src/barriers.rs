@@ -1,9 +1,13 @@
-//! Barriers of one candidate: which phase every arrival can belong to, and what that means.
+//! Barriers of one candidate: the phases that each arrival can belong to, and the relations that follow.
 //!
-//! A named barrier is told apart by CTA, number and (Dat3M dialect) instance. A phase is complete when it has as many
-//! arrivals as its count says; without a count, when every thread of the CTA has arrived or exited (native), or when
-//! as many have arrived as the text of the CTA has `bar`s of that number and instance (Dat3M dialect). Complete phases
-//! hold exactly that many arrivals, and every phase but the last is complete. (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3.)
+//! A named barrier is identified by CTA, number and (Dat3M dialect) instance. A phase is complete
+//!
+//! - with a count: when it has that many arrivals;
+//! - without a count, in native text: when every thread of the CTA has arrived or exited;
+//! - without a count, in the Dat3M dialect: when it has as many arrivals as the CTA has `bar`s of that number and instance.
+//!
+//! A complete phase has exactly that many arrivals, and every phase but the last is complete. (PTX ISA 9.2, 9.7.13.1 to
+//! 9.7.13.3.)
 
 use super::allocator::Readings;
 use super::body::{Barrier, Path, Refusal, Stop};
@@ -15,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A barrier event: thread and position in its path.
 pub(super) type At = (usize, usize);
 
-/// One way to deal the barrier events of a candidate into phases.
+/// One assignment of the barrier events of a candidate to phases.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phases {
     pub(super) phase: BTreeMap<At, u16>,
@@ -53,7 +57,7 @@ struct Use {
     lanes: u32,
 }
 
-/// Ways to deal out the uses of a named barrier that were found before, by these uses and the threads that are done.
+/// Cache of the assignments for a named barrier, by its uses and the threads that have exited.
 pub(super) type Dealt = RefCell<BTreeMap<String, Vec<Phases>>>;
 
 /// The threads and paths of one candidate.
@@ -66,7 +70,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Every way to deal out phases that lets each path end as it does.
+    /// All assignments of phases, given how each path ends.
     pub(super) fn phases(&self) -> Result<Vec<Phases>, Refusal> {
         let mut out = vec![Phases::default()];
         for (object, uses) in self.objects() {
@@ -128,7 +132,7 @@ impl Scene<'_> {
                     }
                     Barrier::Warp { mask } => {
                         this.count = Some(*mask); // for warps: who takes part
-                        // Arrivals meet only under the same mask.
+                        // Only arrivals with the same mask are of one phase.
                         (Kind::Warp, self.leader(t, false), *mask, None)
                     }
                 };
@@ -160,7 +164,7 @@ impl Scene<'_> {
         self.paths[t].stop == Stop::Done
     }
 
-    /// How many `bar`s of the CTA's text name this barrier.
+    /// Number of `bar`s in the text of the CTA that name this barrier.
     fn written(&self, cta: usize, id: u128, instance: Option<u32>) -> usize {
         let members = (0..self.paths.len()).filter(|t| self.memory.cta[*t] == cta);
         members

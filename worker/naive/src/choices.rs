@@ -1,11 +1,13 @@
-//! Which write each read takes: every combination, or those of which no part is impossible already.
+//! The source of each read: all combinations, or (*pruned*) those that have no impossible part.
 //!
-//! *Pruned* enumeration lets one read after the other take its source, location by location, the others none yet. Where
-//! that part of a graph breaks a check that only ever breaks more as a graph grows, nothing that has this part is an
-//! execution. What is left is judged as ever, so that programs of a thousand times more candidates can be enumerated;
-//! all sources count as candidates, also those left out. It relies on the loader's word for which checks are monotone,
-//! and is compared with the other (`tests/self_check.rs`). Combinations of paths that differ in values only have their
-//! parts in common: what was judged for one is known for the next.
+//! Pruned enumeration gives sources to one read after the other, location by location; the remaining reads have none yet. If
+//! this part of a graph breaks a monotone check, no execution contains it, and it is left. The rest is judged as without
+//! pruning. Programs with a thousand times more candidates can be enumerated this way. All sources count as candidates, also
+//! those that were left out.
+//!
+//! Pruning relies on the loader for which checks are monotone. It is compared with enumeration without pruning
+//! (`worker/lab/tests/suite/self_check.rs`). Combinations of paths that differ only in values share their parts, so a part is
+//! judged only once for all of them.
 
 use super::enter_reads;
 use super::judge::{Constants, Graph, Judge};
@@ -16,28 +18,28 @@ use rustc_hash::FxHashMap;
 /// A read, a cell of it, and the value it needs there.
 pub(super) type Slot = (usize, usize, u128);
 
-/// Whether a part (which write each cell of a read takes) of a graph of one shape may become an execution.
+/// For each part of a graph of one shape, whether it may become an execution.
 pub(super) type Known = FxHashMap<Name, bool>;
 
-/// A part: reads, a cell of each, and the write it takes there.
+/// A part of a graph: for some reads, a cell and the write that the read takes there.
 type Name = Vec<(usize, usize, usize)>;
 
-/// What a part is judged by.
+/// The data by which parts are judged.
 pub(super) struct Part<'a> {
     pub(super) judge: &'a Judge<'a>,
     pub(super) constants: &'a Constants,
-    /// What must not be in a circle with reads-from.
+    /// The relation that must not form a cycle with reads-from.
     pub(super) needs: &'a Pairs,
     pub(super) slots: &'a [Slot],
-    /// Its reads-from and orders are written over.
+    /// The graph of the candidate. Its reads-from and orders are overwritten.
     pub(super) graph: Graph,
-    /// Of its shape, where nothing but reads-from tells parts apart.
+    /// Judged parts of this shape, if parts differ only in reads-from.
     pub(super) known: Option<&'a mut Known>,
-    /// Parts that may still be judged: after one more, nothing more is chosen.
+    /// Number of parts that may still be judged. Beyond it, choosing ends.
     pub(super) left: u64,
 }
 
-/// Goes through the choices of one source a read.
+/// Enumerates the choices of one source for each read.
 pub(super) struct Choices<'a> {
     sources: &'a [Vec<usize>],
     /// Reads in the order in which they take sources.
@@ -50,19 +52,19 @@ pub(super) struct Choices<'a> {
     pub(super) judged: u64,
 }
 
-/// How many combinations there are.
+/// The number of combinations.
 pub(super) fn total(sources: &[Vec<usize>]) -> u64 {
     sources.iter().try_fold(1u64, |n, s| n.checked_mul(s.len() as u64)).unwrap_or(u64::MAX)
 }
 
 impl<'a> Choices<'a> {
-    /// Every combination.
+    /// All combinations.
     pub(super) fn all(sources: &'a [Vec<usize>]) -> Self {
         let order = (0..sources.len()).collect();
         Choices { sources, order, taken: vec![], begun: false, part: None, judged: 0 }
     }
 
-    /// Those of which no part is impossible.
+    /// Combinations without an impossible part.
     pub(super) fn pruned(sources: &'a [Vec<usize>], part: Part<'a>) -> Self {
         let mut all = Choices::all(sources);
         all.order.sort_by_key(|read| part.slots[*read].1);
@@ -86,7 +88,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The write each read has taken, all having taken one.
+    /// The write that each read has taken, once all have one.
     fn pick(&self) -> Vec<usize> {
         let mut pick = vec![0; self.sources.len()];
         for (read, at) in self.order.iter().zip(&self.taken) {
@@ -95,7 +97,7 @@ impl<'a> Choices<'a> {
         pick
     }
 
-    /// Whether the part may become an execution when the next read takes this source; a whole graph is not looked at.
+    /// Whether the part may become an execution if the next read takes this source. A complete graph is not judged here.
     fn grows(&mut self, source: usize) -> bool {
         let Some(part) = &mut self.part else { return true };
         if self.taken.len() + 1 == self.order.len() {
@@ -112,7 +114,7 @@ impl<'a> Choices<'a> {
 }
 
 impl Part<'_> {
-    /// Whether nothing speaks against a part of the graph.
+    /// Whether a part of the graph may become an execution.
     fn possible(&mut self, name: Name, judged: &mut u64) -> bool {
         let slots: Vec<Slot> = name.iter().map(|(read, cell, _)| (*read, *cell, 0)).collect();
         let pick: Vec<usize> = name.iter().map(|(.., write)| *write).collect();

@@ -1,8 +1,8 @@
 //! Mbarrier objects of one candidate: every order in which the operations on one object can take place, run literally.
 //!
-//! The object is a little machine (expected and pending arrivals, transactions, phase); an order of all operations on it
-//! fits the candidate if it agrees with program order and the machine gives every answer the paths assume. Nothing is
-//! known here of phases that commute: executions that differ only in such orders have one key and are merged by it.
+//! The object is a small machine (expected and pending arrivals, transactions, phase). An order of all operations on it fits
+//! the candidate if it agrees with program order and the machine gives every answer that the paths assume. Operations that
+//! commute are not recognised: executions that differ only in their order have equal keys and are merged by them.
 //! (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
@@ -11,7 +11,7 @@ use super::mbarrier::{Count, Deed};
 use moire_execution::leaf::flag;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Orders of one object that are run at most.
+/// Most orders that are run for one object.
 const ORDERS: usize = 5_000;
 
 /// One operation as it took place.
@@ -19,7 +19,7 @@ const ORDERS: usize = 5_000;
 pub(super) struct Step {
     pub(super) at: At,
     pub(super) deed: Deed,
-    /// `init`s and `inval`s so far, an own one included.
+    /// Number of `init`s and `inval`s so far, this operation included.
     pub(super) era: u16,
     /// 0 for `init` and `inval`, otherwise one more than the phase that was current.
     pub(super) level: u16,
@@ -27,7 +27,7 @@ pub(super) struct Step {
     pub(super) valid: bool,
 }
 
-/// What happened to one object, in order.
+/// The operations on one object, in order, and the state they lead to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
     pub(super) steps: Vec<Step>,
@@ -52,7 +52,7 @@ type Todo<'a> = (At, &'a Count, &'a Event);
 pub(super) type Histories = BTreeMap<(usize, u32), History>;
 
 impl History {
-    /// Does the next operation; `None` when it does not give the answer assumed.
+    /// Runs the next operation. `None` if its answer is not the one that the path assumes.
     pub(super) fn then(&self, at: At, count: &Count) -> Option<History> {
         let mut next = self.clone();
         next.flags.extend(count.wrong);
@@ -109,7 +109,7 @@ impl History {
         }
     }
 
-    /// Flags of the state it is left in.
+    /// Raises the flags of the final state.
     fn finish(&mut self) {
         if self.machine.tx.unsigned_abs() > u64::from(moire_program::ir::MBARRIER_COUNT) {
             self.flags.insert(flag::RANGE);
@@ -181,7 +181,7 @@ fn extend(
     }
     for t in 0..threads.len() {
         for i in 0..threads[t].len() {
-            // A loose one comes after all before it; nothing waits for it.
+            // An asynchronous operation comes after all earlier ones; later ones need not wait for it.
             let (at, count, event) = threads[t][i];
             let first = |e: &Event| !e.loose() && !e.beside(event);
             let held = (0..i).any(|j| !done[t][j] && first(threads[t][j].2));
@@ -198,7 +198,7 @@ fn extend(
     Ok(())
 }
 
-/// Pairs of one history by what they mean.
+/// Relations that follow from one history.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meaning {
     pub(super) order: BTreeSet<(At, At)>,
@@ -208,11 +208,11 @@ pub(super) struct Meaning {
     pub(super) seen: BTreeSet<(At, At)>,
     /// Answered true for the same phase.
     pub(super) again: BTreeSet<(At, At)>,
-    /// What an answer needed to have taken place.
+    /// From an answer to the operations it requires.
     pub(super) needs: BTreeSet<(At, At)>,
 }
 
-/// What a history says of its operations.
+/// The relations that follow from a history.
 pub(super) fn meaning(history: &History) -> Meaning {
     let mut out = Meaning::default();
     let ends = |s: &Step| matches!(s.deed, Deed::Init(_) | Deed::Inval);

@@ -67,10 +67,10 @@ pub struct NaiveLimits {
     pub outcomes: usize,
     /// Executions.
     pub leaves: u64,
-    /// Leave out what a part makes impossible, location by location: sources count all the same, orders of writes only
-    /// where they are tried.
+    /// Whether to prune combinations of sources with an impossible part. Sources of pruned combinations still count as
+    /// candidates; orders of writes count only if they are tried.
     pub pruned: bool,
-    /// Candidates and parts of them that are judged, combinations of paths too.
+    /// Most candidates, parts of them and combinations of paths to judge.
     pub judged: u64,
 }
 
@@ -89,28 +89,28 @@ impl Default for NaiveLimits {
     }
 }
 
-/// Why the enumerator gives no answer.
+/// The reason why the enumerator gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Skip {
-    /// A limit.
+    /// A limit was exceeded.
     #[error("too many {0} for the naive enumerator")]
     TooMany(&'static str),
-    /// A construct.
+    /// The program has a construct that is not supported.
     #[error("{0} is not supported")]
     Unsupported(String),
 }
 
-/// What an enumeration looked at.
+/// Totals of an enumeration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NaiveSummary {
-    /// Candidates there are; pruned, without the orders of writes that were not tried.
+    /// Number of candidates; with pruning, without the orders of writes that were not tried.
     pub candidates: u64,
     /// Candidates, parts of them and combinations of paths that were judged.
     pub judged: u64,
     /// Consistent executions, complete or blocked.
     pub leaves: u64,
-    /// Some path was cut at the loop bound.
+    /// Whether some path was cut at the loop bound.
     pub cut: bool,
 }
 
@@ -129,7 +129,7 @@ pub fn enumerate(
     Ok(search.summary.get())
 }
 
-/// Candidates of `program` before orders of writes multiply them: what [`enumerate`] would look at, without looking.
+/// Counts the candidates that [`enumerate`] would judge, without orders of writes. Judges none of them.
 pub fn weigh(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<u64, Skip> {
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
@@ -168,7 +168,7 @@ struct Search<'a> {
     readings: Readings,
     dealt: Dealt,
     summary: Cell<NaiveSummary>,
-    /// Count the candidates, judge none.
+    /// Whether to count the candidates only, and judge none.
     weighs: bool,
 }
 
@@ -375,8 +375,8 @@ impl<'a> Search<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Candidates with these paths, where none is to be judged: none there is, or they are only counted and nothing but
-    /// reads-from tells them apart.
+    /// The number of candidates with these paths, if none of them need be judged: there are none, or they are only counted
+    /// and differ only in reads-from.
     fn weight(&self, paths: &[&Path], all_phases: &[Phases]) -> Option<u64> {
         if all_phases.is_empty() || !self.weighs {
             return all_phases.is_empty().then_some(0);
@@ -404,7 +404,7 @@ impl<'a> Search<'a> {
         Some(ways.fold(1, |n: u64, (t, i, slot)| n.saturating_mul(sources(t, i, slot))))
     }
 
-    /// Phases with each history of the objects in which nothing waits in a circle.
+    /// Phases, combined with each history of the objects in which no operations wait for each other in a cycle.
     fn stages<'p>(
         &self,
         chosen: &[&Variant],
@@ -416,8 +416,8 @@ impl<'a> Search<'a> {
         let mut out = Vec::new();
         for phases in all_phases {
             let needs = scenery.needs(graph, phases, paths, self.control_meets);
-            // What is waited for in a circle does not come about, whatever is read; nor does a loop go on where the
-            // answer would end it.
+            // Operations that wait for each other in a cycle never take place, for any sources. And a loop does not go on
+            // if the answer would end it.
             let possible = |past: &Histories| {
                 if !combos.iter().any(|paths| ask_on(past, paths)) {
                     return false;
@@ -539,7 +539,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The paths with one failing iteration of every spinning thread, in each way there is.
+/// All combinations of paths with one failing iteration of every spinning thread.
 fn failing<'v>(chosen: &[&'v Variant]) -> Vec<Vec<&'v Path>> {
     let mut combos: Vec<Vec<&Path>> = vec![vec![]];
     for variant in chosen {
@@ -570,7 +570,7 @@ fn ask_on(past: &Histories, paths: &[&Path]) -> bool {
     true
 }
 
-/// The histories with what the failing iterations ask in the end; `None` when some answer is not the one assumed.
+/// The histories, extended by the questions of failing iterations. `None` if an answer is not the one assumed.
 fn asked_in_vain(past: &Histories, paths: &[&Path]) -> Option<Histories> {
     let mut out = past.clone();
     for (t, path) in paths.iter().enumerate() {

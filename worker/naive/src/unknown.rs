@@ -1,4 +1,4 @@
-//! Which operands a path must know the value of: all but those that are only moved or computed with.
+//! Operands whose values a path must know: all except those that are only moved or computed with.
 
 use moire_program::ir::{AsyncCopy, AtomOp, Control, Op, Operand, Reg};
 

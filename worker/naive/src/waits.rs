@@ -1,4 +1,4 @@
-//! Barrier instructions of one thread: passed, or where they wait also never passed.
+//! Barrier instructions of one thread. One that waits has two ways to go on: it is passed, or never.
 
 use super::arith::low;
 use super::body::{Barrier, Paths, Refusal, Runner, State, Stop};
@@ -7,7 +7,7 @@ use moire_cat::vocabulary::sets;
 use moire_program::ir::{BarKind, BarRed, Instr, Op, Operand, Thread};
 
 impl Runner<'_> {
-    /// Barriers: passed, or (where they wait) never passed.
+    /// Adds the ways to go on at a barrier: passed, and, if it waits, never passed.
     pub(super) fn barrier(
         &self,
         mut s: State,
