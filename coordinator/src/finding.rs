@@ -1,4 +1,4 @@
-//! Findings as they come from claims, and back.
+//! Makes findings from claims, and claims from findings.
 
 use moire_corpus::{Campaign, Finding, Hash, ModelRef, Provenance, Verified};
 use moire_program::text::{Format, parse};
@@ -47,7 +47,7 @@ pub(crate) fn finding(
     }
 }
 
-/// The claim a finding keeps, to be run again.
+/// The claim of a finding, to be run again.
 pub(crate) fn claim_of(f: &Finding) -> v1::Claim {
     let side = |m: &ModelRef| v1::Side {
         name: m.name.clone(),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Text of the longest program a line may carry once inflated; guards against a hostile line.
+/// Longest text of a line once inflated, in bytes; guards against a hostile line.
 const INFLATED_BYTES: usize = 2 << 20;
 /// The words before a printed line.
 const COMMAND: &str = "moire replay";
@@ -38,17 +38,17 @@ pub struct Side {
     /// Switches that differ from the defaults.
     #[serde(default)]
     pub variants: BTreeMap<String, String>,
-    /// First 16 hexadecimal digits of what fixed its meaning.
+    /// First 16 hexadecimal digits of the fingerprint of its meaning.
     pub fingerprint: String,
 }
 
 thread_local! {
-    /// Making one costs more than a line does.
+    /// Kept, because making a compressor costs more than compressing a line.
     static COMPRESSOR: RefCell<CompressorOxide> =
         RefCell::new(CompressorOxide::new(create_comp_flags_from_zip_params(9, 0, 0)));
 }
 
-/// The bytes compressed as well as they can be: what `compress_to_vec(bytes, 9)` says.
+/// The bytes compressed as by `compress_to_vec(bytes, 9)`.
 fn deflated(bytes: &[u8]) -> Vec<u8> {
     COMPRESSOR.with_borrow_mut(|compressor| {
         compressor.reset();
@@ -66,10 +66,10 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
-    /// Of a later version.
+    /// The line is of a later version.
     #[error("this line is of a format this version does not know; it reads lines that start with m1.")]
     Format,
-    /// Not whole.
+    /// The line is incomplete or changed.
     #[error("the line is damaged: {0}; was it copied whole?")]
     Damaged(String),
 }
@@ -92,7 +92,7 @@ impl Line {
         format!("m1.{}", BASE64URL_NOPAD.encode(&deflated(&json)))
     }
 
-    /// What `word` carries; it may stand behind the command.
+    /// Reads the word of a line, with or without the command before it.
     ///
     /// # Errors
     /// See [`LineError`].

@@ -15,17 +15,17 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::Stream;
 
-/// Events that wait for the core.
+/// Most events that wait for the core.
 const EVENTS_MAX: usize = 4096;
-/// Time between looks at the clocks.
+/// Time between two checks of the clocks.
 const TICK: Duration = Duration::from_millis(50);
-/// Streams of one connection at one time.
+/// Most streams of one connection at one time.
 const STREAMS_MAX: u32 = 256;
-/// Largest head of a call.
+/// Largest headers of a call, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
-/// Streams a connection may reset before they were looked at.
+/// Most streams that a connection may reset before they were accepted.
 const RESETS_MAX: usize = 32;
-/// Time between looks whether a connection still lives, and for the answer: half-open ones end.
+/// Time between two keep-alive pings, and for their answers, so that half-open connections end.
 const ALIVE: Duration = Duration::from_secs(20);
 /// Longest wait for open streams when stopping.
 const SHUTDOWN: Duration = Duration::from_secs(2);
@@ -69,7 +69,7 @@ pub struct Local {
     stop: watch::Sender<()>,
 }
 
-/// A listener; on this machine alone where everybody may come in.
+/// Listens on an address; without certificates it must be a loopback address.
 async fn bind(addr: SocketAddr, door: &Door) -> Result<TcpListener, Error> {
     if !door.locked() && !addr.ip().to_canonical().is_loopback() {
         return Err(Error::NotLoopback(addr));

@@ -1,7 +1,7 @@
 //! Identities that the scheduler gives out: of workers, leases and jobs.
 //!
-//! Contract: all come from one counter, so a number names one thing in the life of a coordinator process. On the wire
-//! they are plain numbers ([`WorkerId::0`] and its like).
+//! Contract: all come from one counter, so a number names one thing in the life of a coordinator process. Messages carry
+//! the plain number.
 
 use std::fmt;
 

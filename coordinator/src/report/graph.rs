@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Larger graphs stay text.
+/// Most events of a graph that is drawn; a larger one stays text.
 const EVENTS_MAX: usize = 256;
 const EDGES_MAX: usize = 4096;
 const COLUMN: usize = 300;
@@ -33,8 +33,9 @@ fn class(kind: &str) -> &'static str {
     }
 }
 
-/// The line from box to box and where its name goes: down inside a column, bowed where boxes lie between, from side to
-/// side otherwise. The `nth` edge of the same two boxes stays clear of those before it.
+/// The path of an edge from box to box, and the position of its name. It goes straight down between neighbours of a
+/// column, in a bow around boxes between, and otherwise from side to side. The `nth` edge between two boxes is shifted
+/// away from those before it.
 fn route(from: (usize, usize), to: (usize, usize), nth: usize) -> (String, usize, usize) {
     let (w, h) = BOX;
     let shift = (nth % 4) * 8;
@@ -50,7 +51,7 @@ fn route(from: (usize, usize), to: (usize, usize), nth: usize) -> (String, usize
     }
     let (a, b) = (from.1 + h / 4 + shift, to.1 + h / 4 + shift);
     let (x, end) = if from.0 < to.0 { (from.0 + w, to.0) } else { (from.0, to.0 + w) };
-    // Names stand a third of the way, where edges that cross have parted.
+    // Names are placed at a third of the way, where edges that cross are apart.
     (format!("M{x} {a}L{end} {b}"), (2 * x + end) / 3, (2 * a + b) / 3 + 4)
 }
 

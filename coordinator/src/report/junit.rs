@@ -5,8 +5,8 @@ use moire_corpus::Since;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
 
-/// A document of these suites, as the schema of Jenkins' xUnit plugin wants it: that has no number of skipped cases on
-/// the outermost element, which quick-junit writes.
+/// A document of these suites that fits the schema of Jenkins' xUnit plugin: without the number of skipped cases that
+/// quick-junit writes on the outermost element.
 ///
 /// # Errors
 /// A text has no XML form.
@@ -32,7 +32,7 @@ pub fn failed(kind: NonSuccessKind, title: &str, text: &str) -> TestCaseStatus {
     status
 }
 
-/// A test case that says nothing, and why.
+/// A test case that was skipped, with the reason.
 pub fn skipped(kind: &str, why: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_type(kind);
@@ -40,9 +40,9 @@ pub fn skipped(kind: &str, why: &str) -> TestCaseStatus {
     status
 }
 
-/// A suite for each oracle with a test case a finding: gone ones pass; what was not tested, is suppressed or a mere
-/// difference is skipped; all others fail. One suite for the measures. What is left out is one skipped case that says how
-/// many they are.
+/// A suite for each oracle, with one test case for each finding: findings that are gone pass; findings that were not
+/// tested, are suppressed or are differences are skipped; all others fail. One more suite has the measures. If findings
+/// are left out, one skipped case says how many.
 pub(super) fn night(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<String, ReportError> {
     let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
     for row in rows {

@@ -1,7 +1,7 @@
 //! The report of a night, or of a store: what changed since the last one, in five formats.
 //!
-//! Contract: pure text from records; findings come sorted by what changed, then by id, so equal stores give equal
-//! reports. All text from records is escaped. A suppressed finding is shown and fails nothing; a difference between two
+//! Contract: a report is a function of the records. Findings are sorted by what changed, then by id, so equal stores give
+//! equal reports. All text from records is escaped. A suppressed finding is shown and fails nothing; a difference between two
 //! versions of a model is shown and fails nothing.
 //!
 //! | file | for |

@@ -1,4 +1,4 @@
-//! A night, the findings of it as a report shows them, and what of them fails it.
+//! A night, its findings as a report shows them, and which of them fail it.
 //!
 //! Contract: a suppressed finding is shown and fails nothing; a difference between two versions of a model is shown and
 //! fails nothing.
@@ -8,10 +8,10 @@ use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, StoreError
 use std::collections::BTreeMap;
 use std::io;
 
-/// Rule of findings that are shown and not blamed.
+/// The rule of findings that are shown and fail nothing.
 pub const DIFFERENCE: &str = "difference";
 
-/// How good a night was at one thing.
+/// Grade of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
@@ -23,12 +23,12 @@ pub enum Grade {
     Alarm,
 }
 
-/// A measure of the night's own quality: planted bugs that were found.
+/// A measure of the night's own quality: how many planted bugs it found.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Score {
     /// The name of the measure.
     pub name: String,
-    /// How good it is.
+    /// Its grade.
     pub grade: Grade,
     /// The numbers in a sentence.
     pub says: String,
@@ -45,14 +45,14 @@ pub struct CampaignLine {
     pub executions: u64,
     /// Abstentions by reason.
     pub abstentions: BTreeMap<String, u64>,
-    /// Why it ended before its budget; empty: it did not.
+    /// Why it ended before its budget; empty if it did not.
     pub cut: String,
 }
 
 /// The subject of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Night {
-    /// When, Unix milliseconds.
+    /// The time, in Unix milliseconds.
     pub at_ms: u64,
     /// All findings, unless they stay in a store; [`Finding::replay`] is the line that replays each.
     pub findings: Vec<Finding>,
@@ -77,12 +77,12 @@ pub struct Row<'a> {
     pub suppressed: Option<&'a Suppression>,
     /// Why it was not run again, from [`Night::untested`].
     reason: &'a str,
-    /// When the last report was, Unix milliseconds.
+    /// The time of the last report, in Unix milliseconds.
     last_ms: u64,
 }
 
 impl Row<'_> {
-    /// How often it showed, why it was not tested, what became of its suppression: in a few words.
+    /// A short note: how often it showed, why it was not tested, the state of its suppression.
     pub fn note(&self) -> String {
         let f = self.finding;
         let mut out = Vec::new();
@@ -180,7 +180,7 @@ impl Night {
         self.findings.iter().for_each(|f| out.add(self, f));
         out
     }
-    /// Whether some measure fails the night.
+    /// Whether a measure fails the night.
     pub fn alarm(&self) -> bool {
         self.scores.iter().any(|s| s.grade == Grade::Alarm)
     }
@@ -202,10 +202,10 @@ pub enum ReportError {
     /// The findings cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A finding that was there is not any more.
+    /// A finding has disappeared.
     #[error("finding {0} has gone while the report was written")]
     Gone(FindingId),
-    /// The JSON lines have no place.
+    /// The JSON lines cannot be written.
     #[error("writing JSON lines: {0}")]
     Lines(#[from] io::Error),
 }

@@ -1,26 +1,26 @@
-//! What a night comes to: the numbers a person sees first, and what decides an exit code. One look at each finding.
+//! The outcome of a night: its first numbers, and what decides its exit code. Each finding is read once.
 
 use super::{Findings, Night, Regressions, ReportError};
 use moire_corpus::{FindingId, Since};
 use std::collections::BTreeMap;
 
-/// Findings that fail the night and are named.
+/// Most findings that fail the night and are listed.
 const NAMED_MAX: usize = 1_000;
 
 /// The numbers of a night, and what decides its exit code.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Findings by what changed, suppressed ones left out.
+    /// Number of findings by what changed, without suppressed ones.
     pub counts: BTreeMap<Since, usize>,
-    /// Suppressed ones.
+    /// Number of suppressed findings.
     pub suppressed: usize,
-    /// Findings that fail the night.
+    /// Number of findings that fail the night.
     pub failing: usize,
-    /// The first of them by what changed, then by id, each in a line.
+    /// The first of these by what changed, then by id, with a line of text for each.
     pub named: BTreeMap<(Since, FindingId), String>,
-    /// Some finding is open that nobody has suppressed.
+    /// Whether a finding is open and not suppressed.
     pub open: bool,
-    /// Some finding that nobody has suppressed was not tested.
+    /// Whether a finding that is not suppressed was not tested.
     pub silent: bool,
     /// Fixed findings that were run again.
     pub regressions: Regressions,

@@ -1,8 +1,8 @@
 //! The report as one HTML page that works offline, and the parts it shares with the coordinator's live page: how a finding
 //! is shown, the style sheet, the script.
 //!
-//! Contract: without the script everything is there and readable; the script filters, copies and reads news. Nothing is
-//! loaded from elsewhere. Text from records is escaped by the templates.
+//! Contract: the page is complete and readable without the script, which filters, copies and reloads. Nothing is loaded
+//! from elsewhere. The templates escape text from records.
 
 use super::table::{shares, take};
 use super::{Grade, Night, ReportError, Row, Table, dates, graph, models};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub const STYLE: &str = include_str!("../../templates/style.css");
 /// The script.
 pub const SCRIPT: &str = include_str!("../../templates/script.js");
-/// Findings shown in one page; the JSON lines have all.
+/// Most findings shown in one page; the JSON lines have all.
 const SHOWN_MAX: usize = 2_000;
 
 /// A finding in full: facts, program, execution graph, the line that replays it, its life.
@@ -34,7 +34,7 @@ pub(crate) struct Full<'a> {
 }
 
 impl<'a> Full<'a> {
-    /// `at_ms`: for whether a suppression is in force.
+    /// `at_ms`: the time of the page, which decides whether a suppression is in force.
     pub(crate) fn new(f: &'a Finding, at_ms: u64) -> Self {
         let sets: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
         let tested = f.retest.as_ref().map(|r| {

@@ -1,8 +1,8 @@
-//! All findings of a report in one table: what changed about each, and no more, so that a million fit in memory.
+//! All findings of a report in one table. A row says only what changed, so that a million findings fit in memory.
 //!
 //! Contract: [`Table::of`] reads every finding once; the texts are read again for the formats. `findings.jsonl` has all
-//! of them. The other formats are made for people and tools that cannot use a million: they list at most
-//! [`LISTED_MAX`], of each kind of change its share, and say how many they leave out.
+//! findings. The other formats are for readers and tools that cannot use a million: they list at most [`LISTED_MAX`], a
+//! share of each kind of change, and say how many they leave out.
 
 use super::{Night, Regressions, ReportError};
 use moire_corpus::{Finding, FindingId, Since, Snapshot, Store};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// Findings in the formats of bounded size.
+/// Most findings in the formats of bounded size.
 pub const LISTED_MAX: usize = 10_000;
 
 /// Findings read and written by all threads before their lines are put in order.
@@ -19,11 +19,11 @@ const AT_ONCE: usize = 4_096;
 /// Threads that read them.
 const THREADS_MAX: usize = 8;
 
-/// Where the findings of a report are.
+/// A source of the findings of a report.
 pub trait Findings: Sync {
-    /// Each of them, by id; their texts may be missing.
+    /// All findings, in order of ids; their texts may be missing.
     fn each(&self) -> Box<dyn Iterator<Item = Result<Cow<'_, Finding>, ReportError>> + '_>;
-    /// The one with this id, which [`Findings::each`] gave at this place.
+    /// The finding with this id, which [`Findings::each`] gave at this position.
     ///
     /// # Errors
     /// It cannot be read.
@@ -43,7 +43,7 @@ impl Findings for Vec<Finding> {
 pub struct Stored<'a> {
     store: &'a Store,
     since_ms: u64,
-    /// What the next report has to know of all of them.
+    /// The snapshot that the next report compares with.
     snapshot: Mutex<Snapshot>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Entry {
 /// The table of all findings of a report.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// By what changed, then by id.
+    /// The rows, by what changed, then by id.
     pub(super) entries: Vec<Entry>,
     /// Oracles and directions.
     pub(super) rules: BTreeSet<(String, String)>,
@@ -160,7 +160,7 @@ impl Table {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// Those that fail the night.
+    /// Number of findings that fail the night.
     pub(super) fn failing(&self) -> usize {
         self.entries.iter().filter(|e| e.fails).count()
     }
@@ -168,7 +168,7 @@ impl Table {
     pub(super) fn kinds(&self) -> [usize; 5] {
         Since::ALL.map(|since| self.entries.iter().filter(|e| e.since == since).count())
     }
-    /// By what changed, suppressed ones left out; and the suppressed ones.
+    /// Number of findings by what changed, without suppressed ones; and number of suppressed ones.
     pub(super) fn counts(&self) -> ([(Since, usize); 5], usize) {
         let of = |since| self.entries.iter().filter(|e| e.since == since && !e.suppressed).count();
         (Since::ALL.map(|since| (since, of(since))), self.entries.iter().filter(|e| e.suppressed).count())
