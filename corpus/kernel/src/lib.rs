@@ -4,5 +4,8 @@
 
 pub mod emit;
 pub mod ptx;
+mod refusal;
 pub mod simt;
 pub mod specialise;
+
+pub use refusal::Refusal;

@@ -1,7 +1,8 @@
 //! PTX modules: what reads, and what the static rules reject.
 
+use moire_kernel::Refusal;
 use moire_kernel::ptx::parse;
-use moire_kernel::specialise::{Launch, Refusal, entry, lower};
+use moire_kernel::specialise::{Launch, entry, lower};
 use moire_program::text::{self, Format, print};
 use std::path::Path;
 

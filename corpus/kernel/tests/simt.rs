@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use moire_kernel::Refusal;
 use moire_kernel::ptx;
-use moire_kernel::simt::{Pair, Refusal, slice, threads};
+use moire_kernel::simt::{Pair, slice, threads};
 use moire_program::ir::{LoadOrder, Op, Operand, Program, StoreOrder, SymbolId, Thread, TileOp};
 use moire_program::text::print;
 use moire_program::validate::validate;

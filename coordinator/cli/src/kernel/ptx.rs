@@ -4,8 +4,9 @@ use super::launch::LaunchArgs;
 use super::lowered::Kernel;
 use anyhow::{Result, anyhow, bail};
 use moire_console::input::{File, Rejected, Source};
+use moire_kernel::Refusal;
 use moire_kernel::ptx;
-use moire_kernel::specialise::{Launch, Lowered, Refusal, entry, lower};
+use moire_kernel::specialise::{Launch, Lowered, entry, lower};
 use moire_program::text::{Diagnostic, Severity, decode};
 use std::collections::BTreeSet;
 

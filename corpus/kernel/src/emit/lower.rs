@@ -4,6 +4,8 @@
 //! The result has no instruction that [`moire_program::validate::notation`] knows a reason for, except the mark of a
 //! predicate in `cp.async`, which the printer of modules takes away.
 
+use crate::Refusal;
+use crate::refusal::Done;
 use moire_program::ir::*;
 use moire_program::registers::rewrite;
 use moire_program::validate::notation;
@@ -20,7 +22,7 @@ pub(super) struct Lowered {
 }
 
 /// Writes out the notation in `thread`.
-pub(super) fn lower(program: &Program, thread: &Thread) -> Result<Lowered, String> {
+pub(super) fn lower(program: &Program, thread: &Thread) -> Done<Lowered> {
     let mut to = Lower {
         program,
         regs: thread.regs.clone(),
@@ -56,7 +58,7 @@ struct Lower<'p> {
 }
 
 impl Lower<'_> {
-    fn instruction(&mut self, pc: usize, instr: &Instr) -> Result<(), String> {
+    fn instruction(&mut self, pc: usize, instr: &Instr) -> Done<()> {
         let mut op = instr.op.clone();
         self.misplaced = false;
         match &mut op {
@@ -71,18 +73,18 @@ impl Lower<'_> {
                     *n = if *n % 32 == 0 { *n } else { n.saturating_mul(32) };
                 }
             }
-            Op::Tcgen05(op) => self.tcgen05(op),
+            Op::Tcgen05(op) => self.tcgen05(op)?,
             Op::Wgmma(Wgmma::Product(product)) => {
                 if let WgmmaFactor::Shared(a) = &mut product.a {
-                    self.descriptor(a);
+                    self.descriptor(a)?;
                 }
-                self.descriptor(&mut product.b);
+                self.descriptor(&mut product.b)?;
             }
             Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
-                self.tensor_box(&mut copy.dst);
-                self.tensor_box(&mut copy.src);
+                self.tensor_box(&mut copy.dst)?;
+                self.tensor_box(&mut copy.src)?;
             }
-            Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => self.tensor_box(&mut prefetch.src),
+            Op::AsyncCopy(AsyncCopy::Prefetch(prefetch)) => self.tensor_box(&mut prefetch.src)?,
             _ => {}
         }
         let marked =
@@ -101,7 +103,8 @@ impl Lower<'_> {
             operand
         });
         if named {
-            return Err("a name of tensor memory stands where PTX has no word for it".to_owned());
+            let what = "a name of tensor memory stands where PTX has no word for it".to_owned();
+            return Err(Refusal::Abstained { what, line: instr.line });
         }
         self.body.push(lowered);
         self.origin.push(Some(pc));
@@ -113,10 +116,12 @@ impl Lower<'_> {
         self.program.objects[self.program.symbols[symbol.index()].object.index()].space == Space::Tensor
     }
 
-    fn register(&mut self, value: Value) -> Reg {
-        let reg = Reg(u16::try_from(self.regs.len()).unwrap_or(u16::MAX));
+    /// A register the program does not have.
+    fn register(&mut self, value: Value) -> Done<Reg> {
+        let number = u16::try_from(self.regs.len())
+            .map_err(|_| Refusal::Bounded("a thread with too many registers".to_owned()))?;
         self.regs.push(RegDecl { name: String::new(), init: RegInit::Value(value) });
-        reg
+        Ok(Reg(number))
     }
 
     fn prepare(&mut self, op: Op) {
@@ -124,61 +129,64 @@ impl Lower<'_> {
         self.origin.push(None);
     }
 
-    fn tcgen05(&mut self, op: &mut Tcgen05) {
+    fn tcgen05(&mut self, op: &mut Tcgen05) -> Done<()> {
         match op {
             Tcgen05::Dealloc { addr, .. } if self.tensor(*addr) => {
-                *addr = Operand::Reg(self.register(0));
+                *addr = Operand::Reg(self.register(0)?);
             }
-            Tcgen05::Load(load) => self.address(&mut load.addr),
-            Tcgen05::Store(store) => self.address(&mut store.addr),
-            Tcgen05::Shift { addr, .. } => self.address(addr),
+            Tcgen05::Load(load) => self.address(&mut load.addr)?,
+            Tcgen05::Store(store) => self.address(&mut store.addr)?,
+            Tcgen05::Shift { addr, .. } => self.address(addr)?,
             Tcgen05::Copy { dst, src, .. } => {
-                self.address(dst);
-                self.descriptor(src);
+                self.address(dst)?;
+                self.descriptor(src)?;
             }
-            Tcgen05::Mma(mma) => self.product(mma),
+            Tcgen05::Mma(mma) => self.product(mma)?,
             _ => {}
         }
+        Ok(())
     }
 
-    fn product(&mut self, mma: &mut Mma) {
-        self.address(&mut mma.d);
+    fn product(&mut self, mma: &mut Mma) -> Done<()> {
+        self.address(&mut mma.d)?;
         match &mut mma.a {
-            Factor::Shared(a) => self.descriptor(a),
-            Factor::Tensor(a) => self.address(a),
+            Factor::Shared(a) => self.descriptor(a)?,
+            Factor::Tensor(a) => self.address(a)?,
         }
-        self.descriptor(&mut mma.b);
-        mma.metadata.iter_mut().for_each(|a| self.address(a));
+        self.descriptor(&mut mma.b)?;
+        mma.metadata.iter_mut().try_for_each(|a| self.address(a))?;
         if let Some(scales) = &mut mma.scales {
-            self.address(&mut scales.a);
-            self.address(&mut scales.b);
+            self.address(&mut scales.a)?;
+            self.address(&mut scales.b)?;
         }
         if let ProductShape::Tile { m, n } = mma.shape {
             // Extents in their fields, all types zero.
             let packed = u128::from(n >> 3) << 17 | u128::from(m >> 4) << 24;
-            mma.shape = ProductShape::Packed(Operand::Reg(self.register(packed & u128::from(u32::MAX))));
+            mma.shape = ProductShape::Packed(Operand::Reg(self.register(packed & u128::from(u32::MAX))?));
         }
+        Ok(())
     }
 
     /// An address of tensor memory: a register, and a column that is added.
-    fn address(&mut self, address: &mut Address) {
+    fn address(&mut self, address: &mut Address) -> Done<()> {
         // A name of other memory stays, for the assembler to refuse.
         self.misplaced |= matches!(address.base, Operand::Address(_)) && !self.tensor(address.base);
         if self.tensor(address.base) {
-            address.base = Operand::Reg(self.register(0));
+            address.base = Operand::Reg(self.register(0)?);
         }
         if (1..128).contains(&(address.offset >> 16)) {
-            let dst = self.register(0);
+            let dst = self.register(0)?;
             let (a, b) = (address.base, Operand::Imm(i128::from(address.offset)));
             self.prepare(Op::Alu { op: AluOp::Add, ty: Ty::U(32), dst, a, b });
             *address = Address { base: Operand::Reg(dst), offset: 0 };
         }
+        Ok(())
     }
 
     /// The start of the bytes in units of 16; the layout is left zero.
-    fn descriptor(&mut self, descriptor: &mut Descriptor) {
-        let Descriptor::Range { addr, .. } = *descriptor else { return };
-        let dst = self.register(0);
+    fn descriptor(&mut self, descriptor: &mut Descriptor) -> Done<()> {
+        let Descriptor::Range { addr, .. } = *descriptor else { return Ok(()) };
+        let dst = self.register(0)?;
         if let Operand::Address(_) = addr.base {
             let (a, b) = (Operand::Reg(dst), Operand::Imm(i128::from(addr.offset)));
             self.prepare(Op::Mov { ty: Ty::U(64), dst, src: addr.base });
@@ -186,13 +194,15 @@ impl Lower<'_> {
             self.prepare(Op::Alu { op: AluOp::Shr, ty: Ty::U(64), dst, a, b: Operand::Imm(4) });
         }
         *descriptor = Descriptor::Packed(Operand::Reg(dst));
+        Ok(())
     }
 
-    fn tensor_box(&mut self, end: &mut BulkEnd) {
-        let BulkEnd::Tensor(tensor) = end else { return };
+    fn tensor_box(&mut self, end: &mut BulkEnd) -> Done<()> {
+        let BulkEnd::Tensor(tensor) = end else { return Ok(()) };
         tensor.tile = None;
         if tensor.map.is_none() {
-            tensor.map = Some(Address { base: Operand::Reg(self.register(0)), offset: 0 });
+            tensor.map = Some(Address { base: Operand::Reg(self.register(0)?), offset: 0 });
         }
+        Ok(())
     }
 }

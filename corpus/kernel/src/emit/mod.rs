@@ -8,6 +8,7 @@
 
 mod lower;
 
+use crate::Refusal;
 use lower::{Lowered, lower};
 use moire_program::ir::*;
 use moire_program::text::instruction;
@@ -34,7 +35,7 @@ pub struct Module {
 ///
 /// # Errors
 /// What stands in the way: a register that no one declaration fits, a name of tensor memory where PTX has none.
-pub fn module(program: &Program, target: Target) -> Result<Module, String> {
+pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
     let renamed = rename(program);
     let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
     let _ = write!(
@@ -101,7 +102,7 @@ fn kernel(
     renamed: &Program,
     n: usize,
     threads: &[usize],
-) -> Result<(), String> {
+) -> Result<(), Refusal> {
     let _ = write!(
         out.text,
         ".visible .entry k{n}()\n{{\n  .reg .b32 warp;\n  .reg .pred other;\n  mov.u32 warp, %tid.x;\n  shr.u32 warp, warp, 5;\n"
@@ -121,13 +122,14 @@ fn kernel(
 }
 
 /// Declarations, start values and code of one thread.
-fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Result<(), String> {
+fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Result<(), Refusal> {
     let Lowered { mut thread, origin, left_out } = lowered;
     for (i, reg) in thread.regs.iter_mut().enumerate() {
         reg.name = format!("r{i}");
     }
     let classes = classes(&thread).map_err(|reg| {
-        format!("the uses of register {} in {} want different widths", reg.index(), thread.name)
+        let (reg, name) = (reg.index(), &thread.name);
+        Refusal::about(&format!("the uses of register {reg} in {name} want different widths"))
     })?;
     for (reg, bits) in thread.regs.iter().zip(&classes) {
         let class = if *bits == 1 { "pred".to_owned() } else { format!("b{bits}") };

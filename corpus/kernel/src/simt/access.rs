@@ -1,8 +1,8 @@
 //! Special registers, parameters, and loads and stores with words that litmus texts lack: hints for caches, which change no meaning.
 
-use super::Done;
 use super::run::{Run, Val};
 use crate::ptx::{Arg, Plain, Special, Variable, type_of};
+use crate::refusal::Done;
 use moire_program::ir::{Address, LoadOrder, Op, Operand, Proxy, Scope, Space, StoreOrder};
 
 impl Run<'_> {

@@ -2,12 +2,13 @@
 //!
 //! What has no such arithmetic (floats, exchanges between lanes) is left unknown, and refused where it counts.
 
-use super::Done;
 use super::run::{Run, Val, When};
 use crate::ptx::{Arg, Plain, type_of};
-use crate::specialise::alu::{self, Int};
-use crate::specialise::flow::effects;
-use crate::specialise::{integer, value::Lanes};
+use crate::refusal::Done;
+use crate::specialise::known::alu::{self, Int};
+use crate::specialise::known::flow::effects;
+use crate::specialise::known::integer;
+use crate::specialise::known::value::Lanes;
 use moire_program::ir::{AluOp, CmpOp, Op, Operand, Reg, Ty};
 
 /// What is not only about registers, and not looked into.

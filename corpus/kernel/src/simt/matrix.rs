@@ -5,9 +5,9 @@
 //! by one, so a first round follows every thread to note the addresses they name; where a lane names different ones at one
 //! place of the text, it is refused. The elements are weak accesses of their own, in no order.
 
-use super::Done;
 use super::run::{Run, Val, When};
 use crate::ptx::{Arg, Kernel, Plain, What};
+use crate::refusal::Done;
 use moire_program::ir::{AluOp, Op, Operand, Proxy, Space, StoreOrder, Ty};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

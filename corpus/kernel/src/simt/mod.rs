@@ -25,7 +25,9 @@ mod tidy;
 pub use size::log2_executions;
 pub use slice::{Pair, slice, slice_least};
 
+use crate::Refusal;
 use crate::ptx::{Kernel, Variable};
+use crate::refusal::Done;
 use matrix::Rows;
 use moire_program::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
 use run::{Here, Run};
@@ -35,38 +37,16 @@ pub const THREADS: u32 = 4_096;
 /// Most instructions of all threads together.
 pub const TOTAL: usize = 1 << 20;
 
-/// The reason why a kernel has no program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The kernel has something that is not interpreted.
-    #[error("{what} (line {line})")]
-    Abstained {
-        /// The instruction or property, in words.
-        what: String,
-        /// Line of the module; 0 if no single line is the reason.
-        line: u32,
-    },
-    /// A limit was hit.
-    #[error("{0}")]
-    Bounded(String),
-}
-
-type Done<T> = Result<T, Refusal>;
-
-fn about(what: &str) -> Refusal {
-    Refusal::Abstained { what: what.to_owned(), line: 0 }
-}
-
-/// The program of a kernel launched with a row of tile blocks. Its parameters point to objects of the given sizes.
+/// The program of so many tile blocks in a row, with objects of the given sizes behind its parameters.
 ///
 /// # Errors
 /// Something is not interpreted (name and line), or a limit is exceeded.
 pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
     let Some([width, 1, 1]) = kernel.threads else {
-        return Err(about("a kernel without .reqntid, or with more than one row of threads"));
+        return Err(Refusal::about("a kernel without .reqntid, or with more than one row of threads"));
     };
     let [rank, 1, 1] = kernel.cluster.unwrap_or([1; 3]) else {
-        return Err(about("a cluster with more than one row of CTAs"));
+        return Err(Refusal::about("a cluster with more than one row of CTAs"));
     };
     let total = u64::from(width) * u64::from(rank) * u64::from(blocks);
     if total == 0 || total > u64::from(THREADS) {

@@ -3,10 +3,12 @@
 //! A pair of a place that is jumped to and of what is known about the registers that are still read there has one copy in
 //! the result; to come back to it is a jump. What is kept of a register lives in the register of the same number.
 
+use super::Names;
 use super::matrix::Rows;
-use super::{Done, Names, Refusal};
+use crate::Refusal;
 use crate::ptx::{Arg, Kernel, Statement, What};
-use crate::specialise::flow::effects;
+use crate::refusal::Done;
+use crate::specialise::known::flow::effects;
 use moire_program::ir::{
     Address, AluOp, BarKind, Control, Guard, Instr, Label, Op, Operand, Placement, Reg, RegDecl, RegInit,
     SymbolId, Thread, Ty,
@@ -136,7 +138,7 @@ impl<'k> Run<'k> {
     ) -> Done<Self> {
         let regs = kernel.program.threads.first().map(|t| t.regs.clone()).unwrap_or_default();
         if regs.len() != kernel.types.len() {
-            return Err(super::about("a kernel whose registers have no types"));
+            return Err(Refusal::about("a kernel whose registers have no types"));
         }
         Ok(Run {
             kernel,

@@ -35,7 +35,8 @@ mod cut;
 mod flow;
 mod mirror;
 
-use super::{Done, Refusal};
+use crate::Refusal;
+use crate::refusal::Done;
 use cells::{Cells, Does, Touch, number};
 use flow::{Flows, class, flows, needed};
 use mirror::Mirror;

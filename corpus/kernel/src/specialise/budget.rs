@@ -1,7 +1,7 @@
 //! What running ahead may cost: one allowance for all warps of a launch and all rounds, so that a hostile module is refused
 //! in seconds however many warps, loops and registers it has.
 
-use super::Refusal;
+use crate::Refusal;
 use std::cell::Cell;
 
 /// What an item costs that is left: it is looked at again and again until it is an instruction of the program.

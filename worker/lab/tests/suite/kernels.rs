@@ -3,8 +3,9 @@
 use moire_cat::Variants;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, judge};
+use moire_kernel::Refusal;
 use moire_kernel::ptx;
-use moire_kernel::specialise::{Launch, Refusal, lower};
+use moire_kernel::specialise::{Launch, lower};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -128,7 +128,7 @@ pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<P
 /// Judges a pair. With `safe` the source is known to have no race under any reading. If two threads of each kind are too
 /// much to explore, one of each kind is kept.
 pub(super) fn judge(pair: &Pair, safe: bool, models: &Models) -> Result<Verdict, Abstention> {
-    let cut = |e: simt::Refusal| Abstention::refused(&e).at("slice");
+    let cut = |e: moire_kernel::Refusal| Abstention::refused(&e).at("slice");
     let two = simt::slice(pair).map_err(cut)?;
     if most(&two) <= MAX_LOG2_OF_TWO
         && let Ok(verdict) = judged(two, safe, models, &few())

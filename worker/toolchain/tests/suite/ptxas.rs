@@ -24,7 +24,7 @@ const SHOWN: usize = 30;
 fn compare(ptxas: &Ptxas, program: &Program, target: Target) -> Result<(bool, bool, String), String> {
     let legal = validate(program).iter().all(|d| d.severity != Severity::Error);
     let ours = legal && targets(program).contains(&target);
-    let module = emit::module(program, target)?;
+    let module = emit::module(program, target).map_err(|e| e.to_string())?;
     let answer = ptxas.assemble(&module.text, target.name()).unwrap();
     let theirs = answer.accepted().ok_or_else(|| format!("{answer:?}"))?;
     Ok((ours, theirs, format!("{answer:?}\n{}", module.text)))

@@ -1,7 +1,8 @@
 //! What is touched: bytes that some access treats as one are a cell, and every access is told by its cells.
 
-use super::super::{Done, Refusal, about};
 use super::flow::{makers, recipe};
+use crate::Refusal;
+use crate::refusal::Done;
 use moire_program::ir::{
     Address, BarKind, LoadOrder, Op, Operand, Program, Reg, Space, StoreOrder, Thread, TileKind, TileOp,
 };
@@ -86,13 +87,16 @@ impl Cells {
 }
 
 fn place(program: &Program, thread: &Thread, addr: Address, bytes: u32) -> Done<(Key, u32, u32)> {
-    let Operand::Address(symbol) = addr.base else { return Err(about("an address that depends on memory")) };
-    let symbol = program.symbols.get(symbol.index()).ok_or_else(|| about("an address without a name"))?;
+    let Operand::Address(symbol) = addr.base else {
+        return Err(Refusal::about("an address that depends on memory"));
+    };
+    let symbol =
+        program.symbols.get(symbol.index()).ok_or_else(|| Refusal::about("an address without a name"))?;
     let object = program.objects.get(symbol.object.index());
     let shared = object.is_some_and(|o| o.space != Space::Global);
-    let from = u32::try_from(addr.offset).map_err(|_| about("an address before its object"))?;
+    let from = u32::try_from(addr.offset).map_err(|_| Refusal::about("an address before its object"))?;
     if object.is_none_or(|o| from.saturating_add(bytes) > o.bytes) {
-        return Err(about("an address behind its object"));
+        return Err(Refusal::about("an address behind its object"));
     }
     Ok(((symbol.object.0, shared.then_some(thread.place.cta)), from, from + bytes))
 }
@@ -127,7 +131,7 @@ fn tile(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
                     out.push((Touch { value, dst: e.dst, ..touch(at, i, does, group) }, key, from, to));
                 }
             }
-            _ => return Err(about("this instruction of a tile block")),
+            _ => return Err(Refusal::about("this instruction of a tile block")),
         }
     }
     Ok(out)
@@ -185,7 +189,7 @@ fn behind(addr: Address, element: usize, bytes: u32) -> Done<Address> {
     let more = u32::try_from(element).ok().and_then(|e| i32::try_from(e.checked_mul(bytes)?).ok());
     let offset = more
         .and_then(|m| addr.offset.checked_add(m))
-        .ok_or_else(|| about("an address far behind its object"))?;
+        .ok_or_else(|| Refusal::about("an address far behind its object"))?;
     Ok(Address { offset, ..addr })
 }
 
@@ -198,7 +202,11 @@ fn wall(op: &Op) -> Done<bool> {
         Op::Rmw { .. } | Op::Fence { .. } | Op::ProxyFence(_) | Op::Bra { .. } | Op::Exit => true,
         Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { mask: Operand::Imm(_) } => true,
         Op::Bar { kind: BarKind::Sync, id: Operand::Imm(_), count: None, .. } => true,
-        Op::Bar { .. } => return Err(about("a barrier that not all threads of the CTA take part in alike")),
-        other => return Err(about(other.extended().unwrap_or("this instruction of a compiled thread"))),
+        Op::Bar { .. } => {
+            return Err(Refusal::about("a barrier that not all threads of the CTA take part in alike"));
+        }
+        other => {
+            return Err(Refusal::about(other.extended().unwrap_or("this instruction of a compiled thread")));
+        }
     })
 }

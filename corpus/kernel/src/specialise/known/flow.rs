@@ -4,20 +4,20 @@
 use crate::ptx::{Arg, Kernel, Statement, What};
 use moire_program::ir::{Op, Operand, Part, Reg};
 
-/// Control flow of one kernel. Positions are those of the body; its length is the end.
-pub(super) struct Flow {
+/// See the module header. Positions are those of the body; its length is the end.
+pub(crate) struct Flow {
     /// Where all paths from here meet first.
-    pub(super) meets: Vec<usize>,
+    pub(crate) meets: Vec<usize>,
     /// Whether something jumps here.
-    pub(super) target: Vec<bool>,
+    pub(crate) target: Vec<bool>,
     /// Registers that matter and may still be read, sorted.
-    pub(super) live: Vec<Vec<Reg>>,
+    pub(crate) live: Vec<Vec<Reg>>,
     /// Whether a register can reach control, an address or an operand of synchronisation.
-    pub(super) matters: Vec<bool>,
+    pub(crate) matters: Vec<bool>,
 }
 
 impl Flow {
-    pub(super) fn new(kernel: &Kernel) -> Flow {
+    pub(crate) fn new(kernel: &Kernel) -> Flow {
         let body = &kernel.body;
         let next: Vec<Vec<usize>> = (0..body.len()).map(|pc| successors(kernel, pc)).collect();
         let mut target = vec![false; body.len() + 1];
@@ -119,7 +119,7 @@ fn read_by(arg: &Arg, out: &mut Vec<Reg>) {
 }
 
 /// Whether the first operand of a plain instruction is read, not written.
-pub(super) fn stores(words: &[String]) -> bool {
+pub(crate) fn stores(words: &[String]) -> bool {
     matches!(
         words[0].as_str(),
         "st" | "stmatrix" | "red" | "trap" | "brkpt" | "call" | "discard" | "applypriority"

@@ -12,8 +12,8 @@
 //! copy of the other one, and two stores of different lines or numbers through marks. A warp leaves a mark of its own
 //! with each such store and looks at those that other warps leave with other stores.
 
-use super::layout::{Kind, Mem, Touch};
-use super::run::{Item, Placed};
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl Region {
 }
 
 /// Gives such words their copies, in all traces; `regs` counts the registers of each.
-pub(super) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) {
+pub(crate) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) {
     for region in regions(traces) {
         for (warp, (trace, regs)) in traces.iter_mut().zip(regs.iter_mut()).enumerate() {
             if trace.iter().any(|p| touches(&p.item).iter().any(|t| region.holds(t))) {

@@ -1,12 +1,12 @@
 //! Items without what says nothing: labels nobody jumps to, jumps to the next item, data touched twice in a row, fences
 //! beside a stronger one.
 
-use super::run::{Item, Placed};
+use crate::specialise::item::{Item, Placed};
 use moire_program::ir::{FenceOrder, Op, Scope};
 use std::collections::BTreeSet;
 
-/// Removes items without effect.
-pub(super) fn items(mut all: Vec<Placed>) -> Vec<Placed> {
+/// See the module header.
+pub(crate) fn items(mut all: Vec<Placed>) -> Vec<Placed> {
     loop {
         let used: BTreeSet<u32> = all
             .iter()

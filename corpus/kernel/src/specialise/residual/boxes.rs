@@ -4,9 +4,9 @@
 //! copies in between; where they are unequal, each reaches up to the next destination. A box that is stored: the data
 //! that ordinary stores put there, up to where the next copy starts.
 
-use super::Refusal;
-use super::layout::{Kind, Mem, Touch};
-use super::run::{Item, Placed};
+use crate::Refusal;
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ struct Open {
 }
 
 /// Fills in the sizes.
-pub(super) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
+pub(crate) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
     let (groups, stores) = collect(traces);
     let starts: BTreeSet<u64> =
         groups.iter().flat_map(|g| g.1.iter().map(|o| o.at)).chain(stores.iter().map(|o| o.at)).collect();

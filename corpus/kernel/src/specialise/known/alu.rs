@@ -132,7 +132,7 @@ pub(crate) fn extract(t: Int, a: u64, from: u64, count: u64) -> u64 {
 }
 
 /// `bfi`: `a` into `b`.
-pub(super) fn insert(t: Int, a: u64, b: u64, from: u64, count: u64) -> u64 {
+pub(crate) fn insert(t: Int, a: u64, b: u64, from: u64, count: u64) -> u64 {
     let (from, count) = (from & 0xff, count & 0xff);
     (0..count).filter(|i| from + i < u64::from(t.bits)).fold(t.cut(b), |out, i| {
         let at = from + i;
@@ -141,7 +141,7 @@ pub(super) fn insert(t: Int, a: u64, b: u64, from: u64, count: u64) -> u64 {
 }
 
 /// `lop3`: the bit of the table that three bits select.
-pub(super) fn table(a: u64, b: u64, c: u64, lut: u64) -> u64 {
+pub(crate) fn table(a: u64, b: u64, c: u64, lut: u64) -> u64 {
     (0..32).fold(0, |out, i| {
         let index = (a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1;
         out | (lut >> index & 1) << i
@@ -149,7 +149,7 @@ pub(super) fn table(a: u64, b: u64, c: u64, lut: u64) -> u64 {
 }
 
 /// `prmt` in its default mode.
-pub(super) fn permute(a: u64, b: u64, selector: u64) -> u64 {
+pub(crate) fn permute(a: u64, b: u64, selector: u64) -> u64 {
     let bytes = (a & 0xffff_ffff) | b << 32;
     (0..4).fold(0, |out, i| {
         let pick = selector >> (4 * i) & 0xf;
@@ -160,7 +160,7 @@ pub(super) fn permute(a: u64, b: u64, selector: u64) -> u64 {
 }
 
 /// `shf`: a funnel shift of `b:a`.
-pub(super) fn funnel(left: bool, wrap: bool, a: u64, b: u64, by: u64) -> u64 {
+pub(crate) fn funnel(left: bool, wrap: bool, a: u64, b: u64, by: u64) -> u64 {
     let by = if wrap { by & 31 } else { by.min(32) };
     let both = (b & 0xffff_ffff) << 32 | a & 0xffff_ffff;
     let shifted = if left { both >> (32 - by) } else { both >> by };

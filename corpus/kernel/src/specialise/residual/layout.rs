@@ -8,132 +8,14 @@
 //! Places that only one warp touches, or that nobody writes, are dropped, because no race can be about them. So the
 //! program has a few events for each tile instead of one for each lane.
 
-use super::run::{Item, Placed};
-use super::{Refusal, heap::Map};
+use crate::Refusal;
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::known::map::Map;
+use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use moire_program::limits::OBJECT_BYTES;
 use std::cell::Cell;
 use std::collections::BTreeMap;
-
-/// Memory by what names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Mem {
-    /// Of a CTA, by its number in the grid.
-    Shared(u32),
-    /// Global memory at a numeric address.
-    Absolute,
-    /// Global memory behind a parameter.
-    Param(u16),
-    /// A global variable.
-    Variable(u16),
-    /// Boxes of a tensor map.
-    Boxes(u64),
-    /// A further copy of words of a CTA (`agree`), by number.
-    Copy(u32, u32),
-    /// Marks that accesses of a CTA leave (`agree`), by number.
-    Mark(u32, u32),
-}
-
-impl Mem {
-    /// CTAs share a layout.
-    fn domain(self) -> Mem {
-        match self {
-            Mem::Shared(_) => Mem::Shared(0),
-            Mem::Copy(_, n) => Mem::Copy(0, n),
-            Mem::Mark(_, n) => Mem::Mark(0, n),
-            other => other,
-        }
-    }
-
-    /// The CTA whose shared memory it is.
-    pub(super) fn cta(self) -> Option<u32> {
-        match self {
-            Mem::Shared(cta) | Mem::Copy(cta, _) | Mem::Mark(cta, _) => Some(cta),
-            _ => None,
-        }
-    }
-}
-
-/// How bytes are touched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// An mbarrier.
-    Barrier,
-    /// A word whose value matters.
-    Word,
-    /// The same, where a line stores one number for several warps.
-    Agreed,
-    /// Data, by ordinary accesses.
-    Data,
-    /// Data, by copies and products.
-    Async,
-    /// Data, by copies of single lanes (`cp.async`).
-    Small {
-        /// It is written.
-        writes: bool,
-    },
-    /// A tensor map that is read.
-    Map,
-    /// Data by copies, of unknown size: as much as the barrier is told to expect.
-    Box {
-        /// The barrier it reports to.
-        reported: Option<(Mem, u64)>,
-    },
-}
-
-impl Kind {
-    /// Whether the bytes keep their place.
-    pub(super) fn fixed(self) -> bool {
-        matches!(self, Kind::Barrier | Kind::Word | Kind::Agreed)
-    }
-
-    /// Whether the bytes stay together, as the one run that a copy or a product names.
-    fn together(self) -> bool {
-        matches!(self, Kind::Async | Kind::Map | Kind::Box { .. })
-    }
-
-    /// Whether an instruction with such an access may write there.
-    pub(super) fn may_write(self) -> bool {
-        !matches!(self, Kind::Map | Kind::Small { writes: false })
-    }
-
-    /// Whether the access goes on behind its instruction: even one warp can be in a race with itself.
-    fn asynchronous(self) -> bool {
-        self.together() || matches!(self, Kind::Small { .. })
-    }
-}
-
-/// Bytes an item touches.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Touch {
-    pub(super) mem: Mem,
-    /// First byte and end of each run, ascending.
-    pub(super) ranges: Vec<(u64, u64)>,
-    pub(super) kind: Kind,
-}
-
-impl Touch {
-    pub(super) fn one(mem: Mem, at: u64, bytes: u32, kind: Kind) -> Self {
-        Touch { mem, ranges: vec![(at, at.saturating_add(u64::from(bytes)))], kind }
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.ranges.iter().map(|r| r.1 - r.0).sum()
-    }
-
-    /// Sorts the runs and joins neighbours.
-    pub(super) fn join(&mut self) {
-        self.ranges.sort_unstable();
-        let mut out: Vec<(u64, u64)> = Vec::new();
-        for (start, end) in self.ranges.drain(..) {
-            match out.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => out.push((start, end)),
-            }
-        }
-        self.ranges = out;
-    }
-}
 
 /// A run of bytes and where it is now.
 #[derive(Clone, Copy, Debug)]
@@ -147,12 +29,12 @@ struct Piece {
     contested: bool,
 }
 
-/// The memory of the program, in the course of being laid out.
-pub(super) struct Layout {
+/// See the module header.
+pub(crate) struct Layout {
     pieces: BTreeMap<Mem, Vec<Piece>>,
     /// Places nobody else knows of: object, next byte.
     aside: Option<(ObjectId, Cell<u32>)>,
-    pub(super) objects: Vec<Object>,
+    pub(crate) objects: Vec<Object>,
 }
 
 /// Every touch of an item.
@@ -194,7 +76,7 @@ fn mixed(n: u64) -> u128 {
 }
 
 impl Layout {
-    pub(super) fn new(
+    pub(crate) fn new(
         map: &Map,
         params: &dyn Fn(u16) -> String,
         traces: &[&[Placed]],
@@ -327,8 +209,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes this number of new places of four bytes each, which no other access uses.
-    pub(super) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
+    /// Makes so many places nobody else knows of, four bytes each.
+    pub(crate) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
         if places > 0 {
             let bytes = u32::try_from(places).unwrap_or(u32::MAX).saturating_mul(4);
             let object = self.object("aside".to_owned(), Mem::Shared(0), bytes)?;
@@ -338,13 +220,13 @@ impl Layout {
     }
 
     /// The next of them.
-    pub(super) fn aside(&self) -> (ObjectId, u32, u32) {
+    pub(crate) fn aside(&self) -> (ObjectId, u32, u32) {
         let Some((object, next)) = &self.aside else { return (ObjectId(0), 0, 0) };
         (*object, next.replace(next.get().saturating_add(4)), 4)
     }
 
     /// Where the bytes of a touch are: object, first byte, length; runs of one object that follow each other joined.
-    pub(super) fn find(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
+    pub(crate) fn find(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
         let mut out: Vec<(ObjectId, u32, u32)> = self.classes_of(touch);
         out.sort_unstable();
         let mut joined: Vec<(ObjectId, u32, u32)> = Vec::new();
@@ -358,7 +240,7 @@ impl Layout {
     }
 
     /// Classes of the touch that others could be in a race about.
-    pub(super) fn contested(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
+    pub(crate) fn contested(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
         self.classes(touch, true)
     }
 
@@ -366,7 +248,7 @@ impl Layout {
         self.classes(touch, false)
     }
 
-    pub(super) fn classes(&self, touch: &Touch, contested: bool) -> Vec<(ObjectId, u32, u32)> {
+    pub(crate) fn classes(&self, touch: &Touch, contested: bool) -> Vec<(ObjectId, u32, u32)> {
         let Some(pieces) = self.pieces.get(&touch.mem.domain()) else { return Vec::new() };
         let mut out = Vec::new();
         for (start, end) in &touch.ranges {

@@ -5,7 +5,7 @@ use super::value::{Base, Lanes, Val};
 use moire_program::ir::Ty;
 
 /// Moves of an address and offsets added to it.
-pub(super) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<Val> {
+pub(crate) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<Val> {
     match (name, args) {
         ("add", [b @ Val::Based(..), Val::Known(k)] | [Val::Known(k), b @ Val::Based(..)]) => Some(b.add(k)),
         ("sub", [b @ Val::Based(..), Val::Known(k)]) => Some(b.add(&k.map(u64::wrapping_neg))),

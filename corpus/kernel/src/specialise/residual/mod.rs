@@ -1,27 +1,34 @@
 //! From what is left of the warps to a program: places of memory become names, masks of lanes become predicates, jumps
 //! become branches.
 
-use super::heap::Map;
-use super::layout::{Layout, Mem, Touch};
-use super::run::{Here, Item, Placed, Trace};
-use super::{Lowered, Note, Refusal, agree, boxes};
+mod agree;
+mod boxes;
+mod layout;
+mod maps;
+pub(super) mod tidy;
+
+use super::item::{Item, Placed, Trace};
+use super::known::map::Map;
+use super::launch::Here;
+use super::touch::{Mem, Touch};
+use crate::Refusal;
 use crate::ptx::Kernel;
+use layout::Layout;
 use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn program(
+pub(crate) fn program(
     kernel: &Kernel,
     map: &Map,
     places: &[Here],
     traces: Vec<Trace>,
-    notes: BTreeSet<Note>,
-) -> Result<Lowered, Refusal> {
+) -> Result<Program, Refusal> {
     let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
     agree::split(&mut items, &mut counts);
     boxes::measure(&mut items)?;
-    super::copies::drop_constant_maps(&mut items);
+    maps::drop_constant_maps(&mut items);
     let param = |n: u16| format!("param{n}");
     let mut layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     make_room(&mut layout, &items)?;
@@ -48,7 +55,7 @@ pub(super) fn program(
             if many { format!("cta{}_warp{}", here.cta, here.warp) } else { format!("warp{}", here.warp) };
         program.threads.push(thread(name, here, items, regs, &layout)?);
     }
-    Ok(Lowered { program, notes: notes.into_iter().collect() })
+    Ok(program)
 }
 
 /// What is read of the sources of a `cp.async`: memory, object, byte.

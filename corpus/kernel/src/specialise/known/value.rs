@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
 /// All of them.
-pub(super) const ALL: u32 = u32::MAX;
+pub(crate) const ALL: u32 = u32::MAX;
 
 /// A value a lane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ pub(crate) enum Lanes {
 }
 
 impl Lanes {
-    pub(super) fn from_fn(f: impl Fn(usize) -> u64) -> Self {
+    pub(crate) fn from_fn(f: impl Fn(usize) -> u64) -> Self {
         let all: [u64; LANES] = std::array::from_fn(f);
         if all.iter().all(|v| *v == all[0]) { Lanes::Same(all[0]) } else { Lanes::Each(Rc::new(all)) }
     }
@@ -30,14 +30,14 @@ impl Lanes {
         }
     }
 
-    pub(super) fn map(&self, f: impl Fn(u64) -> u64) -> Self {
+    pub(crate) fn map(&self, f: impl Fn(u64) -> u64) -> Self {
         match self {
             Lanes::Same(v) => Lanes::Same(f(*v)),
             Lanes::Each(all) => Lanes::from_fn(|l| f(all[l])),
         }
     }
 
-    pub(super) fn zip(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> Self {
+    pub(crate) fn zip(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> Self {
         match (self, other) {
             (Lanes::Same(a), Lanes::Same(b)) => Lanes::Same(f(*a, *b)),
             _ => Lanes::from_fn(|l| f(self.get(l), other.get(l))),
@@ -45,7 +45,7 @@ impl Lanes {
     }
 
     /// `self` in the lanes of the mask, `other` elsewhere.
-    pub(super) fn over(&self, mask: u32, other: &Self) -> Self {
+    pub(crate) fn over(&self, mask: u32, other: &Self) -> Self {
         if mask == ALL {
             return self.clone();
         }
@@ -53,7 +53,7 @@ impl Lanes {
     }
 
     /// The one value the lanes of the mask have.
-    pub(super) fn one(&self, mask: u32) -> Option<u64> {
+    pub(crate) fn one(&self, mask: u32) -> Option<u64> {
         let first = self.get((mask.trailing_zeros() % 32) as usize);
         let same = match self {
             Lanes::Same(_) => true,
@@ -63,19 +63,19 @@ impl Lanes {
     }
 
     /// The lanes of the mask whose value is not zero.
-    pub(super) fn truth(&self, mask: u32) -> u32 {
+    pub(crate) fn truth(&self, mask: u32) -> u32 {
         lanes(mask).filter(|l| self.get(*l) != 0).fold(0, |m, l| m | 1 << l)
     }
 }
 
 /// The lanes of a mask.
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |l| mask >> l & 1 == 1)
 }
 
 /// What an offset is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Base {
+pub(crate) enum Base {
     /// The value of a kernel parameter.
     Param(u16),
     /// A variable in global memory, by symbol.
@@ -86,7 +86,7 @@ pub(super) enum Base {
 
 /// Why a value is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Why {
+pub(crate) enum Why {
     /// Nothing was written, or only in other lanes.
     Unset,
     /// A parameter without a value.
@@ -99,7 +99,7 @@ pub(super) enum Why {
 
 /// The value of a register of a warp that is run ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Val {
+pub(crate) enum Val {
     /// Known.
     Known(Lanes),
     /// The base plus so much.
@@ -109,11 +109,11 @@ pub(super) enum Val {
 }
 
 impl Val {
-    pub(super) fn same(value: u64) -> Self {
+    pub(crate) fn same(value: u64) -> Self {
         Val::Known(Lanes::Same(value))
     }
 
-    pub(super) fn known(&self) -> Option<&Lanes> {
+    pub(crate) fn known(&self) -> Option<&Lanes> {
         match self {
             Val::Known(l) => Some(l),
             _ => None,
@@ -121,7 +121,7 @@ impl Val {
     }
 
     /// This value in the lanes of the mask, `old` elsewhere.
-    pub(super) fn over(self, mask: u32, old: &Val) -> Val {
+    pub(crate) fn over(self, mask: u32, old: &Val) -> Val {
         if mask == ALL || self == *old {
             return self;
         }
@@ -136,7 +136,7 @@ impl Val {
         }
     }
 
-    pub(super) fn add(&self, by: &Lanes) -> Val {
+    pub(crate) fn add(&self, by: &Lanes) -> Val {
         match self {
             Val::Known(l) => Val::Known(l.zip(by, u64::wrapping_add)),
             Val::Based(b, l) => Val::Based(*b, l.zip(by, u64::wrapping_add)),

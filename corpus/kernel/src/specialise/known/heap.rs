@@ -1,0 +1,84 @@
+//! Memory while warps are run ahead: which words decide branches, and what is stored there.
+//!
+//! Stores to a word that an ordered or atomic access touches are kept as numbers. If such a store is of unknown data,
+//! what depends on the word is abstained from.
+
+use crate::specialise::item::{Content, Stored, Trace};
+use crate::specialise::touch::Mem;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What an earlier round found; see the module above.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heap {
+    /// CTA, first byte: bytes, content, line, warp.
+    stores: BTreeMap<(u32, u32), BTreeSet<(u32, Content, u32, u32)>>,
+    /// Bytes that decide something: CTA, first byte, end.
+    wanted: BTreeSet<(u32, u32, u32)>,
+    /// The same in global memory.
+    asked: BTreeSet<(Mem, u64, u64)>,
+}
+
+/// Stores at one place that are kept apart; more are anything.
+const KEPT: usize = 64;
+
+impl Heap {
+    pub(crate) fn absorb(&mut self, trace: &Trace) {
+        self.wanted.extend(&trace.wanted);
+        self.asked.extend(&trace.asked);
+        for Stored { cta, at, bytes, content, line } in &trace.stores {
+            let all = self.stores.entry((*cta, *at)).or_default();
+            if all.len() < KEPT {
+                all.insert((*bytes, *content, *line, trace.warp));
+            } else {
+                all.insert((*bytes, Content::Opaque, 0, 0));
+            }
+        }
+    }
+
+    /// Entries there are to look through.
+    pub(crate) fn size(&self) -> usize {
+        self.stores.len() + self.wanted.len() + self.asked.len()
+    }
+
+    /// Whether a branch or an address depends on some of these bytes.
+    pub(crate) fn wanted(&self, cta: u32, at: u32, bytes: u32) -> bool {
+        self.wanted.iter().any(|w| w.0 == cta && w.1 < at.saturating_add(bytes) && at < w.2)
+    }
+
+    /// The same of a run of global memory.
+    pub(crate) fn asked(&self, mem: Mem, start: u64, end: u64) -> bool {
+        self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
+    }
+
+    /// What these bytes may hold; empty when nothing writes them.
+    pub(crate) fn contents(&self, cta: u32, at: u32, bytes: u32) -> BTreeSet<Content> {
+        let mut out = BTreeSet::new();
+        for ((_, start), all) in self.stores.range((cta, 0)..=(cta, at.saturating_add(bytes - 1))) {
+            for (length, content, ..) in all {
+                if start.saturating_add(*length) <= at {
+                    continue;
+                }
+                let whole = *start <= at && at + bytes <= start + length;
+                out.insert(match content {
+                    Content::Known(v) if whole && *length <= 8 => {
+                        let shifted = v >> (8 * (at - start)).min(63);
+                        Content::Known(if bytes >= 8 { shifted } else { shifted & ((1 << (8 * bytes)) - 1) })
+                    }
+                    kept @ (Content::Allocation | Content::Held) if *start == at && *length == bytes => *kept,
+                    _ => Content::Opaque,
+                });
+            }
+        }
+        out
+    }
+
+    /// Whether another warp stores the same number at the same place by the same line.
+    pub(crate) fn repeated(&self, stored: &Stored, warp: u32) -> bool {
+        let all = self.stores.get(&(stored.cta, stored.at));
+        matches!(stored.content, Content::Known(_))
+            && all.is_some_and(|all| {
+                all.iter()
+                    .any(|s| (s.0, s.1, s.2) == (stored.bytes, stored.content, stored.line) && s.3 != warp)
+            })
+    }
+}

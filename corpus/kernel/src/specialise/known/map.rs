@@ -1,0 +1,76 @@
+//! Addresses while warps are run ahead: where variables and parameters of a kernel lie.
+
+use crate::ptx::{Kernel, Variable};
+
+/// Shared memory begins here, as the hardware keeps the start for itself.
+const SHARED_START: u32 = 1024;
+/// Addresses of the shared memory of the next CTA of the cluster are so much higher.
+pub(crate) const RANK_SHIFT: u32 = 24;
+/// Where the window of shared memory begins among generic addresses.
+pub(crate) const SHARED_WINDOW: u64 = 1 << 45;
+/// Where parameters begin.
+pub(crate) const PARAMS: u64 = 0x4000_0000;
+/// Where local memory begins.
+pub(crate) const LOCALS: u64 = 0x5000_0000;
+
+/// Addresses of the variables of a kernel.
+pub(crate) struct Map {
+    /// By symbol: address of shared variables in their CTA, of parameters, of local variables; none for global memory.
+    pub(crate) at: Vec<Option<u64>>,
+    /// By parameter: its address.
+    pub(crate) params: Vec<u64>,
+    /// Shared variables: start, end (the dynamic one ends nowhere), name.
+    pub(crate) shared: Vec<(u32, u32, String)>,
+}
+
+impl Map {
+    pub(crate) fn new(kernel: &Kernel) -> Self {
+        let mut map = Map { at: Vec::new(), params: Vec::new(), shared: Vec::new() };
+        let (mut shared, mut local, mut param) = (SHARED_START, LOCALS, PARAMS);
+        for p in &kernel.params {
+            param = param.next_multiple_of(u64::from(p.bytes.clamp(1, 128).next_power_of_two()));
+            map.params.push(param);
+            param += u64::from(p.bytes);
+        }
+        let name = |i: usize| kernel.program.symbols[i].name.clone();
+        let mut dynamic = Vec::new();
+        for (i, variable) in kernel.variables.iter().enumerate() {
+            let at = match variable {
+                Variable::Shared { bytes: Some(bytes), align } => {
+                    shared = shared.next_multiple_of((*align).clamp(1, 1024));
+                    let at = shared;
+                    shared = shared.saturating_add(*bytes);
+                    map.shared.push((at, shared, name(i)));
+                    Some(u64::from(at))
+                }
+                Variable::Shared { bytes: None, .. } => {
+                    dynamic.push(i);
+                    None
+                }
+                Variable::Local { bytes } => {
+                    let at = local;
+                    local += u64::from(*bytes).next_multiple_of(16);
+                    Some(at)
+                }
+                Variable::Param(n) => map.params.get(*n).copied(),
+                Variable::Global => None,
+            };
+            map.at.push(at);
+        }
+        // All dynamic arrays start at one place, aligned as every swizzle wants it.
+        let start = shared.next_multiple_of(1024);
+        for i in dynamic {
+            map.at[i] = Some(u64::from(start));
+            if !map.shared.iter().any(|s| s.0 == start && s.1 == 1 << RANK_SHIFT) {
+                map.shared.push((start, 1 << RANK_SHIFT, name(i)));
+            }
+        }
+        map
+    }
+
+    /// The variable an offset of shared memory lies in: its name and where it starts.
+    pub(crate) fn named(&self, at: u32) -> (String, u32) {
+        let found = self.shared.iter().rfind(|s| s.0 <= at && at < s.1);
+        found.map_or_else(|| ("shared".to_owned(), 0), |s| (s.2.clone(), s.0))
+    }
+}

@@ -1,0 +1,136 @@
+//! Launches of a kernel: their shape, whether it fits, and the warps there are.
+
+use crate::Refusal;
+use crate::ptx::Kernel;
+use moire_program::limits::THREADS;
+use std::collections::BTreeMap;
+
+/// How a kernel is launched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// CTAs.
+    pub grid: [u32; 3],
+    /// Threads of a CTA.
+    pub block: [u32; 3],
+    /// CTAs of a cluster.
+    pub cluster: [u32; 3],
+    /// Values of parameters, by position.
+    pub params: BTreeMap<u16, u64>,
+}
+
+impl Launch {
+    /// The launch with what the directives of the kernel fix filled in: `None` where nothing was said.
+    pub fn of(
+        kernel: &Kernel,
+        grid: Option<[u32; 3]>,
+        block: Option<[u32; 3]>,
+        cluster: Option<[u32; 3]>,
+        params: BTreeMap<u16, u64>,
+    ) -> Result<Launch, Refusal> {
+        let cluster = cluster.or(kernel.cluster).unwrap_or([1; 3]);
+        let launch = Launch {
+            grid: grid.unwrap_or(cluster),
+            block: block.or(kernel.threads).or(kernel.most_threads).ok_or_else(|| {
+                Refusal::Launch("the kernel does not say how many threads a CTA has; give --block".into())
+            })?,
+            cluster,
+            params,
+        };
+        launch.fits(kernel)?;
+        Ok(launch)
+    }
+
+    pub(super) fn fits(&self, kernel: &Kernel) -> Result<(), Refusal> {
+        let refuse = |text: String| Err(Refusal::Launch(text));
+        let shape = |s: [u32; 3]| format!("{},{},{}", s[0], s[1], s[2]);
+        if self.grid.iter().chain(&self.block).chain(&self.cluster).any(|n| *n == 0) {
+            return refuse("sizes of a launch are at least 1".into());
+        }
+        for (what, wanted, given) in
+            [("block", kernel.threads, self.block), ("cluster", kernel.cluster, self.cluster)]
+        {
+            if let Some(wanted) = wanted.filter(|w| *w != given) {
+                return refuse(format!(
+                    "the kernel asks for --{what} {}, not {}",
+                    shape(wanted),
+                    shape(given)
+                ));
+            }
+        }
+        let count = |s: [u32; 3]| s.iter().map(|n| u64::from(*n)).product::<u64>();
+        if kernel.most_threads.is_some_and(|most| count(self.block) > count(most)) || count(self.block) > 1024
+        {
+            return refuse(format!("a CTA of {} threads is more than the kernel allows", count(self.block)));
+        }
+        if self.grid.iter().zip(&self.cluster).any(|(g, c)| g % c != 0) {
+            return refuse(format!(
+                "a grid of {} has no whole clusters of {}",
+                shape(self.grid),
+                shape(self.cluster)
+            ));
+        }
+        let warps = count(self.grid).saturating_mul(count(self.block).div_ceil(32));
+        if warps > THREADS as u64 {
+            return refuse(format!("{warps} warps are more than {THREADS}; choose a smaller grid"));
+        }
+        if let Some(index) = self.params.keys().find(|i| usize::from(**i) >= kernel.params.len()) {
+            return refuse(format!("there is no parameter {index}; the kernel has {}", kernel.params.len()));
+        }
+        Ok(())
+    }
+
+    /// Every warp, in order of CTAs.
+    pub(super) fn warps(&self) -> Vec<Here> {
+        let [gx, gy, gz] = self.grid;
+        let mut out = Vec::new();
+        let threads: u32 = self.block.iter().product();
+        for (z, y, x) in (0..gz).flat_map(|z| (0..gy).flat_map(move |y| (0..gx).map(move |x| (z, y, x)))) {
+            for warp in 0..threads.div_ceil(32) {
+                let lanes = (threads - 32 * warp).min(32);
+                out.push(Here::new(self, [x, y, z], warp, lanes));
+            }
+        }
+        out
+    }
+}
+
+/// Which warp it is.
+#[derive(Clone, Debug)]
+pub(super) struct Here {
+    pub(super) ctaid: [u32; 3],
+    /// Number of the CTA in the grid.
+    pub(super) cta: u32,
+    /// Number of the cluster in the grid.
+    pub(super) cluster: u32,
+    /// Of the CTA in its cluster.
+    pub(super) rank: u32,
+    pub(super) warp: u32,
+    /// Lanes there are.
+    pub(super) lanes: u32,
+    /// First CTA of the cluster, by rank.
+    pub(super) peers: Vec<u32>,
+}
+
+impl Here {
+    pub(super) fn new(launch: &Launch, ctaid: [u32; 3], warp: u32, count: u32) -> Self {
+        let flat = |p: [u32; 3], of: [u32; 3]| p[0] + of[0] * (p[1] + of[1] * p[2]);
+        let c = launch.cluster;
+        let in_cluster = [ctaid[0] % c[0], ctaid[1] % c[1], ctaid[2] % c[2]];
+        let clusters = [launch.grid[0] / c[0], launch.grid[1] / c[1], launch.grid[2] / c[2]];
+        let home = [ctaid[0] / c[0], ctaid[1] / c[1], ctaid[2] / c[2]];
+        let size = c.iter().product();
+        let peers = (0..size).map(|r| {
+            let at = [r % c[0], r / c[0] % c[1], r / c[0] / c[1]];
+            flat([home[0] * c[0] + at[0], home[1] * c[1] + at[1], home[2] * c[2] + at[2]], launch.grid)
+        });
+        Here {
+            ctaid,
+            cta: flat(ctaid, launch.grid),
+            cluster: flat(home, clusters),
+            rank: flat(in_cluster, c),
+            warp,
+            lanes: if count >= 32 { u32::MAX } else { (1 << count) - 1 },
+            peers: peers.collect(),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Ordinary loads and stores: words that decide something are kept as they are, all other data as the bytes it touches.
+
+use super::place::Place;
+use super::{Step, Then};
+use crate::Refusal;
+use crate::specialise::item::{Content, Item, Stored};
+use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
+use crate::specialise::touch::{Kind, Mem, Touch};
+use crate::specialise::warp::State;
+use moire_program::ir::*;
+use std::collections::BTreeSet;
+
+/// Form of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) space: Space,
+    pub(super) ty: Ty,
+    /// Elements.
+    pub(super) count: usize,
+    /// Has an order or is volatile.
+    pub(super) strong: bool,
+}
+
+impl Access {
+    fn bytes(&self) -> u32 {
+        self.ty.bytes() * u32::try_from(self.count).unwrap_or(1)
+    }
+}
+
+/// Values a word may have for which the run goes on one by one.
+const WAYS: usize = 16;
+
+pub(super) fn load(
+    step: &mut Step<'_, '_>,
+    access: &Access,
+    dst: &[Reg],
+    address: &Val,
+) -> Result<Then, Refusal> {
+    let line = step.line();
+    let unknown = Val::Unknown(Why::Loaded(line));
+    let Place::In(mem, at) = step.place(access.space, address)? else {
+        dst.iter().for_each(|r| step.set(*r, unknown.clone()));
+        return Ok(Then::Next);
+    };
+    let decides = dst.iter().any(|r| step.matters(*r));
+    if decides
+        && let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask))
+        && let Some(then) = load_word(step, access, dst, (cta, one))?
+    {
+        return Ok(then);
+    }
+    data(step, false, false, mem, &at, access.bytes())?;
+    dst.iter().for_each(|r| step.set(*r, unknown.clone()));
+    Ok(Then::Next)
+}
+
+/// Words that decide something: one way a value. None when they may hold anything.
+fn load_word(
+    step: &mut Step<'_, '_>,
+    access: &Access,
+    dst: &[Reg],
+    (cta, at): (u32, u64),
+) -> Result<Option<Then>, Refusal> {
+    let line = step.line();
+    let bytes = access.ty.bytes();
+    let mut ways = vec![(None, step.state.clone())];
+    for (i, reg) in dst.iter().enumerate() {
+        if !step.matters(*reg) {
+            continue;
+        }
+        let start =
+            u32::try_from(at).unwrap_or(u32::MAX).saturating_add(bytes * u32::try_from(i).unwrap_or(0));
+        step.warp.out.wanted.insert((cta, start, start.saturating_add(bytes)));
+        let contents = step.round().heap.contents(cta, start, bytes);
+        if contents.is_empty() {
+            step.warp.out.starved = step.warp.out.starved.or(Some(line));
+            return Ok(Some(Then::End));
+        }
+        // Whether it is what the allocation wrote, and not data of another time, the exploration sees.
+        let allocated = contents.contains(&Content::Allocation);
+        let contents = if allocated { [Content::Allocation].into() } else { contents };
+        if contents.contains(&Content::Opaque)
+            || contents.contains(&Content::Held)
+            || contents.len() > WAYS
+            || ways.len() > 1
+        {
+            return Ok(None);
+        }
+        let word = step.slot(2 * i)?;
+        let touch = Touch::one(Mem::Shared(cta), u64::from(start), bytes, Kind::Word);
+        let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
+        let addr = Address { base: Operand::Imm(0), offset: 0 };
+        let ty = Ty::B(u8::try_from(8 * bytes).unwrap_or(32));
+        let order = LoadOrder::Weak;
+        let op = Op::Load { order, proxy: Proxy::Generic, space, ty, dst: vec![word], addr };
+        step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
+        ways = choose(step, ways, *reg, word, ty, &contents)?;
+    }
+    match ways.pop() {
+        Some((_, last)) if ways.is_empty() => {
+            *step.state = last;
+            Ok(Some(Then::Next))
+        }
+        Some(last) => {
+            ways.push(last);
+            Ok(Some(Then::Ways(ways)))
+        }
+        None => Ok(None),
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the parts of one choice")]
+fn choose(
+    step: &mut Step<'_, '_>,
+    ways: Vec<(Option<Reg>, State)>,
+    reg: Reg,
+    word: Reg,
+    ty: Ty,
+    contents: &BTreeSet<Content>,
+) -> Result<Vec<(Option<Reg>, State)>, Refusal> {
+    let mut out = Vec::new();
+    let Some((_, base)) = ways.into_iter().next() else { return Ok(out) };
+    let last = contents.len() - 1;
+    for (n, content) in contents.iter().enumerate() {
+        let mut next = base.clone();
+        let value = match content {
+            Content::Known(v) => Val::same(*v),
+            _ => Val::Based(Base::Register(word.0), Lanes::Same(0)),
+        };
+        step.warp.set(&mut next, reg, value, step.mask);
+        let mut test = None;
+        if n < last
+            && let Content::Known(v) = content
+        {
+            let q = step.slot(1_000 + n)?;
+            let op = Op::Setp {
+                op: CmpOp::Eq,
+                ty,
+                dst: q,
+                a: Operand::Reg(word),
+                b: Operand::Imm(i128::from(*v)),
+            };
+            step.leave_op(op)?;
+            test = Some(q);
+        }
+        out.push((test, next));
+    }
+    Ok(out)
+}
+
+pub(super) fn store(
+    step: &mut Step<'_, '_>,
+    access: &Access,
+    values: &[Val],
+    address: &Val,
+) -> Result<(), Refusal> {
+    let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
+    if access.strong {
+        return step.abstain("a store with this combination of qualifiers");
+    }
+    let line = step.line();
+    if !matches!(mem, Mem::Shared(_)) && lanes(step.mask).any(|l| asked(step, mem, at.get(l), access.bytes()))
+    {
+        return store_asked(step, access, values, (mem, &at));
+    }
+    let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask)) else {
+        return data(step, true, false, mem, &at, access.bytes());
+    };
+    let bytes = access.ty.bytes();
+    let mut relaxed = false;
+    let mut words = Vec::new();
+    for (i, value) in (0u32..).zip(values) {
+        let start = u32::try_from(one).unwrap_or(u32::MAX).saturating_add(bytes * i);
+        let content = match value {
+            Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
+            _ => Content::Opaque,
+        };
+        let stored = Stored { cta, at: start, bytes, content, line };
+        relaxed |= step.round().heap.repeated(&stored, step.warp.out.warp);
+        step.warp.out.stores.push(stored);
+        words.push((start, content));
+    }
+    if relaxed {
+        step.note("several warps store one value here: not counted as a race among them");
+    }
+    if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
+        let touch = Touch::one(mem, one, access.bytes(), Kind::Data);
+        return step.emit(Item::Data { write: true, relaxed, touch });
+    }
+    for (start, content) in words {
+        let kind = if relaxed { Kind::Agreed } else { Kind::Word };
+        let touch = Touch::one(mem, u64::from(start), bytes, kind);
+        let value = match content {
+            Content::Known(v) => i128::from(v),
+            _ => 0,
+        };
+        let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
+        let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
+        let addr = Address { base: Operand::Imm(0), offset: 0 };
+        let ty = Ty::B(u8::try_from(8 * bytes).unwrap_or(32));
+        let src = vec![Operand::Imm(value)];
+        let op = Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src };
+        step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
+    }
+    Ok(())
+}
+
+fn asked(step: &Step<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {
+    step.round().heap.asked(mem, at, at.saturating_add(u64::from(bytes)))
+}
+
+/// A store to a word of global memory that some ordered access looks at.
+fn store_asked(
+    step: &mut Step<'_, '_>,
+    access: &Access,
+    values: &[Val],
+    (mem, at): (Mem, &Lanes),
+) -> Result<(), Refusal> {
+    let src: Option<Vec<Operand>> = values.iter().map(|v| step.operand_of(v)).collect();
+    let (Some(one), Some(src)) = (at.one(step.mask), src) else {
+        let what = "a store of data, or of several lanes, to a word that is loaded with an order";
+        return step.abstain(what);
+    };
+    let touch = Touch::one(mem, one, access.bytes(), Kind::Word);
+    let addr = Address { base: Operand::Imm(0), offset: 0 };
+    let (order, proxy, space, ty) = (StoreOrder::Weak, Proxy::Generic, Space::Global, access.ty);
+    let op = Op::Store { order, proxy, space, ty, addr, src };
+    step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })
+}
+
+/// The bytes all lanes of the mask touch.
+#[allow(clippy::too_many_arguments, reason = "the parts of one access")]
+pub(super) fn data(
+    step: &mut Step<'_, '_>,
+    write: bool,
+    relaxed: bool,
+    mem: Mem,
+    at: &Lanes,
+    bytes: u32,
+) -> Result<(), Refusal> {
+    let ranges: Vec<(u64, u64)> =
+        lanes(step.mask).map(|l| (at.get(l), at.get(l).saturating_add(u64::from(bytes)))).collect();
+    touched(step, write, relaxed, mem, &ranges)
+}
+
+/// Data of these bytes is read or written; joined with what this warp touches just before.
+pub(super) fn touched(
+    step: &mut Step<'_, '_>,
+    write: bool,
+    relaxed: bool,
+    mem: Mem,
+    ranges: &[(u64, u64)],
+) -> Result<(), Refusal> {
+    let mut touch = Touch { mem, ranges: ranges.to_vec(), kind: Kind::Data };
+    touch.join();
+    if write {
+        step.overwritten(&touch)?;
+    }
+    step.emit(Item::Data { write, relaxed, touch })
+}

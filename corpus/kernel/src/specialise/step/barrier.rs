@@ -1,0 +1,91 @@
+//! Barriers of a CTA, also those that combine predicates, and mbarriers.
+//!
+//! PTX ISA 9.2, 9.7.13.1 and 9.7.13.15.
+
+use super::{Made, Step, Then};
+use crate::Refusal;
+use crate::specialise::known::value::{Base, Lanes, Val};
+use crate::specialise::touch::Kind;
+use moire_program::ir::*;
+
+/// `bar`, `barrier`: with a predicate, the run goes on by what the barrier hands back.
+pub(super) fn bar(step: &mut Step<'_, '_>, op: Op) -> Result<Then, Refusal> {
+    let Op::Bar { kind: BarKind::Red { op: how, dst, pred }, id, count, instance } = op else {
+        return step.leave(op, Made::default());
+    };
+    let value = &step.state.env[pred.reg.index()];
+    let Val::Known(known) = value else {
+        return step.abstain(format!("bar.red of a predicate that depends on {}", step.warp.reason(value)));
+    };
+    let truth = if pred.negated { step.mask & !known.truth(step.mask) } else { known.truth(step.mask) };
+    let holds = match how {
+        BarRed::And => truth == step.mask,
+        BarRed::Or => truth != 0,
+        BarRed::Popc if truth == 0 || truth == step.mask => truth != 0,
+        BarRed::Popc => {
+            return step.abstain("bar.red.popc of a predicate that differs among the lanes of a warp");
+        }
+    };
+    let (p, q) = (step.slot(1)?, step.slot(0)?);
+    let (a, b) = (Operand::Imm(i128::from(holds)), Operand::Imm(1));
+    let set = Op::Setp { op: CmpOp::Eq, ty: Ty::U(32), dst: p, a, b };
+    step.leave_op(set)?;
+    let kind = BarKind::Red { op: how, dst: q, pred: Guard { reg: p, negated: false } };
+    step.leave(Op::Bar { kind, id, count, instance }, Made::default())?;
+    if !step.matters(dst) {
+        return Ok(Then::Next);
+    }
+    if how != BarRed::Popc {
+        return Ok(step.both(q, &[dst]));
+    }
+    step.set(dst, Val::Based(Base::Register(q.0), Lanes::Same(0)));
+    Ok(Then::Next)
+}
+
+pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Refusal> {
+    let address = step.address(&m.addr);
+    let touch = step.shared(m.space, &address, MBARRIER_BYTES, Kind::Barrier)?;
+    let mut new = m.clone();
+    let mut made = Made::default();
+    new.addr = made.touch(touch);
+    let mut failed = None;
+    new.map_operands(&mut |o| {
+        let value = step.value(o);
+        match step.operand_of(&value) {
+            Some(Operand::Imm(v)) => Operand::Imm(v & 0xffff_ffff),
+            Some(reg) => reg,
+            None => {
+                failed = Some(value);
+                Operand::Imm(0)
+            }
+        }
+    });
+    if let MbarrierOp::Wait(wait) = &mut new.op {
+        wait.hint = None;
+    }
+    if let Some(value) = failed {
+        return step.abstain(format!("an mbarrier operand that depends on {}", step.warp.reason(&value)));
+    }
+    match (&m.op, m.dst()) {
+        (MbarrierOp::Wait(_), Some(dst)) => {
+            let q = step.slot(0)?;
+            new.dst_mut().into_iter().for_each(|d| *d = q);
+            step.leave(Op::Mbarrier(new), made)?;
+            Ok(step.both(q, &[dst]))
+        }
+        (_, Some(dst)) if step.matters(dst) => {
+            let slot = step.slot(0)?;
+            new.dst_mut().into_iter().for_each(|d| *d = slot);
+            step.leave(Op::Mbarrier(new), made)?;
+            step.set(dst, Val::Based(Base::Register(slot.0), Lanes::Same(0)));
+            Ok(Then::Next)
+        }
+        _ => {
+            // A state nobody asks for is none.
+            if let MbarrierOp::Arrive(arrive) = &mut new.op {
+                arrive.dst = None;
+            }
+            step.leave(Op::Mbarrier(new), made)
+        }
+    }
+}

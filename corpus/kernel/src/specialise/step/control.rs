@@ -1,0 +1,93 @@
+//! Election, launch control, barriers of a CTA that combine predicates, and what is ignored.
+//!
+//! A cluster that started cannot be cancelled, and a launch of one cluster has no other: there the answer of `try_cancel`
+//! is that nothing was cancelled. Of a larger launch, whose other clusters may or may not have started, it is not known.
+//! PTX ISA 9.2, 9.7.13.1, 9.7.13.14 and 9.7.13.17.
+
+use super::place::Place;
+use super::{Made, Step, Then};
+use crate::Refusal;
+use crate::specialise::item::Content;
+use crate::specialise::known::value::{Lanes, Val, Why};
+use crate::specialise::touch::{Kind, Mem, Touch};
+use moire_program::ir::*;
+
+/// Bytes of the answer of `try_cancel`.
+const ANSWER: u32 = 16;
+
+pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then, Refusal> {
+    match control {
+        Control::Elect { dst, pred, mask: lanes } => {
+            let value = step.value(*lanes);
+            let wanted = value.known().and_then(|l| l.one(step.mask));
+            if wanted.is_none_or(|w| w & 0xffff_ffff != 0xffff_ffff && w != u64::from(step.mask)) {
+                return step.abstain("elect.sync with a mask that is not full");
+            }
+            let leader = step.mask.trailing_zeros();
+            step.set(*pred, Val::Known(Lanes::from_fn(|l| u64::from(l == leader as usize))));
+            if let Some(dst) = dst {
+                step.set(*dst, Val::same(u64::from(leader)));
+            }
+            Ok(Then::Next)
+        }
+        Control::Ignored(what) => {
+            step.note(format!("{} is ignored: it has no effect on what other threads see", what.name()));
+            Ok(Then::Next)
+        }
+        Control::LaunchDependents | Control::WaitDependencies => {
+            step.note(format!("{} is ignored: one grid is judged", control.name()));
+            Ok(Then::Next)
+        }
+        Control::TryCancel { multicast, space, addr, mbarrier } => {
+            try_cancel(step, (*multicast, *space), (addr, mbarrier))
+        }
+        Control::QueryCancel { ask, dst, .. } => {
+            cancelled(step, *ask, dst);
+            Ok(Then::Next)
+        }
+    }
+}
+
+fn try_cancel(
+    step: &mut Step<'_, '_>,
+    (multicast, space): (bool, Space),
+    (addr, mbarrier): (&Address, &Address),
+) -> Result<Then, Refusal> {
+    let mut made = Made::default();
+    let address = step.address(addr);
+    let touch = match step.place(space, &address)? {
+        Place::In(mem @ Mem::Shared(_), at) => {
+            at.one(step.mask).map(|at| Touch::one(mem, at, ANSWER, Kind::Async))
+        }
+        _ => None,
+    };
+    let Some(touch) = touch else {
+        return step.abstain("an answer of `try_cancel` whose place differs from lane to lane");
+    };
+    let Mem::Shared(own) = touch.mem else { return Ok(Then::Next) };
+    for cta in step.receivers(own, multicast) {
+        step.stored(cta, touch.ranges[0].0, u64::from(ANSWER), Content::Opaque)?;
+    }
+    let addr = made.touch(touch);
+    let address = step.address(mbarrier);
+    let barrier = step.shared(space, &address, MBARRIER_BYTES, Kind::Barrier)?;
+    let mbarrier = made.touch(barrier);
+    let op = Control::TryCancel { multicast, space, addr, mbarrier };
+    step.leave(Op::Control(op), made)
+}
+
+/// `query_cancel`
+fn cancelled(step: &mut Step<'_, '_>, ask: CancelQuery, dst: &[Option<Reg>]) {
+    let line = step.line();
+    let alone = step.round().launch.grid == step.round().launch.cluster;
+    for reg in dst.iter().flatten() {
+        let value = match ask {
+            CancelQuery::IsCanceled if alone => Val::same(0),
+            _ => Val::Unknown(Why::Computed(line)),
+        };
+        step.set(*reg, value);
+    }
+    if alone && ask == CancelQuery::IsCanceled {
+        step.note("no other cluster is launched: clusterlaunchcontrol finds none to cancel");
+    }
+}

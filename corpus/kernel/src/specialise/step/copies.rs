@@ -1,0 +1,190 @@
+//! Asynchronous copies with their operands filled in; boxes of tensor maps become places of their own.
+//!
+//! If the kernel changes a tensor map in memory, copies keep their reads of it and the tensormap proxy keeps its fences.
+//! A map that nobody writes has no part in a race.
+
+use super::place::Place;
+use super::remote::remote;
+use super::small::{grouped, small};
+use super::{Made, Step, Then};
+use crate::Refusal;
+use crate::specialise::item::Content;
+use crate::specialise::known::value::{Base, Val};
+use crate::specialise::touch::{Kind, Mem, Touch};
+use moire_program::ir::*;
+
+pub(super) fn copy(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<Then, Refusal> {
+    let mut made = Made::default();
+    let mut new = op.clone();
+    match &mut new {
+        AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => grouped(step, op)?,
+        AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => {}
+        AsyncCopy::Prefetch(_) => {
+            step.note("cp.async.bulk.prefetch is ignored: it has no effect on what other threads see");
+            return Ok(Then::Next);
+        }
+        AsyncCopy::Arrive { space, addr, .. } => {
+            grouped(step, op)?;
+            let address = step.address(addr);
+            *addr = made.touch(step.shared(*space, &address, MBARRIER_BYTES, Kind::Barrier)?);
+        }
+        AsyncCopy::Bulk(copy) => bulk(step, copy, &mut made)?,
+        AsyncCopy::Small(copy) => return small(step, copy),
+        AsyncCopy::Remote(write) => return remote(step, write),
+    }
+    step.leave(Op::AsyncCopy(new), made)
+}
+
+fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result<(), Refusal> {
+    let bytes = match bulk.bytes {
+        Some(b) => match step.number(b, "the size of a copy")? {
+            Operand::Imm(n) => {
+                bulk.bytes = Some(Operand::Imm(n));
+                u32::try_from(n).ok()
+            }
+            _ => None,
+        },
+        // As many as the barrier is told to expect; found out when all copies are known.
+        None => None,
+    };
+    let reported = match &mut bulk.done {
+        BulkDone::Mbarrier(addr) => {
+            let address = step.address(addr);
+            let mut touch = step.shared(Space::SharedCluster, &address, MBARRIER_BYTES, Kind::Barrier)?;
+            if bulk.group.is_none() && matches!(bulk.dst, BulkEnd::Bytes { space: Space::SharedCta, .. }) {
+                touch.mem = Mem::Shared(step.warp.here.cta);
+            }
+            let place = (touch.mem, touch.ranges[0].0);
+            *addr = made.touch(touch);
+            Some(place)
+        }
+        BulkDone::Group => None,
+    };
+    for end in [&mut bulk.dst, &mut bulk.src] {
+        one_end(step, end, (bytes, reported), made)?;
+    }
+    arriving(step, bulk, bytes, &made.touches)?;
+    if let Some(multicast) = &mut bulk.multicast {
+        multicast.mask = step.number(multicast.mask, "a mask of CTAs")?;
+    }
+    if bulk.byte_mask.is_some() || bulk.ignored.is_some() {
+        return step.abstain("a bulk copy of some bytes only");
+    }
+    Ok(())
+}
+
+/// What a copy writes to shared memory is no number any branch may count on.
+fn arriving(
+    step: &mut Step<'_, '_>,
+    bulk: &BulkCopy,
+    bytes: Option<u32>,
+    touches: &[Touch],
+) -> Result<(), Refusal> {
+    let BulkEnd::Bytes { addr: Address { base: Operand::Imm(n), .. }, .. } = bulk.dst else { return Ok(()) };
+    let touch = usize::try_from(n).ok().and_then(|n| touches.get(n));
+    let (Some(Touch { mem: Mem::Shared(own), ranges, .. }), Some(bytes)) = (touch, bytes) else {
+        return Ok(());
+    };
+    for cta in step.receivers(*own, bulk.multicast.is_some()) {
+        step.stored(cta, ranges[0].0, u64::from(bytes), Content::Opaque)?;
+    }
+    Ok(())
+}
+
+/// One side of a copy of so many bytes, if they are known, that reports to a barrier.
+fn one_end(
+    step: &mut Step<'_, '_>,
+    end: &mut BulkEnd,
+    (bytes, reported): (Option<u32>, Option<(Mem, u64)>),
+    made: &mut Made,
+) -> Result<(), Refusal> {
+    match end {
+        BulkEnd::Bytes { space, addr } => {
+            let address = step.address(addr);
+            let kind = if bytes.is_some() { Kind::Async } else { Kind::Box { reported } };
+            let touch = match step.place(*space, &address)? {
+                Place::In(mem, at) => match at.one(step.mask) {
+                    Some(at) => Touch::one(mem, at, bytes.unwrap_or(0), kind),
+                    None => return step.abstain("a copy whose address differs from lane to lane"),
+                },
+                Place::Private => return step.abstain("a copy of private memory"),
+            };
+            *addr = made.touch(touch);
+        }
+        BulkEnd::Tensor(tensor) => {
+            let (mem, at) = boxed(step, tensor)?;
+            tensor.map = map_read(step, tensor)?.map(|touch| made.touch(touch));
+            let addr = made.touch(Touch::one(mem, at, 0, Kind::Box { reported }));
+            tensor.tile = Some(Tile { addr, bytes: 0 });
+            let all = tensor.coordinates.iter_mut().chain(&mut tensor.offsets);
+            all.for_each(|c| *c = Operand::Imm(0));
+        }
+    }
+    Ok(())
+}
+
+/// The tensor map, if it lies where a thread could change it.
+fn map_read(step: &Step<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Refusal> {
+    let Some(map) = tensor.map.as_ref().map(|m| step.address(m)) else { return Ok(None) };
+    Ok(match step.place(Space::Generic, &map)? {
+        Place::In(mem, at) => at.one(step.mask).map(|at| Touch::one(mem, at, TENSORMAP_BYTES, Kind::Map)),
+        Place::Private => None,
+    })
+}
+
+/// Fences of the tensormap proxy and what changes tensor maps; the new content of a field is not looked at.
+pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then, Refusal> {
+    let mut made = Made::default();
+    let mut new = op.clone();
+    let mut at = |space: Space, addr: &mut Address, kind: Kind| {
+        let address = step.address(addr);
+        match step.place(space, &address)? {
+            Place::In(mem, at) => match at.one(step.mask) {
+                Some(at) => *addr = made.touch(Touch::one(mem, at, TENSORMAP_BYTES, kind)),
+                None => {
+                    return step.abstain("a tensor map whose address differs from lane to lane");
+                }
+            },
+            Place::Private => return Ok(false),
+        }
+        Ok(true)
+    };
+    let seen = match &mut new {
+        ProxyOrder::TensormapAcquire { addr, .. } => at(Space::Generic, addr, Kind::Map)?,
+        ProxyOrder::CopyTensormap { dst, src, .. } => {
+            at(Space::SharedCta, src, Kind::Map)? && at(Space::Global, dst, Kind::Async)?
+        }
+        ProxyOrder::ReplaceTensormap { space, addr, value, .. } => {
+            *value = Operand::Imm(0);
+            at(*space, addr, Kind::Async)?
+        }
+        _ => true,
+    };
+    // Nobody changes a tensor map among the parameters.
+    if seen { step.leave(Op::ProxyOrder(new), made) } else { Ok(Then::Next) }
+}
+
+/// Which box of which map: a place of its own for each choice of coordinates.
+fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
+    let map = tensor.map.as_ref().map(|m| step.address(m)).unwrap_or(Val::same(0));
+    let which = match &map {
+        Val::Known(l) => l.one(step.mask),
+        Val::Based(Base::Param(n), l) => l.one(step.mask).map(|o| u64::from(*n) << 40 | o),
+        Val::Based(Base::Variable(n), l) => l.one(step.mask).map(|o| (1 << 56) | u64::from(*n) << 40 | o),
+        _ => None,
+    };
+    let Some(which) = which else {
+        return step.abstain(format!("a tensor map that depends on {}", step.warp.reason(&map)));
+    };
+    let mut at: u64 = 0;
+    for c in &tensor.coordinates {
+        let value = step.value(*c);
+        let known = value.known().and_then(|l| l.one(step.mask));
+        if known.is_none() {
+            step.note("a coordinate of a tensor map is not known: taken as 0");
+        }
+        at = at.wrapping_mul(0x1_0003).wrapping_add(known.unwrap_or(0) & 0xffff_ffff);
+    }
+    // Far enough apart for any box.
+    Ok((Mem::Boxes(which), (at & 0xff_ffff_ffff) << 20))
+}

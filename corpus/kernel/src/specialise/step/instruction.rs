@@ -1,0 +1,89 @@
+//! Instructions that litmus texts have too, each handed to the functions of its kind.
+
+use super::access::{Access, load, store};
+use super::barrier::{bar, mbarrier};
+use super::control::control;
+use super::copies::{copy, tensormap};
+use super::ordered::{strong_load, strong_store, update};
+use super::tensor::tensor;
+use super::warpgroup::warpgroup;
+use super::{Made, Step, Then};
+use crate::Refusal;
+use crate::specialise::known::map::{RANK_SHIFT, SHARED_WINDOW};
+use crate::specialise::known::value::{Val, Why};
+use moire_program::ir::*;
+
+pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> {
+    match op {
+        Op::Load { order, space, ty, dst, addr, .. } => {
+            let address = step.address(addr);
+            let access =
+                Access { space: *space, ty: *ty, count: dst.len(), strong: *order != LoadOrder::Weak };
+            if access.strong {
+                return strong_load(step, op, dst, &address);
+            }
+            load(step, &access, dst, &address)
+        }
+        Op::Store { order, space, ty, addr, src, .. } => {
+            let address = step.address(addr);
+            let values: Vec<Val> = src.iter().map(|s| step.value(*s)).collect();
+            if *order != StoreOrder::Weak {
+                return strong_store(step, op, &values, &address);
+            }
+            let access = Access { space: *space, ty: *ty, count: src.len(), strong: false };
+            store(step, &access, &values, &address)?;
+            Ok(Then::Next)
+        }
+        Op::Rmw { .. } => update(step, op),
+        Op::Mapa { shared, dst, src, rank, .. } => {
+            let value = mapped(step, *shared, *src, *rank);
+            step.set(*dst, value);
+            Ok(Then::Next)
+        }
+        Op::Control(what) => control(step, what),
+        Op::Mbarrier(m) => mbarrier(step, m),
+        Op::Tcgen05(t) => tensor(step, t),
+        Op::AsyncCopy(c) => copy(step, c),
+        Op::Bar { kind, id, count, instance } => {
+            let id = step.number(*id, "the number of a barrier")?;
+            let count = count.map(|c| step.number(c, "the count of a barrier")).transpose()?;
+            bar(step, Op::Bar { kind: *kind, id, count, instance: *instance })
+        }
+        Op::WarpSync { mask: lanes } => {
+            let lanes = step.number(*lanes, "the mask of bar.warp.sync")?;
+            step.leave(Op::WarpSync { mask: lanes }, Made::default())
+        }
+        Op::ProxyOrder(
+            order @ (ProxyOrder::TensormapAcquire { .. }
+            | ProxyOrder::TensormapRelease { .. }
+            | ProxyOrder::CopyTensormap { .. }
+            | ProxyOrder::ReplaceTensormap { .. }),
+        ) => tensormap(step, order),
+        Op::ProxyOrder(order @ ProxyOrder::Fabric { .. }) => {
+            let text = format!("{} is ignored: nothing is seen to go through that proxy", order.name());
+            step.note(text);
+            Ok(Then::Next)
+        }
+        Op::ProxyOrder(order @ ProxyOrder::AliasOneSided(_)) => {
+            // Less order than there is: what is clean without it is clean.
+            let text = format!("{} is ignored: it is taken to order nothing", order.name());
+            step.note(text);
+            Ok(Then::Next)
+        }
+        Op::Wgmma(w) => warpgroup(step, w),
+        Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
+            step.abstain("`multimem`: which memories are behind its address, the module does not say")
+        }
+        op => step.leave(op.clone(), Made::default()),
+    }
+}
+
+/// `mapa`
+fn mapped(step: &Step<'_, '_>, shared: bool, src: Operand, rank: Operand) -> Val {
+    let low = (1 << RANK_SHIFT) - 1;
+    let low = if shared { low } else { SHARED_WINDOW | low };
+    match (step.value(src), step.value(rank)) {
+        (Val::Known(s), Val::Known(r)) => Val::Known(s.zip(&r, |s, r| s & low | r << RANK_SHIFT)),
+        _ => Val::Unknown(Why::Computed(step.line())),
+    }
+}

@@ -1,0 +1,160 @@
+//! One step: a statement, run by some lanes of a warp in one state.
+//!
+//! Each file here has the statements of one kind as functions on a [`Step`]. They read and write the state, leave items
+//! behind, and say how the run goes on ([`Then`]); which statement is next is not their business.
+
+mod access;
+mod arithmetic;
+mod barrier;
+mod control;
+mod copies;
+mod instruction;
+mod lanes;
+mod matrix;
+mod moves;
+mod operand;
+mod ordered;
+mod place;
+mod plain;
+mod remote;
+mod small;
+pub(super) mod statement;
+mod tensor;
+mod warpgroup;
+
+use super::item::{Content, Item, Note, Stored};
+use super::known::value::Val;
+use super::touch::{Mem, Touch};
+use super::warp::{Round, State, Warp};
+use crate::Refusal;
+use moire_program::ir::{Address, Guard, Op, Operand, Reg};
+
+/// How the run goes on behind a statement.
+pub(super) enum Then {
+    /// With the next statement.
+    Next,
+    /// Nowhere: the lanes are gone, or wait for a word nothing writes.
+    End,
+    /// Several ways: the state of each, and the register of the items that is true where it is taken. The last one, which has
+    /// none, is taken otherwise.
+    Ways(Vec<(Option<Reg>, State)>),
+}
+
+/// See the module header.
+pub(super) struct Step<'s, 'r> {
+    pub(super) warp: &'s mut Warp<'r>,
+    pub(super) state: &'s mut State,
+    /// Lanes that run the statement.
+    pub(super) mask: u32,
+}
+
+/// Memory that an instruction of an item touches: an address in it that is the number `n` is that of touch `n`.
+#[derive(Default)]
+pub(super) struct Made {
+    pub(super) touches: Vec<Touch>,
+}
+
+impl Made {
+    pub(super) fn touch(&mut self, touch: Touch) -> Address {
+        self.touches.push(touch);
+        Address { base: Operand::Imm(self.touches.len() as i128 - 1), offset: 0 }
+    }
+}
+
+impl<'r> Step<'_, 'r> {
+    pub(super) fn round(&self) -> &'r Round<'r> {
+        self.warp.round
+    }
+
+    /// The same statement by some of the lanes.
+    pub(super) fn only(&mut self, mask: u32) -> Step<'_, 'r> {
+        Step { warp: self.warp, state: self.state, mask }
+    }
+
+    pub(super) fn line(&self) -> u32 {
+        self.warp.line(self.state.pc)
+    }
+
+    pub(super) fn abstain<T>(&self, what: impl Into<String>) -> Result<T, Refusal> {
+        self.warp.abstain(self.state, what)
+    }
+
+    /// Remarks something about the statement.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        let line = self.line();
+        self.warp.out.notes.insert(Note { line, text: text.into() });
+    }
+
+    /// Whether a register can reach control, an address or an operand of synchronisation.
+    pub(super) fn matters(&self, reg: Reg) -> bool {
+        self.round().flow.matters.get(reg.index()) == Some(&true)
+    }
+
+    /// Writes a register in the lanes of the step.
+    pub(super) fn set(&mut self, reg: Reg, value: Val) {
+        self.warp.set(self.state, reg, value, self.mask);
+    }
+
+    pub(super) fn slot(&mut self, n: usize) -> Result<Reg, Refusal> {
+        self.warp.slot(self.state, n)
+    }
+
+    /// Leaves an item for the lanes of the step.
+    pub(super) fn emit(&mut self, item: Item) -> Result<(), Refusal> {
+        self.warp.emit(self.state, self.mask, item)
+    }
+
+    /// Leaves an instruction that touches no memory.
+    pub(super) fn leave_op(&mut self, op: Op) -> Result<(), Refusal> {
+        self.emit(Item::Op { op: Box::new(op), touches: Vec::new() })
+    }
+
+    /// Leaves an instruction, and goes on behind it.
+    pub(super) fn leave(&mut self, op: Op, made: Made) -> Result<Then, Refusal> {
+        self.emit(Item::Op { op: Box::new(op), touches: made.touches })?;
+        Ok(Then::Next)
+    }
+
+    /// Tells other warps what is stored in the shared memory of a CTA.
+    pub(super) fn stored(&mut self, cta: u32, at: u64, bytes: u64, content: Content) -> Result<(), Refusal> {
+        let (at, bytes) = (self.shared_offset(at)?, self.shared_offset(bytes)?);
+        let line = self.line();
+        self.warp.out.stores.push(Stored { cta, at, bytes, content, line });
+        Ok(())
+    }
+
+    /// The CTAs that asynchronous data for one of them reaches: if it is multicast, all of the cluster.
+    pub(super) fn receivers(&self, own: u32, multicast: bool) -> Vec<u32> {
+        let others = self.warp.here.peers.iter().copied().filter(|p| multicast && *p != own);
+        others.chain([own]).collect()
+    }
+
+    /// Tells other warps that data is stored where a touch of shared memory is, if it is one.
+    pub(super) fn overwritten(&mut self, touch: &Touch) -> Result<(), Refusal> {
+        let Mem::Shared(cta) = touch.mem else { return Ok(()) };
+        touch
+            .ranges
+            .iter()
+            .try_for_each(|(start, end)| self.stored(cta, *start, end - start, Content::Opaque))
+    }
+
+    /// An offset in shared memory, which has far fewer than 2^32 bytes.
+    pub(super) fn shared_offset(&self, at: u64) -> Result<u32, Refusal> {
+        u32::try_from(at).or_else(|_| self.abstain("an address far behind shared memory"))
+    }
+
+    /// Lanes for which a guard holds.
+    pub(super) fn guarded(&self, guard: Option<Guard>) -> Result<u32, Refusal> {
+        self.warp.guarded(self.state, guard)
+    }
+
+    /// Two ways: the registers are 1 where `q` is true, 0 where it is not.
+    pub(super) fn both(&mut self, q: Reg, regs: &[Reg]) -> Then {
+        let way = |value: u64| {
+            let mut next = self.state.clone();
+            regs.iter().for_each(|r| self.warp.set(&mut next, *r, Val::same(value), self.mask));
+            next
+        };
+        Then::Ways(vec![(Some(q), way(1)), (None, way(0))])
+    }
+}

@@ -1,0 +1,116 @@
+//! Operands of a statement: what is known about their values.
+
+use super::Step;
+use crate::Refusal;
+use crate::ptx::{Arg, Special, Variable};
+use crate::specialise::known::map::RANK_SHIFT;
+use crate::specialise::known::value::{Base, LANES, Lanes, Val, Why};
+use moire_program::ir::{Address, Operand, Reg};
+
+impl Step<'_, '_> {
+    pub(super) fn value(&self, operand: Operand) -> Val {
+        match operand {
+            Operand::Reg(r) => self.state.env[r.index()].clone(),
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "an immediate is a bit pattern"
+            )]
+            Operand::Imm(v) => Val::same(v as u64),
+            Operand::Address(s) => self.symbol(s.0),
+        }
+    }
+
+    pub(super) fn address(&self, addr: &Address) -> Val {
+        self.value(addr.base).add(&Lanes::Same(i64::from(addr.offset).cast_unsigned()))
+    }
+
+    /// A number that all lanes agree on.
+    pub(super) fn number(&self, operand: Operand, what: &str) -> Result<Operand, Refusal> {
+        let value = self.value(operand);
+        match value.known().and_then(|l| l.one(self.mask)) {
+            Some(v) => Ok(Operand::Imm(i128::from(v & 0xffff_ffff))),
+            None => self.abstain(format!("{what} that depends on {}", self.warp.reason(&value))),
+        }
+    }
+
+    /// A value as an operand of what is left, if all lanes agree on it.
+    pub(super) fn operand_of(&self, value: &Val) -> Option<Operand> {
+        match value {
+            Val::Known(l) => l.one(self.mask).map(|v| Operand::Imm(i128::from(v))),
+            Val::Based(Base::Register(r), l) if l.one(self.mask) == Some(0) => Some(Operand::Reg(Reg(*r))),
+            _ => None,
+        }
+    }
+
+    /// The value of an operand.
+    pub(super) fn arg(&self, arg: &Arg) -> Val {
+        match arg {
+            Arg::Reg(r) => self.state.env[r.index()].clone(),
+            Arg::Not(r) => match &self.state.env[r.index()] {
+                Val::Known(l) => Val::Known(l.map(|v| u64::from(v == 0))),
+                other => other.clone(),
+            },
+            Arg::Imm(v) => Val::same(*v),
+            Arg::Symbol(s, offset) => self.symbol(s.0).add(&Lanes::Same(offset.cast_unsigned())),
+            Arg::Special(s) => self.special(*s),
+            Arg::Address(base, offset) => self.arg(base).add(&Lanes::Same(offset.cast_unsigned())),
+            _ => Val::Unknown(Why::Computed(self.line())),
+        }
+    }
+
+    /// The address of a variable.
+    pub(super) fn symbol(&self, symbol: u16) -> Val {
+        let at = self.round().map.at.get(usize::from(symbol)).copied().flatten();
+        match (self.round().kernel.variables.get(usize::from(symbol)), at) {
+            (Some(Variable::Shared { .. }), Some(at)) => {
+                Val::same(u64::from(self.warp.here.rank) << RANK_SHIFT | at)
+            }
+            (Some(_), Some(at)) => Val::same(at),
+            _ => Val::Based(Base::Variable(symbol), Lanes::Same(0)),
+        }
+    }
+
+    fn special(&self, special: Special) -> Val {
+        let axis = |of: [u32; 3], n: u8| u64::from(of[usize::from(n) % 3]);
+        let (launch, here) = (self.round().launch, &self.warp.here);
+        let c = launch.cluster;
+        let lane = |f: &dyn Fn(u64) -> u64| Val::Known(Lanes::from_fn(|l| f(l as u64)));
+        let clusters = |n: u8| axis(launch.grid, n) / axis(c, n);
+        Val::same(match special {
+            Special::Tid(n) => return Val::Known(self.thread_ids(n)),
+            Special::Ntid(n) => axis(launch.block, n),
+            Special::Ctaid(n) => axis(here.ctaid, n),
+            Special::Nctaid(n) => axis(launch.grid, n),
+            Special::Clusterid(n) => axis(here.ctaid, n) / axis(c, n),
+            Special::Nclusterid(n) => clusters(n),
+            Special::ClusterCtaid(n) => axis(here.ctaid, n) % axis(c, n),
+            Special::ClusterNctaid(n) => axis(c, n),
+            Special::ClusterCtarank => u64::from(here.rank),
+            Special::ClusterNctarank => c.iter().map(|n| u64::from(*n)).product(),
+            Special::Warpid => u64::from(here.warp),
+            Special::Nwarpid => launch.block.iter().map(|n| u64::from(*n)).product::<u64>().div_ceil(32),
+            Special::Laneid => return lane(&|l| l),
+            Special::LanemaskEq => return lane(&|l| 1 << l),
+            Special::LanemaskLt => return lane(&|l| (1 << l) - 1),
+            Special::LanemaskLe => return lane(&|l| (2 << l) - 1),
+            Special::LanemaskGt => return lane(&|l| 0xffff_ffff & !((2 << l) - 1)),
+            Special::LanemaskGe => return lane(&|l| 0xffff_ffff & !((1 << l) - 1)),
+            Special::DynamicSmemSize | Special::Unknown => return Val::Unknown(Why::Computed(0)),
+        })
+    }
+
+    /// Numbers of the threads of the warp along an axis.
+    pub(super) fn thread_ids(&self, axis: u8) -> Lanes {
+        let [bx, by, _] = self.round().launch.block.map(u64::from);
+        let first = u64::from(self.warp.here.warp) * LANES as u64;
+        Lanes::from_fn(|l| {
+            let t = first + l as u64;
+            match axis {
+                0 => t % bx,
+                1 => t / bx % by,
+                _ => t / bx / by,
+            }
+        })
+    }
+}

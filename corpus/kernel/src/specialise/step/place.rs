@@ -1,0 +1,76 @@
+//! Places in memory: what an address means in a state space.
+
+use super::Step;
+use crate::Refusal;
+use crate::specialise::known::map::{LOCALS, PARAMS, RANK_SHIFT, SHARED_WINDOW};
+use crate::specialise::known::value::{Base, Lanes, Val};
+use crate::specialise::touch::{Kind, Mem, Touch};
+use moire_program::ir::Space;
+
+/// Where lanes point to.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// Memory others see, and the offset there.
+    In(Mem, Lanes),
+    /// Parameters and local memory: nobody else sees them.
+    Private,
+}
+
+impl Step<'_, '_> {
+    /// The CTA of a rank.
+    fn peer(&self, rank: u64) -> Option<u32> {
+        usize::try_from(rank).ok().and_then(|r| self.warp.here.peers.get(r)).copied()
+    }
+
+    /// What an address is in a state space.
+    pub(super) fn place(&self, space: Space, address: &Val) -> Result<Place, Refusal> {
+        let known = match address {
+            Val::Known(l) => l,
+            Val::Based(Base::Param(n), l) if space != Space::SharedCta => {
+                return Ok(Place::In(Mem::Param(*n), l.clone()));
+            }
+            Val::Based(Base::Variable(n), l) if space != Space::SharedCta => {
+                return Ok(Place::In(Mem::Variable(*n), l.clone()));
+            }
+            other => {
+                return self.abstain(format!("an address that depends on {}", self.warp.reason(other)));
+            }
+        };
+        let first = known.get(self.mask.trailing_zeros() as usize % 32);
+        let mut offset = known.clone();
+        match space {
+            Space::Generic | Space::Global if (PARAMS..LOCALS * 2).contains(&first) => {
+                return Ok(Place::Private);
+            }
+            Space::Generic if first >= SHARED_WINDOW => offset = known.map(|v| v.wrapping_sub(SHARED_WINDOW)),
+            Space::SharedCta | Space::SharedCluster => {}
+            _ => return Ok(Place::In(Mem::Absolute, offset)),
+        }
+        let rank = offset.map(|v| v >> RANK_SHIFT).one(self.mask);
+        let cta = rank.and_then(|r| self.peer(r));
+        let Some(cta) = cta else {
+            return self.abstain("an address of shared memory outside the cluster");
+        };
+        if space == Space::SharedCta && cta != self.warp.here.cta {
+            return self.abstain("an address of another CTA in an access of .shared::cta");
+        }
+        Ok(Place::In(Mem::Shared(cta), offset.map(|v| v & ((1 << RANK_SHIFT) - 1))))
+    }
+
+    /// Shared memory at an address all lanes agree on.
+    pub(super) fn shared(
+        &self,
+        space: Space,
+        address: &Val,
+        bytes: u32,
+        kind: Kind,
+    ) -> Result<Touch, Refusal> {
+        match self.place(space, address)? {
+            Place::In(mem @ Mem::Shared(_), at) => match at.one(self.mask) {
+                Some(at) => Ok(Touch::one(mem, at, bytes, kind)),
+                None => self.abstain("an address that differs from lane to lane"),
+            },
+            _ => self.abstain("an address outside shared memory"),
+        }
+    }
+}

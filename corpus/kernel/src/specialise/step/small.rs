@@ -1,0 +1,117 @@
+//! `cp.async`: each lane copies a few bytes, and what all lanes of the warp copy becomes one item.
+//!
+//! Groups belong to a lane, and the program that is explored has those of the warp. Both are the same where every lane that
+//! copies takes part in each commit, wait and arrival behind its copies; other kernels are abstained from.
+//! PTX ISA 9.2, 9.7.9.25.
+
+use super::place::Place;
+use super::{Step, Then};
+use crate::Refusal;
+use crate::specialise::item::{Item, Placed};
+use crate::specialise::known::value::{Lanes, Val, lanes};
+use crate::specialise::touch::{Kind, Mem, Touch};
+use moire_program::ir::*;
+
+/// A commit, a wait or an arrival: of the lanes that copied none may be missing.
+pub(super) fn grouped(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<(), Refusal> {
+    let before = step.warp.copying.committed.unwrap_or(step.mask);
+    if matches!(op, AsyncCopy::Commit) {
+        step.warp.copying.committed = Some(before | step.mask);
+    }
+    let exact = matches!(op, AsyncCopy::Commit | AsyncCopy::Wait(1..)) && before != step.mask;
+    if exact || step.warp.copying.copied & !step.mask != 0 {
+        let what = format!("`{}` by other lanes of the warp than those that copied", op.name());
+        return step.abstain(what);
+    }
+    Ok(())
+}
+
+/// How many bytes each lane reads.
+fn read_by_lane(step: &Step<'_, '_>, copy: &SmallCopy) -> Result<Lanes, Refusal> {
+    let whole = u64::from(copy.bytes);
+    let (operand, negated) = match copy.part {
+        SmallPart::All => return Ok(Lanes::Same(whole)),
+        SmallPart::Bytes(operand) => (operand, false),
+        SmallPart::IgnoredWhen(guard) => (Operand::Reg(guard.reg), guard.negated),
+    };
+    let value = step.value(operand);
+    let Val::Known(known) = &value else {
+        let why = step.warp.reason(&value);
+        return step.abstain(format!("the part of its source `cp.async` reads, which depends on {why}"));
+    };
+    // PTX tells a size from a predicate by the declaration of the register.
+    let predicate = matches!(copy.part, SmallPart::IgnoredWhen(_))
+        || matches!(operand, Operand::Reg(r) if step.round().kernel.types.get(r.index()) == Some(&Ty::Pred));
+    if predicate {
+        return Ok(known.map(|v| if (v != 0) != negated { 0 } else { whole }));
+    }
+    if lanes(step.mask).any(|l| known.get(l) & 0xffff_ffff > whole) {
+        return step.abstain("`cp.async` that reads more than it writes");
+    }
+    Ok(known.map(|v| v & 0xffff_ffff))
+}
+
+pub(super) fn small(step: &mut Step<'_, '_>, copy: &SmallCopy) -> Result<Then, Refusal> {
+    if step.warp.copying.committed.is_some_and(|c| step.mask & !c != 0) {
+        return step.abstain("`cp.async` by lanes that took no part in an earlier commit");
+    }
+    step.warp.copying.copied |= step.mask;
+    let read = read_by_lane(step, copy)?;
+    let (to, from) = (step.address(&copy.dst), step.address(&copy.src));
+    let Place::In(mem, at) = step.place(Space::SharedCta, &to)? else {
+        return step.abstain("`cp.async` to private memory");
+    };
+    let whole = Lanes::Same(u64::from(copy.bytes));
+    let mut touches = vec![footprint(mem, &at, &whole, step.mask, true)];
+    let readers = read.truth(step.mask);
+    if readers != 0
+        && let Place::In(mem, at) = step.only(readers).place(Space::Global, &from)?
+    {
+        touches.push(footprint(mem, &at, &read, step.mask, false));
+    }
+    step.overwritten(&touches[0])?;
+    if joined(step, &mut touches) {
+        return Ok(Then::Next);
+    }
+    let op = Op::AsyncCopy(AsyncCopy::Small(*copy));
+    step.emit(Item::Op { op: Box::new(op), touches })?;
+    Ok(Then::Next)
+}
+
+/// Copies in a row by the same lanes to different bytes are as one.
+fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
+    let alike = step.warp.relative(step.mask);
+    let Some(Placed { item: Item::Op { op, touches: before }, mask: theirs, .. }) =
+        step.warp.out.items.last_mut()
+    else {
+        return false;
+    };
+    let apart = |a: &Touch, b: &Touch| {
+        a.mem == b.mem && a.ranges.iter().all(|x| b.ranges.iter().all(|y| x.1 <= y.0 || y.1 <= x.0))
+    };
+    let fits = matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_)))
+        && *theirs == alike
+        && apart(&before[0], &touches[0]);
+    if !fits {
+        return false;
+    }
+    for touch in touches.drain(..) {
+        match before.iter_mut().find(|t| t.mem == touch.mem && t.kind == touch.kind) {
+            Some(same) => {
+                same.ranges.extend(touch.ranges);
+                same.join();
+            }
+            None => before.push(touch),
+        }
+    }
+    true
+}
+
+/// The bytes the lanes of the mask touch, so many each.
+fn footprint(mem: Mem, at: &Lanes, bytes: &Lanes, mask: u32, writes: bool) -> Touch {
+    let range = |l: usize| (at.get(l), at.get(l).saturating_add(bytes.get(l)));
+    let ranges = lanes(mask).map(range).filter(|r| r.0 < r.1).collect();
+    let mut touch = Touch { mem, ranges, kind: Kind::Small { writes } };
+    touch.join();
+    touch
+}

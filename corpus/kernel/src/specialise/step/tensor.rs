@@ -1,0 +1,144 @@
+//! Tensor-core instructions with their operands filled in: descriptors become the bytes they name.
+
+use super::matrix::matrix_at;
+use super::{Made, Step, Then};
+use crate::Refusal;
+use crate::specialise::item::Content;
+use crate::specialise::known::value::{Base, Val, Why};
+use crate::specialise::touch::{Kind, Mem};
+use moire_program::ir::*;
+use moire_program::tensor::{InstructionDescriptor, copied_extent, factor_extent};
+
+/// An address in tensor memory.
+fn in_tensor(step: &Step<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
+    let value = step.address(addr);
+    if let Val::Based(Base::Register(r), l) = &value
+        && let Some(offset) = l.one(step.mask)
+    {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32 bits wrap")]
+        let offset = (offset as u32).cast_signed();
+        return Ok(Address { base: Operand::Reg(Reg(*r)), offset });
+    }
+    step.abstain(format!("an address in tensor memory that depends on {}", step.warp.reason(&value)))
+}
+
+pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refusal> {
+    let mut made = Made::default();
+    let mut new = op.clone();
+    match &mut new {
+        Tcgen05::Alloc { space, dst, columns, .. } => {
+            let address = step.address(dst);
+            let touch = step.shared(*space, &address, 4, Kind::Word)?;
+            if let Mem::Shared(cta) = touch.mem {
+                step.stored(cta, touch.ranges[0].0, 4, Content::Allocation)?;
+            }
+            *dst = made.touch(touch);
+            *columns = step.number(*columns, "a number of columns")?;
+        }
+        Tcgen05::Dealloc { addr, columns, .. } => {
+            let value = step.value(*addr);
+            *addr = step.operand_of(&value).map_or_else(
+                || {
+                    step.abstain(format!(
+                        "an address in tensor memory that depends on {}",
+                        step.warp.reason(&value)
+                    ))
+                },
+                Ok,
+            )?;
+            *columns = step.number(*columns, "a number of columns")?;
+        }
+        Tcgen05::Load(load) => {
+            load.addr = in_tensor(step, &load.addr)?;
+            let line = step.line();
+            for (i, r) in load.dst.iter_mut().chain(load.reduce.iter_mut().map(|r| &mut r.dst)).enumerate() {
+                step.set(*r, Val::Unknown(Why::Loaded(line)));
+                *r = step.slot(i)?;
+            }
+        }
+        Tcgen05::Store(store) => {
+            store.addr = in_tensor(step, &store.addr)?;
+            let zero = step.warp.spare(0)?;
+            store.src.iter_mut().for_each(|r| *r = zero);
+        }
+        Tcgen05::Copy { shape, dst, src, .. } => {
+            *dst = in_tensor(step, dst)?;
+            let extent = copied_extent(*shape);
+            *src = matrix_at(step, src, extent, &mut made)?;
+        }
+        Tcgen05::Shift { addr, .. } => *addr = in_tensor(step, addr)?,
+        Tcgen05::Mma(mma) => product(step, mma, &mut made)?,
+        Tcgen05::Commit(commit) => {
+            let address = step.address(&commit.addr);
+            let touch = step.shared(commit.space, &address, MBARRIER_BYTES, Kind::Barrier)?;
+            commit.addr = made.touch(touch);
+            if let Some(multicast) = &mut commit.multicast {
+                multicast.mask = step.number(multicast.mask, "a mask of CTAs")?;
+            }
+        }
+        Tcgen05::Relinquish { .. }
+        | Tcgen05::WaitLoad
+        | Tcgen05::WaitStore
+        | Tcgen05::FenceBefore
+        | Tcgen05::FenceAfter => {}
+    }
+    step.leave(Op::Tcgen05(new), made)
+}
+
+fn product(step: &mut Step<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<(), Refusal> {
+    mma.d = in_tensor(step, &mma.d)?;
+    let ProductShape::Packed(word) = mma.shape else {
+        return step.abstain("a shape that is no instruction descriptor");
+    };
+    let Operand::Imm(word) = step.number(word, "an instruction descriptor")? else {
+        return Ok(());
+    };
+    let shape = InstructionDescriptor::decode(u32::try_from(word).unwrap_or(0), mma.kind);
+    mma.shape = ProductShape::Tile { m: shape.m, n: shape.n };
+    // In a pair each CTA holds half of the rows of A and half of the columns of B.
+    let share = |n: u16| u32::from(n / mma.group.ctas());
+    let sparse = mma.metadata.is_some();
+    let rows = factor_extent(mma.kind, share(shape.m), false, shape.a_major);
+    let columns = factor_extent(mma.kind, share(shape.n), sparse, shape.b_major);
+    mma.a = match mma.a {
+        Factor::Shared(a) => Factor::Shared(matrix_at(step, &a, rows, made)?),
+        Factor::Tensor(a) => Factor::Tensor(in_tensor(step, &a)?),
+    };
+    mma.b = matrix_at(step, &mma.b, columns, made)?;
+    if let Some(metadata) = &mut mma.metadata {
+        *metadata = in_tensor(step, metadata)?;
+    }
+    if let Some(scales) = &mut mma.scales {
+        scales.a = in_tensor(step, &scales.a)?;
+        scales.b = in_tensor(step, &scales.b)?;
+    }
+    if !mma.lanes_off.is_empty() {
+        let all: Option<Vec<u64>> =
+            mma.lanes_off.iter().map(|r| step.state.env[r.index()].known()?.one(step.mask)).collect();
+        match all {
+            Some(all) if all.iter().all(|v| *v == 0) => {
+                let zero = step.warp.spare(0)?;
+                mma.lanes_off.iter_mut().for_each(|r| *r = zero);
+            }
+            Some(all) => {
+                for (n, (reg, value)) in mma.lanes_off.iter_mut().zip(all).enumerate() {
+                    *reg = step.slot(n)?;
+                    let src = Operand::Imm(i128::from(value & 0xffff_ffff));
+                    step.leave_op(Op::Mov { ty: Ty::B(32), dst: *reg, src })?;
+                }
+            }
+            None => return step.abstain("a mask of lanes of a product that is not known"),
+        }
+    }
+    if let EnableInput::When(guard) = mma.input {
+        let value = &step.state.env[guard.reg.index()];
+        let Some(on) = value.known().and_then(|l| l.one(step.mask)) else {
+            return step.abstain(format!("a product that adds or not by {}", step.warp.reason(value)));
+        };
+        mma.input = EnableInput::Always((on != 0) != guard.negated);
+    }
+    if mma.zero_columns.is_some() {
+        mma.zero_columns = Some(Operand::Imm(0));
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Warpgroup products: descriptors become the bytes they name, and registers that the same products use become one.
+//!
+//! Each of the four warps issues the product, and is taken to read the whole matrices. What the registers of a product hold
+//! is nobody's business here; that they are left alone while it may run is (`wgmma.fence`, `wgmma.wait_group`), so every
+//! instruction that touches them leaves a trace. PTX ISA 9.2, 9.7.15.
+
+use super::matrix::matrix_of;
+use super::{Made, Step, Then};
+use crate::Refusal;
+use crate::ptx::{Statement, What};
+use crate::specialise::item::Item;
+use crate::specialise::known::flow::effects;
+use crate::specialise::known::value::{Val, Why};
+use moire_program::ir::*;
+use moire_program::tensor::{Extent, Major, SharedMatrix};
+use std::collections::BTreeMap;
+
+/// The register of the items that stands for a class.
+fn stands_for(step: &mut Step<'_, '_>, class: usize) -> Result<Reg, Refusal> {
+    step.warp.spare(1 + class)
+}
+
+/// Leaves a trace of the registers of products that a statement touches.
+pub(super) fn touch_registers(step: &mut Step<'_, '_>, statement: &Statement) -> Result<(), Refusal> {
+    if step.warp.classes.is_empty() || matches!(statement.what, What::Core(Op::Wgmma(_))) {
+        return Ok(());
+    }
+    let (writes, reads) = effects(statement);
+    let mut touched: BTreeMap<usize, bool> = BTreeMap::new();
+    for (reg, written) in reads.into_iter().map(|r| (r, false)).chain(writes.into_iter().map(|r| (r, true))) {
+        if let Some(class) = step.warp.classes.of(reg) {
+            *touched.entry(class).or_default() |= written;
+        }
+    }
+    if touched.is_empty() || step.guarded(statement.guard).is_ok_and(|mask| mask == 0) {
+        return Ok(());
+    }
+    for (class, written) in touched {
+        let src = stands_for(step, class)?;
+        let dst = if written { src } else { step.warp.spare(0)? };
+        let op = Op::Mov { ty: Ty::B(32), dst, src: Operand::Reg(src) };
+        if !touched_before(step, &op) {
+            step.leave_op(op)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the same trace was left since the last instruction of a warpgroup, with no branch in between.
+fn touched_before(step: &Step<'_, '_>, trace: &Op) -> bool {
+    let straight = |item: &&Item| match item {
+        Item::Op { op, .. } => !matches!(**op, Op::Wgmma(_)),
+        Item::Data { .. } => true,
+        _ => false,
+    };
+    let mut before = step.warp.out.items.iter().rev().map(|p| &p.item).take_while(straight);
+    before.any(|item| matches!(item, Item::Op { op, .. } if **op == *trace))
+}
+
+pub(super) fn warpgroup(step: &mut Step<'_, '_>, op: &Wgmma) -> Result<Then, Refusal> {
+    let mut made = Made::default();
+    let mut new = op.clone();
+    if let Wgmma::Product(product) = &mut new {
+        let regs = match &mut product.a {
+            WgmmaFactor::Registers(regs) => regs.as_mut_slice(),
+            WgmmaFactor::Shared(_) => &mut [],
+        };
+        for reg in &product.d {
+            step.set(*reg, Val::Unknown(Why::Computed(step.line())));
+        }
+        for reg in product.d.iter_mut().chain(regs) {
+            let class = step.warp.classes.of(*reg).unwrap_or(0);
+            *reg = stands_for(step, class)?;
+        }
+        // Whether it adds is about what the accumulator holds.
+        product.input = EnableInput::Always(true);
+        matrices(step, product, &mut made)?;
+    }
+    step.leave(Op::Wgmma(new), made)
+}
+
+fn matrices(step: &mut Step<'_, '_>, product: &mut WgmmaProduct, made: &mut Made) -> Result<(), Refusal> {
+    let flipped = |from_end: usize| {
+        let all = &product.immediates;
+        let given = all.len() > 2;
+        given && all.len().checked_sub(from_end).and_then(|n| all.get(n)) == Some(&1)
+    };
+    let major = |flipped: bool| if flipped { Major::Mn } else { Major::K };
+    let (a_major, b_major) = (major(all_four(product) && flipped(2)), major(flipped(1)));
+    let (k, n) = (u32::from(product.k), u32::from(product.n));
+    let [_, a_type, b_type] = product.types;
+    if let WgmmaFactor::Shared(a) = &product.a {
+        let extent = Extent { mn: 64, k, bits: a_type.bits(), major: a_major };
+        product.a = WgmmaFactor::Shared(factor_at(step, a, extent, made)?);
+    }
+    let extent = Extent { mn: n, k, bits: b_type.bits(), major: b_major };
+    product.b = factor_at(step, &product.b, extent, made)?;
+    Ok(())
+}
+
+fn factor_at(
+    step: &mut Step<'_, '_>,
+    descriptor: &Descriptor,
+    extent: Extent,
+    made: &mut Made,
+) -> Result<Descriptor, Refusal> {
+    let Descriptor::Packed(operand) = descriptor else {
+        return step.abstain("a matrix that is no descriptor");
+    };
+    let value = step.value(*operand);
+    let Some(bits) = value.known().and_then(|l| l.one(step.mask)) else {
+        return step.abstain(format!("a matrix descriptor that depends on {}", step.warp.reason(&value)));
+    };
+    Ok(matrix_of(step, SharedMatrix::decode_warpgroup(bits), extent, made))
+}
+
+/// Both factors may be along their rows: there are four immediates.
+fn all_four(product: &WgmmaProduct) -> bool {
+    product.immediates.len() == 4
+}

@@ -1,0 +1,178 @@
+//! One warp while it is run ahead: what it knows, and the items it has left so far.
+
+use super::budget::Budget;
+use super::item::{Item, Placed, Trace};
+use super::known::classes::Classes;
+use super::known::flow::Flow;
+use super::known::heap::Heap;
+use super::known::map::Map;
+use super::known::value::{Base, Val, Why};
+use super::launch::{Here, Launch};
+use crate::Refusal;
+use crate::ptx::Kernel;
+use moire_program::ir::{Guard, Reg};
+use moire_program::limits::INSTRUCTIONS;
+use std::collections::BTreeMap;
+
+/// What all warps of a round know alike.
+pub(super) struct Round<'r> {
+    pub(super) kernel: &'r Kernel,
+    pub(super) flow: &'r Flow,
+    pub(super) launch: &'r Launch,
+    pub(super) map: &'r Map,
+    /// What the warps stored in the round before.
+    pub(super) heap: &'r Heap,
+    pub(super) budget: &'r Budget,
+}
+
+/// Where the lanes that are together stand, and what registers hold.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) pc: usize,
+    pub(super) active: u32,
+    pub(super) env: Vec<Val>,
+}
+
+/// What the lanes of a warp did with `cp.async` so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Copying {
+    /// Lanes that copied.
+    pub(super) copied: u32,
+    /// Lanes of all commits so far.
+    pub(super) committed: Option<u32>,
+}
+
+/// See the module header.
+pub(super) struct Warp<'r> {
+    pub(super) round: &'r Round<'r>,
+    pub(super) here: Here,
+    pub(super) out: Trace,
+    pub(super) copying: Copying,
+    pub(super) classes: Classes,
+    /// Lanes that are together.
+    pub(super) together: u32,
+    labels: u32,
+    /// Registers of the items by the statement that writes them.
+    slots: BTreeMap<(usize, usize, usize), u16>,
+}
+
+impl<'r> Warp<'r> {
+    pub(super) fn new(round: &'r Round<'r>, here: Here) -> Self {
+        let warp = here.cta << 8 | here.warp;
+        let (together, out) = (here.lanes, Trace { warp, ..Trace::default() });
+        Warp {
+            round,
+            here,
+            out,
+            copying: Copying::default(),
+            classes: Classes::new(round.kernel),
+            together,
+            labels: 0,
+            slots: BTreeMap::new(),
+        }
+    }
+
+    /// The line of the statement at a place of the kernel; 0 behind the last one.
+    pub(super) fn line(&self, pc: usize) -> u32 {
+        self.round.kernel.body.get(pc).map_or(0, |s| s.line)
+    }
+
+    pub(super) fn abstain<T>(&self, state: &State, what: impl Into<String>) -> Result<T, Refusal> {
+        Err(Refusal::Abstained { what: what.into(), line: self.line(state.pc) })
+    }
+
+    /// A label no item has yet.
+    pub(super) fn fresh(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels
+    }
+
+    /// The register of the items that the statement of the state writes as its `n`th; another one while a value somewhere
+    /// still depends on that one.
+    pub(super) fn slot(&mut self, state: &State, n: usize) -> Result<Reg, Refusal> {
+        let next_pc = (state.pc + 1).min(self.round.kernel.body.len());
+        let live = &self.round.flow.live[next_pc];
+        let mut version = 0;
+        loop {
+            let next = u16::try_from(self.slots.len())
+                .map_err(|_| Refusal::Bounded("a warp with too many registers".into()))?;
+            let slot = *self.slots.entry((state.pc, n, version)).or_insert(next);
+            self.round.budget.looks(live.len());
+            let used = |v: &Val| matches!(v, Val::Based(Base::Register(r), _) if *r == slot);
+            if !live.iter().any(|r| used(&state.env[r.index()])) {
+                return Ok(Reg(slot));
+            }
+            version += 1;
+        }
+    }
+
+    /// A register of the items that belongs to no statement.
+    pub(super) fn spare(&mut self, n: usize) -> Result<Reg, Refusal> {
+        let end = State { pc: self.round.kernel.body.len(), active: 0, env: Vec::new() };
+        self.slot(&end, n)
+    }
+
+    /// Registers of the items so far.
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Leaves an item for the lanes of the mask.
+    pub(super) fn emit(&mut self, state: &State, mask: u32, item: Item) -> Result<(), Refusal> {
+        if self.out.items.len() >= INSTRUCTIONS {
+            let what =
+                format!("a warp with more than {INSTRUCTIONS} instructions after its loops are unrolled");
+            return Err(Refusal::Bounded(what));
+        }
+        self.round.budget.item(self.round.heap.size());
+        let mask = self.relative(mask);
+        self.out.items.push(Placed { item, mask, line: self.line(state.pc) });
+        Ok(())
+    }
+
+    /// A mask as items have it: none for all lanes that are together.
+    pub(super) fn relative(&self, mask: u32) -> Option<u32> {
+        (mask != self.together).then_some(mask)
+    }
+
+    /// What a value that is not known depends on.
+    pub(super) fn reason(&self, value: &Val) -> String {
+        match value {
+            Val::Unknown(Why::Param(n)) => {
+                let name = self.round.kernel.params.get(usize::from(*n)).map_or("", |p| p.name.as_str());
+                let start = name.char_indices().rev().nth(39).map_or(0, |(at, _)| at);
+                format!("parameter {n} ({}); give it with --param {n}=VALUE", &name[start..])
+            }
+            Val::Unknown(Why::Loaded(line)) => format!("data loaded in line {line}"),
+            Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
+            Val::Unknown(Why::Unset) => "a register nothing wrote".into(),
+            Val::Based(..) => "an address only the exploration knows".into(),
+            Val::Known(_) => "values that differ from lane to lane".into(),
+        }
+    }
+
+    /// Lanes of the state for which a guard holds.
+    pub(super) fn guarded(&self, state: &State, guard: Option<Guard>) -> Result<u32, Refusal> {
+        let Some(Guard { reg, negated }) = guard else { return Ok(state.active) };
+        match &state.env[reg.index()] {
+            Val::Known(l) => {
+                let truth = l.truth(state.active);
+                Ok(if negated { state.active & !truth } else { truth })
+            }
+            other => {
+                let name = &self.round.kernel.program.threads[0].regs[reg.index()].name;
+                self.abstain(state, format!("a predicate ({name}) that depends on {}", self.reason(other)))
+            }
+        }
+    }
+
+    /// Writes a register of a state in the lanes of the mask.
+    pub(super) fn set(&self, state: &mut State, reg: Reg, value: Val, mask: u32) {
+        if self.round.flow.matters.get(reg.index()) == Some(&true) {
+            let old = std::mem::replace(&mut state.env[reg.index()], Val::Unknown(Why::Unset));
+            // Lanes outside those that are there never matter.
+            let mask = mask | !self.here.lanes;
+            state.env[reg.index()] = value.over(mask, &old);
+        }
+    }
+}
