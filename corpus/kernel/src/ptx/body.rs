@@ -2,11 +2,16 @@
 //!
 //! Labels and registers are local to their braces (PTX ISA 9.2, 4.4 and 9.7.14.1).
 
+use super::module::{Arg, Kernel, NESTING, Plain, Statement, What};
 use super::operand::{Names, operands};
+use super::variable::{small, variable};
 use super::words::{ACCESS, PLAIN, type_of};
-use super::*;
+use moire_program::ir::Guard;
+use moire_program::limits::INSTRUCTIONS;
+use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::native;
 use moire_program::text::native::CORE;
+use moire_program::text::scan::{Parsed, Scan, Spot, closest};
 use std::collections::BTreeMap;
 
 /// What is open while a body is read.
@@ -196,7 +201,7 @@ impl Body<'_, '_> {
     }
 
     fn variable(&mut self, space: &str) -> Parsed<()> {
-        super::declare::variable(self.scan, self.builder, &mut self.kernel.variables, space)
+        variable(self.scan, self.builder, &mut self.kernel.variables, space)
     }
 
     /// `.reg .b32 %r<10>, x;`
@@ -219,8 +224,7 @@ impl Body<'_, '_> {
             let name = self.scan.name("a register")?.to_owned();
             let mut count = None;
             if self.scan.take("<") {
-                let n = self.scan.number()?;
-                count = Some(u32::try_from(n).unwrap_or(0));
+                count = Some(small(self.scan)?);
                 self.scan.expect(">")?;
             }
             self.thread.declare(self.scan, &name, count, ty)?;
@@ -262,13 +266,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn instruction(
-        &mut self,
-        text: &str,
-        at: usize,
-        spot: moire_program::text::scan::Spot,
-        guard: Option<Guard>,
-    ) -> Parsed<What> {
+    fn instruction(&mut self, text: &str, at: usize, spot: Spot, guard: Option<Guard>) -> Parsed<What> {
         // `shared::cta` keeps its colons: only single dots separate words.
         let words: Vec<&str> = text.split('.').collect();
         let name = words[0];

@@ -1,9 +1,12 @@
 //! Directives and declarations of a module, and the heads of its kernels.
 
 use super::body::body;
-use super::*;
-use moire_program::ir::Placement;
+use super::module::{KERNELS, Kernel, Module, Param, Variable};
+use super::variable::{element, extent, small, variable};
+use moire_program::ir::{Placement, Space};
 use moire_program::limits::OBJECT_BYTES;
+use moire_program::text::build::{Builder, ThreadBuilder};
+use moire_program::text::scan::{Parsed, Scan, closest};
 
 /// What the text said so far.
 struct Reading {
@@ -134,109 +137,6 @@ fn function(scan: &mut Scan<'_>) -> Parsed<()> {
     Err(scan.expected("`;` or the body of the function"))
 }
 
-/// `.align n`, `.b32`, `.ptr .global .align n` in any order; the element type.
-fn element(scan: &mut Scan<'_>) -> Parsed<(Option<Ty>, u32)> {
-    let (mut ty, mut align) = (None, 0);
-    while scan.take(".") {
-        let at = scan.at;
-        match scan.word("a type or .align", ":")? {
-            "align" => align = u32::try_from(scan.number()?).unwrap_or(0),
-            "ptr" | "global" | "shared" | "const" | "local" | "generic" | "attribute" | "v2" | "v4"
-            | "managed" | "unified" => {}
-            "texref" | "samplerref" | "surfref" => ty = Some(Ty::B(64)),
-            word => match super::words::type_of(word) {
-                Some(found) => ty = Some(found),
-                None => {
-                    return Err(scan.error_at(
-                        at,
-                        format!("`.{word}` is no type"),
-                        Some("for example .b32".into()),
-                    ));
-                }
-            },
-        }
-    }
-    Ok((ty, align))
-}
-
-/// `[n][m]`: how many elements; none for `[]`.
-fn extent(scan: &mut Scan<'_>) -> Parsed<Option<Option<u32>>> {
-    let mut count: Option<Option<u32>> = None;
-    while scan.take("[") {
-        if scan.take("]") {
-            count = Some(None);
-            continue;
-        }
-        let n = u32::try_from(scan.number()?).unwrap_or(u32::MAX);
-        scan.expect("]")?;
-        let before = count.flatten().unwrap_or(1);
-        count = Some(Some(before.saturating_mul(n)));
-    }
-    Ok(count)
-}
-
-/// `.shared .align 8 .b64 name[4];` behind its space.
-pub(super) fn variable(
-    scan: &mut Scan<'_>,
-    builder: &mut Builder,
-    variables: &mut Vec<Variable>,
-    space: &str,
-) -> Parsed<()> {
-    let (ty, align) = element(scan)?;
-    let Some(ty) = ty else { return Err(scan.expected("a type such as .b32")) };
-    loop {
-        scan.rest();
-        let at = scan.at;
-        let name = scan.name("the name of a variable")?.to_owned();
-        if builder.symbol(&name).is_some() {
-            return Err(scan.error_at(at, format!("`{name}` is declared twice"), None));
-        }
-        let count = extent(scan)?;
-        if scan.take("=") {
-            initial(scan);
-        }
-        let bytes = match count {
-            None => Some(ty.bytes()),
-            Some(n) => n.map(|n| n.saturating_mul(ty.bytes())),
-        };
-        if bytes.is_some_and(|b| b == 0 || b > OBJECT_BYTES) && space != "global" && space != "const" {
-            let message = format!("a variable has between 1 and {OBJECT_BYTES} bytes");
-            return Err(scan.error_at(at, message, None));
-        }
-        let align = align.max(ty.bytes()).max(1);
-        let (kind, place) = match space {
-            "shared" => (Variable::Shared { bytes, align }, Space::SharedCta),
-            "local" => (Variable::Local { bytes: bytes.unwrap_or(0) }, Space::Global),
-            _ => (Variable::Global, Space::Global),
-        };
-        builder.object(
-            scan,
-            &name,
-            place,
-            bytes.unwrap_or(OBJECT_BYTES).clamp(1, OBJECT_BYTES),
-            Vec::new(),
-        )?;
-        variables.push(kind);
-        if !scan.take(",") {
-            return scan.expect(";");
-        }
-    }
-}
-
-/// Initial values say nothing about synchronisation.
-fn initial(scan: &mut Scan<'_>) {
-    let mut depth = 0usize;
-    while let Some(c) = scan.rest().chars().next() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth = depth.saturating_sub(1),
-            ';' | ',' if depth == 0 => return,
-            _ => {}
-        }
-        scan.at += c.len_utf8();
-    }
-}
-
 fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
     scan.rest();
     let at = scan.at;
@@ -313,7 +213,7 @@ fn head(scan: &mut Scan<'_>, kernel: &mut Kernel) -> Parsed<()> {
                 if i > 0 && !scan.take(",") {
                     break;
                 }
-                *n = u32::try_from(scan.number()?).unwrap_or(u32::MAX);
+                *n = small(scan)?;
             }
             Ok(out)
         };

@@ -1,6 +1,10 @@
 //! Operands of instructions that are kept as words.
 
-use super::*;
+use super::module::Arg;
+use super::words::special;
+use moire_program::ir::Reg;
+use moire_program::text::build::{Builder, ThreadBuilder};
+use moire_program::text::scan::{Parsed, Scan};
 
 /// What names mean where an operand stands.
 pub(super) struct Names<'n> {
@@ -82,7 +86,7 @@ fn named(scan: &mut Scan<'_>, names: &mut Names<'_>) -> Parsed<Arg> {
     scan.rest();
     let start = scan.at;
     let word = scan.word("an operand", ".")?;
-    if let Some(special) = super::words::special(word) {
+    if let Some(special) = special(word) {
         return Ok(Arg::Special(special));
     }
     if let Some(part) = names.thread.known(word).filter(|_| word.contains('.')) {

@@ -1,6 +1,6 @@
 //! Words of PTX: types, special registers, and the mnemonics that are no instructions of a litmus text.
 
-use super::Special;
+use super::module::Special;
 use moire_program::ir::Ty;
 
 /// A fundamental or packed type.
