@@ -77,11 +77,30 @@ fn lanes_store_a_matrix_at_rows_others_name() {
     };
     refused("m8n8.x1.shared", "m8n8.x1.trans.shared");
     refused("stmatrix", "@%p1 stmatrix");
-    // Rows that hang on memory, and those of lanes that are not there.
+    // Rows that depend on memory, and those of lanes that are not there.
     let module = ptx::parse(&text.replace("and.b32 %r4, %r3, 224", "and.b32 %r4, %r2, 224")).unwrap();
     assert!(threads(&module.kernels[0], 1, &[4]).is_err());
     let module = ptx::parse(&text.replace(".reqntid 32", ".reqntid 6")).unwrap();
     assert!(threads(&module.kernels[0], 1, &[4]).is_ok(), "six lanes need rows 0 and 1 only");
+}
+
+#[test]
+fn offsets_that_no_address_has_are_refused() {
+    let refused = |file: &str, from: &str, to: &str| {
+        let text = read(file).replace(from, to);
+        assert_ne!(text, read(file), "{from}");
+        let module = ptx::parse(&text).unwrap();
+        assert!(matches!(threads(&module.kernels[0], 1, &[64]), Err(Refusal::Abstained { .. })), "{to}");
+    };
+    // The second element of the first lane would lie 2^31 bytes behind `here`.
+    refused("matrix.ptx", "[%r6+16]", "[here+2147483646]");
+    // Both offsets together are -2 if they wrap.
+    let far = "[here+9223372036854775807+9223372036854775807]";
+    refused(
+        "matrix.ptx",
+        "ld.shared.b16 %r7, [here+22]",
+        &format!("ld.shared.L1::evict_last.b16 %r7, {far}"),
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Special registers, parameters, and loads and stores with words that litmus texts lack: hints for caches, which change no meaning.
+//! Special registers, parameters, and loads and stores with cache hints, which litmus texts lack and which change no
+//! meaning.
 
 use super::run::{Run, Val};
 use crate::ptx::{Arg, Plain, Special, Variable, type_of};
@@ -77,7 +78,7 @@ impl Run<'_> {
             Arg::Symbol(s, more) => (Operand::Address(*s), *more),
             _ => return Err(refused()),
         };
-        let offset = i32::try_from(offset + more).map_err(|_| refused())?;
+        let offset = offset.checked_add(more).and_then(|o| i32::try_from(o).ok()).ok_or_else(refused)?;
         let (addr, proxy) = (Address { base, offset }, Proxy::Generic);
         let values = if let Arg::Vector(all) = value { all.as_slice() } else { std::slice::from_ref(value) };
         if words[0] == "ld" {

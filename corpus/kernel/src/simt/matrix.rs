@@ -66,13 +66,12 @@ impl Run<'_> {
         };
         let lane = tid % 32;
         let Some(Some(row)) = named.get(&(cta, tid - lane + lane / 4, pc)) else { return refused(self) };
-        let start = self.at(*row, i64::from(4 * (lane % 4)))?;
+        let start = i64::from(4 * (lane % 4));
+        let (first, second) = (self.at(*row, start)?, self.at(*row, start + 2)?);
         let low = self.source(Operand::Reg(*value))?;
         let high = self.temp()?;
         self.emit(None, Op::Alu { op: AluOp::Shr, ty: Ty::U(32), dst: high, a: low, b: Operand::Imm(16) });
-        for (element, src) in [low, Operand::Reg(high)].into_iter().enumerate() {
-            let mut addr = start;
-            addr.offset += 2 * i32::try_from(element).unwrap_or(0);
+        for (addr, src) in [(first, low), (second, Operand::Reg(high))] {
             let (order, proxy) = (StoreOrder::Weak, Proxy::Generic);
             let (space, ty) = (Space::SharedCta, Ty::B(16));
             self.emit(None, Op::Store { order, proxy, space, ty, addr, src: vec![src] });
