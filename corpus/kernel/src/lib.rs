@@ -1,4 +1,4 @@
-//! Kernels in PTX: modules as compilers print them, and what they are when they are launched.
+//! Kernels in PTX: modules as compilers print them, and the programs they become for one launch.
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 

@@ -1,4 +1,4 @@
-//! Notation of ours written out in PTX: `desc`, `idesc` and `tile` become packed operands in registers, names of
+//! Writes out in PTX the notation that only litmus texts have: `desc`, `idesc` and `tile` become packed operands in registers, names of
 //! tensor memory become addresses in registers, a barrier counts whole warps, a packed access moves bits.
 //!
 //! The result has no instruction that [`moire_program::validate::notation`] knows a reason for, except the mark of a
@@ -10,7 +10,7 @@ use moire_program::ir::*;
 use moire_program::registers::rewrite;
 use moire_program::validate::notation;
 
-/// A thread without notation of ours.
+/// A thread without notation that only litmus texts have.
 pub(super) struct Lowered {
     /// Its branches lead where they led; its labels are those of the source and must be made anew.
     pub(super) thread: Thread,

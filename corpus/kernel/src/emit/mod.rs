@@ -34,7 +34,7 @@ pub struct Module {
 /// `program` as a module for `target`.
 ///
 /// # Errors
-/// What stands in the way: a register that no one declaration fits, a name of tensor memory where PTX has none.
+/// The uses of a register fit no single declaration; a name of tensor memory stands where PTX has none.
 pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
     let renamed = rename(program);
     let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
@@ -75,7 +75,7 @@ fn rename(program: &Program) -> Program {
     renamed
 }
 
-/// Every name is an array of its own: that two of them may be one memory is nothing an assembler knows.
+/// Every name is an array of its own: an assembler does not know that two names may be one memory.
 fn memory(out: &mut String, program: &Program, renamed: &Program) {
     let object = |s: &Symbol| &program.objects[s.object.index()];
     let shared = |s: &&Symbol| object(s).space == Space::SharedCta;

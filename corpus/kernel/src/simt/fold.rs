@@ -1,6 +1,7 @@
-//! Instructions kept as words: worked out where all operands are known, otherwise as register arithmetic of the result.
+//! Instructions kept as words: evaluated if all operands are known, otherwise written as register arithmetic.
 //!
-//! What has no such arithmetic (floats, exchanges between lanes) is left unknown, and refused where it counts.
+//! The result of an instruction without such arithmetic (floats, exchanges between lanes) is unknown, and is refused where it
+//! counts.
 
 use super::run::{Run, Val, When};
 use crate::ptx::{Arg, Plain, type_of};
@@ -11,7 +12,7 @@ use crate::specialise::known::integer;
 use crate::specialise::known::value::Lanes;
 use moire_program::ir::{AluOp, CmpOp, Op, Operand, Reg, Ty};
 
-/// What is not only about registers, and not looked into.
+/// Instructions that have effects beyond registers and are not interpreted.
 const EFFECTS: [&str; 25] = [
     "alloca",
     "applypriority",
@@ -39,7 +40,7 @@ const EFFECTS: [&str; 25] = [
     "wmma",
     "tex",
 ];
-/// Qualifiers beside types that arithmetic is done with.
+/// Qualifiers, beside types, under which arithmetic is evaluated.
 const PLAIN: [&str; 13] = [
     "lo",
     "hi",
@@ -56,7 +57,7 @@ const PLAIN: [&str; 13] = [
     "const",
 ];
 
-/// What a register gets.
+/// The right-hand side of an assignment to a register.
 #[derive(Clone, Copy)]
 enum Rhs {
     Val(Val),
@@ -253,7 +254,7 @@ impl Run<'_> {
         let total = words.last().and_then(|w| type_of(w)).map_or(0, Ty::bytes) * 8;
         let (Some(to), Some(from)) = (plain.args.first(), plain.args.get(1)) else { return Ok(unknown) };
         let ((Arg::Vector(parts), _) | (_, Arg::Vector(parts))) = (to, from) else { return Ok(unknown) };
-        let count = u32::try_from(parts.len()).unwrap_or(1).max(1);
+        let Ok(count) = u32::try_from(parts.len().max(1)) else { return Ok(unknown) };
         let width = total / count;
         if total > 64 || width < 8 {
             return Ok(unknown);
@@ -458,7 +459,7 @@ impl Run<'_> {
     }
 }
 
-/// A connective of truth values that one side decides.
+/// The result of a connective, if one side decides it.
 fn decided(op: AluOp, sides: &[Operand]) -> Option<Rhs> {
     let by = match op {
         AluOp::And => 0,

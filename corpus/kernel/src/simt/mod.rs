@@ -17,6 +17,7 @@
 mod access;
 mod fold;
 mod matrix;
+mod names;
 mod run;
 mod size;
 mod slice;
@@ -30,9 +31,10 @@ use crate::ptx::{Kernel, Variable};
 use crate::refusal::Done;
 use matrix::Rows;
 use moire_program::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
+use names::Names;
 use run::{Here, Run};
 
-/// Most threads of a launch.
+/// Most threads of one launch.
 pub const THREADS: u32 = 4_096;
 /// Most instructions of all threads together.
 pub const TOTAL: usize = 1 << 20;
@@ -40,7 +42,7 @@ pub const TOTAL: usize = 1 << 20;
 /// The program of so many tile blocks in a row, with objects of the given sizes behind its parameters.
 ///
 /// # Errors
-/// Something is not interpreted (name and line), or a limit is exceeded.
+/// The kernel has something that is not interpreted, or a limit is hit.
 pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
     let Some([width, 1, 1]) = kernel.threads else {
         return Err(Refusal::about("a kernel without .reqntid, or with more than one row of threads"));
@@ -68,50 +70,21 @@ pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
     }
     for (mut thread, here) in follow(&rows)?.into_iter().zip(&all) {
         thread.name = format!("c{}t{}", here.cta, here.tid);
-        thread.place = place(here);
+        thread.place = place(here)?;
         program.threads.push(thread);
     }
     Ok(program)
 }
 
-fn place(here: &Here) -> Placement {
-    let small = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
-    Placement {
-        cluster: small(here.cta / here.rank),
-        cta: small(here.cta),
-        warp: small(here.tid / 32),
+fn place(here: &Here) -> Done<Placement> {
+    let small = |n: u32| u16::try_from(n).map_err(|_| Refusal::Bounded("too many CTAs or warps".to_owned()));
+    Ok(Placement {
+        cluster: small(here.cta / here.rank)?,
+        cta: small(here.cta)?,
+        warp: small(here.tid / 32)?,
         lane: u8::try_from(here.tid % 32).ok(),
         ..Placement::default()
-    }
-}
-
-/// The symbols of the program for the symbols of the kernel.
-struct Names {
-    /// By symbol of the kernel; none if it is not known.
-    known: Vec<Option<SymbolId>>,
-    /// The first symbol that is a shared variable of a CTA; all after it are, too.
-    shared: u16,
-}
-
-/// Distance in bytes between the addresses that are assumed for two shared variables. The PTX ISA fixes only their
-/// alignment, so code that computes with the bits of such an address sees an assumed one.
-const WINDOW: u64 = 1 << 20;
-
-impl Names {
-    /// The assumed address of a byte of a shared variable.
-    fn number(&self, symbol: SymbolId, offset: i64) -> Option<u64> {
-        let place = u64::from(symbol.0.checked_sub(self.shared)?) + 1;
-        let offset = u64::try_from(offset).ok().filter(|o| *o < WINDOW)?;
-        Some(place * WINDOW + offset)
-    }
-
-    /// The shared variable at an assumed address, and the offset in it.
-    fn shared(&self, number: u64) -> Option<(SymbolId, i64)> {
-        let place = u16::try_from((number / WINDOW).checked_sub(1)?).ok()?;
-        let symbol = SymbolId(self.shared.checked_add(place)?);
-        let there = self.known.contains(&Some(symbol));
-        there.then_some((symbol, i64::try_from(number % WINDOW).ok()?))
-    }
+    })
 }
 
 /// A program with the objects of the parameters, followed by the shared variables.
@@ -138,6 +111,6 @@ fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
             Variable::Shared { bytes: None, .. } | Variable::Global | Variable::Local { .. } => None,
         });
     }
-    let shared = u16::try_from(args.len()).unwrap_or(u16::MAX);
+    let shared = u16::try_from(args.len()).map_err(|_| Refusal::Bounded("too many objects".to_owned()))?;
     Ok((program, Names { known: names, shared }))
 }

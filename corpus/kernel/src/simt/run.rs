@@ -1,10 +1,11 @@
-//! One thread, specialised: polyvariant in what its registers hold, statement by statement.
+//! Specialises one thread, statement by statement (polyvariant specialisation).
 //!
-//! A pair of a place that is jumped to and of what is known about the registers that are still read there has one copy in
-//! the result; to come back to it is a jump. What is kept of a register lives in the register of the same number.
+//! A target of jumps is copied once for each different knowledge about the registers that are live there. To come back to a
+//! target with the same knowledge is a jump to its copy. A register that is not known lives in the register of the same
+//! number.
 
-use super::Names;
 use super::matrix::Rows;
+use super::names::Names;
 use crate::Refusal;
 use crate::ptx::{Arg, Kernel, Statement, What};
 use crate::refusal::Done;
@@ -16,7 +17,7 @@ use moire_program::ir::{
 use moire_program::registers::uses;
 use std::collections::BTreeMap;
 
-/// Statements one thread runs through.
+/// Most statements that one thread runs through.
 const STEPS: usize = 1 << 18;
 
 /// Where a thread is.
@@ -39,7 +40,7 @@ pub(super) enum Val {
     Unset,
     /// A number.
     Known(u64),
-    /// So far behind a symbol.
+    /// An offset in bytes behind a symbol.
     Address(SymbolId, i64),
     /// It lives in a register.
     Dynamic,
@@ -156,7 +157,7 @@ impl<'k> Run<'k> {
         })
     }
 
-    /// The thread, without its name and place. Of what is left of the total as much is taken as it has instructions.
+    /// The thread, without its name and place. Takes its instructions from what is `left` for all threads.
     pub(super) fn run(mut self, left: &mut usize) -> Done<Thread> {
         let mut steps = 0;
         self.meet(0);
@@ -173,7 +174,7 @@ impl<'k> Run<'k> {
         }
         for instr in &mut self.out {
             if let Op::Bra { target } = &mut instr.op {
-                *target = self.placed[*target].unwrap_or(usize::MAX);
+                *target = self.placed[*target].ok_or_else(|| Refusal::about("a jump to nowhere"))?;
             }
         }
         *left -= self.out.len();
@@ -227,7 +228,7 @@ impl<'k> Run<'k> {
         (id, id == next)
     }
 
-    /// As `number`; what is new is looked at later.
+    /// As `number`; a new place is run later.
     fn meet(&mut self, pc: usize) -> usize {
         let (id, new) = self.number(pc);
         if new {
@@ -347,7 +348,7 @@ impl<'k> Run<'k> {
         Ok(())
     }
 
-    /// What is known about a register before it is written under a predicate goes into it.
+    /// Writes what is known about a register into it, before it is written under a predicate.
     pub(super) fn settle(&mut self, reg: Reg) -> Done<()> {
         if let Val::Known(_) | Val::Address(..) = self.env[reg.index()] {
             let src = self.source(Operand::Reg(reg))?;
@@ -447,12 +448,10 @@ impl<'k> Run<'k> {
 
     /// A register of the result that the kernel does not have.
     pub(super) fn temp(&mut self) -> Done<Reg> {
-        let number = self.regs.len();
-        if number >= usize::from(u16::MAX) {
-            return Err(Refusal::Bounded("a thread with too many registers".to_owned()));
-        }
+        let number = u16::try_from(self.regs.len()).ok().filter(|n| *n < u16::MAX);
+        let number = number.ok_or_else(|| Refusal::Bounded("a thread with too many registers".to_owned()))?;
         self.regs.push(RegDecl { name: format!("t{number}"), init: RegInit::Value(0) });
-        Ok(Reg(u16::try_from(number).unwrap_or(u16::MAX)))
+        Ok(Reg(number))
     }
 
     pub(super) fn emit(&mut self, guard: Option<Guard>, op: Op) {
@@ -465,7 +464,7 @@ impl<'k> Run<'k> {
         Refusal::Abstained { what: format!("{what} is not interpreted"), line }
     }
 
-    /// What was not interpreted before has come to where it counts.
+    /// The refusal of a statement whose unknown result has come to where it counts.
     pub(super) fn unknown(&self, pc: usize) -> Refusal {
         let name = match self.kernel.body.get(pc).map(|s| &s.what) {
             Some(What::Plain(plain)) => format!("`{}`", plain.words.join(".")),

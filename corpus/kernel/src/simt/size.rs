@@ -1,4 +1,4 @@
-//! How many executions a program may have, before it is explored: an upper bound from what is written where.
+//! An upper bound on the number of executions of a program, from its text alone.
 
 use moire_program::ir::{Address, Op, Operand, Program, Space, Thread, TileKind, TileOp};
 use std::collections::BTreeMap;
@@ -13,10 +13,12 @@ struct Count {
     writes: u32,
 }
 
-/// Logarithm to base two of a bound on the number of executions: each read has the writes of its place to choose from,
-/// and the start; the writes of a place have an order. Of an instruction of a tile block with more than so many elements
-/// the first and the last are looked at; loads of one count as so many. Loops are counted as if they ran once; addresses
-/// from memory are not looked at.
+/// Logarithm to base two of a bound on the number of executions. Each read takes the initial value or one of the writes of
+/// its place; the writes of a place have an order.
+///
+/// Of an instruction of a tile block with more than `few` elements only the first and the last count. A load of one
+/// element counts as `scalars` reads. Loops count as if they ran once. Accesses whose address comes from memory are left
+/// out.
 pub fn log2_executions(program: &Program, few: usize, scalars: u32) -> f64 {
     let mut places: BTreeMap<Place, Count> = BTreeMap::new();
     for thread in &program.threads {

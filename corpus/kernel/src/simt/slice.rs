@@ -150,7 +150,7 @@ impl<'p> View<'p> {
         }
         Ok(Pair {
             source: cut::source(&self.pair.source, &self.cells, &cut.kept),
-            compiled: cut::compiled(&self.pair.compiled, &self.cells, &cut.threads, &cut.kept),
+            compiled: cut::compiled(&self.pair.compiled, &self.cells, &cut.threads, &cut.kept)?,
         })
     }
 }

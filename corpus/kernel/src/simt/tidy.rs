@@ -1,4 +1,4 @@
-//! Dead arithmetic and dead weak loads go, registers are numbered anew, jumps that lead nowhere else vanish.
+//! Removes dead arithmetic, dead weak loads and jumps to the next instruction, and renumbers registers.
 //!
 //! A weak load that no one observes orders nothing. Everything else that touches memory stays.
 
@@ -90,7 +90,7 @@ fn live(thread: &Thread) -> Vec<Vec<bool>> {
     live
 }
 
-/// Registers nothing names any more go.
+/// Removes registers that no instruction names.
 fn renumber(thread: &mut Thread) {
     let mut used = vec![false; thread.regs.len()];
     for instr in &thread.body {

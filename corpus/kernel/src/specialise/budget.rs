@@ -1,13 +1,13 @@
-//! What running ahead may cost: one allowance for all warps of a launch and all rounds, so that a hostile module is refused
-//! in seconds however many warps, loops and registers it has.
+//! Limits the work of running ahead: one allowance for all warps of a launch and all rounds. A hostile module is refused in
+//! seconds, however many warps, loops and registers it has.
 
 use crate::Refusal;
 use std::cell::Cell;
 
-/// What an item costs that is left: it is looked at again and again until it is an instruction of the program.
+/// The price of an item, in statements: later passes visit it many times before it is an instruction.
 const ITEM: usize = 16;
-/// Registers that are hashed, compared or copied, or entries of the heap that are looked through, in about the time of a
-/// statement.
+/// How many looks cost as much as one statement. A look is a register hashed, compared or copied, or an entry of the heap
+/// visited.
 const LOOKS: usize = 16;
 
 /// What is left of the allowance, in statements.
@@ -24,7 +24,7 @@ impl Budget {
         self.left.set(self.left.get().saturating_sub(statements as u64));
     }
 
-    /// Takes the price of looks at so many registers; the next statement is refused where that was too much.
+    /// Takes the price of looks at so many registers; if that was too much, the next statement is refused.
     pub(super) fn looks(&self, registers: usize) {
         self.take(registers / LOOKS);
     }

@@ -8,18 +8,21 @@ use std::collections::BTreeMap;
 /// How a kernel is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// CTAs.
+    /// CTAs along each axis.
     pub grid: [u32; 3],
-    /// Threads of a CTA.
+    /// Threads of a CTA along each axis.
     pub block: [u32; 3],
-    /// CTAs of a cluster.
+    /// CTAs of a cluster along each axis.
     pub cluster: [u32; 3],
     /// Values of parameters, by position.
     pub params: BTreeMap<u16, u64>,
 }
 
 impl Launch {
-    /// The launch with what the directives of the kernel fix filled in: `None` where nothing was said.
+    /// The launch of the given shape. What is `None` follows from the directives of the kernel, or is one cluster.
+    ///
+    /// # Errors
+    /// The shape does not fit the kernel, or is too large to run ahead.
     pub fn of(
         kernel: &Kernel,
         grid: Option<[u32; 3]>,
@@ -79,7 +82,7 @@ impl Launch {
         Ok(())
     }
 
-    /// Every warp, in order of CTAs.
+    /// All warps, in the order of CTAs.
     pub(super) fn warps(&self) -> Vec<Here> {
         let [gx, gy, gz] = self.grid;
         let mut out = Vec::new();
@@ -94,7 +97,7 @@ impl Launch {
     }
 }
 
-/// Which warp it is.
+/// The place of a warp in its launch.
 #[derive(Clone, Debug)]
 pub(super) struct Here {
     pub(super) ctaid: [u32; 3],
@@ -102,12 +105,12 @@ pub(super) struct Here {
     pub(super) cta: u32,
     /// Number of the cluster in the grid.
     pub(super) cluster: u32,
-    /// Of the CTA in its cluster.
+    /// Rank of the CTA in its cluster.
     pub(super) rank: u32,
     pub(super) warp: u32,
-    /// Lanes there are.
+    /// Mask of the lanes that exist.
     pub(super) lanes: u32,
-    /// First CTA of the cluster, by rank.
+    /// CTAs of the cluster, by rank, as numbers in the grid.
     pub(super) peers: Vec<u32>,
 }
 

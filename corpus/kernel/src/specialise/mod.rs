@@ -1,15 +1,22 @@
-//! A kernel of a PTX module, launched: from instructions to a program that can be explored.
+//! Specialises a kernel of a PTX module for one launch: from instructions to a residual program that can be explored.
 //!
-//! Every warp of the launch is run ahead, once: special registers and parameters are constants, arithmetic on them is
-//! done here, branches on them are taken and loops unrolled, so that a body is left that holds what synchronises and
-//! what touches memory, in the order of the kernel. What only the exploration can know stays in the program: the answer of a wait
-//! (the run goes on both ways, and what comes back to a place in the same state becomes a loop), a word of shared memory
-//! that decides a branch (the run goes on once for each value some warp stores there), an address that an allocation
-//! returns. Lanes that differ are told apart by predicates. Arithmetic that reaches none of this is not looked at.
+//! Every warp of the launch is run ahead. Special registers and parameters are constants. Arithmetic on constants is done
+//! here, branches on them are taken, loops are unrolled. What synchronises or touches memory is left, in the order of the
+//! kernel. What only the exploration can know stays in the program:
 //!
-//! Taken for granted, and said in the notes: lanes elected by `elect.sync` are the first of their warp; different
-//! pointer parameters point to different memory; boxes of a tensor map at different coordinates are different memory,
-//! and have as many bytes as the barrier they report to is told to expect.
+//! - the answer of a wait: the run goes both ways, and a way that comes back to a place in the same state becomes a loop;
+//! - a word of shared memory that decides a branch: the run splits once for each value that some warp stores there, in
+//!   rounds over all warps until no warp stores anything new;
+//! - an address that an allocation returns.
+//!
+//! Lanes that differ are told apart by predicates. Arithmetic that reaches none of this is not evaluated.
+//!
+//! `known` holds what is known before a warp runs, `warp` one warp, `step` what a statement does, `run` which statement is
+//! next, `residual` the way from items to a program.
+//!
+//! Assumed: `elect.sync` elects the first lane of its warp; different pointer parameters point to different memory; boxes
+//! of a tensor map at different coordinates are different memory, and have as many bytes as their barrier is told to
+//! expect.
 //!
 //! Abstained from by name and line: `multimem` (the module does not say which memories are behind an address), calls,
 //! texture and surface writes, and lanes of a warp that wait in one arm of a branch.
@@ -47,12 +54,15 @@ pub struct Lowered {
     pub notes: Vec<Note>,
 }
 
-/// Work of all warps in all rounds together, in statements; what takes longer counts for more of them (`Budget`).
+/// Most work of all warps in all rounds together, in statements. Costly steps count as several statements (`Budget`).
 pub const STEPS: u64 = 4_000_000;
-/// Rounds until no warp stores anything new.
+/// Most rounds until no warp stores anything new.
 const ROUNDS: usize = 12;
 
 /// The kernel of that name, or the only one.
+///
+/// # Errors
+/// There is no such kernel, or there are several and no name.
 pub fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Kernel, Refusal> {
     let known = || module.kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, module.kernels.as_slice()) {
@@ -64,7 +74,10 @@ pub fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Kernel, R
     }
 }
 
-/// Runs every warp of the launch ahead and puts what is left together.
+/// Runs every warp of the launch ahead and makes a program of the items they leave.
+///
+/// # Errors
+/// The launch does not fit; the kernel has something that is not interpreted; a limit is hit.
 pub fn lower(kernel: &Kernel, launch: &Launch) -> Result<Lowered, Refusal> {
     launch.fits(kernel)?;
     let flow = Flow::new(kernel);

@@ -1,12 +1,13 @@
-//! Running one warp ahead: both ways where only the exploration can tell, lane by lane where lanes differ.
+//! Runs one warp ahead: which statement is next, which ways are open, and where lanes part and meet.
 //!
-//! A register holds known values lane by lane, offsets from an address that only the exploration knows, or nothing known.
-//! A known branch is taken, so a loop with a known count is unrolled. The answer of an mbarrier wait splits the run in
-//! two; a word of shared memory splits it once for each value that some warp stores there, in rounds over all warps until
-//! nothing new is stored. A run that comes back to a place with the same live registers becomes a jump, so a wait is a
-//! short loop again however it was written. Lanes part at a branch on which they differ and meet at its post-dominator.
-//! Masks become predicates on `%laneid`. Registers that reach no control, address or operand of synchronisation are not
-//! evaluated.
+//! - A branch on known values is taken, so a loop with a known count is unrolled.
+//! - Where only the exploration can tell, the run splits into *ways*: the answer of an mbarrier wait gives two, a word of
+//!   shared memory one for each value that some warp stores there.
+//! - A way that comes back to a place with the same live registers becomes a jump, so a wait is a short loop again,
+//!   however it was written.
+//! - Lanes part at a branch on which they differ, and meet at its immediate post-dominator. Each side is a *region*.
+//!
+//! Registers that reach no control, address or operand of synchronisation are not evaluated.
 
 use super::item::{Item, Trace};
 use super::known::value::{Val, Why};
@@ -21,9 +22,19 @@ use moire_program::ir::Reg;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// Lanes that differ inside lanes that differ.
+/// Most regions inside each other.
 const DEPTH: usize = 64;
 
+/// How far a way of a region has come.
+enum Progress {
+    Going,
+    /// It is where the region ends.
+    Arrived,
+    /// It ends before, or is run elsewhere already.
+    Ended,
+}
+
+/// Labels of places that something jumps to, by what the rest of the run from there depends on.
 type Memo = BTreeMap<(usize, u64, u64), u32>;
 
 /// Runs a warp ahead, in a round.
@@ -51,7 +62,7 @@ impl<'r> Run<'r> {
         Ok(self.warp.out)
     }
 
-    /// What the rest of the run from here depends on.
+    /// A hash of all that the rest of the run from here depends on.
     fn key(&self, state: &State, pc: usize) -> (usize, u64, u64) {
         let hash = |seed: u64| {
             let mut h = std::collections::hash_map::DefaultHasher::new();
@@ -64,7 +75,7 @@ impl<'r> Run<'r> {
         (pc, hash(1), hash(2))
     }
 
-    /// Runs until all lanes are at `stop`, or gone.
+    /// Runs a region: until all its lanes are at `stop`, or gone.
     fn region(&mut self, start: State, stop: usize, depth: usize) -> Result<Option<State>, Refusal> {
         if depth > DEPTH {
             return self.warp.abstain(&start, "lanes of a warp that part ways too often");
@@ -79,20 +90,15 @@ impl<'r> Run<'r> {
             if let Some(label) = label {
                 self.warp.emit(&state, self.warp.together, Item::Label(label))?;
             }
-            while let Some(arrived) = self.advance(&mut state, stop, &mut memo, &mut work, depth)? {
-                if !arrived {
-                    continue;
+            loop {
+                match self.advance(&mut state, stop, &mut memo, &mut work, depth)? {
+                    Progress::Going => {}
+                    Progress::Ended => break,
+                    Progress::Arrived => {
+                        self.arrive(end, stop, state, &mut result)?;
+                        break;
+                    }
                 }
-                let same = result.as_ref().is_none_or(|r| self.key(r, stop) == self.key(&state, stop));
-                if !same {
-                    return self.warp.abstain(
-                        &state,
-                        "lanes that part ways over something undecided and go on differently",
-                    );
-                }
-                self.warp.emit(&state, self.warp.together, Item::Jump(end))?;
-                result = Some(state);
-                break;
             }
         }
         self.warp.together = outside;
@@ -102,7 +108,24 @@ impl<'r> Run<'r> {
         Ok(result)
     }
 
-    /// One statement; whether the state has arrived at `stop`, none when this way ends.
+    /// Ends a way of a region. All ways that arrive must be in the same state, because one run continues for all.
+    fn arrive(
+        &mut self,
+        end: u32,
+        stop: usize,
+        state: State,
+        result: &mut Option<State>,
+    ) -> Result<(), Refusal> {
+        if result.as_ref().is_some_and(|r| self.key(r, stop) != self.key(&state, stop)) {
+            let what = "lanes that part ways over something undecided and go on differently";
+            return self.warp.abstain(&state, what);
+        }
+        self.warp.emit(&state, self.warp.together, Item::Jump(end))?;
+        *result = Some(state);
+        Ok(())
+    }
+
+    /// Runs one statement, unless the state is at `stop`.
     fn advance(
         &mut self,
         state: &mut State,
@@ -110,14 +133,14 @@ impl<'r> Run<'r> {
         memo: &mut Memo,
         work: &mut Vec<(Option<u32>, State)>,
         depth: usize,
-    ) -> Result<Option<bool>, Refusal> {
+    ) -> Result<Progress, Refusal> {
         if state.pc == stop {
-            return Ok(Some(true));
+            return Ok(Progress::Arrived);
         }
         let kernel = self.round().kernel;
         let Some(statement) = kernel.body.get(state.pc) else {
             self.warp.emit(state, state.active, Item::Exit)?;
-            return Ok(None);
+            return Ok(Progress::Ended);
         };
         self.round().budget.statement()?;
         if self.round().flow.target[state.pc] {
@@ -127,7 +150,7 @@ impl<'r> Run<'r> {
             let label = known.unwrap_or_else(|| self.warp.fresh());
             if known.is_some() {
                 self.warp.emit(state, self.warp.together, Item::Jump(label))?;
-                return Ok(None);
+                return Ok(Progress::Ended);
             }
             memo.insert(key, label);
             self.warp.emit(state, self.warp.together, Item::Label(label))?;
@@ -143,28 +166,28 @@ impl<'r> Run<'r> {
                 state.active &= !mask;
                 state.pc += 1;
                 self.warp.together = state.active;
-                Ok((state.active != 0).then_some(false))
+                Ok(if state.active == 0 { Progress::Ended } else { Progress::Going })
             }
             _ => match self.step(state, statement)? {
                 Then::Next => {
                     state.pc += 1;
-                    Ok(Some(false))
+                    Ok(Progress::Going)
                 }
-                Then::End => Ok(None),
+                Then::End => Ok(Progress::Ended),
                 Then::Ways(ways) => self.ways(state, ways, work),
             },
         }
     }
 
-    /// All but the last way are jumped to; the last one goes on here.
+    /// Goes on with the last way; the others are jumped to and run later.
     fn ways(
         &mut self,
         state: &mut State,
         mut ways: Vec<(Option<Reg>, State)>,
         work: &mut Vec<(Option<u32>, State)>,
-    ) -> Result<Option<bool>, Refusal> {
+    ) -> Result<Progress, Refusal> {
         self.round().budget.looks(ways.len() * state.env.len());
-        let Some((_, last)) = ways.pop() else { return Ok(None) };
+        let Some((_, last)) = ways.pop() else { return Ok(Progress::Ended) };
         for (reg, mut other) in ways {
             let Some(reg) = reg else { continue };
             let to = self.warp.fresh();
@@ -174,7 +197,7 @@ impl<'r> Run<'r> {
         }
         *state = last;
         state.pc += 1;
-        Ok(Some(false))
+        Ok(Progress::Going)
     }
 
     fn branch(
@@ -183,16 +206,16 @@ impl<'r> Run<'r> {
         statement: &Statement,
         target: usize,
         depth: usize,
-    ) -> Result<Option<bool>, Refusal> {
+    ) -> Result<Progress, Refusal> {
         let taken = self.warp.guarded(state, statement.guard)?;
         let rest = state.active & !taken;
         if rest == 0 {
             state.pc = target;
-            return Ok(Some(false));
+            return Ok(Progress::Going);
         }
         if taken == 0 {
             state.pc += 1;
-            return Ok(Some(false));
+            return Ok(Progress::Going);
         }
         let meet = self.round().flow.meets[state.pc];
         let other = self.warp.fresh();
@@ -216,11 +239,11 @@ impl<'r> Run<'r> {
                 State { pc: meet, active: a.active | b.active, env }
             }
             (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => return Ok(None),
+            (None, None) => return Ok(Progress::Ended),
         };
         *state = joined;
         self.warp.together = state.active;
-        Ok(Some(false))
+        Ok(Progress::Going)
     }
 
     fn indexed(
@@ -229,7 +252,7 @@ impl<'r> Run<'r> {
         statement: &Statement,
         index: Reg,
         table: usize,
-    ) -> Result<Option<bool>, Refusal> {
+    ) -> Result<Progress, Refusal> {
         if self.warp.guarded(state, statement.guard)? != state.active {
             return self.warp.abstain(state, "brx.idx under a predicate");
         }
@@ -241,7 +264,7 @@ impl<'r> Run<'r> {
         match usize::try_from(n).ok().and_then(|n| targets.get(n)) {
             Some(target) => {
                 state.pc = *target;
-                Ok(Some(false))
+                Ok(Progress::Going)
             }
             None => self.warp.abstain(state, format!("brx.idx with index {n} of {}", targets.len())),
         }

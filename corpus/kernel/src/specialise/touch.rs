@@ -1,6 +1,6 @@
-//! Bytes of memory that an instruction touches: in which memory, which runs, and how.
+//! Touches: which bytes of which memory an instruction touches, and how.
 
-/// Memory by what names it.
+/// A memory, by what names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mem {
     /// Of a CTA, by its number in the grid.
@@ -20,7 +20,7 @@ pub(crate) enum Mem {
 }
 
 impl Mem {
-    /// CTAs share a layout.
+    /// The memory whose layout this one has: that of one CTA for all.
     pub(crate) fn domain(self) -> Mem {
         match self {
             Mem::Shared(_) => Mem::Shared(0),
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     Barrier,
     /// A word whose value matters.
     Word,
-    /// The same, where a line stores one number for several warps.
+    /// A word in which several warps store one number by one line.
     Agreed,
     /// Data, by ordinary accesses.
     Data,

@@ -14,7 +14,7 @@ use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
 use std::collections::BTreeMap;
 
-/// What all warps of a round know alike.
+/// What is the same for all warps of a round.
 pub(super) struct Round<'r> {
     pub(super) kernel: &'r Kernel,
     pub(super) flow: &'r Flow,
@@ -42,7 +42,7 @@ pub(super) struct Copying {
     pub(super) committed: Option<u32>,
 }
 
-/// See the module header.
+/// A warp that is run ahead.
 pub(super) struct Warp<'r> {
     pub(super) round: &'r Round<'r>,
     pub(super) here: Here,

@@ -1,4 +1,4 @@
-//! What is touched: bytes that some access treats as one are a cell, and every access is told by its cells.
+//! Cells: ranges of bytes that some access treats as one. Every access is described by the cells it touches.
 
 use super::flow::{makers, recipe};
 use crate::Refusal;
@@ -185,7 +185,8 @@ fn simt(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
     Ok(out)
 }
 
-fn behind(addr: Address, element: usize, bytes: u32) -> Done<Address> {
+/// The address of an element of a vector.
+pub(super) fn behind(addr: Address, element: usize, bytes: u32) -> Done<Address> {
     let more = u32::try_from(element).ok().and_then(|e| i32::try_from(e.checked_mul(bytes)?).ok());
     let offset = more
         .and_then(|m| addr.offset.checked_add(m))

@@ -1,9 +1,10 @@
-//! The two programs with what is kept.
+//! Cuts both programs down to the cells and threads that are kept.
 
 use super::super::tidy::{retain, tidy};
-use super::cells::{Cells, Touch};
+use super::cells::{Cells, Touch, behind};
 use super::flow::needed;
-use moire_program::ir::{Address, Instr, LoadOrder, Op, Operand, Program, Thread, TileKind, TileOp};
+use crate::refusal::Done;
+use moire_program::ir::{Instr, LoadOrder, Op, Operand, Program, Thread, TileKind, TileOp};
 use std::collections::BTreeSet;
 
 /// Elements of an instruction that stay.
@@ -49,12 +50,13 @@ pub(super) fn compiled(
     cells: &Cells,
     threads: &BTreeSet<usize>,
     kept: &BTreeSet<usize>,
-) -> Program {
+) -> Done<Program> {
     let mut out = program.clone();
     out.threads = threads
         .iter()
-        .filter_map(|t| Some(tidy(thread(program.threads.get(*t)?, cells.compiled.get(*t)?, kept))))
-        .collect();
+        .filter_map(|t| Some((program.threads.get(*t)?, cells.compiled.get(*t)?)))
+        .map(|(body, touches)| Ok(tidy(thread(body, touches, kept)?)))
+        .collect::<Done<_>>()?;
     let places: Vec<_> = out.threads.iter().map(|t| t.place).collect();
     for thread in &mut out.threads {
         let warp = places.iter().filter(|p| p.same_cta(&thread.place) && p.warp == thread.place.warp);
@@ -65,40 +67,37 @@ pub(super) fn compiled(
             }
         }
     }
-    out
+    Ok(out)
 }
 
-fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Thread {
+fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Done<Thread> {
     let mut out = Thread { body: Vec::new(), labels: Vec::new(), ..thread.clone() };
     let mut at_new = Vec::with_capacity(thread.body.len() + 1);
     let mut keep = Vec::new();
     for (at, instr) in thread.body.iter().enumerate() {
         at_new.push(out.body.len());
         let stay = elements(touches, at, kept);
-        let parts = split(instr, &stay);
+        let parts = split(instr, &stay)?;
         // Something stays in its place until jumps are right.
         keep.extend(if parts.is_empty() { vec![false] } else { vec![true; parts.len()] });
         out.body.extend(if parts.is_empty() { vec![instr.clone()] } else { parts });
     }
-    at_new.push(out.body.len());
+    let end = out.body.len();
+    at_new.push(end);
     for instr in &mut out.body {
         if let Op::Bra { target } = &mut instr.op {
-            *target = at_new.get(*target).copied().unwrap_or(usize::MAX);
+            *target = at_new.get(*target).copied().unwrap_or(end);
         }
     }
     retain(&mut out, &keep);
-    out
+    Ok(out)
 }
 
-/// An instruction with some of its elements; a vector of which not all stay is taken apart.
-fn split(instr: &Instr, stay: &BTreeSet<usize>) -> Vec<Instr> {
-    let shift = |addr: Address, i: usize, bytes: u32| {
-        let more = i32::try_from(i).unwrap_or(0).wrapping_mul(i32::try_from(bytes).unwrap_or(0));
-        Address { offset: addr.offset.wrapping_add(more), ..addr }
-    };
+/// The instruction with the elements that stay. A vector of which not all stay is taken apart.
+fn split(instr: &Instr, stay: &BTreeSet<usize>) -> Done<Vec<Instr>> {
     let whole = |count: usize| stay.len() == count;
     let one = |op: Op| Instr { op, ..instr.clone() };
-    match &instr.op {
+    Ok(match &instr.op {
         Op::Load { dst, .. } if whole(dst.len()) => vec![instr.clone()],
         Op::Store { src, .. } if whole(src.len()) => vec![instr.clone()],
         Op::Rmw { .. } if whole(1) => vec![instr.clone()],
@@ -106,31 +105,19 @@ fn split(instr: &Instr, stay: &BTreeSet<usize>) -> Vec<Instr> {
         Op::Load { order, proxy, space, ty, dst, addr } => {
             let part = |i: &usize| {
                 let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
-                one(Op::Load {
-                    order,
-                    proxy,
-                    space,
-                    ty,
-                    dst: vec![dst[*i]],
-                    addr: shift(*addr, *i, ty.bytes()),
-                })
+                let addr = behind(*addr, *i, ty.bytes())?;
+                Ok(one(Op::Load { order, proxy, space, ty, dst: vec![dst[*i]], addr }))
             };
-            stay.iter().map(part).collect()
+            stay.iter().map(part).collect::<Done<_>>()?
         }
         Op::Store { order, proxy, space, ty, addr, src } => {
             let part = |i: &usize| {
                 let (order, proxy, space, ty) = (*order, *proxy, *space, *ty);
-                one(Op::Store {
-                    order,
-                    proxy,
-                    space,
-                    ty,
-                    src: vec![src[*i]],
-                    addr: shift(*addr, *i, ty.bytes()),
-                })
+                let addr = behind(*addr, *i, ty.bytes())?;
+                Ok(one(Op::Store { order, proxy, space, ty, src: vec![src[*i]], addr }))
             };
-            stay.iter().map(part).collect()
+            stay.iter().map(part).collect::<Done<_>>()?
         }
         _ => vec![instr.clone()],
-    }
+    })
 }

@@ -1,4 +1,4 @@
-//! Where values go, register by register, whatever the order of the instructions.
+//! Data flow of a thread, from the cells it reads to those it writes; the order of instructions does not matter.
 
 use super::cells::{Does, Touch};
 use moire_program::ir::{Op, Operand, Program, Reg, Thread, TileOp, TileToken};
@@ -152,7 +152,7 @@ fn backwards(thread: &Thread, mut all: BTreeSet<Reg>) -> BTreeSet<Reg> {
     }
 }
 
-/// A hash of a thread without its offsets and without numbers that decide nothing.
+/// A hash of the code of a thread without offsets and without numbers that decide nothing.
 pub(super) fn class(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>) -> u64 {
     let decisive = decisive(thread, touches, looked);
     let blank = |o: &mut Operand| {
@@ -193,7 +193,7 @@ pub(super) fn makers(thread: &Thread) -> Makers {
     out
 }
 
-/// A number of how a register of a tile block comes about, constants included.
+/// A hash of how a register of a tile block is computed, constants included.
 pub(super) fn recipe(thread: &Thread, makers: &Makers, reg: Reg, depth: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     let made = makers.get(&reg).map(Vec::as_slice).unwrap_or_default();

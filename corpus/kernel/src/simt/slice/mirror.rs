@@ -1,14 +1,14 @@
-//! The check that a cut is one: every thread that goes has one that stays and does the same, cell by cell.
+//! Checks a cut: each thread that goes needs a thread that stays and does the same, cell by cell.
 
 use super::View;
 use super::cells::{Does, Touch};
 use moire_program::ir::Op;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Steps of the search for one thread.
+/// Most steps of the search for one thread.
 const STEPS: usize = 4_096;
 
-/// What stands for what, as far as it is found.
+/// The images found so far.
 pub(super) struct Mirror<'c> {
     view: &'c View<'c>,
     kept: &'c BTreeSet<usize>,

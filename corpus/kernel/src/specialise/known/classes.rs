@@ -4,7 +4,7 @@ use crate::ptx::{Kernel, What};
 use moire_program::ir::{Op, Reg, Wgmma, WgmmaFactor, WgmmaProduct};
 use std::collections::BTreeMap;
 
-/// By register of the kernel: the class of those that the same products use, if any does.
+/// For each register of the kernel: the number of its class, if a product uses it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes(Vec<Option<usize>>);
 

@@ -4,7 +4,7 @@
 use crate::ptx::{Arg, Kernel, Statement, What};
 use moire_program::ir::{Op, Operand, Part, Reg};
 
-/// See the module header. Positions are those of the body; its length is the end.
+/// Control flow of one kernel. Positions are those of the body; its length is the end.
 pub(crate) struct Flow {
     /// Where all paths from here meet first.
     pub(crate) meets: Vec<usize>,
@@ -107,7 +107,7 @@ fn common(up: &[usize], number: &[usize], a: usize, b: usize) -> usize {
     a
 }
 
-/// Registers an operand reads.
+/// Adds the registers that an operand reads.
 fn read_by(arg: &Arg, out: &mut Vec<Reg>) {
     match arg {
         Arg::Reg(r) | Arg::Not(r) => out.push(*r),
@@ -126,7 +126,7 @@ pub(crate) fn stores(words: &[String]) -> bool {
     )
 }
 
-/// Registers a statement writes and reads, its guard apart.
+/// Registers that a statement writes and reads, its guard left out.
 pub(crate) fn effects(statement: &Statement) -> (Vec<Reg>, Vec<Reg>) {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     match &statement.what {
@@ -199,7 +199,7 @@ fn core(op: &Op, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
     }
 }
 
-/// Registers an instruction of synchronisation reads other than as data.
+/// Registers that an instruction of synchronisation reads other than as data.
 fn wanted(op: &Op) -> Vec<Reg> {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     match op {
@@ -216,7 +216,7 @@ fn wanted(op: &Op) -> Vec<Reg> {
     reads
 }
 
-/// Backwards from control, addresses and operands of synchronisation.
+/// For each register: whether it can reach control, an address or an operand of synchronisation (a backward slice).
 fn matters(kernel: &Kernel) -> Vec<bool> {
     let mut found = vec![false; kernel.types.len()];
     let want = |regs: Vec<Reg>, found: &mut Vec<bool>| {

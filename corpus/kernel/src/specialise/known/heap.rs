@@ -1,13 +1,13 @@
 //! Memory while warps are run ahead: which words decide branches, and what is stored there.
 //!
-//! Stores to a word that an ordered or atomic access touches are kept as numbers. If such a store is of unknown data,
-//! what depends on the word is abstained from.
+//! Stores to a word that an ordered or atomic access touches are kept as numbers. If such a store is of unknown data, the
+//! kernel is abstained from where something depends on the word.
 
 use crate::specialise::item::{Content, Stored, Trace};
 use crate::specialise::touch::Mem;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an earlier round found; see the module above.
+/// What the warps stored and asked for in the round before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heap {
     /// CTA, first byte: bytes, content, line, warp.
@@ -18,7 +18,7 @@ pub(crate) struct Heap {
     asked: BTreeSet<(Mem, u64, u64)>,
 }
 
-/// Stores at one place that are kept apart; more are anything.
+/// Most stores kept for one place; with more, the place may hold anything.
 const KEPT: usize = 64;
 
 impl Heap {
@@ -35,7 +35,7 @@ impl Heap {
         }
     }
 
-    /// Entries there are to look through.
+    /// The number of entries a lookup may visit.
     pub(crate) fn size(&self) -> usize {
         self.stores.len() + self.wanted.len() + self.asked.len()
     }
@@ -45,7 +45,7 @@ impl Heap {
         self.wanted.iter().any(|w| w.0 == cta && w.1 < at.saturating_add(bytes) && at < w.2)
     }
 
-    /// The same of a run of global memory.
+    /// Whether an ordered access looks at some of these bytes of global memory.
     pub(crate) fn asked(&self, mem: Mem, start: u64, end: u64) -> bool {
         self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
     }

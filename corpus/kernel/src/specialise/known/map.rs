@@ -2,9 +2,9 @@
 
 use crate::ptx::{Kernel, Variable};
 
-/// Shared memory begins here, as the hardware keeps the start for itself.
+/// Where shared memory begins: the hardware keeps the bytes before.
 const SHARED_START: u32 = 1024;
-/// Addresses of the shared memory of the next CTA of the cluster are so much higher.
+/// Bit of an address in shared memory from which on it holds the rank of the CTA in its cluster.
 pub(crate) const RANK_SHIFT: u32 = 24;
 /// Where the window of shared memory begins among generic addresses.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 45;

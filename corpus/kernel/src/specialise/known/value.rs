@@ -5,15 +5,15 @@ use std::rc::Rc;
 
 /// Lanes of a warp.
 pub(crate) const LANES: usize = 32;
-/// All of them.
+/// The mask of all lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// A value a lane.
+/// One value for each lane.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Lanes {
     /// All lanes have it.
     Same(u64),
-    /// One each.
+    /// Lanes differ.
     Each(Rc<[u64; LANES]>),
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |l| mask >> l & 1 == 1)
 }
 
-/// What an offset is from.
+/// An address that only the exploration knows, from which offsets count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Base {
     /// The value of a kernel parameter.
@@ -102,7 +102,7 @@ pub(crate) enum Why {
 pub(crate) enum Val {
     /// Known.
     Known(Lanes),
-    /// The base plus so much.
+    /// The base plus an offset in bytes.
     Based(Base, Lanes),
     /// Not known.
     Unknown(Why),

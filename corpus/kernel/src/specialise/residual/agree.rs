@@ -1,17 +1,23 @@
-//! Words that several warps store one number in, by one line: a copy of the word for each of these warps.
+//! Agreed words: if several warps store the same number in a word by the same line, each of them gets a copy of the word.
 //!
-//! Compilers let all warps of a role store the same state for other warps to branch on. The stores are in no order, and
-//! whichever a reader sees, it is the same number; told apart by source and by order they would multiply executions. So
-//! each storing warp has a copy of the word. Such a store writes its own copy, any other store writes all, and a load
-//! reads all, goes on with the first, and ends in an abstention where they differ.
+//! Compilers let all warps of a role store the same state for other warps to branch on. The stores are in no order.
+//! Whichever a reader sees, it is the same number; but their sources and orders would multiply executions. So each
+//! storing warp has a copy of the word:
 //!
-//! *Nothing is lost*: let a load be ordered with every store (else it is in a race with the copies those write, as it
-//! was with the word). The number it reads is that of a latest store before it, made by some warp, and that is the last
-//! store to that warp's copy; so if the copies agree they hold this number. Two stores by one line of one number are no
-//! race among them. All other pairs of stores were races if unordered, and are: with a store to all copies through the
-//! copy of the other one, and two stores of different lines or numbers through marks. A warp leaves a mark of its own
-//! with each such store and looks at those that other warps leave with other stores.
+//! - such a store writes the copy of its warp;
+//! - any other store writes all copies;
+//! - a load reads all copies, goes on with the first, and ends in an abstention if they differ.
+//!
+//! *Nothing is lost.* Let a load be ordered with every store; otherwise it is in a race with the copies, as it was with
+//! the word. The number it reads is that of a latest store before it. That store is the last one to the copy of its warp.
+//! So if the copies agree, they hold this number.
+//!
+//! Two stores of one number by one line are not counted as a race. All other pairs of unordered stores were races, and
+//! still are: a store to all copies meets the other store in its copy, and two stores of different lines or numbers meet
+//! in *marks*. A warp writes a mark of its own with each such store, and reads the marks that other warps leave with
+//! other stores.
 
+use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
@@ -35,8 +41,8 @@ impl Region {
     }
 
     /// The touch in copy `n`; the first one is the word itself.
-    fn copy(&self, touch: &Touch, n: usize) -> Touch {
-        let mem = match u32::try_from(n).unwrap_or(u32::MAX) {
+    fn copy(&self, touch: &Touch, n: u32) -> Touch {
+        let mem = match n {
             0 => touch.mem,
             n => Mem::Copy(self.cta, n),
         };
@@ -44,29 +50,30 @@ impl Region {
     }
 
     /// Marks of warps at one agreed store.
-    fn marks(&self, store: usize, warps: impl Iterator<Item = usize>) -> Touch {
+    fn marks(&self, store: u32, warps: impl Iterator<Item = usize>) -> Touch {
         let at = |n: usize| self.start * 64 + n as u64;
         let place = warps.filter_map(|w| self.warps.iter().position(|s| *s == w));
         let ranges = place.map(|n| (at(n), at(n) + 1)).collect();
-        let mem = Mem::Mark(self.cta, u32::try_from(store).unwrap_or(u32::MAX));
+        let mem = Mem::Mark(self.cta, store);
         let mut touch = Touch { mem, ranges, kind: Kind::Data };
         touch.join();
         touch
     }
 }
 
-/// Gives such words their copies, in all traces; `regs` counts the registers of each.
-pub(crate) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) {
+/// Gives agreed words their copies, in all traces; `regs` counts the registers of each trace.
+pub(crate) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) -> Result<(), Refusal> {
     for region in regions(traces) {
         for (warp, (trace, regs)) in traces.iter_mut().zip(regs.iter_mut()).enumerate() {
             if trace.iter().any(|p| touches(&p.item).iter().any(|t| region.holds(t))) {
                 let old = std::mem::take(trace);
                 let mut writer = Writer { region: &region, warp, out: Vec::new(), regs, trap: None };
-                old.into_iter().for_each(|p| writer.item(p));
+                old.into_iter().try_for_each(|p| writer.item(p))?;
                 *trace = writer.finish();
             }
         }
     }
+    Ok(())
 }
 
 fn touches(item: &Item) -> &[Touch] {
@@ -88,7 +95,7 @@ fn agreed(placed: &Placed) -> Option<(&Touch, Agreed)> {
     Some((touch, (placed.line, *start, *end, *v)))
 }
 
-/// Agreed words with all that overlaps them, as far as it is stores and loads of all lanes.
+/// Regions of agreed words and what overlaps them. Regions with accesses other than simple ones are left out.
 fn regions(traces: &[Vec<Placed>]) -> Vec<Region> {
     let mut found: Vec<Region> = Vec::new();
     for (touch, (_, start, end, _)) in traces.iter().flatten().filter_map(agreed) {
@@ -111,7 +118,7 @@ fn regions(traces: &[Vec<Placed>]) -> Vec<Region> {
     found
 }
 
-/// The run with all fixed ones that overlap it.
+/// The run, extended by all fixed runs that overlap it.
 fn closed(traces: &[Vec<Placed>], mem: Mem, mut run: (u64, u64)) -> (u64, u64) {
     loop {
         let all = traces.iter().flatten().flat_map(|p| touches(&p.item));
@@ -149,53 +156,67 @@ struct Writer<'r> {
 }
 
 impl Writer<'_> {
-    fn reg(&mut self) -> Reg {
-        let reg = Reg(u16::try_from(*self.regs).unwrap_or(u16::MAX));
-        *self.regs += 1;
-        reg
+    /// The number of the next register.
+    fn next(&self) -> Result<u16, Refusal> {
+        u16::try_from(*self.regs).map_err(|_| Refusal::Bounded("a warp with too many registers".to_owned()))
     }
 
-    fn item(&mut self, placed: Placed) {
+    fn reg(&mut self) -> Result<Reg, Refusal> {
+        let reg = Reg(self.next()?);
+        *self.regs += 1;
+        Ok(reg)
+    }
+
+    fn item(&mut self, placed: Placed) -> Result<(), Refusal> {
         let store = agreed(&placed).map(|a| a.1);
         let (line, mask) = (placed.line, placed.mask);
         let push = |out: &mut Vec<Placed>, item: Item| out.push(Placed { item, mask, line });
         let (op, touch) = match &placed.item {
             Item::Op { op, touches } => match touches.as_slice() {
                 [touch] if self.region.holds(touch) => (op.as_ref().clone(), touch.clone()),
-                _ => return self.out.push(placed),
+                _ => {
+                    self.out.push(placed);
+                    return Ok(());
+                }
             },
-            _ => return self.out.push(placed),
+            _ => {
+                self.out.push(placed);
+                return Ok(());
+            }
         };
-        let copies = self.region.warps.len();
         match (op, store) {
             (Op::Store { proxy, space, ty, addr, src, .. }, store) => {
                 let order = StoreOrder::Weak;
-                let own = self.region.warps.iter().position(|w| *w == self.warp);
+                let own = (0u32..).zip(&self.region.warps).find(|(_, w)| **w == self.warp).map(|(n, _)| n);
                 let op = Op::Store { order, proxy, space, ty, addr, src };
-                for n in (0..copies).filter(|n| store.is_none() || Some(*n) == own) {
+                for (n, _) in
+                    (0..).zip(&self.region.warps).filter(|(n, _)| store.is_none() || Some(*n) == own)
+                {
                     let touches = vec![self.region.copy(&touch, n)];
                     push(&mut self.out, Item::Op { op: Box::new(op.clone()), touches });
                 }
-                let Some(store) = store else { return };
-                for (n, (other, warps)) in self.region.stores.iter().enumerate() {
+                let Some(store) = store else { return Ok(()) };
+                for (n, (other, warps)) in (0..).zip(&self.region.stores) {
                     let write = *other == store;
                     let others = warps.iter().copied().filter(|w| (*w == self.warp) == write);
                     let touch = self.region.marks(n, others);
                     push(&mut self.out, Item::Data { write, relaxed: false, touch });
                 }
             }
-            (op @ Op::Load { .. }, _) => self.load(&op, &touch, &placed),
+            (op @ Op::Load { .. }, _) => self.load(&op, &touch, &placed)?,
             _ => self.out.push(placed),
         }
+        Ok(())
     }
 
-    fn load(&mut self, op: &Op, touch: &Touch, placed: &Placed) {
-        let Op::Load { order, proxy, space, ty, dst, addr } = op else { return };
+    fn load(&mut self, op: &Op, touch: &Touch, placed: &Placed) -> Result<(), Refusal> {
+        let Op::Load { order, proxy, space, ty, dst, addr } = op else { return Ok(()) };
         let line = placed.line;
-        let fresh = u32::MAX - u32::try_from(*self.regs).unwrap_or(0);
+        // Labels of the run count up from zero; those of traps count down, and each trap has registers of its own.
+        let fresh = u32::MAX - u32::from(self.next()?);
         let label = self.trap.get_or_insert_with(|| (fresh, line, self.region.copy(touch, 0))).0;
-        for n in 0..self.region.warps.len() {
-            let into = if n == 0 { dst[0] } else { self.reg() };
+        for (n, _) in (0..).zip(&self.region.warps) {
+            let into = if n == 0 { dst[0] } else { self.reg()? };
             let op = Op::Load {
                 order: *order,
                 proxy: *proxy,
@@ -207,7 +228,7 @@ impl Writer<'_> {
             let touches = vec![self.region.copy(touch, n)];
             self.out.push(Placed { item: Item::Op { op: Box::new(op), touches }, mask: None, line });
             if n > 0 {
-                let differs = self.reg();
+                let differs = self.reg()?;
                 let (a, b) = (Operand::Reg(into), Operand::Reg(dst[0]));
                 let op = Op::Setp { op: CmpOp::Ne, ty: *ty, dst: differs, a, b };
                 let item = Item::Op { op: Box::new(op), touches: vec![] };
@@ -216,6 +237,7 @@ impl Writer<'_> {
                 self.out.push(Placed { item, mask: None, line });
             }
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Vec<Placed> {

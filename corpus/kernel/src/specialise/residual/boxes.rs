@@ -1,8 +1,8 @@
-//! How many bytes a box of a tensor map has, which the PTX does not say.
+//! Finds the size in bytes of each box of a tensor map, because the PTX does not say it.
 //!
-//! A box that is loaded: what the barrier it reports to is told to expect between two announcements, shared among the
-//! copies in between; where they are unequal, each reaches up to the next destination. A box that is stored: the data
-//! that ordinary stores put there, up to where the next copy starts.
+//! - A box that is loaded: its mbarrier is told how many bytes to expect (`expect_tx`). The copies up to the next such
+//!   announcement share that number equally. If equal shares do not fit, each copy reaches up to the next destination.
+//! - A box that is stored: the bytes that stores have put at its start, up to where the next copy starts.
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
@@ -62,7 +62,7 @@ fn unknown(traces: &[Vec<Placed>], copy: Option<&Open>) -> Refusal {
     Refusal::Abstained { what: "a copy through a tensor map whose size cannot be told".into(), line }
 }
 
-/// Loads by what they are announced with, and stores.
+/// The copies that load, in groups that share an announced number of bytes, and the copies that store.
 fn collect(traces: &[Vec<Placed>]) -> (Vec<(u64, Vec<Open>)>, Vec<Open>) {
     let mut groups: Vec<(u64, Vec<Open>)> = Vec::new();
     let mut stores = Vec::new();
@@ -119,7 +119,7 @@ fn announced(item: &Item) -> Option<((Mem, u64), u64)> {
     Some(((touch.mem, touch.ranges.first()?.0), u64::try_from(bytes).ok()?))
 }
 
-/// Sizes that add up.
+/// Sizes of the copies of a group that add up to its bytes; none if they cannot be told.
 fn share(bytes: u64, copies: &[Open], next: &dyn Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
     let count = copies.len() as u64;
     let room = |copy: &Open| next(copy.at).map(|n| n - copy.at);

@@ -1,11 +1,11 @@
-//! Memory of the program that is explored: bytes that no access tells apart become one place.
+//! Lays out the memory of the residual program: bytes that no access tells apart become one place.
 //!
-//! Footprints of warps are scattered (swizzled tiles, one word a lane). Two bytes that the same accesses touch are in
-//! the same races, so all such bytes are laid out next to each other, ordered so that what a copy or a product touches is
-//! consecutive again, and an ordinary access of data touches one byte for all of them. Barriers and words that decide
-//! something keep their place and size. All CTAs of the launch have one layout.
+//! Footprints of warps are scattered (swizzled tiles, one word a lane). Two bytes that the same accesses touch are in the
+//! same races. All such bytes form a *class* and are laid out next to each other. Classes are ordered so that the bytes of
+//! a copy or a product are consecutive again. An ordinary access of data touches one byte for the whole class. Barriers,
+//! and words that decide something, keep their place and size. All CTAs of the launch have one layout.
 //!
-//! Places that only one warp touches, or that nobody writes, are dropped, because no race can be about them. So the
+//! Places that only one warp touches, or that no one writes, are dropped, because no race can be about them. So the
 //! program has a few events for each tile instead of one for each lane.
 
 use crate::Refusal;
@@ -13,11 +13,11 @@ use crate::specialise::item::{Item, Placed};
 use crate::specialise::known::map::Map;
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
-use moire_program::limits::OBJECT_BYTES;
+use moire_program::limits::{OBJECT_BYTES, OBJECTS};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// A run of bytes and where it is now.
+/// A run of bytes, and its place in the residual program.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
@@ -25,14 +25,14 @@ struct Piece {
     object: ObjectId,
     at: u32,
     bytes: u32,
-    /// Whether several warps or a copy access it, and one of them writes.
+    /// Whether several warps or an asynchronous access touch it, and one of them writes.
     contested: bool,
 }
 
-/// See the module header.
+/// The memory of the program, in the course of being laid out.
 pub(crate) struct Layout {
     pieces: BTreeMap<Mem, Vec<Piece>>,
-    /// Places nobody else knows of: object, next byte.
+    /// Places that no other access touches: object, next byte.
     aside: Option<(ObjectId, Cell<u32>)>,
     pub(crate) objects: Vec<Object>,
 }
@@ -68,7 +68,7 @@ struct Used<'t> {
     writes: bool,
 }
 
-/// A well mixed number for an access.
+/// A number for an access, mixed so well that sums of such numbers differ for different sets of accesses.
 fn mixed(n: u64) -> u128 {
     let mut z = u128::from(n).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     z = (z ^ z >> 63).wrapping_mul(0xbf58_476d_1ce4_e5b9_94d0_49bb_1331_11eb);
@@ -109,15 +109,20 @@ impl Layout {
             }
             unique = format!("{name}_{n}");
         }
-        let id = ObjectId(u16::try_from(self.objects.len()).unwrap_or(u16::MAX));
-        if self.objects.len() >= moire_program::limits::OBJECTS {
-            return Err(Refusal::Bounded("too many memory objects".into()));
-        }
+        let id = self.next()?;
         self.objects.push(Object { name: unique, space, bytes, init: vec![0; bytes as usize] });
         Ok(id)
     }
 
-    /// Words and barriers as they are, an object for each that is apart; all else by what touches it.
+    /// The object that is made next.
+    fn next(&self) -> Result<ObjectId, Refusal> {
+        if self.objects.len() >= OBJECTS {
+            return Err(Refusal::Bounded("too many memory objects".into()));
+        }
+        Ok(ObjectId::at(self.objects.len()))
+    }
+
+    /// Gives each word and barrier outside tiles an object of its own; lays out all other bytes by class.
     fn place(
         &mut self,
         mem: Mem,
@@ -127,24 +132,23 @@ impl Layout {
         params: &dyn Fn(u16) -> String,
     ) -> Result<(), Refusal> {
         let mut pieces: Vec<Piece> = Vec::new();
-        let short = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let inside = |r: &Run, f: &(u64, u64)| r.fixed && f.0 <= r.start && r.end <= f.1;
         // A word in a tile stays there.
         let tiled = |f: &&(u64, u64)| runs.iter().any(|r| inside(r, f) && !r.group.is_empty());
         for (start, end) in fixed.iter().filter(|f| !tiled(f)) {
             let name = match mem {
                 Mem::Shared(_) | Mem::Copy(..) => {
-                    let (name, from) = map.named(short(*start));
-                    let offset = short(*start) - from;
+                    let (name, from) = map.named(short(*start)?);
+                    let offset = short(*start)? - from;
                     if offset == 0 { name } else { format!("{name}_{offset}") }
                 }
                 Mem::Param(n) => format!("{}_{start}", params(n)),
                 Mem::Variable(n) => format!("global{n}_{start}"),
                 _ => format!("global_{start}"),
             };
-            let object = self.object(name, mem, short(end - start))?;
+            let object = self.object(name, mem, short(end - start)?)?;
             for run in runs.iter().filter(|r| r.fixed && *start <= r.start && r.end <= *end) {
-                let (at, bytes) = (short(run.start - start), short(run.end - run.start));
+                let (at, bytes) = (short(run.start - start)?, short(run.end - run.start)?);
                 let contested = run.contested;
                 pieces.push(Piece { start: run.start, end: run.end, object, at, bytes, contested });
             }
@@ -173,7 +177,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Bytes of one class become one piece: as long as they are together where copies touch them, else a byte.
+    /// Makes one piece of each class: with all its bytes if a copy or a product touches them, else with one byte.
     fn lay_out(
         &mut self,
         mem: Mem,
@@ -181,7 +185,7 @@ impl Layout {
         rest: &[&Run],
         pieces: &mut Vec<Piece>,
     ) -> Result<(), Refusal> {
-        let object = ObjectId(u16::try_from(self.objects.len()).unwrap_or(u16::MAX));
+        let object = self.next()?;
         let mut at: u64 = 0;
         for class in rest.chunk_by(|a, b| a.name == b.name && !a.fixed && !b.fixed) {
             let asynchronous = !class[0].group.is_empty() || class[0].fixed;
@@ -192,8 +196,7 @@ impl Layout {
                 false => 1,
             };
             at = if small { at.next_multiple_of(4) } else { at };
-            let (from, length) =
-                (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(bytes).unwrap_or(u32::MAX));
+            let (from, length) = (short(at)?, short(bytes)?);
             pieces.extend(class.iter().map(|r| Piece {
                 start: r.start,
                 end: r.end,
@@ -204,15 +207,15 @@ impl Layout {
             }));
             at += bytes;
         }
-        let made = self.object(name, mem, u32::try_from(at).unwrap_or(u32::MAX))?;
+        let made = self.object(name, mem, short(at)?)?;
         debug_assert_eq!(made, object, "objects are made in order");
         Ok(())
     }
 
-    /// Makes so many places nobody else knows of, four bytes each.
+    /// Makes so many places that no other access touches, four bytes each.
     pub(crate) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
         if places > 0 {
-            let bytes = u32::try_from(places).unwrap_or(u32::MAX).saturating_mul(4);
+            let bytes = short(places as u64 * 4)?;
             let object = self.object("aside".to_owned(), Mem::Shared(0), bytes)?;
             self.aside = Some((object, Cell::new(0)));
         }
@@ -220,12 +223,14 @@ impl Layout {
     }
 
     /// The next of them.
-    pub(crate) fn aside(&self) -> (ObjectId, u32, u32) {
-        let Some((object, next)) = &self.aside else { return (ObjectId(0), 0, 0) };
-        (*object, next.replace(next.get().saturating_add(4)), 4)
+    pub(crate) fn aside(&self) -> Result<(ObjectId, u32, u32), Refusal> {
+        let Some((object, next)) = &self.aside else {
+            return Err(Refusal::Bounded("too many copies that only read".into()));
+        };
+        Ok((*object, next.replace(next.get().saturating_add(4)), 4))
     }
 
-    /// Where the bytes of a touch are: object, first byte, length; runs of one object that follow each other joined.
+    /// The places of a touch: object, first byte, length. Neighbouring places of one object are joined.
     pub(crate) fn find(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
         let mut out: Vec<(ObjectId, u32, u32)> = self.classes_of(touch);
         out.sort_unstable();
@@ -262,7 +267,14 @@ impl Layout {
     }
 }
 
-/// Barriers and words, from a multiple of eight bytes on; those that overlap together.
+/// A number of bytes in an object.
+fn short(n: u64) -> Result<u32, Refusal> {
+    u32::try_from(n).map_err(|_| {
+        Refusal::Bounded(format!("{n} bytes of memory that accesses tell apart are more than {OBJECT_BYTES}"))
+    })
+}
+
+/// Runs of barriers and words, each from a multiple of eight bytes on; those that overlap are joined.
 fn fixed(all: &[Used<'_>]) -> Vec<(u64, u64)> {
     let kept = all.iter().map(|u| u.touch).filter(|t| t.kind.fixed());
     let mut found: Vec<(u64, u64)> = kept.flat_map(|t| t.ranges.iter().map(|r| (r.0 & !7, r.1))).collect();
@@ -277,7 +289,7 @@ fn fixed(all: &[Used<'_>]) -> Vec<(u64, u64)> {
     out
 }
 
-/// What holds at one point of memory, going from low to high addresses.
+/// The accesses that touch the current byte while memory is swept from low to high addresses.
 #[derive(Default)]
 struct Here {
     name: u128,

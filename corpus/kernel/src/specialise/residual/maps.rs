@@ -1,10 +1,10 @@
-//! Tensor maps that nobody writes have no part in any race: their reads and their fences go.
+//! Drops reads and fences of tensor maps that no one writes: they have no part in any race.
 
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::touch::{Kind, Touch};
 use moire_program::ir::*;
 
-/// Tensor maps nobody writes have no part in any race: their reads and their fences go.
+/// Drops constant tensor maps from all traces.
 pub(super) fn drop_constant_maps(traces: &mut [Vec<Placed>]) {
     let touches = |item: &Item| match item {
         Item::Op { touches, .. } => touches.clone(),

@@ -1,5 +1,6 @@
-//! From what is left of the warps to a program: places of memory become names, masks of lanes become predicates, jumps
-//! become branches.
+//! The residual program: makes a program of the items that the warps have left.
+//!
+//! Places of memory become names, masks of lanes become predicates on `%laneid`, jumps become branches.
 
 mod agree;
 mod boxes;
@@ -18,6 +19,7 @@ use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The program of all warps, in the order of `places`.
 pub(crate) fn program(
     kernel: &Kernel,
     map: &Map,
@@ -26,7 +28,7 @@ pub(crate) fn program(
 ) -> Result<Program, Refusal> {
     let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
-    agree::split(&mut items, &mut counts);
+    agree::split(&mut items, &mut counts)?;
     boxes::measure(&mut items)?;
     maps::drop_constant_maps(&mut items);
     let param = |n: u16| format!("param{n}");
@@ -58,13 +60,13 @@ pub(crate) fn program(
     Ok(program)
 }
 
-/// What is read of the sources of a `cp.async`: memory, object, byte.
+/// The contested bytes that a `cp.async` reads: memory, object, byte.
 fn small_sources(layout: &Layout, from: &[Touch]) -> Vec<(Mem, ObjectId, u32)> {
     let of = |t: &Touch| layout.contested(t).into_iter().map(|(object, at, _)| (t.mem, object, at)).collect();
     from.iter().flat_map(|t: &Touch| -> Vec<_> { of(t) }).collect()
 }
 
-/// Places for the copies that only read: those of a `cp.async` whose source has more classes than its destination.
+/// Makes places for copies that only read: a `cp.async` needs them if its source has more classes than its destination.
 fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> {
     let spare = |placed: &Placed| match &placed.item {
         Item::Op { op, touches } if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) => {
@@ -77,12 +79,13 @@ fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> 
     layout.make_room(spare)
 }
 
-/// A name that native text takes.
+/// The name, without characters that native text does not take.
 fn plain_name(name: &str) -> String {
     let safe: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(80).collect();
     if safe.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') { safe } else { format!("v{safe}") }
 }
 
+/// A thread under construction.
 struct Maker<'l> {
     here: &'l Here,
     layout: &'l Layout,
@@ -92,7 +95,7 @@ struct Maker<'l> {
     /// Addresses in other CTAs: object and rank.
     remote: BTreeMap<(ObjectId, u32), Reg>,
     sink: Option<Reg>,
-    /// What runs before everything else.
+    /// Instructions that run before all others.
     first: Vec<Instr>,
     jumps: Vec<(usize, u32)>,
     labels: BTreeMap<u32, usize>,
@@ -105,13 +108,14 @@ fn thread(
     regs: usize,
     layout: &Layout,
 ) -> Result<Thread, Refusal> {
-    let short = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
+    let many = |_| Refusal::Bounded("too many warps".to_owned());
+    let short = |n: u32| u16::try_from(n).map_err(many);
     let place = Placement {
-        cluster: short(here.cluster),
-        cta: short(here.cta),
-        warp: short(here.warp),
+        cluster: short(here.cluster)?,
+        cta: short(here.cta)?,
+        warp: short(here.warp)?,
         lane: Some(0),
-        more_lanes: u8::try_from(here.lanes.count_ones() - 1).unwrap_or(31),
+        more_lanes: u8::try_from(here.lanes.count_ones().saturating_sub(1)).map_err(many)?,
         ..Placement::default()
     };
     let decl = |n: usize| RegDecl { name: format!("r{n}"), init: RegInit::Value(0) };
@@ -136,10 +140,10 @@ fn thread(
 }
 
 impl Maker<'_> {
-    fn reg(&mut self, name: String, init: RegInit) -> Reg {
-        let reg = Reg(u16::try_from(self.thread.regs.len()).unwrap_or(u16::MAX));
+    fn reg(&mut self, name: String, init: RegInit) -> Result<Reg, Refusal> {
+        let number = u16::try_from(self.thread.regs.len()).map_err(|_| large())?;
         self.thread.regs.push(RegDecl { name, init });
-        reg
+        Ok(Reg(number))
     }
 
     fn before(&mut self, op: Op) {
@@ -147,22 +151,22 @@ impl Maker<'_> {
     }
 
     /// A predicate that is true in the lanes of the mask.
-    fn mask(&mut self, mask: u32) -> Reg {
+    fn mask(&mut self, mask: u32) -> Result<Reg, Refusal> {
         if let Some(reg) = self.masks.get(&mask) {
-            return *reg;
+            return Ok(*reg);
         }
         let lane = match self.lane {
             Some(lane) => lane,
-            None => self.reg("lane".into(), RegInit::Lane),
+            None => self.reg("lane".into(), RegInit::Lane)?,
         };
         self.lane = Some(lane);
         let ty = Ty::U(32);
-        let reg = self.reg(format!("in{mask:x}"), RegInit::Value(0));
+        let reg = self.reg(format!("in{mask:x}"), RegInit::Value(0))?;
         if mask.count_ones() == 1 {
             let b = Operand::Imm(i128::from(mask.trailing_zeros()));
             self.before(Op::Setp { op: CmpOp::Eq, ty, dst: reg, a: Operand::Reg(lane), b });
         } else {
-            let bits = self.reg(format!("bits{mask:x}"), RegInit::Value(0));
+            let bits = self.reg(format!("bits{mask:x}"), RegInit::Value(0))?;
             let all = Operand::Imm(i128::from(mask));
             let (one, own) = (Operand::Imm(1), Operand::Reg(bits));
             self.before(Op::Mov { ty, dst: bits, src: all });
@@ -171,7 +175,7 @@ impl Maker<'_> {
             self.before(Op::Setp { op: CmpOp::Ne, ty, dst: reg, a: own, b: Operand::Imm(0) });
         }
         self.masks.insert(mask, reg);
-        reg
+        Ok(reg)
     }
 
     fn push(&mut self, guard: Option<Guard>, op: Op, line: u32) {
@@ -185,13 +189,14 @@ impl Maker<'_> {
 
     fn item(&mut self, placed: &Placed) -> Result<(), Refusal> {
         let line = placed.line;
-        let guard = placed.mask.map(|m| Guard { reg: self.mask(m), negated: false });
+        let reg = placed.mask.map(|m| self.mask(m)).transpose()?;
+        let guard = reg.map(|reg| Guard { reg, negated: false });
         match &placed.item {
             Item::Label(label) => drop(self.labels.insert(*label, self.thread.body.len())),
             Item::Jump(to) => self.jump(None, *to, line),
             Item::Branch { reg, to } => self.jump(Some(Guard { reg: *reg, negated: false }), *to, line),
             Item::Others { mask, to } => {
-                let reg = self.mask(*mask);
+                let reg = self.mask(*mask)?;
                 self.jump(Some(Guard { reg, negated: true }), *to, line);
             }
             Item::Exit => self.push(guard, Op::Exit, line),
@@ -199,7 +204,7 @@ impl Maker<'_> {
                 // Before the start of every object.
                 let address = Address { offset: i32::MIN, ..self.whole(touch, line)?.0 };
                 let (order, proxy, ty) = (LoadOrder::Weak, Proxy::Generic, Ty::U(8));
-                let dst = vec![self.sink()];
+                let dst = vec![self.sink()?];
                 let space = Space::SharedCta;
                 self.push(guard, Op::Load { order, proxy, space, ty, dst, addr: address }, line);
             }
@@ -235,7 +240,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// One byte stands for all of its class.
+    /// An access of data: one byte stands for all of its class.
     fn data(
         &mut self,
         write: bool,
@@ -255,18 +260,18 @@ impl Maker<'_> {
             let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
             return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });
         }
-        Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()], addr })
+        Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()?], addr })
     }
 
-    /// `cp.async` of several lanes: a copy for each class of its destination, and what is read is read by these copies. A
-    /// source that nobody writes is not read.
+    /// `cp.async` of several lanes: one copy for each class of its destination. These copies read the sources too; a
+    /// source that no one writes is not read.
     fn small(&mut self, guard: Option<Guard>, touches: &[Touch], line: u32) -> Result<(), Refusal> {
         let Some((to, from)) = touches.split_first() else { return Ok(()) };
         let targets = self.layout.classes(to, false);
         let sources = small_sources(self.layout, from);
         for n in 0..targets.len().max(sources.len()) {
             let found = targets.get(n).copied();
-            let (object, at, length) = found.unwrap_or_else(|| self.layout.aside());
+            let (object, at, length) = found.map_or_else(|| self.layout.aside(), Ok)?;
             // What the static rules ask for, where the class has it.
             let bytes = if length >= 4 && at % 4 == 0 { 4 } else { 1 };
             let dst = self.address(to.mem, object, at)?;
@@ -282,28 +287,28 @@ impl Maker<'_> {
     }
 
     /// A register nothing reads.
-    fn sink(&mut self) -> Reg {
+    fn sink(&mut self) -> Result<Reg, Refusal> {
         let sink = match self.sink {
             Some(sink) => sink,
-            None => self.reg("data".into(), RegInit::Value(0)),
+            None => self.reg("data".into(), RegInit::Value(0))?,
         };
         self.sink = Some(sink);
-        sink
+        Ok(sink)
     }
 
     fn address(&mut self, mem: Mem, object: ObjectId, at: u32) -> Result<Address, Refusal> {
-        let offset = i32::try_from(at).unwrap_or(i32::MAX);
+        let offset = i32::try_from(at).map_err(|_| Refusal::Bounded("an object too large".into()))?;
         let base = Operand::Address(SymbolId(object.0));
         let Some(cta) = mem.cta() else { return Ok(Address { base, offset }) };
         if cta == self.here.cta {
             return Ok(Address { base, offset });
         }
-        let rank =
-            self.here.peers.iter().position(|p| *p == cta).and_then(|r| u32::try_from(r).ok()).unwrap_or(0);
+        let rank = (0u32..).zip(&self.here.peers).find(|(_, peer)| **peer == cta).map(|(rank, _)| rank);
+        let rank = rank.ok_or_else(|| Refusal::about("shared memory of a CTA outside the cluster"))?;
         let reg = match self.remote.get(&(object, rank)) {
             Some(reg) => *reg,
             None => {
-                let reg = self.reg(format!("at{}_{rank}", object.0), RegInit::Value(0));
+                let reg = self.reg(format!("at{}_{rank}", object.0), RegInit::Value(0))?;
                 let rank_operand = Operand::Imm(i128::from(rank));
                 self.before(Op::Mapa {
                     ty: Ty::U(32),
@@ -319,7 +324,7 @@ impl Maker<'_> {
         Ok(Address { base: Operand::Reg(reg), offset })
     }
 
-    /// The one run of bytes a touch is now.
+    /// The one place of a touch; refused if it has become several.
     fn whole(&mut self, touch: &Touch, line: u32) -> Result<(Address, u32), Refusal> {
         let found = self.layout.find(touch);
         match found.as_slice() {
@@ -337,7 +342,8 @@ impl Maker<'_> {
         let shift = self.first.len();
         for (at, label) in &self.jumps {
             if let Op::Bra { target } = &mut self.thread.body[*at].op {
-                *target = self.labels.get(label).map_or(usize::MAX, |l| l + shift);
+                let place = self.labels.get(label).ok_or_else(|| Refusal::about("a jump to nowhere"))?;
+                *target = place + shift;
             }
         }
         let mut body = self.first;
@@ -345,13 +351,17 @@ impl Maker<'_> {
         self.thread.body = body;
         straighten(&mut self.thread);
         if self.thread.body.len() > INSTRUCTIONS || self.thread.regs.len() > REGISTERS {
-            return Err(Refusal::Bounded(format!("a warp with more than {INSTRUCTIONS} instructions")));
+            return Err(large());
         }
         Ok(self.thread)
     }
 }
 
-/// Jumps to the next instruction are none, what nothing reaches is dropped, and places that are jumped to get names.
+fn large() -> Refusal {
+    Refusal::Bounded(format!("a warp with more than {INSTRUCTIONS} instructions or {REGISTERS} registers"))
+}
+
+/// Drops jumps to the next instruction and instructions that nothing reaches, and names the targets of jumps.
 fn straighten(thread: &mut Thread) {
     loop {
         let count = thread.body.len();

@@ -1,11 +1,11 @@
-//! Items without what says nothing: labels nobody jumps to, jumps to the next item, data touched twice in a row, fences
-//! beside a stronger one.
+//! Removes items that mean nothing: labels that no item jumps to, jumps to the next item, repeated accesses of data, and
+//! fences beside a stronger one.
 
 use crate::specialise::item::{Item, Placed};
 use moire_program::ir::{FenceOrder, Op, Scope};
 use std::collections::BTreeSet;
 
-/// See the module header.
+/// Removes items without effect.
 pub(crate) fn items(mut all: Vec<Placed>) -> Vec<Placed> {
     loop {
         let used: BTreeSet<u32> = all
@@ -34,8 +34,8 @@ fn fence(placed: &Placed) -> Option<(FenceOrder, Scope, Option<u32>)> {
     if let Op::Fence { order, scope } = **op { Some((order, scope, placed.mask)) } else { None }
 }
 
-/// Of memory fences in a row, by the same lanes, those that no other one covers: nothing lies between them that the others
-/// could order more.
+/// Of memory fences in a row, keeps those that no other fence of the same lanes covers. No access lies between them, so a
+/// stronger fence orders all that a weaker one does.
 fn fences(all: Vec<Placed>) -> Vec<Placed> {
     let covers = |strong: FenceOrder, weak: FenceOrder| match strong {
         FenceOrder::Sc => true,
@@ -61,7 +61,7 @@ fn leads_on(all: &[Placed], at: usize) -> bool {
     labels.into_iter().any(|l| l == to)
 }
 
-/// Neighbouring accesses of data by the same lanes as one.
+/// Joins neighbouring accesses of data by the same lanes.
 fn join(all: Vec<Placed>) -> Vec<Placed> {
     let mut out: Vec<Placed> = Vec::with_capacity(all.len());
     for mut placed in all {

@@ -1,4 +1,4 @@
-//! Ordinary loads and stores: words that decide something are kept as they are, all other data as the bytes it touches.
+//! Ordinary loads and stores. Words that decide something keep their values; of all other data only the bytes are kept.
 
 use super::place::Place;
 use super::{Step, Then};
@@ -10,7 +10,7 @@ use crate::specialise::warp::State;
 use moire_program::ir::*;
 use std::collections::BTreeSet;
 
-/// Form of an access.
+/// The form of an access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     pub(super) space: Space,
@@ -22,12 +22,12 @@ pub(super) struct Access {
 }
 
 impl Access {
-    fn bytes(&self) -> u32 {
-        self.ty.bytes() * u32::try_from(self.count).unwrap_or(1)
+    fn bytes(&self, step: &Step<'_, '_>) -> Result<u32, Refusal> {
+        step.vector_bytes(self.ty, self.count)
     }
 }
 
-/// Values a word may have for which the run goes on one by one.
+/// Most values of a word for which the run splits; a word with more is unknown.
 const WAYS: usize = 16;
 
 pub(super) fn load(
@@ -49,12 +49,13 @@ pub(super) fn load(
     {
         return Ok(then);
     }
-    data(step, false, false, mem, &at, access.bytes())?;
+    let bytes = access.bytes(step)?;
+    data(step, false, false, mem, &at, bytes)?;
     dst.iter().for_each(|r| step.set(*r, unknown.clone()));
     Ok(Then::Next)
 }
 
-/// Words that decide something: one way a value. None when they may hold anything.
+/// Loads words that decide something, with one way for each value. None if they may hold anything.
 fn load_word(
     step: &mut Step<'_, '_>,
     access: &Access,
@@ -68,8 +69,7 @@ fn load_word(
         if !step.matters(*reg) {
             continue;
         }
-        let start =
-            u32::try_from(at).unwrap_or(u32::MAX).saturating_add(bytes * u32::try_from(i).unwrap_or(0));
+        let start = step.shared_offset(at + u64::from(bytes) * i as u64)?;
         step.warp.out.wanted.insert((cta, start, start.saturating_add(bytes)));
         let contents = step.round().heap.contents(cta, start, bytes);
         if contents.is_empty() {
@@ -90,7 +90,7 @@ fn load_word(
         let touch = Touch::one(Mem::Shared(cta), u64::from(start), bytes, Kind::Word);
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let addr = Address { base: Operand::Imm(0), offset: 0 };
-        let ty = Ty::B(u8::try_from(8 * bytes).unwrap_or(32));
+        let ty = step.untyped(access.ty)?;
         let order = LoadOrder::Weak;
         let op = Op::Load { order, proxy: Proxy::Generic, space, ty, dst: vec![word], addr };
         step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
@@ -159,18 +159,18 @@ pub(super) fn store(
         return step.abstain("a store with this combination of qualifiers");
     }
     let line = step.line();
-    if !matches!(mem, Mem::Shared(_)) && lanes(step.mask).any(|l| asked(step, mem, at.get(l), access.bytes()))
-    {
+    let whole = access.bytes(step)?;
+    if !matches!(mem, Mem::Shared(_)) && lanes(step.mask).any(|l| asked(step, mem, at.get(l), whole)) {
         return store_asked(step, access, values, (mem, &at));
     }
     let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask)) else {
-        return data(step, true, false, mem, &at, access.bytes());
+        return data(step, true, false, mem, &at, whole);
     };
     let bytes = access.ty.bytes();
     let mut relaxed = false;
     let mut words = Vec::new();
     for (i, value) in (0u32..).zip(values) {
-        let start = u32::try_from(one).unwrap_or(u32::MAX).saturating_add(bytes * i);
+        let start = step.shared_offset(one + u64::from(bytes * i))?;
         let content = match value {
             Val::Known(l) if bytes <= 8 => l.one(step.mask).map_or(Content::Opaque, Content::Known),
             _ => Content::Opaque,
@@ -184,7 +184,7 @@ pub(super) fn store(
         step.note("several warps store one value here: not counted as a race among them");
     }
     if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
-        let touch = Touch::one(mem, one, access.bytes(), Kind::Data);
+        let touch = Touch::one(mem, one, whole, Kind::Data);
         return step.emit(Item::Data { write: true, relaxed, touch });
     }
     for (start, content) in words {
@@ -197,7 +197,7 @@ pub(super) fn store(
         let space = if cta == step.warp.here.cta { Space::SharedCta } else { Space::SharedCluster };
         let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
         let addr = Address { base: Operand::Imm(0), offset: 0 };
-        let ty = Ty::B(u8::try_from(8 * bytes).unwrap_or(32));
+        let ty = step.untyped(access.ty)?;
         let src = vec![Operand::Imm(value)];
         let op = Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src };
         step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })?;
@@ -209,7 +209,7 @@ fn asked(step: &Step<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {
     step.round().heap.asked(mem, at, at.saturating_add(u64::from(bytes)))
 }
 
-/// A store to a word of global memory that some ordered access looks at.
+/// Stores to a word of global memory that some ordered access looks at.
 fn store_asked(
     step: &mut Step<'_, '_>,
     access: &Access,
@@ -221,7 +221,7 @@ fn store_asked(
         let what = "a store of data, or of several lanes, to a word that is loaded with an order";
         return step.abstain(what);
     };
-    let touch = Touch::one(mem, one, access.bytes(), Kind::Word);
+    let touch = Touch::one(mem, one, access.bytes(step)?, Kind::Word);
     let addr = Address { base: Operand::Imm(0), offset: 0 };
     let (order, proxy, space, ty) = (StoreOrder::Weak, Proxy::Generic, Space::Global, access.ty);
     let op = Op::Store { order, proxy, space, ty, addr, src };
@@ -243,7 +243,7 @@ pub(super) fn data(
     touched(step, write, relaxed, mem, &ranges)
 }
 
-/// Data of these bytes is read or written; joined with what this warp touches just before.
+/// Reads or writes data at these bytes.
 pub(super) fn touched(
     step: &mut Step<'_, '_>,
     write: bool,

@@ -114,7 +114,7 @@ fn compared(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Va
     })
 }
 
-/// Everything with one destination.
+/// Instructions with one destination.
 fn computed(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Val> {
     let args: Vec<Val> = plain.args.iter().skip(1).map(|a| step.arg(a)).collect();
     let name = words[0];
@@ -149,7 +149,7 @@ fn computed(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Val> {
     integer::integer(name, words, ty, &known).map(Val::Known)
 }
 
-/// Products with zero and the like are known whatever the other side is.
+/// Results that one operand decides, such as `and` with zero, or that repeat an operand.
 fn simplified(name: &str, ty: Ty, args: &[Val]) -> Option<Val> {
     Int::of(ty)?;
     let zero = |v: &Val| v.known() == Some(&Lanes::Same(0));

@@ -1,4 +1,4 @@
-//! Barriers of a CTA, also those that combine predicates, and mbarriers.
+//! Barriers of a CTA, with and without predicates, and mbarriers.
 //!
 //! PTX ISA 9.2, 9.7.13.1 and 9.7.13.15.
 
@@ -8,7 +8,7 @@ use crate::specialise::known::value::{Base, Lanes, Val};
 use crate::specialise::touch::Kind;
 use moire_program::ir::*;
 
-/// `bar`, `barrier`: with a predicate, the run goes on by what the barrier hands back.
+/// `bar`, `barrier`. If it combines predicates, the run splits on the answer.
 pub(super) fn bar(step: &mut Step<'_, '_>, op: Op) -> Result<Then, Refusal> {
     let Op::Bar { kind: BarKind::Red { op: how, dst, pred }, id, count, instance } = op else {
         return step.leave(op, Made::default());

@@ -1,8 +1,8 @@
-//! Election, launch control, barriers of a CTA that combine predicates, and what is ignored.
+//! Election of a lane, launch control, and instructions that have no effect on what other threads see.
 //!
 //! A cluster that started cannot be cancelled, and a launch of one cluster has no other: there the answer of `try_cancel`
 //! is that nothing was cancelled. Of a larger launch, whose other clusters may or may not have started, it is not known.
-//! PTX ISA 9.2, 9.7.13.1, 9.7.13.14 and 9.7.13.17.
+//! PTX ISA 9.2, 9.7.13.14 and 9.7.13.17.
 
 use super::place::Place;
 use super::{Made, Step, Then};

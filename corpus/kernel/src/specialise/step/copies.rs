@@ -73,7 +73,7 @@ fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result
     Ok(())
 }
 
-/// What a copy writes to shared memory is no number any branch may count on.
+/// Tells other warps which shared memory a copy overwrites: no branch can depend on a number there.
 fn arriving(
     step: &mut Step<'_, '_>,
     bulk: &BulkCopy,
@@ -91,7 +91,7 @@ fn arriving(
     Ok(())
 }
 
-/// One side of a copy of so many bytes, if they are known, that reports to a barrier.
+/// Fills in one side of a copy, given its size if that is known and the barrier it reports to.
 fn one_end(
     step: &mut Step<'_, '_>,
     end: &mut BulkEnd,
@@ -132,7 +132,7 @@ fn map_read(step: &Step<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Re
     })
 }
 
-/// Fences of the tensormap proxy and what changes tensor maps; the new content of a field is not looked at.
+/// Fences of the tensormap proxy and what changes tensor maps; the new content of a field does not matter.
 pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then, Refusal> {
     let mut made = Made::default();
     let mut new = op.clone();
@@ -164,7 +164,7 @@ pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then
     if seen { step.leave(Op::ProxyOrder(new), made) } else { Ok(Then::Next) }
 }
 
-/// Which box of which map: a place of its own for each choice of coordinates.
+/// The place of a box: one for each map and each choice of coordinates.
 fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
     let map = tensor.map.as_ref().map(|m| step.address(m)).unwrap_or(Val::same(0));
     let which = match &map {

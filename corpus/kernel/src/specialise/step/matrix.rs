@@ -23,7 +23,7 @@ pub(super) fn matrix_at(
     let Some(matrix) = SharedMatrix::decode(bits) else {
         return step.abstain(format!("a matrix descriptor {bits:#x} that breaks its format"));
     };
-    Ok(matrix_of(step, matrix, extent, made))
+    matrix_of(step, matrix, extent, made)
 }
 
 /// The bytes of a matrix in the shared memory of the CTA.
@@ -32,7 +32,7 @@ pub(super) fn matrix_of(
     matrix: SharedMatrix,
     extent: Extent,
     made: &mut Made,
-) -> Descriptor {
+) -> Result<Descriptor, Refusal> {
     let mut ranges: Vec<(u64, u64)> =
         matrix.ranges(extent).into_iter().map(|r| (u64::from(r.start), u64::from(r.end))).collect();
     if let Some((_, end, name)) =
@@ -48,6 +48,6 @@ pub(super) fn matrix_of(
     }
     let mut touch = Touch { mem: Mem::Shared(step.warp.here.cta), ranges, kind: Kind::Async };
     touch.join();
-    let bytes = u32::try_from(touch.bytes()).unwrap_or(u32::MAX);
-    Descriptor::Range { addr: made.touch(touch), bytes }
+    let bytes = step.shared_offset(touch.bytes())?;
+    Ok(Descriptor::Range { addr: made.touch(touch), bytes })
 }

@@ -1,7 +1,7 @@
 //! One step: a statement, run by some lanes of a warp in one state.
 //!
 //! Each file here has the statements of one kind as functions on a [`Step`]. They read and write the state, leave items
-//! behind, and say how the run goes on ([`Then`]); which statement is next is not their business.
+//! behind, and return how the run goes on ([`Then`]). They never choose the next statement: `run` does.
 
 mod access;
 mod arithmetic;
@@ -27,7 +27,7 @@ use super::known::value::Val;
 use super::touch::{Mem, Touch};
 use super::warp::{Round, State, Warp};
 use crate::Refusal;
-use moire_program::ir::{Address, Guard, Op, Operand, Reg};
+use moire_program::ir::{Address, Guard, Op, Operand, Reg, Ty};
 
 /// How the run goes on behind a statement.
 pub(super) enum Then {
@@ -35,12 +35,12 @@ pub(super) enum Then {
     Next,
     /// Nowhere: the lanes are gone, or wait for a word nothing writes.
     End,
-    /// Several ways: the state of each, and the register of the items that is true where it is taken. The last one, which has
-    /// none, is taken otherwise.
+    /// Several ways: the state of each, and the register of the items that is true if it is taken. The last way has no
+    /// register and is taken otherwise.
     Ways(Vec<(Option<Reg>, State)>),
 }
 
-/// See the module header.
+/// A statement that is run, by which lanes of which warp, in which state.
 pub(super) struct Step<'s, 'r> {
     pub(super) warp: &'s mut Warp<'r>,
     pub(super) state: &'s mut State,
@@ -48,7 +48,8 @@ pub(super) struct Step<'s, 'r> {
     pub(super) mask: u32,
 }
 
-/// Memory that an instruction of an item touches: an address in it that is the number `n` is that of touch `n`.
+/// The memory that an instruction under construction touches. An address in it that is the number `n` stands for touch
+/// `n`.
 #[derive(Default)]
 pub(super) struct Made {
     pub(super) touches: Vec<Touch>,
@@ -136,6 +137,17 @@ impl<'r> Step<'_, 'r> {
             .ranges
             .iter()
             .try_for_each(|(start, end)| self.stored(cta, *start, end - start, Content::Opaque))
+    }
+
+    /// Bytes of a vector of so many elements.
+    pub(super) fn vector_bytes(&self, ty: Ty, count: usize) -> Result<u32, Refusal> {
+        let bytes = u32::try_from(count).ok().and_then(|count| ty.bytes().checked_mul(count));
+        bytes.map_or_else(|| self.abstain("a vector of so many elements"), Ok)
+    }
+
+    /// The untyped type of the same width.
+    pub(super) fn untyped(&self, ty: Ty) -> Result<Ty, Refusal> {
+        u8::try_from(8 * ty.bytes()).map(Ty::B).or_else(|_| self.abstain("an access so wide"))
     }
 
     /// An offset in shared memory, which has far fewer than 2^32 bytes.

@@ -1,4 +1,5 @@
-//! Loads and stores that are kept as words, and the values of parameters.
+//! Loads and stores that litmus texts do not have: of parameters, constants and local memory, with cache hints, of
+//! matrices.
 
 use super::access::{Access, data, load, store};
 use super::place::Place;
@@ -66,7 +67,7 @@ pub(super) fn plain_store(
     Ok(Then::Next)
 }
 
-/// `st.async` of a register that is a vector, whose elements are not looked at.
+/// `st.async` of a register that is a vector; its elements count as unknown.
 fn vector_away(step: &mut Step<'_, '_>, words: &[&str], plain: &Plain) -> Result<Then, Refusal> {
     let address = |arg: Option<&Arg>| match arg {
         Some(Arg::Address(base, offset)) => match **base {
@@ -120,7 +121,7 @@ fn parameter(step: &Step<'_, '_>, at: u64, size: u64) -> Val {
     let found =
         step.round().map.params.iter().rposition(|p| *p <= at).filter(|_| (PARAMS..LOCALS).contains(&at));
     let Some(n) = found else { return Val::Unknown(Why::Computed(0)) };
-    let index = u16::try_from(n).unwrap_or(u16::MAX);
+    let Ok(index) = u16::try_from(n) else { return Val::Unknown(Why::Computed(0)) };
     let inside = at - step.round().map.params[n];
     match step.round().launch.params.get(&index) {
         Some(v) => {

@@ -34,7 +34,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// A value as an operand of what is left, if all lanes agree on it.
+    /// The value as an operand of an item, if all lanes agree on it.
     pub(super) fn operand_of(&self, value: &Val) -> Option<Operand> {
         match value {
             Val::Known(l) => l.one(self.mask).map(|v| Operand::Imm(i128::from(v))),
@@ -100,7 +100,7 @@ impl Step<'_, '_> {
         })
     }
 
-    /// Numbers of the threads of the warp along an axis.
+    /// `%tid` of each lane along an axis.
     pub(super) fn thread_ids(&self, axis: u8) -> Lanes {
         let [bx, by, _] = self.round().launch.block.map(u64::from);
         let first = u64::from(self.warp.here.warp) * LANES as u64;

@@ -1,4 +1,4 @@
-//! Accesses with an order, and atomic ones: words that are kept as they are, whose values the exploration knows.
+//! Ordered and atomic accesses: they stay in the residual program as they are, and the exploration knows their values.
 
 use super::place::Place;
 use super::{Made, Step, Then};
@@ -15,7 +15,8 @@ pub(super) fn strong_load(
     address: &Val,
 ) -> Result<Then, Refusal> {
     let Op::Load { order, space, ty, .. } = op else { return Ok(Then::Next) };
-    let touch = word(step, *space, address, ty.bytes() * u32::try_from(dst.len()).unwrap_or(1))?;
+    let bytes = step.vector_bytes(*ty, dst.len())?;
+    let touch = word(step, *space, address, bytes)?;
     let regs: Vec<Reg> = (0..dst.len()).map(|i| step.slot(i)).collect::<Result<_, _>>()?;
     let mut made = Made::default();
     let word = touch.clone();
@@ -24,7 +25,7 @@ pub(super) fn strong_load(
         Op::Load { order: *order, proxy: Proxy::Generic, space: *space, ty: *ty, dst: regs.clone(), addr };
     step.leave(new, made)?;
     for (n, (r, slot)) in dst.iter().zip(regs).enumerate() {
-        let value = held(step, &word, n, ty.bytes(), slot);
+        let value = held(step, &word, n, ty.bytes(), slot)?;
         step.set(*r, value);
     }
     Ok(Then::Next)
@@ -37,7 +38,8 @@ pub(super) fn strong_store(
     address: &Val,
 ) -> Result<Then, Refusal> {
     let Op::Store { order, space, ty, .. } = op else { return Ok(Then::Next) };
-    let touch = word(step, *space, address, ty.bytes() * u32::try_from(values.len()).unwrap_or(1))?;
+    let bytes = step.vector_bytes(*ty, values.len())?;
+    let touch = word(step, *space, address, bytes)?;
     holds(step, &touch, ty.bytes())?;
     let mut src = Vec::new();
     for value in values {
@@ -86,13 +88,13 @@ pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> 
     };
     step.leave(new, made)?;
     if let (Some(dst), Some(slot)) = (dst, slot) {
-        let value = held(step, &word, 0, ty.bytes(), slot);
+        let value = held(step, &word, 0, ty.bytes(), slot)?;
         step.set(*dst, value);
     }
     Ok(Then::Next)
 }
 
-/// Memory at an address all lanes agree on; what is stored there is kept from now on.
+/// Memory at an address that all lanes agree on. From now on stores there are kept as numbers.
 fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Result<Touch, Refusal> {
     match step.place(space, address)? {
         Place::In(mem, at) => match at.one(step.mask) {
@@ -112,23 +114,23 @@ fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Res
     }
 }
 
-/// What an ordered or an atomic access finds in element `n`: the exploration knows, but for data somebody stores there.
-fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Val {
+/// The value that the access finds in element `n`: a register of the exploration, or unknown if some warp stores data there.
+fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
     let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
     let data = match word.mem {
         Mem::Shared(cta) => {
-            let found = step.round().heap.contents(cta, u32::try_from(at).unwrap_or(u32::MAX), bytes);
+            let found = step.round().heap.contents(cta, step.shared_offset(at)?, bytes);
             found.contains(&Content::Opaque)
         }
         _ => false,
     };
     if data {
-        return Val::Unknown(Why::Loaded(step.line()));
+        return Ok(Val::Unknown(Why::Loaded(step.line())));
     }
-    Val::Based(Base::Register(slot.0), Lanes::Same(0))
+    Ok(Val::Based(Base::Register(slot.0), Lanes::Same(0)))
 }
 
-/// The exploration knows what these elements hold from here on.
+/// Tells other warps that the exploration knows what these elements hold.
 fn holds(step: &mut Step<'_, '_>, word: &Touch, bytes: u32) -> Result<(), Refusal> {
     let (Mem::Shared(cta), Some((start, end))) = (word.mem, word.ranges.first()) else { return Ok(()) };
     for at in (*start..*end).step_by(bytes.max(1) as usize) {

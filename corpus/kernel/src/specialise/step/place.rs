@@ -7,12 +7,12 @@ use crate::specialise::known::value::{Base, Lanes, Val};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::Space;
 
-/// Where lanes point to.
+/// The memory that lanes point to.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// Memory others see, and the offset there.
+    /// Memory that other warps see, and the offset of each lane in it.
     In(Mem, Lanes),
-    /// Parameters and local memory: nobody else sees them.
+    /// Parameters and local memory, which no other lane sees.
     Private,
 }
 
@@ -22,7 +22,7 @@ impl Step<'_, '_> {
         usize::try_from(rank).ok().and_then(|r| self.warp.here.peers.get(r)).copied()
     }
 
-    /// What an address is in a state space.
+    /// The place that an address of a state space means.
     pub(super) fn place(&self, space: Space, address: &Val) -> Result<Place, Refusal> {
         let known = match address {
             Val::Known(l) => l,

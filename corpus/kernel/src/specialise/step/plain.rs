@@ -1,4 +1,4 @@
-//! Instructions that are kept as words: arithmetic, moves, conversions, exchanges between lanes.
+//! Instructions that litmus texts do not have, each handed to the functions of its kind.
 
 use super::arithmetic::{cut, results};
 use super::moves::{matrix, plain_load, plain_store};
@@ -69,7 +69,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     Ok(Then::Next)
 }
 
-/// A comparison with a register of the exploration goes on both ways.
+/// Splits the run at a comparison with a register of the exploration: both answers are possible.
 fn dynamic(step: &mut Step<'_, '_>, words: &[&str], plain: &Plain) -> Result<Option<Then>, Refusal> {
     let ("setp", [Arg::Reg(dst), a, b]) = (words[0], plain.args.as_slice()) else { return Ok(None) };
     let Some(ty) = words.last().and_then(|w| crate::ptx::type_of(w)) else { return Ok(None) };

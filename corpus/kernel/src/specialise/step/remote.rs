@@ -36,7 +36,7 @@ fn remote_lane(
     let mut made = Made::default();
     let mut new = write.clone();
     let address = step.address(&write.addr);
-    let bytes = write.ty.bytes() * u32::try_from(values.len()).unwrap_or(1);
+    let bytes = step.vector_bytes(write.ty, values.len())?;
     let touch = match step.place(write.space, &address)? {
         Place::In(mem, at) => Touch::one(mem, at.get(lane), bytes, Kind::Word),
         Place::Private => return step.abstain("a remote write of private memory"),

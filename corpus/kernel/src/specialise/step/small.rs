@@ -1,7 +1,7 @@
-//! `cp.async`: each lane copies a few bytes, and what all lanes of the warp copy becomes one item.
+//! `cp.async`: each lane copies a few bytes; the copies of all lanes become one item.
 //!
-//! Groups belong to a lane, and the program that is explored has those of the warp. Both are the same where every lane that
-//! copies takes part in each commit, wait and arrival behind its copies; other kernels are abstained from.
+//! In PTX each lane has its own groups, in the residual program each warp has. Both mean the same if every lane that copies
+//! takes part in each commit, wait and arrival behind its copies. Other kernels are abstained from.
 //! PTX ISA 9.2, 9.7.9.25.
 
 use super::place::Place;
@@ -12,7 +12,7 @@ use crate::specialise::known::value::{Lanes, Val, lanes};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
-/// A commit, a wait or an arrival: of the lanes that copied none may be missing.
+/// Checks a commit, a wait or an arrival: no lane that copied may be missing.
 pub(super) fn grouped(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<(), Refusal> {
     let before = step.warp.copying.committed.unwrap_or(step.mask);
     if matches!(op, AsyncCopy::Commit) {
@@ -78,7 +78,7 @@ pub(super) fn small(step: &mut Step<'_, '_>, copy: &SmallCopy) -> Result<Then, R
     Ok(Then::Next)
 }
 
-/// Copies in a row by the same lanes to different bytes are as one.
+/// Joins the copy with the one before, if the same lanes copy to other bytes.
 fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
     let alike = step.warp.relative(step.mask);
     let Some(Placed { item: Item::Op { op, touches: before }, mask: theirs, .. }) =

@@ -93,7 +93,8 @@ fn product(step: &mut Step<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<()
     let Operand::Imm(word) = step.number(word, "an instruction descriptor")? else {
         return Ok(());
     };
-    let shape = InstructionDescriptor::decode(u32::try_from(word).unwrap_or(0), mma.kind);
+    let word = u32::try_from(word).or_else(|_| step.abstain("an instruction descriptor so wide"))?;
+    let shape = InstructionDescriptor::decode(word, mma.kind);
     mma.shape = ProductShape::Tile { m: shape.m, n: shape.n };
     // In a pair each CTA holds half of the rows of A and half of the columns of B.
     let share = |n: u16| u32::from(n / mma.group.ctas());

@@ -1,8 +1,8 @@
 //! Warpgroup products: descriptors become the bytes they name, and registers that the same products use become one.
 //!
-//! Each of the four warps issues the product, and is taken to read the whole matrices. What the registers of a product hold
-//! is nobody's business here; that they are left alone while it may run is (`wgmma.fence`, `wgmma.wait_group`), so every
-//! instruction that touches them leaves a trace. PTX ISA 9.2, 9.7.15.
+//! Each of the four warps issues the product, and is taken to read the whole matrices. The values in the registers of a
+//! product are not followed. But no instruction may touch these registers while the product may run (`wgmma.fence`,
+//! `wgmma.wait_group`); so every instruction that does leaves a `mov` behind. PTX ISA 9.2, 9.7.15.
 
 use super::matrix::matrix_of;
 use super::{Made, Step, Then};
@@ -69,7 +69,9 @@ pub(super) fn warpgroup(step: &mut Step<'_, '_>, op: &Wgmma) -> Result<Then, Ref
             step.set(*reg, Val::Unknown(Why::Computed(step.line())));
         }
         for reg in product.d.iter_mut().chain(regs) {
-            let class = step.warp.classes.of(*reg).unwrap_or(0);
+            let Some(class) = step.warp.classes.of(*reg) else {
+                return step.abstain("a product on registers that are not the kernel's");
+            };
             *reg = stands_for(step, class)?;
         }
         // Whether it adds is about what the accumulator holds.
@@ -111,7 +113,7 @@ fn factor_at(
     let Some(bits) = value.known().and_then(|l| l.one(step.mask)) else {
         return step.abstain(format!("a matrix descriptor that depends on {}", step.warp.reason(&value)));
     };
-    Ok(matrix_of(step, SharedMatrix::decode_warpgroup(bits), extent, made))
+    matrix_of(step, SharedMatrix::decode_warpgroup(bits), extent, made)
 }
 
 /// Both factors may be along their rows: there are four immediates.
