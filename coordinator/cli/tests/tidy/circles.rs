@@ -18,7 +18,7 @@ const MAX_CIRCLE: usize = 4;
 const MAX_SPREAD: usize = 4;
 
 /// Crates whose largest circle is larger, and how large.
-const CIRCLES: &[(&str, usize)] = &[("corpus/kernel", 5), ("worker/naive", 10)];
+const CIRCLES: &[(&str, usize)] = &[("worker/naive", 10)];
 
 /// Names of types whose methods are spread wider, and over how many files.
 const SPREADS: &[(&str, usize)] = &[("Runner", 10)];
