@@ -5,16 +5,24 @@
 //! stays the last one is eventually seen, and nothing else is).
 
 use crate::graph::events::Source;
+use crate::graph::ids::EventId;
 use crate::graph::mbarriers::Place;
+use crate::graph::row;
 use crate::prune::state::State;
 use crate::thread::event::Kind;
 use crate::thread::event::mbarrier::Act;
+use crate::thread::ids::Id;
 use crate::thread::trace::{Gate, TraceEnd};
 use moire_cat::bits::{self, Row};
+use moire_program::ir::ThreadId;
 
 /// Whether the threads that spin in this finished graph can spin for ever, under this coherence.
 pub(crate) fn hang_is_real<const W: usize>(s: &mut State<'_, W>, co: &[Row<W>]) -> bool {
-    let spinning: Vec<(usize, u16)> = (0..s.graph.events.threads.len())
+    let spinning: Vec<(ThreadId, u16)> = s
+        .graph
+        .events
+        .threads
+        .ids()
         .filter_map(|t| match s.graph.events.threads[t].trace.end {
             TraceEnd::Gate(i) | TraceEnd::Stuck(i) => Some((t, i)),
             _ => None,
@@ -29,7 +37,7 @@ pub(crate) fn hang_is_real<const W: usize>(s: &mut State<'_, W>, co: &[Row<W>]) 
         s.graph.events.threads[*thread].gates.retain(|g| g.0 != *index);
         s.graph.events.threads[*thread].gates.push((*index, Gate::Open));
     }
-    let threads: Vec<usize> = spinning.iter().map(|s| s.0).collect();
+    let threads: Vec<ThreadId> = spinning.iter().map(|s| s.0).collect();
     let real = spin_in_vain(s, &threads, co);
     for ((thread, _), gates) in spinning.iter().zip(gates) {
         s.graph.events.threads[*thread].gates = gates;
@@ -37,7 +45,7 @@ pub(crate) fn hang_is_real<const W: usize>(s: &mut State<'_, W>, co: &[Row<W>]) 
     real
 }
 
-fn spin_in_vain<const W: usize>(s: &mut State<'_, W>, threads: &[usize], co: &[Row<W>]) -> bool {
+fn spin_in_vain<const W: usize>(s: &mut State<'_, W>, threads: &[ThreadId], co: &[Row<W>]) -> bool {
     let Some((&thread, rest)) = threads.split_first() else { return vain_is_consistent(s) };
     let mark = s.graph.mark();
     let end = s.graph.refresh_thread(thread);
@@ -50,14 +58,19 @@ fn spin_in_vain<const W: usize>(s: &mut State<'_, W>, threads: &[usize], co: &[R
     found
 }
 
-fn next_vain_read<const W: usize>(s: &State<'_, W>, thread: usize) -> Option<usize> {
-    let ids = s.graph.events.threads[thread].ids.iter().flatten().map(|i| i.index());
+fn next_vain_read<const W: usize>(s: &State<'_, W>, thread: ThreadId) -> Option<EventId> {
+    let mut ids = s.graph.events.threads[thread].ids.iter().flatten().copied();
     let asks = |kind: Kind| kind == Kind::Read || matches!(kind, Kind::Mbarrier(_));
-    ids.into_iter().find(|i| asks(s.graph.events[*i].emitted.kind) && !bits::has(&s.graph.events.present, *i))
+    ids.find(|i| asks(s.graph.events[*i].emitted.kind) && !row::has(&s.graph.events.present, *i))
 }
 
 /// Asks an mbarrier as it is left in the end.
-fn ask_in_vain<const W: usize>(s: &mut State<'_, W>, threads: &[usize], wait: usize, co: &[Row<W>]) -> bool {
+fn ask_in_vain<const W: usize>(
+    s: &mut State<'_, W>,
+    threads: &[ThreadId],
+    wait: EventId,
+    co: &[Row<W>],
+) -> bool {
     let Some(used) = s.graph.events[wait].mbarrier() else { return false };
     if !matches!(used.act, Act::Wait { .. }) {
         return false;
@@ -70,31 +83,36 @@ fn ask_in_vain<const W: usize>(s: &mut State<'_, W>, threads: &[usize], wait: us
     found
 }
 
-fn read_in_vain<const W: usize>(s: &mut State<'_, W>, threads: &[usize], read: usize, co: &[Row<W>]) -> bool {
+fn read_in_vain<const W: usize>(
+    s: &mut State<'_, W>,
+    threads: &[ThreadId],
+    read: EventId,
+    co: &[Row<W>],
+) -> bool {
     if s.graph.events[read].mbarrier().is_some() {
         return ask_in_vain(s, threads, read, co);
     }
-    bits::set(&mut s.graph.events.present, read);
+    row::set(&mut s.graph.events.present, read);
     let found = slots_in_vain(s, threads, read, 0, co);
-    bits::clear(&mut s.graph.events.present, read);
+    row::clear(&mut s.graph.events.present, read);
     found
 }
 
 fn slots_in_vain<const W: usize>(
     s: &mut State<'_, W>,
-    threads: &[usize],
-    read: usize,
-    slot: u16,
+    threads: &[ThreadId],
+    read: EventId,
+    slot: usize,
     co: &[Row<W>],
 ) -> bool {
     let Some(access) = s.graph.events[read].emitted.access else { return false };
-    if slot == access.cells {
+    if slot == usize::from(access.cells) {
         return spin_in_vain(s, threads, co);
     }
-    let cell = (access.cell + slot) as usize;
-    let writers = s.graph.events.inputs.cells.writers[cell];
-    let last = |w: &usize| bits::is_empty(&bits::and(&co[*w], &writers));
-    for write in bits::iter(&writers).filter(last) {
+    let cell = access.cell_at(slot);
+    let writers = *s.graph.events.writers(cell);
+    let last = |w: &EventId| bits::is_empty(&bits::and(&co[w.index()], &writers));
+    for write in row::events(&writers).filter(last) {
         s.graph.events.set_source(read, cell, Source::Write(write));
         let found = slots_in_vain(s, threads, read, slot + 1, co);
         s.graph.events.unset_source(read, cell, Source::Write(write));
@@ -110,10 +128,12 @@ fn vain_is_consistent<const W: usize>(s: &mut State<'_, W>) -> bool {
     let reads = s.graph.events.inputs.cells.reads.clone();
     let writers = s.graph.events.inputs.cells.writers.clone();
     let spinning = |state: &State<'_, W>, read: u16| {
-        let event = &state.graph.events[read as usize];
-        let thread = event.thread.unwrap_or(0) as usize;
-        state.graph.events.threads[thread].trace.end == TraceEnd::SpinFail
-            && state.graph.events.threads[thread].gates.last().is_some_and(|g| event.emitted.index >= g.0)
+        let event = &state.graph.events[EventId::numbered(read)];
+        event.thread.is_some_and(|thread| {
+            let thread = &state.graph.events.threads[thread];
+            thread.trace.end == TraceEnd::SpinFail
+                && thread.gates.last().is_some_and(|g| event.emitted.index >= g.0)
+        })
     };
     let vain: Vec<(u16, u16, u16)> = reads.into_iter().filter(|r| spinning(s, r.0)).collect();
     let mut found = false;

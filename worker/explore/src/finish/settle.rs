@@ -7,12 +7,15 @@
 //! that completes the phase too early; then one among the pairs that the model does not refuse one by one. If the one
 //! found will not do, that is said (a bound); if there is none, there is no such execution.
 
+use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Phase, Place};
+use crate::graph::row;
 use crate::prune::state::State;
 use crate::thread::event::lanes::parted;
 use crate::thread::event::mbarrier::{Act, Fault, Object};
+use crate::thread::ids::Id;
 use crate::thread::trace::TraceEnd;
-use moire_cat::bits::{self, Row};
+use moire_cat::bits::Row;
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{CheckId, Model, Type};
 use moire_execution::leaf::{Stall, flag};
@@ -29,7 +32,7 @@ const MAX_CHOICES: usize = 10_000;
 /// One way to order a phase: the pairs it needs, and whether a `noComplete` comes last.
 #[derive(Clone, Debug)]
 struct Tail {
-    pairs: Vec<(usize, usize)>,
+    pairs: Vec<(EventId, EventId)>,
     ends_badly: bool,
 }
 
@@ -38,11 +41,11 @@ struct Tail {
 struct Ways {
     tails: Vec<Tail>,
     /// The phase and the waits that asked in it, where not all orders are there.
-    large: Option<(Phase, Vec<usize>)>,
+    large: Option<(Phase, Vec<EventId>)>,
 }
 
 /// Flags and the pairs they name.
-pub(crate) type Raised = BTreeMap<CheckId, BTreeSet<(usize, usize)>>;
+pub(crate) type Raised = BTreeMap<CheckId, BTreeSet<(EventId, EventId)>>;
 
 /// A coherence of the finished graph with what is said of it.
 pub(crate) struct Settled<const W: usize> {
@@ -56,11 +59,12 @@ pub(crate) struct Settled<const W: usize> {
 
 /// Flags as an evaluation names them.
 pub(crate) fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W>>)], n: usize) -> Raised {
-    let pairs = |check: &CheckId, rows: &[Row<W>]| -> BTreeSet<(usize, usize)> {
+    let pairs = |check: &CheckId, rows: &[Row<W>]| -> BTreeSet<(EventId, EventId)> {
         if model.facts(model.checks()[check.0].node).ty == Type::Set {
-            return rows.first().map(|r| bits::iter(r).map(|e| (e, e)).collect()).unwrap_or_default();
+            return rows.first().map(|r| row::events(r).map(|e| (e, e)).collect()).unwrap_or_default();
         }
-        rows.iter().take(n).enumerate().flat_map(|(a, row)| bits::iter(row).map(move |b| (a, b))).collect()
+        let all = rows.iter().take(n).enumerate();
+        all.flat_map(|(a, row)| row::events(row).map(move |b| (EventId::at(a), b))).collect()
     };
     flags.iter().map(|(check, rows)| (*check, pairs(check, rows))).collect()
 }
@@ -142,17 +146,17 @@ fn under<const W: usize, T>(
     then: impl FnOnce(&mut State<'_, W>) -> T,
 ) -> T {
     for (a, b) in &tail.pairs {
-        bits::set(&mut s.graph.events.inputs.rels[rels::MBAR_ORDER][*a], *b);
+        row::set(s.graph.events.related_mut(rels::MBAR_ORDER, *a), *b);
     }
     let result = then(s);
     for (a, b) in &tail.pairs {
-        bits::clear(&mut s.graph.events.inputs.rels[rels::MBAR_ORDER][*a], *b);
+        row::clear(s.graph.events.related_mut(rels::MBAR_ORDER, *a), *b);
     }
     result
 }
 
 fn objects<const W: usize>(s: &State<'_, W>) -> BTreeSet<Object> {
-    let placed = (0..s.graph.events.len()).filter(|id| s.graph.mbarriers.places[*id].is_some());
+    let placed = s.graph.events.ids().filter(|id| s.graph.mbarriers.places[*id].is_some());
     placed.filter_map(|id| Some(s.graph.events[id].mbarrier()?.object)).collect()
 }
 
@@ -165,7 +169,7 @@ fn tails<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
                 s.graph.mbarriers.phases_of(&s.graph.events, object, era).into_iter().flatten().enumerate()
             {
                 let level = u16::try_from(n + 1).expect("phases are numbered by 16 bits");
-                let asked: Vec<usize> = s
+                let asked: Vec<EventId> = s
                     .graph
                     .mbarriers
                     .placed_on(&s.graph.events, object)
@@ -191,7 +195,7 @@ fn tails<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
 }
 
 /// An order of a large phase whose pairs the model allows one by one.
-fn allowed_order<const W: usize>(s: &mut State<'_, W>, phase: &Phase, asked: &[usize]) -> Option<Tail> {
+fn allowed_order<const W: usize>(s: &mut State<'_, W>, phase: &Phase, asked: &[EventId]) -> Option<Tail> {
     let mut refused = BTreeSet::new();
     for a in phase.members.iter().chain(asked) {
         for b in phase.members.iter().filter(|b| *b != a) {
@@ -208,21 +212,22 @@ fn allowed_order<const W: usize>(s: &mut State<'_, W>, phase: &Phase, asked: &[u
 fn one_order<const W: usize>(
     s: &State<'_, W>,
     phase: &Phase,
-    asked: &[usize],
-    precedes: &dyn Fn(usize, usize) -> bool,
+    asked: &[EventId],
+    precedes: &dyn Fn(EventId, EventId) -> bool,
 ) -> Option<Tail> {
     let members = &phase.members;
     if members.len() > MAX_MEMBERS {
         return None;
     }
-    let earlier = |m: &usize| (0..members.len()).filter(|o| precedes(members[*o], *m)).map(|o| 1 << o).sum();
+    let earlier =
+        |m: &EventId| (0..members.len()).filter(|o| precedes(members[*o], *m)).map(|o| 1 << o).sum();
     let needs: Vec<u32> = members.iter().map(earlier).collect();
     let (mut order, mut vain) = (Vec::new(), BTreeSet::new());
     let may_end = |m: usize| !phase.adds_up() || asked.iter().all(|a| !precedes(members[m], *a));
     extend_one(s, phase, (&needs, &may_end), &mut order, &mut vain).then(|| {
-        let order: Vec<usize> = order.iter().map(|m| members[*m]).collect();
+        let order: Vec<EventId> = order.iter().map(|m| members[*m]).collect();
         let later = |i: usize| order[i + 1..].iter().map(move |b| (i, *b));
-        let mut pairs: Vec<(usize, usize)> =
+        let mut pairs: Vec<(EventId, EventId)> =
             (0..order.len()).flat_map(later).map(|(i, b)| (order[i], b)).collect();
         let last = order.last().copied().filter(|_| phase.adds_up());
         pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
@@ -240,7 +245,7 @@ fn extend_one<const W: usize>(
     vain: &mut BTreeSet<u32>,
 ) -> bool {
     let done: u32 = order.iter().map(|m| 1 << m).sum();
-    let ids: Vec<usize> = order.iter().map(|m| phase.members[*m]).collect();
+    let ids: Vec<EventId> = order.iter().map(|m| phase.members[*m]).collect();
     let (arrivals, tx) = sums(s, &ids);
     if order.len() == needs.len() {
         return order.last().is_none_or(|m| may_end(*m));
@@ -259,11 +264,11 @@ fn extend_one<const W: usize>(
     })
 }
 
-fn no_complete<const W: usize>(s: &State<'_, W>, id: usize) -> bool {
+fn no_complete<const W: usize>(s: &State<'_, W>, id: EventId) -> bool {
     matches!(s.graph.events[id].mbarrier().map(|u| u.act), Some(Act::Add { no_complete: true, .. }))
 }
 
-fn sums<const W: usize>(s: &State<'_, W>, ids: &[usize]) -> (u64, i64) {
+fn sums<const W: usize>(s: &State<'_, W>, ids: &[EventId]) -> (u64, i64) {
     ids.iter().fold((0, 0), |(n, tx), id| match s.graph.events[*id].mbarrier().map(|u| u.act) {
         Some(Act::Add { arrivals, tx: more, .. }) => (n + u64::from(arrivals), tx + more),
         _ => (n, tx),
@@ -275,8 +280,8 @@ fn order_matters<const W: usize>(s: &State<'_, W>, phase: &Phase) -> bool {
     if phase.arrivals < phase.expected {
         return false;
     }
-    let idle = |id: &usize| sums(s, &[*id]).0 == 0;
-    let spare: Vec<usize> = if phase.arrivals == phase.expected {
+    let idle = |id: &EventId| sums(s, &[*id]).0 == 0;
+    let spare: Vec<EventId> = if phase.arrivals == phase.expected {
         phase.members.iter().copied().filter(idle).collect()
     } else {
         phase.members.clone()
@@ -285,7 +290,7 @@ fn order_matters<const W: usize>(s: &State<'_, W>, phase: &Phase) -> bool {
         return true;
     }
     (1u32..1 << spare.len()).any(|subset| {
-        let left_out: Vec<usize> =
+        let left_out: Vec<EventId> =
             (0..spare.len()).filter(|i| subset >> i & 1 == 1).map(|i| spare[i]).collect();
         let (arrivals, tx) = sums(s, &left_out);
         let some = left_out.len() < phase.members.len();
@@ -293,17 +298,17 @@ fn order_matters<const W: usize>(s: &State<'_, W>, phase: &Phase) -> bool {
     })
 }
 
-fn po<const W: usize>(s: &State<'_, W>, a: usize, b: usize) -> bool {
+fn po<const W: usize>(s: &State<'_, W>, a: EventId, b: EventId) -> bool {
     let (x, y) = (&s.graph.events[a], &s.graph.events[b]);
     let together = !parted(&x.emitted.lanes.arms, &y.emitted.lanes.arms);
     let issued = together && y.emitted.detached && !x.emitted.detached && x.emitted.index < y.emitted.index;
-    bits::has(&s.graph.events.inputs.rels[rels::PO][a], b) || (x.thread == y.thread && issued)
+    row::has(s.graph.events.related(rels::PO, a), b) || (x.thread == y.thread && issued)
 }
 
 /// Each operation that can have completed the phase.
-fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
-    let last = |c: &usize| {
-        let pairs: Vec<(usize, usize)> =
+fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId]) -> Vec<Tail> {
+    let last = |c: &EventId| {
+        let pairs: Vec<(EventId, EventId)> =
             phase.members.iter().chain(asked).filter(|x| *x != c).map(|x| (*x, *c)).collect();
         let fits = pairs.iter().all(|(x, _)| !po(s, *c, *x));
         fits.then(|| Tail { pairs, ends_badly: no_complete(s, *c) })
@@ -319,7 +324,7 @@ fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[usize]) -
 }
 
 /// Every order of the operations in which no earlier part of them adds up.
-fn ordered<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[usize]) -> Vec<Tail> {
+fn ordered<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId]) -> Vec<Tail> {
     let mut out = Vec::new();
     extend_order(s, phase, asked, &mut Vec::new(), &mut out);
     out
@@ -328,11 +333,11 @@ fn ordered<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[usize]) -> 
 fn extend_order<const W: usize>(
     s: &State<'_, W>,
     phase: &Phase,
-    asked: &[usize],
-    order: &mut Vec<usize>,
+    asked: &[EventId],
+    order: &mut Vec<EventId>,
     out: &mut Vec<Tail>,
 ) {
-    let left: Vec<usize> = phase.members.iter().copied().filter(|m| !order.contains(m)).collect();
+    let left: Vec<EventId> = phase.members.iter().copied().filter(|m| !order.contains(m)).collect();
     let (arrivals, tx) = sums(s, order);
     if !order.is_empty() && !left.is_empty() && arrivals >= phase.expected && tx == 0 {
         return;
@@ -373,7 +378,7 @@ pub(crate) fn mbarrier_flags<const W: usize>(s: &State<'_, W>) -> BTreeSet<Strin
             }
         }
     }
-    for id in (0..s.graph.events.len()).filter(|id| s.graph.mbarriers.places[*id].is_some()) {
+    for id in s.graph.events.ids().filter(|id| s.graph.mbarriers.places[*id].is_some()) {
         match s.graph.events[id].mbarrier().and_then(|u| u.fault) {
             Some(Fault::Range) => drop(out.insert(flag::RANGE.to_owned())),
             Some(Fault::Target) => drop(out.insert(flag::TARGET.to_owned())),
@@ -398,15 +403,15 @@ pub(crate) fn mbarrier_flags<const W: usize>(s: &State<'_, W>) -> BTreeSet<Strin
 /// For each thread that waits at an mbarrier for ever: which one, and what its phase lacks.
 pub(crate) fn stalls<const W: usize>(s: &State<'_, W>) -> Vec<Stall> {
     let mut out = Vec::new();
-    for thread in 0..s.graph.events.threads.len() {
+    for thread in s.graph.events.threads.ids() {
         let (TraceEnd::Gate(index) | TraceEnd::Stuck(index)) = s.graph.events.threads[thread].trace.end
         else {
             continue;
         };
         if let Some(object) = s.gates.awaited(&s.graph, thread, index).map(|used| used.object) {
-            let instance = s.graph.events.layout.instances[object.instance as usize];
+            let instance = s.graph.events.layout.instances[object.instance];
             let mut stall = Stall {
-                thread,
+                thread: thread.index(),
                 object: instance.object,
                 owner: instance.owner,
                 offset: object.offset,

@@ -5,11 +5,13 @@ use crate::graph::digest::mixed;
 use crate::graph::event::Event;
 use crate::graph::events::ThreadState;
 use crate::graph::graph::Answers;
+use crate::graph::ids::EventId;
+use crate::graph::row;
 use crate::prune::state::State;
 use crate::search::LeafView;
 use crate::thread::event::Kind;
 use crate::thread::flow::Stale;
-use crate::thread::layout::thread_id;
+use crate::thread::ids::{CellId, Id};
 use crate::thread::num::extended;
 use crate::thread::run::run;
 use crate::thread::trace::{Trace, TraceEnd, View as Reads};
@@ -28,7 +30,7 @@ pub(crate) struct View<'s, 'a, 'p, const W: usize> {
     pub(crate) fence: &'s [Row<W>],
     pub(crate) flags: BTreeSet<String>,
     /// By flag of the model, the pairs it names.
-    pub(crate) pairs: BTreeMap<String, BTreeSet<(usize, usize)>>,
+    pub(crate) pairs: BTreeMap<String, BTreeSet<(EventId, EventId)>>,
     pub(crate) kind: LeafKind,
     pub(crate) limit: usize,
     pub(crate) path: &'p [u32],
@@ -47,21 +49,23 @@ impl<const W: usize> View<'_, '_, '_, W> {
         let mut key =
             LeafKey { ends: s.graph.events.threads.iter().map(end).collect(), ..LeafKey::default() };
         for &(read, cell, write) in &s.graph.events.inputs.cells.reads {
-            let c = s.graph.events.layout.cells[cell as usize];
+            let c = s.graph.events.layout.cells[CellId::at(cell.into())];
             key.rf.push((
-                s.graph.events.reference(read as usize),
-                c.instance,
+                s.graph.events.reference(EventId::numbered(read)),
+                c.instance.number(),
                 c.offset,
                 c.bytes,
-                s.graph.events.reference(write as usize),
+                s.graph.events.reference(EventId::numbered(write)),
             ));
         }
         let writes = || {
-            (0..s.graph.events.len())
+            s.graph
+                .events
+                .ids()
                 .filter(|e| s.graph.events[*e].is_write() && s.graph.events[*e].thread.is_some())
         };
         for a in writes() {
-            for b in writes().filter(|b| bits::has(&self.co[a], *b)) {
+            for b in writes().filter(|b| row::has(&self.co[a.index()], *b)) {
                 let overlap = s.graph.events[a]
                     .emitted
                     .access
@@ -72,14 +76,20 @@ impl<const W: usize> View<'_, '_, '_, W> {
                 }
             }
         }
-        key.phases = (0..s.graph.events.len())
+        key.phases = s
+            .graph
+            .events
+            .ids()
             .filter_map(|e| s.graph.phases.of[e].map(|p| (s.graph.events.reference(e), p)))
             .collect();
-        let turns = (0..s.graph.events.len()).filter_map(|e| {
+        let turns = s.graph.events.ids().filter_map(|e| {
             Some((s.graph.events.reference(e), s.graph.allocations.allocator_phase(&s.graph.events, e)?))
         });
         key.phases.extend(turns);
-        let places = (0..s.graph.events.len())
+        let places = s
+            .graph
+            .events
+            .ids()
             .filter_map(|e| Some((s.graph.events.reference(e), s.graph.mbarriers.places[e]?)));
         key.phases.extend(places.map(|(e, place)| (e, mbarrier_phase(place.era, place.level))));
         key.normalise()
@@ -89,16 +99,15 @@ impl<const W: usize> View<'_, '_, '_, W> {
     fn registers(&self) -> Vec<Vec<Value>> {
         let s = self.state;
         let values = |trace: &Trace| trace.regs.iter().map(|r| r.value.unwrap_or(0)).collect();
-        let one = |thread: usize| -> Vec<Value> {
+        let one = |thread: ThreadId| -> Vec<Value> {
             let ThreadState { flow, trace, .. } = &s.graph.events.threads[thread];
             let view = Answers { graph: &s.graph, thread };
             if flow.stale == Stale::Any {
-                let id = thread_id(thread);
                 return values(&run(
                     s.graph.events.program,
                     &s.graph.events.layout,
                     flow,
-                    id,
+                    thread,
                     s.graph.events.front,
                     &view,
                 ));
@@ -107,23 +116,23 @@ impl<const W: usize> View<'_, '_, '_, W> {
             for event in trace.events.iter().flatten().filter(|e| e.kind == Kind::Read) {
                 if flow.tests[event.pc].is_some()
                     && let Op::Load { ty, dst, .. } =
-                        &s.graph.events.program.threads[thread].body[event.pc].op
+                        &s.graph.events.program.threads[thread.index()].body[event.pc].op
                 {
                     out[dst[0].index()] = view.read(event.index).map_or(0, |v| extended(*ty, v));
                 }
             }
             out
         };
-        (0..s.graph.events.threads.len()).map(one).collect()
+        s.graph.events.threads.ids().map(one).collect()
     }
 
     fn final_memories(&mut self) -> Vec<Memory> {
         let s = self.state;
         let mut memories: Vec<Memory> = vec![s.graph.events.initial.iter().map(|b| b.to_vec()).collect()];
-        for (c, cell) in s.graph.events.layout.cells.iter().enumerate() {
-            let writers = s.graph.events.inputs.cells.writers[c];
-            let last: Vec<usize> =
-                bits::iter(&writers).filter(|w| bits::is_empty(&bits::and(&self.co[*w], &writers))).collect();
+        for (c, cell) in s.graph.events.layout.cells.entries() {
+            let writers = *s.graph.events.writers(c);
+            let is_last = |w: &EventId| bits::is_empty(&bits::and(&self.co[w.index()], &writers));
+            let last: Vec<EventId> = row::events(&writers).filter(is_last).collect();
             if last.len() == 1 && s.graph.events[last[0]].thread.is_none() {
                 continue;
             }
@@ -141,7 +150,7 @@ impl<const W: usize> View<'_, '_, '_, W> {
                 for i in 0..cell.bytes.min(16) as usize {
                     #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
                     let byte = (value >> (8 * i)) as u8;
-                    memory[cell.instance as usize][at + i] = byte;
+                    memory[cell.instance.index()][at + i] = byte;
                 }
             };
             let first = values.next();
@@ -189,9 +198,9 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
     }
 
     fn findings(&self) -> BTreeSet<Finding> {
-        let place = |e: usize| {
+        let place = |e: EventId| {
             let event = &self.state.graph.events[e];
-            event.thread.map(|thread| Place { thread, line: event.emitted.line })
+            event.thread.map(|thread| Place { thread: thread.0, line: event.emitted.line })
         };
         let mut out = BTreeSet::new();
         for flag in &self.flags {
@@ -214,17 +223,17 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
     fn witness(&mut self) -> Witness {
         let s = self.state;
         let mut out = Witness::default();
-        let value = |e: usize| match s.graph.events[e].emitted.kind {
+        let value = |e: EventId| match s.graph.events[e].emitted.kind {
             Kind::Read => {
-                let thread = s.graph.events[e].thread.unwrap_or(0) as usize;
+                let thread = s.graph.events[e].thread?;
                 Answers { graph: &s.graph, thread }.read(s.graph.events[e].emitted.index)
             }
             Kind::Write => s.graph.events.current(e).and_then(|c| c.value),
             _ => None,
         };
-        for (e, event) in s.graph.events.iter().enumerate() {
-            let object =
-                event.emitted.access.map(|a| s.graph.events.layout.instances[a.instance as usize].object);
+        for e in s.graph.events.ids() {
+            let event = &s.graph.events[e];
+            let object = event.emitted.access.map(|a| s.graph.events.layout.instances[a.instance].object);
             out.events.push(WitnessEvent {
                 event: s.graph.events.reference(e),
                 line: event.emitted.line,
@@ -244,9 +253,11 @@ impl<const W: usize> LeafView for View<'_, '_, '_, W> {
             }
         };
         edges("rf", &s.graph.events.inputs.rels[rels::RF]);
-        let co: Vec<Row<W>> = (0..n)
-            .map(|i| if s.graph.events[i].thread.is_some() { self.co[i] } else { bits::empty() })
-            .collect();
+        let after = |e: EventId| match s.graph.events[e].thread {
+            Some(_) => self.co[e.index()],
+            None => bits::empty(),
+        };
+        let co: Vec<Row<W>> = s.graph.events.ids().map(after).collect();
         edges("co", &co);
         edges("rmw", &s.graph.events.inputs.rels[rels::RMW]);
         edges("mbar-sync", &s.graph.events.inputs.rels[rels::MBAR_SYNC]);

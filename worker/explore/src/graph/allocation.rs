@@ -10,8 +10,10 @@
 //! to the model (`pair-release`): where both are possible, one choice an execution.
 
 use super::events::Events;
+use super::ids::EventId;
 use crate::thread::event::allocator::{AllocAct, AllocUse};
 use crate::thread::event::tensor::Home;
+use crate::thread::ids::Table;
 use crate::thread::trace::TraceEnd;
 use moire_cat::Model;
 use moire_cat::contract::{Deallocation, PairRelease};
@@ -26,25 +28,25 @@ pub(crate) enum Turn {
     /// Decide whether `dealloc` and `relinquish` of a pair wait.
     Meeting,
     /// Grant an allocation that nothing competes with.
-    Grant(usize),
+    Grant(EventId),
     /// Grant an allocation, or put it off.
-    Offer(usize),
+    Offer(EventId),
 }
 
 /// All events of allocators.
 fn allocator_events<'g, const W: usize>(
     g: &'g Events<'_, W>,
-) -> impl Iterator<Item = (usize, AllocUse)> + 'g {
-    (0..g.len()).filter_map(|id| Some((id, g[id].allocator()?)))
+) -> impl Iterator<Item = (EventId, AllocUse)> + 'g {
+    g.ids().filter_map(|id| Some((id, g[id].allocator()?)))
 }
 
 /// Allocations of tensor memory: which are granted, in which order, and what was decided about pairs of CTAs.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocations {
     /// Place of each granted allocation among those of its CTA.
-    pub(crate) granted: Vec<Option<u16>>,
+    pub(crate) granted: Table<EventId, Option<u16>>,
     /// Allocations of its CTA that must be granted before each one.
-    pub(crate) put_off: Vec<u16>,
+    pub(crate) put_off: Table<EventId, u16>,
     /// Whether `dealloc` and `relinquish` of a pair wait for the other CTA; open until the first.
     pub(crate) meeting: Option<bool>,
     /// What [`Allocations::meeting`] may be.
@@ -52,14 +54,14 @@ pub(crate) struct Allocations {
     /// Whether a part of an allocation can be given back.
     partly: bool,
     /// By thread: whether the order of allocations of its CTA matters.
-    contended: Vec<bool>,
+    contended: Table<ThreadId, bool>,
 }
 
 impl Allocations {
     pub(crate) fn new(program: &Program, model: &Model) -> Self {
         Allocations {
-            granted: Vec::new(),
-            put_off: Vec::new(),
+            granted: Table::default(),
+            put_off: Table::default(),
             meeting: None,
             meetings: match model.settings().pair_release {
                 PairRelease::Alone => &[false],
@@ -74,7 +76,7 @@ impl Allocations {
 
 impl Allocations {
     /// What an event hands to its thread once it lets it go on.
-    pub(crate) fn allocator_passed<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> Option<Value> {
+    pub(crate) fn allocator_passed<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Option<Value> {
         let used = g[id].allocator()?;
         match (used.act, used.peer, self.meeting) {
             (AllocAct::Get { slot }, ..) => {
@@ -87,7 +89,7 @@ impl Allocations {
     }
 
     /// The first event of the other CTA that a collective one meets.
-    fn partner<const W: usize>(&self, g: &Events<'_, W>, used: &AllocUse) -> Option<usize> {
+    fn partner<const W: usize>(&self, g: &Events<'_, W>, used: &AllocUse) -> Option<EventId> {
         self.partners(g, *used).next().map(|(id, _)| id)
     }
 
@@ -97,7 +99,7 @@ impl Allocations {
         &self,
         g: &'g Events<'_, W>,
         used: AllocUse,
-    ) -> impl Iterator<Item = (usize, AllocUse)> + use<'g, '_, W> {
+    ) -> impl Iterator<Item = (EventId, AllocUse)> + use<'g, '_, W> {
         let meets = move |other: &AllocUse| {
             let act = match (used.act, other.act) {
                 (AllocAct::Get { slot }, AllocAct::Get { slot: theirs }) => slot == theirs,
@@ -116,12 +118,12 @@ impl Allocations {
     fn given_back<const W: usize>(
         &self,
         g: &Events<'_, W>,
-        get: usize,
-        cta: usize,
+        get: EventId,
+        cta: ThreadId,
         slot: u32,
         whole: u32,
     ) -> u32 {
-        let before = |id: usize| {
+        let before = |id: EventId| {
             let (a, b) = (&g[id], &g[get]);
             a.thread == b.thread && a.emitted.index < b.emitted.index
         };
@@ -135,7 +137,7 @@ impl Allocations {
     }
 
     /// Columns of a CTA that are taken, and whether exclusively.
-    fn taken<const W: usize>(&self, g: &Events<'_, W>, cta: usize) -> (u32, bool) {
+    fn taken<const W: usize>(&self, g: &Events<'_, W>, cta: ThreadId) -> (u32, bool) {
         let mut taken = (0, false);
         for (id, used) in allocator_events(g) {
             let AllocAct::Get { slot } = used.act else { continue };
@@ -154,8 +156,8 @@ impl Allocations {
     }
 
     /// How many allocations of a CTA have been granted.
-    fn grants<const W: usize>(&self, g: &Events<'_, W>, cta: usize) -> usize {
-        let granted = |(id, u): &(usize, AllocUse)| u.cta == cta && self.granted[*id].is_some();
+    fn grants<const W: usize>(&self, g: &Events<'_, W>, cta: ThreadId) -> usize {
+        let granted = |(id, u): &(EventId, AllocUse)| u.cta == cta && self.granted[*id].is_some();
         allocator_events(g).filter(granted).count()
     }
 
@@ -195,13 +197,13 @@ impl Allocations {
     pub(crate) fn grant<const W: usize>(
         &mut self,
         g: &Events<'_, W>,
-        id: usize,
-    ) -> Result<Vec<usize>, &'static str> {
+        id: EventId,
+    ) -> Result<Vec<EventId>, &'static str> {
         let Some(used) = g[id].allocator() else { return Ok(Vec::new()) };
         let mut both = vec![id];
         if used.peer.is_some() {
             both.extend(self.partner(g, &used));
-            let thread = |e: usize| g[e].thread;
+            let thread = |e: EventId| g[e].thread;
             let several = allocator_events(g).any(|(e, u)| {
                 let get = matches!(u.act, AllocAct::Get { .. });
                 get && both
@@ -222,35 +224,34 @@ impl Allocations {
     }
 
     /// Whether another thread may still take columns of the CTA, so that `id` can be put off.
-    pub(crate) fn may_wait<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> bool {
+    pub(crate) fn may_wait<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> bool {
         let (Some(used), Some(own)) = (g[id].allocator(), g[id].thread) else { return false };
-        let waiting = |(e, u): (usize, AllocUse)| {
+        let waiting = |(e, u): (EventId, AllocUse)| {
             let get = matches!(u.act, AllocAct::Get { .. });
             get && e != id && u.cta == used.cta && self.granted[e].is_none()
         };
         allocator_events(g).any(waiting)
-            || (0..g.threads.len()).any(|t| {
-                let place = |t: usize| &g.program.threads[t].place;
+            || g.threads.ids().any(|t| {
                 let trace = &g.threads[t].trace;
                 let over = matches!(trace.end, TraceEnd::Done | TraceEnd::Stuck(_));
                 let allocates = |i: &Instr| matches!(i.op, Op::Tcgen05(Tcgen05::Alloc { .. }));
-                let body = &g.program.threads[t].body;
-                t != usize::from(own)
+                let body = &g.code(t).body;
+                t != own
                     && !over
-                    && place(t).same_cta(place(used.cta))
+                    && g.code(t).place.same_cta(&g.code(used.cta).place)
                     && body[g.reachable_from(t, trace.pc)..].iter().any(allocates)
             })
     }
 
     /// How many allocations of the CTA must be granted before this one, after it was put off once more.
-    pub(crate) fn after_next<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> u16 {
+    pub(crate) fn after_next<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> u16 {
         let grants = g[id].allocator().map_or(0, |u| self.grants(g, u.cta));
         u16::try_from(grants + 1).expect("allocations are events, of which there are at most 1024")
     }
 
     /// Whether no allocation that fits was put off for nothing.
     pub(crate) fn allocations_settled<const W: usize>(&self, g: &Events<'_, W>) -> bool {
-        let idle = |(id, u): (usize, AllocUse)| {
+        let idle = |(id, u): (EventId, AllocUse)| {
             matches!(u.act, AllocAct::Get { .. })
                 && u.peer.is_none()
                 && self.granted[id].is_none()
@@ -260,7 +261,7 @@ impl Allocations {
     }
 
     /// What a key says of an event: the place among the allocations of its CTA where that matters, whether the pair waits.
-    pub(crate) fn allocator_phase<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> Option<u16> {
+    pub(crate) fn allocator_phase<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Option<u16> {
         let used = g[id].allocator()?;
         match (used.act, used.peer) {
             (AllocAct::Get { .. }, None) if self.contended[used.cta] => self.granted[id].map(|p| p + 1),
@@ -270,8 +271,8 @@ impl Allocations {
     }
 
     /// The granted allocation of a number in a CTA.
-    fn allocation<const W: usize>(&self, g: &Events<'_, W>, cta: usize, slot: u32) -> Option<AllocUse> {
-        let is = |(id, u): &(usize, AllocUse)| {
+    fn allocation<const W: usize>(&self, g: &Events<'_, W>, cta: ThreadId, slot: u32) -> Option<AllocUse> {
+        let is = |(id, u): &(EventId, AllocUse)| {
             let here = u.cta == cta && self.granted[*id].is_some();
             here && matches!(u.act, AllocAct::Get { slot: s } if s == slot)
         };
@@ -317,17 +318,14 @@ impl Allocations {
     }
 
     /// Whether every thread of a CTA has exited.
-    fn over<const W: usize>(&self, g: &Events<'_, W>, cta: usize) -> bool {
-        let place = |t: usize| &g.program.threads[t].place;
-        (0..g.threads.len())
-            .filter(|t| place(*t).same_cta(place(cta)))
-            .all(|t| g.threads[t].trace.end == TraceEnd::Done)
+    fn over<const W: usize>(&self, g: &Events<'_, W>, cta: ThreadId) -> bool {
+        g.of_cta(Some(cta)).all(|t| g.threads[t].trace.end == TraceEnd::Done)
     }
 
     fn wrong_put<const W: usize>(
         &self,
         g: &Events<'_, W>,
-        id: usize,
+        id: EventId,
         used: &AllocUse,
         place: Option<(u32, u32)>,
     ) -> Option<&'static str> {
@@ -353,15 +351,15 @@ impl Allocations {
 
     /// Threads that wait for an allocator for ever.
     pub(crate) fn column_stalls<const W: usize>(&self, g: &Events<'_, W>) -> Vec<ColumnStall> {
-        let stuck = |(id, used): (usize, AllocUse)| {
-            let thread = usize::from(g[id].thread?);
+        let stuck = |(id, used): (EventId, AllocUse)| {
+            let thread = g[id].thread?;
             if g.threads[thread].trace.end != TraceEnd::Barrier(g[id].emitted.index) {
                 return None;
             }
             let alone = used.peer.is_some() && self.partner(g, &used).is_none();
             let (taken, _) = self.taken(g, used.cta);
             let columns = used.columns;
-            Some(ColumnStall { thread, line: g[id].emitted.line, columns, taken, alone })
+            Some(ColumnStall { thread: thread.index(), line: g[id].emitted.line, columns, taken, alone })
         };
         allocator_events(g).filter_map(stuck).collect()
     }

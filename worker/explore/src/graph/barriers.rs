@@ -3,10 +3,12 @@
 //! PTX ISA 9.2, 9.7.13.1 (bar), 9.7.13.2 (bar.warp.sync), 9.7.13.3 (barrier.cluster).
 
 use super::events::Events;
+use super::ids::EventId;
+use super::row;
 use crate::thread::event::barrier::{BarrierObject, BarrierUse};
 use crate::thread::flow::successors;
+use crate::thread::ids::Table;
 use crate::thread::trace::TraceEnd;
-use moire_cat::bits;
 use moire_cat::vocabulary::rels;
 use moire_program::ir::*;
 
@@ -14,12 +16,12 @@ use moire_program::ir::*;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phases {
     /// By event.
-    pub(crate) of: Vec<Option<u16>>,
+    pub(crate) of: Table<EventId, Option<u16>>,
 }
 
 /// Whether two threads share barriers of this kind.
-pub(crate) fn meet(program: &Program, object: &BarrierObject, a: usize, b: usize) -> bool {
-    let (p, q) = (&program.threads[a].place, &program.threads[b].place);
+pub(crate) fn meet(program: &Program, object: &BarrierObject, a: ThreadId, b: ThreadId) -> bool {
+    let (p, q) = (&program.threads[a.index()].place, &program.threads[b.index()].place);
     match object {
         BarrierObject::Cta { .. } => p.same_cta(q),
         BarrierObject::Cluster => p.includes(Scope::Cluster, q),
@@ -30,34 +32,39 @@ pub(crate) fn meet(program: &Program, object: &BarrierObject, a: usize, b: usize
 }
 
 /// Whether a thread is among those a barrier waits for.
-pub(crate) fn names(program: &Program, object: &BarrierObject, thread: usize) -> bool {
-    let lane = program.threads[thread].place.lane.unwrap_or(0);
+pub(crate) fn names(program: &Program, object: &BarrierObject, thread: ThreadId) -> bool {
+    let lane = program.threads[thread.index()].place.lane.unwrap_or(0);
     !matches!(object, BarrierObject::Warp { mask } if mask >> lane & 1 == 0)
 }
 
 impl Phases {
     /// Placed events of the same barrier as `id`, itself excluded.
-    fn companions<const W: usize>(&self, g: &Events<'_, W>, id: usize, object: BarrierObject) -> Vec<usize> {
-        let thread = g[id].thread.unwrap_or(0) as usize;
-        let same = |other: &usize| {
+    fn companions<const W: usize>(
+        &self,
+        g: &Events<'_, W>,
+        id: EventId,
+        object: BarrierObject,
+    ) -> Vec<EventId> {
+        let Some(thread) = g[id].thread else { return Vec::new() };
+        let same = |other: &EventId| {
             *other != id
                 && self.of[*other].is_some()
                 && g[*other].barrier().is_some_and(|b| b.object == object)
-                && meet(g.program, &object, thread, g[*other].thread.unwrap_or(0) as usize)
+                && g[*other].thread.is_some_and(|t| meet(g.program, &object, thread, t))
         };
-        (0..g.len()).filter(same).collect()
+        g.ids().filter(same).collect()
     }
 
     /// Phases the event can join.
     pub(crate) fn phases_for<const W: usize>(
         &self,
         g: &Events<'_, W>,
-        id: usize,
+        id: EventId,
         barrier: &BarrierUse,
     ) -> Vec<u16> {
         let companions = self.companions(g, id, barrier.object);
         let thread = g[id].thread;
-        let own: Vec<usize> = companions.iter().copied().filter(|c| g[*c].thread == thread).collect();
+        let own: Vec<EventId> = companions.iter().copied().filter(|c| g[*c].thread == thread).collect();
         let narrow =
             |n: usize| u16::try_from(n).expect("a barrier has at most as many phases as there are arrivals");
         let (Some(count), BarrierObject::Cta { .. }) = (barrier.count, barrier.object) else {
@@ -65,7 +72,7 @@ impl Phases {
                 own.iter().filter(|o| g[**o].barrier().is_some_and(|b| b.arrives == barrier.arrives));
             return vec![narrow(before.count())];
         };
-        let lanes = |id: usize| g[id].emitted.lanes.count() as usize;
+        let lanes = |id: EventId| g[id].emitted.lanes.count() as usize;
         let members = |p: u16| -> usize {
             companions.iter().filter(|c| self.of[**c] == Some(p)).map(|c| lanes(*c)).sum()
         };
@@ -95,22 +102,24 @@ impl Phases {
     }
 
     /// Arrivals other threads can still add to phase `p` of the barrier of `id`: one each where they wait.
-    fn others_at<const W: usize>(&self, g: &Events<'_, W>, id: usize, barrier: &BarrierUse, p: u16) -> usize {
-        let thread = g[id].thread.unwrap_or(0) as usize;
+    fn others_at<const W: usize>(
+        &self,
+        g: &Events<'_, W>,
+        id: EventId,
+        barrier: &BarrierUse,
+        p: u16,
+    ) -> usize {
         let companions = self.companions(g, id, barrier.object);
         let mut total = 0usize;
-        for (t, code) in g.program.threads.iter().enumerate() {
-            if t == thread || !g.program.threads[t].place.same_cta(&g.program.threads[thread].place) {
-                continue;
-            }
+        for t in g.of_cta(g[id].thread).filter(|t| Some(*t) != g[id].thread) {
+            let code = g.code(t);
             let meets = |i: &&Instr| may_meet(i, barrier);
             if code.body.iter().filter(meets).any(|i| matches!(i.op, Op::Bar { kind: BarKind::Arrive, .. })) {
                 return usize::MAX;
             }
             let over = g.threads[t].trace.end == TraceEnd::Done;
-            let past = companions
-                .iter()
-                .any(|c| g[*c].thread == u16::try_from(t).ok() && self.of[*c].is_some_and(|q| q >= p));
+            let past =
+                companions.iter().any(|c| g[*c].thread == Some(t) && self.of[*c].is_some_and(|q| q >= p));
             if !past && !over && code.body.iter().any(|i| may_meet(i, barrier)) {
                 total += code.place.lanes().count_ones() as usize;
             }
@@ -119,13 +128,9 @@ impl Phases {
     }
 
     /// Barrier instructions of the CTA that may be this barrier, times the iterations a loop may take.
-    fn potential_arrivals<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> usize {
-        let thread = g[id].thread.unwrap_or(0) as usize;
+    fn potential_arrivals<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> usize {
         let mut total = 0;
-        for (t, code) in g.program.threads.iter().enumerate() {
-            if !g.program.threads[t].place.same_cta(&g.program.threads[thread].place) {
-                continue;
-            }
+        for code in g.of_cta(g[id].thread).map(|t| g.code(t)) {
             let loops = (0..code.body.len()).any(|pc| successors(&code.body, pc).iter().any(|s| *s <= pc));
             let bars = code.body.iter().filter(|i| matches!(i.op, Op::Bar { .. })).count();
             let lanes = code.place.lanes().count_ones() as usize;
@@ -137,11 +142,11 @@ impl Phases {
     pub(crate) fn join_phase<const W: usize>(
         &mut self,
         g: &mut Events<'_, W>,
-        id: usize,
+        id: EventId,
         barrier: &BarrierUse,
         phase: u16,
     ) {
-        bits::set(&mut g.present, id);
+        row::set(&mut g.present, id);
         let companions = self.companions(g, id, barrier.object);
         self.of[id] = Some(phase);
         for other in companions {
@@ -153,51 +158,47 @@ impl Phases {
             };
             if dialect(barrier) {
                 if phase == 0 && b.waits {
-                    bits::set(&mut g.inputs.rels[relation][id], other);
+                    row::set(g.related_mut(relation, id), other);
                 }
                 if theirs == 0 && barrier.waits {
-                    bits::set(&mut g.inputs.rels[relation][other], id);
+                    row::set(g.related_mut(relation, other), id);
                 }
             } else if theirs == phase {
                 if barrier.arrives && b.waits {
-                    bits::set(&mut g.inputs.rels[relation][id], other);
+                    row::set(g.related_mut(relation, id), other);
                 }
                 if b.arrives && barrier.waits {
-                    bits::set(&mut g.inputs.rels[relation][other], id);
+                    row::set(g.related_mut(relation, other), id);
                 }
             } else if theirs < phase {
-                bits::set(&mut g.inputs.rels[rels::BAR_PHASE][other], id);
+                row::set(g.related_mut(rels::BAR_PHASE, other), id);
             } else {
-                bits::set(&mut g.inputs.rels[rels::BAR_PHASE][id], other);
+                row::set(g.related_mut(rels::BAR_PHASE, id), other);
             }
         }
     }
 
-    pub(crate) fn leave_phase<const W: usize>(&mut self, g: &mut Events<'_, W>, id: usize) {
-        bits::clear(&mut g.present, id);
+    pub(crate) fn leave_phase<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId) {
+        row::clear(&mut g.present, id);
         self.of[id] = None;
-        for relation in [rels::SYNCBAR, rels::SYNC_CLUSTER, rels::SYNC_WARP, rels::BAR_PHASE] {
-            g.inputs.rels[relation][id] = bits::empty();
-            for row in &mut g.inputs.rels[relation][..g.inputs.n] {
-                bits::clear(row, id);
-            }
-        }
+        g.unrelate(&[rels::SYNCBAR, rels::SYNC_CLUSTER, rels::SYNC_WARP, rels::BAR_PHASE], id);
     }
 
     /// Whether the phase this placed event joined has all it waits for.
-    pub(crate) fn complete<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> bool {
-        let (Some(barrier), Some(phase)) = (g[id].barrier(), self.of[id]) else { return false };
-        let thread = g[id].thread.unwrap_or(0) as usize;
+    pub(crate) fn complete<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> bool {
+        let (Some(barrier), Some(phase), Some(thread)) = (g[id].barrier(), self.of[id], g[id].thread) else {
+            return false;
+        };
         let companions = self.companions(g, id, barrier.object);
         let all = || companions.iter().copied().chain([id]);
-        let arrived = |t: usize| {
+        let arrived = |t: ThreadId| {
             all().any(|c| {
-                g[c].thread == u16::try_from(t).ok()
+                g[c].thread == Some(t)
                     && self.of[c] == Some(phase)
                     && g[c].barrier().is_some_and(|b| b.arrives)
             })
         };
-        let exited = |t: usize| g.threads[t].trace.end == TraceEnd::Done;
+        let exited = |t: ThreadId| g.threads[t].trace.end == TraceEnd::Done;
         match (barrier.object, barrier.count) {
             (BarrierObject::Cta { .. }, Some(count)) => {
                 let phase = if dialect(&barrier) { 0 } else { phase };
@@ -208,7 +209,7 @@ impl Phases {
                 .static_bars(g, thread, number, instance)
                 .into_iter()
                 .all(|(t, pc)| self.reached(g, t, pc)),
-            (object, _) => (0..g.threads.len()).all(|t| {
+            (object, _) => g.threads.ids().all(|t| {
                 !meet(g.program, &object, thread, t)
                     || !names(g.program, &object, t)
                     || arrived(t)
@@ -221,16 +222,13 @@ impl Phases {
     fn static_bars<const W: usize>(
         &self,
         g: &Events<'_, W>,
-        thread: usize,
+        thread: ThreadId,
         number: i64,
         wanted: u32,
-    ) -> Vec<(usize, usize)> {
+    ) -> Vec<(ThreadId, usize)> {
         let mut out = Vec::new();
-        for (t, code) in g.program.threads.iter().enumerate() {
-            if !g.program.threads[t].place.same_cta(&g.program.threads[thread].place) {
-                continue;
-            }
-            for (pc, instr) in code.body.iter().enumerate() {
+        for t in g.of_cta(Some(thread)) {
+            for (pc, instr) in g.code(t).body.iter().enumerate() {
                 if let Op::Bar { id, instance: Some(i), .. } = &instr.op {
                     let same = match id {
                         Operand::Imm(v) => *v == i128::from(number),
@@ -245,16 +243,17 @@ impl Phases {
         out
     }
 
-    fn reached<const W: usize>(&self, g: &Events<'_, W>, thread: usize, pc: usize) -> bool {
-        g.threads[thread].ids.iter().flatten().any(|id| {
-            let id = id.index();
-            g[id].emitted.pc == pc && g[id].is_barrier() && self.of[id].is_some()
-        })
+    fn reached<const W: usize>(&self, g: &Events<'_, W>, thread: ThreadId, pc: usize) -> bool {
+        g.threads[thread]
+            .ids
+            .iter()
+            .flatten()
+            .any(|id| g[*id].emitted.pc == pc && g[*id].is_barrier() && self.of[*id].is_some())
     }
 
     /// Every phase before the last of its barrier is complete.
     pub(crate) fn phases_complete<const W: usize>(&self, g: &Events<'_, W>) -> bool {
-        (0..g.len()).all(|id| {
+        g.ids().all(|id| {
             let (Some(barrier), Some(phase)) = (g[id].barrier(), self.of[id]) else { return true };
             if barrier.count.is_none() {
                 return true;
@@ -270,17 +269,15 @@ impl Phases {
     }
 
     /// What `bar.red` hands to its thread.
-    pub(crate) fn reduction<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> Value {
+    pub(crate) fn reduction<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Value {
         let event = &g[id];
         let Some(thread) = event.thread else { return 0 };
-        let Op::Bar { kind: BarKind::Red { op, .. }, .. } =
-            g.program.threads[thread as usize].body[event.emitted.pc].op
-        else {
+        let Op::Bar { kind: BarKind::Red { op, .. }, .. } = g.code(thread).body[event.emitted.pc].op else {
             return 0;
         };
         let (Some(barrier), phase) = (g[id].barrier(), self.of[id]) else { return 0 };
         let others = self.companions(g, id, barrier.object).into_iter().filter(|c| self.of[*c] == phase);
-        let lanes = |c: usize| g[c].emitted.lanes.count();
+        let lanes = |c: EventId| g[c].emitted.lanes.count();
         let preds: Vec<(bool, u32)> =
             others.chain([id]).filter_map(|c| Some((g[c].barrier()?.pred, lanes(c)))).collect();
         match op {

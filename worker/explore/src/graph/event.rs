@@ -5,12 +5,13 @@ use crate::thread::event::barrier::BarrierUse;
 use crate::thread::event::mbarrier::MbarUse;
 use crate::thread::event::{Emitted, Kind};
 use moire_cat::vocabulary::sets;
+use moire_program::ir::ThreadId;
 
 /// An event of the universe: a thread's, or an initial write (no thread).
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     /// `None` for initial writes.
-    pub(crate) thread: Option<u16>,
+    pub(crate) thread: Option<ThreadId>,
     pub(crate) emitted: Emitted,
 }
 

@@ -7,11 +7,13 @@
 use super::event::Event;
 use super::ids::{EventId, OpenRead};
 use super::relations::{Places, enter};
+use super::row;
 use super::universe::Universe;
 use crate::thread::event::lanes::LaneInfo;
 use crate::thread::event::{CtaInfo, Emitted, Family, Kind, Needs, TokenInfo};
 use crate::thread::flow::Flow;
-use crate::thread::layout::{Access, Layout};
+use crate::thread::ids::{CellId, Id, InstanceId, Table};
+use crate::thread::layout::Layout;
 use crate::thread::may_write::Ahead;
 use crate::thread::trace::{FrontEnd, Gate, Trace, TraceEnd};
 use moire_cat::bits::{self, Row};
@@ -28,7 +30,7 @@ use std::rc::Rc;
 /// Where a byte range of a read comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    Write(usize),
+    Write(EventId),
     Open,
 }
 
@@ -52,19 +54,19 @@ pub(crate) struct Events<'a, const W: usize> {
     pub(crate) layout: Rc<Layout>,
     places: Rc<Places>,
     /// Initial bytes of each instance.
-    pub(crate) initial: Rc<[Vec<u8>]>,
-    pub(crate) threads: Vec<ThreadState>,
+    pub(crate) initial: Rc<Table<InstanceId, Vec<u8>>>,
+    pub(crate) threads: Table<ThreadId, ThreadState>,
     /// Threads that may do more than their events say, or write where it is not known yet.
     pub(crate) restless: usize,
     /// Runs of threads that others have taken the place of, oldest first.
-    replaced: Vec<(usize, Rc<Trace>)>,
-    all: Vec<Event>,
+    replaced: Vec<(ThreadId, Rc<Trace>)>,
+    all: Table<EventId, Event>,
     pub(crate) present: Row<W>,
     pub(crate) universe: Universe<W>,
     /// Reads without a source, ascending.
     pub(crate) open: Vec<OpenRead>,
     /// Per event and cell of a read: its source.
-    pub(crate) sources: Vec<Vec<Option<EventId>>>,
+    pub(crate) sources: Table<EventId, Vec<Option<EventId>>>,
     /// What the model is asked about: base sets and relations, sources and writers.
     pub(crate) inputs: Inputs<W>,
     /// Rows of the inputs that hold something, or held it.
@@ -81,16 +83,16 @@ pub(crate) struct Point {
     runs: usize,
 }
 
-impl<const W: usize> Index<usize> for Events<'_, W> {
+impl<const W: usize> Index<EventId> for Events<'_, W> {
     type Output = Event;
 
-    fn index(&self, id: usize) -> &Event {
+    fn index(&self, id: EventId) -> &Event {
         &self.all[id]
     }
 }
 
 /// Threads that have not run.
-fn fresh_threads(flows: &[Rc<Flow>]) -> Vec<ThreadState> {
+fn fresh_threads(flows: &[Rc<Flow>]) -> Table<ThreadId, ThreadState> {
     let empty = Rc::new(Trace {
         events: vec![],
         unsure: vec![],
@@ -120,17 +122,17 @@ impl<'a, const W: usize> Events<'a, W> {
         Events {
             program,
             front,
-            initial: layout.instances.iter().map(initial).collect(),
+            initial: Rc::new(layout.instances.iter().map(initial).collect()),
             layout: Rc::new(layout),
             places: Rc::new(Places::new(program)),
             threads: fresh_threads(flows),
             restless: 0,
             replaced: Vec::new(),
-            all: Vec::new(),
+            all: Table::default(),
             present: bits::empty(),
             universe: Universe::new(cells, program.threads.len()),
             open: Vec::new(),
-            sources: Vec::new(),
+            sources: Table::default(),
             inputs,
             used: 0,
             ordered: Vec::new(),
@@ -143,17 +145,46 @@ impl<'a, const W: usize> Events<'a, W> {
         self.all.len()
     }
 
+    /// All events, by position.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = EventId> + Clone + use<W> {
+        self.all.ids()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Event> {
         self.all.iter()
     }
 
+    /// The writes that are placed at a cell.
+    pub(crate) fn writers(&self, cell: CellId) -> &Row<W> {
+        &self.inputs.cells.writers[cell.index()]
+    }
+
+    /// The events that a relation of [`rels`] leads to from one.
+    pub(crate) fn related(&self, relation: usize, from: EventId) -> &Row<W> {
+        &self.inputs.rels[relation][from.index()]
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn related_mut(&mut self, relation: usize, from: EventId) -> &mut Row<W> {
+        &mut self.inputs.rels[relation][from.index()]
+    }
+
+    /// Takes an event out of the rows and columns of these relations.
+    pub(crate) fn unrelate(&mut self, relations: &[usize], event: EventId) {
+        for relation in relations {
+            let rows = &mut self.inputs.rels[*relation][..self.inputs.n];
+            rows[event.index()] = bits::empty();
+            rows.iter_mut().for_each(|row| row::clear(row, event));
+        }
+    }
+
     /// The events of threads, in the order of the scheduler.
-    pub(crate) fn of_threads(&self) -> impl Iterator<Item = usize> + Clone + '_ {
-        self.threads.iter().flat_map(|t| t.ids.iter().flatten()).map(|id| id.index())
+    pub(crate) fn of_threads(&self) -> impl Iterator<Item = EventId> + Clone + '_ {
+        self.threads.iter().flat_map(|t| t.ids.iter().flatten()).copied()
     }
 
     /// Notes a run of a thread in the place of the one before.
-    pub(crate) fn replace_run(&mut self, thread: usize, trace: Rc<Trace>) {
+    pub(crate) fn replace_run(&mut self, thread: ThreadId, trace: Rc<Trace>) {
         self.edits += 1;
         let old = self.settle_trace(thread, trace);
         self.replaced.push((thread, old));
@@ -167,18 +198,8 @@ impl<'a, const W: usize> Events<'a, W> {
     /// An event for the initial bytes of each instance.
     pub(crate) fn initial_writes(&self) -> Vec<Event> {
         let mut out = Vec::new();
-        for i in 0..self.layout.instances.len() {
-            let cells = self.layout.cells_of(i);
-            let bytes = self.program.objects[self.layout.instances[i].object.index()].bytes;
-            let narrow = |n: usize| u16::try_from(n).expect("cells are numbered by 16 bits");
-            let access = Access {
-                instance: narrow(i),
-                virt: SymbolId(u16::MAX),
-                offset: 0,
-                bytes,
-                cell: narrow(cells.start),
-                cells: narrow(cells.len()),
-            };
+        for instance in self.layout.instances.ids() {
+            let access = self.layout.whole(self.program, instance);
             let labels = [sets::ANY, sets::M, sets::W, sets::IW].iter().fold(0, |l, s| l | 1 << s);
             let emitted = Emitted {
                 index: 0,
@@ -205,27 +226,28 @@ impl<'a, const W: usize> Events<'a, W> {
 
     /// Places all events there are, which are initial writes.
     pub(crate) fn place_initial_writes(&mut self) {
-        for id in 0..self.all.len() {
-            bits::set(&mut self.present, id);
-            for cell in self.layout.cells_of(id) {
-                bits::set(&mut self.inputs.cells.writers[cell], id);
+        for instance in self.layout.instances.ids() {
+            let write = EventId::initial(instance);
+            row::set(&mut self.present, write);
+            for cell in self.layout.cells_of(instance) {
+                row::set(&mut self.inputs.cells.writers[cell.index()], write);
             }
         }
     }
 
     /// Adds an event to the universe; `None` when rows are too narrow.
-    pub(crate) fn push(&mut self, mut event: Event) -> Option<usize> {
+    pub(crate) fn push(&mut self, mut event: Event) -> Option<EventId> {
         event.emitted.ctas.reaches = self.reached_cta(&event);
-        let id = self.all.len();
-        if id == 64 * W {
+        let before = self.all.len();
+        if before == 64 * W {
             return None;
         }
+        let id = EventId::at(before);
         self.edits += 1;
-        event.emitted.ctas.owner =
-            event.emitted.access.and_then(|a| self.layout.instances[a.instance as usize].owner);
+        event.emitted.ctas.owner = event.emitted.access.and_then(|a| self.layout.instances[a.instance].owner);
         let far = event.emitted.ctas.home.zip(event.thread).is_some_and(|(h, t)| {
-            let place = |t: usize| &self.program.threads[t].place;
-            !place(h.index()).same_cta(place(t as usize))
+            let place = |t: ThreadId| &self.code(t).place;
+            !place(h).same_cta(place(t))
         });
         let shared = event.emitted.labels >> sets::M & 1 == 1 && event.emitted.ctas.owner.is_some();
         event.emitted.labels |= u128::from(shared) << sets::SHARED | u128::from(far) << sets::FAR;
@@ -233,11 +255,11 @@ impl<'a, const W: usize> Events<'a, W> {
             event.emitted.access.filter(|_| event.emitted.kind == Kind::Read).map_or(0, |a| a.cells as usize);
         self.all.push(event);
         self.sources.push(vec![None; slots]);
-        self.inputs.n = id + 1;
-        self.inputs.make_room(id + 1);
-        if self.universe.push(&self.all) {
-            let used = id < self.used;
-            self.used = self.used.max(id + 1);
+        self.inputs.n = before + 1;
+        self.inputs.make_room(before + 1);
+        if self.universe.push(&self.all, id) {
+            let used = before < self.used;
+            self.used = self.used.max(before + 1);
             enter((self.program, &self.places), &mut self.inputs, &self.all, used);
         }
         Some(id)
@@ -258,40 +280,51 @@ impl<'a, const W: usize> Events<'a, W> {
             self.sources.pop();
             self.universe.pop(&event);
             if let Some(thread) = event.thread {
-                self.threads[thread as usize].ids[event.emitted.index as usize] = None;
+                self.threads[thread].ids[event.emitted.index as usize] = None;
             }
         }
         self.inputs.n = self.all.len();
     }
 
     /// Puts a trace in the place of the one a thread has; returns that.
-    fn settle_trace(&mut self, thread: usize, trace: Rc<Trace>) -> Rc<Trace> {
+    fn settle_trace(&mut self, thread: ThreadId, trace: Rc<Trace>) -> Rc<Trace> {
         let old = std::mem::replace(&mut self.threads[thread].trace, trace);
         self.restless += usize::from(self.threads[thread].trace.restless());
         self.restless -= usize::from(old.restless());
         old
     }
 
+    /// The text of a thread.
+    pub(crate) fn code(&self, thread: ThreadId) -> &'a Thread {
+        &self.program.threads[thread.index()]
+    }
+
+    /// The threads of the CTA of one; none without one.
+    pub(crate) fn of_cta(&self, thread: Option<ThreadId>) -> impl Iterator<Item = ThreadId> + '_ {
+        let same =
+            move |t: &ThreadId| thread.is_some_and(|own| self.code(*t).place.same_cta(&self.code(own).place));
+        self.threads.ids().filter(same)
+    }
+
     /// What a thread may write from some place on.
-    pub(crate) fn ahead(&self, thread: usize) -> &Ahead {
+    pub(crate) fn ahead(&self, thread: ThreadId) -> &Ahead {
         self.threads[thread].ahead.get_or_init(|| Ahead::new(self.program, &self.layout, thread))
     }
 
     /// A thread of the other CTA whose memory an event touches.
     pub(crate) fn reached_cta(&self, event: &Event) -> Option<ThreadId> {
-        let own = columns::leader(self.program, usize::from(event.thread.filter(|_| self.program.launched)?));
+        let own = columns::leader_id(self.program, event.thread.filter(|_| self.program.launched)?.index());
         let e = &event.emitted;
-        let owner = e.access.and_then(|a| self.layout.instances[a.instance as usize].owner);
-        let owner = owner.map(|o| columns::leader(self.program, o.index()));
+        let owner = e.access.and_then(|a| self.layout.instances[a.instance].owner);
+        let owner = owner.map(|o| columns::leader_id(self.program, o.index()));
         let cells = e.tensor().into_iter().flat_map(|t| &t.cells).map(|c| c.cta);
         let taken = if let Kind::Allocator(used) = e.kind { used.takes_from() } else { None };
-        let other = owner.into_iter().chain(cells).chain(taken).find(|cta| *cta != own)?;
-        Some(columns::leader_id(self.program, other))
+        owner.into_iter().chain(cells).chain(taken).find(|cta| *cta != own)
     }
 
     /// The least position of a thread's body that can be reached from `pc`.
-    pub(crate) fn reachable_from(&self, thread: usize, pc: usize) -> usize {
-        let body = &self.program.threads[thread].body;
+    pub(crate) fn reachable_from(&self, thread: ThreadId, pc: usize) -> usize {
+        let body = &self.code(thread).body;
         let back = |i: &Instr| if let Op::Bra { target } = i.op { target } else { usize::MAX };
         let mut least = pc.min(body.len());
         while let Some(lower) = body[least..].iter().map(back).min().filter(|t| *t < least) {
@@ -301,77 +334,79 @@ impl<'a, const W: usize> Events<'a, W> {
     }
 
     /// Whether nothing depends on the value of a read.
-    pub(crate) fn idle(&self, read: usize) -> bool {
+    pub(crate) fn idle(&self, read: EventId) -> bool {
         let event = &self[read];
-        event.thread.is_some_and(|t| self.threads[t as usize].flow.idle[event.emitted.pc])
+        event.thread.is_some_and(|t| self.threads[t].flow.idle[event.emitted.pc])
     }
 
     /// The first read that is not placed.
-    pub(crate) fn next_read(&self) -> Option<usize> {
-        let ids = self.threads.iter().flat_map(|t| t.ids.iter().flatten()).map(|id| id.index());
-        ids.into_iter().find(|id| self[*id].emitted.kind == Kind::Read && !bits::has(&self.present, *id))
+    pub(crate) fn next_read(&self) -> Option<EventId> {
+        self.of_threads().find(|id| self[*id].emitted.kind == Kind::Read && !row::has(&self.present, *id))
     }
 
     /// An event as its thread emits it now: with the value that is known by now.
-    pub(crate) fn current(&self, id: usize) -> Option<&Emitted> {
+    pub(crate) fn current(&self, id: EventId) -> Option<&Emitted> {
         let event = &self[id];
-        let trace = &self.threads[event.thread? as usize].trace;
+        let trace = &self.threads[event.thread?].trace;
         trace.events[event.emitted.index as usize].as_ref()
     }
 
     /// Whether a write can be placed: its value is known.
-    pub(crate) fn ready(&self, id: usize) -> bool {
+    pub(crate) fn ready(&self, id: EventId) -> bool {
         self.current(id).is_some_and(|e| e.value.is_some())
     }
 
     /// The writes of the universe that are not placed and may become the source of `read` at `cell`.
-    pub(crate) fn waiting_writes(&self, cell: usize, read: usize) -> Row<W> {
+    pub(crate) fn waiting_writes(&self, cell: CellId, read: EventId) -> Row<W> {
         let absent = bits::minus(&self.universe.writes[cell], &self.present);
         bits::minus(&bits::minus(&absent, &self.universe.needing[read]), &self.universe.half[read])
     }
 
     /// Whether `read` is the read half of the write `id`, which it can never take.
-    pub(crate) fn is_own_read(&self, id: usize, read: usize) -> bool {
+    pub(crate) fn is_own_read(&self, id: EventId, read: EventId) -> bool {
         let (write, read) = (&self[id], &self[read]);
         write.thread == read.thread && write.emitted.mate() == Some(read.emitted.index)
     }
 
     /// Gives a cell of a read its source, or none yet.
-    pub(crate) fn set_source(&mut self, read: usize, cell: usize, source: Source) {
+    pub(crate) fn set_source(&mut self, read: EventId, cell: CellId, source: Source) {
         self.edits += 1;
-        let open = OpenRead::new(read, cell);
+        let open = OpenRead { read, cell };
         match source {
             Source::Open => {
                 self.open.push(open);
                 self.sort_open();
             }
             Source::Write(write) => {
-                let slot = cell - self[read].emitted.access.map_or(0, |a| a.cell as usize);
-                let write = EventId::new(write);
+                let slot = self.slot(read, cell);
                 self.sources[read][slot] = Some(write);
-                bits::set(&mut self.inputs.rels[rels::RF][write.index()], read);
-                self.inputs.cells.reads.push((open.read.number(), open.cell.number(), write.number()));
+                row::set(self.related_mut(rels::RF, write), read);
+                self.inputs.cells.reads.push((read.number(), cell.number(), write.number()));
             }
         }
     }
 
-    pub(crate) fn unset_source(&mut self, read: usize, cell: usize, source: Source) {
+    pub(crate) fn unset_source(&mut self, read: EventId, cell: CellId, source: Source) {
         self.edits += 1;
-        let open = OpenRead::new(read, cell);
+        let open = OpenRead { read, cell };
         match source {
             Source::Open => self.open.retain(|o| *o != open),
             Source::Write(write) => {
-                let slot = cell - self[read].emitted.access.map_or(0, |a| a.cell as usize);
+                let slot = self.slot(read, cell);
                 self.sources[read][slot] = None;
-                let write = EventId::new(write);
-                let taken = (open.read.number(), open.cell.number(), write.number());
+                let taken = (read.number(), cell.number(), write.number());
                 if let Some(at) = self.inputs.cells.reads.iter().rposition(|r| *r == taken) {
                     self.inputs.cells.reads.swap_remove(at);
                 }
                 let still = self.sources[read].iter().flatten().any(|w| *w == write);
-                bits::put(&mut self.inputs.rels[rels::RF][write.index()], read, still);
+                row::put(self.related_mut(rels::RF, write), read, still);
             }
         }
+    }
+
+    /// The slot of a cell of a read.
+    fn slot(&self, read: EventId, cell: CellId) -> usize {
+        self[read].emitted.access.expect("a placed read has an address").slot_of(cell)
     }
 
     pub(crate) fn sort_open(&mut self) {
@@ -379,41 +414,38 @@ impl<'a, const W: usize> Events<'a, W> {
     }
 
     /// Places a write.
-    pub(crate) fn add_write(&mut self, id: usize) {
+    pub(crate) fn add_write(&mut self, id: EventId) {
         self.edits += 1;
-        bits::set(&mut self.present, id);
+        row::set(&mut self.present, id);
         let access = self[id].emitted.access.expect("a placed write has an address");
-        for cell in access.cell_range() {
-            bits::set(&mut self.inputs.cells.writers[cell], id);
+        for cell in access.positions() {
+            row::set(&mut self.inputs.cells.writers[cell], id);
         }
-        debug_assert!(
-            bits::is_empty(&self.inputs.rels[rels::CO][id]),
-            "nothing is ordered before it is placed"
-        );
+        debug_assert!(bits::is_empty(self.related(rels::CO, id)), "nothing is ordered before it is placed");
         // Initial writes come first.
-        bits::set(&mut self.inputs.rels[rels::CO][access.instance as usize], id);
+        row::set(self.related_mut(rels::CO, EventId::initial(access.instance)), id);
     }
 
-    pub(crate) fn remove_write(&mut self, id: usize) {
+    pub(crate) fn remove_write(&mut self, id: EventId) {
         self.edits += 1;
-        bits::clear(&mut self.present, id);
+        row::clear(&mut self.present, id);
         let access = self[id].emitted.access.expect("a placed write has an address");
-        for cell in access.cell_range() {
-            bits::clear(&mut self.inputs.cells.writers[cell], id);
+        for cell in access.positions() {
+            row::clear(&mut self.inputs.cells.writers[cell], id);
         }
-        bits::clear(&mut self.inputs.rels[rels::CO][access.instance as usize], id);
+        row::clear(self.related_mut(rels::CO, EventId::initial(access.instance)), id);
     }
 
     /// Orders two writes, and what follows; returns what `restore_order` needs.
-    pub(crate) fn order_writes(&mut self, a: usize, b: usize) -> usize {
+    pub(crate) fn order_writes(&mut self, a: EventId, b: EventId) -> usize {
         self.edits += 1;
         let before = self.ordered.len();
         let rows = &mut self.inputs.rels[rels::CO][..self.inputs.n];
-        let mut after = rows[b];
-        bits::set(&mut after, b);
+        let mut after = rows[b.index()];
+        row::set(&mut after, b);
         for (i, row) in rows.iter_mut().enumerate() {
-            if (i == a || bits::has(row, a)) && !bits::is_empty(&bits::minus(&after, row)) {
-                self.ordered.push((EventId::new(i), *row));
+            if (i == a.index() || row::has(row, a)) && !bits::is_empty(&bits::minus(&after, row)) {
+                self.ordered.push((EventId::at(i), *row));
                 bits::or(row, &after);
             }
         }
@@ -424,21 +456,21 @@ impl<'a, const W: usize> Events<'a, W> {
         self.edits += 1;
         while self.ordered.len() > before {
             let Some((i, row)) = self.ordered.pop() else { return };
-            self.inputs.rels[rels::CO][i.index()] = row;
+            *self.related_mut(rels::CO, i) = row;
         }
     }
 
     /// Whether it is unknown what a placed write left.
-    pub(crate) fn writes_unknown(&self, write: usize) -> bool {
+    pub(crate) fn writes_unknown(&self, write: EventId) -> bool {
         self.current(write).is_some_and(|e| e.needs.data.unknown())
     }
 
     /// Value of the bytes of a cell as a placed write left them.
-    pub(crate) fn cell_value(&self, write: usize, cell: usize) -> Value {
+    pub(crate) fn cell_value(&self, write: EventId, cell: CellId) -> Value {
         let cell = self.layout.cells[cell];
         let (from, to) = (cell.offset as usize, (cell.offset + cell.bytes) as usize);
         if self[write].thread.is_none() {
-            return assemble(&self.initial[cell.instance as usize][from..to.min(from + 16)]);
+            return assemble(&self.initial[cell.instance][from..to.min(from + 16)]);
         }
         if self.writes_unknown(write) {
             return 0;
@@ -453,8 +485,8 @@ impl<'a, const W: usize> Events<'a, W> {
         if done { LeafKind::Complete } else { LeafKind::Blocked }
     }
 
-    pub(crate) fn reference(&self, id: usize) -> EventRef {
+    pub(crate) fn reference(&self, id: EventId) -> EventRef {
         let event = &self[id];
-        event.thread.map_or(EventRef::init(), |thread| EventRef { thread, index: event.emitted.index })
+        event.thread.map_or(EventRef::init(), |t| EventRef { thread: t.0, index: event.emitted.index })
     }
 }

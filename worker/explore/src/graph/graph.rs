@@ -10,7 +10,7 @@ use super::events::{Events, Point};
 use super::ids::EventId;
 use super::mbarriers::{Floor, Mbarriers};
 use crate::thread::flow::Flow;
-use crate::thread::layout::{Layout, thread_id};
+use crate::thread::layout::Layout;
 use crate::thread::run::run;
 use crate::thread::runs::Runs;
 use crate::thread::trace::{FrontEnd, Gate, TraceEnd, View};
@@ -58,7 +58,7 @@ impl<'a, const W: usize> Graph<'a, W> {
             graph.push(write).ok_or(NoGraph::TooWide)?;
         }
         graph.events.place_initial_writes();
-        for thread in 0..graph.events.threads.len() {
+        for thread in graph.events.threads.ids() {
             match graph.refresh_thread(thread) {
                 Ok(()) => {}
                 Err(TraceEnd::Unsupported(reason, line)) => {
@@ -75,7 +75,7 @@ impl<'a, const W: usize> Graph<'a, W> {
     }
 
     /// Adds an event to the universe; `None` when rows are too narrow.
-    fn push(&mut self, event: Event) -> Option<usize> {
+    fn push(&mut self, event: Event) -> Option<EventId> {
         let id = self.events.push(event)?;
         self.phases.of.push(None);
         self.mbarriers.places.push(None);
@@ -104,10 +104,10 @@ impl<'a, const W: usize> Graph<'a, W> {
     }
 
     /// Re-interprets the threads of these reads, and every thread a barrier then lets go.
-    pub(crate) fn refresh(&mut self, reads: &[usize]) -> Result<(), TraceEnd> {
-        let mut done: SmallVec<[usize; 8]> = SmallVec::new();
+    pub(crate) fn refresh(&mut self, reads: &[EventId]) -> Result<(), TraceEnd> {
+        let mut done: SmallVec<[ThreadId; 8]> = SmallVec::new();
         for read in reads {
-            let thread = self.events[*read].thread.expect("reads belong to threads") as usize;
+            let thread = self.events[*read].thread.expect("reads belong to threads");
             let idle = !self.events.threads[thread].flow.uses_loads
                 && self.events.threads[thread].trace.end == TraceEnd::Done;
             if !idle && !done.contains(&thread) {
@@ -122,7 +122,7 @@ impl<'a, const W: usize> Graph<'a, W> {
     pub(crate) fn refresh_waiting(&mut self) -> Result<(), TraceEnd> {
         loop {
             let mut moved = false;
-            for thread in 0..self.events.threads.len() {
+            for thread in self.events.threads.ids() {
                 if let TraceEnd::Barrier(index) = self.events.threads[thread].trace.end {
                     let view = Answers { graph: self, thread };
                     if view.passed(index).is_some() {
@@ -139,12 +139,11 @@ impl<'a, const W: usize> Graph<'a, W> {
 
     /// Runs one thread again and takes its new events into the universe. The error says why the run is no part of an
     /// execution (its events are in the universe all the same, until the caller resets).
-    pub(crate) fn refresh_thread(&mut self, thread: usize) -> Result<(), TraceEnd> {
+    pub(crate) fn refresh_thread(&mut self, thread: ThreadId) -> Result<(), TraceEnd> {
         let flow = Rc::clone(&self.events.threads[thread].flow);
-        let id = thread_id(thread);
         let mut runs = std::mem::take(&mut self.runs);
         let trace = runs.of((thread, &flow), &Answers { graph: self, thread }, |view| {
-            run(self.events.program, &self.events.layout, &flow, id, self.events.front, view)
+            run(self.events.program, &self.events.layout, &flow, thread, self.events.front, view)
         });
         self.runs = runs;
         self.events.replace_run(thread, Rc::clone(&trace));
@@ -153,9 +152,9 @@ impl<'a, const W: usize> Graph<'a, W> {
                 self.events.threads[thread].ids.push(None);
             }
             let (None, Some(emitted)) = (self.events.threads[thread].ids[index], event) else { continue };
-            let event = Event { thread: Some(id.0), emitted: emitted.clone() };
+            let event = Event { thread: Some(thread), emitted: emitted.clone() };
             let Some(new) = self.push(event) else { return Err(TraceEnd::Done) };
-            self.events.threads[thread].ids[index] = Some(EventId::new(new));
+            self.events.threads[thread].ids[index] = Some(new);
         }
         match &trace.end {
             end @ (TraceEnd::SpinFail | TraceEnd::Bound | TraceEnd::Unsupported(..)) => Err(end.clone()),
@@ -167,12 +166,12 @@ impl<'a, const W: usize> Graph<'a, W> {
 /// What the interpreter may ask about one thread.
 pub(crate) struct Answers<'s, 'a, const W: usize> {
     pub(crate) graph: &'s Graph<'a, W>,
-    pub(crate) thread: usize,
+    pub(crate) thread: ThreadId,
 }
 
 impl<const W: usize> Answers<'_, '_, W> {
-    fn id(&self, index: u16) -> Option<usize> {
-        self.graph.events.threads[self.thread].ids.get(index as usize).copied().flatten().map(EventId::index)
+    fn id(&self, index: u16) -> Option<EventId> {
+        self.graph.events.threads[self.thread].ids.get(index as usize).copied().flatten()
     }
 }
 
@@ -185,9 +184,9 @@ impl<const W: usize> View for Answers<'_, '_, W> {
             return None;
         }
         for (slot, source) in self.graph.events.sources[id].iter().enumerate() {
-            let cell = access.cell as usize + slot;
+            let cell = access.cell_at(slot);
             let shift = 8 * (self.graph.events.layout.cells[cell].offset - access.offset);
-            value |= self.graph.events.cell_value((*source)?.index(), cell) << shift;
+            value |= self.graph.events.cell_value((*source)?, cell) << shift;
         }
         Some(value)
     }
@@ -196,7 +195,7 @@ impl<const W: usize> View for Answers<'_, '_, W> {
         let Some(id) = self.id(index) else { return false };
         let sources = &self.graph.events.sources[id];
         sources.iter().all(Option::is_some)
-            && sources.iter().flatten().any(|w| self.graph.events.writes_unknown(w.index()))
+            && sources.iter().flatten().any(|w| self.graph.events.writes_unknown(*w))
     }
 
     fn passed(&self, index: u16) -> Option<Value> {

@@ -1,43 +1,24 @@
-//! Positions in a graph as types of their own: an event is no cell, and no thread.
-//!
-//! What is stored is typed; functions take and hand on plain positions, which index rows. The conversion to an id is
-//! checked, because a number that wraps would be another event.
+//! Events by position.
 
-/// An event of a graph, by position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct EventId(u16);
+use crate::thread::ids::{CellId, InstanceId, id};
+
+id!(
+    /// An event of a graph, by position.
+    EventId,
+    "a graph has at most 1024 events"
+);
 
 impl EventId {
-    pub(crate) fn new(event: usize) -> Self {
-        EventId(u16::try_from(event).expect("a graph has at most 1024 events"))
+    /// The event of a position as the evaluator numbers it.
+    #[inline]
+    pub(crate) fn numbered(number: u16) -> Self {
+        EventId(number)
     }
 
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// The position as the evaluator numbers it.
-    pub(crate) fn number(self) -> u16 {
-        self.0
-    }
-}
-
-/// A cell of memory, by position in [`crate::thread::layout::Layout::cells`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct CellId(u16);
-
-impl CellId {
-    pub(crate) fn new(cell: usize) -> Self {
-        CellId(u16::try_from(cell).expect("a layout has at most 65535 cells"))
-    }
-
-    pub(crate) fn index(self) -> usize {
-        usize::from(self.0)
-    }
-
-    /// The position as the evaluator numbers it.
-    pub(crate) fn number(self) -> u16 {
-        self.0
+    /// The initial write of an instance: these come first, in the order of the instances.
+    #[inline]
+    pub(crate) fn initial(instance: InstanceId) -> Self {
+        EventId(instance.number())
     }
 }
 
@@ -46,10 +27,4 @@ impl CellId {
 pub(crate) struct OpenRead {
     pub(crate) read: EventId,
     pub(crate) cell: CellId,
-}
-
-impl OpenRead {
-    pub(crate) fn new(read: usize, cell: usize) -> Self {
-        OpenRead { read: EventId::new(read), cell: CellId::new(cell) }
-    }
 }

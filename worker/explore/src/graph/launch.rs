@@ -12,7 +12,7 @@ use moire_program::ir::{Program, ThreadId};
 pub(crate) fn relate(program: &Program, a: &Event, b: &Event, put: &mut impl FnMut(usize, bool)) {
     let place = |t: ThreadId| &program.threads[t.index()].place;
     let ordered = |e: &Emitted| !e.detached;
-    let there = a.thread.filter(|_| ordered(&a.emitted)).map(|t| place(ThreadId(t)));
+    let there = a.thread.filter(|_| ordered(&a.emitted)).map(place);
     let reached = b.emitted.ctas.reaches.map(place);
     put(rels::REACHES, there.zip(reached).is_some_and(|(p, q)| p.same_cta(q)));
 }

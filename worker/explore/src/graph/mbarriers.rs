@@ -11,9 +11,11 @@
 //! transaction count can belong to a phase that adds up without it; then completing is a decision too.
 
 use super::events::Events;
+use super::ids::EventId;
+use super::row;
 use crate::thread::event::lanes::{Arms, parted};
 use crate::thread::event::mbarrier::{Act, MbarUse, Object};
-use moire_cat::bits;
+use crate::thread::ids::Table;
 use moire_cat::vocabulary::rels;
 use moire_program::ir::*;
 
@@ -39,7 +41,7 @@ pub(crate) type Open = (Object, u16, u16, usize);
 /// The phases of one era.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Phase {
-    pub(crate) members: Vec<usize>,
+    pub(crate) members: Vec<EventId>,
     pub(crate) expected: u64,
     pub(crate) arrivals: u64,
     pub(crate) tx: i64,
@@ -56,9 +58,9 @@ impl Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mbarriers {
     /// Place of each placed operation.
-    pub(crate) places: Vec<Option<Place>>,
+    pub(crate) places: Table<EventId, Option<Place>>,
     /// What each operation was put off past.
-    pub(crate) floors: Vec<Floor>,
+    pub(crate) floors: Table<EventId, Floor>,
     /// Phases that add up and stay open all the same.
     pub(crate) kept_open: Vec<Open>,
 }
@@ -69,15 +71,15 @@ impl Mbarriers {
         &'g self,
         g: &'g Events<'_, W>,
         object: Object,
-    ) -> impl Iterator<Item = (usize, Act, Place)> + 'g {
-        self.places.iter().enumerate().filter_map(move |(id, place)| {
+    ) -> impl Iterator<Item = (EventId, Act, Place)> + 'g {
+        self.places.entries().filter_map(move |(id, place)| {
             let (place, used) = ((*place)?, g[id].mbarrier()?);
             (used.object == object).then_some((id, used.act, place))
         })
     }
 
     /// The placed `init` or `inval` that starts an era.
-    fn starts<const W: usize>(&self, g: &Events<'_, W>, object: Object, era: u16) -> Option<(usize, Act)> {
+    fn starts<const W: usize>(&self, g: &Events<'_, W>, object: Object, era: u16) -> Option<(EventId, Act)> {
         let found = self.placed_on(g, object).find(|(_, act, place)| act.ends() && place.era == era);
         found.map(|(id, act, _)| (id, act))
     }
@@ -139,7 +141,7 @@ impl Mbarriers {
         &self,
         g: &Events<'_, W>,
         used: MbarUse,
-        (thread, index, arms, detached): (usize, u16, &Arms, bool),
+        (thread, index, arms, detached): (ThreadId, u16, &Arms, bool),
         floor: &Floor,
     ) -> Vec<Place> {
         let object = used.object;
@@ -156,7 +158,7 @@ impl Mbarriers {
                 out.extend((first.max(least)..=now).map(|level| Place { era, level }));
             }
         }
-        let mine = |id: usize| g[id].thread.map(usize::from) == Some(thread);
+        let mine = |id: EventId| g[id].thread == Some(thread);
         for (id, _, theirs) in self.placed_on(g, object).filter(|p| mine(p.0)) {
             let emitted = &g[id].emitted;
             let apart = parted(&emitted.lanes.arms, arms);
@@ -170,7 +172,7 @@ impl Mbarriers {
     }
 
     /// Puts an event off past everything it can take now; returns what it was put off past before.
-    pub(crate) fn put_off<const W: usize>(&mut self, g: &Events<'_, W>, id: usize) -> Floor {
+    pub(crate) fn put_off<const W: usize>(&mut self, g: &Events<'_, W>, id: EventId) -> Floor {
         let old = self.floors[id].clone();
         if let Some(used) = g[id].mbarrier() {
             let eras = self.eras(g, used.object);
@@ -181,10 +183,10 @@ impl Mbarriers {
     }
 
     /// Gives an event its place and enters its pairs.
-    pub(crate) fn take_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: usize, place: Place) {
+    pub(crate) fn take_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId, place: Place) {
         let Some(used) = g[id].mbarrier() else { return };
-        bits::set(&mut g.present, id);
-        let others: Vec<(usize, Act, Place)> = self.placed_on(g, used.object).collect();
+        row::set(&mut g.present, id);
+        let others: Vec<(EventId, Act, Place)> = self.placed_on(g, used.object).collect();
         self.places[id] = Some(place);
         let yes = |act: Act, at: Place, here: &Self, g: &Events<'_, W>| {
             matches!(act, Act::Wait { .. })
@@ -194,13 +196,13 @@ impl Mbarriers {
             let before = theirs < place;
             if theirs == place {
                 if yes(act, place, self, g) && yes(used.act, place, self, g) {
-                    bits::set(&mut g.inputs.rels[rels::MBAR_AGAIN][id], other);
-                    bits::set(&mut g.inputs.rels[rels::MBAR_AGAIN][other], id);
+                    row::set(g.related_mut(rels::MBAR_AGAIN, id), other);
+                    row::set(g.related_mut(rels::MBAR_AGAIN, other), id);
                 }
                 for (wait, asked, added) in [(other, act, (id, used.act)), (id, used.act, (other, act))] {
                     // The operations of the phase that is current when a wait asks that is answered with yes.
                     if yes(asked, place, self, g) && matches!(added.1, Act::Add { .. }) {
-                        bits::set(&mut g.inputs.rels[rels::MBAR_SEEN][wait], added.0);
+                        row::set(g.related_mut(rels::MBAR_SEEN, wait), added.0);
                     }
                 }
                 continue;
@@ -210,17 +212,17 @@ impl Mbarriers {
             } else {
                 ((id, used.act, place), (other, act, theirs))
             };
-            bits::set(&mut g.inputs.rels[rels::MBAR_ORDER][a.0], b.0);
+            row::set(g.related_mut(rels::MBAR_ORDER, a.0), b.0);
             let starts = matches!(a.1, Act::Init { .. });
             if starts && (b.2.era == a.2.era || (b.1.ends() && b.2.era == a.2.era + 1)) {
-                bits::set(&mut g.inputs.rels[rels::MBAR_LIFE][a.0], b.0);
+                row::set(g.related_mut(rels::MBAR_LIFE, a.0), b.0);
             }
             let adds = |act: Act| matches!(act, Act::Add { .. });
             if adds(a.1) && a.2.era == b.2.era && a.2.level + 1 == b.2.level {
                 if adds(b.1) {
-                    bits::set(&mut g.inputs.rels[rels::MBAR_STEP][a.0], b.0);
+                    row::set(g.related_mut(rels::MBAR_STEP, a.0), b.0);
                 } else if yes(b.1, b.2, self, g) {
-                    bits::set(&mut g.inputs.rels[rels::MBAR_SYNC][a.0], b.0);
+                    row::set(g.related_mut(rels::MBAR_SYNC, a.0), b.0);
                 }
             }
         }
@@ -229,21 +231,16 @@ impl Mbarriers {
         }
     }
 
-    pub(crate) fn leave_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: usize) {
-        bits::clear(&mut g.present, id);
+    pub(crate) fn leave_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId) {
+        row::clear(&mut g.present, id);
         self.places[id] = None;
-        for relation in MBAR_RELATIONS {
-            g.inputs.rels[relation][id] = bits::empty();
-            for row in &mut g.inputs.rels[relation][..g.inputs.n] {
-                bits::clear(row, id);
-            }
-        }
+        g.unrelate(&MBAR_RELATIONS, id);
     }
 
     /// Whether the phase that `id` just joined adds up, so that a later operation might belong to it all the same: it
     /// took place before the one that completes the phase. Only among single arrivals without bytes any order completes
     /// the phase too early.
-    pub(crate) fn may_stay_open<const W: usize>(&self, g: &Events<'_, W>, id: usize) -> Option<Open> {
+    pub(crate) fn may_stay_open<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Option<Open> {
         let (used, place) = (g[id].mbarrier()?, self.places[id]?);
         let phases = self.phases_of(g, used.object, place.era)?;
         let phase = &phases[place.level.checked_sub(1)? as usize];
@@ -254,12 +251,11 @@ impl Mbarriers {
 
 /// Of the phase a wait answers for, the operations whose scopes and those of all others include each other. The
 /// phase is complete, so this never changes.
-fn enter_chain<const W: usize>(g: &mut Events<'_, W>, wait: usize) {
-    let phase: Vec<usize> =
-        (0..g.inputs.n).filter(|a| bits::has(&g.inputs.rels[rels::MBAR_SYNC][*a], wait)).collect();
+fn enter_chain<const W: usize>(g: &mut Events<'_, W>, wait: EventId) {
+    let phase: Vec<EventId> = g.ids().filter(|a| row::has(g.related(rels::MBAR_SYNC, *a), wait)).collect();
     for a in &phase {
-        if phase.iter().all(|b| bits::has(&g.inputs.rels[rels::SR_HOME][*a], *b)) {
-            bits::set(&mut g.inputs.rels[rels::MBAR_CHAIN][*a], wait);
+        if phase.iter().all(|b| row::has(g.related(rels::SR_HOME, *a), *b)) {
+            row::set(g.related_mut(rels::MBAR_CHAIN, *a), wait);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Contract: every change has an inverse, and changes are undone in the reverse order, so that a graph costs no copy. Nothing
 //! here knows which graph comes next.
 //!
-//! From below: `ids`, `event`, `relations` (static base sets and relations), `universe`; `events` (all that memory is about);
+//! From below: `ids` and `row` (events as positions, and sets of them), `event`, `relations` (static base sets and relations), `universe`; `events` (all that memory is about);
 //! `barriers`, `mbarriers` and `allocation` on top of it, each a part with its own state; `graph`, their sum.
 
 pub(crate) mod allocation;
@@ -18,4 +18,5 @@ pub(crate) mod ids;
 mod launch;
 pub(crate) mod mbarriers;
 mod relations;
+pub(crate) mod row;
 pub(crate) mod universe;

@@ -1,6 +1,8 @@
 //! The static base sets and relations of the model language, filled in event by event.
 
 use super::event::Event;
+use super::ids::EventId;
+use super::row;
 use crate::thread::event::allocator::{AllocAct, AllocUse};
 use crate::thread::event::barrier::{BarrierObject, BarrierUse};
 use crate::thread::event::copy::CopyUse;
@@ -8,6 +10,7 @@ use crate::thread::event::fence::Covers;
 use crate::thread::event::lanes::parted;
 use crate::thread::event::tensor::{Home, TensorUse};
 use crate::thread::event::{Emitted, Kind};
+use crate::thread::ids::{Id, Table};
 use moire_cat::bits;
 use moire_cat::eval::Inputs;
 use moire_cat::vocabulary::{rels, sets};
@@ -38,12 +41,12 @@ impl Places {
         Places { threads: program.threads.len(), pairs }
     }
 
-    fn of(&self, a: u16, b: u16) -> (u64, u8) {
-        self.pairs[usize::from(a) * self.threads + usize::from(b)]
+    fn of(&self, a: ThreadId, b: ThreadId) -> (u64, u8) {
+        self.pairs[a.index() * self.threads + b.index()]
     }
 
     /// Whether each of two operations, in these threads, is of a scope that includes the other's thread.
-    fn included(&self, (x, a): (&Emitted, u16), (y, b): (&Emitted, u16)) -> bool {
+    fn included(&self, (x, a): (&Emitted, ThreadId), (y, b): (&Emitted, ThreadId)) -> bool {
         let one = |e: &Emitted, scopes: u8| e.scope.is_some_and(|s| scopes >> s as u8 & 1 == 1);
         one(x, self.of(a, b).1) && one(y, self.of(b, a).1)
     }
@@ -61,31 +64,31 @@ const _: () = assert!(rels::RF <= 64, "static relations of a pair are the bits o
 pub(crate) fn enter<const W: usize>(
     (program, places): (&Program, &Places),
     inputs: &mut Inputs<W>,
-    events: &[Event],
+    events: &Table<EventId, Event>,
     used: bool,
 ) {
-    let new = events.len() - 1;
+    let new = EventId::at(events.len() - 1);
     let event = &events[new];
     if used {
-        inputs.sets.iter_mut().for_each(|set| bits::clear(set, new));
+        inputs.sets.iter_mut().for_each(|set| row::clear(set, new));
     }
     let mut labels = event.emitted.labels & !(1 << sets::IW) | u128::from(event.thread.is_none()) << sets::IW;
     while labels != 0 {
-        bits::set(&mut inputs.sets[labels.trailing_zeros() as usize], new);
+        row::set(&mut inputs.sets[labels.trailing_zeros() as usize], new);
         labels &= labels - 1;
     }
     for relation in (0..rels::ALL.len()).filter(|_| used) {
-        let rows = &mut inputs.rels[relation][..=new];
-        rows.iter_mut().for_each(|row| bits::clear(row, new));
-        rows[new] = bits::empty();
+        let rows = &mut inputs.rels[relation][..=new.index()];
+        rows.iter_mut().for_each(|row| row::clear(row, new));
+        rows[new.index()] = bits::empty();
     }
-    let mut put = |i: usize, j: usize, mut relations: u64| {
+    let mut put = |i: EventId, j: EventId, mut relations: u64| {
         while relations != 0 {
-            bits::set(&mut inputs.rels[relations.trailing_zeros() as usize][i], j);
+            row::set(&mut inputs.rels[relations.trailing_zeros() as usize][i.index()], j);
             relations &= relations - 1;
         }
     };
-    for (other, before) in events.iter().enumerate().take(new + 1) {
+    for (other, before) in events.entries() {
         put(other, new, related(program, places, before, event));
         if other != new {
             put(new, other, related(program, places, event, before));
@@ -119,7 +122,7 @@ fn related(program: &Program, places: &Places, a: &Event, b: &Event) -> u64 {
         out |= places.of(t, u).0 & !bit(rels::SCTA_HOME, true);
         out |= bit(rels::SR, places.included((x, t), (y, u)));
     }
-    let home = |e: &Event| e.emitted.ctas.home.map_or(e.thread, |t| Some(t.0));
+    let home = |e: &Event| e.emitted.ctas.home.or(e.thread);
     if let Some((t, u)) = home(a).zip(home(b)) {
         out |= places.of(t, u).0 & bit(rels::SCTA_HOME, true);
         out |= bit(rels::SR_HOME, places.included((x, t), (y, u)));
@@ -137,7 +140,7 @@ fn related(program: &Program, places: &Places, a: &Event, b: &Event) -> u64 {
         of_allocators(x, y, &mut |relation, holds| out |= bit(relation, holds));
     }
     if x.labels >> sets::PF & 1 == 1 {
-        let own = |t: ThreadId| a.thread.is_some_and(|u| places.of(u, t.0).0 >> rels::SCTA & 1 == 1);
+        let own = |t: ThreadId| a.thread.is_some_and(|u| places.of(u, t).0 >> rels::SCTA & 1 == 1);
         out |= bit(rels::COVERS, orders(x, y, own));
     }
     super::launch::relate(program, a, b, &mut |relation, holds| out |= bit(relation, holds));
@@ -234,7 +237,7 @@ fn of_allocators(x: &Emitted, y: &Emitted, put: &mut impl FnMut(usize, bool)) {
         AllocAct::Release => None,
     };
     let touches = |e: &Emitted, u: &AllocUse, both: bool| {
-        let here = |cta: usize| cta == u.cta || (both && u.peer == Some(cta));
+        let here = |cta: ThreadId| cta == u.cta || (both && u.peer == Some(cta));
         let cells = e.tensor().into_iter().filter(|_| e.detached).flat_map(|t| &t.cells);
         slot(u).is_some_and(|s| cells.into_iter().any(|c| c.home == Home::Slot(s) && here(c.cta)))
     };

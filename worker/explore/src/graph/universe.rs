@@ -6,8 +6,12 @@
 
 use super::digest::mixed;
 use super::event::Event;
+use super::ids::EventId;
+use super::row;
 use crate::thread::event::{Emitted, Family, Kind};
+use crate::thread::ids::{CellId, Id, Table};
 use moire_cat::bits::{self, Row};
+use moire_program::ir::ThreadId;
 use rustc_hash::FxHashMap;
 
 /// Most universes that are recognised when they come again.
@@ -17,38 +21,38 @@ const MAX_NAMES: usize = 4_096;
 #[derive(Clone, Debug)]
 pub(crate) struct Universe<const W: usize> {
     /// Per cell: the writes of threads that cover it.
-    pub(crate) writes: Vec<Row<W>>,
+    pub(crate) writes: Table<CellId, Row<W>>,
     /// Per event: the writes that cannot be before this read has its value.
-    pub(crate) needing: Vec<Row<W>>,
+    pub(crate) needing: Table<EventId, Row<W>>,
     /// Per event: its write half, which is no source of it either.
-    pub(crate) half: Vec<Row<W>>,
+    pub(crate) half: Table<EventId, Row<W>>,
     /// Per thread: its events.
-    pub(crate) of_thread: Vec<Row<W>>,
+    pub(crate) of_thread: Table<ThreadId, Row<W>>,
     /// Events in program order that all lanes take part in.
     pub(crate) whole: Row<W>,
     /// Events on barriers, mbarriers and allocators, and of asynchronous instructions.
     pub(crate) special: usize,
     /// Name of the universe after each event.
-    names: Vec<u64>,
+    names: Table<EventId, u64>,
     /// A number for the events up to each one that does not depend on what was explored before.
     identities: Vec<u64>,
     /// What the static relations in the engine's rows were entered for, event by event.
     entered: Vec<u64>,
     /// By name and event that comes next: the events there were, with the name each led to.
-    known: FxHashMap<(u64, Option<u16>, u16), Vec<(Emitted, u64)>>,
+    known: FxHashMap<(u64, Option<ThreadId>, u16), Vec<(Emitted, u64)>>,
     next_name: u64,
 }
 
 impl<const W: usize> Universe<W> {
     pub(crate) fn new(cells: usize, threads: usize) -> Self {
         Universe {
-            writes: vec![bits::empty(); cells],
-            of_thread: vec![bits::empty(); threads],
+            writes: vec![bits::empty(); cells].into_iter().collect(),
+            of_thread: vec![bits::empty(); threads].into_iter().collect(),
             whole: bits::empty(),
-            needing: Vec::new(),
-            half: Vec::new(),
+            needing: Table::default(),
+            half: Table::default(),
             special: 0,
-            names: Vec::new(),
+            names: Table::default(),
             identities: Vec::new(),
             entered: Vec::new(),
             known: FxHashMap::default(),
@@ -67,57 +71,54 @@ impl<const W: usize> Universe<W> {
     }
 
     /// Name it had when this event was its last.
-    pub(crate) fn name_after(&self, event: usize) -> u64 {
+    pub(crate) fn name_after(&self, event: EventId) -> u64 {
         self.names[event]
     }
 
-    /// Adds the event `events` ends with; whether its static relations must be entered.
-    pub(crate) fn push(&mut self, events: &[Event]) -> bool {
-        let id = events.len() - 1;
+    /// Adds the event `id`, with which `events` ends; whether its static relations must be entered.
+    pub(crate) fn push(&mut self, events: &Table<EventId, Event>, id: EventId) -> bool {
         let event = &events[id];
         let emitted = &event.emitted;
         let name = self.named(event);
         self.names.push(name);
-        let place = event.thread.map_or(0, |t| u64::from(t) + 1) << 16 | u64::from(event.emitted.index);
+        let place = event.thread.map_or(0, |t| u64::from(t.0) + 1) << 16 | u64::from(event.emitted.index);
         self.identities.push(mixed(self.identity() ^ place));
         self.special += usize::from(special(emitted));
         let whole = !emitted.detached && emitted.lanes.whole();
-        bits::put(&mut self.whole, id, whole);
+        row::put(&mut self.whole, id, whole);
         self.needing.push(bits::empty());
         self.half.push(bits::empty());
         if let Some(thread) = event.thread {
-            for other in bits::iter(&self.of_thread[thread as usize]) {
+            for other in row::events(&self.of_thread[thread]) {
                 self.wait(id, emitted, other, &events[other].emitted);
                 self.wait(other, &events[other].emitted, id, emitted);
             }
-            bits::set(&mut self.of_thread[thread as usize], id);
+            row::set(&mut self.of_thread[thread], id);
         }
         if event.thread.is_some() && event.is_write() {
             match emitted.access {
-                Some(access) => {
-                    self.writes[access.cell_range()].iter_mut().for_each(|row| bits::set(row, id))
-                }
-                None => self.writes.iter_mut().for_each(|row| bits::set(row, id)),
+                Some(access) => access.each_cell().for_each(|cell| row::set(&mut self.writes[cell], id)),
+                None => self.writes.iter_mut().for_each(|row| row::set(row, id)),
             }
         }
-        let fresh = self.entered.get(id) != Some(&name);
+        let fresh = self.entered.get(id.index()) != Some(&name);
         if fresh {
-            self.entered.truncate(id);
+            self.entered.truncate(id.index());
             self.entered.push(name);
         }
         fresh
     }
 
     /// Notes whether a write waits for a read of its thread, or is its other half.
-    fn wait(&mut self, write: usize, w: &Emitted, read: usize, r: &Emitted) {
+    fn wait(&mut self, write: EventId, w: &Emitted, read: EventId, r: &Emitted) {
         if w.kind != Kind::Write {
             return;
         }
         if w.needs.has(r.index) {
-            bits::set(&mut self.needing[read], write);
+            row::set(&mut self.needing[read], write);
         }
         if w.mate() == Some(r.index) {
-            bits::set(&mut self.half[read], write);
+            row::set(&mut self.half[read], write);
         }
     }
 
@@ -127,21 +128,19 @@ impl<const W: usize> Universe<W> {
         self.identities.pop();
         self.needing.pop();
         self.half.pop();
-        let id = self.names.len();
+        let id = EventId::at(self.names.len());
         self.special -= usize::from(special(&event.emitted));
         if let Some(thread) = event.thread {
-            bits::clear(&mut self.of_thread[thread as usize], id);
-            for other in bits::iter(&self.of_thread[thread as usize]) {
-                bits::clear(&mut self.needing[other], id);
-                bits::clear(&mut self.half[other], id);
+            row::clear(&mut self.of_thread[thread], id);
+            for other in row::events(&self.of_thread[thread]) {
+                row::clear(&mut self.needing[other], id);
+                row::clear(&mut self.half[other], id);
             }
         }
         if event.thread.is_some() && event.is_write() {
             match event.emitted.access {
-                Some(access) => {
-                    self.writes[access.cell_range()].iter_mut().for_each(|row| bits::clear(row, id))
-                }
-                None => self.writes.iter_mut().for_each(|row| bits::clear(row, id)),
+                Some(access) => access.each_cell().for_each(|cell| row::clear(&mut self.writes[cell], id)),
+                None => self.writes.iter_mut().for_each(|row| row::clear(row, id)),
             }
         }
     }

@@ -6,9 +6,11 @@
 //! of these events and is kept under its name.
 
 use crate::graph::graph::Graph;
-use crate::graph::ids::{CellId, EventId};
+use crate::graph::ids::EventId;
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::thread::event::Kind;
+use crate::thread::ids::{CellId, Id};
 use crate::thread::layout::Access;
 use moire_cat::bits;
 use moire_cat::eval::Evaluator;
@@ -19,7 +21,7 @@ use rustc_hash::FxHashMap;
 /// Answers of the model, by universe, the two reads and their source.
 #[derive(Clone, Default)]
 pub(crate) struct Exclusive {
-    known: FxHashMap<(u64, u64, u64, u64), bool>,
+    known: FxHashMap<(u64, EventId, EventId, EventId), bool>,
 }
 
 impl Exclusive {
@@ -28,34 +30,34 @@ impl Exclusive {
         &mut self,
         g: &Graph<'_, W>,
         evaluator: &mut Evaluator<W>,
-        (a, b): (usize, usize),
-        source: usize,
-        cell: usize,
+        (a, b): (EventId, EventId),
+        source: EventId,
+        cell: CellId,
     ) -> bool {
         let (Some(x), Some(y)) = (other_half(g, a), other_half(g, b)) else { return false };
         let anywhere = g.events.front.planted == Some(Planted::SharesAnywhere);
-        let there = |a: &Access| (anywhere || usize::from(a.cell) == cell) && a.cells == 1;
-        let one = |id: usize| g.events[id].emitted.access.as_ref().is_some_and(there);
+        let there = |a: &Access| (anywhere || a.cell == cell) && a.cells == 1;
+        let one = |id: EventId| g.events[id].emitted.access.as_ref().is_some_and(there);
         if !(one(a) && one(b) && one(x) && one(y)) {
             return false;
         }
         let last = x.max(y).max(source);
-        let key = (g.events.universe.name_after(last), a.min(b) as u64, a.max(b) as u64, source as u64);
+        let key = (g.events.universe.name_after(last), a.min(b), a.max(b), source);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
-        let refused = refuses_both(g, evaluator, (a, x), (b, y), source, cell, last + 1);
+        let refused = refuses_both(g, evaluator, (a, x), (b, y), source, cell, last);
         self.known.insert(key, refused);
         refused
     }
 }
 
 /// The write half of a read-modify-write that surely writes.
-fn other_half<const W: usize>(g: &Graph<'_, W>, read: usize) -> Option<usize> {
+fn other_half<const W: usize>(g: &Graph<'_, W>, read: EventId) -> Option<EventId> {
     let event = &g.events[read];
-    let thread = event.thread? as usize;
+    let thread = event.thread?;
     let next = usize::from(event.emitted.index) + 1;
-    let id = g.events.threads[thread].ids.get(next).copied().flatten()?.index();
+    let id = g.events.threads[thread].ids.get(next).copied().flatten()?;
     let half = &g.events[id].emitted;
     (half.kind == Kind::Write && half.mate() == Some(event.emitted.index)).then_some(id)
 }
@@ -63,45 +65,45 @@ fn other_half<const W: usize>(g: &Graph<'_, W>, read: usize) -> Option<usize> {
 fn refuses_both<const W: usize>(
     g: &Graph<'_, W>,
     evaluator: &mut Evaluator<W>,
-    (a, x): (usize, usize),
-    (b, y): (usize, usize),
-    source: usize,
-    cell: usize,
-    n: usize,
+    (a, x): (EventId, EventId),
+    (b, y): (EventId, EventId),
+    source: EventId,
+    cell: CellId,
+    last: EventId,
 ) -> bool {
-    let mut graph = small_graph(g, cell, &[source, x, y], &[(a, source), (b, source)], n);
-    evaluator.enter(g.events.universe.name_after(n - 1), &graph);
+    let mut graph = small_graph(g, cell, &[source, x, y], &[(a, source), (b, source)], last);
+    evaluator.enter(g.events.universe.name_after(last), &graph);
     let mark = evaluator.mark();
     let refused = refuses(evaluator, &mut graph);
     evaluator.back(&mark);
     refused
 }
 
-/// A graph of the first `n` events: these writes and the initial one of a cell, these reads with their sources.
+/// A graph of the events up to `last`: these writes and the initial one of a cell, these reads with their sources.
 pub(crate) fn small_graph<const W: usize>(
     g: &Graph<'_, W>,
-    cell: usize,
-    writes: &[usize],
-    reads: &[(usize, usize)],
-    n: usize,
+    cell: CellId,
+    writes: &[EventId],
+    reads: &[(EventId, EventId)],
+    last: EventId,
 ) -> Inputs<W> {
+    let n = last.index() + 1;
     let mut graph = Inputs { n, sets: g.events.inputs.sets.clone(), ..Inputs::<W>::with_room(n) };
     (0..rels::RF).for_each(|r| graph.rels[r].copy_from_slice(&g.events.inputs.rels[r][..n]));
     graph.cells.writers = vec![bits::empty(); g.events.inputs.cells.writers.len()];
-    let initial = usize::from(g.events.layout.cells[cell].instance);
+    let initial = EventId::initial(g.events.layout.cells[cell].instance);
     graph.present = bits::empty();
     for write in std::iter::once(initial).chain(writes.iter().copied()) {
-        bits::set(&mut graph.cells.writers[cell], write);
-        bits::set(&mut graph.present, write);
+        row::set(&mut graph.cells.writers[cell.index()], write);
+        row::set(&mut graph.present, write);
         if write != initial {
-            bits::set(&mut graph.rels[rels::CO][initial], write);
+            row::set(&mut graph.rels[rels::CO][initial.index()], write);
         }
     }
     for &(read, source) in reads {
-        bits::set(&mut graph.rels[rels::RF][source], read);
-        bits::set(&mut graph.present, read);
-        let read = (EventId::new(read).number(), CellId::new(cell).number(), EventId::new(source).number());
-        graph.cells.reads.push(read);
+        row::set(&mut graph.rels[rels::RF][source.index()], read);
+        row::set(&mut graph.present, read);
+        graph.cells.reads.push((read.number(), cell.number(), source.number()));
     }
     graph
 }

@@ -19,13 +19,15 @@
 use super::consistency::Consistency;
 use super::outlook::{Without, may_advance, outlook};
 use crate::graph::graph::{Answers, Graph, Trial};
+use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Floor, Place};
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::thread::event::mbarrier::{Act, MbarUse};
 use crate::thread::event::{Emitted, Kind};
 use crate::thread::flow::successors;
-use crate::thread::layout::thread_id;
-use crate::thread::may_write::Written;
+use crate::thread::ids::{CellId, Id, Table};
+use crate::thread::may_write::{Written, may_write};
 use crate::thread::run::run;
 use crate::thread::trace::{Trace, TraceEnd};
 use moire_cat::bits::{self, Row};
@@ -55,7 +57,7 @@ const MAX_CACHED_RUNS: usize = 1 << 12;
 #[derive(Clone)]
 pub(crate) struct Gates<const W: usize> {
     /// By thread, writes that it does not take at the gate where it waits.
-    pub(crate) refused: Vec<Row<W>>,
+    pub(crate) refused: Table<ThreadId, Row<W>>,
     /// Threads that may go on, as [`Gates::may_be_let_in`] found them after so many edits.
     moves: Cell<Option<(u64, u64)>>,
     trials: RefCell<Trials>,
@@ -63,12 +65,16 @@ pub(crate) struct Gates<const W: usize> {
 
 impl<const W: usize> Gates<W> {
     pub(crate) fn new(threads: usize) -> Self {
-        Gates { refused: vec![bits::empty(); threads], moves: Cell::new(None), trials: RefCell::default() }
+        Gates {
+            refused: vec![bits::empty(); threads].into_iter().collect(),
+            moves: Cell::new(None),
+            trials: RefCell::default(),
+        }
     }
 
     /// First thread at a gate that can be let in; with `sure`, in one way, and that cannot wait.
-    pub(crate) fn openable_gate(&self, g: &Graph<'_, W>, sure: bool) -> Option<usize> {
-        (0..g.events.threads.len()).find(|t| {
+    pub(crate) fn openable_gate(&self, g: &Graph<'_, W>, sure: bool) -> Option<ThreadId> {
+        g.events.threads.ids().find(|t| {
             let TraceEnd::Gate(index) = g.events.threads[*t].trace.end else { return false };
             let ways = self.entry(g, *t, index).ways();
             ways > 0 && (!sure || (ways == 1 && !self.may_miss(g, *t, index, &[])))
@@ -76,16 +82,21 @@ impl<const W: usize> Gates<W> {
     }
 
     /// Where a thread gets behind a gate, if these reads get these answers; a function of these and of where it is.
-    fn behind_gate(&self, g: &Graph<'_, W>, thread: usize, gate: u16, given: &[(u16, Value)]) -> Rc<Trace> {
+    fn behind_gate(
+        &self,
+        g: &Graph<'_, W>,
+        thread: ThreadId,
+        gate: u16,
+        given: &[(u16, Value)],
+    ) -> Rc<Trace> {
         let here = &g.events.threads[thread].trace;
         let key = (Rc::as_ptr(here) as usize, SmallVec::from_slice(given));
         if let Some((_, known)) = self.trials.borrow().get(&key) {
             return Rc::clone(known);
         }
-        let id = thread_id(thread);
         let flow = &g.events.threads[thread].flow;
         let view = Trial { inner: Answers { graph: g, thread }, gate, given };
-        let trace = Rc::new(run(g.events.program, &g.events.layout, flow, id, g.events.front, &view));
+        let trace = Rc::new(run(g.events.program, &g.events.layout, flow, thread, g.events.front, &view));
         let mut trials = self.trials.borrow_mut();
         if trials.len() >= MAX_CACHED_RUNS {
             trials.clear();
@@ -95,7 +106,7 @@ impl<const W: usize> Gates<W> {
     }
 
     /// How a thread can be let in now.
-    pub(crate) fn entry(&self, g: &Graph<'_, W>, thread: usize, gate: u16) -> Entry {
+    pub(crate) fn entry(&self, g: &Graph<'_, W>, thread: ThreadId, gate: u16) -> Entry {
         let vain =
             |given: &[(u16, Value)]| self.behind_gate(g, thread, gate, given).end == TraceEnd::SpinFail;
         let blind = self.behind_gate(g, thread, gate, &[]);
@@ -120,25 +131,26 @@ impl<const W: usize> Gates<W> {
         if access.cells != 1 {
             return Entry::Free;
         }
-        let cell = usize::from(access.cell);
-        let writers = bits::minus(&g.events.inputs.cells.writers[cell], &self.refused[thread]);
-        let ends = |w: &usize| g.events.writes_unknown(*w) || !vain(&[(read, g.events.cell_value(*w, cell))]);
-        let writes: SmallVec<[usize; 4]> = bits::iter(&writers).filter(ends).collect();
+        let cell = access.cell;
+        let writers = bits::minus(g.events.writers(cell), &self.refused[thread]);
+        let ends =
+            |w: &EventId| g.events.writes_unknown(*w) || !vain(&[(read, g.events.cell_value(*w, cell))]);
+        let writes: SmallVec<[EventId; 4]> = row::events(&writers).filter(ends).collect();
         if writes.is_empty() { Entry::Vain(Some(cell)) } else { Entry::Reads { read, cell, writes } }
     }
 
     /// Lets a thread wait for a write other than these. Returns the writes it had refused before.
-    pub(crate) fn refuse(&mut self, g: &mut Graph<'_, W>, thread: usize, writes: &[usize]) -> Row<W> {
+    pub(crate) fn refuse(&mut self, g: &mut Graph<'_, W>, thread: ThreadId, writes: &[EventId]) -> Row<W> {
         g.events.edits += 1;
         let before = self.refused[thread];
-        writes.iter().for_each(|w| bits::set(&mut self.refused[thread], *w));
+        writes.iter().for_each(|w| row::set(&mut self.refused[thread], *w));
         before
     }
 
     /// Whether a thread at a gate can be stuck there though it could pass now: its loop only waits for an mbarrier, and
     /// the phase it waits for may not be the one just completed in the end; or what reads get in the end may keep it.
     /// `known`: coherence pairs of this graph, if any are known beside those that were chosen.
-    fn may_miss(&self, g: &Graph<'_, W>, thread: usize, index: u16, known: &[Row<W>]) -> bool {
+    fn may_miss(&self, g: &Graph<'_, W>, thread: ThreadId, index: u16, known: &[Row<W>]) -> bool {
         if !g.events.threads[thread].flow.waits_only[g.events.threads[thread].trace.pc] {
             return !self.passes_in_the_end(g, thread, index, known);
         }
@@ -155,7 +167,7 @@ impl<const W: usize> Gates<W> {
         &self,
         g: &mut Graph<'_, W>,
         consistency: &mut Consistency<W>,
-        thread: usize,
+        thread: ThreadId,
         index: u16,
     ) -> bool {
         if !self.may_miss(g, thread, index, &[]) {
@@ -169,7 +181,7 @@ impl<const W: usize> Gates<W> {
     }
 
     /// The wait at the start of the iteration behind a gate.
-    pub(crate) fn awaited(&self, g: &Graph<'_, W>, thread: usize, index: u16) -> Option<MbarUse> {
+    pub(crate) fn awaited(&self, g: &Graph<'_, W>, thread: ThreadId, index: u16) -> Option<MbarUse> {
         let trace = self.behind_gate(g, thread, index, &[]);
         let first = trace.events.get(usize::from(index)..)?.iter().flatten().next()?;
         match first.kind {
@@ -180,7 +192,7 @@ impl<const W: usize> Gates<W> {
 
     /// Whether some thread waits in front of a loop that it leaves in the end; of the graph judged just now.
     pub(crate) fn waits_in_vain(&self, g: &Graph<'_, W>, coherence: &[Row<W>]) -> bool {
-        (0..g.events.threads.len()).any(|t| {
+        g.events.threads.ids().any(|t| {
             let index = match g.events.threads[t].trace.end {
                 TraceEnd::Stuck(index) => index,
                 TraceEnd::Gate(index) if !bits::is_empty(&self.refused[t]) => index,
@@ -194,8 +206,8 @@ impl<const W: usize> Gates<W> {
 
     /// Whether the iteration behind a gate takes the thread out of its loop whatever write comes last at each place it
     /// reads. In doubt it does not.
-    fn passes_in_the_end(&self, g: &Graph<'_, W>, thread: usize, gate: u16, known: &[Row<W>]) -> bool {
-        let last = |cell: usize| self.last_values(g, thread, cell, known);
+    fn passes_in_the_end(&self, g: &Graph<'_, W>, thread: ThreadId, gate: u16, known: &[Row<W>]) -> bool {
+        let last = |cell: CellId| self.last_values(g, thread, cell, known);
         g.events.front.planted != Some(Planted::AlwaysHangs)
             && self.leaves(g, (thread, gate), &last, &mut Vec::new(), &mut 0)
     }
@@ -203,8 +215,8 @@ impl<const W: usize> Gates<W> {
     fn leaves(
         &self,
         g: &Graph<'_, W>,
-        (thread, gate): (usize, u16),
-        last: &dyn Fn(usize) -> Option<BTreeSet<Value>>,
+        (thread, gate): (ThreadId, u16),
+        last: &dyn Fn(CellId) -> Option<BTreeSet<Value>>,
         given: &mut Vec<(u16, Value)>,
         trials: &mut usize,
     ) -> bool {
@@ -220,7 +232,7 @@ impl<const W: usize> Gates<W> {
         let Some(access) = read.access.filter(|a| a.cells == 1 && given.len() < MAX_TRIED_READS) else {
             return false;
         };
-        let Some(values) = last(usize::from(access.cell)) else { return false };
+        let Some(values) = last(access.cell) else { return false };
         let leaves = |value: Value| {
             given.push((read.index, value));
             let leaves = self.leaves(g, (thread, gate), last, given, trials);
@@ -234,8 +246,8 @@ impl<const W: usize> Gates<W> {
     }
 
     /// Whether a thread at `from` can come to `to`.
-    fn comes_to(&self, g: &Graph<'_, W>, thread: usize, from: usize, to: usize) -> bool {
-        let body = &g.events.program.threads[thread].body;
+    fn comes_to(&self, g: &Graph<'_, W>, thread: ThreadId, from: usize, to: usize) -> bool {
+        let body = &g.events.code(thread).body;
         let (mut todo, mut seen) = (vec![from], BTreeSet::new());
         while let Some(pc) = todo.pop() {
             if pc == to {
@@ -252,28 +264,28 @@ impl<const W: usize> Gates<W> {
     fn last_values(
         &self,
         g: &Graph<'_, W>,
-        thread: usize,
-        cell: usize,
+        thread: ThreadId,
+        cell: CellId,
         known: &[Row<W>],
     ) -> Option<BTreeSet<Value>> {
         let waiting = bits::minus(&g.events.universe.writes[cell], &g.events.present);
         if !bits::is_empty(&waiting) || self.others_may_write(g, thread, cell) {
             return None;
         }
-        let writers = g.events.inputs.cells.writers[cell];
-        let last = |w: usize| {
-            let chosen = bits::and(&g.events.inputs.rels[rels::CO][w], &writers);
-            let implied = known.get(w).map_or(chosen, |row| bits::and(row, &writers));
+        let writers = *g.events.writers(cell);
+        let last = |w: EventId| {
+            let chosen = bits::and(g.events.related(rels::CO, w), &writers);
+            let implied = known.get(w.index()).map_or(chosen, |row| bits::and(row, &writers));
             bits::is_empty(&chosen) && bits::is_empty(&implied)
         };
-        bits::iter(&writers)
+        row::events(&writers)
             .filter(|w| last(*w))
             .map(|w| (!g.events.writes_unknown(w)).then(|| g.events.cell_value(w, cell)))
             .collect()
     }
 
     /// Whether, while a thread waits, another one may still write a cell in a way the universe does not hold.
-    fn others_may_write(&self, g: &Graph<'_, W>, thread: usize, cell: usize) -> bool {
+    fn others_may_write(&self, g: &Graph<'_, W>, thread: ThreadId, cell: CellId) -> bool {
         if g.events.restless == 0 || g.events.front.planted == Some(Planted::NobodyElse) {
             return false;
         }
@@ -282,16 +294,16 @@ impl<const W: usize> Gates<W> {
     }
 
     /// Whether some of these threads may write a cell with what they still do, or some thread with a write that is not known to happen.
-    fn may_come(&self, g: &Graph<'_, W>, cell: usize, moves: impl Fn(usize) -> bool) -> bool {
-        let touches = |e: &Emitted| e.access.is_none_or(|a| a.cell_range().contains(&cell));
-        g.events.threads.iter().enumerate().any(|(t, thread)| {
-            let writes = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+    fn may_come(&self, g: &Graph<'_, W>, cell: CellId, moves: impl Fn(ThreadId) -> bool) -> bool {
+        let touches = |e: &Emitted| e.access.is_none_or(|a| a.covers(cell));
+        g.events.threads.entries().any(|(t, thread)| {
+            let writes = |of: &Written| may_write(of, thread.trace.pc, cell);
             (moves(t) && writes(&g.events.ahead(t).all)) || thread.trace.unsure.iter().any(touches)
         })
     }
 
     /// Whether a thread that waits at a gate may be let in some time.
-    pub(crate) fn may_be_let_in(&self, g: &Graph<'_, W>, thread: usize) -> bool {
+    pub(crate) fn may_be_let_in(&self, g: &Graph<'_, W>, thread: ThreadId) -> bool {
         let known = self.moves.get().filter(|(edits, _)| *edits == g.events.edits);
         let moves = known.map_or_else(
             || {
@@ -301,12 +313,12 @@ impl<const W: usize> Gates<W> {
             |(_, moves)| moves,
         );
         self.moves.set(Some((g.events.edits, moves)));
-        thread >= 64 || moves >> thread & 1 == 1
+        thread.index() >= 64 || moves >> thread.index() & 1 == 1
     }
 
     /// Threads that may do more than the universe holds, if `still` does not.
-    fn moving(&self, g: &Graph<'_, W>, still: Option<usize>) -> Vec<bool> {
-        let at = |t: usize| match g.events.threads[t].trace.end {
+    fn moving(&self, g: &Graph<'_, W>, still: Option<ThreadId>) -> Table<ThreadId, bool> {
+        let at = |t: ThreadId| match g.events.threads[t].trace.end {
             _ if Some(t) == still => Entry::Vain(None),
             TraceEnd::Pending(_) | TraceEnd::Barrier(_) => Entry::Free,
             TraceEnd::Gate(_) if g.events.threads[t].flow.waits_only[g.events.threads[t].trace.pc] => {
@@ -315,13 +327,14 @@ impl<const W: usize> Gates<W> {
             TraceEnd::Gate(index) => self.entry(g, t, index),
             _ => Entry::Vain(None),
         };
-        let entries: Vec<Entry> = (0..g.events.threads.len()).map(at).collect();
-        let mut moving: Vec<bool> = entries.iter().map(|e| !matches!(e, Entry::Vain(_))).collect();
+        let entries: Table<ThreadId, Entry> = g.events.threads.ids().map(at).collect();
+        let mut moving: Table<ThreadId, bool> =
+            entries.iter().map(|e| !matches!(e, Entry::Vain(_))).collect();
         if g.events.front.planted == Some(Planted::StaysInFront) {
             return moving;
         }
         loop {
-            let next = (0..moving.len()).find(|t| match entries[*t] {
+            let next = moving.ids().find(|t| match entries[*t] {
                 Entry::Vain(Some(cell)) if !moving[*t] => {
                     let waiting = bits::minus(&g.events.universe.writes[cell], &g.events.present);
                     !bits::is_empty(&waiting) || self.may_come(g, cell, |u| moving[u])
@@ -342,15 +355,15 @@ pub(crate) enum Entry {
     Reads {
         /// By index.
         read: u16,
-        cell: usize,
-        writes: SmallVec<[usize; 4]>,
+        cell: CellId,
+        writes: SmallVec<[EventId; 4]>,
     },
     /// What it reads is decided behind the gate.
     Free,
     /// Not now: it asks an mbarrier.
     Asks,
     /// Not now: the iteration fails with every write in the cell it reads first; for ever, if it reads none.
-    Vain(Option<usize>),
+    Vain(Option<CellId>),
 }
 
 impl Entry {

@@ -12,12 +12,14 @@
 use super::gates::Gates;
 use crate::graph::event::Event;
 use crate::graph::graph::Graph;
-use crate::graph::ids::OpenRead;
+use crate::graph::ids::{EventId, OpenRead};
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::thread::event::barrier::BarrierObject;
 use crate::thread::event::deps::Deps;
 use crate::thread::event::{Emitted, Kind};
-use crate::thread::may_write::Written;
+use crate::thread::ids::{CellId, Id};
+use crate::thread::may_write::{Written, may_write};
 use crate::thread::trace::TraceEnd;
 use moire_cat::Model;
 use moire_cat::NodeId;
@@ -32,32 +34,35 @@ use std::collections::BTreeMap;
 /// Whether some write not yet placed (and not `except`) may still become the source of `read` at `cell`.
 pub(crate) fn may_be_written<const W: usize>(
     (g, gates): Context<'_, '_, W>,
-    cell: usize,
-    read: usize,
-    except: Option<usize>,
+    cell: CellId,
+    read: EventId,
+    except: Option<EventId>,
 ) -> bool {
     let mut waiting = g.events.waiting_writes(cell, read);
     if let Some(except) = except {
-        bits::clear(&mut waiting, except);
+        row::clear(&mut waiting, except);
     }
     !bits::is_empty(&waiting) || (g.events.restless > 0 && may_be_written_unseen((g, gates), cell, read))
 }
 
 /// The same of writes the universe does not hold.
-fn may_be_written_unseen<const W: usize>((g, gates): Context<'_, '_, W>, cell: usize, read: usize) -> bool {
+fn may_be_written_unseen<const W: usize>(
+    (g, gates): Context<'_, '_, W>,
+    cell: CellId,
+    read: EventId,
+) -> bool {
     let reader = &g.events[read];
-    let needs =
-        |d: &Deps, thread: usize| reader.thread == u16::try_from(thread).ok() && d.has(reader.emitted.index);
-    g.events.threads.iter().enumerate().any(|(t, thread)| {
+    let needs = |d: &Deps, thread: ThreadId| reader.thread == Some(thread) && d.has(reader.emitted.index);
+    g.events.threads.entries().any(|(t, thread)| {
         let serves = |e: &Emitted| {
-            e.access.is_none_or(|a| a.cell_range().contains(&cell))
+            e.access.is_none_or(|a| a.covers(cell))
                 && !(needs(&e.needs.addr, t) || needs(&e.needs.data, t) || needs(&e.needs.ctrl, t))
-                && !(e.mate() == Some(reader.emitted.index) && reader.thread == u16::try_from(t).ok())
+                && !(e.mate() == Some(reader.emitted.index) && reader.thread == Some(t))
         };
         let unseen = match &thread.trace.end {
             TraceEnd::Pending(d) if needs(d, t) => false,
             TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
-                let unless = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+                let unless = |of: &Written| may_write(of, thread.trace.pc, cell);
                 let waits = matches!(thread.trace.end, TraceEnd::Gate(_));
                 let ahead = g.events.ahead(t);
                 unless(&ahead.all)
@@ -77,7 +82,7 @@ pub(crate) fn hopeless<const W: usize>((g, gates): Context<'_, '_, W>) -> bool {
     loop {
         let mut held = bits::empty();
         for open in &left {
-            let read = open.read.index();
+            let read = open.read;
             bits::or(&mut held, &g.events.universe.needing[read]);
             if g.events.front.planted == Some(Planted::HalfWaits) {
                 bits::or(&mut held, &g.events.universe.half[read]);
@@ -85,7 +90,7 @@ pub(crate) fn hopeless<const W: usize>((g, gates): Context<'_, '_, W>) -> bool {
         }
         let before = left.len();
         left.retain(|open| {
-            let (read, cell) = (open.read.index(), open.cell.index());
+            let (read, cell) = (open.read, open.cell);
             let free = bits::minus(&g.events.waiting_writes(cell, read), &held);
             bits::is_empty(&free) && !(g.events.restless > 0 && may_be_written_unseen((g, gates), cell, read))
         });
@@ -131,21 +136,21 @@ impl Causality {
         };
         let slots = rows(self.settled);
         g.events.open.iter().any(|open| {
-            let (read, cell) = (open.read.index(), open.cell.index());
+            let (read, cell) = (open.read, open.cell);
             let generic = g.events[read].emitted.labels >> sets::GEN & 1 == 1;
-            let unseen = |t: usize| {
+            let unseen = |t: ThreadId| {
                 !g.events.threads[t].trace.restless() || over_for(g, t, cell, read, (order, slots))
             };
             generic
-                && bits::iter(&g.events.waiting_writes(cell, read))
+                && row::events(&g.events.waiting_writes(cell, read))
                     .all(|w| comes_after(g, w, read, (order, slots)))
-                && (g.events.restless == 0 || (0..g.events.threads.len()).all(unseen))
+                && (g.events.restless == 0 || g.events.threads.ids().all(unseen))
         })
     }
 }
 
 /// Arrivals at barriers of the whole CTA a thread has come to, by number.
-fn arrivals<const W: usize>(g: &Graph<'_, W>, thread: usize) -> BTreeMap<i64, usize> {
+fn arrivals<const W: usize>(g: &Graph<'_, W>, thread: ThreadId) -> BTreeMap<i64, usize> {
     let mut out = BTreeMap::new();
     for event in g.events.threads[thread].trace.events.iter().flatten() {
         if let Kind::Barrier(b) = event.kind
@@ -159,10 +164,10 @@ fn arrivals<const W: usize>(g: &Graph<'_, W>, thread: usize) -> BTreeMap<i64, us
 
 /// Whether thread `t` can pass no barrier of the whole CTA before `reader` has its value, because the thread of `reader`
 /// arrives at none before.
-pub(crate) fn waits_behind<const W: usize>(g: &Graph<'_, W>, reader: &Event, t: usize) -> bool {
-    let Some(u) = reader.thread.map(usize::from).filter(|u| *u != t) else { return false };
+pub(crate) fn waits_behind<const W: usize>(g: &Graph<'_, W>, reader: &Event, t: ThreadId) -> bool {
+    let Some(u) = reader.thread.filter(|u| *u != t) else { return false };
     let waits = matches!(&g.events.threads[u].trace.end, TraceEnd::Pending(d) if d.has(reader.emitted.index));
-    let (own, other) = (&g.events.program.threads[u], &g.events.program.threads[t]);
+    let (own, other) = (g.events.code(u), g.events.code(t));
     let split = |i: &Instr| matches!(i.op, Op::Bar { kind: BarKind::Arrive, .. });
     if !waits || !own.place.same_cta(&other.place) || own.body.iter().any(split) {
         return false;
@@ -174,47 +179,47 @@ pub(crate) fn waits_behind<const W: usize>(g: &Graph<'_, W>, reader: &Event, t: 
 /// Whether a write of the universe that is not placed comes after a read.
 fn comes_after<const W: usize>(
     g: &Graph<'_, W>,
-    write: usize,
-    read: usize,
+    write: EventId,
+    read: EventId,
     (order, slots): (&[Row<W>], Option<&[Row<W>]>),
 ) -> bool {
     let event = &g.events[write];
     let Some(thread) = event.thread else { return false };
     let (ordinary, copied) = licensed(&event.emitted);
     let mut after = match slots {
-        _ if ordinary => order[read],
-        Some(slots) if copied => slots[read],
+        _ if ordinary => order[read.index()],
+        Some(slots) if copied => slots[read.index()],
         _ => return false,
     };
     if ordinary {
-        bits::set(&mut after, read);
+        row::set(&mut after, read);
     }
-    let of_thread = bits::and(&g.events.universe.of_thread[thread as usize], &g.events.universe.whole);
+    let of_thread = bits::and(&g.events.universe.of_thread[thread], &g.events.universe.whole);
     let after = bits::and(&bits::and(&after, &of_thread), &g.events.present);
-    bits::iter(&after).any(|p| g.events[p].emitted.index < event.emitted.index)
+    row::events(&after).any(|p| g.events[p].emitted.index < event.emitted.index)
 }
 
 /// Whether all that thread `t` may still write to a cell comes after a read.
 fn over_for<const W: usize>(
     g: &Graph<'_, W>,
-    t: usize,
-    cell: usize,
-    read: usize,
+    t: ThreadId,
+    cell: CellId,
+    read: EventId,
     (order, slots): (&[Row<W>], Option<&[Row<W>]>),
 ) -> bool {
     let thread = &g.events.threads[t];
     // The last event of the thread that comes after the read: all later ones do.
     let last = |order: &[Row<W>], itself: bool| {
-        let after = |id: &usize| (itself && *id == read) || bits::has(&order[read], *id);
-        let events = thread.ids.iter().flatten().map(|id| id.index());
-        let whole = |id: &usize| {
+        let after = |id: &EventId| (itself && *id == read) || row::has(&order[read.index()], *id);
+        let events = thread.ids.iter().flatten().copied();
+        let whole = |id: &EventId| {
             let e = &g.events[*id].emitted;
-            bits::has(&g.events.present, *id) && !e.detached && e.lanes.arms.is_none()
+            row::has(&g.events.present, *id) && !e.detached && e.lanes.arms.is_none()
         };
         events.filter(|id| whole(id) && after(id)).map(|id| g.events[id].emitted.index).max()
     };
     let (plain, copied) = (last(order, true), slots.and_then(|slots| last(slots, false)));
-    let serves = |e: &Emitted| e.access.is_none_or(|a| a.cell_range().contains(&cell));
+    let serves = |e: &Emitted| e.access.is_none_or(|a| a.covers(cell));
     let behind = |e: &Emitted| {
         let last = match licensed(e) {
             (true, _) => plain,
@@ -223,14 +228,14 @@ fn over_for<const W: usize>(
         };
         last.is_some_and(|p| p < e.index)
     };
-    let known = thread.ids.iter().flatten().map(|id| id.index()).all(|id| {
+    let known = thread.ids.iter().flatten().copied().all(|id| {
         let event = &g.events[id];
-        bits::has(&g.events.present, id)
+        row::has(&g.events.present, id)
             || !event.is_write()
             || !serves(&event.emitted)
             || behind(&event.emitted)
     });
-    let may = |of: &Written| of[thread.trace.pc].as_ref().is_none_or(|cells| cells[cell]);
+    let may = |of: &Written| may_write(of, thread.trace.pc, cell);
     let unseen = match &thread.trace.end {
         TraceEnd::Pending(_) | TraceEnd::Barrier(_) | TraceEnd::Gate(_) => {
             (!may(&g.events.ahead(t).all) || plain.is_some())

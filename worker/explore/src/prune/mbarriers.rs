@@ -2,15 +2,16 @@
 
 use super::outlook::{Without, may_advance, outlook};
 use crate::graph::graph::{Answers, Graph, Trial};
+use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Open, Place};
 use crate::thread::event::Emitted;
 use crate::thread::event::mbarrier::Act;
-use crate::thread::layout::thread_id;
 use crate::thread::run::run;
 use crate::thread::trace::TraceEnd;
+use moire_program::ir::ThreadId;
 
 /// The first event on an mbarrier that can take a place: `init` and `inval`, then arrivals, then waits.
-pub(crate) fn next_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<usize> {
+pub(crate) fn next_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<EventId> {
     let rank = |act: &Act| match act {
         Act::Init { .. } | Act::Inval => 0,
         Act::Add { .. } => 1,
@@ -28,21 +29,21 @@ pub(crate) fn next_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<usize> {
 }
 
 /// Events on mbarriers without a place.
-pub(crate) fn waiting_mbarriers<const W: usize>(g: &Graph<'_, W>) -> impl Iterator<Item = usize> {
+pub(crate) fn waiting_mbarriers<const W: usize>(g: &Graph<'_, W>) -> impl Iterator<Item = EventId> {
     g.events
         .of_threads()
         .filter(move |id| g.events[*id].mbarrier().is_some() && g.mbarriers.places[*id].is_none())
 }
 
-pub(crate) fn choices_for<const W: usize>(g: &Graph<'_, W>, id: usize) -> Vec<Place> {
+pub(crate) fn choices_for<const W: usize>(g: &Graph<'_, W>, id: EventId) -> Vec<Place> {
     let (Some(used), Some(thread)) = (g.events[id].mbarrier(), g.events[id].thread) else { return vec![] };
     let emitted = &g.events[id].emitted;
-    let event = (thread as usize, emitted.index, &emitted.lanes.arms, emitted.detached);
+    let event = (thread, emitted.index, &emitted.lanes.arms, emitted.detached);
     let mut places = g.mbarriers.places_for(&g.events, used, event, &g.mbarriers.floors[id]);
     if matches!(used.act, Act::Wait { .. })
         && places.iter().any(|p| g.mbarriers.answer_at(&g.events, used, *p) == 0)
     {
-        let vain = asked_in_vain(g, thread as usize, emitted);
+        let vain = asked_in_vain(g, thread, emitted);
         places.retain(|p| !vain || g.mbarriers.answer_at(&g.events, used, *p) != 0);
     }
     places
@@ -50,34 +51,33 @@ pub(crate) fn choices_for<const W: usize>(g: &Graph<'_, W>, id: usize) -> Vec<Pl
 
 /// Whether a failed test here is a failed iteration of a spin loop, which is no event: which phase it tests does not
 /// change, and that phase is not over.
-fn asked_in_vain<const W: usize>(g: &Graph<'_, W>, thread: usize, emitted: &Emitted) -> bool {
+fn asked_in_vain<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, emitted: &Emitted) -> bool {
     let waits = &g.events.threads[thread];
     let pending = matches!(&waits.trace.end, TraceEnd::Pending(deps) if deps.has(emitted.index));
     pending && waits.flow.asked_until_yes[emitted.pc] && {
-        let id = thread_id(thread);
         let inner = Answers { graph: g, thread };
         let view = Trial { inner, gate: u16::MAX, given: &[(emitted.index, 0)] };
-        let trace = run(g.events.program, &g.events.layout, &waits.flow, id, g.events.front, &view);
+        let trace = run(g.events.program, &g.events.layout, &waits.flow, thread, g.events.front, &view);
         trace.end == TraceEnd::SpinFail
     }
 }
 
 /// Whether putting `id` off can lead anywhere: without it, and without the thread that waits for its answer, the
 /// phase may complete or the life of the object end.
-pub(crate) fn may_put_off<const W: usize>(g: &Graph<'_, W>, id: usize) -> bool {
+pub(crate) fn may_put_off<const W: usize>(g: &Graph<'_, W>, id: EventId) -> bool {
     let Some(used) = g.events[id].mbarrier() else { return false };
     let event = &g.events[id];
-    let waits = |t: &usize| match &g.events.threads[*t].trace.end {
+    let waits = |t: &ThreadId| match &g.events.threads[*t].trace.end {
         TraceEnd::Pending(deps) => deps.has(event.emitted.index),
         _ => false,
     };
-    let thread = event.thread.map(usize::from).filter(waits);
+    let thread = event.thread.filter(waits);
     let outlook = outlook(g, Without { event: Some(id), thread });
     if used.act.ends() { outlook.may_end(used.object) } else { may_advance(g, used.object, &outlook) }
 }
 
 /// An event on an mbarrier that has one place, and cannot be put off.
-pub(crate) fn settled_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<usize> {
+pub(crate) fn settled_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<EventId> {
     waiting_mbarriers(g).find(|id| choices_for(g, *id).len() == 1 && !may_put_off(g, *id))
 }
 

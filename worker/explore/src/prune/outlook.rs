@@ -16,17 +16,17 @@ use crate::graph::barriers::{meet, names};
 use crate::graph::graph::{Answers, Graph};
 use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Floor, Place};
+use crate::graph::row;
 use crate::thread::event::Kind;
 use crate::thread::event::barrier::{BarrierObject, BarrierUse};
 use crate::thread::event::mbarrier::{Act, MbarUse, Object};
 use crate::thread::flow::Flow;
-use crate::thread::layout::thread_id;
+use crate::thread::ids::Table;
 use crate::thread::may_arrive::MayArrive;
 use crate::thread::run::run;
 use crate::thread::run_ahead::Item;
 use crate::thread::run_ahead::{Operation, RunAhead};
 use crate::thread::trace::{Gate, Trace, TraceEnd, View as Reads};
-use moire_cat::bits;
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,19 +34,19 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_SUMS: usize = 1_024;
 
 /// Arrivals that may come about: by barrier and thread, how many and of how many lanes.
-type Arrivals = BTreeMap<(BarrierObject, usize), (u32, u32)>;
+type Arrivals = BTreeMap<(BarrierObject, ThreadId), (u32, u32)>;
 
 /// Threads run ahead, as far as they have got.
 #[derive(Default)]
 struct Run {
     without: Without,
     out: Outlook,
-    cursors: Vec<Cursor>,
+    cursors: Table<ThreadId, Cursor>,
     /// By thread and object, where the last wait was answered at the earliest.
-    floors: BTreeMap<(usize, Object), Place>,
+    floors: BTreeMap<(ThreadId, Object), Place>,
     arrivals: Arrivals,
     /// Threads that cannot be run ahead from where they are.
-    lost: BTreeSet<usize>,
+    lost: BTreeSet<ThreadId>,
 }
 
 /// How far a thread gets.
@@ -68,8 +68,8 @@ pub(crate) struct Outlook {
 /// Leaves out an event, or a thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Without {
-    pub(crate) event: Option<usize>,
-    pub(crate) thread: Option<usize>,
+    pub(crate) event: Option<EventId>,
+    pub(crate) thread: Option<ThreadId>,
 }
 
 /// A thread whose waits are all answered.
@@ -128,12 +128,11 @@ impl Outlook {
     }
 }
 
-fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: usize) -> &'g RunAhead {
+fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: ThreadId) -> &'g RunAhead {
     g.events.threads[thread].trace.run_ahead.get_or_init(|| {
-        let id = thread_id(thread);
         let flow = &g.events.threads[thread].flow;
         let view = Hopeful(Answers { graph: g, thread });
-        let trace = run(g.events.program, &g.events.layout, flow, id, g.events.front, &view);
+        let trace = run(g.events.program, &g.events.layout, flow, thread, g.events.front, &view);
         let real = &g.events.threads[thread].trace;
         let mut waits: BTreeMap<BarrierObject, u32> = BTreeMap::new();
         let (mut items, mut guessed) = (Vec::new(), false);
@@ -155,7 +154,7 @@ fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: usize) -> &'g RunAhea
             // An answer that is there is no guess; what an arrival hands back may still change. Who does not ask until
             // the answer is yes is not held.
             let asks = matches!(operation, Operation::Mbarrier(MbarUse { act: Act::Wait { .. }, .. }));
-            let foreseen = foreseeable(&g.events.program.threads[thread], flow, e.pc);
+            let foreseen = foreseeable(g.events.code(thread), flow, e.pc);
             let answered = asks && view.0.answer(e.index).is_some();
             guessed |= !foreseen && !answered;
             if foreseen || !asks {
@@ -174,20 +173,20 @@ fn future<'g, const W: usize>(g: &'g Graph<'_, W>, thread: usize) -> &'g RunAhea
 }
 
 /// What the text behind a place of a thread may do.
-fn loose<const W: usize>(g: &Graph<'_, W>, thread: usize, pc: usize, trace: &Trace) -> MayArrive {
+fn loose<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, pc: usize, trace: &Trace) -> MayArrive {
     // Lanes that parted may still be at several places.
     let parted = trace.events.iter().flatten().any(|e| e.lanes.arms.is_some());
     let start = if parted { 0 } else { g.events.reachable_from(thread, pc) };
-    MayArrive::of(g.events.program, &g.events.layout, &g.events.program.threads[thread].body[start..])
+    MayArrive::of(g.events.program, &g.events.layout, &g.events.code(thread).body[start..])
 }
 
 /// What may happen without an event and a thread.
 pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Outlook {
-    let n = g.events.threads.len();
-    let mut run = Run { without, cursors: vec![Cursor::default(); n], ..Run::default() };
+    let cursors = g.events.threads.iter().map(|_| Cursor::default()).collect();
+    let mut run = Run { without, cursors, ..Run::default() };
     loop {
         let mut moved = false;
-        for thread in 0..n {
+        for thread in g.events.threads.ids() {
             let future = future(g, thread);
             while let Some(item) = future.items.get(run.cursors[thread].at) {
                 let before = run.cursors[thread].counted;
@@ -214,16 +213,16 @@ pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Out
 }
 
 /// Whether a thread does no more than it has come by: it is over, or left out.
-fn stays<const W: usize>(g: &Graph<'_, W>, thread: usize, without: Without) -> bool {
+fn stays<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, without: Without) -> bool {
     let end = &g.events.threads[thread].trace.end;
     Some(thread) == without.thread || matches!(end, TraceEnd::Done | TraceEnd::Stuck(_))
 }
 
 /// Takes note of what a thread does next, and says whether it may get past it.
-fn passes<const W: usize>(g: &Graph<'_, W>, thread: usize, item: &Item, run: &mut Run) -> bool {
+fn passes<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, item: &Item, run: &mut Run) -> bool {
     let stays = stays(g, thread, run.without);
-    let id = g.events.threads[thread].ids.get(item.index as usize).copied().flatten().map(EventId::index);
-    let seen = id.is_some_and(|id| bits::has(&g.events.present, id) || Some(id) == run.without.event);
+    let id = g.events.threads[thread].ids.get(item.index as usize).copied().flatten();
+    let seen = id.is_some_and(|id| row::has(&g.events.present, id) || Some(id) == run.without.event);
     match item.operation {
         Operation::Mbarrier(used) if matches!(used.act, Act::Wait { .. }) => {
             if seen || stays {
@@ -261,13 +260,13 @@ fn passes<const W: usize>(g: &Graph<'_, W>, thread: usize, item: &Item, run: &mu
 /// be put off past it.
 fn behind<const W: usize>(
     g: &Graph<'_, W>,
-    thread: usize,
+    thread: ThreadId,
     item: &Item,
     object: Object,
-    event: usize,
+    event: EventId,
 ) -> bool {
     let (e, used) = (&g.events[event], g.events[event].mbarrier());
-    let same = e.thread.map(usize::from) == Some(thread) && used.is_some_and(|u| u.object == object);
+    let same = e.thread == Some(thread) && used.is_some_and(|u| u.object == object);
     same && e.emitted.index < item.index
         && !e.emitted.detached
         && e.emitted.lanes.arms.is_none()
@@ -278,16 +277,16 @@ fn behind<const W: usize>(
 /// possible.
 fn may_complete<const W: usize>(
     g: &Graph<'_, W>,
-    thread: usize,
+    thread: ThreadId,
     used: &BarrierUse,
     waits: u32,
     run: &Run,
 ) -> bool {
-    let of = |t: usize| run.arrivals.get(&(used.object, t)).copied().unwrap_or_default();
-    let mut here = (0..g.events.threads.len()).filter(|t| meet(g.events.program, &used.object, thread, *t));
+    let of = |t: ThreadId| run.arrivals.get(&(used.object, t)).copied().unwrap_or_default();
+    let mut here = g.events.threads.ids().filter(|t| meet(g.events.program, &used.object, thread, *t));
     let lanes = || here.clone().map(|t| u64::from(of(t).1)).sum::<u64>();
     // Over, or lost.
-    let ended = |t: usize| {
+    let ended = |t: ThreadId| {
         let all = run.cursors[t].at >= future(g, t).items.len() && Some(t) != run.without.thread;
         all || g.events.threads[t].trace.end == TraceEnd::Done
     };
@@ -304,7 +303,7 @@ fn may_complete<const W: usize>(
 fn may_pass<const W: usize>(
     g: &Graph<'_, W>,
     used: MbarUse,
-    (thread, item): (usize, &Item),
+    (thread, item): (ThreadId, &Item),
     floor: Option<Place>,
     outlook: &Outlook,
 ) -> Option<Place> {

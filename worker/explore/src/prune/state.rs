@@ -6,7 +6,9 @@ use super::exclusive::Exclusive;
 use super::gates::Gates;
 use super::may_write::{self, Causality};
 use crate::graph::graph::{Graph, NoGraph};
+use crate::graph::ids::EventId;
 use crate::thread::flow::Flow;
+use crate::thread::ids::CellId;
 use crate::thread::trace::FrontEnd;
 use moire_cat::eval::Solution;
 use moire_cat::{Mark, Model};
@@ -43,7 +45,7 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     /// See [`may_write::may_be_written`].
-    pub(crate) fn may_be_written(&self, cell: usize, read: usize, except: Option<usize>) -> bool {
+    pub(crate) fn may_be_written(&self, cell: CellId, read: EventId, except: Option<EventId>) -> bool {
         may_write::may_be_written((&self.graph, &self.gates), cell, read, except)
     }
 
@@ -63,7 +65,7 @@ impl<'a, const W: usize> State<'a, W> {
     }
 
     /// See [`Exclusive::excludes`].
-    pub(crate) fn exclusive(&mut self, a: usize, b: usize, source: usize, cell: usize) -> bool {
+    pub(crate) fn exclusive(&mut self, a: EventId, b: EventId, source: EventId, cell: CellId) -> bool {
         self.exclusive.excludes(&self.graph, &mut self.consistency.evaluator, (a, b), source, cell)
     }
 

@@ -8,27 +8,30 @@
 //! chain in order, the last write is the only one nothing comes after, and it holds the result of all.
 
 use crate::graph::graph::Graph;
+use crate::graph::ids::EventId;
+use crate::graph::row;
 use crate::prune::exclusive::{refuses, small_graph};
 use crate::prune::state::State;
 use crate::thread::event::Kind;
+use crate::thread::ids::{CellId, Id};
 use moire_cat::bits;
 use moire_cat::eval::Evaluator;
 use moire_cat::eval::Solution;
 use moire_cat::vocabulary::rels;
 
 /// Whether all executions of this universe leave one value in a cell that atomics of one kind write.
-pub(crate) fn commutes<const W: usize>(state: &mut State<'_, W>, cell: usize) -> bool {
-    let writes: Vec<usize> = bits::iter(&state.graph.events.universe.writes[cell]).collect();
+pub(crate) fn commutes<const W: usize>(state: &mut State<'_, W>, cell: CellId) -> bool {
+    let writes: Vec<EventId> = row::events(&state.graph.events.universe.writes[cell]).collect();
     let Some(pairs) = writes.iter().map(|w| atomic(&state.graph, *w, cell)).collect::<Option<Vec<_>>>()
     else {
         return false;
     };
-    let initial = usize::from(state.graph.events.layout.cells[cell].instance);
-    let sources: Vec<usize> = std::iter::once(initial).chain(writes).collect();
+    let initial = EventId::initial(state.graph.events.layout.cells[cell].instance);
+    let sources: Vec<EventId> = std::iter::once(initial).chain(writes).collect();
     for (i, (a, x)) in pairs.iter().enumerate() {
         for (b, y) in pairs.iter().take(i) {
-            let shared = |s: &&usize| **s != *x && **s != *y;
-            let apart: Vec<usize> = sources.iter().filter(shared).copied().collect();
+            let shared = |s: &&EventId| **s != *x && **s != *y;
+            let apart: Vec<EventId> = sources.iter().filter(shared).copied().collect();
             if !apart.into_iter().all(|s| state.exclusive(*a, *b, s, cell))
                 || !follows(&state.graph, &mut state.consistency.evaluator, *x, (*b, *y), cell)
                 || !follows(&state.graph, &mut state.consistency.evaluator, *y, (*a, *x), cell)
@@ -41,12 +44,11 @@ pub(crate) fn commutes<const W: usize>(state: &mut State<'_, W>, cell: usize) ->
 }
 
 /// The halves of the atomic a write belongs to, if it touches this cell only.
-fn atomic<const W: usize>(g: &Graph<'_, W>, write: usize, cell: usize) -> Option<(usize, usize)> {
+fn atomic<const W: usize>(g: &Graph<'_, W>, write: EventId, cell: CellId) -> Option<(EventId, EventId)> {
     let event = &g.events[write];
-    let thread = usize::from(event.thread?);
-    let read = g.events.threads[thread].ids[usize::from(event.emitted.mate()?)]?.index();
-    let here =
-        |id: usize| g.events[id].emitted.access.is_some_and(|a| usize::from(a.cell) == cell && a.cells == 1);
+    let thread = event.thread?;
+    let read = g.events.threads[thread].ids[usize::from(event.emitted.mate()?)]?;
+    let here = |id: EventId| g.events[id].emitted.access.is_some_and(|a| a.cell == cell && a.cells == 1);
     let whole = g.events[read].emitted.kind == Kind::Read && here(read) && here(write);
     whole.then_some((read, write))
 }
@@ -55,20 +57,20 @@ fn atomic<const W: usize>(g: &Graph<'_, W>, write: usize, cell: usize) -> Option
 fn follows<const W: usize>(
     g: &Graph<'_, W>,
     evaluator: &mut Evaluator<W>,
-    first: usize,
-    (read, write): (usize, usize),
-    cell: usize,
+    first: EventId,
+    (read, write): (EventId, EventId),
+    cell: CellId,
 ) -> bool {
     let last = first.max(read).max(write);
-    let mut graph = small_graph(g, cell, &[first, write], &[(read, first)], last + 1);
+    let mut graph = small_graph(g, cell, &[first, write], &[(read, first)], last);
     evaluator.enter(g.events.universe.name_after(last), &graph);
     let mark = evaluator.mark();
     let follows = match evaluator.partial(&graph) {
         Solution::Violated(_) => true,
-        Solution::Consistent { .. } => bits::has(&evaluator.coherence()[first], write),
+        Solution::Consistent { .. } => row::has(&evaluator.coherence()[first.index()], write),
         Solution::Open { .. } => {
             let n = graph.n;
-            bits::insert_closed(&mut graph.rels[rels::CO][..n], write, first);
+            bits::insert_closed(&mut graph.rels[rels::CO][..n], write.index(), first.index());
             refuses(evaluator, &mut graph)
         }
     };

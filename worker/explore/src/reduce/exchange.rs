@@ -5,10 +5,13 @@
 
 use super::symmetry::{Alike, Class};
 use crate::graph::graph::Graph;
+use crate::graph::ids::EventId;
+use crate::graph::row;
 use crate::thread::event::Kind;
+use crate::thread::ids::Id;
 use crate::thread::trace::TraceEnd;
-use moire_cat::bits::{self, Row};
-use moire_execution::leaf::EventRef;
+use moire_cat::bits::Row;
+use moire_program::ir::ThreadId;
 use std::cmp::Ordering;
 
 /// What a thread did at one of its positions, as far as it does not matter which of its class it is.
@@ -41,23 +44,22 @@ impl<const W: usize> Exchange<'_, '_, W> {
         })
     }
 
-    fn comes_before(&self, class: &Class, first: usize, second: usize) -> bool {
+    fn comes_before(&self, class: &Class, first: ThreadId, second: ThreadId) -> bool {
         let Some(pc) = class.writes_at else { return self.reads_before(first, second) };
         let (Some(x), Some(y)) = (self.written_at(first, pc), self.written_at(second, pc)) else {
             return false;
         };
         let co = self.coherence;
-        co.get(x).is_some_and(|row| bits::has(row, y))
+        co.get(x.index()).is_some_and(|row| row::has(row, y))
     }
 
-    fn written_at(&self, thread: usize, pc: usize) -> Option<usize> {
-        let ids = self.graph.events.threads[thread].ids.iter().flatten().map(|id| id.index());
-        ids.into_iter()
-            .find(|id| self.graph.events[*id].is_write() && self.graph.events[*id].emitted.pc == pc)
+    fn written_at(&self, thread: ThreadId, pc: usize) -> Option<EventId> {
+        let ids = self.graph.events.threads[thread].ids.iter().flatten();
+        ids.copied().find(|id| self.graph.events[*id].is_write() && self.graph.events[*id].emitted.pc == pc)
     }
 
     /// By the first position at which they differ, if everything up to it is known.
-    fn reads_before(&self, first: usize, second: usize) -> bool {
+    fn reads_before(&self, first: ThreadId, second: ThreadId) -> bool {
         for index in 0.. {
             let (Some(x), Some(y)) = (self.fact(first, index), self.fact(second, index)) else {
                 return false;
@@ -72,17 +74,17 @@ impl<const W: usize> Exchange<'_, '_, W> {
     }
 
     /// `None` as long as it may change.
-    fn fact(&self, thread: usize, index: usize) -> Option<Fact> {
+    fn fact(&self, thread: ThreadId, index: usize) -> Option<Fact> {
         let own = &self.graph.events.threads[thread];
         if own.trace.end == TraceEnd::Done && index >= own.trace.events.len() {
             return Some(Fact::Over);
         }
-        let id = (*own.ids.get(index)?)?.index();
+        let id = (*own.ids.get(index)?)?;
         match self.graph.events[id].emitted.kind {
-            Kind::Read if !bits::has(&self.graph.events.present, id) => None,
+            Kind::Read if !row::has(&self.graph.events.present, id) => None,
             Kind::Read => self.graph.events.sources[id]
                 .iter()
-                .map(|s| Some(self.named((*s)?.index())))
+                .map(|s| Some(self.named((*s)?)))
                 .collect::<Option<_>>()
                 .map(Fact::Read),
             Kind::Write => Some(Fact::Other(0)),
@@ -92,12 +94,13 @@ impl<const W: usize> Exchange<'_, '_, W> {
         }
     }
 
-    fn named(&self, write: usize) -> Source {
-        let EventRef { thread, index } = self.graph.events.reference(write);
-        match self.alike.of.get(usize::from(thread)) {
+    fn named(&self, write: EventId) -> Source {
+        let event = &self.graph.events[write];
+        let index = event.emitted.index;
+        match event.thread.map(|thread| (thread, self.alike.of[thread])) {
             None => (0, 0, index),
-            Some(Some(class)) => (1, *class, index),
-            Some(None) => (2, usize::from(thread), index),
+            Some((_, Some(class))) => (1, class, index),
+            Some((thread, None)) => (2, thread.index(), index),
         }
     }
 }

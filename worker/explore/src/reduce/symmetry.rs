@@ -12,6 +12,7 @@
 
 use crate::planted::Planted;
 use crate::thread::footprint::base_symbol;
+use crate::thread::ids::Table;
 use moire_execution::leaf::{Finding, Memory, Place};
 use moire_program::ir::*;
 use std::cmp::Ordering;
@@ -22,14 +23,14 @@ use std::collections::BTreeSet;
 pub struct Alike {
     pub(crate) classes: Vec<Class>,
     /// By thread, its class.
-    pub(crate) of: Vec<Option<usize>>,
+    pub(crate) of: Table<ThreadId, Option<usize>>,
 }
 
 /// One of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     /// Ascending.
-    pub(crate) threads: Vec<usize>,
+    pub(crate) threads: Vec<ThreadId>,
     /// An instruction every execution runs once, with one write to memory that all of them name.
     pub(crate) writes_at: Option<usize>,
 }
@@ -45,23 +46,25 @@ impl Alike {
 
     /// The same with a bug planted, for tests that must notice it.
     pub fn planted(program: &Program, bug: Option<Planted>) -> Alike {
-        let mut out = Alike { classes: Vec::new(), of: vec![None; program.threads.len()] };
+        let mut out = Alike { classes: Vec::new(), of: program.threads.iter().map(|_| None).collect() };
         if program.launched || !program.threads.iter().flat_map(|t| &t.body).all(|i| ordinary(&i.op)) {
             return out;
         }
-        for first in 0..program.threads.len() {
+        let all = || (0..program.threads.len()).map(ThreadId::at);
+        for first in all() {
             if out.of[first].is_some() {
                 continue;
             }
-            let free = |t: &usize| out.of[*t].is_none();
-            let mut threads: Vec<usize> = (first + 1..program.threads.len())
+            let free = |t: &ThreadId| out.of[*t].is_none();
+            let mut threads: Vec<ThreadId> = all()
+                .filter(|t| *t > first)
                 .filter(free)
                 .filter(|t| exchangeable(program, first, *t, bug))
                 .collect();
             if !threads.is_empty() {
                 threads.insert(0, first);
                 threads.iter().for_each(|t| out.of[*t] = Some(out.classes.len()));
-                out.classes.push(Class { threads, writes_at: writes_at(&program.threads[first]) });
+                out.classes.push(Class { threads, writes_at: writes_at(&program.threads[first.index()]) });
             }
         }
         out
@@ -76,7 +79,7 @@ impl Alike {
     pub fn states(&self, of: BTreeSet<Registers>) -> BTreeSet<Registers> {
         self.closed(of, |state, a, b| {
             let mut out = state.clone();
-            out.0.swap(a, b);
+            out.0.swap(a.index(), b.index());
             out
         })
     }
@@ -94,7 +97,7 @@ impl Alike {
     fn closed<T: Ord + Clone>(
         &self,
         of: BTreeSet<T>,
-        exchanged: impl Fn(&T, usize, usize) -> T,
+        exchanged: impl Fn(&T, ThreadId, ThreadId) -> T,
     ) -> BTreeSet<T> {
         let (mut todo, mut out) = (of.iter().cloned().collect::<Vec<T>>(), of);
         while let Some(one) = todo.pop() {
@@ -110,14 +113,14 @@ impl Alike {
 }
 
 /// A place of one thread in the other one.
-fn moved(program: &Program, place: Place, a: usize, b: usize) -> Place {
-    let there = |from: usize, to: usize| {
-        let (body, other) = (&program.threads[from].body, &program.threads[to].body);
+fn moved(program: &Program, place: Place, a: ThreadId, b: ThreadId) -> Place {
+    let there = |from: ThreadId, to: ThreadId| {
+        let (body, other) = (&program.threads[from.index()].body, &program.threads[to.index()].body);
         let line =
             body.iter().zip(other).find(|(i, _)| i.line == place.line).map_or(place.line, |(_, j)| j.line);
-        Place { thread: u16::try_from(to).expect("threads are numbered by 16 bits"), line }
+        Place { thread: to.0, line }
     };
-    match usize::from(place.thread) {
+    match ThreadId(place.thread) {
         t if t == a => there(a, b),
         t if t == b => there(b, a),
         _ => place,
@@ -144,8 +147,8 @@ pub(crate) fn ordinary(op: &Op) -> bool {
     )
 }
 
-fn exchangeable(program: &Program, a: usize, b: usize, bug: Option<Planted>) -> bool {
-    let (x, y) = (&program.threads[a], &program.threads[b]);
+fn exchangeable(program: &Program, a: ThreadId, b: ThreadId, bug: Option<Planted>) -> bool {
+    let (x, y) = (&program.threads[a.index()], &program.threads[b.index()]);
     let start = |t: &Thread| t.regs.iter().map(|r| r.init.clone()).collect::<Vec<_>>();
     let lane = |t: &Thread| t.place.lane.is_some() || t.regs.iter().any(|r| r.init == RegInit::Lane);
     if x.body != y.body || start(x) != start(y) || lane(x) || lane(y) || !one_map_of_lines(x, y) {
@@ -156,8 +159,11 @@ fn exchangeable(program: &Program, a: usize, b: usize, bug: Option<Planted>) -> 
     if own && !p.same_cta(q) {
         return false;
     }
-    let others =
-        || (0..program.threads.len()).filter(|c| *c != a && *c != b).map(|c| &program.threads[c].place);
+    let others = || {
+        (0..program.threads.len())
+            .filter(|c| *c != a.index() && *c != b.index())
+            .map(|c| &program.threads[c].place)
+    };
     let one_place = stands(p, q) == stands(q, p)
         && stands(p, p) == stands(q, q)
         && others().all(|r| stands(p, r) == stands(q, r) && stands(r, p) == stands(r, q));
@@ -183,11 +189,11 @@ fn stands(p: &Placement, q: &Placement) -> ([bool; 4], [bool; 5], Ordering) {
 }
 
 /// A question in words that do not depend on the order of its members, with two threads exchanged.
-fn told(expr: &Expr, exchanged: Option<(usize, usize)>) -> String {
+fn told(expr: &Expr, exchanged: Option<(ThreadId, ThreadId)>) -> String {
     let thread = |t: &ThreadId| match exchanged {
-        Some((a, b)) if t.index() == a => b,
-        Some((a, b)) if t.index() == b => a,
-        _ => t.index(),
+        Some((a, b)) if *t == a => b.0,
+        Some((a, b)) if *t == b => a.0,
+        _ => t.0,
     };
     let term = |t: &Term| match t {
         Term::Const(c) => format!("{c}"),

@@ -7,8 +7,10 @@
 use super::commute::commutes;
 use super::unobserved::Unobserved;
 use crate::finish::settle::{Raised, raised};
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::prune::state::State;
+use crate::thread::ids::{CellId, Id, Table};
 use moire_cat::Node;
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::{FIRST_DYNAMIC, rels, sets};
@@ -33,7 +35,7 @@ pub(crate) struct Tail {
     /// Flags with pairs that may be raised and were not; `None` if that is not known.
     flags: Option<Raised>,
     /// Cells that all executions leave the same.
-    settled: Vec<bool>,
+    settled: Table<CellId, bool>,
     /// Final memories shown; `None` when there were too many.
     memories: Option<BTreeSet<Memory>>,
 }
@@ -48,14 +50,11 @@ impl Tail {
         unobserved: &Unobserved,
         depth: usize,
     ) -> Tail {
-        let commuting: Vec<usize> = (0..state.graph.events.layout.cells.len())
-            .filter(|c| {
-                let instance = usize::from(state.graph.events.layout.cells[*c].instance);
-                let object = state.graph.events.layout.instances[instance].object;
-                unobserved.commuting.contains(&object)
-            })
-            .collect();
-        let mut settled = vec![false; state.graph.events.layout.cells.len()];
+        let layout = &state.graph.events.layout;
+        let object = |c: CellId| layout.instances[layout.cells[c].instance].object;
+        let commuting: Vec<CellId> =
+            layout.cells.ids().filter(|c| unobserved.commuting.contains(&object(*c))).collect();
+        let mut settled: Table<CellId, bool> = layout.cells.iter().map(|_| false).collect();
         for cell in commuting {
             settled[cell] = has(state, Planted::CommutesUnasked) || commutes(state, cell);
         }
@@ -85,13 +84,15 @@ impl Tail {
     /// Final memories that some coherence with these pairs may leave, as far as they differ; `None` when they are many.
     fn memories_left<const W: usize>(&self, state: &State<'_, W>, co: &[Row<W>]) -> Option<BTreeSet<Memory>> {
         let mut out = vec![Memory::new()];
-        for cell in 0..state.graph.events.layout.cells.len() {
+        for cell in state.graph.events.layout.cells.ids() {
             let writes = state.graph.events.universe.writes[cell];
             let mut values = BTreeSet::new();
             if self.settled[cell] || bits::is_empty(&writes) {
                 values.insert(0);
             } else {
-                for write in bits::iter(&writes).filter(|w| bits::is_empty(&bits::and(&co[*w], &writes))) {
+                for write in
+                    row::events(&writes).filter(|w| bits::is_empty(&bits::and(&co[w.index()], &writes)))
+                {
                     // Of an atomic whose source is open.
                     state.graph.events.current(write)?.value?;
                     values.insert(state.graph.events.cell_value(write, cell));

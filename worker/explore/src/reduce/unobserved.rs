@@ -14,12 +14,14 @@
 
 use crate::graph::event::Event;
 use crate::graph::events::Events;
+use crate::graph::ids::EventId;
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::reduce::Reductions;
 use crate::reduce::symmetry::ordinary;
 use crate::thread::footprint::base_symbol;
+use crate::thread::ids::Table;
 use crate::thread::operands::{defines, register_only, uses};
-use moire_cat::bits;
 use moire_execution::leaf::asked;
 use moire_program::ir::*;
 use std::collections::BTreeSet;
@@ -28,7 +30,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub(crate) struct Unobserved {
     /// By thread and pc: placed when nothing else is left.
-    late: Vec<Vec<bool>>,
+    late: Table<ThreadId, Vec<bool>>,
     /// Objects whose writers are atomics that commute.
     pub(crate) commuting: BTreeSet<ObjectId>,
 }
@@ -57,16 +59,17 @@ impl Unobserved {
         {
             return None;
         }
-        let idle: Vec<Vec<bool>> = (0..program.threads.len()).map(|t| idle(program, t, bug)).collect();
+        let threads = || (0..program.threads.len()).map(ThreadId::at);
+        let idle: Table<ThreadId, Vec<bool>> = threads().map(|t| idle(program, t, bug)).collect();
         let writers: Vec<Writers> =
-            (0..program.objects.len()).map(|o| writers(program, o, &idle, on, bug)).collect();
+            (0..program.objects.len()).map(|o| writers(program, ObjectId::at(o), &idle, on, bug)).collect();
         let chosen = |o: ObjectId| match writers[o.index()] {
             Writers::Blind => on.writes,
             Writers::Family(_) => on.atomics,
             Writers::None | Writers::Seen => false,
         };
-        let late = |t: usize, pc: usize| {
-            let thread = &program.threads[t];
+        let late = |t: ThreadId, pc: usize| {
+            let thread = &program.threads[t.index()];
             let there = |addr: &Address| {
                 base_symbol(thread, addr).is_some_and(|s| chosen(program.symbols[s.index()].object))
             };
@@ -78,27 +81,27 @@ impl Unobserved {
                 Some(_) => touched[..few].iter().all(|(addr, _)| there(addr)),
             }
         };
-        let late: Vec<Vec<bool>> = (0..program.threads.len())
-            .map(|t| (0..program.threads[t].body.len()).map(|pc| late(t, pc)).collect())
-            .collect();
-        let object = |o: usize| ObjectId(u16::try_from(o).expect("objects are numbered by 16 bits"));
-        let commuting = (0..writers.len()).filter(|o| matches!(writers[*o], Writers::Family(_))).map(object);
+        let of_thread =
+            |t: ThreadId| (0..program.threads[t.index()].body.len()).map(|pc| late(t, pc)).collect();
+        let late: Table<ThreadId, Vec<bool>> = threads().map(of_thread).collect();
+        let commuting =
+            (0..writers.len()).filter(|o| matches!(writers[*o], Writers::Family(_))).map(ObjectId::at);
         late.iter().flatten().any(|l| *l).then(|| Unobserved { commuting: commuting.collect(), late })
     }
 
     /// Whether the events of an instruction wait for all others.
-    fn late(&self, thread: usize, pc: usize) -> bool {
+    fn late(&self, thread: ThreadId, pc: usize) -> bool {
         self.late[thread][pc]
     }
 
     /// Whether an event waits until nothing else is left.
     pub(crate) fn is_late(&self, event: &Event) -> bool {
-        event.thread.is_some_and(|t| self.late(usize::from(t), event.emitted.pc))
+        event.thread.is_some_and(|t| self.late(t, event.emitted.pc))
     }
 
     /// The first event that waited and can be placed: writes, so that no read is left open for one, then atomics.
-    pub(crate) fn next<const W: usize>(&self, events: &Events<'_, W>) -> Option<usize> {
-        let absent = |id: &usize| !bits::has(&events.present, *id) && self.is_late(&events[*id]);
+    pub(crate) fn next<const W: usize>(&self, events: &Events<'_, W>) -> Option<EventId> {
+        let absent = |id: &EventId| !row::has(&events.present, *id) && self.is_late(&events[*id]);
         let mut late = events.of_threads().filter(absent);
         let mut reads = late.clone().filter(|id| !events[*id].is_write());
         let write = late.find(|id| events[*id].is_write() && events.ready(*id));
@@ -107,8 +110,8 @@ impl Unobserved {
 }
 
 /// By pc: nothing needs what the instruction reads.
-fn idle(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<bool> {
-    let body = &program.threads[thread].body;
+fn idle(program: &Program, thread: ThreadId, bug: Option<Planted>) -> Vec<bool> {
+    let body = &program.threads[thread.index()].body;
     let loops = body.iter().enumerate().any(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc));
     let needed = needed(program, thread, bug);
     let one = |i: &Instr| {
@@ -118,9 +121,9 @@ fn idle(program: &Program, thread: usize, bug: Option<Planted>) -> Vec<bool> {
     body.iter().map(|i| !loops && one(i)).collect()
 }
 
-fn needed(program: &Program, thread: usize, bug: Option<Planted>) -> BTreeSet<Reg> {
-    let body = &program.threads[thread].body;
-    let named = asked(program).registers.into_iter().filter(|(t, _)| t.index() == thread).map(|(_, r)| r);
+fn needed(program: &Program, thread: ThreadId, bug: Option<Planted>) -> BTreeSet<Reg> {
+    let body = &program.threads[thread.index()].body;
+    let named = asked(program).registers.into_iter().filter(|(t, _)| *t == thread).map(|(_, r)| r);
     let named = named.filter(|_| bug != Some(Planted::UnseenAsked));
     let mut needed: BTreeSet<Reg> = named.collect();
     let tokens = tokens(body);
@@ -186,19 +189,19 @@ fn touched(op: &Op) -> Vec<(&Address, Does)> {
 
 fn writers(
     program: &Program,
-    object: usize,
-    idle: &[Vec<bool>],
+    object: ObjectId,
+    idle: &Table<ThreadId, Vec<bool>>,
     on: Reductions,
     bug: Option<Planted>,
 ) -> Writers {
     let mut out = Writers::None;
-    for (t, thread) in program.threads.iter().enumerate() {
+    for (t, thread) in program.threads.iter().enumerate().map(|(t, thread)| (ThreadId::at(t), thread)) {
         let loops =
             thread.body.iter().enumerate().any(|(pc, i)| matches!(i.op, Op::Bra { target } if target <= pc));
         for (pc, instr) in thread.body.iter().enumerate() {
             for (addr, does) in touched(&instr.op) {
                 let there = base_symbol(thread, addr).map(|s| &program.symbols[s.index()]);
-                if there.is_some_and(|s| s.object.index() != object && s.multimem.is_empty()) {
+                if there.is_some_and(|s| s.object != object && s.multimem.is_empty()) {
                     continue;
                 }
                 let seen = there.is_none_or(|s| !s.multimem.is_empty()) || loops;

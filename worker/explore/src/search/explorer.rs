@@ -34,7 +34,8 @@ use crate::finish::settle::{Raised, Settled};
 use crate::finish::settle::{mbarrier_flags, settle};
 use crate::graph::allocation::Turn;
 use crate::graph::events::Source;
-use crate::graph::ids::OpenRead;
+use crate::graph::ids::{EventId, OpenRead};
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::prune::mbarriers;
 use crate::prune::state::State;
@@ -43,6 +44,7 @@ use crate::reduce::symmetry::Alike;
 use crate::reduce::tail::Tail;
 use crate::reduce::unobserved::Unobserved;
 use crate::thread::event::Kind;
+use crate::thread::ids::{CellId, Id};
 use crate::thread::trace::TraceEnd;
 use crate::visit::{Abstain, Bound, Limits, Summary, Visitor};
 use moire_cat::bits::{self, Row};
@@ -50,6 +52,7 @@ use moire_cat::eval::Solution;
 use moire_cat::vocabulary::rels;
 use moire_execution::leaf::EventRef;
 use moire_execution::leaf::LeafKind;
+use moire_program::ir::ThreadId;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -64,14 +67,14 @@ pub(super) enum Stop {
 
 /// The next event, as the scheduler picks it.
 enum Next {
-    Read(usize),
-    Write(usize),
-    Barrier(usize),
-    Gate(usize),
-    Mbarrier(usize),
+    Read(EventId),
+    Write(EventId),
+    Barrier(EventId),
+    Gate(ThreadId),
+    Mbarrier(EventId),
     /// One of the two before, where there is nothing to choose.
-    SureMbarrier(usize),
-    SureGate(usize),
+    SureMbarrier(EventId),
+    SureGate(ThreadId),
     Allocation(Turn),
     Leaf,
     Dead,
@@ -186,9 +189,9 @@ impl<'a, const W: usize> Search<'a, W> {
                 _ => false,
             },
             Next::Write(id) => state.graph.events[*id].emitted.access.is_some_and(|access| {
-                let touched = |o: &&OpenRead| access.cell_range().contains(&o.cell.index());
+                let touched = |o: &&OpenRead| access.covers(o.cell);
                 state.graph.events.open.iter().filter(touched).all(|open| {
-                    let (read, cell) = (open.read.index(), open.cell.index());
+                    let (read, cell) = (open.read, open.cell);
                     !state.graph.events.is_own_read(*id, read) && !state.may_be_written(cell, read, Some(*id))
                 })
             }),
@@ -196,11 +199,11 @@ impl<'a, const W: usize> Search<'a, W> {
                 let Some(access) = state.graph.events[*id].emitted.access.filter(|a| a.cells == 1) else {
                     return false;
                 };
-                let cell = access.cell as usize;
+                let cell = access.cell;
                 let open = usize::from(state.may_be_written(cell, *id, None));
-                let writers = state.graph.events.inputs.cells.writers[cell];
+                let writers = *state.graph.events.writers(cell);
                 let free =
-                    bits::iter(&writers).filter(|w| !self.source_is_taken(*id, *w, cell)).take(2).count();
+                    row::events(&writers).filter(|w| !self.source_is_taken(*id, *w, cell)).take(2).count();
                 open + free <= 1
             }
             _ => false,
@@ -212,11 +215,10 @@ impl<'a, const W: usize> Search<'a, W> {
         if state.hopeless() {
             return Next::Dead;
         }
-        let late = |id: usize| self.unobserved.as_ref().is_some_and(|u| u.is_late(&state.graph.events[id]));
-        for thread in 0..state.graph.events.threads.len() {
-            for id in state.graph.events.threads[thread].ids.iter().flatten() {
-                let id = id.index();
-                if bits::has(&state.graph.events.present, id) {
+        let late = |id: EventId| self.unobserved.as_ref().is_some_and(|u| u.is_late(&state.graph.events[id]));
+        for thread in state.graph.events.threads.ids() {
+            for id in state.graph.events.threads[thread].ids.iter().flatten().copied() {
+                if row::has(&state.graph.events.present, id) {
                     continue;
                 }
                 match state.graph.events[id].emitted.kind {
@@ -320,12 +322,12 @@ impl<'a, const W: usize> Search<'a, W> {
                 Ok(())
             }
             Solution::Consistent { .. } => self.visit(),
-            Solution::Open { a, b } => self.decide(|search| search.order(a, b)),
+            Solution::Open { a, b } => self.decide(|search| search.order(EventId::at(a), EventId::at(b))),
         }
     }
 
     /// Orders two writes in both ways.
-    fn order(&mut self, a: usize, b: usize) -> Found {
+    fn order(&mut self, a: EventId, b: EventId) -> Found {
         for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
             if choice == 1 && self.has(Planted::OneDirection) {
                 continue;
@@ -343,25 +345,25 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Chooses the sources of a read, cell by cell; the last one resolves its value.
-    fn place_read(&mut self, id: usize, slot: usize, then: Then<Self>) -> Found {
+    fn place_read(&mut self, id: EventId, slot: usize, then: Then<Self>) -> Found {
         if slot == 0 {
-            bits::set(&mut self.state.graph.events.present, id);
+            row::set(&mut self.state.graph.events.present, id);
         }
         let result = self.decide(|search| search.source(id, slot, then));
         if slot == 0 {
-            bits::clear(&mut self.state.graph.events.present, id);
+            row::clear(&mut self.state.graph.events.present, id);
         }
         result
     }
 
     /// Gives one cell of a read each source it can have.
-    fn source(&mut self, id: usize, slot: usize, then: Then<Self>) -> Found {
+    fn source(&mut self, id: EventId, slot: usize, then: Then<Self>) -> Found {
         let access = self.state.graph.events[id].emitted.access.expect("a placed read has an address");
-        let cell = access.cell as usize + slot;
-        let writers = self.state.graph.events.inputs.cells.writers[cell];
+        let cell = access.cell_at(slot);
+        let writers = *self.state.graph.events.writers(cell);
         let mut choice = 0;
         let mut result = Ok(());
-        for write in bits::iter(&writers) {
+        for write in row::events(&writers) {
             let initial = self.state.graph.events[write].thread.is_none();
             let forgotten = initial && bits::count(&writers) > 1 && self.has(Planted::ForgetsInitial);
             if result.is_ok()
@@ -383,19 +385,19 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Whether a read-modify-write reads this write already, and lets no other one.
-    pub(super) fn source_is_taken(&mut self, read: usize, write: usize, cell: usize) -> bool {
+    pub(super) fn source_is_taken(&mut self, read: EventId, write: EventId, cell: CellId) -> bool {
         if !self.state.graph.events[read].is_rmw() {
             return false;
         }
-        let readers = self.state.graph.events.inputs.rels[rels::RF][write];
-        bits::iter(&readers).any(|other| {
+        let readers = *self.state.graph.events.related(rels::RF, write);
+        row::events(&readers).any(|other| {
             self.state.graph.events[other].is_rmw() && self.state.exclusive(read, other, write, cell)
         })
     }
 
-    pub(super) fn read_from(&mut self, id: usize, slot: usize, source: Source, then: Then<Self>) -> Found {
+    pub(super) fn read_from(&mut self, id: EventId, slot: usize, source: Source, then: Then<Self>) -> Found {
         let access = self.state.graph.events[id].emitted.access.expect("a placed read has an address");
-        let cell = access.cell as usize + slot;
+        let cell = access.cell_at(slot);
         let more = slot + 1 < access.cells as usize;
         self.state.graph.events.set_source(id, cell, source);
         let result = match (more, source) {
@@ -420,7 +422,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Re-interprets the threads of reads whose value just became known, then continues.
-    pub(super) fn resolved(&mut self, reads: &[usize], then: impl FnOnce(&mut Self) -> Found) -> Found {
+    pub(super) fn resolved(&mut self, reads: &[EventId], then: impl FnOnce(&mut Self) -> Found) -> Found {
         self.rerun(|state| state.graph.refresh(reads), then)
     }
 
@@ -454,14 +456,14 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Adds a write as the source of every subset of the open reads of its cells.
-    fn place_write(&mut self, id: usize, then: Then<Self>) -> Found {
+    fn place_write(&mut self, id: EventId, then: Then<Self>) -> Found {
         let access = self.state.graph.events[id].emitted.access.expect("a placed write has an address");
         self.state.graph.events.add_write(id);
         let (mut must, mut may) = (Reads::new(), Reads::new());
         for &open in &self.state.graph.events.open {
-            let (read, cell) = (open.read.index(), open.cell.index());
+            let (read, cell) = (open.read, open.cell);
             let own = self.state.graph.events.is_own_read(id, read);
-            if access.cell_range().contains(&cell) {
+            if access.covers(cell) {
                 let later = self.state.may_be_written(cell, read, Some(id));
                 match (own, later) {
                     (true, true) => {}
@@ -488,13 +490,13 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Whether a read cannot take the write `id` beside these.
-    fn clashes(&mut self, id: usize, open: OpenRead, beside: &[OpenRead]) -> bool {
-        let (read, cell) = (open.read.index(), open.cell.index());
+    fn clashes(&mut self, id: EventId, open: OpenRead, beside: &[OpenRead]) -> bool {
+        let (read, cell) = (open.read, open.cell);
         if !self.state.graph.events[read].is_rmw() {
             return false;
         }
         beside.iter().filter(|other| other.cell == open.cell).any(|other| {
-            let other = other.read.index();
+            let other = other.read;
             self.state.graph.events[other].is_rmw() && self.state.exclusive(read, other, id, cell)
         })
     }
@@ -502,7 +504,7 @@ impl<'a, const W: usize> Search<'a, W> {
     /// Claims `claimed` with each subset of `may`, one read after another; of `all` reads the first ones have no choice.
     fn claim_some(
         &mut self,
-        id: usize,
+        id: EventId,
         may: &[OpenRead],
         claimed: &mut Reads,
         (sure, all): (usize, usize),
@@ -520,7 +522,7 @@ impl<'a, const W: usize> Search<'a, W> {
         };
         self.decide(|search| {
             for takes in [true, false] {
-                let shape = |search: &Self| takes.then(|| search.read_by(id, read.read.index()));
+                let shape = |search: &Self| takes.then(|| search.read_by(id, read.read));
                 if (takes && search.clashes(id, read, claimed)) || !search.take_as(u32::from(!takes), shape) {
                     continue;
                 }
@@ -538,20 +540,20 @@ impl<'a, const W: usize> Search<'a, W> {
         })
     }
 
-    fn claim(&mut self, write: usize, claimed: &[OpenRead], then: Then<Self>) -> Found {
+    fn claim(&mut self, write: EventId, claimed: &[OpenRead], then: Then<Self>) -> Found {
         for open in claimed {
-            let (read, cell) = (open.read.index(), open.cell.index());
+            let (read, cell) = (open.read, open.cell);
             self.communicate(write, read);
             self.state.graph.events.unset_source(read, cell, Source::Open);
             self.state.graph.events.set_source(read, cell, Source::Write(write));
         }
-        let mut reads: SmallVec<[usize; 8]> = claimed.iter().map(|o| o.read.index()).collect();
+        let mut reads: SmallVec<[EventId; 8]> = claimed.iter().map(|o| o.read).collect();
         reads.dedup();
         let unknown = !reads.is_empty() && self.state.graph.events.writes_unknown(write);
         let refused = unknown && self.contradicts();
         let result = if refused { Ok(()) } else { self.resolved(&reads, then) };
         for open in claimed.iter().rev() {
-            let (read, cell) = (open.read.index(), open.cell.index());
+            let (read, cell) = (open.read, open.cell);
             self.state.graph.events.unset_source(read, cell, Source::Write(write));
             self.state.graph.events.set_source(read, cell, Source::Open);
         }
@@ -753,7 +755,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Notes that a read that was open takes a write, drawn or because nothing else is left to it.
-    fn communicate(&mut self, write: usize, read: usize) {
+    fn communicate(&mut self, write: EventId, read: EventId) {
         if self.walk.as_ref().is_some_and(|walk| !walk.is_trying()) {
             let shape = self.read_by(write, read);
             self.walk.iter_mut().for_each(|walk| walk.show(shape));
@@ -761,7 +763,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// The communication of a write with a read of it.
-    pub(super) fn read_by(&self, write: usize, read: usize) -> Shape {
+    pub(super) fn read_by(&self, write: EventId, read: EventId) -> Shape {
         Shape {
             reads: true,
             from: self.state.graph.events.reference(write),
@@ -770,13 +772,13 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// The same of a read that is no event of the graph yet.
-    pub(super) fn awaited_by(&self, write: usize, thread: usize, index: u16) -> Shape {
-        let thread = u16::try_from(thread).expect("threads are numbered by 16 bits");
-        Shape { reads: true, from: self.state.graph.events.reference(write), to: EventRef { thread, index } }
+    pub(super) fn awaited_by(&self, write: EventId, thread: ThreadId, index: u16) -> Shape {
+        let to = EventRef { thread: thread.0, index };
+        Shape { reads: true, from: self.state.graph.events.reference(write), to }
     }
 
     /// The communication of two writes by coherence.
-    pub(super) fn follows(&self, first: usize, second: usize) -> Shape {
+    pub(super) fn follows(&self, first: EventId, second: EventId) -> Shape {
         Shape {
             reads: false,
             from: self.state.graph.events.reference(first),

@@ -4,6 +4,7 @@ use super::explorer::{Found, Search, Stop, Then};
 use crate::graph::allocation::Turn;
 use crate::graph::events::Source;
 use crate::graph::ids::EventId;
+use crate::graph::row;
 use crate::planted::Planted;
 use crate::prune::gates::Entry;
 use crate::prune::mbarriers;
@@ -12,6 +13,7 @@ use crate::thread::event::barrier::BarrierUse;
 use crate::thread::trace::{Gate, TraceEnd};
 use crate::visit::Abstain;
 use moire_cat::bits;
+use moire_program::ir::ThreadId;
 
 /// An alternative as a number of a path.
 fn number(choice: usize) -> u32 {
@@ -20,7 +22,7 @@ fn number(choice: usize) -> u32 {
 
 impl<const W: usize> Search<'_, W> {
     /// Lets a barrier event join each phase it can.
-    pub(super) fn place_barrier(&mut self, id: usize, then: Then<Self>) -> Found {
+    pub(super) fn place_barrier(&mut self, id: EventId, then: Then<Self>) -> Found {
         let Kind::Barrier(barrier) = self.state.graph.events[id].emitted.kind else { return Ok(()) };
         let phases = self.state.graph.phases.phases_for(&self.state.graph.events, id, &barrier);
         self.decide(|search| {
@@ -39,7 +41,7 @@ impl<const W: usize> Search<'_, W> {
         })
     }
 
-    fn join_phase(&mut self, id: usize, barrier: &BarrierUse, phase: u16, then: Then<Self>) -> Found {
+    fn join_phase(&mut self, id: EventId, barrier: &BarrierUse, phase: u16, then: Then<Self>) -> Found {
         self.state.graph.phases.join_phase(&mut self.state.graph.events, id, barrier, phase);
         let result = self.wake(then);
         self.state.graph.phases.leave_phase(&mut self.state.graph.events, id);
@@ -52,11 +54,11 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Gives an operation on an mbarrier each place it can have now, and puts it off; if `sure`, it has one place.
-    pub(super) fn place_mbarrier(&mut self, id: usize, sure: bool) -> Found {
+    pub(super) fn place_mbarrier(&mut self, id: EventId, sure: bool) -> Found {
         self.decide(|search| search.places(id, sure))
     }
 
-    fn places(&mut self, id: usize, sure: bool) -> Found {
+    fn places(&mut self, id: EventId, sure: bool) -> Found {
         let places = mbarriers::choices_for(&self.state.graph, id);
         for (choice, place) in places.iter().enumerate() {
             if self.has(Planted::FirstPlace) && choice > 0 {
@@ -82,7 +84,7 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// The phase that `id` joined completes as soon as it adds up, or stays open for a later operation.
-    fn close_phase(&mut self, id: usize, sure: bool) -> Found {
+    fn close_phase(&mut self, id: EventId, sure: bool) -> Found {
         let Some(open) = self.state.graph.mbarriers.may_stay_open(&self.state.graph.events, id) else {
             return self.answered(id, sure);
         };
@@ -112,7 +114,7 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Hands its answer to the thread of `id`, if it wants one, and goes on.
-    fn answered(&mut self, id: usize, sure: bool) -> Found {
+    fn answered(&mut self, id: EventId, sure: bool) -> Found {
         let answers = self.state.graph.events[id].mbarrier().is_some_and(|u| u.act.answers());
         let then = if sure { Self::judge_later } else { Self::judge };
         if answers { self.resolved(&[id], then) } else { then(self) }
@@ -163,7 +165,7 @@ impl<const W: usize> Search<'_, W> {
         }
     }
 
-    fn grant(&mut self, id: usize) -> Found {
+    fn grant(&mut self, id: EventId) -> Found {
         let line = self.state.graph.events[id].emitted.line;
         let unsupported = |reason: &str| Stop::Abstain(Abstain { reason: reason.to_owned(), line });
         let granted =
@@ -176,7 +178,7 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Lets a thread in by each way there is now, and has it wait; if `sure`, there is one way.
-    pub(super) fn place_gate(&mut self, thread: usize, sure: bool) -> Found {
+    pub(super) fn place_gate(&mut self, thread: ThreadId, sure: bool) -> Found {
         let TraceEnd::Gate(index) = self.state.graph.events.threads[thread].trace.end else { return Ok(()) };
         let entry = self.state.gates.entry(&self.state.graph, thread, index);
         if sure {
@@ -185,7 +187,7 @@ impl<const W: usize> Search<'_, W> {
         self.decide(|search| search.gates(thread, index, &entry))
     }
 
-    fn gates(&mut self, thread: usize, index: u16, entry: &Entry) -> Found {
+    fn gates(&mut self, thread: ThreadId, index: u16, entry: &Entry) -> Found {
         for way in 0..entry.ways() {
             let shape = |search: &Self| match entry {
                 Entry::Reads { read, writes, .. } => Some(search.awaited_by(writes[way], thread, *read)),
@@ -218,7 +220,7 @@ impl<const W: usize> Search<'_, W> {
         Ok(())
     }
 
-    fn wait(&mut self, thread: usize, refused: &[usize]) -> Found {
+    fn wait(&mut self, thread: ThreadId, refused: &[EventId]) -> Found {
         let before = self.state.gates.refuse(&mut self.state.graph, thread, refused);
         let result = self.visit();
         self.state.gates.refused[thread] = before;
@@ -227,7 +229,13 @@ impl<const W: usize> Search<'_, W> {
     }
 
     /// Lets a thread in by one way.
-    fn enter(&mut self, (thread, index): (usize, u16), entry: &Entry, way: usize, then: Then<Self>) -> Found {
+    fn enter(
+        &mut self,
+        (thread, index): (ThreadId, u16),
+        entry: &Entry,
+        way: usize,
+        then: Then<Self>,
+    ) -> Found {
         let Entry::Reads { read, cell, writes } = entry else { return self.set_gate(thread, Gate::Open) };
         let write = writes[way];
         let before = std::mem::replace(&mut self.state.gates.refused[thread], bits::empty());
@@ -236,15 +244,15 @@ impl<const W: usize> Search<'_, W> {
             |state| state.graph.refresh_thread(thread).and_then(|()| state.graph.refresh_waiting()),
             |search| {
                 let ids = &search.state.graph.events.threads[thread].ids;
-                let Some(id) = ids.get(usize::from(*read)).copied().flatten().map(EventId::index) else {
+                let Some(id) = ids.get(usize::from(*read)).copied().flatten() else {
                     return search.visit();
                 };
                 if search.source_is_taken(id, write, *cell) {
                     return Ok(());
                 }
-                bits::set(&mut search.state.graph.events.present, id);
+                row::set(&mut search.state.graph.events.present, id);
                 let result = search.read_from(id, 0, Source::Write(write), then);
-                bits::clear(&mut search.state.graph.events.present, id);
+                row::clear(&mut search.state.graph.events.present, id);
                 result
             },
         );
@@ -253,7 +261,7 @@ impl<const W: usize> Search<'_, W> {
         result
     }
 
-    fn set_gate(&mut self, thread: usize, gate: Gate) -> Found {
+    fn set_gate(&mut self, thread: ThreadId, gate: Gate) -> Found {
         let TraceEnd::Gate(index) = self.state.graph.events.threads[thread].trace.end else { return Ok(()) };
         self.state.graph.events.threads[thread].gates.push((index, gate));
         let result = self.rerun(

@@ -112,7 +112,7 @@ pub(crate) fn copy_write<V: View>(
 
 fn detach<V: View>(m: &Machine<'_, V>, event: &mut Emitted, access: Access, writes: bool) {
     event.access = Some(access);
-    event.ctas.home = m.layout.instances[access.instance as usize].owner;
+    event.ctas.home = m.layout.instances[access.instance].owner;
     event.detached = true;
     event.family = Family::Copy(Rc::new(CopyUse::Access { writes }));
 }
@@ -131,7 +131,7 @@ fn copy_count<V: View>(
     if access.offset % MBARRIER_BYTES != 0 {
         return Err(m.wrong(instr, "an mbarrier that is not aligned to 8 bytes"));
     }
-    let home = m.layout.instances[access.instance as usize].owner;
+    let home = m.layout.instances[access.instance].owner;
     if home.is_none() {
         return Err(m.wrong(instr, "an mbarrier outside shared memory"));
     }

@@ -8,9 +8,11 @@
 //! cover it never tear inside it.
 
 use super::footprint::{base_symbol, copied, memory_operand, tile_operands};
+use super::ids::{CellId, Id, InstanceId, Table};
 use moire_execution::leaf::{Instance, instances};
 use moire_program::ir::{Op, Program, Scope, Space, SymbolId, ThreadId, Value};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Distance between the bases of two virtual ranges; larger than any object.
 pub(crate) const STRIDE: u64 = 1 << 32;
@@ -22,22 +24,44 @@ const COPY_GRAIN: u32 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     /// Position in [`Layout::instances`].
-    pub(crate) instance: u16,
+    pub(crate) instance: InstanceId,
     /// Virtual identity of the address.
     pub(crate) virt: SymbolId,
     /// First byte.
     pub(crate) offset: u32,
     /// Length.
     pub(crate) bytes: u32,
-    /// First cell, global numbering.
-    pub(crate) cell: u16,
+    /// First cell.
+    pub(crate) cell: CellId,
     /// Number of cells.
     pub(crate) cells: u16,
 }
 
 impl Access {
-    pub(crate) fn cell_range(&self) -> std::ops::Range<usize> {
-        self.cell as usize..(self.cell + self.cells) as usize
+    /// The positions of its cells.
+    pub(crate) fn positions(&self) -> Range<usize> {
+        let first = self.cell.index();
+        first..first + usize::from(self.cells)
+    }
+
+    /// Its cells.
+    pub(crate) fn each_cell(&self) -> impl Iterator<Item = CellId> + use<> {
+        self.positions().map(CellId::at)
+    }
+
+    /// The cell of a slot: cells of an access count from its first.
+    pub(crate) fn cell_at(&self, slot: usize) -> CellId {
+        CellId::at(self.cell.index() + slot)
+    }
+
+    /// The slot of a cell.
+    pub(crate) fn slot_of(&self, cell: CellId) -> usize {
+        cell.index() - self.cell.index()
+    }
+
+    /// Whether a cell is one of its own.
+    pub(crate) fn covers(&self, cell: CellId) -> bool {
+        self.positions().contains(&cell.index())
     }
 
     /// Whether the two share a byte of memory.
@@ -56,7 +80,7 @@ impl Access {
 /// A byte range of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
-    pub(crate) instance: u16,
+    pub(crate) instance: InstanceId,
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
 }
@@ -64,18 +88,19 @@ pub(crate) struct Cell {
 /// The memory of one program.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    pub(crate) instances: Vec<Instance>,
-    pub(crate) cells: Vec<Cell>,
-    /// First cell of each instance, and one past the last.
-    first_cell: Vec<usize>,
+    pub(crate) instances: Table<InstanceId, Instance>,
+    pub(crate) cells: Table<CellId, Cell>,
+    /// By instance the positions of its cells.
+    ranges: Table<InstanceId, Range<usize>>,
 }
 
 impl Layout {
-    /// Cuts the memory of `program`; `None` when there are more cells than 16 bits can number.
+    /// Cuts the memory of `program`; `None` when there are more cells or instances than 16 bits can number.
     pub(crate) fn new(program: &Program) -> Option<Layout> {
         let all = instances(program);
+        u16::try_from(all.len()).ok()?;
         let (footprints, computed) = footprints(program);
-        let mut layout = Layout { instances: all.clone(), cells: Vec::new(), first_cell: vec![0] };
+        let (mut cells, mut ranges) = (Vec::new(), Table::default());
         for (i, instance) in all.iter().enumerate() {
             let bytes = program.objects[instance.object.index()].bytes;
             let mut cuts: BTreeSet<u32> = BTreeSet::from([0, bytes]);
@@ -88,25 +113,31 @@ impl Layout {
                 }
             }
             let cuts: Vec<u32> = cuts.into_iter().collect();
-            let instance = u16::try_from(i).ok()?;
-            layout.cells.extend(cuts.windows(2).map(|w| Cell { instance, offset: w[0], bytes: w[1] - w[0] }));
-            layout.first_cell.push(layout.cells.len());
+            let (instance, first) = (InstanceId::at(i), cells.len());
+            cells.extend(cuts.windows(2).map(|w| Cell { instance, offset: w[0], bytes: w[1] - w[0] }));
+            ranges.push(first..cells.len());
         }
-        u16::try_from(layout.cells.len()).is_ok().then_some(layout)
+        u16::try_from(cells.len()).ok()?;
+        Some(Layout { instances: all.into_iter().collect(), cells: cells.into_iter().collect(), ranges })
     }
 
     /// The instance of a symbol for a thread: its own CTA's copy of shared objects.
-    pub(crate) fn instance(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Option<usize> {
+    pub(crate) fn instance(
+        &self,
+        program: &Program,
+        symbol: SymbolId,
+        thread: ThreadId,
+    ) -> Option<InstanceId> {
         let object = program.symbols[symbol.index()].object;
         let place = |t: ThreadId| &program.threads[t.index()].place;
-        self.instances
-            .iter()
-            .position(|i| i.object == object && i.owner.is_none_or(|o| place(o).same_cta(place(thread))))
+        let here =
+            |i: &Instance| i.object == object && i.owner.is_none_or(|o| place(o).same_cta(place(thread)));
+        self.instances.entries().find(|(_, i)| here(i)).map(|(id, _)| id)
     }
 
     /// The number that stands for the address of `symbol` in `thread`.
     pub(crate) fn address(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Value {
-        let instance = self.instance(program, symbol, thread).unwrap_or(0) as u64;
+        let instance = self.instance(program, symbol, thread).map_or(0, |i| u64::from(i.number()));
         let virt = u64::from(program.symbols[symbol.index()].virt.0);
         Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE)
     }
@@ -119,7 +150,7 @@ impl Layout {
         home: SymbolId,
         thread: ThreadId,
     ) -> Option<Value> {
-        let instance = self.instance(program, home, thread)? as u64;
+        let instance = u64::from(self.instance(program, home, thread)?.number());
         let virt = u64::from(program.symbols[name.index()].virt.0);
         Some(Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE))
     }
@@ -129,8 +160,7 @@ impl Layout {
         let address = u64::try_from(address).ok()?;
         let base = (address / STRIDE).checked_sub(1)?;
         let count = self.instances.len() as u64;
-        let (virt, instance) =
-            (SymbolId(u16::try_from(base / count).ok()?), usize::try_from(base % count).ok()?);
+        let (virt, instance) = (SymbolId(u16::try_from(base / count).ok()?), self.numbered(base % count)?);
         let offset = u32::try_from(address % STRIDE).ok()?;
         let object = self.instances[instance].object;
         let symbol = program.symbols.get(virt.index())?;
@@ -139,17 +169,11 @@ impl Layout {
         if !named || offset.checked_add(bytes)? > size {
             return None;
         }
-        let cells = &self.cells[self.first_cell[instance]..self.first_cell[instance + 1]];
-        let first = cells.iter().position(|c| c.offset == offset)?;
-        let last = cells.iter().position(|c| c.offset + c.bytes == offset + bytes)?;
-        Some(Access {
-            instance: u16::try_from(instance).ok()?,
-            virt,
-            offset,
-            bytes,
-            cell: u16::try_from(self.first_cell[instance] + first).ok()?,
-            cells: u16::try_from(last + 1 - first).ok()?,
-        })
+        let first = self.cells_of(instance).find(|c| self.cells[*c].offset == offset)?;
+        let ends = |c: &CellId| self.cells[*c].offset + self.cells[*c].bytes == offset + bytes;
+        let last = self.cells_of(instance).find(ends)?;
+        let cells = (last.number() + 1).checked_sub(first.number())?;
+        Some(Access { instance, virt, offset, bytes, cell: first, cells })
     }
 
     /// Which bytes an address names, cells aside.
@@ -158,12 +182,12 @@ impl Layout {
         let base = (address / STRIDE).checked_sub(1)?;
         let count = self.instances.len() as u64;
         let virt = SymbolId(u16::try_from(base / count).ok()?);
-        let instance = u16::try_from(base % count).ok()?;
+        let instance = self.numbered(base % count)?;
         let offset = u32::try_from(address % STRIDE).ok()?;
-        let object = self.instances[instance as usize].object;
+        let object = self.instances[instance].object;
         let symbol = program.symbols.get(virt.index()).filter(|s| s.object == object)?;
         let fits = offset.checked_add(bytes)? <= program.objects[object.index()].bytes;
-        fits.then_some(Access { instance, virt: symbol.virt, offset, bytes, cell: 0, cells: 0 })
+        fits.then_some(Access { instance, virt: symbol.virt, offset, bytes, cell: CellId::at(0), cells: 0 })
     }
 
     /// The address that names, in the CTA of a rank of the cluster of `thread`, what `address` names (`mapa`).
@@ -175,23 +199,36 @@ impl Layout {
         thread: ThreadId,
     ) -> Option<Value> {
         let here = self.locate(program, address, 0)?;
-        let object = self.instances[here.instance as usize].object;
+        let object = self.instances[here.instance].object;
         let place = |t: ThreadId| &program.threads[t.index()].place;
         let of = |i: &Instance| i.owner.filter(|o| place(*o).includes(Scope::Cluster, place(thread)));
-        let mut ctas: Vec<(u16, usize)> = Vec::new();
-        for (n, instance) in self.instances.iter().enumerate().filter(|(_, i)| i.object == object) {
+        let mut ctas: Vec<(u16, InstanceId)> = Vec::new();
+        for (n, instance) in self.instances.entries().filter(|(_, i)| i.object == object) {
             ctas.extend(of(instance).map(|o| (place(o).cta, n)));
         }
         ctas.sort_unstable();
         let (_, instance) = *ctas.get(usize::try_from(rank).ok()?)?;
         let virt = u64::from(here.virt.0);
-        let base = (1 + virt * self.instances.len() as u64 + instance as u64) * STRIDE;
+        let base = (1 + virt * self.instances.len() as u64 + u64::from(instance.number())) * STRIDE;
         Some(Value::from(base + u64::from(here.offset)))
     }
 
     /// All cells of an instance.
-    pub(crate) fn cells_of(&self, instance: usize) -> std::ops::Range<usize> {
-        self.first_cell[instance]..self.first_cell[instance + 1]
+    pub(crate) fn cells_of(&self, instance: InstanceId) -> impl Iterator<Item = CellId> + use<> {
+        self.ranges[instance].clone().map(CellId::at)
+    }
+
+    /// All bytes of an instance, by no name: what its initial write covers.
+    pub(crate) fn whole(&self, program: &Program, instance: InstanceId) -> Access {
+        let bytes = program.objects[self.instances[instance].object.index()].bytes;
+        let Range { start, end } = self.ranges[instance];
+        let cells = u16::try_from(end - start).expect("a layout has fewer than 65536 cells");
+        Access { instance, virt: SymbolId(u16::MAX), offset: 0, bytes, cell: CellId::at(start), cells }
+    }
+
+    /// The instance of a number, which is less than how many there are.
+    fn numbered(&self, number: u64) -> Option<InstanceId> {
+        Some(InstanceId::at(usize::from(u16::try_from(number).ok()?)))
     }
 }
 
@@ -253,9 +290,4 @@ pub(crate) fn space_admits(qualifier: Space, object: Space) -> bool {
         Space::Tensor => object == Space::Tensor,
         Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
     }
-}
-
-/// The identifier of a thread by its position.
-pub(crate) fn thread_id(thread: usize) -> ThreadId {
-    ThreadId(u16::try_from(thread).expect("threads are numbered by 16 bits"))
 }

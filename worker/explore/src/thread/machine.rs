@@ -173,7 +173,7 @@ impl<'a, V: View> Machine<'a, V> {
         let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
         let access = self.layout.resolve(self.program, value.wrapping_add(Value::from(offset)), bytes);
         let access = access.ok_or_else(|| wild("an address outside every object, or not aligned"))?;
-        let object = self.layout.instances[access.instance as usize].object;
+        let object = self.layout.instances[access.instance].object;
         if !space_admits(space, self.program.objects[object.index()].space) {
             return Err(wild("an address outside the state space of the access"));
         }

@@ -3,6 +3,7 @@
 //! For a thread that cannot be run ahead. Instructions count that can be reached in the text; those that name an mbarrier
 //! by its symbol are about that object, in whichever CTA; with a computed address they are about any.
 
+use super::ids::InstanceId;
 use super::layout::Layout;
 use moire_program::ir::*;
 use std::collections::BTreeSet;
@@ -11,11 +12,11 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Instances {
     any: bool,
-    of: BTreeSet<u16>,
+    of: BTreeSet<InstanceId>,
 }
 
 impl Instances {
-    pub(crate) fn has(&self, instance: u16) -> bool {
+    pub(crate) fn has(&self, instance: InstanceId) -> bool {
         self.any || self.of.contains(&instance)
     }
 
@@ -27,9 +28,8 @@ impl Instances {
         };
         let symbol = &program.symbols[symbol.index()];
         self.any |= !symbol.multimem.is_empty();
-        let same = |i: &usize| layout.instances[*i].object == symbol.object;
-        let all = (0..layout.instances.len()).filter(same);
-        self.of.extend(all.map(|i| u16::try_from(i).expect("instances are numbered by 16 bits")));
+        let same = |i: &InstanceId| layout.instances[*i].object == symbol.object;
+        self.of.extend(layout.instances.ids().filter(same));
     }
 
     fn join(&mut self, other: &Instances) {

@@ -2,12 +2,18 @@
 
 use super::flow::successors;
 use super::footprint::{self, memory_operand, spreads, tile_operands};
-use super::layout::{Layout, thread_id};
+use super::ids::{CellId, Id};
+use super::layout::Layout;
 use fixedbitset::FixedBitSet;
 use moire_program::ir::*;
 
 /// Per pc the cells that code may write; `None` when some address is not a static constant.
 pub(crate) type Written = Vec<Option<FixedBitSet>>;
+
+/// Whether code from `pc` on may write a cell.
+pub(crate) fn may_write(written: &Written, pc: usize, cell: CellId) -> bool {
+    written[pc].as_ref().is_none_or(|cells| cells[cell.index()])
+}
 
 /// Waits for every thread of the CTA.
 fn for_all(instr: &Instr) -> bool {
@@ -27,14 +33,14 @@ fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: 
         let start = layout.address(program, symbol, id);
         #[expect(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), *bytes)?;
-        cells.insert_range(access.cell_range());
+        cells.insert_range(access.positions());
     }
     for (addr, bytes) in tile_operands(&instr.op) {
         let Operand::Address(symbol) = addr.base else { return None };
         let start = layout.address(program, symbol, id);
         #[expect(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(i128::from(addr.offset) as Value), bytes)?;
-        cells.insert_range(access.cell_range());
+        cells.insert_range(access.positions());
     }
     let ordinary =
         matches!(instr.op, Op::Store { proxy: Proxy::Generic, .. } | Op::Rmw { proxy: Proxy::Generic, .. });
@@ -51,7 +57,7 @@ fn own(program: &Program, layout: &Layout, id: ThreadId, instr: &Instr, copied: 
         let offset = i128::from(addr.offset) + i128::try_from(element).ok()? * i128::from(bytes);
         #[expect(clippy::cast_sign_loss, reason = "addresses wrap")]
         let access = layout.resolve(program, start.wrapping_add(offset as Value), bytes)?;
-        cells.insert_range(access.cell_range());
+        cells.insert_range(access.positions());
     }
     Some(cells)
 }
@@ -86,11 +92,11 @@ fn unlicensed(instr: &Instr) -> bool {
 }
 
 impl Ahead {
-    pub(crate) fn new(program: &Program, layout: &Layout, thread: usize) -> Ahead {
-        let body = &program.threads[thread].body;
-        let id = thread_id(thread);
-        let by =
-            |copied: bool| -> Written { body.iter().map(|i| own(program, layout, id, i, copied)).collect() };
+    pub(crate) fn new(program: &Program, layout: &Layout, thread: ThreadId) -> Ahead {
+        let body = &program.threads[thread.index()].body;
+        let by = |copied: bool| -> Written {
+            body.iter().map(|i| own(program, layout, thread, i, copied)).collect()
+        };
         let (any, copied) = (by(false), by(true));
         let onward = |now: &mut Option<FixedBitSet>, of: &Written, pc: usize| {
             successors(body, pc).iter().for_each(|s| join(now, of[(*s).min(body.len())].as_ref()));

@@ -20,7 +20,7 @@ pub(crate) fn mbarrier<V: View>(
     let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
     let access = m.layout.locate(m.program, address, MBARRIER_BYTES);
     let access = access.ok_or_else(|| wild("an mbarrier outside every object"))?;
-    let home = m.layout.instances[access.instance as usize];
+    let home = m.layout.instances[access.instance];
     if m.program.objects[home.object.index()].space != Space::SharedCta {
         return Err(wild("an mbarrier outside shared memory"));
     }

@@ -18,6 +18,7 @@ mod execute;
 pub(crate) mod flow;
 pub(crate) mod footprint;
 mod groups;
+pub(crate) mod ids;
 mod lanes;
 pub(crate) mod layout;
 mod machine;

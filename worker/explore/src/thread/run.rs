@@ -15,6 +15,7 @@ use super::event::labels::labels;
 use super::event::mbarrier::Act;
 use super::execute;
 use super::flow::Flow;
+use super::ids::InstanceId;
 use super::layout::Layout;
 use super::machine::Machine;
 use super::operands::{defines, register_only, uses};
@@ -255,7 +256,7 @@ fn resolved<V: View>(m: &Machine<'_, V>, end: TraceEnd) -> TraceEnd {
     let asked = asked(m.program);
     let register = end == TraceEnd::Done
         && asked.registers.iter().any(|(t, r)| *t == m.thread && m.regs[r.index()].deps.unknown());
-    let object = |i: u16| m.layout.instances[i as usize].object;
+    let object = |i: InstanceId| m.layout.instances[i].object;
     let memory = written.any(|e| e.access.is_some_and(|a| asked.objects.contains(&object(a.instance))));
     if branch || register || memory {
         return TraceEnd::Unsupported("a branch or a question about copied or computed data".into(), 0);

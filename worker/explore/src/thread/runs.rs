@@ -6,7 +6,7 @@
 
 use super::flow::Flow;
 use super::trace::{Gate, Trace, View};
-use moire_program::ir::Value;
+use moire_program::ir::{ThreadId, Value};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -47,7 +47,7 @@ enum Node {
 pub(crate) struct Runs {
     nodes: Vec<Node>,
     /// By thread.
-    roots: FxHashMap<usize, usize>,
+    roots: FxHashMap<ThreadId, usize>,
     edges: FxHashMap<(usize, Reply), usize>,
     /// In all traces that are kept.
     events: usize,
@@ -57,7 +57,7 @@ impl Runs {
     /// The run of a thread under a view, made by `run` where it is not known.
     pub(crate) fn of<V: View>(
         &mut self,
-        (thread, flow): (usize, &Flow),
+        (thread, flow): (ThreadId, &Flow),
         view: &V,
         run: impl FnOnce(&Recorder<'_, V>) -> Trace,
     ) -> Rc<Trace> {
@@ -78,7 +78,7 @@ impl Runs {
         trace
     }
 
-    fn keep(&mut self, thread: usize, heard: &[(Question, Reply)], trace: &Rc<Trace>) {
+    fn keep(&mut self, thread: ThreadId, heard: &[(Question, Reply)], trace: &Rc<Trace>) {
         let mut edge: Option<(usize, Reply)> = None;
         for (question, reply) in heard {
             let node = self.next(thread, edge, || Node::Asks(*question));
@@ -88,7 +88,7 @@ impl Runs {
     }
 
     /// The node behind an edge, or the first of a thread; a new one if there is none.
-    fn next(&mut self, thread: usize, edge: Option<(usize, Reply)>, make: impl FnOnce() -> Node) -> usize {
+    fn next(&mut self, thread: ThreadId, edge: Option<(usize, Reply)>, make: impl FnOnce() -> Node) -> usize {
         let new = self.nodes.len();
         let node = match edge {
             None => *self.roots.entry(thread).or_insert(new),

@@ -21,7 +21,7 @@ use super::trace::{TraceEnd, View};
 
 use moire_cat::vocabulary::sets;
 use moire_execution::columns;
-use moire_execution::leaf::{flag, truncate};
+use moire_execution::leaf::{Instance, flag, truncate};
 use moire_program::ir::*;
 use moire_program::tensor::{InstructionDescriptor, Usage, touches};
 use std::ops::Range;
@@ -135,7 +135,7 @@ fn asynchronous<V: View>(
         let named = [sets::TC_SHARED, sets::TC_TENSOR, sets::M, sets::R, sets::WEAK, sets::ASYNC];
         let mut event = m.blank(instr, pc, Kind::Fence, labels(&named), None);
         event.access = Some(access);
-        event.ctas.home = m.layout.instances[access.instance as usize].owner;
+        event.ctas.home = m.layout.instances[access.instance].owner;
         event.family = Family::Tensor(Rc::new(TensorUse { pair, reads_a, ..TensorUse::of(work.clone()) }));
         event.detached = true;
         m.events.push(Some(event));
@@ -164,14 +164,18 @@ fn decoded<V: View>(m: &Machine<'_, V>, op: &Tcgen05) -> Result<Option<(u16, u16
 }
 
 /// The CTAs whose tensor memory an instruction accesses, each by its first thread.
-pub(crate) fn ctas<V: View>(m: &Machine<'_, V>, pair: bool, instr: &Instr) -> Result<Vec<usize>, TraceEnd> {
-    let own = columns::leader(m.program, m.thread.index());
+pub(crate) fn ctas<V: View>(
+    m: &Machine<'_, V>,
+    pair: bool,
+    instr: &Instr,
+) -> Result<Vec<ThreadId>, TraceEnd> {
+    let own = columns::leader_id(m.program, m.thread.index());
     if !pair {
         return Ok(vec![own]);
     }
     let what = "cta_group::2 without the other CTA of the pair";
     let peer = columns::peer(m.program, m.thread.index());
-    peer.map(|p| vec![own, p]).ok_or_else(|| TraceEnd::Unsupported(what.into(), instr.line))
+    peer.map(|p| vec![own, ThreadId::at(p)]).ok_or_else(|| TraceEnd::Unsupported(what.into(), instr.line))
 }
 
 /// The accesses of an instruction to tensor memory.
@@ -231,13 +235,13 @@ fn accesses<V: View>(
 
 /// Lanes of the accumulator that a product does not write, as one mask a CTA. Four registers hold the mask of the CTA with
 /// even rank, the next four that of the other.
-fn lanes_off<V: View>(m: &Machine<'_, V>, op: &Tcgen05, ctas: &[usize]) -> Result<Vec<u128>, TraceEnd> {
+fn lanes_off<V: View>(m: &Machine<'_, V>, op: &Tcgen05, ctas: &[ThreadId]) -> Result<Vec<u128>, TraceEnd> {
     let Tcgen05::Mma(mma) = op else { return Ok(vec![0; ctas.len()]) };
     if mma.lanes_off.is_empty() || m.front.masked_too {
         return Ok(vec![0; ctas.len()]);
     }
-    let place = |t: usize| m.program.threads[t].place.cta;
-    let mask = |cta: &usize| {
+    let place = |t: ThreadId| m.program.threads[t.index()].place.cta;
+    let mask = |cta: &ThreadId| {
         let first = 4 * ctas.iter().filter(|c| place(**c) < place(*cta)).count();
         let mut all = 0;
         for (i, reg) in mma.lanes_off.iter().skip(first).take(4).enumerate() {
@@ -268,7 +272,7 @@ fn place_in_tensor<V: View>(
         });
     }
     let object = m.layout.locate(m.program, value - value % stride, 0).and_then(|access| {
-        let object = m.layout.instances[access.instance as usize].object;
+        let object = m.layout.instances[access.instance].object;
         (m.program.objects[object.index()].space == Space::Tensor).then_some(object)
     });
     match object {
@@ -315,17 +319,18 @@ fn shared_reads<V: View>(
 }
 
 /// The same bytes of shared memory in another CTA.
-fn twin<V: View>(m: &Machine<'_, V>, access: Access, cta: usize) -> Option<Access> {
-    let object = m.layout.instances[access.instance as usize].object;
-    let place = |t: usize| &m.program.threads[t].place;
-    let owned = |o: ThreadId| place(o.index()).same_cta(place(cta));
-    let there = m.layout.instances.iter().position(|i| i.object == object && i.owner.is_some_and(owned))?;
-    Some(Access { instance: u16::try_from(there).ok()?, ..access })
+fn twin<V: View>(m: &Machine<'_, V>, access: Access, cta: ThreadId) -> Option<Access> {
+    let object = m.layout.instances[access.instance].object;
+    let place = |t: ThreadId| &m.program.threads[t.index()].place;
+    let owned = |o: ThreadId| place(o).same_cta(place(cta));
+    let there = |i: &Instance| i.object == object && i.owner.is_some_and(owned);
+    let (instance, _) = m.layout.instances.entries().find(|(_, i)| there(i))?;
+    Some(Access { instance, ..access })
 }
 
 /// Passes on an access to shared memory of the thread's own CTA; any other is abstained from.
 fn own_shared<V: View>(m: &Machine<'_, V>, access: Access, instr: &Instr) -> Result<Access, TraceEnd> {
-    let owner = m.layout.instances[access.instance as usize].owner;
+    let owner = m.layout.instances[access.instance].owner;
     let place = |t: ThreadId| &m.program.threads[t.index()].place;
     if owner.is_some_and(|o| place(o).same_cta(place(m.thread))) {
         return Ok(access);
@@ -345,7 +350,7 @@ fn arrive<V: View>(
     let wild = |why: &str| TraceEnd::Unsupported(why.into(), instr.line);
     let access = m.layout.locate(m.program, value, MBARRIER_BYTES);
     let access = access.ok_or_else(|| wild("an mbarrier outside every object"))?;
-    if m.layout.instances[access.instance as usize].owner.is_none() {
+    if m.layout.instances[access.instance].owner.is_none() {
         return Err(wild("an mbarrier outside shared memory"));
     }
     if access.offset % MBARRIER_BYTES != 0 {
@@ -364,7 +369,7 @@ fn arrive<V: View>(
         let named = [sets::MBAR, sets::MBAR_ARRIVE, sets::TC_ARRIVE, sets::CLUSTER];
         let kind = Kind::Mbarrier(MbarUse { object, act, fault });
         let mut event: Emitted = m.blank(instr, pc, kind, labels(&named), Some(Scope::Cluster));
-        event.ctas.home = m.layout.instances[access.instance as usize].owner;
+        event.ctas.home = m.layout.instances[access.instance].owner;
         event.access = Some(access);
         event.needs.addr = base.deps.with(mask);
         event.family = Family::Tensor(Rc::clone(&used));
@@ -388,6 +393,6 @@ fn told<V: View>(
     let cluster = columns::cluster(m.program, m.thread.index());
     let wrong = bits >> cluster.len().min(127) != 0;
     let named = cluster.into_iter().enumerate().filter(|(rank, _)| bits >> rank & 1 == 1);
-    let targets = named.filter_map(|(_, cta)| twin(m, access, cta)).collect();
+    let targets = named.filter_map(|(_, cta)| twin(m, access, ThreadId::at(cta))).collect();
     Ok((targets, wrong, mask.deps))
 }

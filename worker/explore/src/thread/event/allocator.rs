@@ -1,13 +1,15 @@
 //! Use of the allocator of tensor memory by an event (PTX ISA 9.2, 9.7.16.7).
 
+use moire_program::ir::ThreadId;
+
 /// An event of the allocator of a CTA, or of those of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AllocUse {
     pub(crate) act: AllocAct,
     /// First thread of the CTA.
-    pub(crate) cta: usize,
+    pub(crate) cta: ThreadId,
     /// First thread of the other CTA of the pair, with `.cta_group::2`.
-    pub(crate) peer: Option<usize>,
+    pub(crate) peer: Option<ThreadId>,
     pub(crate) exclusive: bool,
     pub(crate) columns: u32,
     /// The count is none.
@@ -18,7 +20,7 @@ pub(crate) struct AllocUse {
 
 impl AllocUse {
     /// The other CTA, where columns are taken from both.
-    pub(crate) fn takes_from(&self) -> Option<usize> {
+    pub(crate) fn takes_from(&self) -> Option<ThreadId> {
         self.peer.filter(|_| matches!(self.act, AllocAct::Get { .. }))
     }
 }

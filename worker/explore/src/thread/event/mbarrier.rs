@@ -1,9 +1,11 @@
 //! Use of an mbarrier object by an event (PTX ISA 9.2, 9.7.13.15).
 
+use crate::thread::ids::InstanceId;
+
 /// Where an mbarrier object lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Object {
-    pub(crate) instance: u16,
+    pub(crate) instance: InstanceId,
     pub(crate) offset: u32,
 }
 

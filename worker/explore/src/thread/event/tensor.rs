@@ -1,6 +1,6 @@
 //! Use of tensor memory by an event of a tcgen05 instruction (PTX ISA 9.2, 9.7.16).
 
-use moire_program::ir::{MmaKind, ObjectId};
+use moire_program::ir::{MmaKind, ObjectId, ThreadId};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub(crate) enum Home {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cells {
     /// First thread of the CTA.
-    pub(crate) cta: usize,
+    pub(crate) cta: ThreadId,
     pub(crate) home: Home,
     pub(crate) lanes: Range<u32>,
     pub(crate) columns: Range<u32>,
