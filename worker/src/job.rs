@@ -6,7 +6,7 @@
 use crate::direction::Direction;
 use crate::piece::{Exploration, Explored, Step};
 use moire_explore::Abstain;
-use moire_explore::share::Piece;
+use moire_explore::search::share::Piece;
 use moire_program::ir::Program;
 use moire_program::reduce::{Cut, cuts, join, without};
 use moire_program::text::{Format, parse, print};

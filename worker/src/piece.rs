@@ -7,9 +7,9 @@
 
 use crate::job::Cancel;
 use moire_cat::{LoadError, Model, Variants};
-use moire_explore::explorer::LeafView;
 use moire_explore::judge::Marks;
-use moire_explore::share::{Giver, Piece, explore_piece, is_empty};
+use moire_explore::search::LeafView;
+use moire_explore::search::share::{Giver, Piece, explore_piece, is_empty};
 use moire_explore::{Abstain, Bound, Limits, Summary, Visitor, explore};
 use moire_lab::families::named;
 use moire_models::Beside;

@@ -9,7 +9,7 @@ use crate::job::{Cancel, Engine};
 use crate::link::Link;
 use crate::piece::{Exploration, Explored, Step};
 use moire_explore::Abstain;
-use moire_explore::share::Piece;
+use moire_explore::search::share::Piece;
 use moire_proto::v1;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};

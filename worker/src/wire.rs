@@ -5,7 +5,7 @@
 use crate::job::{Claim, ItemReport, Part, Parted, Plan, Side, Verification};
 use crate::piece::{Exploration, Explored, Step};
 use moire_explore::Abstain;
-use moire_explore::share::Piece;
+use moire_explore::search::share::Piece;
 use moire_proto::v1;
 
 /// The requirement that a message does not meet.

@@ -10,7 +10,7 @@ use moire_console::control::{connect, runtime, said};
 use moire_console::input::load_model;
 use moire_console::{campaign, exit};
 use moire_coordinator::{Local, lease, v1};
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, Summary, explore};
 use moire_lab::families::named;
 use moire_program::text::{Format, parse};

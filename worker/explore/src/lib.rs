@@ -19,7 +19,4 @@ pub mod search;
 mod thread;
 mod visit;
 
-pub use judge::missing_edge as missing;
-pub use reduce::symmetry as alike;
-pub use search::{self as explorer, share};
 pub use search::{Abstain, Bound, Limits, Summary, Visitor, explore};

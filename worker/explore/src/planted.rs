@@ -1,8 +1,6 @@
-//! Planted bugs: the explorer without one of its side conditions.
+//! Planted bugs: the explorer without one of its side conditions ([`crate::search::explore_planted`]).
 //!
 //! They test the tests: a comparison of engines is evidence only if it fails for each of these.
-
-pub use crate::search::explore_planted;
 
 /// The side condition that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

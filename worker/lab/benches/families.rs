@@ -5,7 +5,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use moire_cat::Variants;
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_lab::families::FAMILIES;
 use moire_program::text::{Format, parse};

@@ -11,7 +11,7 @@ pub mod tile;
 use alphabets::Named;
 use moire_cat::Model;
 use moire_execution::leaf::Outcome;
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Abstain, Bound, Limits, explore};
 use moire_generate::exhaustive::{Enumeration, Size, sizes};
 use moire_program::canon::encode;

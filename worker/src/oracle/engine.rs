@@ -10,7 +10,7 @@ use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, 
 use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use moire_cat::Model;
 use moire_explore::Abstain;
-use moire_explore::share::Piece;
+use moire_explore::search::share::Piece;
 use moire_generate::{GENERATOR_FINGERPRINT, TILE_FINGERPRINT};
 use moire_tile_ir::lowering::Lowering;
 use std::sync::Arc;

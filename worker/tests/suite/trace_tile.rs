@@ -10,7 +10,7 @@
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{CheckId, Model, Variants};
 use moire_execution::leaf::LeafKey;
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};

@@ -11,8 +11,8 @@ use moire_console::exit;
 use moire_console::input::parse_program;
 use moire_console::time::now_ms;
 use moire_coordinator::many;
-use moire_explore::explorer::LeafView;
 use moire_explore::judge::{Verdict as Judged, flag_verdict};
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_generate::{Profile, Stream};
 use moire_gpu::{

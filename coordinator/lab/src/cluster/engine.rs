@@ -6,8 +6,8 @@
 use super::check::Totals;
 use moire_cat::{Model, Variants};
 use moire_coordinator::v1;
-use moire_explore::explorer::LeafView;
-use moire_explore::share::{Giver, Piece, explore_piece, is_empty};
+use moire_explore::search::LeafView;
+use moire_explore::search::share::{Giver, Piece, explore_piece, is_empty};
 use moire_explore::{Abstain, Limits, Summary, Visitor};
 use moire_lab::families::named;
 use moire_program::ir::Program;

@@ -12,7 +12,7 @@ use super::in_order::in_order;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Outcome;
-use moire_explore::explorer::{LeafView, Limits, explore};
+use moire_explore::search::{LeafView, Limits, explore};
 use moire_generate::{Profile, Stream};
 use moire_naive::{NaiveLimits, weigh};
 use moire_program::canon::canonical;

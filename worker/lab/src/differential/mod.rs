@@ -25,8 +25,9 @@ pub use turned::{Tally, differs_when_turned, turned};
 
 use moire_cat::Model;
 use moire_execution::leaf::{LeafFacts, LeafKey};
-use moire_explore::explorer::{Bound, Limits};
-use moire_explore::planted::{Planted, explore_planted};
+use moire_explore::planted::Planted;
+use moire_explore::search::explore_planted;
+use moire_explore::search::{Bound, Limits};
 use moire_naive::{NaiveLimits, NaiveSummary, Skip, enumerate};
 use moire_program::ir::Program;
 use std::collections::BTreeMap;
@@ -123,7 +124,7 @@ pub fn compare_planted(
         model,
         planted,
         &bounds,
-        &mut |leaf: &mut dyn moire_explore::explorer::LeafView| {
+        &mut |leaf: &mut dyn moire_explore::search::LeafView| {
             let facts = leaf.facts();
             if explored.contains_key(&facts.key) {
                 duplicate = Some(facts.key);

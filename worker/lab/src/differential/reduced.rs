@@ -3,10 +3,11 @@
 use super::draw::Draw;
 use moire_cat::Model;
 use moire_execution::leaf::{Finding, LeafKind, asked, observed_registers};
-use moire_explore::alike::{Alike, Registers};
-use moire_explore::explorer::{Bound, LeafView, Limits, Summary};
-use moire_explore::planted::{Planted, explore_planted};
+use moire_explore::planted::Planted;
 use moire_explore::reduce::Reductions;
+use moire_explore::reduce::symmetry::{Alike, Registers};
+use moire_explore::search::explore_planted;
+use moire_explore::search::{Bound, LeafView, Limits, Summary};
 use moire_program::ir::{CmpOp, Condition, Expr, Program, Quantifier, Term};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

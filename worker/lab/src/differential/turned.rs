@@ -3,7 +3,7 @@
 
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
-use moire_explore::explorer::{Bound, LeafView, Limits, explore};
+use moire_explore::search::{Bound, LeafView, Limits, explore};
 use moire_program::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

@@ -2,8 +2,8 @@
 
 use moire_cat::Variants;
 use moire_execution::leaf::LeafKey;
-use moire_explore::explorer::LeafView;
-use moire_explore::share::{Piece, explore_piece, explore_shared, is_empty};
+use moire_explore::search::LeafView;
+use moire_explore::search::share::{Piece, explore_piece, explore_shared, is_empty};
 use moire_explore::{Limits, Summary, Visitor, explore};
 use moire_lab::families::{FAMILIES, Family, named};
 use moire_program::ir::Program;

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::Variants;
-use moire_explore::explorer::LeafView;
 use moire_explore::planted::Planted;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, Summary, explore};
 use moire_lab::differential::{Comparison, Difference, compare_planted};
 use moire_lab::families::named;

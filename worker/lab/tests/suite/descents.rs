@@ -3,8 +3,8 @@
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKey;
-use moire_explore::explorer::{Descents, LeafView, Sample, descend};
 use moire_explore::judge::{About, Questions, Verdict, judge_some};
+use moire_explore::search::{Descents, LeafView, Sample, descend};
 use moire_explore::{Bound, Limits, explore};
 use moire_lab::families::named;
 use moire_program::ir::Program;

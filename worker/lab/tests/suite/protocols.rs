@@ -5,8 +5,8 @@
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
-use moire_explore::explorer::LeafView;
 use moire_explore::judge::{About, Questions, Verdict, judge};
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_generate::tensor::{Columns, Feed, Gemm, Mutant, Mutation, Plan, Scheme, mutants};
 use moire_lab::differential::{Comparison, compare};

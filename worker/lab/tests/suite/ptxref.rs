@@ -90,7 +90,7 @@ struct Answer {
 fn explorer(p: &Program, model: &Model) -> Option<Answer> {
     let mut answer = Answer { outcomes: BTreeSet::new(), stuck: false };
     let limits = Limits { leaves: 50_000, ..Limits::default() };
-    let summary = explore(p, model, &[], &limits, &mut |leaf: &mut dyn moire_explore::explorer::LeafView| {
+    let summary = explore(p, model, &[], &limits, &mut |leaf: &mut dyn moire_explore::search::LeafView| {
         let facts = leaf.facts();
         answer.stuck |= facts.kind == LeafKind::Blocked;
         answer.outcomes.extend(facts.outcomes);

@@ -6,10 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::{Model, Variants};
-use moire_explore::explorer::LeafView;
 use moire_explore::planted::Planted;
 use moire_explore::reduce::Reductions;
-use moire_explore::share::explore_shared;
+use moire_explore::search::LeafView;
+use moire_explore::search::share::explore_shared;
 use moire_explore::{Limits, Summary, explore};
 use moire_lab::differential::campaign::{mixed, random_settings, tcgen05};
 use moire_lab::differential::draw_crowd::{crowd, twins};

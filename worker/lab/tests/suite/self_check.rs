@@ -5,8 +5,8 @@
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
-use moire_explore::explorer::LeafView;
 use moire_explore::planted::Planted;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_lab::differential::campaign::{Campaign, Totals, mixed, random_settings, tcgen05};
 use moire_lab::differential::draw::{Style, program};

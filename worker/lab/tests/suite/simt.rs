@@ -5,7 +5,7 @@
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
 use moire_execution::leaf::instances;
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_kernel::ptx;
 use moire_kernel::simt::{Pair, slice, threads};

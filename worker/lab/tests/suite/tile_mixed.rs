@@ -3,7 +3,7 @@
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Outcome;
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_generate::{Profile, Stream};
 use moire_lab::differential::campaign::{Campaign, random_settings};

@@ -9,7 +9,7 @@
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::{LeafFacts, Outcome, observed_registers};
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_lab::differential::draw::Draw;
 use moire_lab::differential::naive_leaves;

@@ -8,7 +8,7 @@
 
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
-use moire_explore::explorer::LeafView;
+use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_generate::exhaustive::Size;
 use moire_program::ir::Program;

@@ -5,8 +5,8 @@ use super::verdicts::undecided;
 use anyhow::Error;
 use moire_cat::Model;
 use moire_console::input::{Rejected, Source};
-use moire_explore::explorer::Sample;
 use moire_explore::judge::{Judgement, Verdict};
+use moire_explore::search::Sample;
 
 /// The answer for one file.
 pub(super) enum Answer<'m> {

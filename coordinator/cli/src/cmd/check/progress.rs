@@ -7,7 +7,7 @@ use super::draw::below;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use moire_cat::Model;
 use moire_explore::Limits;
-use moire_explore::explorer::{Descents, Estimate, LeafView, descend};
+use moire_explore::search::{Descents, Estimate, LeafView, descend};
 use moire_program::ir::Program;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;

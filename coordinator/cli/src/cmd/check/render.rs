@@ -8,9 +8,9 @@ use moire_console::exit;
 use moire_console::input::{Rejected, Source};
 use moire_coordinator::many;
 use moire_execution::leaf::{ColumnStall, End, Stall, Witness};
-use moire_explore::explorer::{Estimate, Sample};
 use moire_explore::judge::Judgement;
 use moire_explore::reduce::Cut;
+use moire_explore::search::{Estimate, Sample};
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
 
