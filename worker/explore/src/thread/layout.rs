@@ -157,11 +157,7 @@ impl Layout {
 
     /// What an address means; `None` when it hits no object or straddles cells it may not.
     pub(crate) fn resolve(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
-        let address = u64::try_from(address).ok()?;
-        let base = (address / STRIDE).checked_sub(1)?;
-        let count = self.instances.len() as u64;
-        let (virt, instance) = (SymbolId(u16::try_from(base / count).ok()?), self.numbered(base % count)?);
-        let offset = u32::try_from(address % STRIDE).ok()?;
+        let (virt, instance, offset) = self.parts(address)?;
         let object = self.instances[instance].object;
         let symbol = program.symbols.get(virt.index())?;
         let size = program.objects[object.index()].bytes;
@@ -178,12 +174,7 @@ impl Layout {
 
     /// Which bytes an address names, cells aside.
     pub(crate) fn locate(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
-        let address = u64::try_from(address).ok()?;
-        let base = (address / STRIDE).checked_sub(1)?;
-        let count = self.instances.len() as u64;
-        let virt = SymbolId(u16::try_from(base / count).ok()?);
-        let instance = self.numbered(base % count)?;
-        let offset = u32::try_from(address % STRIDE).ok()?;
+        let (virt, instance, offset) = self.parts(address)?;
         let object = self.instances[instance].object;
         let symbol = program.symbols.get(virt.index()).filter(|s| s.object == object)?;
         let fits = offset.checked_add(bytes)? <= program.objects[object.index()].bytes;
@@ -226,9 +217,15 @@ impl Layout {
         Access { instance, virt: SymbolId(u16::MAX), offset: 0, bytes, cell: CellId::at(start), cells }
     }
 
-    /// The instance of a number, which is less than how many there are.
-    fn numbered(&self, number: u64) -> Option<InstanceId> {
-        Some(InstanceId::at(usize::from(u16::try_from(number).ok()?)))
+    /// The parts of an address: its virtual identity, the instance and the offset there; `None` when no name has it.
+    fn parts(&self, address: Value) -> Option<(SymbolId, InstanceId, u32)> {
+        let address = u64::try_from(address).ok()?;
+        let base = (address / STRIDE).checked_sub(1)?;
+        // A program may have no memory at all.
+        let count = self.instances.len() as u64;
+        let virt = SymbolId(u16::try_from(base.checked_div(count)?).ok()?);
+        let instance = InstanceId::at(usize::try_from(base.checked_rem(count)?).ok()?);
+        Some((virt, instance, u32::try_from(address % STRIDE).ok()?))
     }
 }
 
@@ -289,5 +286,23 @@ pub(crate) fn space_admits(qualifier: Space, object: Space) -> bool {
         Space::Global => object != Space::SharedCta,
         Space::Tensor => object == Space::Tensor,
         Space::SharedCta | Space::SharedCluster => object == Space::SharedCta,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moire_program::text::{Format, parse};
+
+    #[test]
+    fn no_address_names_anything_where_there_is_no_memory() {
+        let text =
+            "moire \"none\"\nP0 (gpu 0, cta 0) { mov.b64 r, 8589934592; ld.relaxed.gpu.u32 v, [r]; }\n";
+        let program = parse(text, Format::Native).expect("it parses");
+        let layout = Layout::new(&program).expect("it is small");
+        for address in [0, STRIDE, 2 * STRIDE, u64::MAX] {
+            assert_eq!(layout.resolve(&program, Value::from(address), 4), None);
+            assert_eq!(layout.locate(&program, Value::from(address), 4), None);
+        }
     }
 }
