@@ -94,7 +94,7 @@ pub fn peer(program: &Program, thread: usize) -> Option<usize> {
 
 /// [`leader`] as an identifier.
 pub fn leader_id(program: &Program, thread: usize) -> ThreadId {
-    ThreadId(u16::try_from(leader(program, thread)).unwrap_or(u16::MAX))
+    ThreadId::at(leader(program, thread))
 }
 
 /// The number of lanes in the CTA of a thread, over all threads of the program.
