@@ -29,11 +29,7 @@
 
 use super::piece::Share;
 use super::walk::{Shape, Walk};
-use crate::finish::hang::hang_is_real;
-use crate::finish::settle::{Raised, Settled};
-use crate::finish::settle::{mbarrier_flags, settle};
 use crate::graph::allocation::Turn;
-use crate::graph::events::Source;
 use crate::graph::ids::{EventId, OpenRead};
 use crate::graph::row;
 use crate::planted::Planted;
@@ -44,18 +40,12 @@ use crate::reduce::symmetry::Alike;
 use crate::reduce::tail::Tail;
 use crate::reduce::unobserved::Unobserved;
 use crate::thread::event::Kind;
-use crate::thread::ids::{CellId, Id};
+use crate::thread::ids::Id;
 use crate::thread::trace::TraceEnd;
 use crate::visit::{Abstain, Bound, Limits, Summary, Visitor};
-use moire_cat::bits::{self, Row};
 use moire_cat::eval::Solution;
-use moire_cat::vocabulary::rels;
 use moire_execution::leaf::EventRef;
-use moire_execution::leaf::LeafKind;
 use moire_program::ir::ThreadId;
-use smallvec::SmallVec;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 /// Why a search ended early.
 pub(super) enum Stop {
@@ -102,12 +92,11 @@ pub(super) struct Search<'a, const W: usize> {
 }
 
 pub(super) type Found = Result<(), Stop>;
-type Reads = SmallVec<[OpenRead; 8]>;
 /// The continuation of a step.
 pub(super) type Then<S> = fn(&mut S) -> Found;
 
 impl<'a, const W: usize> Search<'a, W> {
-    fn bound(&mut self, bound: Bound) {
+    pub(super) fn bound(&mut self, bound: Bound) {
         self.summary.bounded.get_or_insert(bound);
     }
 
@@ -326,97 +315,8 @@ impl<'a, const W: usize> Search<'a, W> {
         }
     }
 
-    /// Orders two writes in both ways.
-    fn order(&mut self, a: EventId, b: EventId) -> Found {
-        for (choice, (x, y)) in [(a, b), (b, a)].into_iter().enumerate() {
-            if choice == 1 && self.has(Planted::OneDirection) {
-                continue;
-            }
-            if !self.take_as(u32::from(choice == 1), |search| Some(search.follows(x, y))) {
-                continue;
-            }
-            let saved = self.state.graph.events.order_writes(x, y);
-            let result = self.judge();
-            self.state.graph.events.restore_order(saved);
-            self.path.pop();
-            result?;
-        }
-        Ok(())
-    }
-
-    /// Chooses the sources of a read, cell by cell; the last one resolves its value.
-    fn place_read(&mut self, id: EventId, slot: usize, then: Then<Self>) -> Found {
-        if slot == 0 {
-            row::set(&mut self.state.graph.events.present, id);
-        }
-        let result = self.decide(|search| search.source(id, slot, then));
-        if slot == 0 {
-            row::clear(&mut self.state.graph.events.present, id);
-        }
-        result
-    }
-
-    /// Gives one cell of a read each source it can have.
-    fn source(&mut self, id: EventId, slot: usize, then: Then<Self>) -> Found {
-        let access = self.state.graph.events[id].emitted.access.expect("a placed read has an address");
-        let cell = access.cell_at(slot);
-        let writers = *self.state.graph.events.writers(cell);
-        let mut choice = 0;
-        let mut result = Ok(());
-        for write in row::events(&writers) {
-            let initial = self.state.graph.events[write].thread.is_none();
-            let forgotten = initial && bits::count(&writers) > 1 && self.has(Planted::ForgetsInitial);
-            if result.is_ok()
-                && !forgotten
-                && !self.source_is_taken(id, write, cell)
-                && self.take_as(choice, |search| Some(search.read_by(write, id)))
-            {
-                result = self.read_from(id, slot, Source::Write(write), then);
-                self.path.pop();
-            }
-            choice += 1;
-        }
-        let never = self.has(Planted::NeverOpen);
-        if result.is_ok() && !never && self.state.may_be_written(cell, id, None) && self.take(choice) {
-            result = self.read_from(id, slot, Source::Open, then);
-            self.path.pop();
-        }
-        result
-    }
-
-    /// Whether a read-modify-write reads this write already, and lets no other one.
-    pub(super) fn source_is_taken(&mut self, read: EventId, write: EventId, cell: CellId) -> bool {
-        if !self.state.graph.events[read].is_rmw() {
-            return false;
-        }
-        let readers = *self.state.graph.events.related(rels::RF, write);
-        row::events(&readers).any(|other| {
-            self.state.graph.events[other].is_rmw() && self.state.exclusive(read, other, write, cell)
-        })
-    }
-
-    pub(super) fn read_from(&mut self, id: EventId, slot: usize, source: Source, then: Then<Self>) -> Found {
-        let access = self.state.graph.events[id].emitted.access.expect("a placed read has an address");
-        let cell = access.cell_at(slot);
-        let more = slot + 1 < access.cells as usize;
-        self.state.graph.events.set_source(id, cell, source);
-        let result = match (more, source) {
-            (true, Source::Write(_)) if self.contradicts() => Ok(()),
-            (true, _) => self.place_read(id, slot + 1, then),
-            (false, Source::Open) => self.visit(),
-            (false, Source::Write(write))
-                if self.state.graph.events.writes_unknown(write) && self.contradicts() =>
-            {
-                Ok(())
-            }
-            (false, Source::Write(_)) => self.resolved(&[id], then),
-        };
-        self.state.graph.events.unset_source(id, cell, source);
-        result
-    }
-
     /// Whether the graph, with a read half placed, is beyond repair.
-    fn contradicts(&mut self) -> bool {
+    pub(super) fn contradicts(&mut self) -> bool {
         self.summary.checks += 1;
         self.state.contradicts()
     }
@@ -455,217 +355,6 @@ impl<'a, const W: usize> Search<'a, W> {
         if self.contradicts() { Ok(()) } else { Err(Stop::Abstain(Abstain { reason, line })) }
     }
 
-    /// Adds a write as the source of every subset of the open reads of its cells.
-    fn place_write(&mut self, id: EventId, then: Then<Self>) -> Found {
-        let access = self.state.graph.events[id].emitted.access.expect("a placed write has an address");
-        self.state.graph.events.add_write(id);
-        let (mut must, mut may) = (Reads::new(), Reads::new());
-        for &open in &self.state.graph.events.open {
-            let (read, cell) = (open.read, open.cell);
-            let own = self.state.graph.events.is_own_read(id, read);
-            if access.covers(cell) {
-                let later = self.state.may_be_written(cell, read, Some(id));
-                match (own, later) {
-                    (true, true) => {}
-                    (true, false) => {
-                        self.state.graph.events.remove_write(id);
-                        self.summary.dead_ends += 1;
-                        return Ok(());
-                    }
-                    (false, true) => may.push(open),
-                    (false, false) => must.push(open),
-                }
-            }
-        }
-        let clash = (1..must.len()).any(|i| self.clashes(id, must[i], &must[..i]));
-        let (count, all) = (must.len(), must.len() + may.len());
-        let result = if clash {
-            self.summary.dead_ends += 1;
-            Ok(())
-        } else {
-            self.claim_some(id, &may, &mut must, (count, all), then)
-        };
-        self.state.graph.events.remove_write(id);
-        result
-    }
-
-    /// Whether a read cannot take the write `id` beside these.
-    fn clashes(&mut self, id: EventId, open: OpenRead, beside: &[OpenRead]) -> bool {
-        let (read, cell) = (open.read, open.cell);
-        if !self.state.graph.events[read].is_rmw() {
-            return false;
-        }
-        beside.iter().filter(|other| other.cell == open.cell).any(|other| {
-            let other = other.read;
-            self.state.graph.events[other].is_rmw() && self.state.exclusive(read, other, id, cell)
-        })
-    }
-
-    /// Claims `claimed` with each subset of `may`, one read after another; of `all` reads the first ones have no choice.
-    fn claim_some(
-        &mut self,
-        id: EventId,
-        may: &[OpenRead],
-        claimed: &mut Reads,
-        (sure, all): (usize, usize),
-        then: Then<Self>,
-    ) -> Found {
-        let Some((&read, rest)) = may.split_first() else {
-            let (every, none) = (claimed.len() == all, claimed.len() == sure);
-            if (self.has(Planted::AllOrNothing) && !every && !none)
-                || (self.has(Planted::ClaimsAll) && !every)
-            {
-                return Ok(());
-            }
-            let claimed = claimed.clone();
-            return self.claim(id, &claimed, then);
-        };
-        self.decide(|search| {
-            for takes in [true, false] {
-                let shape = |search: &Self| takes.then(|| search.read_by(id, read.read));
-                if (takes && search.clashes(id, read, claimed)) || !search.take_as(u32::from(!takes), shape) {
-                    continue;
-                }
-                if takes {
-                    claimed.push(read);
-                }
-                let result = search.claim_some(id, rest, claimed, (sure, all), then);
-                if takes {
-                    claimed.pop();
-                }
-                search.path.pop();
-                result?;
-            }
-            Ok(())
-        })
-    }
-
-    fn claim(&mut self, write: EventId, claimed: &[OpenRead], then: Then<Self>) -> Found {
-        for open in claimed {
-            let (read, cell) = (open.read, open.cell);
-            self.communicate(write, read);
-            self.state.graph.events.unset_source(read, cell, Source::Open);
-            self.state.graph.events.set_source(read, cell, Source::Write(write));
-        }
-        let mut reads: SmallVec<[EventId; 8]> = claimed.iter().map(|o| o.read).collect();
-        reads.dedup();
-        let unknown = !reads.is_empty() && self.state.graph.events.writes_unknown(write);
-        let refused = unknown && self.contradicts();
-        let result = if refused { Ok(()) } else { self.resolved(&reads, then) };
-        for open in claimed.iter().rev() {
-            let (read, cell) = (open.read, open.cell);
-            self.state.graph.events.unset_source(read, cell, Source::Write(write));
-            self.state.graph.events.set_source(read, cell, Source::Open);
-        }
-        self.state.graph.events.sort_open();
-        result
-    }
-
-    fn leaf(&mut self) -> Found {
-        if self.led_here() {
-            return Ok(());
-        }
-        if self.state.graph.events.universe.special > 0
-            && !self.state.graph.phases.phases_complete(&self.state.graph.events)
-        {
-            self.summary.dead_ends += 1;
-            return Ok(());
-        }
-        let kind = self.state.graph.events.kind();
-        let (limit, model) = (self.limits.outcomes, self.state.model);
-        self.summary.checks += 1;
-        if kind == LeafKind::Complete && self.state.simple() {
-            let mark = self.state.enter();
-            if self.state.consistency.plain(&mut self.state.graph) {
-                let result = self.show_plain(limit);
-                self.state.consistency.evaluator.back(&mark);
-                return result;
-            }
-            self.state.consistency.evaluator.back(&mark);
-        }
-        let (results, untried) = settle(&mut self.state);
-        if untried {
-            let some = self.state.graph.mbarriers.places.iter().any(Option::is_some);
-            self.bound(if some { Bound::PhaseOrders } else { Bound::FenceOrders });
-        }
-        if results.is_empty() {
-            self.summary.dead_ends += 1;
-        }
-        let own = mbarrier_flags(&self.state);
-        for Settled { co, fence, flags, ends_badly } in results {
-            if kind == LeafKind::Blocked
-                && !self.has(Planted::AlwaysHangs)
-                && !hang_is_real(&mut self.state, &co)
-            {
-                self.summary.dead_ends += 1;
-                continue;
-            }
-            match kind {
-                LeafKind::Complete => self.summary.complete += 1,
-                LeafKind::Blocked => self.summary.blocked += 1,
-            }
-            self.note(&co, &flags);
-            let name = |c: &moire_cat::CheckId| model.checks()[c.0].name.clone();
-            let pairs = flags.iter().map(|(c, pairs)| (name(c), pairs.clone())).collect();
-            let mut flags: BTreeSet<String> = flags.keys().map(name).chain(own.iter().cloned()).collect();
-            if ends_badly {
-                flags.insert(moire_execution::leaf::flag::NO_COMPLETE.to_owned());
-            }
-            let mut view = crate::finish::view::View {
-                state: &self.state,
-                co: &co,
-                fence: &fence,
-                flags,
-                pairs,
-                kind,
-                limit,
-                path: &self.path,
-                cut: false,
-            };
-            let flow = self.visitor.leaf(&mut view);
-            let cut = view.cut;
-            self.shown(cut, flow)?;
-        }
-        Ok(())
-    }
-
-    /// Shows a complete execution of which there is nothing else to say.
-    fn show_plain(&mut self, limit: usize) -> Found {
-        self.summary.complete += 1;
-        if self.tail.is_some() {
-            let co = self.state.consistency.evaluator.coherence().to_vec();
-            self.note(&co, &Raised::new());
-        }
-        let mut view = crate::finish::view::View {
-            state: &self.state,
-            co: self.state.consistency.evaluator.coherence(),
-            fence: self.state.consistency.evaluator.fence_order(),
-            flags: BTreeSet::new(),
-            pairs: BTreeMap::new(),
-            kind: LeafKind::Complete,
-            limit,
-            path: &self.path,
-            cut: false,
-        };
-        let flow = self.visitor.leaf(&mut view);
-        let cut = view.cut;
-        self.shown(cut, flow)
-    }
-
-    fn shown(&mut self, cut: bool, flow: ControlFlow<()>) -> Found {
-        if cut {
-            self.bound(Bound::Outcomes);
-        }
-        if flow.is_break() {
-            return Err(Stop::Visitor);
-        }
-        if self.summary.complete + self.summary.blocked >= self.limits.leaves {
-            self.bound(Bound::Leaves);
-            return Err(Stop::Bound);
-        }
-        Ok(())
-    }
-
     /// The next event when nothing but accesses that no condition observes are left, and reads that stand for data.
     fn next_late(&self) -> Option<Next> {
         let events = &self.state.graph.events;
@@ -694,13 +383,6 @@ impl<'a, const W: usize> Search<'a, W> {
         let result = self.step(next, then);
         self.tail = None;
         result
-    }
-
-    /// Notes the effects of an execution that was shown, in a tail.
-    fn note(&mut self, co: &[Row<W>], flags: &Raised) {
-        if let Some(tail) = &mut self.tail {
-            tail.note(&self.state, co, flags);
-        }
     }
 
     /// Whether an execution with threads exchanged is visited instead; about the graph judged just now.
@@ -739,7 +421,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Notes, where an alternative is only tried, that it led here; whether it is.
-    fn led_here(&mut self) -> bool {
+    pub(super) fn led_here(&mut self) -> bool {
         self.walk.as_mut().is_some_and(Walk::led_here)
     }
 
@@ -755,7 +437,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// Notes that a read that was open takes a write, drawn or because nothing else is left to it.
-    fn communicate(&mut self, write: EventId, read: EventId) {
+    pub(super) fn communicate(&mut self, write: EventId, read: EventId) {
         if self.walk.as_ref().is_some_and(|walk| !walk.is_trying()) {
             let shape = self.read_by(write, read);
             self.walk.iter_mut().for_each(|walk| walk.show(shape));
