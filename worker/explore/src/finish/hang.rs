@@ -6,7 +6,7 @@
 
 use crate::graph::events::Source;
 use crate::graph::ids::EventId;
-use crate::graph::mbarriers::Place;
+use crate::graph::mbarriers::Stage;
 use crate::graph::row;
 use crate::prune::state::State;
 use crate::thread::event::Kind;
@@ -77,7 +77,7 @@ fn ask_in_vain<const W: usize>(
     }
     let era = s.graph.mbarriers.eras(&s.graph.events, used.object);
     let level = s.graph.mbarriers.level(&s.graph.events, used.object, era);
-    s.graph.mbarriers.take_place(&mut s.graph.events, wait, Place { era, level });
+    s.graph.mbarriers.take_place(&mut s.graph.events, wait, Stage { era, level });
     let found = spin_in_vain(s, threads, co);
     s.graph.mbarriers.leave_place(&mut s.graph.events, wait);
     found

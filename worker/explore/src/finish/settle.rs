@@ -8,7 +8,7 @@
 //! found will not do, that is said (a bound); if there is none, there is no such execution.
 
 use crate::graph::ids::EventId;
-use crate::graph::mbarriers::{Phase, Place};
+use crate::graph::mbarriers::{Phase, Stage};
 use crate::graph::row;
 use crate::prune::state::State;
 use crate::thread::event::lanes::parted;
@@ -31,7 +31,7 @@ const MAX_CHOICES: usize = 10_000;
 
 /// One way to order a phase: the pairs it needs, and whether a `noComplete` comes last.
 #[derive(Clone, Debug)]
-struct Tail {
+struct PhaseOrder {
     pairs: Vec<(EventId, EventId)>,
     ends_badly: bool,
 }
@@ -39,7 +39,7 @@ struct Tail {
 /// The ways to order a phase, or some of them.
 #[derive(Clone, Debug)]
 struct Ways {
-    tails: Vec<Tail>,
+    orders: Vec<PhaseOrder>,
     /// The phase and the waits that asked in it, where not all orders are there.
     large: Option<(Phase, Vec<EventId>)>,
 }
@@ -72,40 +72,40 @@ pub(crate) fn raised<const W: usize>(model: &Model, flags: &[(CheckId, Vec<Row<W
 /// Every coherence the finished graph can have under some order of each phase; whether something was left untried.
 pub(crate) fn settle<const W: usize>(s: &mut State<'_, W>) -> (Vec<Settled<W>>, bool) {
     let mut found = Vec::new();
-    let ways = tails(s);
+    let ways = orders(s);
     let large = ways.iter().any(|w| w.large.is_some());
-    let mut tails: Vec<Vec<Tail>> = Vec::new();
+    let mut orders: Vec<Vec<PhaseOrder>> = Vec::new();
     let untried = ways.iter().filter_map(|w| w.large.as_ref()).any(|l| l.0.members.len() > MAX_MEMBERS);
-    for Ways { tails: some, large } in ways {
-        let mut kept: Vec<Tail> = some.into_iter().filter(|t| allows(s, t)).collect();
+    for Ways { orders: some, large } in ways {
+        let mut kept: Vec<PhaseOrder> = some.into_iter().filter(|t| allows(s, t)).collect();
         if let (true, Some((phase, asked))) = (kept.is_empty(), &large) {
             kept.extend(allowed_order(s, phase, asked));
         }
-        tails.push(kept);
+        orders.push(kept);
     }
-    let hopeless = tails.iter().any(Vec::is_empty);
+    let hopeless = orders.iter().any(Vec::is_empty);
     let fences = s.graph.events.iter().filter(|e| e.emitted.labels >> sets::SC & 1 == 1).count();
-    let all = fences > 1 || tails.iter().flatten().any(|t| t.ends_badly);
+    let all = fences > 1 || orders.iter().flatten().any(|t| t.ends_badly);
     let (mut tried, mut cut) = (0, false);
-    choose(s, &tails, (all, false), &mut tried, &mut found, &mut cut);
+    choose(s, &orders, (all, false), &mut tried, &mut found, &mut cut);
     cut |= untried || (large && !hopeless && (all || found.is_empty()));
     (found, cut)
 }
 
-/// Whether the model has nothing against the pairs of a tail.
-fn allows<const W: usize>(s: &mut State<'_, W>, tail: &Tail) -> bool {
-    under(s, tail, |s| !s.contradicts())
+/// Whether the model has nothing against the pairs of a order.
+fn allows<const W: usize>(s: &mut State<'_, W>, order: &PhaseOrder) -> bool {
+    under(s, order, |s| !s.contradicts())
 }
 
 fn choose<const W: usize>(
     s: &mut State<'_, W>,
-    tails: &[Vec<Tail>],
+    orders: &[Vec<PhaseOrder>],
     (all, bad): (bool, bool),
     tried: &mut usize,
     found: &mut Vec<Settled<W>>,
     cut: &mut bool,
 ) {
-    let Some((first, rest)) = tails.split_first() else {
+    let Some((first, rest)) = orders.split_first() else {
         *tried += 1;
         let n = s.graph.events.inputs.n;
         let model = s.model;
@@ -127,29 +127,29 @@ fn choose<const W: usize>(
         });
         return;
     };
-    for tail in first {
+    for order in first {
         if *tried >= MAX_CHOICES {
             *cut = true;
             return;
         }
-        under(s, tail, |s| choose(s, rest, (all, bad || tail.ends_badly), tried, found, cut));
+        under(s, order, |s| choose(s, rest, (all, bad || order.ends_badly), tried, found, cut));
         if !all && !found.is_empty() {
             return;
         }
     }
 }
 
-/// Runs `then` with the pairs of a tail entered.
+/// Runs `then` with the pairs of a order entered.
 fn under<const W: usize, T>(
     s: &mut State<'_, W>,
-    tail: &Tail,
+    order: &PhaseOrder,
     then: impl FnOnce(&mut State<'_, W>) -> T,
 ) -> T {
-    for (a, b) in &tail.pairs {
+    for (a, b) in &order.pairs {
         row::set(s.graph.events.related_mut(rels::MBAR_ORDER, *a), *b);
     }
     let result = then(s);
-    for (a, b) in &tail.pairs {
+    for (a, b) in &order.pairs {
         row::clear(s.graph.events.related_mut(rels::MBAR_ORDER, *a), *b);
     }
     result
@@ -161,7 +161,7 @@ fn objects<const W: usize>(s: &State<'_, W>) -> BTreeSet<Object> {
 }
 
 /// The ways to order each phase whose order matters.
-fn tails<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
+fn orders<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
     let mut out = Vec::new();
     for object in objects(s) {
         for era in 0..=s.graph.mbarriers.eras(&s.graph.events, object) {
@@ -174,19 +174,19 @@ fn tails<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
                     .mbarriers
                     .placed_on(&s.graph.events, object)
                     .filter(|(_, act, place)| {
-                        matches!(act, Act::Wait { .. }) && *place == Place { era, level }
+                        matches!(act, Act::Wait { .. }) && *place == Stage { era, level }
                     })
                     .map(|p| p.0)
                     .collect();
                 if order_matters(s, &phase) && phase.members.len() > MAX_ORDERED {
-                    let tails = one_order(s, &phase, &asked, &|a, b| po(s, a, b));
-                    out.push(Ways { tails: tails.into_iter().collect(), large: Some((phase, asked)) });
+                    let orders = one_order(s, &phase, &asked, &|a, b| po(s, a, b));
+                    out.push(Ways { orders: orders.into_iter().collect(), large: Some((phase, asked)) });
                 } else if order_matters(s, &phase) {
-                    out.push(Ways { tails: ordered(s, &phase, &asked), large: None });
+                    out.push(Ways { orders: ordered(s, &phase, &asked), large: None });
                 } else if phase.adds_up()
                     && (!asked.is_empty() || phase.members.iter().any(|m| no_complete(s, *m)))
                 {
-                    out.push(Ways { tails: completed(s, &phase, &asked), large: None });
+                    out.push(Ways { orders: completed(s, &phase, &asked), large: None });
                 }
             }
         }
@@ -195,11 +195,15 @@ fn tails<const W: usize>(s: &State<'_, W>) -> Vec<Ways> {
 }
 
 /// An order of a large phase whose pairs the model allows one by one.
-fn allowed_order<const W: usize>(s: &mut State<'_, W>, phase: &Phase, asked: &[EventId]) -> Option<Tail> {
+fn allowed_order<const W: usize>(
+    s: &mut State<'_, W>,
+    phase: &Phase,
+    asked: &[EventId],
+) -> Option<PhaseOrder> {
     let mut refused = BTreeSet::new();
     for a in phase.members.iter().chain(asked) {
         for b in phase.members.iter().filter(|b| *b != a) {
-            let pair = Tail { pairs: vec![(*a, *b)], ends_badly: false };
+            let pair = PhaseOrder { pairs: vec![(*a, *b)], ends_badly: false };
             if !allows(s, &pair) {
                 refused.insert((*b, *a));
             }
@@ -214,7 +218,7 @@ fn one_order<const W: usize>(
     phase: &Phase,
     asked: &[EventId],
     precedes: &dyn Fn(EventId, EventId) -> bool,
-) -> Option<Tail> {
+) -> Option<PhaseOrder> {
     let members = &phase.members;
     if members.len() > MAX_MEMBERS {
         return None;
@@ -231,7 +235,7 @@ fn one_order<const W: usize>(
             (0..order.len()).flat_map(later).map(|(i, b)| (order[i], b)).collect();
         let last = order.last().copied().filter(|_| phase.adds_up());
         pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
-        Tail { pairs, ends_badly: last.is_some_and(|l| no_complete(s, l)) }
+        PhaseOrder { pairs, ends_badly: last.is_some_and(|l| no_complete(s, l)) }
     })
 }
 
@@ -306,15 +310,15 @@ fn po<const W: usize>(s: &State<'_, W>, a: EventId, b: EventId) -> bool {
 }
 
 /// Each operation that can have completed the phase.
-fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId]) -> Vec<Tail> {
+fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId]) -> Vec<PhaseOrder> {
     let last = |c: &EventId| {
         let pairs: Vec<(EventId, EventId)> =
             phase.members.iter().chain(asked).filter(|x| *x != c).map(|x| (*x, *c)).collect();
         let fits = pairs.iter().all(|(x, _)| !po(s, *c, *x));
-        fits.then(|| Tail { pairs, ends_badly: no_complete(s, *c) })
+        fits.then(|| PhaseOrder { pairs, ends_badly: no_complete(s, *c) })
     };
     // An operation that comes after a wait in its thread is the likely one.
-    let mut out: Vec<(bool, Tail)> = Vec::new();
+    let mut out: Vec<(bool, PhaseOrder)> = Vec::new();
     for c in &phase.members {
         let likely = asked.iter().any(|a| po(s, *a, *c));
         out.extend(last(c).map(|t| (!likely, t)));
@@ -324,7 +328,7 @@ fn completed<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId])
 }
 
 /// Every order of the operations in which no earlier part of them adds up.
-fn ordered<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId]) -> Vec<Tail> {
+fn ordered<const W: usize>(s: &State<'_, W>, phase: &Phase, asked: &[EventId]) -> Vec<PhaseOrder> {
     let mut out = Vec::new();
     extend_order(s, phase, asked, &mut Vec::new(), &mut out);
     out
@@ -335,7 +339,7 @@ fn extend_order<const W: usize>(
     phase: &Phase,
     asked: &[EventId],
     order: &mut Vec<EventId>,
-    out: &mut Vec<Tail>,
+    out: &mut Vec<PhaseOrder>,
 ) {
     let left: Vec<EventId> = phase.members.iter().copied().filter(|m| !order.contains(m)).collect();
     let (arrivals, tx) = sums(s, order);
@@ -350,7 +354,7 @@ fn extend_order<const W: usize>(
         let last = order.last().copied().filter(|_| phase.adds_up());
         pairs.extend(last.iter().flat_map(|l| asked.iter().map(move |a| (*a, *l))));
         if pairs.iter().all(|(a, b)| !po(s, *b, *a)) {
-            out.push(Tail { pairs, ends_badly: last.is_some_and(|l| no_complete(s, l)) });
+            out.push(PhaseOrder { pairs, ends_badly: last.is_some_and(|l| no_complete(s, l)) });
         }
         return;
     }

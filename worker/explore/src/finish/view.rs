@@ -14,7 +14,7 @@ use crate::thread::flow::Stale;
 use crate::thread::ids::{CellId, Id};
 use crate::thread::num::extended;
 use crate::thread::run::run;
-use crate::thread::trace::{Trace, TraceEnd, View as Reads};
+use crate::thread::trace::{Trace, TraceEnd, View as _};
 use moire_cat::bits::{self, Row};
 use moire_cat::vocabulary::{rels, sets};
 use moire_execution::leaf::*;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 /// A finished execution as shown to a visitor.
-pub(crate) struct View<'s, 'a, 'p, const W: usize> {
+pub(crate) struct Leaf<'s, 'a, 'p, const W: usize> {
     pub(crate) state: &'s State<'a, W>,
     pub(crate) co: &'s [Row<W>],
     pub(crate) fence: &'s [Row<W>],
@@ -38,7 +38,7 @@ pub(crate) struct View<'s, 'a, 'p, const W: usize> {
     pub(crate) cut: bool,
 }
 
-impl<const W: usize> View<'_, '_, '_, W> {
+impl<const W: usize> Leaf<'_, '_, '_, W> {
     fn key(&self) -> LeafKey {
         let s = self.state;
         let end = |t: &ThreadState| match t.trace.end {
@@ -171,7 +171,7 @@ impl<const W: usize> View<'_, '_, '_, W> {
     }
 }
 
-impl<const W: usize> LeafView for View<'_, '_, '_, W> {
+impl<const W: usize> LeafView for Leaf<'_, '_, '_, W> {
     fn kind(&self) -> LeafKind {
         self.kind
     }

@@ -21,7 +21,7 @@ use moire_program::ir::*;
 
 /// Position of an event in the history of its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Stage {
     /// `init`s and `inval`s so far, an own one included.
     pub(crate) era: u16,
     /// 0 for `init` and `inval`, otherwise one more than the phase.
@@ -35,8 +35,13 @@ pub(crate) struct Floor {
     era: u16,
 }
 
-/// A phase that stays open though it adds up: object, era, level, members so far.
-pub(crate) type Open = (Object, u16, u16, usize);
+/// A phase that stays open though it adds up, with as many members as it has so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenPhase {
+    pub(crate) object: Object,
+    pub(crate) stage: Stage,
+    pub(crate) members: usize,
+}
 
 /// The phases of one era.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +62,12 @@ impl Phase {
 /// Where events on mbarriers stand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mbarriers {
-    /// Place of each placed operation.
-    pub(crate) places: Table<EventId, Option<Place>>,
+    /// Stage of each placed operation.
+    pub(crate) places: Table<EventId, Option<Stage>>,
     /// What each operation was put off past.
     pub(crate) floors: Table<EventId, Floor>,
     /// Phases that add up and stay open all the same.
-    pub(crate) kept_open: Vec<Open>,
+    pub(crate) kept_open: Vec<OpenPhase>,
 }
 
 impl Mbarriers {
@@ -71,7 +76,7 @@ impl Mbarriers {
         &'g self,
         g: &'g Events<'_, W>,
         object: Object,
-    ) -> impl Iterator<Item = (EventId, Act, Place)> + 'g {
+    ) -> impl Iterator<Item = (EventId, Act, Stage)> + 'g {
         self.places.entries().filter_map(move |(id, place)| {
             let (place, used) = ((*place)?, g[id].mbarrier()?);
             (used.object == object).then_some((id, used.act, place))
@@ -103,14 +108,14 @@ impl Mbarriers {
             let mut phase = Phase { members: vec![], expected, arrivals: 0, tx: 0 };
             for (id, act, place) in self.placed_on(g, object) {
                 let Act::Add { arrivals, tx, drops, .. } = act else { continue };
-                if place == (Place { era, level }) {
+                if place == (Stage { era, level }) {
                     phase.members.push(id);
                     phase.arrivals += u64::from(arrivals);
                     phase.tx += tx;
                     expected = expected.saturating_sub(if drops { u64::from(arrivals) } else { 0 });
                 }
             }
-            let kept = (object, era, level, phase.members.len());
+            let kept = OpenPhase { object, stage: Stage { era, level }, members: phase.members.len() };
             let over = phase.adds_up() && !self.kept_open.contains(&kept);
             phases.push(phase);
             if !over || level > 1_000 {
@@ -126,7 +131,7 @@ impl Mbarriers {
     }
 
     /// Value an event hands to its thread from a place.
-    pub(crate) fn answer_at<const W: usize>(&self, g: &Events<'_, W>, used: MbarUse, place: Place) -> Value {
+    pub(crate) fn answer_at<const W: usize>(&self, g: &Events<'_, W>, used: MbarUse, place: Stage) -> Value {
         let valid = matches!(self.starts(g, used.object, place.era), Some((_, Act::Init { .. })));
         let phase = place.level.saturating_sub(1);
         match used.act {
@@ -143,19 +148,19 @@ impl Mbarriers {
         used: MbarUse,
         (thread, index, arms, detached): (ThreadId, u16, &Arms, bool),
         floor: &Floor,
-    ) -> Vec<Place> {
+    ) -> Vec<Stage> {
         let object = used.object;
         let eras = self.eras(g, object);
         let mut out = Vec::new();
         if used.act.ends() {
-            out.push(Place { era: eras + 1, level: 0 });
+            out.push(Stage { era: eras + 1, level: 0 });
             out.retain(|p| p.era >= floor.era);
         } else {
             for era in 0..=eras {
                 let (now, least) =
                     (self.level(g, object, era), floor.levels.get(era as usize).map_or(1, |l| *l));
                 let first = if matches!(used.act, Act::Wait { .. }) { 1 } else { now };
-                out.extend((first.max(least)..=now).map(|level| Place { era, level }));
+                out.extend((first.max(least)..=now).map(|level| Stage { era, level }));
             }
         }
         let mine = |id: EventId| g[id].thread == Some(thread);
@@ -183,12 +188,12 @@ impl Mbarriers {
     }
 
     /// Gives an event its place and enters its pairs.
-    pub(crate) fn take_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId, place: Place) {
+    pub(crate) fn take_place<const W: usize>(&mut self, g: &mut Events<'_, W>, id: EventId, place: Stage) {
         let Some(used) = g[id].mbarrier() else { return };
         row::set(&mut g.present, id);
-        let others: Vec<(EventId, Act, Place)> = self.placed_on(g, used.object).collect();
+        let others: Vec<(EventId, Act, Stage)> = self.placed_on(g, used.object).collect();
         self.places[id] = Some(place);
-        let yes = |act: Act, at: Place, here: &Self, g: &Events<'_, W>| {
+        let yes = |act: Act, at: Stage, here: &Self, g: &Events<'_, W>| {
             matches!(act, Act::Wait { .. })
                 && here.answer_at(g, MbarUse { object: used.object, act, fault: None }, at) != 0
         };
@@ -240,12 +245,13 @@ impl Mbarriers {
     /// Whether the phase that `id` just joined adds up, so that a later operation might belong to it all the same: it
     /// took place before the one that completes the phase. Only among single arrivals without bytes any order completes
     /// the phase too early.
-    pub(crate) fn may_stay_open<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Option<Open> {
+    pub(crate) fn may_stay_open<const W: usize>(&self, g: &Events<'_, W>, id: EventId) -> Option<OpenPhase> {
         let (used, place) = (g[id].mbarrier()?, self.places[id]?);
         let phases = self.phases_of(g, used.object, place.era)?;
         let phase = &phases[place.level.checked_sub(1)? as usize];
         let adds = matches!(used.act, Act::Add { .. });
-        (phase.adds_up() && adds).then_some((used.object, place.era, place.level, phase.members.len()))
+        let open = OpenPhase { object: used.object, stage: place, members: phase.members.len() };
+        (phase.adds_up() && adds).then_some(open)
     }
 }
 

@@ -20,7 +20,7 @@ use super::consistency::Consistency;
 use super::outlook::{Without, may_advance, outlook};
 use crate::graph::graph::{Answers, Graph, Trial};
 use crate::graph::ids::EventId;
-use crate::graph::mbarriers::{Floor, Place};
+use crate::graph::mbarriers::{Floor, Stage};
 use crate::graph::row;
 use crate::planted::Planted;
 use crate::thread::event::mbarrier::{Act, MbarUse};
@@ -156,7 +156,7 @@ impl<const W: usize> Gates<W> {
         }
         self.awaited(g, thread, index).is_none_or(|used| {
             let era = g.mbarriers.eras(&g.events, used.object);
-            let now = Place { era, level: g.mbarriers.level(&g.events, used.object, era) };
+            let now = Stage { era, level: g.mbarriers.level(&g.events, used.object, era) };
             let outlook = || outlook(g, Without { event: None, thread: Some(thread) });
             g.mbarriers.answer_at(&g.events, used, now) == 0 || may_advance(g, used.object, &outlook())
         })

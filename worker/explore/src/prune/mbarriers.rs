@@ -3,7 +3,7 @@
 use super::outlook::{Without, may_advance, outlook};
 use crate::graph::graph::{Answers, Graph, Trial};
 use crate::graph::ids::EventId;
-use crate::graph::mbarriers::{Open, Place};
+use crate::graph::mbarriers::{OpenPhase, Stage};
 use crate::thread::event::Emitted;
 use crate::thread::event::mbarrier::Act;
 use crate::thread::run::run;
@@ -35,7 +35,7 @@ pub(crate) fn waiting_mbarriers<const W: usize>(g: &Graph<'_, W>) -> impl Iterat
         .filter(move |id| g.events[*id].mbarrier().is_some() && g.mbarriers.places[*id].is_none())
 }
 
-pub(crate) fn choices_for<const W: usize>(g: &Graph<'_, W>, id: EventId) -> Vec<Place> {
+pub(crate) fn choices_for<const W: usize>(g: &Graph<'_, W>, id: EventId) -> Vec<Stage> {
     let (Some(used), Some(thread)) = (g.events[id].mbarrier(), g.events[id].thread) else { return vec![] };
     let emitted = &g.events[id].emitted;
     let event = (thread, emitted.index, &emitted.lanes.arms, emitted.detached);
@@ -82,20 +82,20 @@ pub(crate) fn settled_mbarrier<const W: usize>(g: &Graph<'_, W>) -> Option<Event
 }
 
 /// Whether a later operation may join a phase that is kept open though it adds up.
-pub(crate) fn may_join_open<const W: usize>(g: &Graph<'_, W>, open: &Open) -> bool {
+pub(crate) fn may_join_open<const W: usize>(g: &Graph<'_, W>, open: &OpenPhase) -> bool {
     let single = |act: Act| matches!(act, Act::Add { arrivals: 1, tx: 0, .. });
-    let phases = g.mbarriers.phases_of(&g.events, open.0, open.1).unwrap_or_default();
-    let Some(phase) = phases.get(usize::from(open.2).saturating_sub(1)) else { return false };
+    let phases = g.mbarriers.phases_of(&g.events, open.object, open.stage.era).unwrap_or_default();
+    let Some(phase) = phases.get(usize::from(open.stage.level).saturating_sub(1)) else { return false };
     let singles = phase.members.iter().all(|m| g.events[*m].mbarrier().is_some_and(|u| single(u.act)));
-    outlook(g, Without::default()).may_join(open.0, |act| !(singles && single(act)))
+    outlook(g, Without::default()).may_join(open.object, |act| !(singles && single(act)))
 }
 
 /// Whether every event on an mbarrier has its place and no phase was kept open for nothing.
 pub(crate) fn mbarriers_settled<const W: usize>(g: &Graph<'_, W>) -> bool {
-    let idle = |(object, era, level, members): &Open| {
-        g.mbarriers.phases_of(&g.events, *object, *era).is_some_and(|p| {
-            p.get(usize::from(*level) - 1).is_some_and(|p| p.members.len() == *members && p.adds_up())
-        })
+    let idle = |open: &OpenPhase| {
+        let phases = g.mbarriers.phases_of(&g.events, open.object, open.stage.era).unwrap_or_default();
+        let phase = phases.get(usize::from(open.stage.level) - 1);
+        phase.is_some_and(|p| p.members.len() == open.members && p.adds_up())
     };
     waiting_mbarriers(g).next().is_none() && !g.mbarriers.kept_open.iter().any(idle)
 }

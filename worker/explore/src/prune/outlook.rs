@@ -15,7 +15,7 @@
 use crate::graph::barriers::{meet, names};
 use crate::graph::graph::{Answers, Graph};
 use crate::graph::ids::EventId;
-use crate::graph::mbarriers::{Floor, Place};
+use crate::graph::mbarriers::{Floor, Stage};
 use crate::graph::row;
 use crate::thread::event::Kind;
 use crate::thread::event::barrier::{BarrierObject, BarrierUse};
@@ -26,7 +26,7 @@ use crate::thread::may_arrive::MayArrive;
 use crate::thread::run::run;
 use crate::thread::run_ahead::Item;
 use crate::thread::run_ahead::{Operation, RunAhead};
-use crate::thread::trace::{Gate, Trace, TraceEnd, View as Reads};
+use crate::thread::trace::{Gate, Trace, TraceEnd, View};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,12 +38,12 @@ type Arrivals = BTreeMap<(BarrierObject, ThreadId), (u32, u32)>;
 
 /// Threads run ahead, as far as they have got.
 #[derive(Default)]
-struct Run {
+struct Progress {
     without: Without,
     out: Outlook,
     cursors: Table<ThreadId, Cursor>,
     /// By thread and object, where the last wait was answered at the earliest.
-    floors: BTreeMap<(ThreadId, Object), Place>,
+    floors: BTreeMap<(ThreadId, Object), Stage>,
     arrivals: Arrivals,
     /// Threads that cannot be run ahead from where they are.
     lost: BTreeSet<ThreadId>,
@@ -75,7 +75,7 @@ pub(crate) struct Without {
 /// A thread whose waits are all answered.
 struct Hopeful<'s, 'a, const W: usize>(Answers<'s, 'a, W>);
 
-impl<const W: usize> Reads for Hopeful<'_, '_, W> {
+impl<const W: usize> View for Hopeful<'_, '_, W> {
     fn read(&self, index: u16) -> Option<Value> {
         self.0.read(index)
     }
@@ -183,7 +183,7 @@ fn loose<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, pc: usize, trace: &
 /// What may happen without an event and a thread.
 pub(crate) fn outlook<const W: usize>(g: &Graph<'_, W>, without: Without) -> Outlook {
     let cursors = g.events.threads.iter().map(|_| Cursor::default()).collect();
-    let mut run = Run { without, cursors, ..Run::default() };
+    let mut run = Progress { without, cursors, ..Progress::default() };
     loop {
         let mut moved = false;
         for thread in g.events.threads.ids() {
@@ -219,7 +219,7 @@ fn stays<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, without: Without) -
 }
 
 /// Takes note of what a thread does next, and says whether it may get past it.
-fn passes<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, item: &Item, run: &mut Run) -> bool {
+fn passes<const W: usize>(g: &Graph<'_, W>, thread: ThreadId, item: &Item, run: &mut Progress) -> bool {
     let stays = stays(g, thread, run.without);
     let id = g.events.threads[thread].ids.get(item.index as usize).copied().flatten();
     let seen = id.is_some_and(|id| row::has(&g.events.present, id) || Some(id) == run.without.event);
@@ -280,7 +280,7 @@ fn may_complete<const W: usize>(
     thread: ThreadId,
     used: &BarrierUse,
     waits: u32,
-    run: &Run,
+    run: &Progress,
 ) -> bool {
     let of = |t: ThreadId| run.arrivals.get(&(used.object, t)).copied().unwrap_or_default();
     let mut here = g.events.threads.ids().filter(|t| meet(g.events.program, &used.object, thread, *t));
@@ -304,26 +304,26 @@ fn may_pass<const W: usize>(
     g: &Graph<'_, W>,
     used: MbarUse,
     (thread, item): (ThreadId, &Item),
-    floor: Option<Place>,
+    floor: Option<Stage>,
     outlook: &Outlook,
-) -> Option<Place> {
+) -> Option<Stage> {
     let object = used.object;
-    let allowed = |p: &Place| floor.is_none_or(|f| f <= *p);
+    let allowed = |p: &Stage| floor.is_none_or(|f| f <= *p);
     let places =
         g.mbarriers.places_for(&g.events, used, (thread, item.index, &item.arms, false), &Floor::default());
-    let yes = |p: &Place| allowed(p) && g.mbarriers.answer_at(&g.events, used, *p) != 0;
+    let yes = |p: &Stage| allowed(p) && g.mbarriers.answer_at(&g.events, used, *p) != 0;
     let known = places.into_iter().filter(yes);
     let eras = g.mbarriers.eras(&g.events, object);
     let lives = (0..=eras).filter_map(|era| {
-        let now = Place { era, level: g.mbarriers.level(&g.events, object, era) };
+        let now = Stage { era, level: g.mbarriers.level(&g.events, object, era) };
         g.mbarriers.phases_of(&g.events, object, era)?;
-        let later = (now.level + 1..).map(|level| Place { era, level });
+        let later = (now.level + 1..).map(|level| Stage { era, level });
         // The answer is yes in every other phase.
         let first = later.take(usize::from(floor.map_or(0, |f| f.level)) + 2).find(yes)?;
         let phases = u64::from(first.level - now.level);
         may_add_up(g, object, era, phases, outlook).then_some(first)
     });
-    let reborn = outlook.may_end(object).then_some(Place { era: eras + 1, level: 0 });
+    let reborn = outlook.may_end(object).then_some(Stage { era: eras + 1, level: 0 });
     known.chain(lives).chain(reborn).min()
 }
 

@@ -22,11 +22,11 @@ enum Fact {
     /// Something that has no source.
     Other(u8),
     /// A read with its sources, by cell.
-    Read(Vec<Source>),
+    Read(Vec<Origin>),
 }
 
 /// A write: whether an initial one, one of a class, or of a thread that has none; which of these; its position.
-type Source = (u8, usize, u16);
+type Origin = (u8, usize, u16);
 
 /// A graph judged just now, with the threads that can be exchanged.
 pub(crate) struct Exchange<'s, 'a, const W: usize> {
@@ -94,7 +94,7 @@ impl<const W: usize> Exchange<'_, '_, W> {
         }
     }
 
-    fn named(&self, write: EventId) -> Source {
+    fn named(&self, write: EventId) -> Origin {
         let event = &self.graph.events[write];
         let index = event.emitted.index;
         match event.thread.map(|thread| (thread, self.alike.of[thread])) {

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 const MAX_MEMORIES: usize = 256;
 
 /// Final values, by cell; of cells that end the same whatever happens, 0.
-type Memory = Vec<Value>;
+type CellValues = Vec<Value>;
 
 /// The tail that a search is in.
 pub(crate) struct Tail {
@@ -37,7 +37,7 @@ pub(crate) struct Tail {
     /// Cells that all executions leave the same.
     settled: Table<CellId, bool>,
     /// Final memories shown; `None` when there were too many.
-    memories: Option<BTreeSet<Memory>>,
+    memories: Option<BTreeSet<CellValues>>,
 }
 
 fn has<const W: usize>(state: &State<'_, W>, bug: Planted) -> bool {
@@ -82,8 +82,12 @@ impl Tail {
     }
 
     /// Final memories that some coherence with these pairs may leave, as far as they differ; `None` when they are many.
-    fn memories_left<const W: usize>(&self, state: &State<'_, W>, co: &[Row<W>]) -> Option<BTreeSet<Memory>> {
-        let mut out = vec![Memory::new()];
+    fn memories_left<const W: usize>(
+        &self,
+        state: &State<'_, W>,
+        co: &[Row<W>],
+    ) -> Option<BTreeSet<CellValues>> {
+        let mut out = vec![CellValues::new()];
         for cell in state.graph.events.layout.cells.ids() {
             let writes = state.graph.events.universe.writes[cell];
             let mut values = BTreeSet::new();
@@ -101,9 +105,9 @@ impl Tail {
             if out.len() * values.len() > MAX_MEMORIES {
                 return None;
             }
-            let longer = |m: &Memory| {
-                let longer = |v: &Value| m.iter().copied().chain([*v]).collect::<Memory>();
-                values.iter().map(longer).collect::<Vec<Memory>>()
+            let longer = |m: &CellValues| {
+                let longer = |v: &Value| m.iter().copied().chain([*v]).collect::<CellValues>();
+                values.iter().map(longer).collect::<Vec<CellValues>>()
             };
             out = out.iter().flat_map(longer).collect();
         }

@@ -6,7 +6,7 @@
 use super::explorer::{Found, Search, Stop};
 use crate::finish::hang::hang_is_real;
 use crate::finish::settle::{Raised, Settled, mbarrier_flags, settle};
-use crate::finish::view::View;
+use crate::finish::view::Leaf;
 use crate::planted::Planted;
 use crate::visit::Bound;
 use moire_cat::bits::Row;
@@ -65,7 +65,7 @@ impl<const W: usize> Search<'_, W> {
             if ends_badly {
                 flags.insert(flag::NO_COMPLETE.to_owned());
             }
-            let mut view = View {
+            let mut view = Leaf {
                 state: &self.state,
                 co: &co,
                 fence: &fence,
@@ -90,7 +90,7 @@ impl<const W: usize> Search<'_, W> {
             let co = self.state.consistency.evaluator.coherence().to_vec();
             self.note(&co, &Raised::new());
         }
-        let mut view = View {
+        let mut view = Leaf {
             state: &self.state,
             co: self.state.consistency.evaluator.coherence(),
             fence: self.state.consistency.evaluator.fence_order(),

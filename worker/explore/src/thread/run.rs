@@ -49,7 +49,7 @@ pub(crate) fn run<V: View>(
 }
 
 /// Where a run goes after an instruction.
-enum Next {
+enum Continuation {
     Behind,
     Jump(usize),
     Stop(TraceEnd),
@@ -72,9 +72,9 @@ fn walk<V: View>(m: &mut Machine<'_, V>, flow: &Flow) -> (TraceEnd, usize) {
             return (end, pc);
         }
         let next = match step(m, flow, &body[pc], pc) {
-            Next::Behind => pc + 1,
-            Next::Jump(target) => target,
-            Next::Stop(end) => return (end, pc),
+            Continuation::Behind => pc + 1,
+            Continuation::Jump(target) => target,
+            Continuation::Stop(end) => return (end, pc),
         };
         if m.events.len() > THREAD_EVENTS - 8 {
             let reason = format!("a thread with more than {} events", THREAD_EVENTS - 8);
@@ -138,7 +138,7 @@ fn spun<V: View>(m: &Machine<'_, V>, head: usize, loops: &[Snapshot]) -> bool {
     silent && !unsure && live.iter().all(same)
 }
 
-fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) -> Next {
+fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) -> Continuation {
     if let Some(guard) = instr.guard {
         if let Some(taken) = m.lanes.split(guard) {
             return diverge(m, flow, instr, pc, taken);
@@ -157,7 +157,7 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
                 for r in defines(&instr.op) {
                     m.regs[r.index()].deps = deps;
                 }
-                return Next::Behind;
+                return Continuation::Behind;
             }
             None => return branch_on_pending(m, flow, pc, state.deps),
             Some(v) => {
@@ -170,7 +170,7 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
                     m.control.push((state.deps, until));
                 }
                 if (v != 0) == guard.negated {
-                    return Next::Behind;
+                    return Continuation::Behind;
                 }
             }
         }
@@ -178,33 +178,33 @@ fn step<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize) 
     warpgroup::guard_registers(m, instr);
     tensor::consume(m, instr, pc);
     match &instr.op {
-        Op::Bra { target } => Next::Jump(*target),
-        Op::Exit => Next::Jump(m.lanes.leave().unwrap_or(usize::MAX)),
+        Op::Bra { target } => Continuation::Jump(*target),
+        Op::Exit => Continuation::Jump(m.lanes.leave().unwrap_or(usize::MAX)),
         op if register_only(op) => {
             arith::register_step(m, op);
-            Next::Behind
+            Continuation::Behind
         }
         _ => match execute::operation(m, instr, pc) {
-            Ok(()) => Next::Behind,
-            Err(end) => Next::Stop(end),
+            Ok(()) => Continuation::Behind,
+            Err(end) => Continuation::Stop(end),
         },
     }
 }
 
 /// Both arms only touch registers: go on behind them with those registers pending.
-fn branch_on_pending<V: View>(m: &mut Machine<'_, V>, flow: &Flow, pc: usize, deps: Deps) -> Next {
+fn branch_on_pending<V: View>(m: &mut Machine<'_, V>, flow: &Flow, pc: usize, deps: Deps) -> Continuation {
     let Some(defined) = &flow.quiet[pc] else {
         if m.front.reconverging {
             let line = m.program.threads[m.thread.index()].body[pc].line;
             let reason =
                 "memory operations under a branch on an undecided value whose arms meet again".to_owned();
-            return Next::Stop(TraceEnd::Unsupported(reason, line));
+            return Continuation::Stop(TraceEnd::Unsupported(reason, line));
         }
-        return Next::Stop(TraceEnd::Pending(deps));
+        return Continuation::Stop(TraceEnd::Pending(deps));
     };
     blur(m, defined, deps);
     m.control.push((deps, flow.reconverge[pc]));
-    Next::Jump(flow.reconverge[pc])
+    Continuation::Jump(flow.reconverge[pc])
 }
 
 fn blur<V: View>(m: &mut Machine<'_, V>, regs: &[Reg], deps: Deps) {
@@ -215,30 +215,36 @@ fn blur<V: View>(m: &mut Machine<'_, V>, regs: &[Reg], deps: Deps) {
 }
 
 /// An instruction under a guard that holds for the lanes `taken` only.
-fn diverge<V: View>(m: &mut Machine<'_, V>, flow: &Flow, instr: &Instr, pc: usize, taken: u32) -> Next {
+fn diverge<V: View>(
+    m: &mut Machine<'_, V>,
+    flow: &Flow,
+    instr: &Instr,
+    pc: usize,
+    taken: u32,
+) -> Continuation {
     let whole = m.lanes.active;
     match &instr.op {
         Op::Bra { target } => {
             m.lanes.part(flow.reconverge[pc], *target, taken);
-            Next::Behind
+            Continuation::Behind
         }
         Op::Exit => {
             m.lanes.drop_out(taken);
-            Next::Behind
+            Continuation::Behind
         }
         op if register_only(op) => {
             m.lanes.active = taken;
             arith::by_lane(m, op, whole);
             m.lanes.active = whole;
-            Next::Behind
+            Continuation::Behind
         }
         _ => {
             let depth = m.lanes.narrow(taken);
             let done = execute::operation(m, instr, pc);
             m.lanes.widen(depth, whole);
             match done {
-                Ok(()) => Next::Behind,
-                Err(end) => Next::Stop(end),
+                Ok(()) => Continuation::Behind,
+                Err(end) => Continuation::Stop(end),
             }
         }
     }
