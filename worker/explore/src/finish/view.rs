@@ -1,4 +1,4 @@
-//! What a visitor sees of a finished execution, and what the interpreter sees of a thread.
+//! A finished execution as a visitor sees it: its key, final states, flags, witness and digest.
 
 use super::settle::stalls;
 use crate::graph::digest::mixed;

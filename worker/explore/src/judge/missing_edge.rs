@@ -33,7 +33,7 @@ pub struct Missing {
 /// An instruction of a thread, by position.
 #[derive(Clone, Copy)]
 struct At {
-    thread: usize,
+    thread: ThreadId,
     pc: usize,
 }
 
@@ -80,7 +80,7 @@ pub fn missing(
 
 /// Puts instructions in front of a position.
 fn insert(program: &mut Program, at: At, ops: &[Op]) {
-    let thread = &mut program.threads[at.thread];
+    let thread = &mut program.threads[at.thread.index()];
     let shift = |to: usize| if to >= at.pc { to + ops.len() } else { to };
     for instr in &mut thread.body {
         if let Op::Bra { target } = &mut instr.op {
@@ -107,17 +107,17 @@ impl Repair<'_> {
     }
 
     fn find(&self, place: &Place) -> Option<At> {
-        let thread = usize::from(place.thread);
-        let pc = self.program.threads.get(thread)?.body.iter().position(|i| i.line == place.line)?;
+        let thread = ThreadId(place.thread);
+        let pc = self.program.threads.get(thread.index())?.body.iter().position(|i| i.line == place.line)?;
         Some(At { thread, pc })
     }
 
     fn op(&self, at: At) -> &Op {
-        &self.program.threads[at.thread].body[at.pc].op
+        &self.program.threads[at.thread.index()].body[at.pc].op
     }
 
     fn place(&self, at: At) -> &Placement {
-        &self.program.threads[at.thread].place
+        &self.program.threads[at.thread.index()].place
     }
 
     /// Whether the pair is ordered in this program, and no thread waits for ever that did not.
@@ -139,7 +139,7 @@ impl Repair<'_> {
 
     /// Positions of a thread behind `x`, or in front of `y`, up to the other one where they share the thread.
     fn behind(&self, x: At, y: At) -> Vec<usize> {
-        let end = if x.thread == y.thread { y.pc } else { self.program.threads[x.thread].body.len() };
+        let end = if x.thread == y.thread { y.pc } else { self.program.threads[x.thread.index()].body.len() };
         (x.pc + 1..=end).collect()
     }
 
@@ -149,8 +149,8 @@ impl Repair<'_> {
     }
 
     /// The lines around positions that all do.
-    fn between(&self, thread: usize, positions: &[usize]) -> String {
-        let body = &self.program.threads[thread].body;
+    fn between(&self, thread: ThreadId, positions: &[usize]) -> String {
+        let body = &self.program.threads[thread.index()].body;
         let (first, last) = (positions.iter().min().copied(), positions.iter().max().copied());
         let line = |pc: Option<usize>| pc.and_then(|pc| body.get(pc)).map(|i| i.line);
         match (line(first.and_then(|p| p.checked_sub(1))), line(last)) {
@@ -162,7 +162,7 @@ impl Repair<'_> {
     }
 
     /// One instruction at the first of these positions that helps and the ones next to it that do too.
-    fn single(&mut self, thread: usize, positions: &[usize], op: &Op) -> Option<String> {
+    fn single(&mut self, thread: ThreadId, positions: &[usize], op: &Op) -> Option<String> {
         let mut good = Vec::new();
         for pc in positions {
             let mut program = self.program.clone();
@@ -229,7 +229,7 @@ impl Repair<'_> {
         let Op::Tcgen05(op) = self.op(x) else { return None };
         let group = op.group()?;
         for pc in self.behind(x, y) {
-            let Some(instr) = self.program.threads[x.thread].body.get(pc) else { continue };
+            let Some(instr) = self.program.threads[x.thread.index()].body.get(pc) else { continue };
             let Op::Mbarrier(Mbarrier { op: MbarrierOp::Arrive(_), addr, .. }) = &instr.op else { continue };
             let commit = Commit {
                 group,
@@ -240,7 +240,7 @@ impl Repair<'_> {
             };
             let line = instr.line;
             let mut program = self.program.clone();
-            program.threads[x.thread].body[pc].op = Op::Tcgen05(Tcgen05::Commit(commit));
+            program.threads[x.thread.index()].body[pc].op = Op::Tcgen05(Tcgen05::Commit(commit));
             if self.helps(&program) {
                 let text = format!("tcgen05.commit instead of the arrival of line {line}");
                 return Some(Missing { edge: "commit", text });
@@ -253,7 +253,7 @@ impl Repair<'_> {
     fn phase(&mut self, x: At, y: At) -> Option<Missing> {
         for pc in self.in_front(x, y) {
             let mut program = self.program.clone();
-            let instr = &mut program.threads[y.thread].body[pc];
+            let instr = &mut program.threads[y.thread.index()].body[pc];
             let line = instr.line;
             let Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), .. }) = &mut instr.op else { continue };
             let Operand::Imm(parity) = wait.phase else { continue };
@@ -272,7 +272,7 @@ impl Repair<'_> {
             let mut program = self.program.clone();
             let mut lines = Vec::new();
             for thread in [x.thread, y.thread] {
-                for instr in &mut program.threads[thread].body {
+                for instr in &mut program.threads[thread.index()].body {
                     let Op::Mbarrier(m) = &mut instr.op else { continue };
                     let (relaxed, scope) = match &mut m.op {
                         MbarrierOp::Arrive(a) => (&mut a.relaxed, &mut a.scope),
@@ -312,7 +312,7 @@ impl Repair<'_> {
         for addr in objects {
             for parity in 0..2 {
                 let mut with = self.program.clone();
-                let thread = &mut with.threads[y.thread];
+                let thread = &mut with.threads[y.thread.index()];
                 let dst = Reg(u16::try_from(thread.regs.len()).ok()?);
                 thread.regs.push(RegDecl { name: "missing-wait".into(), init: RegInit::Value(0) });
                 let wait = MbarrierWait {
@@ -330,7 +330,8 @@ impl Repair<'_> {
                 for pc in self.in_front(x, y) {
                     let mut program = with.clone();
                     insert(&mut program, At { thread: y.thread, pc }, &[ask.clone(), Op::Bra { target: pc }]);
-                    program.threads[y.thread].body[pc + 1].guard = Some(Guard { reg: dst, negated: true });
+                    program.threads[y.thread.index()].body[pc + 1].guard =
+                        Some(Guard { reg: dst, negated: true });
                     if !self.helps(&program) {
                         break;
                     }

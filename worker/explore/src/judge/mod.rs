@@ -1,6 +1,6 @@
 //! What is true of all executions of a program: the verdicts of one model.
 //!
-//! The vocabulary is the project's only one (checker, oracles, tests, reports, exit codes).
+//! The checker, the oracles, the tests, the reports and the exit codes all use these words for verdicts.
 
 use crate::reduce::symmetry::Alike;
 use crate::search::{Abstain, Descents, LeafView, Limits, Sample, Summary, descend, explore};
@@ -70,7 +70,7 @@ impl Verdict {
     }
 }
 
-/// How one condition fared.
+/// The answer to one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionResult {
     /// Its name in the text, possibly empty.
@@ -108,7 +108,7 @@ pub struct Judgement {
     pub summary: Summary,
 }
 
-/// What [`judge`] is to find out; less is faster.
+/// What [`judge`] should find out. Asking for less is faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Questions {
     /// Keep executions for people.
@@ -117,14 +117,14 @@ pub struct Questions {
     pub about: About,
 }
 
-/// What a judgement is about; the totals are those of what was explored for it.
+/// What a judgement is about. The totals count what was explored for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum About {
     /// Everything: conditions, hangs, flags.
     All,
-    /// The conditions: no further than until each is decided.
+    /// The conditions. The exploration ends when each is decided.
     Conditions,
-    /// Whether it can hang: no further than the first that does.
+    /// Whether it can hang. The exploration ends at the first hang.
     Hangs,
 }
 

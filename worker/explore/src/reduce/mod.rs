@@ -1,4 +1,4 @@
-//! Reductions: executions left out because others say all there is to say. Each has a switch; none is on by default.
+//! Reductions leave out executions whose outcomes other executions show as well. Each has a switch; none is on by default.
 //!
 //! What is kept: the outcomes, as far as registers the conditions of the program name and memory go; the flags and what
 //! they are about; whether a thread can wait for ever. Not kept: how many executions there are, and their keys.

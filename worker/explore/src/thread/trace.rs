@@ -1,4 +1,4 @@
-//! Runs of a thread: what a run may ask ([`View`]), and what it comes to ([`Trace`]).
+//! Runs of a thread: the questions a run may ask ([`View`]), and its result ([`Trace`]).
 
 use super::event::Emitted;
 use super::event::deps::Deps;
@@ -46,9 +46,9 @@ pub(crate) enum TraceEnd {
     Gate(u16),
     /// Spins for ever from this index on.
     Stuck(u16),
-    /// Went around a spin loop for nothing.
+    /// Ran an iteration of a spin loop that changed nothing.
     SpinFail,
-    /// Went around a changing loop more often than allowed.
+    /// Ran a loop that changes state more often than the loop bound allows.
     Bound,
     /// Did something no engine models, with the reason and the line.
     Unsupported(String, u32),
