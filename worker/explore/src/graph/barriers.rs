@@ -86,7 +86,9 @@ impl Phases {
         });
         let floor = floor.max().unwrap_or(0);
         let arrivals = self.potential_arrivals(g, id);
-        let last = narrow(arrivals.div_ceil((count as usize).max(1))).saturating_sub(1);
+        // Loops that run often may arrive often; a phase that is passed over has a member, which is an event.
+        let phases = arrivals.div_ceil((count as usize).max(1)).min(64 * W);
+        let last = narrow(phases).saturating_sub(1);
         // A phase is passed over only if it completes without this thread.
         let mut out = Vec::new();
         for p in floor..=last.max(floor) {
