@@ -192,14 +192,13 @@ impl<const W: usize> Gates<W> {
 
     /// Whether some thread waits in front of a loop that it leaves in the end; of the graph judged just now.
     pub(crate) fn waits_in_vain(&self, g: &Graph<'_, W>, coherence: &[Row<W>]) -> bool {
-        g.events.threads.ids().any(|t| {
-            let index = match g.events.threads[t].trace.end {
+        g.events.threads.entries().any(|(t, thread)| {
+            let index = match thread.trace.end {
                 TraceEnd::Stuck(index) => index,
                 TraceEnd::Gate(index) if !bits::is_empty(&self.refused[t]) => index,
                 _ => return false,
             };
-            let let_in =
-                g.events.threads[t].trace.end == TraceEnd::Gate(index) && self.entry(g, t, index).ways() > 0;
+            let let_in = thread.trace.end == TraceEnd::Gate(index) && self.entry(g, t, index).ways() > 0;
             !let_in && self.passes_in_the_end(g, t, index, coherence)
         })
     }

@@ -205,8 +205,8 @@ impl<'a, const W: usize> Search<'a, W> {
             return Next::Dead;
         }
         let late = |id: EventId| self.unobserved.as_ref().is_some_and(|u| u.is_late(&state.graph.events[id]));
-        for thread in state.graph.events.threads.ids() {
-            for id in state.graph.events.threads[thread].ids.iter().flatten().copied() {
+        for thread in state.graph.events.threads.iter() {
+            for id in thread.ids.iter().flatten().copied() {
                 if row::has(&state.graph.events.present, id) {
                     continue;
                 }

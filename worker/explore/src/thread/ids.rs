@@ -20,9 +20,10 @@ pub(crate) trait Id: Copy {
 }
 
 impl Id for ThreadId {
+    // Not `ThreadId::at`, which is no function of this crate: in the scheduler a call costs more than the check.
     #[inline]
     fn at(position: usize) -> Self {
-        ThreadId::at(position)
+        ThreadId(u16::try_from(position).expect("a program has fewer than 65536 threads"))
     }
 
     #[inline]
