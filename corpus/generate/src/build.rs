@@ -148,9 +148,9 @@ pub fn store(order: StoreOrder, space: Space, ty: Ty, addr: Address, src: Operan
     Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src: vec![src] }
 }
 
-/// Builders stay far below `limits`, which fit in 16 bits.
+/// An index or a count of a program that is built here: far below [`moire_program::limits`], which fit 16 bits.
 fn small(n: usize) -> u16 {
-    u16::try_from(n).unwrap_or(u16::MAX)
+    u16::try_from(n).expect("builders stay far below 2^16")
 }
 
 /// PTX has no mmio access to shared memory and none of a vector: such a draw is volatile instead.

@@ -8,18 +8,35 @@
 //!
 //! No engine knows a model by the name of a switch or a definition.
 
-/// Declares the settings: an enum each, and [`Settings`] with a field each.
+/// Declares an enum whose values have words in model texts.
+macro_rules! words {
+    ($(#[$doc:meta])+ $name:ident { $($(#[$value_doc:meta])+ $value:ident = $word:literal,)+ }) => {
+        $(#[$doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $($(#[$value_doc])+ $value,)+ }
+
+        impl $name {
+            /// All values, in the order of their declaration.
+            pub const ALL: [Self; [$($word,)+].len()] = [$(Self::$value,)+];
+
+            /// The word a model text has for it.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$value => $word,)+ }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+/// Declares the settings: an enum each, and [`Settings`] with a field each. The first value is the default.
 macro_rules! settings {
     ($($(#[$doc:meta])+ $field:ident: $type:ident = $name:literal { $($(#[$value_doc:meta])+ $value:ident = $word:literal,)+ })+) => {
         $(
-            $(#[$doc])+
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-            pub enum $type { $($(#[$value_doc])+ $value,)+ }
+            words! { $(#[$doc])+ $type { $($(#[$value_doc])+ $value = $word,)+ } }
 
-            impl $type {
-                /// The word a model text has for it.
-                pub fn word(self) -> &'static str {
-                    match self { $(Self::$value => $word,)+ }
+            impl Default for $type {
+                fn default() -> Self {
+                    Self::ALL[0]
                 }
             }
         )+
@@ -53,7 +70,6 @@ settings! {
     /// 128-bit loads and stores.
     wide_accesses: WideAccesses = "wide-accesses" {
         /// Two operations of 64 bits.
-        #[default]
         Halves = "halves",
         /// One operation.
         Whole = "whole",
@@ -61,7 +77,6 @@ settings! {
     /// A compare-and-swap whose comparison fails.
     failed_cas: FailedCas = "failed-cas" {
         /// Writes nothing.
-        #[default]
         Reads = "reads",
         /// Writes the old value back.
         WritesBack = "writes-back",
@@ -69,7 +84,6 @@ settings! {
     /// The reach of a control dependency.
     control: Control = "control-dependency" {
         /// Every later event.
-        #[default]
         Lasts = "lasts",
         /// Events up to the point where the arms of the branch meet.
         Reconverges = "reconverges",
@@ -77,7 +91,6 @@ settings! {
     /// The tokens that an `if` of a tile block yields.
     yielded_tokens: YieldedTokens = "yielded-tokens" {
         /// Those of the arm that ran.
-        #[default]
         OfArm = "of-arm",
         /// Those of both arms.
         OfBoth = "of-both",
@@ -85,7 +98,6 @@ settings! {
     /// Lanes of an accumulator that the mask of a product leaves out.
     masked_lanes: MaskedLanes = "masked-lanes" {
         /// Are not accessed.
-        #[default]
         Untouched = "untouched",
         /// Are written with what they hold.
         Written = "written",
@@ -93,7 +105,6 @@ settings! {
     /// Whether `dealloc` and `relinquish` of a pair of CTAs wait for the other CTA.
     pair_release: PairRelease = "pair-release" {
         /// They wait or do not, one way an execution.
-        #[default]
         Either = "either",
         /// They never wait.
         Alone = "alone",
@@ -103,38 +114,22 @@ settings! {
     /// What `dealloc` may give back.
     deallocation: Deallocation = "deallocation" {
         /// A whole allocation.
-        #[default]
         Whole = "whole",
         /// Also a part of one.
         Parts = "parts",
     }
 }
 
-/// A part of the language that only some models give meaning to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Feature {
-    /// Tile blocks. Of PTX such a model knows plain accesses and fences only.
-    TileBlocks,
-    /// Tensor memory and the instructions of `tcgen05`.
-    TensorCores,
-    /// Asynchronous copies, warpgroup products and launch control.
-    Copies,
-    /// Barriers that threads give different counts, which takes an order of execution to judge.
-    MixedCounts,
-}
-
-impl Feature {
-    /// All of them.
-    pub const ALL: [Feature; 4] =
-        [Feature::TileBlocks, Feature::TensorCores, Feature::Copies, Feature::MixedCounts];
-
-    /// The word a model text has for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Feature::TileBlocks => "tile-blocks",
-            Feature::TensorCores => "tensor-cores",
-            Feature::Copies => "copies",
-            Feature::MixedCounts => "mixed-counts",
-        }
+words! {
+    /// A part of the language that only some models give meaning to.
+    Feature {
+        /// Tile blocks. Of PTX such a model knows plain accesses and fences only.
+        TileBlocks = "tile-blocks",
+        /// Tensor memory and the instructions of `tcgen05`.
+        TensorCores = "tensor-cores",
+        /// Asynchronous copies, warpgroup products and launch control.
+        Copies = "copies",
+        /// Barriers that threads give different counts, which takes an order of execution to judge.
+        MixedCounts = "mixed-counts",
     }
 }

@@ -183,7 +183,7 @@ impl Body<'_> {
                 self.read = dst.or(self.read);
                 let new = Operand::Imm(self.fresh(l));
                 let (a, other) = if op == AtomOp::Cas { (Operand::Imm(0), Some(new)) } else { (new, None) };
-                let word = u8::try_from(self.ty.bytes() * 8).unwrap_or(u8::MAX);
+                let word = u8::try_from(self.ty.bytes() * 8).expect("a type has at most 128 bits");
                 Op::Rmw {
                     red,
                     order,

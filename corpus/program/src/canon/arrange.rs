@@ -113,7 +113,7 @@ impl<'p> State<'p> {
 
     pub(super) fn value(&mut self, value: i128) -> i128 {
         let Some(values) = &mut self.values else { return value };
-        let next = i128::try_from(values.len()).unwrap_or(i128::MAX);
+        let next = i128::try_from(values.len()).expect("a length fits 128 bits");
         *values.entry(value).or_insert(next)
     }
 

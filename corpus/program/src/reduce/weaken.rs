@@ -187,7 +187,7 @@ pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
 /// All threads, then each thread, nearer to the first: one CTA, one cluster, one GPU.
 pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
     let near = |n: usize, level: usize| {
-        let n = u16::try_from(n).unwrap_or(u16::MAX);
+        let n = u16::try_from(n).expect("a program has few threads");
         let zero = Placement::default();
         match level {
             0 => Placement { warp: n, ..zero },

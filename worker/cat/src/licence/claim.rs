@@ -1,26 +1,15 @@
 //! A licence that a model text claims, and whether it is granted.
 
+use crate::contract::words;
 use crate::node::{CheckId, NodeId};
 
-/// What a licence is about; see [`crate::licence`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A load takes nothing from a store that comes after it.
-    LateStores,
-    /// A load takes nothing from an asynchronous write that comes after it.
-    LateCopies,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 2] = [Kind::LateStores, Kind::LateCopies];
-
-    /// The word a model text has for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::LateStores => "late-stores",
-            Kind::LateCopies => "late-copies",
-        }
+words! {
+    /// The subject of a licence; see [`crate::licence`].
+    Kind {
+        /// A load takes nothing from a store that comes after it.
+        LateStores = "late-stores",
+        /// A load takes nothing from an asynchronous write that comes after it.
+        LateCopies = "late-copies",
     }
 }
 
