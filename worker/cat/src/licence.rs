@@ -146,7 +146,7 @@ impl Model {
     }
 }
 
-/// Whether a check refuses executions, and once refused for ever.
+/// Whether a check refuses executions and, once it does, refuses every larger one.
 fn hard(check: &Check) -> Result<(), Refused> {
     match check {
         Check { flag: true, .. } => Err(Refused::Flag),

@@ -18,7 +18,7 @@ pub struct Switch {
     pub name: String,
     /// All values.
     pub values: Vec<String>,
-    /// Value when nothing is said.
+    /// Value if none is chosen.
     pub default: String,
     /// Values that contest a verdict when the default is flipped to them.
     pub contesting: Vec<String>,
@@ -56,9 +56,9 @@ pub struct Model {
     pub(crate) features: BTreeSet<Feature>,
     pub(crate) licences: Vec<Licence>,
     pub(crate) includes: Vec<Include>,
-    /// Claims that hold as they stand: a planted bug.
+    /// A claim that is granted without justification: a planted bug.
     pub(crate) trusted: Option<Kind>,
-    /// What evaluators share; made by the first of them.
+    /// The model and the plan that evaluators share; made by the first evaluator.
     pub(crate) shared: OnceLock<(Arc<Model>, Arc<Plan>)>,
 }
 

@@ -72,7 +72,7 @@ pub struct Facts {
     pub ty: Type,
     /// Depends on no choice of the engine.
     pub fixed: bool,
-    /// Whether a pair is in it depends on no event but the two: those to come change nothing.
+    /// Whether a pair is in it depends only on its two events; events added later change nothing.
     pub local: bool,
     /// Only grows when the graph grows.
     pub monotone: bool,
@@ -105,7 +105,7 @@ pub enum Obligation {
 }
 
 impl Obligation {
-    /// The pairs it speaks of.
+    /// The pairs that are to be ordered.
     pub fn pairs(self) -> NodeId {
         let (Obligation::ForceCoherence(a)
         | Obligation::DemandCoherence(a)

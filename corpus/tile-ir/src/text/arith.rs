@@ -8,7 +8,7 @@ use crate::{
 };
 use moire_program::text::scan::Parsed;
 
-/// Words of this file.
+/// The operations that this file reads.
 pub(super) const WORDS: &[&str] = &[
     "constant",
     "iota",
@@ -43,7 +43,7 @@ pub(super) const WORDS: &[&str] = &[
     "join_tokens",
 ];
 
-/// The operation `word`, whose word was read; nothing where it is not of this file.
+/// Reads the rest of the operation `word`; `None` if another file reads it.
 pub(super) fn arithmetic(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
     if let Some(to) = Convert::from_word(word) {
         let (value, ty) = converted(r)?;
@@ -103,7 +103,7 @@ fn converted(r: &mut Reader<'_>) -> Parsed<(Value, Type)> {
     Ok((value, ty))
 }
 
-/// `: T, .. -> U` for these values.
+/// `: T, .. -> U`: a type for each of these values, then that of the result.
 fn arrow(r: &mut Reader<'_>, values: &[Value]) -> Parsed<Type> {
     r.scan.expect(":")?;
     let at = r.scan.at;
@@ -117,7 +117,7 @@ fn arrow(r: &mut Reader<'_>, values: &[Value]) -> Parsed<Type> {
     r.ty()
 }
 
-/// `: T`, the type of these values and of the result.
+/// `: T`: the one type of these values and of the result.
 fn same(r: &mut Reader<'_>, values: &[Value]) -> Parsed<Type> {
     r.scan.expect(":")?;
     let at = r.scan.at;
@@ -286,7 +286,7 @@ fn tensor_view(r: &mut Reader<'_>) -> Parsed<Read> {
     Ok((Op::TensorView { base, shape, strides }, vec![result]))
 }
 
-/// `= [%n, 4]`: the values, and everything with a gap for each value.
+/// `= [%n, 4]`: the values, and all entries, with `None` in place of each value.
 fn mixed(r: &mut Reader<'_>) -> Parsed<(Vec<Value>, Vec<Option<u64>>)> {
     r.scan.expect("=")?;
     r.scan.expect("[")?;

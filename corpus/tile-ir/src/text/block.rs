@@ -41,7 +41,7 @@ pub(super) fn function(r: &mut Reader<'_>) -> Parsed<Function> {
     Ok(std::mem::replace(&mut r.function, Function::entry("", Vec::new())))
 }
 
-/// `{ .. }`; a block that does not end with a terminator ends with `last` of nothing.
+/// `{ .. }`. A block without a terminator gets the terminator `last`, without values.
 fn block(r: &mut Reader<'_>, params: Vec<Value>, last: fn(Vec<Value>) -> Op) -> Parsed<Block> {
     r.scan.expect("{")?;
     r.depth += 1;
@@ -67,7 +67,7 @@ fn block(r: &mut Reader<'_>, params: Vec<Value>, last: fn(Vec<Value>) -> Op) -> 
     Ok(block)
 }
 
-/// A block whose names nobody outside sees; `params` are its named parameters.
+/// A block inside an operation. Its names, and those of its parameters `params`, end with it.
 pub(super) fn inner<'a>(
     r: &mut Reader<'a>,
     params: Vec<(&'a str, Type)>,

@@ -5,7 +5,7 @@ use super::reader::{Read, Reader, because};
 use crate::{Op, Reason, Scalar, Type, Value};
 use moire_program::text::scan::Parsed;
 
-/// Words of this file.
+/// The operations that this file reads.
 pub(super) const WORDS: &[&str] = &[
     "if",
     "for",
@@ -18,7 +18,7 @@ pub(super) const WORDS: &[&str] = &[
     "get_num_tile_blocks",
 ];
 
-/// The operation `word`, whose word was read; nothing where it is not of this file.
+/// Reads the rest of the operation `word`; `None` if another file reads it.
 pub(super) fn control(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
     Ok(Some(match word {
         "if" => branch(r)?,
@@ -96,7 +96,7 @@ fn carried<'a>(r: &mut Reader<'a>) -> Parsed<(Vec<&'a str>, Vec<Value>)> {
     Ok((names, inits))
 }
 
-/// Types of what is carried, stated `what`.
+/// Checks the types stated for the values that a loop carries.
 fn carry(r: &mut Reader<'_>, at: usize, inits: &[Value], stated: &[Type]) -> Parsed<()> {
     if stated.len() != inits.len() {
         let message = format!("{} values are carried, {} types stated", inits.len(), stated.len());

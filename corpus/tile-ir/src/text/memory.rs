@@ -4,7 +4,7 @@ use super::reader::{Read, Reader, because};
 use crate::{Access, AtomicMode, Hints, Op, Order, Place, Reason, Scope, Type, Value};
 use moire_program::text::scan::Parsed;
 
-/// Words of this file.
+/// The operations that this file reads.
 pub(super) const WORDS: &[&str] = &[
     "load_ptr_tko",
     "store_ptr_tko",
@@ -15,7 +15,7 @@ pub(super) const WORDS: &[&str] = &[
     "atomic_red_view_tko",
 ];
 
-/// The operation `word`, whose word was read; nothing where it is not of this file.
+/// Reads the rest of the operation `word`; `None` if another file reads it.
 pub(super) fn memory(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
     Ok(Some(match word {
         "load_ptr_tko" => load_ptr(r)?,
@@ -69,7 +69,7 @@ fn access_hints(r: &mut Reader<'_>) -> Parsed<Hints> {
     r.hints()
 }
 
-/// `: T, ..` of these values.
+/// `: T, ..`: a type for each of these values.
 fn stated(r: &mut Reader<'_>, values: &[Value]) -> Parsed<()> {
     r.scan.expect(":")?;
     let at = r.scan.at;
@@ -81,7 +81,7 @@ fn stated(r: &mut Reader<'_>, values: &[Value]) -> Parsed<()> {
     r.agree(at, values, &types)
 }
 
-/// `-> T, token`, or only the token.
+/// `-> T, token`; without `T` unless something is `loaded`.
 pub(super) fn gives(r: &mut Reader<'_>, loaded: bool) -> Parsed<Vec<Type>> {
     r.scan.expect("->")?;
     let mut types = Vec::new();
@@ -136,7 +136,7 @@ fn atomic_rmw(r: &mut Reader<'_>) -> Parsed<Read> {
     Ok((Op::AtomicRmw { pointers, mode, value, order, scope, mask, token }, types))
 }
 
-/// The types are those of the pointers, of both values at once, and of the mask.
+/// Three types are stated: of the pointers, of both values, and of the mask.
 fn atomic_cas(r: &mut Reader<'_>) -> Parsed<Read> {
     let (order, scope) = (order(r)?, scope(r)?);
     let pointers = r.value()?;
@@ -189,7 +189,8 @@ pub(super) fn inbounds(r: &mut Reader<'_>, place: &mut Place) -> Parsed<()> {
     r.scan.expect("]")
 }
 
-/// `: T, .., V, I -> ..`: types of values, of the view, and of the indices: one for all, or one each, or none.
+/// `: T, .., V, I -> ..`: types of the values `before`, of the view, of the values `after`, and of the indices. Indices
+/// have one type for all, one each, or none.
 pub(super) fn stated_place(
     r: &mut Reader<'_>,
     before: &[Value],

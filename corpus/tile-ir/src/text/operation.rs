@@ -1,4 +1,4 @@
-//! Which function reads which operation.
+//! Reads one operation: finds the file that knows its word.
 
 use super::arith::{self, arithmetic};
 use super::control::{self, control};

@@ -5,7 +5,7 @@ use super::reader::{Read, Reader};
 use crate::{Op, Reduction, Type};
 use moire_program::text::scan::Parsed;
 
-/// Words of this file.
+/// The operations that this file reads.
 pub(super) const WORDS: &[&str] = &[
     "multimem_load_reduce_view_tko",
     "multimem_reduce_view_tko",
@@ -15,7 +15,7 @@ pub(super) const WORDS: &[&str] = &[
     "gdc_launch_dependents_tko",
 ];
 
-/// The operation `word`, whose word was read; nothing where it is not of this file.
+/// Reads the rest of the operation `word`; `None` if another file reads it.
 pub(super) fn parallel(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
     Ok(Some(match word {
         "multimem_load_reduce_view_tko" => load_reduce(r)?,

@@ -5,13 +5,13 @@ use moire_program::text::ParseError;
 use moire_program::text::scan::{Parsed, Scan, closest};
 use std::collections::HashMap;
 
-/// State of the function that is being read.
+/// The cursor, and what is known of the function that is being read.
 pub(super) struct Reader<'a> {
     pub(super) scan: Scan<'a>,
     pub(super) function: Function,
-    /// Values by name; a group of results has one name.
+    /// Values by name. The results of one operation may share a name: `%0:2`.
     pub(super) names: HashMap<&'a str, Vec<Value>>,
-    /// Names in the order of their definition, so that a block can take its own away.
+    /// Names in the order of their definition: a block removes its own when it ends.
     pub(super) defined: Vec<&'a str>,
     pub(super) depth: usize,
     pub(super) ops: usize,
@@ -20,7 +20,7 @@ pub(super) struct Reader<'a> {
 /// An operation with the types of its results.
 pub(super) type Read = (Op, Vec<Type>);
 
-/// The error, with the reason why.
+/// The error with its reason.
 pub(super) fn because(reason: Reason, mut error: ParseError) -> ParseError {
     error.0.rule = Some(reason.name());
     error
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
         Reader { scan, function, names: HashMap::new(), defined: Vec::new(), depth: 0, ops: 0 }
     }
 
-    /// Takes `what`, whose characters may include dots, where it stands as a whole word.
+    /// Takes `what` if it stands here as a whole word; it may contain dots.
     pub(super) fn word(&mut self, what: &str) -> bool {
         let (before, found) = (self.scan.at, self.scan.word("", ".").unwrap_or_default());
         let hit = found.strip_prefix("cuda_tile.").unwrap_or(found) == what || found == what;
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         because(Reason::Value, error)
     }
 
-    /// A value that is defined.
+    /// `%0` or `%0#1`: a value that is defined.
     pub(super) fn value(&mut self) -> Parsed<Value> {
         let name = self.value_name()?;
         let at = self.scan.at;
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         &self.function.types[value.index()]
     }
 
-    /// Each value has the type stated for it.
+    /// Checks that each value has the type stated for it.
     pub(super) fn agree(&self, at: usize, values: &[Value], stated: &[Type]) -> Parsed<()> {
         for (value, stated) in values.iter().zip(stated) {
             let ty = self.of(*value);
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         because(reason, self.scan.error(message, None))
     }
 
-    /// One of a vocabulary, or an error that names what it is of.
+    /// One of `words`. The error says `what` was expected and lists them.
     pub(super) fn one_of<T>(
         &mut self,
         what: &str,
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// How many, as a natural number.
+    /// A natural number that counts something.
     pub(super) fn count(&mut self) -> Parsed<usize> {
         let before = self.scan.at;
         let number = self.digits()?;

@@ -1,4 +1,4 @@
-//! Which function reads which instruction.
+//! Reads one instruction: finds the function that knows its mnemonic.
 
 use super::access::{load, multimem, store, update};
 use super::arithmetic::{arithmetic, branch, mov, selp, setp};
@@ -45,8 +45,8 @@ pub const CORE: [&str; 26] = [
     "exit",
 ];
 
-/// One instruction without its guard and its semicolon, for readers of other texts with the same instructions. `text`
-/// are its dotted words, which end where `scan` stands; `at` is where they start.
+/// Reads one instruction without its guard and its semicolon; PTX modules use it too. `text` is the mnemonic with its
+/// qualifiers, already read: it starts at `at` and ends where `scan` stands.
 pub fn instruction(
     scan: &mut Scan<'_>,
     builder: &Builder,

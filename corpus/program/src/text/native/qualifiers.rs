@@ -1,11 +1,11 @@
-//! Qualifiers of an instruction: what may stand between the dots, each at most once.
+//! Qualifiers of plain accesses and arithmetic, each at most once, and the orders they make.
 
 use super::reader::Reader;
 use crate::ir::*;
 use crate::text::print::ATOM_OPS;
 use crate::text::scan::{Parsed, closest};
 
-/// What the dotted words of an access say.
+/// The qualifiers that were read.
 #[derive(Default)]
 pub(super) struct Qualifiers<'w> {
     pub(super) order: Option<&'w str>,
@@ -18,7 +18,7 @@ pub(super) struct Qualifiers<'w> {
     pub(super) lo: bool,
 }
 
-/// Groups of qualifiers an instruction takes; a type always.
+/// Groups of qualifiers that an instruction can have, beside its type.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Takes {
     /// Order, scope and state space.

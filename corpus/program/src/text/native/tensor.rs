@@ -1,4 +1,4 @@
-//! `tcgen05.*` but for products.
+//! `tcgen05.*` except products.
 //!
 //! ```text
 //! .tmem t[64];                                        columns of tensor memory, allocated from start to end
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! An address in tensor memory is what PTX has: `[t+2097160]` is `[t+lane 32+8]`, and a register with the address that
-//! `tcgen05.alloc` wrote does as well as a name. So does a register with 64 bits of a real descriptor in place of
-//! `desc`, and one with 32 in place of `idesc`. What reads fine and no assembler takes is said by `validate`.
+//! `tcgen05.alloc` wrote can stand in place of a name. A 64-bit register with a real descriptor can stand in place of
+//! `desc`, a 32-bit one in place of `idesc`. The reader takes more than the assembler; `validate` refuses the rest.
 
 use super::product::product;
 use super::reader::Reader;

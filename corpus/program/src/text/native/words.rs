@@ -1,4 +1,4 @@
-//! Dotted words of an instruction whose order is free: taken one by one, and nothing may be left over.
+//! Dotted words of an instruction, in any order: each is taken once, and none may be left over.
 
 use super::qualifiers::scope_of;
 use super::reader::Reader;
@@ -10,7 +10,7 @@ pub(super) struct Words<'w> {
     /// Name of the instruction, for messages.
     name: String,
     left: Vec<&'w str>,
-    /// Words that were asked for: what would have been understood.
+    /// Words that were asked for: the qualifiers this instruction can have.
     asked: Vec<&'static str>,
 }
 
@@ -19,25 +19,25 @@ impl<'w> Words<'w> {
         Words { name: name.to_owned(), left: words.to_vec(), asked: Vec::new() }
     }
 
-    /// Whether the word stands there, which it does no longer.
+    /// Takes the word if it is there; says whether it was.
     pub(super) fn take(&mut self, word: &'static str) -> bool {
         self.asked.push(word);
         let at = self.left.iter().position(|w| *w == word);
         at.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// Whether the word stands there.
+    /// Whether the word is there; leaves it.
     pub(super) fn has(&mut self, word: &'static str) -> bool {
         self.asked.push(word);
         self.left.contains(&word)
     }
 
-    /// What the first word found of a table stands for.
+    /// Takes the first word of the table that is there; gives its value.
     pub(super) fn pick<T: Copy>(&mut self, table: &[(&'static str, T)]) -> Option<T> {
         table.iter().find(|(word, _)| self.take(word)).map(|(_, value)| *value)
     }
 
-    /// The first word left that `read` understands.
+    /// Takes the first word that `read` understands; gives its value.
     pub(super) fn find<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
         let at = self.left.iter().position(|w| read(w).is_some())?;
         read(self.left.remove(at))
@@ -80,7 +80,7 @@ impl<'w> Words<'w> {
 }
 
 impl Reader<'_, '_> {
-    /// Words an instruction cannot be without.
+    /// Takes words that the instruction must have.
     pub(super) fn need(&self, words: &mut Words<'_>, needed: &[&'static str]) -> Parsed<()> {
         match needed.iter().find(|n| !words.take(n)) {
             None => Ok(()),
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The `.cta_group` an instruction cannot be without.
+    /// Takes the `.cta_group` that the instruction must have.
     pub(super) fn group(&self, words: &mut Words<'_>) -> Parsed<CtaGroup> {
         match words.group() {
             Some(group) => Ok(group),
@@ -99,7 +99,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// That nothing is left over.
+    /// Refuses words that are left over.
     pub(super) fn done(&self, words: &Words<'_>) -> Parsed<()> {
         let Some(word) = words.left.first() else { return Ok(()) };
         if words.asked.contains(word) {

@@ -1,4 +1,4 @@
-//! Which function prints which instruction. Arithmetic, fences and barriers are printed here.
+//! Prints one instruction: finds the function for its kind. Arithmetic, fences and barriers are printed here.
 
 use super::access::memory;
 use super::control::{control, wgmma};
