@@ -147,7 +147,7 @@ pub enum Arg {
 
 /// A special register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of PTX")]
+#[expect(missing_docs, reason = "the names are those of PTX")]
 pub enum Special {
     Tid(u8),
     Ntid(u8),

@@ -371,7 +371,7 @@ impl<'k> Run<'k> {
     pub(super) fn value(&self, operand: Operand) -> Val {
         match operand {
             Operand::Reg(r) => self.env.get(r.index()).copied().unwrap_or(Val::Dynamic),
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits count")]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits count")]
             Operand::Imm(v) => Val::Known(v as u64),
             Operand::Address(s) => self.symbol(s, 0),
         }

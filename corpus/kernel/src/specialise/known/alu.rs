@@ -39,7 +39,11 @@ impl Int {
 
     /// The bit pattern of a number.
     pub(crate) fn pattern(self, n: i128) -> u64 {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the low bits are wanted")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the low bits are wanted"
+        )]
         self.cut(n as u64)
     }
 }

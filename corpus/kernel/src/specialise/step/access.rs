@@ -50,7 +50,7 @@ pub(super) fn load(
         return Ok(then);
     }
     let bytes = access.bytes(step)?;
-    data(step, false, false, mem, &at, bytes)?;
+    data(step, false, mem, &at, bytes)?;
     dst.iter().for_each(|r| step.set(*r, unknown.clone()));
     Ok(Then::Next)
 }
@@ -109,7 +109,6 @@ fn load_word(
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parts of one choice")]
 fn choose(
     step: &mut Step<'_, '_>,
     ways: Vec<(Option<Reg>, State)>,
@@ -164,7 +163,7 @@ pub(super) fn store(
         return store_asked(step, access, values, (mem, &at));
     }
     let (Mem::Shared(cta), Some(one)) = (mem, at.one(step.mask)) else {
-        return data(step, true, false, mem, &at, whole);
+        return data(step, true, mem, &at, whole);
     };
     let bytes = access.ty.bytes();
     let mut relaxed = false;
@@ -228,33 +227,19 @@ fn store_asked(
     step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })
 }
 
-/// The bytes all lanes of the mask touch.
-#[allow(clippy::too_many_arguments, reason = "the parts of one access")]
+/// Reads or writes so many bytes of data at the address of each lane.
 pub(super) fn data(
     step: &mut Step<'_, '_>,
     write: bool,
-    relaxed: bool,
     mem: Mem,
     at: &Lanes,
     bytes: u32,
 ) -> Result<(), Refusal> {
-    let ranges: Vec<(u64, u64)> =
-        lanes(step.mask).map(|l| (at.get(l), at.get(l).saturating_add(u64::from(bytes)))).collect();
-    touched(step, write, relaxed, mem, &ranges)
-}
-
-/// Reads or writes data at these bytes.
-pub(super) fn touched(
-    step: &mut Step<'_, '_>,
-    write: bool,
-    relaxed: bool,
-    mem: Mem,
-    ranges: &[(u64, u64)],
-) -> Result<(), Refusal> {
-    let mut touch = Touch { mem, ranges: ranges.to_vec(), kind: Kind::Data };
+    let range = |lane: usize| (at.get(lane), at.get(lane).saturating_add(u64::from(bytes)));
+    let mut touch = Touch { mem, ranges: lanes(step.mask).map(range).collect(), kind: Kind::Data };
     touch.join();
     if write {
         step.overwritten(&touch)?;
     }
-    step.emit(Item::Data { write, relaxed, touch })
+    step.emit(Item::Data { write, relaxed: false, touch })
 }

@@ -161,7 +161,7 @@ pub(super) fn matrix(
     let space = if words.iter().any(|w| w.starts_with("shared")) { Space::SharedCta } else { Space::Generic };
     if let Place::In(mem, at) = step.place(space, &address)? {
         let mask = step.mask & rows;
-        data(&mut step.only(mask), !load, false, mem, &at, 16)?;
+        data(&mut step.only(mask), !load, mem, &at, 16)?;
     }
     if load {
         let (written, _) = effects(statement);

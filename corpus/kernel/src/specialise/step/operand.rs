@@ -11,7 +11,7 @@ impl Step<'_, '_> {
     pub(super) fn value(&self, operand: Operand) -> Val {
         match operand {
             Operand::Reg(r) => self.state.env[r.index()].clone(),
-            #[allow(
+            #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "an immediate is a bit pattern"

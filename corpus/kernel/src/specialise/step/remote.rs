@@ -49,7 +49,7 @@ fn remote_lane(
             let size = write.ty.bytes();
             let at = touch.ranges[0].0 + u64::from(n * size);
             let content = match known {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bit pattern")]
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a bit pattern")]
                 Some(Operand::Imm(v)) if weak && size <= 8 => Content::Known(cut(v as u64, size)),
                 _ if weak => Content::Opaque,
                 _ => Content::Held,
