@@ -1,6 +1,6 @@
 //! Static facts of one thread body: which instruction may follow which, live registers, where branches meet again.
 
-use moire_program::ir::{BarKind, Op, Operand, Reg, Thread};
+use moire_program::ir::{BarKind, Op, Operand, Parts, Reg, Thread};
 use std::collections::BTreeSet;
 
 /// Facts by position in the body; `body.len()` is the exit.

@@ -3,7 +3,7 @@
 //! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
 
 use crate::ir::{
-    Address, BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Part, Placement, Program,
+    BarKind, Condition, Expr, Guard, LoadOrder, MbarrierOp, Op, Operand, Part, Parts, Placement, Program,
     ProxyFence, Reg, RegInit, Scope, StoreOrder, Term, Ty,
 };
 
@@ -102,11 +102,6 @@ impl Writer {
         }
     }
 
-    fn address(&mut self, address: &Address) {
-        self.operand(&address.base);
-        self.0.extend(address.offset.to_be_bytes());
-    }
-
     fn ty(&mut self, ty: Ty) {
         let (tag, width) = match ty {
             Ty::Pred => (0, 1),
@@ -147,7 +142,7 @@ impl Writer {
     fn op(&mut self, op: &Op) {
         self.header(op);
         let mut regs = Vec::new();
-        crate::registers::visit(op, &mut |reg, write| {
+        op.registers(&mut |reg, write| {
             if write {
                 regs.push(reg);
             }
@@ -269,16 +264,13 @@ impl Writer {
     /// the parts follow as those of any other instruction.
     fn extended(&mut self, op: &Op) {
         let mut blank = op.clone();
-        blank.parts(&mut |part| match part {
-            Part::Source(operand) => *operand = Operand::Imm(0),
-            Part::Read(reg) | Part::Write(reg) => *reg = Reg(0),
-        });
+        crate::registers::rewrite(&mut blank, &mut |_| Reg(0), &mut |_| Operand::Imm(0));
         let text = format!("{blank:?}");
         self.0.push(22);
         self.len(text.len());
         self.0.extend(text.as_bytes());
-        op.clone().parts(&mut |part| {
-            if let Part::Read(reg) = part {
+        op.each(&mut |part| {
+            if let Part::Read(reg, _) = part {
                 self.0.extend(reg.0.to_be_bytes());
             }
         });
@@ -304,49 +296,12 @@ impl Writer {
         }
     }
 
+    /// Source operands; the offset of the address of a plain access stands behind its base, which comes first.
     fn operands(&mut self, op: &Op) {
-        match op {
-            Op::Mov { src, .. } => self.operand(src),
-            Op::Alu { a, b, .. } | Op::Setp { a, b, .. } | Op::Selp { a, b, .. } => {
-                self.operand(a);
-                self.operand(b);
-            }
-            Op::Load { addr, .. } | Op::MultimemLoad { addr, .. } => self.address(addr),
-            Op::Store { addr, src, .. } => {
-                self.address(addr);
-                src.iter().for_each(|s| self.operand(s));
-            }
-            Op::Rmw { addr, a, b, .. } => {
-                self.address(addr);
-                self.operand(a);
-                b.iter().for_each(|b| self.operand(b));
-            }
-            Op::Bar { id, count, .. } => {
-                self.operand(id);
-                count.iter().for_each(|c| self.operand(c));
-            }
-            Op::WarpSync { mask } => self.operand(mask),
-            Op::Tcgen05(_)
-            | Op::AsyncCopy(_)
-            | Op::Wgmma(_)
-            | Op::ProxyOrder(_)
-            | Op::Tile(_)
-            | Op::Control(_) => {
-                op.sources().iter().for_each(|o| self.operand(o));
-            }
-            Op::Mbarrier(m) => {
-                self.address(&m.addr);
-                m.operands().iter().for_each(|o| self.operand(o));
-            }
-            Op::Mapa { src, rank, .. } => {
-                self.operand(src);
-                self.operand(rank);
-            }
-            Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
-                self.address(addr);
-                self.operand(src);
-            }
-            _ => {}
+        let mut offset = op.place().map(|(_, address)| address.offset);
+        for source in op.sources() {
+            self.operand(&source);
+            self.0.extend(offset.take().into_iter().flat_map(i32::to_be_bytes));
         }
     }
 

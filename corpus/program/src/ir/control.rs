@@ -2,8 +2,8 @@
 //!
 //! PTX ISA 9.2, 9.7.13.14 (`elect.sync`), 9.7.13.16 (`griddepcontrol`), 9.7.13.17 (`clusterlaunchcontrol`), 9.7.20.
 
-use super::parts::{self, Parts, See};
-use super::{Address, Operand, Part, Reg, Space};
+use super::parts::{Part, Role, parts_of};
+use super::{Address, Operand, Reg, Space};
 
 /// One such instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,28 +103,29 @@ impl Control {
     }
 }
 
-impl Parts for Control {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            Control::Elect { dst, pred, mask } => {
-                parts::writes(dst.iter_mut().chain([pred]), see);
-                see(Part::Source(mask));
-            }
-            Control::TryCancel { addr, mbarrier, .. } => {
-                parts::address(addr, see);
-                parts::address(mbarrier, see);
-            }
-            Control::QueryCancel { dst, src, .. } => {
-                parts::writes(dst.iter_mut().flatten(), see);
-                see(Part::Source(src));
-            }
-            Control::Ignored(Ignored::Nanosleep(time)) => see(Part::Source(time)),
-            Control::Ignored(Ignored::Prefetch(addr) | Ignored::PrefetchTensormap(addr)) => {
-                parts::address(addr, see);
-            }
-            Control::Ignored(Ignored::SetMaxRegisters { .. } | Ignored::PerformanceEvent(_))
-            | Control::LaunchDependents
-            | Control::WaitDependencies => {}
+parts_of!(Control, |control, see| match control {
+    Control::Elect { dst, pred, mask } => {
+        if let Some(dst) = dst {
+            see(Part::Write(dst));
         }
+        see(Part::Write(pred));
+        see(Part::Source(mask, Role::Data));
     }
-}
+    Control::TryCancel { addr, mbarrier, .. } => {
+        addr.each(see);
+        mbarrier.each(see);
+    }
+    Control::QueryCancel { dst, src, .. } => {
+        for dst in dst {
+            if let Some(dst) = dst {
+                see(Part::Write(dst));
+            }
+        }
+        see(Part::Source(src, Role::Data));
+    }
+    Control::Ignored(Ignored::Nanosleep(time)) => see(Part::Source(time, Role::Known)),
+    Control::Ignored(Ignored::Prefetch(addr) | Ignored::PrefetchTensormap(addr)) => addr.each(see),
+    Control::Ignored(Ignored::SetMaxRegisters { .. } | Ignored::PerformanceEvent(_))
+    | Control::LaunchDependents
+    | Control::WaitDependencies => {}
+});

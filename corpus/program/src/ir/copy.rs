@@ -4,8 +4,8 @@
 //! PTX ISA 9.2, 9.7.9.25 (cp.async and bulk), 9.7.9.13 and 9.7.13.8 (`st.async`, `red.async`). Cache hints have no
 //! meaning here and are not kept.
 
-use super::parts::{self, Parts, See};
-use super::{Address, AtomOp, CtaGroup, Guard, Multicast, Operand, Part, Scope, Space, Ty};
+use super::parts::{Part, Role, parts_of};
+use super::{Address, AtomOp, CtaGroup, Guard, Multicast, Operand, Scope, Space, Ty};
 
 /// One instruction of the family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,64 +233,84 @@ impl AsyncCopy {
     }
 }
 
-impl Parts for BulkEnd {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            BulkEnd::Bytes { addr, .. } => parts::address(addr, see),
-            BulkEnd::Tensor(tensor) => {
-                if let Some(map) = &mut tensor.map {
-                    parts::address(map, see);
-                }
-                if let Some(tile) = &mut tensor.tile {
-                    parts::address(&mut tile.addr, see);
-                }
-                parts::sources(tensor.coordinates.iter_mut().chain(&mut tensor.offsets), see);
-            }
+parts_of!(BulkEnd, |end, see| match end {
+    BulkEnd::Bytes { addr, .. } => addr.each(see),
+    BulkEnd::Tensor(TensorBox { map, tile, coordinates, offsets, .. }) => {
+        if let Some(map) = map {
+            map.each(see);
+        }
+        if let Some(Tile { addr, .. }) = tile {
+            addr.each(see);
+        }
+        for operand in coordinates.into_iter().chain(offsets) {
+            see(Part::Source(operand, Role::Known));
         }
     }
-}
+});
 
-impl Parts for BulkCopy {
-    fn parts(&mut self, see: See<'_>) {
-        self.dst.parts(see);
-        self.src.parts(see);
-        parts::sources(&mut self.bytes, see);
-        parts::sources(self.ignored.iter_mut().flatten(), see);
-        if let BulkDone::Mbarrier(addr) = &mut self.done {
-            parts::address(addr, see);
-        }
-        parts::sources(self.multicast.iter_mut().map(|m| &mut m.mask), see);
-        parts::sources(&mut self.byte_mask, see);
-    }
-}
+parts_of!(BulkDone, |done, see| match done {
+    BulkDone::Mbarrier(addr) => addr.each(see),
+    BulkDone::Group => {}
+});
 
-impl Parts for AsyncCopy {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            AsyncCopy::Small(copy) => {
-                parts::address(&mut copy.dst, see);
-                parts::address(&mut copy.src, see);
-                match &mut copy.part {
-                    SmallPart::All => {}
-                    SmallPart::Bytes(bytes) => see(Part::Source(bytes)),
-                    SmallPart::IgnoredWhen(guard) => parts::guard(guard, see),
-                }
-            }
-            AsyncCopy::Arrive { addr, .. } => parts::address(addr, see),
-            AsyncCopy::Bulk(copy) => copy.parts(see),
-            AsyncCopy::Prefetch(prefetch) => {
-                prefetch.src.parts(see);
-                parts::sources(&mut prefetch.bytes, see);
-            }
-            AsyncCopy::Remote(write) => {
-                parts::address(&mut write.addr, see);
-                parts::sources(&mut write.src, see);
-                if let RemoteOrder::Mbarrier(addr) = &mut write.order {
-                    parts::address(addr, see);
-                }
-            }
-            AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => {}
-            AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => {}
+parts_of!(BulkCopy, |copy, see| {
+    let BulkCopy { dst, src, bytes, done, multicast, byte_mask, ignored, .. } = copy;
+    dst.each(see);
+    src.each(see);
+    if let Some(bytes) = bytes {
+        see(Part::Source(bytes, Role::Known));
+    }
+    if let Some(ends) = ignored {
+        for end in ends {
+            see(Part::Source(end, Role::Known));
         }
     }
-}
+    done.each(see);
+    if let Some(Multicast { mask, .. }) = multicast {
+        see(Part::Source(mask, Role::Known));
+    }
+    if let Some(mask) = byte_mask {
+        see(Part::Source(mask, Role::Known));
+    }
+});
+
+parts_of!(SmallCopy, |copy, see| {
+    let SmallCopy { dst, src, part, .. } = copy;
+    dst.each(see);
+    src.each(see);
+    match part {
+        SmallPart::All => {}
+        SmallPart::Bytes(bytes) => see(Part::Source(bytes, Role::Known)),
+        SmallPart::IgnoredWhen(guard) => guard.each(see),
+    }
+});
+
+parts_of!(BulkPrefetch, |prefetch, see| {
+    let BulkPrefetch { src, bytes } = prefetch;
+    src.each(see);
+    if let Some(bytes) = bytes {
+        see(Part::Source(bytes, Role::Known));
+    }
+});
+
+parts_of!(RemoteWrite, |write, see| {
+    let RemoteWrite { addr, src, order, .. } = write;
+    addr.each(see);
+    for operand in src {
+        see(Part::Source(operand, Role::Data));
+    }
+    match order {
+        RemoteOrder::Mbarrier(addr) => addr.each(see),
+        RemoteOrder::Release(_) | RemoteOrder::MmioRelease => {}
+    }
+});
+
+parts_of!(AsyncCopy, |copy, see| match copy {
+    AsyncCopy::Small(copy) => copy.each(see),
+    AsyncCopy::Arrive { addr, .. } => addr.each(see),
+    AsyncCopy::Bulk(copy) => copy.each(see),
+    AsyncCopy::Prefetch(prefetch) => prefetch.each(see),
+    AsyncCopy::Remote(write) => write.each(see),
+    AsyncCopy::Commit | AsyncCopy::Wait(_) | AsyncCopy::WaitAll => {}
+    AsyncCopy::BulkCommit | AsyncCopy::BulkWait { .. } => {}
+});

@@ -4,8 +4,8 @@
 //! instead what matters of them: which bytes of which object, and how many rows and columns. Reading the packed forms
 //! is in [`crate::tensor`].
 
-use super::parts::{self, Parts, See};
-use super::{Address, Operand, Part};
+use super::parts::{Part, Role, parts_of};
+use super::{Address, Operand};
 
 /// Where a matrix lies in the shared memory of the CTA that issues the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,19 +35,12 @@ pub enum ProductShape {
     },
 }
 
-impl Parts for Descriptor {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            Descriptor::Packed(operand) => see(Part::Source(operand)),
-            Descriptor::Range { addr, .. } => parts::address(addr, see),
-        }
-    }
-}
+parts_of!(Descriptor, |matrix, see| match matrix {
+    Descriptor::Packed(operand) => see(Part::Source(operand, Role::Known)),
+    Descriptor::Range { addr, .. } => addr.each(see),
+});
 
-impl Parts for ProductShape {
-    fn parts(&mut self, see: See<'_>) {
-        if let ProductShape::Packed(operand) = self {
-            see(Part::Source(operand));
-        }
-    }
-}
+parts_of!(ProductShape, |shape, see| match shape {
+    ProductShape::Packed(operand) => see(Part::Source(operand, Role::Known)),
+    ProductShape::Tile { .. } => {}
+});

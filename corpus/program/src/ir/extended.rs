@@ -1,7 +1,6 @@
-//! What all instructions with a structure of their own share: their parts and their name.
+//! Questions to any instruction: its name, the memory it names, its CTA group.
 
-use super::parts::{Parts, See};
-use super::{CtaGroup, Op, Operand, Reg};
+use super::{Address, CtaGroup, Op, Space};
 
 impl Op {
     /// The name of an instruction of the tensor cores, of the asynchronous copies, of their fences, of launch
@@ -18,42 +17,17 @@ impl Op {
         }
     }
 
-    /// Calls `see` with every part of an instruction that [`Op::extended`] names.
-    pub fn parts(&mut self, see: See<'_>) {
+    /// Address and state space of an ordinary access or of an mbarrier instruction.
+    pub fn place(&self) -> Option<(Space, Address)> {
         match self {
-            Op::Tcgen05(op) => op.parts(see),
-            Op::AsyncCopy(op) => op.parts(see),
-            Op::Wgmma(op) => op.parts(see),
-            Op::ProxyOrder(op) => op.parts(see),
-            Op::Control(op) => op.parts(see),
-            Op::Tile(op) => op.parts(see),
-            _ => {}
-        }
-    }
-
-    /// Registers of an instruction that [`Op::extended`] names: `see(register, written)`, sources first.
-    pub fn registers(&self, see: &mut dyn FnMut(Reg, bool)) {
-        match self {
-            Op::Tcgen05(op) => op.registers(see),
-            Op::AsyncCopy(op) => op.registers(see),
-            Op::Wgmma(op) => op.registers(see),
-            Op::ProxyOrder(op) => op.registers(see),
-            Op::Control(op) => op.registers(see),
-            Op::Tile(op) => op.registers(see),
-            _ => {}
-        }
-    }
-
-    /// Source operands and bases of addresses of an instruction that [`Op::extended`] names.
-    pub fn sources(&self) -> Vec<Operand> {
-        match self {
-            Op::Tcgen05(op) => op.sources(),
-            Op::AsyncCopy(op) => op.sources(),
-            Op::Wgmma(op) => op.sources(),
-            Op::ProxyOrder(op) => op.sources(),
-            Op::Control(op) => op.sources(),
-            Op::Tile(op) => op.sources(),
-            _ => Vec::new(),
+            Op::Load { space, addr, .. } | Op::Store { space, addr, .. } | Op::Rmw { space, addr, .. } => {
+                Some((*space, *addr))
+            }
+            Op::MultimemLoad { addr, .. } | Op::MultimemStore { addr, .. } | Op::MultimemRed { addr, .. } => {
+                Some((Space::Generic, *addr))
+            }
+            Op::Mbarrier(m) => Some((m.space, m.addr)),
+            _ => None,
         }
     }
 

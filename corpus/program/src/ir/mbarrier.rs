@@ -2,6 +2,7 @@
 //!
 //! PTX ISA 9.2, 9.7.13.15 (mbarrier), layout v0. Not represented: layout v1, conditional phases, payload reports.
 
+use super::parts::{Part, Parts, PartsMut, Role, parts_of};
 use super::{Address, Operand, Reg, Scope, Space};
 
 /// Bytes of an mbarrier object; it is aligned to as many.
@@ -88,30 +89,37 @@ pub struct MbarrierWait {
     pub hint: Option<Operand>,
 }
 
+parts_of!(Mbarrier, |mbarrier, see| {
+    let Mbarrier { op, addr, .. } = mbarrier;
+    addr.each(see);
+    match op {
+        MbarrierOp::Init { count } => see(Part::Source(count, Role::Known)),
+        MbarrierOp::Inval => {}
+        MbarrierOp::Arrive(MbarrierArrive { dst, count, tx, .. }) => {
+            for operand in [count, tx].into_iter().flatten() {
+                see(Part::Source(operand, Role::Known));
+            }
+            if let Some(dst) = dst {
+                see(Part::Write(dst));
+            }
+        }
+        MbarrierOp::ExpectTx { bytes, .. } | MbarrierOp::CompleteTx { bytes, .. } => {
+            see(Part::Source(bytes, Role::Known));
+        }
+        MbarrierOp::Wait(MbarrierWait { dst, phase, hint, .. }) => {
+            see(Part::Source(phase, Role::Known));
+            if let Some(hint) = hint {
+                see(Part::Source(hint, Role::Known));
+            }
+            see(Part::Write(dst));
+        }
+    }
+});
+
 impl Mbarrier {
     /// Source operands other than the address, in the order of the text.
     pub fn operands(&self) -> Vec<Operand> {
-        match &self.op {
-            MbarrierOp::Init { count } => vec![*count],
-            MbarrierOp::Inval => vec![],
-            MbarrierOp::Arrive(a) => a.count.iter().chain(&a.tx).copied().collect(),
-            MbarrierOp::ExpectTx { bytes, .. } | MbarrierOp::CompleteTx { bytes, .. } => vec![*bytes],
-            MbarrierOp::Wait(w) => std::iter::once(w.phase).chain(w.hint).collect(),
-        }
-    }
-
-    /// Replaces every source operand other than the address.
-    pub fn map_operands(&mut self, by: &mut dyn FnMut(Operand) -> Operand) {
-        match &mut self.op {
-            MbarrierOp::Init { count } => *count = by(*count),
-            MbarrierOp::Inval => {}
-            MbarrierOp::Arrive(a) => a.count.iter_mut().chain(&mut a.tx).for_each(|o| *o = by(*o)),
-            MbarrierOp::ExpectTx { bytes, .. } | MbarrierOp::CompleteTx { bytes, .. } => *bytes = by(*bytes),
-            MbarrierOp::Wait(w) => {
-                w.phase = by(w.phase);
-                w.hint.iter_mut().for_each(|o| *o = by(*o));
-            }
-        }
+        Parts::sources(self).split_off(1)
     }
 
     /// The register it writes.
@@ -121,6 +129,18 @@ impl Mbarrier {
             MbarrierOp::Wait(w) => Some(w.dst),
             _ => None,
         }
+    }
+
+    /// Replaces every source operand other than the address.
+    pub fn map_operands(&mut self, by: &mut dyn FnMut(Operand) -> Operand) {
+        let mut behind = false;
+        PartsMut::each(self, &mut |part| {
+            if let Part::Source(operand, _) = part
+                && std::mem::replace(&mut behind, true)
+            {
+                *operand = by(*operand);
+            }
+        });
     }
 
     /// The register it writes, to be replaced.

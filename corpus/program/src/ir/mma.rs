@@ -2,7 +2,7 @@
 //!
 //! PTX ISA 9.2, 9.7.16.10.
 
-use super::parts::{self, Parts, See};
+use super::parts::{Part, Role, parts_of};
 use super::{Address, CtaGroup, Descriptor, Guard, Operand, ProductShape, Reg};
 
 /// One product: `D = A * B` or `D = A * B + D`.
@@ -129,26 +129,34 @@ pub enum EnableInput {
     When(Guard),
 }
 
-impl Parts for Mma {
-    fn parts(&mut self, see: See<'_>) {
-        parts::address(&mut self.d, see);
-        match &mut self.a {
-            Factor::Shared(matrix) => matrix.parts(see),
-            Factor::Tensor(addr) => parts::address(addr, see),
-        }
-        self.b.parts(see);
-        if let Some(metadata) = &mut self.metadata {
-            parts::address(metadata, see);
-        }
-        self.shape.parts(see);
-        if let Some(scales) = &mut self.scales {
-            parts::address(&mut scales.a, see);
-            parts::address(&mut scales.b, see);
-        }
-        parts::reads(&mut self.lanes_off, see);
-        if let EnableInput::When(guard) = &mut self.input {
-            parts::guard(guard, see);
-        }
-        parts::sources(&mut self.zero_columns, see);
+parts_of!(Factor, |factor, see| match factor {
+    Factor::Shared(matrix) => matrix.each(see),
+    Factor::Tensor(addr) => addr.each(see),
+});
+
+parts_of!(EnableInput, |input, see| match input {
+    EnableInput::Always(_) => {}
+    EnableInput::When(guard) => guard.each(see),
+});
+
+parts_of!(Mma, |mma, see| {
+    let Mma { d, a, b, metadata, shape, scales, lanes_off, input, zero_columns, .. } = mma;
+    d.each(see);
+    a.each(see);
+    b.each(see);
+    if let Some(metadata) = metadata {
+        metadata.each(see);
     }
-}
+    shape.each(see);
+    if let Some(BlockScale { a, b, .. }) = scales {
+        a.each(see);
+        b.each(see);
+    }
+    for lanes in lanes_off {
+        see(Part::Read(lanes, Role::Known));
+    }
+    input.each(see);
+    if let Some(columns) = zero_columns {
+        see(Part::Source(columns, Role::Known));
+    }
+});

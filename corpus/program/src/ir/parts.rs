@@ -1,43 +1,59 @@
-//! Registers and operands of an instruction, each once, in the order of the text, so that renaming, liveness and
-//! canonical forms need no knowledge of the instructions that have many of them.
+//! The registers and operands of an instruction, each once, in the order of the text.
+//!
+//! Every type of instruction says in one table what its parts are and what each is for.
+//! Renaming, liveness, dependencies and canonical forms ask the table and need no knowledge of the instructions.
 
 use super::{Address, Guard, Operand, Reg};
 
+/// What an instruction does with something it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Must know it to take place: an address, a count, a mask, a value to compare with.
+    Known,
+    /// Passes it on: stores it, copies it, computes with it.
+    Data,
+}
+
 /// One place of an instruction that holds a register or an operand.
-#[derive(Debug)]
-pub enum Part<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<O, R> {
     /// A source operand or the base of an address.
-    Source(&'a mut Operand),
+    Source(O, Role),
     /// A register that is read and cannot be anything else: a predicate, an element of a vector.
-    Read(&'a mut Reg),
+    Read(R, Role),
     /// A register that is written.
-    Write(&'a mut Reg),
+    Write(R),
 }
 
 /// What is called with each part.
-pub type See<'s> = &'s mut dyn FnMut(Part<'_>);
+pub type See<'s> = &'s mut dyn FnMut(Part<&Operand, &Reg>);
 
-/// Instructions that know their parts.
-pub trait Parts: Clone {
+/// What is called with each part that may be replaced.
+pub type SeeMut<'s> = &'s mut dyn FnMut(Part<&mut Operand, &mut Reg>);
+
+/// Things with parts.
+pub trait Parts {
     /// Calls `see` with every part.
-    fn parts(&mut self, see: See<'_>);
+    fn each(&self, see: See<'_>);
 
     /// Calls `see(register, written)` with every register, sources first.
     fn registers(&self, see: &mut dyn FnMut(Reg, bool)) {
-        let mut written = Vec::new();
-        self.clone().parts(&mut |part| match part {
-            Part::Source(Operand::Reg(reg)) | Part::Read(reg) => see(*reg, false),
-            Part::Source(_) => {}
-            Part::Write(reg) => written.push(*reg),
+        self.each(&mut |part| match part {
+            Part::Source(Operand::Reg(reg), _) | Part::Read(reg, _) => see(*reg, false),
+            Part::Source(Operand::Imm(_) | Operand::Address(_), _) | Part::Write(_) => {}
         });
-        written.into_iter().for_each(|reg| see(reg, true));
+        self.each(&mut |part| {
+            if let Part::Write(reg) = part {
+                see(*reg, true);
+            }
+        });
     }
 
     /// All source operands and bases of addresses.
     fn sources(&self) -> Vec<Operand> {
         let mut out = Vec::new();
-        self.clone().parts(&mut |part| {
-            if let Part::Source(operand) = part {
+        self.each(&mut |part| {
+            if let Part::Source(operand, _) = part {
                 out.push(*operand);
             }
         });
@@ -45,22 +61,43 @@ pub trait Parts: Clone {
     }
 }
 
-pub(super) fn address(address: &mut Address, see: See<'_>) {
-    see(Part::Source(&mut address.base));
+/// Things whose parts can be replaced.
+pub trait PartsMut {
+    /// Calls `see` with every part.
+    fn each(&mut self, see: SeeMut<'_>);
 }
 
-pub(super) fn sources<'a>(all: impl IntoIterator<Item = &'a mut Operand>, see: See<'_>) {
-    all.into_iter().for_each(|o| see(Part::Source(o)));
-}
+/// Implements [`Parts`] and [`PartsMut`] for a type by one expression over `$value`, which is `&self` in the one and
+/// `&mut self` in the other. Patterns bind what they bind by reference, so that the same words fit both.
+macro_rules! parts_of {
+    ($of:ty, |$value:ident, $see:ident| $table:expr) => {
+        impl $crate::ir::Parts for $of {
+            fn each(&self, $see: $crate::ir::See<'_>) {
+                #[allow(unused_imports, reason = "only where a part has parts of its own")]
+                use $crate::ir::Parts as _;
+                let $value = self;
+                $table
+            }
+        }
 
-pub(super) fn reads(all: &mut [Reg], see: See<'_>) {
-    all.iter_mut().for_each(|r| see(Part::Read(r)));
+        impl $crate::ir::PartsMut for $of {
+            fn each(&mut self, $see: $crate::ir::SeeMut<'_>) {
+                #[allow(unused_imports, reason = "only where a part has parts of its own")]
+                use $crate::ir::PartsMut as _;
+                let $value = self;
+                $table
+            }
+        }
+    };
 }
+pub(crate) use parts_of;
 
-pub(super) fn writes<'a>(all: impl IntoIterator<Item = &'a mut Reg>, see: See<'_>) {
-    all.into_iter().for_each(|r| see(Part::Write(r)));
-}
+parts_of!(Address, |address, see| {
+    let Address { base, .. } = address;
+    see(Part::Source(base, Role::Known));
+});
 
-pub(super) fn guard(guard: &mut Guard, see: See<'_>) {
-    see(Part::Read(&mut guard.reg));
-}
+parts_of!(Guard, |guard, see| {
+    let Guard { reg, .. } = guard;
+    see(Part::Read(reg, Role::Known));
+});

@@ -3,7 +3,7 @@
 //! PTX ISA 9.2, 9.7.13.4 and 9.7.9.28; forms as the assembler takes them, `probe-results.txt`. Plain
 //! `fence.proxy.async` and `fence.proxy.alias` are [`super::Op::ProxyFence`].
 
-use super::parts::{self, Parts, See};
+use super::parts::{Part, Role, parts_of};
 use super::{Address, Operand, Scope, Space, Ty};
 
 /// Bytes of a tensor map object.
@@ -132,24 +132,20 @@ impl ProxyOrder {
     }
 }
 
-impl Parts for ProxyOrder {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            ProxyOrder::TensormapAcquire { addr, .. } => parts::address(addr, see),
-            ProxyOrder::CopyTensormap { dst, src, .. } => {
-                parts::address(dst, see);
-                parts::address(src, see);
-            }
-            ProxyOrder::ReplaceTensormap { addr, value, .. } => {
-                parts::address(addr, see);
-                parts::sources([value], see);
-            }
-            ProxyOrder::AsyncSpace(_)
-            | ProxyOrder::AsyncRestricted { .. }
-            | ProxyOrder::Restricted { .. }
-            | ProxyOrder::TensormapRelease { .. }
-            | ProxyOrder::AliasOneSided(_)
-            | ProxyOrder::Fabric { .. } => {}
-        }
+parts_of!(ProxyOrder, |order, see| match order {
+    ProxyOrder::TensormapAcquire { addr, .. } => addr.each(see),
+    ProxyOrder::CopyTensormap { dst, src, .. } => {
+        dst.each(see);
+        src.each(see);
     }
-}
+    ProxyOrder::ReplaceTensormap { addr, value, .. } => {
+        addr.each(see);
+        see(Part::Source(value, Role::Known));
+    }
+    ProxyOrder::AsyncSpace(_)
+    | ProxyOrder::AsyncRestricted { .. }
+    | ProxyOrder::Restricted { .. }
+    | ProxyOrder::TensormapRelease { .. }
+    | ProxyOrder::AliasOneSided(_)
+    | ProxyOrder::Fabric { .. } => {}
+});

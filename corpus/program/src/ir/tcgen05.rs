@@ -4,8 +4,8 @@
 //! memory address is 32 bits, lane in the upper half and column in the lower; `Address::offset` is added to it as PTX
 //! does, so `lane << 16 | column` is an offset.
 
-use super::parts::{self, Parts, See};
-use super::{Address, Descriptor, Mma, Operand, Part, Reg, Space, Ty};
+use super::parts::{Part, Role, parts_of};
+use super::{Address, Descriptor, Mma, Operand, Reg, Space, Ty};
 
 /// Lanes of the tensor memory of a CTA.
 pub const TENSOR_LANES: u32 = 128;
@@ -260,38 +260,54 @@ impl Tcgen05 {
     }
 }
 
-impl Parts for Tcgen05 {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            Tcgen05::Alloc { dst, columns, .. } => {
-                parts::address(dst, see);
-                see(Part::Source(columns));
-            }
-            Tcgen05::Dealloc { addr, columns, .. } => parts::sources([addr, columns], see),
-            Tcgen05::Load(load) => {
-                parts::writes(&mut load.dst, see);
-                parts::writes(load.reduce.iter_mut().map(|r| &mut r.dst), see);
-                parts::address(&mut load.addr, see);
-            }
-            Tcgen05::Store(store) => {
-                parts::address(&mut store.addr, see);
-                parts::reads(&mut store.src, see);
-            }
-            Tcgen05::Copy { dst, src, .. } => {
-                parts::address(dst, see);
-                src.parts(see);
-            }
-            Tcgen05::Shift { addr, .. } => parts::address(addr, see),
-            Tcgen05::Mma(mma) => mma.parts(see),
-            Tcgen05::Commit(commit) => {
-                parts::address(&mut commit.addr, see);
-                parts::sources(commit.multicast.iter_mut().map(|m| &mut m.mask), see);
-            }
-            Tcgen05::Relinquish { .. }
-            | Tcgen05::WaitLoad
-            | Tcgen05::WaitStore
-            | Tcgen05::FenceBefore
-            | Tcgen05::FenceAfter => {}
-        }
+parts_of!(TensorLoad, |load, see| {
+    let TensorLoad { dst, reduce, addr, .. } = load;
+    for dst in dst {
+        see(Part::Write(dst));
     }
-}
+    if let Some(TensorReduction { dst, .. }) = reduce {
+        see(Part::Write(dst));
+    }
+    addr.each(see);
+});
+
+parts_of!(TensorStore, |store, see| {
+    let TensorStore { addr, src, .. } = store;
+    addr.each(see);
+    for src in src {
+        see(Part::Read(src, Role::Data));
+    }
+});
+
+parts_of!(Commit, |commit, see| {
+    let Commit { addr, multicast, .. } = commit;
+    addr.each(see);
+    if let Some(Multicast { mask, .. }) = multicast {
+        see(Part::Source(mask, Role::Known));
+    }
+});
+
+parts_of!(Tcgen05, |op, see| match op {
+    Tcgen05::Alloc { dst, columns, .. } => {
+        dst.each(see);
+        see(Part::Source(columns, Role::Known));
+    }
+    Tcgen05::Dealloc { addr, columns, .. } => {
+        see(Part::Source(addr, Role::Known));
+        see(Part::Source(columns, Role::Known));
+    }
+    Tcgen05::Load(load) => load.each(see),
+    Tcgen05::Store(store) => store.each(see),
+    Tcgen05::Copy { dst, src, .. } => {
+        dst.each(see);
+        src.each(see);
+    }
+    Tcgen05::Shift { addr, .. } => addr.each(see),
+    Tcgen05::Mma(mma) => mma.each(see),
+    Tcgen05::Commit(commit) => commit.each(see),
+    Tcgen05::Relinquish { .. }
+    | Tcgen05::WaitLoad
+    | Tcgen05::WaitStore
+    | Tcgen05::FenceBefore
+    | Tcgen05::FenceAfter => {}
+});

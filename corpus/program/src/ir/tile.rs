@@ -6,7 +6,7 @@
 //! before. `if` is masks: an element whose mask is zero has no event, and that is all its condition does, whereas a
 //! branch would order everything behind it.
 
-use super::parts::{self, Part, Parts, See};
+use super::parts::{Part, Role, parts_of};
 use super::{Address, AtomOp, LoadOrder, Operand, Reg, RmwOrder, Scope, StoreOrder, Ty};
 
 /// One instruction of a tile block that concerns memory or its order.
@@ -106,7 +106,7 @@ impl TileOp {
     /// Registers it reads.
     pub fn read(&self) -> Vec<Reg> {
         let mut out = Vec::new();
-        self.registers(&mut |r, written| out.extend((!written).then_some(r)));
+        super::Parts::registers(self, &mut |r, written| out.extend((!written).then_some(r)));
         out
     }
 
@@ -129,27 +129,49 @@ impl TileOp {
     }
 }
 
-impl Parts for TileOp {
-    fn parts(&mut self, see: See<'_>) {
-        match self {
-            TileOp::Access(access) => {
-                for element in &mut access.elements {
-                    parts::address(&mut element.addr, see);
-                    parts::sources(element.a.iter_mut().chain(&mut element.b), see);
-                    element.mask.iter_mut().for_each(|r| see(Part::Read(r)));
-                    parts::writes(&mut element.dst, see);
-                }
-                access.after.iter_mut().for_each(|r| see(Part::Read(r)));
-                parts::writes(&mut access.token, see);
-            }
-            TileOp::Token(TileToken::Join { dst, from }) => {
-                parts::reads(from, see);
-                see(Part::Write(dst));
-            }
-            TileOp::Token(TileToken::Choose { dst, when, yes, no }) => {
-                [when, yes, no].into_iter().for_each(|r| see(Part::Read(r)));
-                see(Part::Write(dst));
-            }
-        }
+parts_of!(TileElement, |element, see| {
+    let TileElement { addr, mask, dst, a, b } = element;
+    addr.each(see);
+    for operand in [a, b].into_iter().flatten() {
+        see(Part::Source(operand, Role::Known));
     }
-}
+    if let Some(mask) = mask {
+        see(Part::Read(mask, Role::Known));
+    }
+    if let Some(dst) = dst {
+        see(Part::Write(dst));
+    }
+});
+
+parts_of!(TileAccess, |access, see| {
+    let TileAccess { elements, after, token, .. } = access;
+    for element in elements {
+        element.each(see);
+    }
+    if let Some(after) = after {
+        see(Part::Read(after, Role::Known));
+    }
+    if let Some(token) = token {
+        see(Part::Write(token));
+    }
+});
+
+parts_of!(TileToken, |token, see| match token {
+    TileToken::Join { dst, from } => {
+        for token in from {
+            see(Part::Read(token, Role::Known));
+        }
+        see(Part::Write(dst));
+    }
+    TileToken::Choose { dst, when, yes, no } => {
+        for read in [when, yes, no] {
+            see(Part::Read(read, Role::Known));
+        }
+        see(Part::Write(dst));
+    }
+});
+
+parts_of!(TileOp, |op, see| match op {
+    TileOp::Access(access) => access.each(see),
+    TileOp::Token(token) => token.each(see),
+});

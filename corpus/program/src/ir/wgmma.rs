@@ -2,7 +2,7 @@
 //!
 //! PTX ISA 9.2, 9.7.15. Not represented: sparse products.
 
-use super::parts::{self, Parts, See};
+use super::parts::{Part, Role, parts_of};
 use super::{Descriptor, EnableInput, Reg};
 
 /// One `wgmma.*` instruction.
@@ -88,17 +88,24 @@ impl Wgmma {
     }
 }
 
-impl Parts for Wgmma {
-    fn parts(&mut self, see: See<'_>) {
-        let Wgmma::Product(product) = self else { return };
-        parts::writes(&mut product.d, see);
-        match &mut product.a {
-            WgmmaFactor::Shared(matrix) => matrix.parts(see),
-            WgmmaFactor::Registers(regs) => parts::reads(regs, see),
-        }
-        product.b.parts(see);
-        if let EnableInput::When(guard) = &mut product.input {
-            parts::guard(guard, see);
+parts_of!(WgmmaProduct, |product, see| {
+    let WgmmaProduct { d, a, b, input, .. } = product;
+    for d in d {
+        see(Part::Write(d));
+    }
+    match a {
+        WgmmaFactor::Shared(matrix) => matrix.each(see),
+        WgmmaFactor::Registers(all) => {
+            for a in all {
+                see(Part::Read(a, Role::Data));
+            }
         }
     }
-}
+    b.each(see);
+    input.each(see);
+});
+
+parts_of!(Wgmma, |wgmma, see| match wgmma {
+    Wgmma::Product(product) => product.each(see),
+    Wgmma::Fence | Wgmma::Commit | Wgmma::Wait(_) => {}
+});

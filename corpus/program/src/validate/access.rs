@@ -55,7 +55,7 @@ pub(super) fn accesses(program: &Program) -> Vec<Access> {
     for (thread, t) in program.threads.iter().enumerate() {
         let held = fixed(t);
         for (at, instr) in t.body.iter().enumerate() {
-            let Some((_, address)) = super::operands::place(&instr.op) else { continue };
+            let Some((_, address)) = instr.op.place() else { continue };
             let symbol = match address.base {
                 Operand::Address(symbol) => Some(symbol),
                 Operand::Reg(reg) => held[reg.index()],

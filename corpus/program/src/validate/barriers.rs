@@ -71,7 +71,7 @@ fn placed(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     let program = report.program;
     let barrier =
         matches!(instr.op, Op::Bar { .. } | Op::ClusterArrive { .. } | Op::ClusterWait | Op::WarpSync { .. });
-    let shared = super::operands::place(&instr.op).is_some_and(|(space, address)| {
+    let shared = instr.op.place().is_some_and(|(space, address)| {
         let object = match address.base {
             Operand::Address(s) => program.objects[program.symbols[s.index()].object.index()].space,
             _ => Space::Generic,

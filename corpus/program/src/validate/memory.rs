@@ -99,7 +99,7 @@ fn address(report: &mut Report<'_>, access: &Access) {
 /// A fence orders what is before it with what is after it: memory accesses and barriers.
 fn idle_fence(report: &mut Report<'_>, thread: &Thread, at: usize, order: FenceOrder) {
     let orders = |i: &Instr| {
-        super::operands::place(&i.op).is_some()
+        i.op.place().is_some()
             || i.op.extended().is_some()
             || matches!(
                 i.op,

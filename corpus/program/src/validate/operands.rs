@@ -4,7 +4,7 @@ use super::report::Report;
 use crate::ir::*;
 
 pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
-    if let Some((space, address)) = place(&instr.op) {
+    if let Some((space, address)) = instr.op.place() {
         self::address(report, thread, instr, space, address);
     }
     if let Op::Mapa { src: Operand::Address(symbol), .. } = instr.op {
@@ -34,20 +34,6 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
             },
             Operand::Reg(_) => {}
         }
-    }
-}
-
-/// Address and state space of an access.
-pub(super) fn place(op: &Op) -> Option<(Space, Address)> {
-    match op {
-        Op::Load { space, addr, .. } | Op::Store { space, addr, .. } | Op::Rmw { space, addr, .. } => {
-            Some((*space, *addr))
-        }
-        Op::MultimemLoad { addr, .. } | Op::MultimemStore { addr, .. } | Op::MultimemRed { addr, .. } => {
-            Some((Space::Generic, *addr))
-        }
-        Op::Mbarrier(m) => Some((m.space, m.addr)),
-        _ => None,
     }
 }
 

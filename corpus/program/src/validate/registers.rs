@@ -181,7 +181,7 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
         Op::Fence { .. } | Op::ProxyFence(_) | Op::ClusterArrive { .. } | Op::ClusterWait => {}
         Op::Bra { .. } | Op::Exit => {}
     }
-    if let Some((space, address)) = super::operands::place(op)
+    if let Some((space, address)) = op.place()
         && !matches!(space, Space::SharedCta | Space::SharedCluster)
     {
         see(address.base, 64, true);

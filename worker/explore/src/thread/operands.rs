@@ -1,6 +1,6 @@
 //! Registers of instructions: which are read and written, and which must be known.
 
-use moire_program::ir::{AsyncCopy, AtomOp, BarKind, Control, Instr, Op, Operand, Reg};
+use moire_program::ir::{AsyncCopy, AtomOp, BarKind, Control, Instr, Op, Operand, Parts, Reg};
 use smallvec::{SmallVec, smallvec};
 
 /// Registers of one instruction.

@@ -2,7 +2,7 @@
 //! control, addresses or operands of synchronisation at all.
 
 use crate::ptx::{Arg, Kernel, Statement, What};
-use moire_program::ir::{Op, Operand, Part, Reg};
+use moire_program::ir::{Op, Operand, Parts, Reg};
 
 /// Control flow of one kernel. Positions are those of the body; its length is the end.
 pub(crate) struct Flow {
@@ -149,54 +149,7 @@ fn operand(o: &Operand, out: &mut Vec<Reg>) {
 }
 
 fn core(op: &Op, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
-    match op {
-        Op::Load { dst, addr, .. } => {
-            writes.extend(dst);
-            operand(&addr.base, reads);
-        }
-        Op::Store { addr, src, .. } => {
-            operand(&addr.base, reads);
-            src.iter().for_each(|s| operand(s, reads));
-        }
-        Op::Rmw { dst, addr, a, b, .. } => {
-            writes.extend(dst);
-            operand(&addr.base, reads);
-            operand(a, reads);
-            b.iter().for_each(|b| operand(b, reads));
-        }
-        Op::Bar { kind, id, count, .. } => {
-            operand(id, reads);
-            count.iter().for_each(|c| operand(c, reads));
-            if let moire_program::ir::BarKind::Red { dst, pred, .. } = kind {
-                writes.push(*dst);
-                reads.push(pred.reg);
-            }
-        }
-        Op::WarpSync { mask } => operand(mask, reads),
-        Op::MultimemLoad { dst, addr, .. } => {
-            writes.push(*dst);
-            operand(&addr.base, reads);
-        }
-        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
-            operand(&addr.base, reads);
-            operand(src, reads);
-        }
-        Op::Mbarrier(m) => {
-            writes.extend(m.dst());
-            operand(&m.addr.base, reads);
-            m.operands().iter().for_each(|o| operand(o, reads));
-        }
-        Op::Mapa { dst, src, rank, .. } => {
-            writes.push(*dst);
-            operand(src, reads);
-            operand(rank, reads);
-        }
-        op => op.clone().parts(&mut |part| match part {
-            Part::Source(o) => operand(o, reads),
-            Part::Read(r) => reads.push(*r),
-            Part::Write(r) => writes.push(*r),
-        }),
-    }
+    op.registers(&mut |reg, written| if written { &mut *writes } else { &mut *reads }.push(reg));
 }
 
 /// Registers that an instruction of synchronisation reads other than as data.
