@@ -25,7 +25,7 @@ pub use descriptor::*;
 pub use mbarrier::*;
 pub use mma::*;
 pub(crate) use parts::parts_of;
-pub use parts::{Part, Parts, PartsMut, Role, See, SeeMut};
+pub use parts::{Part, Parts, PartsMut, Role};
 pub use proxy::*;
 pub use tcgen05::*;
 pub use tile::*;

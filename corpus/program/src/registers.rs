@@ -96,8 +96,26 @@ pub fn uses(op: &Op) -> (Vec<Reg>, Vec<Reg>) {
     (reads, writes)
 }
 
-/// Calls `see` with every register that `op` must know to take place ([`Role::Known`]).
-pub fn must_know(op: &Op, see: &mut dyn FnMut(Reg)) {
+/// Calls `see` with every register that `op` writes.
+pub fn written(op: &Op, see: &mut impl FnMut(Reg)) {
+    Parts::each(op, &mut |part| {
+        if let Part::Write(reg) = part {
+            see(*reg);
+        }
+    });
+}
+
+/// Calls `see` with every register whose value `op` uses: all it reads but those of [`Role::Opaque`].
+pub fn used(op: &Op, see: &mut impl FnMut(Reg)) {
+    Parts::each(op, &mut |part| match part {
+        Part::Source(Operand::Reg(reg), Role::Known | Role::Data) => see(*reg),
+        Part::Read(reg, Role::Known | Role::Data) => see(*reg),
+        _ => {}
+    });
+}
+
+/// Calls `see` with every register that `op` must know to take place: those of [`Role::Known`].
+pub fn must_know(op: &Op, see: &mut impl FnMut(Reg)) {
     Parts::each(op, &mut |part| match part {
         Part::Source(Operand::Reg(reg), Role::Known) | Part::Read(reg, Role::Known) => see(*reg),
         _ => {}

@@ -177,7 +177,7 @@ impl Runner<'_> {
             self.store_back(s, instr, piece, (read, i, known[i]), address)?;
         }
         let all = reads.iter().fold(veil(&known), |deps, r| deps | one(*r));
-        super::flow::targets(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
+        super::operands::written(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
         match &instr.op {
             Op::Load { ty, dst, .. } => {
                 let per = pieces.len() / dst.len();

@@ -21,6 +21,7 @@ use moire_program::ir::{
     AsyncCopy, BarKind, BarRed, Control, FenceOrder, Guard, Instr, Op, Operand, Program, ProxyFence, Reg,
     RegInit, Scope, Tcgen05, ThreadId,
 };
+use moire_program::registers::only_registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -313,7 +314,7 @@ impl Runner<'_> {
             if self.may_wait(body, pc) && s.lanes.others_to_run() {
                 return Err(Refusal::Unsupported("a wait in one of two arms".into()));
             }
-            if self.flow.heads.contains(&pc) && self.arrive_at_head(&mut s, out) {
+            if self.flow.heads.contains_key(&pc) && self.arrive_at_head(&mut s, out) {
                 return Ok(());
             }
             let Some(instr) = body.get(pc) else {
@@ -341,7 +342,7 @@ impl Runner<'_> {
                 if runs {
                     self.each_lane(&mut s, instr);
                 }
-                for target in super::flow::targets(&instr.op) {
+                for target in super::operands::written(&instr.op) {
                     s.regs[target.index()].1 |= more;
                 }
                 s.pc += 1;
@@ -375,7 +376,7 @@ impl Runner<'_> {
                 op if super::allocator::concerns(op) => return self.allocation(s, instr, todo, out),
                 _ => {
                     self.effect(&mut s, instr)?;
-                    super::flow::targets(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
+                    super::operands::written(&instr.op).into_iter().for_each(|r| s.lanes.assigned(r));
                     s.pc += 1;
                 }
             }
@@ -395,7 +396,7 @@ impl Runner<'_> {
         match body.get(pc).map(|i| &i.op) {
             Some(Op::Bar { kind, .. }) => *kind != BarKind::Arrive,
             Some(Op::ClusterWait | Op::WarpSync { .. }) => true,
-            _ => self.flow.heads.contains(&pc),
+            _ => self.flow.heads.contains_key(&pc),
         }
     }
 
@@ -407,24 +408,24 @@ impl Runner<'_> {
         let selects = only_registers(&instr.op);
         if !selects {
             s.control |= deps;
-            s.open.push((deps, self.flow.meets[s.pc]));
+            s.open.push((deps, self.flow.meets[&s.pc]));
         }
         (value != 0) != negated
     }
 
     /// What a register instruction under a guard adds to the dependencies of its target.
     fn selection(&self, s: &State, instr: &Instr) -> Events {
-        let old = super::flow::targets(&instr.op).iter().fold(0, |d, r| d | s.regs[r.index()].1);
+        let old = super::operands::written(&instr.op).iter().fold(0, |d, r| d | s.regs[r.index()].1);
         instr.guard.map_or(0, |g| old | s.regs[g.reg.index()].1 | self.operands(s, &instr.op))
     }
 
     fn operands(&self, s: &State, op: &Op) -> Events {
-        super::flow::read_registers(op).iter().fold(0, |d, r| d | s.regs[r.index()].1)
+        super::operands::used(op).iter().fold(0, |d, r| d | s.regs[r.index()].1)
     }
 
     /// Whether the path ends here: it spins, or has gone round too often.
     fn arrive_at_head(&self, s: &mut State, out: &mut Paths) -> bool {
-        let used = || self.flow.live[s.pc].iter().copied();
+        let used = || self.flow.heads[&s.pc].iter().copied();
         let mut live: Vec<(Reg, u128)> = used().map(|r| (r, s.regs[r.index()].0)).collect();
         live.extend(s.lanes.live(used()));
         if let Some((since, number, then)) = s.seen.get(&s.pc) {
@@ -483,7 +484,7 @@ impl Runner<'_> {
             Op::Control(Control::TryCancel { .. }) | Op::Bar { .. } | Op::WarpSync { .. } => Vec::new(),
             _ => return,
         };
-        let needed = super::unknown::needed(&instr.op).into_iter().filter(|r| !stored.contains(r));
+        let needed = super::operands::needed(&instr.op).into_iter().filter(|r| !stored.contains(r));
         s.held |= needed.fold(0, |d, r| d | s.regs[r.index()].1) & !UNKNOWN;
     }
 
@@ -654,11 +655,4 @@ impl Runner<'_> {
             token_nearest: 0,
         }
     }
-}
-
-/// Instructions that touch nothing but registers.
-pub(super) fn only_registers(op: &Op) -> bool {
-    let elects = matches!(op, Op::Control(Control::Elect { .. }));
-    elects
-        || matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } | Op::Mapa { .. })
 }

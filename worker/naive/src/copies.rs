@@ -12,6 +12,7 @@ use super::tags::{bit, store_tags};
 use super::tensor::UNKNOWN;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
+use moire_program::registers::uses;
 use std::rc::Rc;
 
 /// In a cell: bytes nobody knows. No cell is wide enough for a program to write it by accident, short of 16 bytes at once.
@@ -171,7 +172,7 @@ impl Runner<'_> {
     fn hangs_on(&self, s: &State) -> Events {
         let instr = &self.program.threads[self.thread].body[s.pc];
         let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
-        super::unknown::needed(&instr.op).iter().fold(guard, |d, r| d | s.regs[r.index()].1)
+        super::operands::needed(&instr.op).iter().fold(guard, |d, r| d | s.regs[r.index()].1)
     }
 
     pub(super) fn mark(&self, s: &mut State, named: &[usize], part: Part) {
@@ -506,10 +507,8 @@ impl Runner<'_> {
 
     /// Whether the instruction here touches a register it must not touch; takes note of those it does touch.
     pub(super) fn meddles(&self, s: &mut State, instr: &Instr) -> bool {
-        let mut reads: Vec<Reg> = super::flow::read_registers(&instr.op);
+        let (mut reads, writes) = uses(&instr.op);
         reads.extend(instr.guard.map(|g| g.reg));
-        let mut writes = super::flow::targets(&instr.op);
-        instr.op.registers(&mut |r, written| if written { writes.push(r) } else { reads.push(r) });
         let own = if let Op::Wgmma(Wgmma::Product(p)) = &instr.op { Some(p) } else { None };
         let factor = own.map(|p| if let WgmmaFactor::Registers(a) = &p.a { a.as_slice() } else { &[] });
         let held = own.iter().flat_map(|p| &p.d).chain(factor.into_iter().flatten());

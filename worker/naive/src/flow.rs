@@ -1,62 +1,86 @@
-//! Static facts of one thread body: which instruction may follow which, live registers, where branches meet again.
+//! Static facts of one thread body: registers that can still matter, where branches meet again, heads of loops.
+//!
+//! Each is found as its definition says, by walking the ways through the body once for every question. The explorer
+//! computes the same facts by iterating over sets of positions; comparing the engines compares these too.
 
-use moire_program::ir::{BarKind, Op, Operand, Parts, Reg, Thread};
-use std::collections::BTreeSet;
+use super::operands::{used, written};
+use moire_program::ir::{Op, Reg, Thread};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts by position in the body; `body.len()` is the exit.
 pub(super) struct Flow {
-    /// Registers whose value may still be read.
-    pub(super) live: Vec<BTreeSet<Reg>>,
-    /// Nearest position every path from here passes again.
-    pub(super) meets: Vec<usize>,
-    /// Targets of backward branches.
-    pub(super) heads: BTreeSet<usize>,
+    /// By target of a backward branch: the registers whose value may still be used.
+    pub(super) heads: BTreeMap<usize, Vec<Reg>>,
+    /// By guarded instruction: the nearest position that every way from it to the exit passes.
+    pub(super) meets: BTreeMap<usize, usize>,
 }
 
 impl Flow {
-    /// `kept` are the registers whose values are needed after the exit.
+    /// `kept` are the registers that are observed after the exit.
     pub(super) fn new(thread: &Thread, kept: &BTreeSet<Reg>) -> Self {
-        let n = thread.body.len();
-        let next: Vec<Vec<usize>> = (0..n).map(|pc| successors(thread, pc)).collect();
-        let mut live = vec![BTreeSet::new(); n + 1];
-        live[n] = kept.clone();
-        let everywhere: BTreeSet<usize> = (0..=n).collect();
-        let mut passed = vec![everywhere; n + 1];
-        passed[n] = BTreeSet::from([n]);
-        loop {
-            let before = (live.clone(), passed.clone());
-            for pc in (0..n).rev() {
-                let instr = &thread.body[pc];
-                let mut after: BTreeSet<Reg> = next[pc].iter().flat_map(|s| live[*s].clone()).collect();
-                if instr.guard.is_none() {
-                    for reg in targets(&instr.op) {
-                        after.remove(&reg);
-                    }
-                }
-                after.extend(instr.guard.map(|g| g.reg));
-                after.extend(read_registers(&instr.op));
-                live[pc] = after;
-                let mut common = passed[next[pc][0]].clone();
-                for s in &next[pc][1..] {
-                    common = common.intersection(&passed[*s]).copied().collect();
-                }
-                common.insert(pc);
-                passed[pc] = common;
-            }
-            if before == (live.clone(), passed.clone()) {
-                break;
-            }
-        }
-        let nearest = |pc: usize| {
-            let others = passed[pc].iter().copied().filter(|q| *q != pc);
-            others.max_by_key(|q| passed[*q].len()).unwrap_or(n)
-        };
-        let meets = (0..=n).map(nearest).collect();
+        let body =
+            Body { thread, kept, next: (0..thread.body.len()).map(|pc| successors(thread, pc)).collect() };
         let back = |pc: usize| match thread.body[pc].op {
             Op::Bra { target } if target <= pc => Some(target),
             _ => None,
         };
-        Flow { live, meets, heads: (0..n).filter_map(back).collect() }
+        let all = 0..thread.body.len();
+        let guarded = all.clone().filter(|pc| thread.body[*pc].guard.is_some());
+        Flow {
+            heads: all.filter_map(back).map(|head| (head, body.live(head))).collect(),
+            meets: guarded.map(|pc| (pc, body.meet(pc))).collect(),
+        }
+    }
+}
+
+/// A body and the positions that may follow each of its positions.
+struct Body<'a> {
+    thread: &'a Thread,
+    kept: &'a BTreeSet<Reg>,
+    next: Vec<Vec<usize>>,
+}
+
+impl Body<'_> {
+    /// Which positions the ways from `from` come to; a way ends at the exit and where `ends` says, `from` included.
+    fn reached(&self, from: usize, ends: impl Fn(usize) -> bool) -> Vec<bool> {
+        let (mut reached, mut open) = (vec![false; self.next.len() + 1], vec![from]);
+        while let Some(pc) = open.pop() {
+            if !std::mem::replace(&mut reached[pc], true) && pc < self.next.len() && !ends(pc) {
+                open.extend(&self.next[pc]);
+            }
+        }
+        reached
+    }
+
+    /// Registers that some way from `from` uses before it writes them.
+    fn live(&self, from: usize) -> Vec<Reg> {
+        let uses = |pc: usize, reg: Reg| match self.thread.body.get(pc) {
+            Some(instr) => instr.guard.is_some_and(|g| g.reg == reg) || used(&instr.op).contains(&reg),
+            None => self.kept.contains(&reg),
+        };
+        let writes = |pc: usize, reg: Reg| {
+            let instr = &self.thread.body[pc];
+            instr.guard.is_none() && written(&instr.op).contains(&reg)
+        };
+        let live = |reg: &Reg| {
+            let reached = self.reached(from, |pc| writes(pc, *reg));
+            (0..reached.len()).any(|pc| reached[pc] && uses(pc, *reg))
+        };
+        (0..self.thread.regs.len()).map(Reg::at).filter(live).collect()
+    }
+
+    /// Whether every way from `from` to the exit passes `by`.
+    fn always_passes(&self, from: usize, by: usize) -> bool {
+        let exit = self.next.len();
+        by == exit || !self.reached(from, |pc| pc == by)[exit]
+    }
+
+    /// Of the positions that every way from `from` passes, `from` aside, the one that is in front of all the others.
+    fn meet(&self, from: usize) -> usize {
+        let exit = self.next.len();
+        let passed: Vec<usize> = (0..=exit).filter(|q| *q != from && self.always_passes(from, *q)).collect();
+        let first = |q: &usize| passed.iter().all(|other| self.always_passes(*q, *other));
+        passed.iter().copied().rfind(first).unwrap_or(exit)
     }
 }
 
@@ -72,84 +96,4 @@ fn successors(thread: &Thread, pc: usize) -> Vec<usize> {
         (Some(to), None) => vec![to],
         (Some(to), Some(_)) => vec![pc + 1, to],
     }
-}
-
-/// Registers an instruction writes.
-pub(super) fn targets(op: &Op) -> Vec<Reg> {
-    match op {
-        Op::Mov { dst, .. }
-        | Op::Alu { dst, .. }
-        | Op::Setp { dst, .. }
-        | Op::Selp { dst, .. }
-        | Op::MultimemLoad { dst, .. }
-        | Op::Bar { kind: BarKind::Red { dst, .. }, .. } => vec![*dst],
-        Op::Load { dst, .. } => dst.clone(),
-        Op::Rmw { dst, .. } => dst.iter().copied().collect(),
-        Op::Mapa { dst, .. } => vec![*dst],
-        Op::Mbarrier(m) => m.dst().into_iter().collect(),
-        op => {
-            let mut all = Vec::new();
-            op.registers(&mut |r, written| {
-                if written {
-                    all.push(r)
-                }
-            });
-            all
-        }
-    }
-}
-
-/// Registers an instruction reads, its guard aside.
-pub(super) fn read_registers(op: &Op) -> Vec<Reg> {
-    let mut operands = Vec::new();
-    let mut more = Vec::new();
-    match op {
-        Op::Mov { src, .. } => operands.push(*src),
-        Op::Alu { a, b, .. } | Op::Setp { a, b, .. } => operands.extend([*a, *b]),
-        Op::Selp { a, b, p, .. } => {
-            operands.extend([*a, *b]);
-            more.push(*p);
-        }
-        Op::Load { addr, .. } | Op::MultimemLoad { addr, .. } => operands.push(addr.base),
-        Op::Store { addr, src, .. } => {
-            operands.push(addr.base);
-            operands.extend(src);
-        }
-        Op::Rmw { addr, a, b, .. } => {
-            operands.extend([addr.base, *a]);
-            operands.extend(b);
-        }
-        Op::MultimemStore { addr, src, .. } | Op::MultimemRed { addr, src, .. } => {
-            operands.extend([addr.base, *src])
-        }
-        Op::Bar { kind, id, count, .. } => {
-            operands.push(*id);
-            operands.extend(count);
-            if let BarKind::Red { pred, .. } = kind {
-                more.push(pred.reg);
-            }
-        }
-        Op::WarpSync { mask } => operands.push(*mask),
-        Op::Mapa { src, rank, .. } => operands.extend([*src, *rank]),
-        Op::Mbarrier(m) => {
-            operands.push(m.addr.base);
-            operands.extend(m.operands());
-        }
-        Op::Tcgen05(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) | Op::Control(_) => {
-            operands.extend(op.sources());
-        }
-        Op::Tile(_) => op.registers(&mut |r, written| more.extend((!written).then_some(r))),
-        Op::Fence { .. }
-        | Op::ProxyFence(_)
-        | Op::MbarrierInitFence
-        | Op::ClusterArrive { .. }
-        | Op::ClusterWait
-        | Op::Bra { .. }
-        | Op::Exit => {}
-    }
-    more.extend(operands.into_iter().filter_map(|o| match o {
-        Operand::Reg(r) => Some(r),
-        Operand::Imm(_) | Operand::Address(_) => None,
-    }));
-    more
 }

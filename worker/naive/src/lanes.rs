@@ -4,8 +4,9 @@
 //! with the scalar rules, and the results are put together again. (PTX ISA 9.2, 9.7.13.14; `%laneid`.)
 
 use super::body::{Refusal, Runner, State};
-use super::flow::{read_registers, targets};
+use super::operands::{used, written};
 use moire_program::ir::{Guard, Instr, Op, Reg, RegInit, Thread};
+use moire_program::registers::only_registers;
 use std::collections::BTreeMap;
 
 /// Lanes that have come together at `at`, or will: the others still have to run from `first`.
@@ -155,7 +156,7 @@ impl Lanes {
             let same = column.is_none_or(|c| bits(self.active).all(|l| c[l] == c[self.lane() as usize]));
             same && self.holders.get(r).is_none_or(|h| self.active & !h == 0)
         };
-        let wrong = read_registers(&instr.op).into_iter().chain(guard).find(|r| !one_value(r))?;
+        let wrong = used(&instr.op).into_iter().chain(guard).find(|r| !one_value(r))?;
         Some(Refusal::Unsupported(format!("register {} in this instruction: lanes differ", wrong.0)))
     }
 }
@@ -163,8 +164,8 @@ impl Lanes {
 impl Runner<'_> {
     /// A register instruction for all active lanes.
     pub(super) fn each_lane(&self, s: &mut State, instr: &Instr) {
-        let written = targets(&instr.op);
-        let read = read_registers(&instr.op);
+        let written = written(&instr.op);
+        let read = used(&instr.op);
         let everybody = s.lanes.everybody();
         if everybody.count_ones() == 1 {
             return self.registers(s, instr);
@@ -210,14 +211,14 @@ impl Runner<'_> {
     pub(super) fn parted(&self, s: &mut State, instr: &Instr, taken: u32) -> bool {
         match &instr.op {
             Op::Bra { target } => {
-                s.lanes.branch(taken, *target, self.flow.meets[s.pc]);
+                s.lanes.branch(taken, *target, self.flow.meets[&s.pc]);
                 s.pc += 1;
             }
             Op::Exit => {
                 let _ = s.lanes.exit(taken);
                 s.pc += 1;
             }
-            op if super::body::only_registers(op) => {
+            op if only_registers(op) => {
                 s.lanes.only(taken);
                 self.each_lane(s, instr);
                 s.lanes.again();

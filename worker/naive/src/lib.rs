@@ -21,6 +21,7 @@ mod history;
 mod judge;
 mod lanes;
 mod mbarrier;
+mod operands;
 mod pairs;
 mod proxies;
 mod scene;
@@ -28,7 +29,6 @@ mod space;
 mod tags;
 mod tensor;
 mod tile;
-mod unknown;
 mod waits;
 
 use allocator::Readings;

@@ -229,7 +229,7 @@ fn constant_base(thread: &Thread, address: Address) -> Option<SymbolId> {
         Operand::Address(s) => Some(s),
         Operand::Imm(_) => None,
         Operand::Reg(r) => {
-            let changes = thread.body.iter().any(|i| super::flow::targets(&i.op).contains(&r));
+            let changes = thread.body.iter().any(|i| super::operands::written(&i.op).contains(&r));
             if let Some(mapped) = mapped_once(thread, r) {
                 return Some(mapped);
             }
@@ -244,7 +244,7 @@ fn constant_base(thread: &Thread, address: Address) -> Option<SymbolId> {
 /// The symbol of a register whose one and unconditional definition maps its address to some CTA.
 fn mapped_once(thread: &Thread, reg: moire_program::ir::Reg) -> Option<SymbolId> {
     let defining: Vec<_> =
-        thread.body.iter().filter(|i| super::flow::targets(&i.op).contains(&reg)).collect();
+        thread.body.iter().filter(|i| super::operands::written(&i.op).contains(&reg)).collect();
     match (&defining[..], defining.first().map(|i| &i.op)) {
         ([only], Some(Op::Mapa { src: Operand::Address(s), .. })) if only.guard.is_none() => Some(*s),
         _ => None,

@@ -179,7 +179,7 @@ impl Runner<'_> {
     /// Whether the instruction would use what came out of tensor memory.
     pub(super) fn uses_unknown(&self, s: &State, instr: &Instr) -> bool {
         let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
-        let read = super::unknown::needed(&instr.op);
+        let read = super::operands::needed(&instr.op);
         (read.iter().fold(guard, |d, r| d | s.regs[r.index()].1)) & UNKNOWN != 0
     }
 
@@ -189,9 +189,9 @@ impl Runner<'_> {
         if s.unread.is_empty() || s.lanes.active != self.program.threads[self.thread].place.lanes() {
             return;
         }
-        let mut read = super::flow::read_registers(&instr.op);
+        let mut read = super::operands::used(&instr.op);
         read.extend(instr.guard.map(|g| g.reg));
-        let written = super::flow::targets(&instr.op);
+        let written = super::operands::written(&instr.op);
         let mut spent = Vec::new();
         for (load, mut left) in std::mem::take(&mut s.unread) {
             left.retain(|r| !read.contains(r));

@@ -136,7 +136,7 @@ parts_of!(Factor, |factor, see| match factor {
 
 parts_of!(EnableInput, |input, see| match input {
     EnableInput::Always(_) => {}
-    EnableInput::When(guard) => guard.each(see),
+    EnableInput::When(Guard { reg, .. }) => see(Part::Read(reg, Role::Opaque)),
 });
 
 parts_of!(Mma, |mma, see| {
@@ -153,7 +153,7 @@ parts_of!(Mma, |mma, see| {
         b.each(see);
     }
     for lanes in lanes_off {
-        see(Part::Read(lanes, Role::Known));
+        see(Part::Read(lanes, Role::Opaque));
     }
     input.each(see);
     if let Some(columns) = zero_columns {

@@ -12,6 +12,8 @@ pub enum Role {
     Known,
     /// Passes it on: stores it, copies it, computes with it.
     Data,
+    /// Hands it to a unit whose values no engine keeps: tensor memory, a product.
+    Opaque,
 }
 
 /// One place of an instruction that holds a register or an operand.
@@ -25,19 +27,13 @@ pub enum Part<O, R> {
     Write(R),
 }
 
-/// What is called with each part.
-pub type See<'s> = &'s mut dyn FnMut(Part<&Operand, &Reg>);
-
-/// What is called with each part that may be replaced.
-pub type SeeMut<'s> = &'s mut dyn FnMut(Part<&mut Operand, &mut Reg>);
-
 /// Things with parts.
 pub trait Parts {
     /// Calls `see` with every part.
-    fn each(&self, see: See<'_>);
+    fn each(&self, see: &mut impl FnMut(Part<&Operand, &Reg>));
 
     /// Calls `see(register, written)` with every register, sources first.
-    fn registers(&self, see: &mut dyn FnMut(Reg, bool)) {
+    fn registers(&self, see: &mut impl FnMut(Reg, bool)) {
         self.each(&mut |part| match part {
             Part::Source(Operand::Reg(reg), _) | Part::Read(reg, _) => see(*reg, false),
             Part::Source(Operand::Imm(_) | Operand::Address(_), _) | Part::Write(_) => {}
@@ -64,7 +60,7 @@ pub trait Parts {
 /// Things whose parts can be replaced.
 pub trait PartsMut {
     /// Calls `see` with every part.
-    fn each(&mut self, see: SeeMut<'_>);
+    fn each(&mut self, see: &mut impl FnMut(Part<&mut Operand, &mut Reg>));
 }
 
 /// Implements [`Parts`] and [`PartsMut`] for a type by one expression over `$value`, which is `&self` in the one and
@@ -72,7 +68,7 @@ pub trait PartsMut {
 macro_rules! parts_of {
     ($of:ty, |$value:ident, $see:ident| $table:expr) => {
         impl $crate::ir::Parts for $of {
-            fn each(&self, $see: $crate::ir::See<'_>) {
+            fn each(&self, $see: &mut impl FnMut($crate::ir::Part<&$crate::ir::Operand, &$crate::ir::Reg>)) {
                 #[allow(unused_imports, reason = "only where a part has parts of its own")]
                 use $crate::ir::Parts as _;
                 let $value = self;
@@ -81,7 +77,10 @@ macro_rules! parts_of {
         }
 
         impl $crate::ir::PartsMut for $of {
-            fn each(&mut self, $see: $crate::ir::SeeMut<'_>) {
+            fn each(
+                &mut self,
+                $see: &mut impl FnMut($crate::ir::Part<&mut $crate::ir::Operand, &mut $crate::ir::Reg>),
+            ) {
                 #[allow(unused_imports, reason = "only where a part has parts of its own")]
                 use $crate::ir::PartsMut as _;
                 let $value = self;

@@ -275,7 +275,7 @@ parts_of!(TensorStore, |store, see| {
     let TensorStore { addr, src, .. } = store;
     addr.each(see);
     for src in src {
-        see(Part::Read(src, Role::Data));
+        see(Part::Read(src, Role::Opaque));
     }
 });
 

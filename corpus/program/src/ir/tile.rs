@@ -103,13 +103,6 @@ impl TileOp {
         }
     }
 
-    /// Registers it reads.
-    pub fn read(&self) -> Vec<Reg> {
-        let mut out = Vec::new();
-        super::Parts::registers(self, &mut |r, written| out.extend((!written).then_some(r)));
-        out
-    }
-
     /// Registers it writes that are tokens.
     pub fn token(&self) -> Option<Reg> {
         match self {

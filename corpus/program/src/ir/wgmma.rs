@@ -97,7 +97,7 @@ parts_of!(WgmmaProduct, |product, see| {
         WgmmaFactor::Shared(matrix) => matrix.each(see),
         WgmmaFactor::Registers(all) => {
             for a in all {
-                see(Part::Read(a, Role::Data));
+                see(Part::Read(a, Role::Opaque));
             }
         }
     }

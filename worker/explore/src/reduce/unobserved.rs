@@ -21,9 +21,10 @@ use crate::reduce::Reductions;
 use crate::reduce::symmetry::ordinary;
 use crate::thread::footprint::base_symbol;
 use crate::thread::ids::Table;
-use crate::thread::operands::{defines, register_only, uses};
+use crate::thread::operands::{defines, uses};
 use moire_execution::leaf::asked;
 use moire_program::ir::*;
+use moire_program::registers::only_registers;
 use std::collections::BTreeSet;
 
 /// What is known of the accesses of a program.
@@ -129,7 +130,7 @@ fn needed(program: &Program, thread: ThreadId, bug: Option<Planted>) -> BTreeSet
     let tokens = tokens(body);
     let used = |i: &Instr| uses(i).into_iter().filter(|r| !tokens.contains(r)).collect::<Vec<Reg>>();
     for i in body {
-        let all = !register_only(&i.op);
+        let all = !only_registers(&i.op);
         needed.extend(used(i).into_iter().filter(|r| all || i.guard.is_some_and(|g| g.reg == *r)));
     }
     loop {

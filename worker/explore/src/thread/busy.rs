@@ -3,8 +3,8 @@
 //! Between a product and the wait for its group its registers may be touched by products with the same accumulator only;
 //! what others did to them needs a `wgmma.fence` before a product uses them.
 
-use super::operands::{defines, uses};
 use moire_program::ir::*;
+use moire_program::registers::uses;
 use std::collections::BTreeSet;
 
 /// Registers of products that are not known to be complete.
@@ -26,8 +26,8 @@ pub(crate) fn factor(product: &WgmmaProduct) -> Vec<Reg> {
 impl BusyRegisters {
     /// Whether an instruction disturbs a product, or a product meets what it should not.
     pub(crate) fn disturbed(&self, instr: &Instr) -> bool {
-        let (mut written, mut read) = (defines(&instr.op), uses(instr));
-        instr.op.registers(&mut |r, w| if w { &mut written } else { &mut read }.push(r));
+        let (mut read, written) = uses(&instr.op);
+        read.extend(instr.guard.map(|g| g.reg));
         if let Op::Wgmma(Wgmma::Product(product)) = &instr.op {
             let a = factor(product);
             let mine = |r: &Reg| product.d.contains(r) || a.contains(r);
@@ -50,10 +50,10 @@ impl BusyRegisters {
     pub(crate) fn touch(&mut self, instr: &Instr) {
         let Some(fenced) = &mut self.fenced else { return };
         if !matches!(instr.op, Op::Wgmma(_)) {
-            for r in defines(&instr.op).into_iter().chain(uses(instr)) {
+            let (read, written) = uses(&instr.op);
+            for r in read.into_iter().chain(written).chain(instr.guard.map(|g| g.reg)) {
                 fenced.remove(&r);
             }
-            instr.op.registers(&mut |r, _| fenced.retain(|f| *f != r));
         }
     }
 }

@@ -5,10 +5,11 @@
 //! live registers as before (Kokologiannakis, Ren, Vafeiadis, "Dynamic partial order reductions for spinloops",
 //! FMCAD 2021, for the idea; failed iterations are dropped, never unrolled).
 
-use super::operands::{Regs, defines, register_only, uses};
+use super::operands::{Regs, defines, uses};
 use super::tested::{Tests, tests};
 use fixedbitset::FixedBitSet;
 use moire_program::ir::{AsyncCopy, AtomOp, Instr, MbarrierOp, Op, Reg, Thread, TileKind, TileOp};
+use moire_program::registers::only_registers;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
@@ -97,7 +98,7 @@ impl Flow {
         let quiet = (0..n).map(|pc| quiet_region(body, &succ, pc, reconverge[pc])).collect();
         let (mut used, mut loaded) = (vec![false; thread.regs.len()], vec![false; thread.regs.len()]);
         reads.iter().flatten().for_each(|r| used[r.index()] = true);
-        let brings = body.iter().zip(&writes).filter(|(i, _)| !register_only(&i.op));
+        let brings = body.iter().zip(&writes).filter(|(i, _)| !only_registers(&i.op));
         brings.flat_map(|(_, regs)| regs).for_each(|r| loaded[r.index()] = true);
         let uses_loads = used.iter().zip(&loaded).any(|(used, loaded)| *used && *loaded)
             || body.iter().any(|i| is_cas(&i.op) || self_modifying(&i.op));
@@ -108,7 +109,7 @@ impl Flow {
         let tests = tests(thread, &reads, &kept);
         // A thread that uses nothing it loads is not run again for what it loads.
         let brings =
-            |pc: usize| !register_only(&body[pc].op) && !writes[pc].is_empty() && tests[pc].is_none();
+            |pc: usize| !only_registers(&body[pc].op) && !writes[pc].is_empty() && tests[pc].is_none();
         let stale = if !uses_loads && (0..n).any(brings) {
             Stale::Any
         } else {
@@ -291,7 +292,7 @@ fn waits_only(body: &[Instr], succ: &[Next], head: usize) -> Option<usize> {
     if inside.is_empty() {
         return None;
     }
-    let idle = |pc: &usize| register_only(&body[*pc].op) || matches!(body[*pc].op, Op::Bra { .. });
+    let idle = |pc: &usize| only_registers(&body[*pc].op) || matches!(body[*pc].op, Op::Bra { .. });
     let mut asked = inside.iter().copied().filter(|pc| asks(&body[*pc].op));
     let only = asked.next().filter(|_| asked.next().is_none())?;
     let rest = inside.iter().all(|pc| idle(pc) || (*pc == only && body[*pc].guard.is_none()));
@@ -310,7 +311,7 @@ fn quiet_region(body: &[Instr], succ: &[Next], pc: usize, end: usize) -> Option<
         }
         let inside = at > pc && at < end && at < body.len();
         if !inside
-            || !(register_only(&body[at].op) || matches!(body[at].op, Op::Bra { target } if target > at))
+            || !(only_registers(&body[at].op) || matches!(body[at].op, Op::Bra { target } if target > at))
         {
             return None;
         }
