@@ -281,7 +281,7 @@ parts_of!(SmallCopy, |copy, see| {
     match part {
         SmallPart::All => {}
         SmallPart::Bytes(bytes) => see(Part::Source(bytes, Role::Known)),
-        SmallPart::IgnoredWhen(Guard { reg, .. }) => see(Part::Read(reg, Role::Opaque)),
+        SmallPart::IgnoredWhen(guard) => guard.each(see),
     }
 });
 

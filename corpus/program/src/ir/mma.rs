@@ -153,7 +153,7 @@ parts_of!(Mma, |mma, see| {
         b.each(see);
     }
     for lanes in lanes_off {
-        see(Part::Read(lanes, Role::Opaque));
+        see(Part::Read(lanes, Role::Known));
     }
     input.each(see);
     if let Some(columns) = zero_columns {

@@ -237,9 +237,6 @@ fn accesses<V: View>(
 /// even rank, the next four that of the other.
 fn lanes_off<V: View>(m: &Machine<'_, V>, op: &Tcgen05, ctas: &[ThreadId]) -> Result<Vec<u128>, TraceEnd> {
     let Tcgen05::Mma(mma) = op else { return Ok(vec![0; ctas.len()]) };
-    if mma.lanes_off.is_empty() || m.front.masked_too {
-        return Ok(vec![0; ctas.len()]);
-    }
     let place = |t: ThreadId| m.program.threads[t.index()].place.cta;
     let mask = |cta: &ThreadId| {
         let first = 4 * ctas.iter().filter(|c| place(**c) < place(*cta)).count();
@@ -249,7 +246,8 @@ fn lanes_off<V: View>(m: &Machine<'_, V>, op: &Tcgen05, ctas: &[ThreadId]) -> Re
             let Some(bits) = state.value else { return Err(TraceEnd::Pending(state.deps)) };
             all |= truncate(bits, 32) << (32 * i);
         }
-        Ok(all)
+        // The instruction waits for its masks even where they have no effect.
+        Ok(if m.front.masked_too { 0 } else { all })
     };
     ctas.iter().map(mask).collect()
 }

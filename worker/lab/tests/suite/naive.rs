@@ -218,3 +218,16 @@ fn pending_values() {
         "atom.relaxed.gpu.exch.b32 b, [y], 2; red.relaxed.gpu.add.u32 [x], b;",
     ]));
 }
+
+/// A copy is issued when the predicate that decides whether it reads its source is known, and nothing of its thread is
+/// issued before. So the store behind it cannot feed the load that the predicate depends on.
+#[test]
+fn a_copy_waits_for_its_predicate() {
+    let program = native(
+        ".global .b32 x;\n.global .b32 y;\n.global .b32 g;\n.shared .b32 s;
+        P0 (gpu 0, cta 0) { ld.relaxed.gpu.u32 r, [x]; setp.ne.u32 p, r, 0;
+            cp.async.ca.shared::cta.global [s], [g], 4, p; st.relaxed.gpu.u32 [y], 1; }
+        P1 (gpu 0, cta 1) { ld.relaxed.gpu.u32 q, [y]; st.relaxed.gpu.u32 [x], q; }",
+    );
+    assert_eq!(count(&program, "ptx"), (3, 0));
+}
