@@ -4,12 +4,11 @@
 //! and 8.2.5); so are the locations behind a multimem address (8.2.3).
 
 use super::arith::{atomic, bits, low};
-use super::body::{Event, Refusal, Runner, State};
-use super::copies::VEIL;
+use super::event::{Event, Refusal, UNKNOWN, VEIL};
 use super::pairs::{Events, one};
 use super::space::Range;
+use super::state::{Runner, State};
 use super::tags::{bit, proxy_tag, read_tags};
-use super::tensor::UNKNOWN;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{Address, AtomOp, Instr, ObjectId, Op, Operand, Proxy, RmwOrder, Ty};
 

@@ -6,8 +6,11 @@
 
 use super::arith::low;
 use super::barriers::{At, Phases, Scene};
-use super::body::{Path, Paths, Refusal, Runner, State, Stop};
+use super::event::{Path, Refusal, Stop};
+use super::seize::{Seize, Seizure};
+use super::state::{Paths, Runner, State};
 use super::tags::{bit, store_tags};
+use super::tensor;
 use moire_cat::vocabulary::sets;
 use moire_execution::columns;
 use moire_execution::leaf::flag;
@@ -33,126 +36,67 @@ pub(super) struct Readings {
     pub(super) partly: bool,
 }
 
-/// An operation on an allocator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seizure {
-    /// Allocates; the number of the allocation.
-    Get(u32),
-    /// Deallocates: the allocation, and the column in it. None if the address has no allocation.
-    Put(Option<(u32, u32)>),
-    Release,
+/// First threads of the CTA and, for a pair, of the other one.
+pub(super) fn both(run: &Runner<'_>, op: &Tcgen05) -> Result<Vec<usize>, Refusal> {
+    let own = columns::leader(run.program, run.thread);
+    if op.group() != Some(CtaGroup::Two) {
+        return Ok(vec![own]);
+    }
+    let alone = || Refusal::Unsupported("a pair without its other CTA".into());
+    Ok(vec![own, columns::peer(run.program, run.thread).ok_or_else(alone)?])
 }
 
-/// An event of an allocator.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seize {
-    pub(super) what: Seizure,
-    pub(super) columns: u32,
-    exclusive: bool,
-    wrong: bool,
-    /// The flag to raise if only some lanes of the warp execute it.
-    lanes: Option<&'static str>,
-    /// First threads of the own CTA, and of the other one of the pair.
-    pub(super) ctas: Vec<usize>,
-}
-
-impl Seize {
-    pub(super) fn pair(&self) -> bool {
-        self.ctas.len() == 2
+/// Passed, and where it waits also never passed.
+pub(super) fn allocation(
+    run: &Runner<'_>,
+    mut s: State,
+    instr: &Instr,
+    todo: &mut Vec<State>,
+    out: &mut Paths,
+) -> Result<(), Refusal> {
+    let Op::Tcgen05(op) = &instr.op else { return Ok(()) };
+    let ctas = both(run, op)?;
+    let count = |s: &State, count: &Operand, exclusive: bool| {
+        let n = low(run.operand(s, *count).0, 32);
+        let most = columns::most(exclusive);
+        (u32::try_from(n).map_or(most, |n| n.min(most)), !columns::countable(n, exclusive))
+    };
+    let (what, set, exclusive, (columns, wrong)) = match op {
+        Tcgen05::Alloc { exclusive, columns: n, .. } => {
+            let before = s.events.iter().filter(|e| e.seizes.as_ref().is_some_and(Seize::gets)).count();
+            let slot = columns::slot(run.program, run.thread, before, ctas.len() == 2);
+            let slot = slot.ok_or(Refusal::TooMany("allocations of tensor memory"))?;
+            (Seizure::Get(slot), sets::TC_GET, *exclusive, count(&s, n, *exclusive))
+        }
+        Tcgen05::Dealloc { exclusive, addr, columns: n, .. } => {
+            let at = run.operand(&s, *addr).0;
+            let place = u32::try_from(at).ok().filter(|at| at >> 16 == 0).and_then(columns::of_column);
+            (Seizure::Put(place), sets::TC_PUT, *exclusive, count(&s, n, *exclusive))
+        }
+        _ => (Seizure::Release, sets::TC_REL, false, (0, false)),
+    };
+    let mut e = run.event(&s, bit(set), None);
+    let seize = Seize { what, columns, exclusive, wrong, lanes: tensor::lanes_wrong(run, &s, op), ctas };
+    let waits = seize.gets() || seize.pair();
+    e.seizes = Some(seize);
+    Runner::push(&mut s, e);
+    if waits {
+        run.end(s.clone(), Stop::AtBarrier, out);
     }
-
-    fn gets(&self) -> bool {
-        matches!(self.what, Seizure::Get(_))
-    }
-
-    /// The allocation it is about.
-    pub(super) fn slot(&self) -> Option<u32> {
-        match self.what {
-            Seizure::Get(slot) => Some(slot),
-            Seizure::Put(place) => place.map(|p| p.0),
-            Seizure::Release => None,
+    if let (Tcgen05::Alloc { dst, .. }, Seizure::Get(slot)) = (op, what) {
+        let (tags, scope) = store_tags(StoreOrder::Weak);
+        let (pieces, address) = run.pieces(&s, Ty::U(32), 1, *dst, false, false)?;
+        for piece in &pieces {
+            let tags = tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN) | bit(sets::TC_SLOT);
+            let mut e = run.event(&s, tags, scope);
+            e.address = address;
+            run.place(&mut e, piece, Some(u128::from(columns::address(slot))));
+            Runner::push(&mut s, e);
         }
     }
-
-    /// Whether the two are the halves of one collective operation.
-    fn meets(&self, other: &Seize) -> bool {
-        let kind = |s: &Seize| match s.what {
-            Seizure::Get(_) => 0,
-            Seizure::Put(_) => 1,
-            Seizure::Release => 2,
-        };
-        let crosswise = self.pair() && self.ctas[0] == other.ctas[other.ctas.len() - 1];
-        crosswise
-            && other.pair()
-            && other.ctas[0] == self.ctas[1]
-            && kind(self) == kind(other)
-            && self.slot() == other.slot()
-    }
-}
-
-impl Runner<'_> {
-    /// First threads of the CTA and, for a pair, of the other one.
-    pub(super) fn both(&self, op: &Tcgen05) -> Result<Vec<usize>, Refusal> {
-        let own = columns::leader(self.program, self.thread);
-        if op.group() != Some(CtaGroup::Two) {
-            return Ok(vec![own]);
-        }
-        let alone = || Refusal::Unsupported("a pair without its other CTA".into());
-        Ok(vec![own, columns::peer(self.program, self.thread).ok_or_else(alone)?])
-    }
-
-    /// Two ways to go on: the instruction is passed, and, if it may wait, it is never passed.
-    pub(super) fn allocation(
-        &self,
-        mut s: State,
-        instr: &Instr,
-        todo: &mut Vec<State>,
-        out: &mut Paths,
-    ) -> Result<(), Refusal> {
-        let Op::Tcgen05(op) = &instr.op else { return Ok(()) };
-        let ctas = self.both(op)?;
-        let count = |s: &State, count: &Operand, exclusive: bool| {
-            let n = low(self.operand(s, *count).0, 32);
-            let most = columns::most(exclusive);
-            (u32::try_from(n).map_or(most, |n| n.min(most)), !columns::countable(n, exclusive))
-        };
-        let (what, set, exclusive, (columns, wrong)) = match op {
-            Tcgen05::Alloc { exclusive, columns: n, .. } => {
-                let before = s.events.iter().filter(|e| e.seizes.as_ref().is_some_and(Seize::gets)).count();
-                let slot = columns::slot(self.program, self.thread, before, ctas.len() == 2);
-                let slot = slot.ok_or(Refusal::TooMany("allocations of tensor memory"))?;
-                (Seizure::Get(slot), sets::TC_GET, *exclusive, count(&s, n, *exclusive))
-            }
-            Tcgen05::Dealloc { exclusive, addr, columns: n, .. } => {
-                let at = self.operand(&s, *addr).0;
-                let place = u32::try_from(at).ok().filter(|at| at >> 16 == 0).and_then(columns::of_column);
-                (Seizure::Put(place), sets::TC_PUT, *exclusive, count(&s, n, *exclusive))
-            }
-            _ => (Seizure::Release, sets::TC_REL, false, (0, false)),
-        };
-        let mut e = self.event(&s, bit(set), None);
-        let seize = Seize { what, columns, exclusive, wrong, lanes: self.lanes_wrong(&s, op), ctas };
-        let waits = seize.gets() || seize.pair();
-        e.seizes = Some(seize);
-        Self::push(&mut s, e);
-        if waits {
-            self.end(s.clone(), Stop::AtBarrier, out);
-        }
-        if let (Tcgen05::Alloc { dst, .. }, Seizure::Get(slot)) = (op, what) {
-            let (tags, scope) = store_tags(StoreOrder::Weak);
-            let (pieces, address) = self.pieces(&s, Ty::U(32), 1, *dst, false, false)?;
-            for piece in &pieces {
-                let tags = tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN) | bit(sets::TC_SLOT);
-                let mut e = self.event(&s, tags, scope);
-                e.address = address;
-                self.place(&mut e, piece, Some(u128::from(columns::address(slot))));
-                Self::push(&mut s, e);
-            }
-        }
-        s.pc += 1;
-        todo.push(s);
-        Ok(())
-    }
+    s.pc += 1;
+    todo.push(s);
+    Ok(())
 }
 
 /// An event of an allocator in its candidate; `stuck`: its thread never gets past it.

@@ -3,7 +3,7 @@
 use super::Search;
 use super::allocator::wrongs;
 use super::barriers::Phases;
-use super::body::{Path, Stop};
+use super::event::{Path, Stop, VEIL};
 use super::history::{Histories, History};
 use super::judge::{Execution, Graph};
 use super::pairs::{Pairs, members};
@@ -115,7 +115,7 @@ impl Search<'_> {
 
 /// A value as it appears in final states.
 fn shown(value: u128) -> u128 {
-    if value == super::copies::VEIL { 0 } else { value }
+    if value == VEIL { 0 } else { value }
 }
 
 /// Whether a path spins on memory that is no valid mbarrier.

@@ -10,7 +10,7 @@
 //! 9.7.13.3.)
 
 use super::allocator::Readings;
-use super::body::{Barrier, Path, Refusal, Stop};
+use super::event::{Barrier, Path, Refusal, Stop};
 use super::space::Memory;
 use moire_program::ir::{BarRed, Op, Operand, Program};
 use std::cell::RefCell;

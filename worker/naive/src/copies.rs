@@ -3,148 +3,20 @@
 //! Groups are lists of instruction numbers; a wait names the instructions it is for, an event that reports to an mbarrier
 //! likewise. What a copy moves is not kept: it leaves [`VEIL`] in the cells. (PTX ISA 9.2, 8.9.1, 9.7.9.25, 9.7.13.17.)
 
-use super::arith::low;
-use super::body::{Event, Refusal, Runner, State};
-use super::mbarrier::{Count, Deed};
+use super::deed::{Count, Deed};
+use super::event::{Event, Refusal, UNKNOWN, VEIL};
+use super::motion::{Motion, Part};
 use super::pairs::Events;
-use super::space::Range;
+use super::space::tile_of;
+use super::state::{Runner, State};
 use super::tags::{bit, store_tags};
-use super::tensor::UNKNOWN;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::*;
 use moire_program::registers::uses;
 use std::rc::Rc;
 
-/// In a cell: bytes nobody knows. No cell is wide enough for a program to write it by accident, short of 16 bytes at once.
-pub(super) const VEIL: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
-
-/// Part an event has in an asynchronous instruction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Its start, or a fence between such instructions.
-    Start,
-    /// An access.
-    Access { writes: bool },
-    /// Comes after the ends of some instructions of the thread.
-    End { of: Vec<usize>, reads: bool, cta: Option<usize> },
-}
-
-/// See [`Part`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Motion {
-    /// Number of the instruction in its path.
-    pub(super) instruction: usize,
-    /// Outside program order.
-    pub(super) late: bool,
-    pub(super) part: Part,
-}
-
-/// The accesses a proxy fence speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sphere {
-    NotShared,
-    OwnShared,
-    AnyShared,
-    Only(Range),
-}
-
-/// Instructions in groups, oldest first; the last group is not committed.
-#[derive(Clone, Debug)]
-struct Queue(Vec<Vec<usize>>);
-
-impl Queue {
-    fn join(&mut self, instruction: usize) {
-        if let Some(last) = self.0.last_mut() {
-            last.push(instruction);
-        }
-    }
-
-    /// Of the committed groups, all but the last `pending`.
-    fn finished(&self, pending: u32) -> Vec<usize> {
-        let committed = self.0.len() - 1;
-        let over = committed.saturating_sub(usize::try_from(pending).unwrap_or(usize::MAX));
-        self.0[..over].concat()
-    }
-}
-
-/// What a path knows of its asynchronous instructions.
-#[derive(Clone, Debug)]
-pub(super) struct Fleet {
-    small: Queue,
-    bulk: Queue,
-    products: Queue,
-    /// Products in flight: instruction, accumulator, first factor.
-    flying: Vec<(usize, Vec<Reg>, Vec<Reg>)>,
-    /// By register: nobody but products touched it since the last `wgmma.fence`.
-    fenced: Vec<bool>,
-}
-
-impl Fleet {
-    pub(super) fn new(registers: usize) -> Fleet {
-        let none = || Queue(vec![vec![]]);
-        let fenced = vec![false; registers];
-        Fleet { small: none(), bulk: none(), products: none(), flying: vec![], fenced }
-    }
-}
-
 /// One side of a copy as bytes.
 type Bytes = (u128, u32);
-
-impl Motion {
-    /// Whether `end`, of the same thread, comes after the access this is.
-    pub(super) fn ends_with(&self, home: Option<usize>, end: &Motion) -> bool {
-        let (Part::Access { writes }, Part::End { of, reads, cta }) = (&self.part, &end.part) else {
-            return false;
-        };
-        let elsewhere = *writes && cta.is_some() && *cta != home;
-        of.contains(&self.instruction) && !(*reads && *writes) && !elsewhere
-    }
-}
-
-/// Memory an instruction writes, by address and size; `None` when the text does not say how much.
-pub(super) fn stretches(op: &Op) -> Option<Vec<(Address, u32)>> {
-    let fixed = |o: Operand| match o {
-        Operand::Imm(n) => u32::try_from(n).ok(),
-        _ => None,
-    };
-    match op {
-        Op::AsyncCopy(AsyncCopy::Small(c)) => Some(vec![(c.dst, c.bytes.into())]),
-        Op::AsyncCopy(AsyncCopy::Bulk(c)) => {
-            let tiles: Vec<Tile> = [&c.dst, &c.src].into_iter().filter_map(tile).collect();
-            let size = match c.bytes {
-                Some(o) => fixed(o)?,
-                None => tiles.first()?.bytes,
-            };
-            match &c.dst {
-                BulkEnd::Bytes { addr, .. } => Some(vec![(*addr, size)]),
-                BulkEnd::Tensor(t) => Some(t.tile.map(|t| (t.addr, t.bytes)).into_iter().collect()),
-            }
-        }
-        Op::AsyncCopy(AsyncCopy::Remote(w)) => {
-            let mut out = Vec::new();
-            for i in 0..w.src.len() {
-                let offset = i32::try_from(i).ok()?.checked_mul(i32::try_from(w.ty.bytes()).ok()?)?;
-                out.push((
-                    Address { base: w.addr.base, offset: w.addr.offset.checked_add(offset)? },
-                    w.ty.bytes(),
-                ));
-            }
-            Some(out)
-        }
-        Op::Control(Control::TryCancel { addr, .. }) => Some(vec![(*addr, 16)]),
-        Op::ProxyOrder(
-            ProxyOrder::CopyTensormap { dst: addr, .. } | ProxyOrder::ReplaceTensormap { addr, .. },
-        ) => Some(vec![(*addr, 128)]),
-        _ => Some(vec![]),
-    }
-}
-
-fn tile(end: &BulkEnd) -> Option<Tile> {
-    match end {
-        BulkEnd::Tensor(t) => t.tile,
-        BulkEnd::Bytes { .. } => None,
-    }
-}
 
 /// Whether the instruction changes an mbarrier later.
 pub(super) fn reports(op: &Op) -> bool {
@@ -161,310 +33,312 @@ fn odd(what: &str) -> Refusal {
     Refusal::Unsupported(what.to_owned())
 }
 
-impl Runner<'_> {
-    /// Address, and what it depends on.
-    pub(super) fn whither(&self, s: &State, addr: &Address) -> u128 {
-        let offset = u128::from_ne_bytes(i128::from(addr.offset).to_ne_bytes());
-        low(self.operand(s, addr.base).0.wrapping_add(offset), 64)
-    }
+/// What the operands of the instruction here depend on, data aside.
+fn hangs_on(run: &Runner<'_>, s: &State) -> Events {
+    let instr = &run.program.threads[run.thread].body[s.pc];
+    let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
+    super::operands::needed(&instr.op).iter().fold(guard, |d, r| d | s.regs[r.index()].1)
+}
 
-    /// What the operands of the instruction here depend on, data aside.
-    fn hangs_on(&self, s: &State) -> Events {
-        let instr = &self.program.threads[self.thread].body[s.pc];
-        let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
-        super::operands::needed(&instr.op).iter().fold(guard, |d, r| d | s.regs[r.index()].1)
-    }
+pub(super) fn mark(run: &Runner<'_>, s: &mut State, named: &[usize], part: Part) {
+    let mut e = run.event(s, named.iter().fold(0, |t, set| t | bit(*set)), None);
+    e.motion = Some(Motion { instruction: s.instructions, late: false, part });
+    Runner::push(s, e);
+}
 
-    pub(super) fn mark(&self, s: &mut State, named: &[usize], part: Part) {
-        let mut e = self.event(s, named.iter().fold(0, |t, set| t | bit(*set)), None);
-        e.motion = Some(Motion { instruction: s.instructions, late: false, part });
-        Self::push(s, e);
-    }
+/// A later read of these bytes through a proxy.
+pub(super) fn fetch(
+    run: &Runner<'_>,
+    s: &mut State,
+    (at, bytes): Bytes,
+    proxy: usize,
+) -> Result<(), Refusal> {
+    let range = run.memory.resolve(at, bytes).ok_or_else(|| odd("a copy from nowhere"))?;
+    let tags =
+        [sets::COPY_ACCESS, sets::M, sets::R, sets::WEAK, proxy].iter().fold(0, |t, set| t | bit(*set));
+    let mut e = run.event(s, tags, None);
+    e.range = Some(range);
+    postpone(run, s, &mut e, false);
+    Runner::push(s, e);
+    Ok(())
+}
 
-    /// A later read of these bytes through a proxy.
-    pub(super) fn fetch(&self, s: &mut State, (at, bytes): Bytes, proxy: usize) -> Result<(), Refusal> {
-        let range = self.memory.resolve(at, bytes).ok_or_else(|| odd("a copy from nowhere"))?;
-        let tags =
-            [sets::COPY_ACCESS, sets::M, sets::R, sets::WEAK, proxy].iter().fold(0, |t, set| t | bit(*set));
-        let mut e = self.event(s, tags, None);
-        e.range = Some(range);
-        self.postpone(s, &mut e, false);
-        Self::push(s, e);
-        Ok(())
-    }
+/// A later write of unknown bytes.
+fn deposit(
+    run: &Runner<'_>,
+    s: &mut State,
+    (at, bytes): Bytes,
+    tags: u128,
+    scope: Option<Scope>,
+) -> Result<(), Refusal> {
+    let lost = || odd("a copy to nowhere");
+    let range = run.memory.resolve(at, bytes).ok_or_else(lost)?;
+    let cells = run.memory.cells_of(&range).ok_or_else(lost)?;
+    let tags = tags | bit(sets::COPY_ACCESS) | bit(sets::M) | bit(sets::W);
+    let mut e = run.event(s, tags, scope);
+    e.range = Some(range);
+    e.cells = cells.into_iter().map(|c| (c, VEIL)).collect();
+    e.data = UNKNOWN;
+    postpone(run, s, &mut e, true);
+    Runner::push(s, e);
+    Ok(())
+}
 
-    /// A later write of unknown bytes.
-    fn deposit(
-        &self,
-        s: &mut State,
-        (at, bytes): Bytes,
-        tags: u128,
-        scope: Option<Scope>,
-    ) -> Result<(), Refusal> {
-        let lost = || odd("a copy to nowhere");
-        let range = self.memory.resolve(at, bytes).ok_or_else(lost)?;
-        let cells = self.memory.cells_of(&range).ok_or_else(lost)?;
-        let tags = tags | bit(sets::COPY_ACCESS) | bit(sets::M) | bit(sets::W);
-        let mut e = self.event(s, tags, scope);
-        e.range = Some(range);
-        e.cells = cells.into_iter().map(|c| (c, VEIL)).collect();
-        e.data = UNKNOWN;
-        self.postpone(s, &mut e, true);
-        Self::push(s, e);
-        Ok(())
-    }
+fn postpone(run: &Runner<'_>, s: &State, e: &mut Event, writes: bool) {
+    e.address |= hangs_on(run, s);
+    e.home = e.range.and_then(|r| run.memory.instances[r.instance].cta);
+    e.motion = Some(Motion { instruction: s.instructions, late: true, part: Part::Access { writes } });
+    e.piece.get_or_insert((s.instructions, s.events.len()));
+}
 
-    fn postpone(&self, s: &State, e: &mut Event, writes: bool) {
-        e.address |= self.hangs_on(s);
-        e.home = e.range.and_then(|r| self.memory.instances[r.instance].cta);
-        e.motion = Some(Motion { instruction: s.instructions, late: true, part: Part::Access { writes } });
-        e.piece.get_or_insert((s.instructions, s.events.len()));
+/// Changes an mbarrier, later if there is something to follow.
+fn report(
+    run: &Runner<'_>,
+    s: &mut State,
+    at: u128,
+    deed: Deed,
+    tags: u128,
+    scope: Scope,
+    end: Option<Part>,
+) -> Result<(), Refusal> {
+    let range = run.memory.resolve(at, MBARRIER_BYTES).ok_or_else(|| odd("an mbarrier nowhere"))?;
+    let home =
+        run.memory.instances[range.instance].cta.ok_or_else(|| odd("an mbarrier that is not shared"))?;
+    if range.offset % MBARRIER_BYTES != 0 {
+        return Err(odd("an mbarrier that is not aligned"));
     }
+    let mut e = run.event(s, tags | bit(sets::MBAR), Some(scope));
+    e.range = Some(range);
+    e.address = hangs_on(run, s);
+    let mut deed = deed;
+    deed.repeated(s.lanes.active.count_ones());
+    e.count = Some(Count { object: (range.instance, range.offset), deed, wrong: None });
+    let late = end.is_some();
+    e.home = late.then_some(home);
+    let part = match end {
+        Some(Part::End { of, reads, cta }) => Part::End { of, reads, cta: cta.map(|_| home) },
+        _ => Part::Start,
+    };
+    e.motion = Some(Motion { instruction: s.instructions, late, part });
+    Runner::push(s, e);
+    Ok(())
+}
 
-    /// Changes an mbarrier, later if there is something to follow.
-    fn report(
-        &self,
-        s: &mut State,
-        at: u128,
-        deed: Deed,
-        tags: u128,
-        scope: Scope,
-        end: Option<Part>,
-    ) -> Result<(), Refusal> {
-        let range = self.memory.resolve(at, MBARRIER_BYTES).ok_or_else(|| odd("an mbarrier nowhere"))?;
-        let home =
-            self.memory.instances[range.instance].cta.ok_or_else(|| odd("an mbarrier that is not shared"))?;
-        if range.offset % MBARRIER_BYTES != 0 {
-            return Err(odd("an mbarrier that is not aligned"));
+/// The bytes of this instruction are there.
+fn complete(run: &Runner<'_>, s: &mut State, at: u128, bytes: u32, others: bool) -> Result<(), Refusal> {
+    let tags = bit(sets::MBAR_COMPLETE) | bit(sets::COPY_DONE) | bit(sets::REL);
+    let end = Part::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
+    report(run, s, at, plain(0, -i64::from(bytes)), tags, Scope::Cluster, Some(end))
+}
+
+fn wait(run: &Runner<'_>, s: &mut State, of: Vec<usize>, reads: bool) {
+    mark(run, s, &[sets::COPY_WAIT], Part::End { of, reads, cta: None });
+}
+
+pub(super) fn copy(run: &Runner<'_>, s: &mut State, op: &AsyncCopy) -> Result<(), Refusal> {
+    match op {
+        AsyncCopy::Prefetch(_) => {}
+        AsyncCopy::Commit => s.fleet.small.0.push(vec![]),
+        AsyncCopy::BulkCommit => s.fleet.bulk.0.push(vec![]),
+        AsyncCopy::Wait(n) => wait(run, s, s.fleet.small.finished(*n), false),
+        AsyncCopy::WaitAll => wait(run, s, s.fleet.small.0.concat(), false),
+        AsyncCopy::BulkWait { groups, reads_only } => {
+            wait(run, s, s.fleet.bulk.finished(*groups), *reads_only)
         }
-        let mut e = self.event(s, tags | bit(sets::MBAR), Some(scope));
-        e.range = Some(range);
-        e.address = self.hangs_on(s);
-        let mut deed = deed;
-        deed.repeated(s.lanes.active.count_ones());
-        e.count = Some(Count { object: (range.instance, range.offset), deed, wrong: None });
-        let late = end.is_some();
-        e.home = late.then_some(home);
-        let part = match end {
-            Some(Part::End { of, reads, cta }) => Part::End { of, reads, cta: cta.map(|_| home) },
-            _ => Part::Start,
-        };
-        e.motion = Some(Motion { instruction: s.instructions, late, part });
-        Self::push(s, e);
-        Ok(())
+        AsyncCopy::Small(c) => return small(run, s, c),
+        AsyncCopy::Arrive { noinc, addr, .. } => return arrive_later(run, s, *noinc, addr),
+        AsyncCopy::Bulk(c) => return bulk(run, s, c),
+        AsyncCopy::Remote(w) => return remote(run, s, w),
     }
+    Ok(())
+}
 
-    /// The bytes of this instruction are there.
-    fn complete(&self, s: &mut State, at: u128, bytes: u32, others: bool) -> Result<(), Refusal> {
-        let tags = bit(sets::MBAR_COMPLETE) | bit(sets::COPY_DONE) | bit(sets::REL);
-        let end = Part::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
-        self.report(s, at, plain(0, -i64::from(bytes)), tags, Scope::Cluster, Some(end))
+fn small(run: &Runner<'_>, s: &mut State, c: &SmallCopy) -> Result<(), Refusal> {
+    let all = u32::from(c.bytes);
+    let taken = match c.part {
+        SmallPart::All => all,
+        SmallPart::Bytes(o) => all.min(u32::try_from(run.operand(s, o).0).unwrap_or(all)),
+        SmallPart::IgnoredWhen(g) if (s.regs[g.reg.index()].0 != 0) == g.negated => all,
+        SmallPart::IgnoredWhen(_) => 0,
+    };
+    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    if taken > 0 {
+        fetch(run, s, (run.address(s, &c.src), taken), sets::GEN)?;
     }
+    deposit(run, s, (run.address(s, &c.dst), all), bit(sets::WEAK) | bit(sets::GEN), None)?;
+    s.fleet.small.join(s.instructions);
+    Ok(())
+}
 
-    fn wait(&self, s: &mut State, of: Vec<usize>, reads: bool) {
-        self.mark(s, &[sets::COPY_WAIT], Part::End { of, reads, cta: None });
+fn arrive_later(run: &Runner<'_>, s: &mut State, noinc: bool, addr: &Address) -> Result<(), Refusal> {
+    let at = run.address(s, addr);
+    if noinc {
+        mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    } else {
+        let tags = bit(sets::MBAR_EXPECT) | bit(sets::RLX) | bit(sets::COPY_ISSUE);
+        report(run, s, at, plain(0, 1), tags, Scope::Cta, None)?;
     }
+    let deed = if noinc { plain(1, 0) } else { plain(0, -1) };
+    let tags = bit(sets::MBAR_ARRIVE) | bit(sets::COPY_DONE) | bit(sets::REL);
+    let end = Part::End { of: s.fleet.small.0.concat(), reads: false, cta: None };
+    report(run, s, at, deed, tags, Scope::Cta, Some(end))
+}
 
-    pub(super) fn copy(&self, s: &mut State, op: &AsyncCopy) -> Result<(), Refusal> {
-        match op {
-            AsyncCopy::Prefetch(_) => {}
-            AsyncCopy::Commit => s.fleet.small.0.push(vec![]),
-            AsyncCopy::BulkCommit => s.fleet.bulk.0.push(vec![]),
-            AsyncCopy::Wait(n) => self.wait(s, s.fleet.small.finished(*n), false),
-            AsyncCopy::WaitAll => self.wait(s, s.fleet.small.0.concat(), false),
-            AsyncCopy::BulkWait { groups, reads_only } => {
-                self.wait(s, s.fleet.bulk.finished(*groups), *reads_only)
-            }
-            AsyncCopy::Small(c) => return self.small(s, c),
-            AsyncCopy::Arrive { noinc, addr, .. } => return self.arrive_later(s, *noinc, addr),
-            AsyncCopy::Bulk(c) => return self.bulk(s, c),
-            AsyncCopy::Remote(w) => return self.remote(s, w),
-        }
-        Ok(())
+fn bulk(run: &Runner<'_>, s: &mut State, c: &BulkCopy) -> Result<(), Refusal> {
+    let unknown = || odd("a box of a tensor that is not described");
+    let bytes = match c.bytes {
+        Some(o) => u32::try_from(run.operand(s, o).0).unwrap_or(u32::MAX),
+        None => tile_of(&c.src).or_else(|| tile_of(&c.dst)).ok_or_else(unknown)?.bytes,
+    };
+    if bytes == 0 {
+        return Err(odd("a copy of nothing"));
     }
-
-    fn small(&self, s: &mut State, c: &SmallCopy) -> Result<(), Refusal> {
-        let all = u32::from(c.bytes);
-        let taken = match c.part {
-            SmallPart::All => all,
-            SmallPart::Bytes(o) => all.min(u32::try_from(self.operand(s, o).0).unwrap_or(all)),
-            SmallPart::IgnoredWhen(g) if (s.regs[g.reg.index()].0 != 0) == g.negated => all,
-            SmallPart::IgnoredWhen(_) => 0,
-        };
-        self.mark(s, &[sets::COPY_ISSUE], Part::Start);
-        if taken > 0 {
-            self.fetch(s, (self.whither(s, &c.src), taken), sets::GEN)?;
-        }
-        self.deposit(s, (self.whither(s, &c.dst), all), bit(sets::WEAK) | bit(sets::GEN), None)?;
-        s.fleet.small.join(s.instructions);
-        Ok(())
+    let place = |end: &BulkEnd| match end {
+        BulkEnd::Bytes { addr, .. } => Ok(run.address(s, addr)),
+        BulkEnd::Tensor(t) => t.tile.map(|t| run.address(s, &t.addr)).ok_or_else(unknown),
+    };
+    let (from, to) = (place(&c.src)?, place(&c.dst)?);
+    let bar = match &c.done {
+        BulkDone::Mbarrier(addr) => Some(run.address(s, addr)),
+        BulkDone::Group => None,
+    };
+    let mut goals = vec![(to, bar)];
+    if let Some(m) = &c.multicast {
+        let mask = run.operand(s, m.mask).0;
+        let set = (0..if m.wide { 32 } else { 16 }).filter(|rank| mask >> rank & 1 == 1);
+        goals = set
+            .map(|rank| goal(run, to, bar, rank))
+            .collect::<Option<_>>()
+            .ok_or_else(|| odd("a missing CTA"))?;
     }
-
-    fn arrive_later(&self, s: &mut State, noinc: bool, addr: &Address) -> Result<(), Refusal> {
-        let at = self.whither(s, addr);
-        if noinc {
-            self.mark(s, &[sets::COPY_ISSUE], Part::Start);
-        } else {
-            let tags = bit(sets::MBAR_EXPECT) | bit(sets::RLX) | bit(sets::COPY_ISSUE);
-            self.report(s, at, plain(0, 1), tags, Scope::Cta, None)?;
-        }
-        let deed = if noinc { plain(1, 0) } else { plain(0, -1) };
-        let tags = bit(sets::MBAR_ARRIVE) | bit(sets::COPY_DONE) | bit(sets::REL);
-        let end = Part::End { of: s.fleet.small.0.concat(), reads: false, cta: None };
-        self.report(s, at, deed, tags, Scope::Cta, Some(end))
-    }
-
-    fn bulk(&self, s: &mut State, c: &BulkCopy) -> Result<(), Refusal> {
-        let unknown = || odd("a box of a tensor that is not described");
-        let bytes = match c.bytes {
-            Some(o) => u32::try_from(self.operand(s, o).0).unwrap_or(u32::MAX),
-            None => tile(&c.src).or_else(|| tile(&c.dst)).ok_or_else(unknown)?.bytes,
-        };
-        if bytes == 0 {
-            return Err(odd("a copy of nothing"));
-        }
-        let place = |end: &BulkEnd| match end {
-            BulkEnd::Bytes { addr, .. } => Ok(self.whither(s, addr)),
-            BulkEnd::Tensor(t) => t.tile.map(|t| self.whither(s, &t.addr)).ok_or_else(unknown),
-        };
-        let (from, to) = (place(&c.src)?, place(&c.dst)?);
-        let bar = match &c.done {
-            BulkDone::Mbarrier(addr) => Some(self.whither(s, addr)),
-            BulkDone::Group => None,
-        };
-        let mut goals = vec![(to, bar)];
-        if let Some(m) = &c.multicast {
-            let mask = self.operand(s, m.mask).0;
-            let set = (0..if m.wide { 32 } else { 16 }).filter(|rank| mask >> rank & 1 == 1);
-            goals = set
-                .map(|rank| self.goal(to, bar, rank))
-                .collect::<Option<_>>()
-                .ok_or_else(|| odd("a missing CTA"))?;
-        }
-        self.mark(s, &[sets::COPY_ISSUE], Part::Start);
-        for end in [&c.src, &c.dst] {
-            if let BulkEnd::Tensor(TensorBox { map: Some(map), .. }) = end {
-                self.fetch(s, (self.whither(s, map), 128), sets::TMAP)?;
-            }
-        }
-        self.fetch(s, (from, bytes), sets::ASYNC)?;
-        let scope = c.relaxed.filter(|_| c.reduce.is_none());
-        let tags = match (c.reduce.is_some(), scope) {
-            (true, _) => bit(sets::WEAK) | bit(sets::COPY_REDUCE),
-            (false, None) => bit(sets::WEAK),
-            (false, Some(_)) => bit(sets::RLX),
-        };
-        for (to, _) in &goals {
-            self.deposit(s, (*to, bytes), tags | bit(sets::ASYNC), scope)?;
-        }
-        let others = goals.len() > 1;
-        for (_, bar) in goals {
-            match bar {
-                Some(bar) => self.complete(s, bar, bytes, others)?,
-                None => s.fleet.bulk.join(s.instructions),
-            }
-        }
-        Ok(())
-    }
-
-    /// The same place and mbarrier in the CTA of a rank.
-    fn goal(&self, to: u128, bar: Option<u128>, rank: u128) -> Option<(u128, Option<u128>)> {
-        let there = |at| self.memory.mapped(at, rank, self.thread);
-        let bar = match bar {
-            Some(bar) => Some(there(bar)?),
-            None => None,
-        };
-        Some((there(to)?, bar))
-    }
-
-    /// `st.async` and `red.async`.
-    fn remote(&self, s: &mut State, w: &RemoteWrite) -> Result<(), Refusal> {
-        self.mark(s, &[sets::COPY_ISSUE], Part::Start);
-        let order = match w.order {
-            RemoteOrder::Mbarrier(_) => StoreOrder::Weak,
-            RemoteOrder::Release(scope) => StoreOrder::Release(scope),
-            RemoteOrder::MmioRelease => StoreOrder::MmioRelease,
-        };
-        let (tags, scope) = store_tags(order);
-        let tags = tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN) | bit(sets::COPY_ACCESS);
-        let (pieces, address) = self.pieces(s, w.ty, w.src.len(), w.addr, false, false)?;
-        for (i, (piece, operand)) in pieces.iter().zip(&w.src).enumerate() {
-            let (value, data) = self.operand(s, *operand);
-            let mut e = self.event(s, tags, scope);
-            (e.address, e.data) = (address, data);
-            self.place(&mut e, piece, (data & UNKNOWN == 0).then_some(value));
-            e.piece = Some((s.instructions, i));
-            self.postpone(s, &mut e, true);
-            Self::push(s, e);
-        }
-        let bytes = w.ty.bytes() * u32::try_from(w.src.len()).unwrap_or(u32::MAX);
-        match &w.order {
-            RemoteOrder::Mbarrier(addr) => self.complete(s, self.whither(s, addr), bytes, false),
-            _ => Ok(()),
+    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    for end in [&c.src, &c.dst] {
+        if let BulkEnd::Tensor(TensorBox { map: Some(map), .. }) = end {
+            fetch(run, s, (run.address(s, map), 128), sets::TMAP)?;
         }
     }
-
-    /// `red.async`: one continuation for each value it may find.
-    pub(super) fn update(&self, mut s: State, w: &RemoteWrite, todo: &mut Vec<State>) -> Result<(), Refusal> {
-        if s.lanes.active.count_ones() > 1 {
-            return Err(odd("a read-modify-write by several lanes"));
-        }
-        let (order, scope) = match w.order {
-            RemoteOrder::Mbarrier(_) => (RmwOrder::Relaxed, Scope::Cluster),
-            RemoteOrder::Release(scope) => (RmwOrder::Release, scope),
-            RemoteOrder::MmioRelease => (RmwOrder::Release, Scope::Sys),
-        };
-        let (Some(op), Some(a)) = (w.op, w.src.first().copied()) else { return Ok(()) };
-        let (ty, space, addr) = (w.ty, w.space, w.addr);
-        let proxy = Proxy::Generic;
-        let plain = Op::Rmw { red: true, order, scope, proxy, space, op, ty, dst: None, addr, a, b: None };
-        let here = self.program.threads[self.thread].body[s.pc].clone();
-        self.mark(&mut s, &[sets::COPY_ISSUE], Part::Start);
-        let (first, pc) = (s.events.len(), s.pc);
-        let mut found = Vec::new();
-        self.read(s, &Instr { guard: None, op: plain, ..here }, &mut found)?;
-        for mut next in found {
-            next.pc = pc;
-            for i in first..next.events.len() {
-                let mut e = (*next.events[i]).clone();
-                e.tags |= bit(sets::COPY_ACCESS);
-                let writes = e.is(sets::W);
-                self.postpone(&next, &mut e, writes);
-                next.events[i] = Rc::new(e);
-            }
-            if let RemoteOrder::Mbarrier(addr) = &w.order {
-                let at = self.whither(&next, addr);
-                self.complete(&mut next, at, w.ty.bytes(), false)?;
-            }
-            next.pc += 1;
-            todo.push(next);
-        }
-        Ok(())
+    fetch(run, s, (from, bytes), sets::ASYNC)?;
+    let scope = c.relaxed.filter(|_| c.reduce.is_none());
+    let tags = match (c.reduce.is_some(), scope) {
+        (true, _) => bit(sets::WEAK) | bit(sets::COPY_REDUCE),
+        (false, None) => bit(sets::WEAK),
+        (false, Some(_)) => bit(sets::RLX),
+    };
+    for (to, _) in &goals {
+        deposit(run, s, (*to, bytes), tags | bit(sets::ASYNC), scope)?;
     }
-
-    pub(super) fn cancel(
-        &self,
-        s: &mut State,
-        all: bool,
-        addr: &Address,
-        bar: &Address,
-    ) -> Result<(), Refusal> {
-        let (to, bar) = (self.whither(s, addr), self.whither(s, bar));
-        let goals: Vec<(u128, Option<u128>)> = if all {
-            (0..32).map_while(|rank| self.goal(to, Some(bar), rank)).collect()
-        } else {
-            vec![(to, Some(bar))]
-        };
-        self.mark(s, &[sets::COPY_ISSUE], Part::Start);
-        for (to, _) in &goals {
-            self.deposit(s, (*to, 16), bit(sets::WEAK) | bit(sets::ASYNC), None)?;
+    let others = goals.len() > 1;
+    for (_, bar) in goals {
+        match bar {
+            Some(bar) => complete(run, s, bar, bytes, others)?,
+            None => s.fleet.bulk.join(s.instructions),
         }
-        let others = goals.len() > 1;
-        for bar in goals.into_iter().filter_map(|g| g.1) {
-            self.complete(s, bar, 16, others)?;
-        }
-        Ok(())
     }
+    Ok(())
+}
+
+/// The same place and mbarrier in the CTA of a rank.
+fn goal(run: &Runner<'_>, to: u128, bar: Option<u128>, rank: u128) -> Option<(u128, Option<u128>)> {
+    let there = |at| run.memory.mapped(at, rank, run.thread);
+    let bar = match bar {
+        Some(bar) => Some(there(bar)?),
+        None => None,
+    };
+    Some((there(to)?, bar))
+}
+
+/// `st.async` and `red.async`.
+fn remote(run: &Runner<'_>, s: &mut State, w: &RemoteWrite) -> Result<(), Refusal> {
+    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    let order = match w.order {
+        RemoteOrder::Mbarrier(_) => StoreOrder::Weak,
+        RemoteOrder::Release(scope) => StoreOrder::Release(scope),
+        RemoteOrder::MmioRelease => StoreOrder::MmioRelease,
+    };
+    let (tags, scope) = store_tags(order);
+    let tags = tags | bit(sets::W) | bit(sets::M) | bit(sets::GEN) | bit(sets::COPY_ACCESS);
+    let (pieces, address) = run.pieces(s, w.ty, w.src.len(), w.addr, false, false)?;
+    for (i, (piece, operand)) in pieces.iter().zip(&w.src).enumerate() {
+        let (value, data) = run.operand(s, *operand);
+        let mut e = run.event(s, tags, scope);
+        (e.address, e.data) = (address, data);
+        run.place(&mut e, piece, (data & UNKNOWN == 0).then_some(value));
+        e.piece = Some((s.instructions, i));
+        postpone(run, s, &mut e, true);
+        Runner::push(s, e);
+    }
+    let bytes = w.ty.bytes() * u32::try_from(w.src.len()).unwrap_or(u32::MAX);
+    match &w.order {
+        RemoteOrder::Mbarrier(addr) => complete(run, s, run.address(s, addr), bytes, false),
+        _ => Ok(()),
+    }
+}
+
+/// `red.async`: one continuation for each value it may find.
+pub(super) fn update(
+    run: &Runner<'_>,
+    mut s: State,
+    w: &RemoteWrite,
+    todo: &mut Vec<State>,
+) -> Result<(), Refusal> {
+    if s.lanes.active.count_ones() > 1 {
+        return Err(odd("a read-modify-write by several lanes"));
+    }
+    let (order, scope) = match w.order {
+        RemoteOrder::Mbarrier(_) => (RmwOrder::Relaxed, Scope::Cluster),
+        RemoteOrder::Release(scope) => (RmwOrder::Release, scope),
+        RemoteOrder::MmioRelease => (RmwOrder::Release, Scope::Sys),
+    };
+    let (Some(op), Some(a)) = (w.op, w.src.first().copied()) else { return Ok(()) };
+    let (ty, space, addr) = (w.ty, w.space, w.addr);
+    let proxy = Proxy::Generic;
+    let plain = Op::Rmw { red: true, order, scope, proxy, space, op, ty, dst: None, addr, a, b: None };
+    let here = run.program.threads[run.thread].body[s.pc].clone();
+    mark(run, &mut s, &[sets::COPY_ISSUE], Part::Start);
+    let (first, pc) = (s.events.len(), s.pc);
+    let mut found = Vec::new();
+    run.read(s, &Instr { guard: None, op: plain, ..here }, &mut found)?;
+    for mut next in found {
+        next.pc = pc;
+        for i in first..next.events.len() {
+            let mut e = (*next.events[i]).clone();
+            e.tags |= bit(sets::COPY_ACCESS);
+            let writes = e.is(sets::W);
+            postpone(run, &next, &mut e, writes);
+            next.events[i] = Rc::new(e);
+        }
+        if let RemoteOrder::Mbarrier(addr) = &w.order {
+            let at = run.address(&next, addr);
+            complete(run, &mut next, at, w.ty.bytes(), false)?;
+        }
+        next.pc += 1;
+        todo.push(next);
+    }
+    Ok(())
+}
+
+pub(super) fn cancel(
+    run: &Runner<'_>,
+    s: &mut State,
+    all: bool,
+    addr: &Address,
+    bar: &Address,
+) -> Result<(), Refusal> {
+    let (to, bar) = (run.address(s, addr), run.address(s, bar));
+    let goals: Vec<(u128, Option<u128>)> = if all {
+        (0..32).map_while(|rank| goal(run, to, Some(bar), rank)).collect()
+    } else {
+        vec![(to, Some(bar))]
+    };
+    mark(run, s, &[sets::COPY_ISSUE], Part::Start);
+    for (to, _) in &goals {
+        deposit(run, s, (*to, 16), bit(sets::WEAK) | bit(sets::ASYNC), None)?;
+    }
+    let others = goals.len() > 1;
+    for bar in goals.into_iter().filter_map(|g| g.1) {
+        complete(run, s, bar, 16, others)?;
+    }
+    Ok(())
 }
 
 fn plain(arrivals: u64, tx: i64) -> Deed {
@@ -472,57 +346,55 @@ fn plain(arrivals: u64, tx: i64) -> Deed {
 }
 
 /// Warpgroup products.
-impl Runner<'_> {
-    pub(super) fn wgmma(&self, s: &mut State, op: &Wgmma) -> Result<(), Refusal> {
-        match op {
-            Wgmma::Fence => {
-                s.fleet.fenced.fill(true);
-                self.mark(s, &[sets::WGMMA_FENCE], Part::Start);
+pub(super) fn wgmma(run: &Runner<'_>, s: &mut State, op: &Wgmma) -> Result<(), Refusal> {
+    match op {
+        Wgmma::Fence => {
+            s.fleet.fenced.fill(true);
+            mark(run, s, &[sets::WGMMA_FENCE], Part::Start);
+        }
+        Wgmma::Commit => s.fleet.products.0.push(vec![]),
+        Wgmma::Wait(n) => {
+            let of = s.fleet.products.finished(*n);
+            s.fleet.flying.retain(|(i, ..)| !of.contains(i));
+            wait(run, s, of, false);
+        }
+        Wgmma::Product(p) => {
+            mark(run, s, &[sets::WGMMA_ISSUE], Part::Start);
+            let first = if let WgmmaFactor::Shared(a) = &p.a { Some(a) } else { None };
+            for matrix in first.into_iter().chain([&p.b]) {
+                let Descriptor::Range { addr, bytes } = matrix else {
+                    return Err(odd("a matrix descriptor in a register"));
+                };
+                fetch(run, s, (run.address(s, addr), *bytes), sets::ASYNC)?;
             }
-            Wgmma::Commit => s.fleet.products.0.push(vec![]),
-            Wgmma::Wait(n) => {
-                let of = s.fleet.products.finished(*n);
-                s.fleet.flying.retain(|(i, ..)| !of.contains(i));
-                self.wait(s, of, false);
-            }
-            Wgmma::Product(p) => {
-                self.mark(s, &[sets::WGMMA_ISSUE], Part::Start);
-                let first = if let WgmmaFactor::Shared(a) = &p.a { Some(a) } else { None };
-                for matrix in first.into_iter().chain([&p.b]) {
-                    let Descriptor::Range { addr, bytes } = matrix else {
-                        return Err(odd("a matrix descriptor in a register"));
-                    };
-                    self.fetch(s, (self.whither(s, addr), *bytes), sets::ASYNC)?;
-                }
-                s.fleet.products.join(s.instructions);
-                let a = if let WgmmaFactor::Registers(a) = &p.a { a.clone() } else { vec![] };
-                s.fleet.flying.push((s.instructions, p.d.clone(), a));
-                for r in &p.d {
-                    s.regs[r.index()] = (0, UNKNOWN);
-                }
+            s.fleet.products.join(s.instructions);
+            let a = if let WgmmaFactor::Registers(a) = &p.a { a.clone() } else { vec![] };
+            s.fleet.flying.push((s.instructions, p.d.clone(), a));
+            for r in &p.d {
+                s.regs[r.index()] = (0, UNKNOWN);
             }
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Whether the instruction here touches a register it must not touch; takes note of those it does touch.
-    pub(super) fn meddles(&self, s: &mut State, instr: &Instr) -> bool {
-        let (mut reads, writes) = uses(&instr.op);
-        reads.extend(instr.guard.map(|g| g.reg));
-        let own = if let Op::Wgmma(Wgmma::Product(p)) = &instr.op { Some(p) } else { None };
-        let factor = own.map(|p| if let WgmmaFactor::Registers(a) = &p.a { a.as_slice() } else { &[] });
-        let held = own.iter().flat_map(|p| &p.d).chain(factor.into_iter().flatten());
-        let mut wrong = held.copied().any(|r| !s.fleet.fenced[r.index()]);
-        for (_, d, a) in &s.fleet.flying {
-            let reuses = own.is_some_and(|p| p.d == *d);
-            wrong |= reads.iter().any(|r| d.contains(r));
-            wrong |= writes.iter().any(|r| a.contains(r) || (d.contains(r) && !reuses));
-        }
-        if !matches!(instr.op, Op::Wgmma(_)) {
-            for r in reads.iter().chain(&writes) {
-                s.fleet.fenced[r.index()] = false;
-            }
-        }
-        wrong
+/// Whether the instruction here touches a register it must not touch; takes note of those it does touch.
+pub(super) fn meddles(s: &mut State, instr: &Instr) -> bool {
+    let (mut reads, writes) = uses(&instr.op);
+    reads.extend(instr.guard.map(|g| g.reg));
+    let own = if let Op::Wgmma(Wgmma::Product(p)) = &instr.op { Some(p) } else { None };
+    let factor = own.map(|p| if let WgmmaFactor::Registers(a) = &p.a { a.as_slice() } else { &[] });
+    let held = own.iter().flat_map(|p| &p.d).chain(factor.into_iter().flatten());
+    let mut wrong = held.copied().any(|r| !s.fleet.fenced[r.index()]);
+    for (_, d, a) in &s.fleet.flying {
+        let reuses = own.is_some_and(|p| p.d == *d);
+        wrong |= reads.iter().any(|r| d.contains(r));
+        wrong |= writes.iter().any(|r| a.contains(r) || (d.contains(r) && !reuses));
     }
+    if !matches!(instr.op, Op::Wgmma(_)) {
+        for r in reads.iter().chain(&writes) {
+            s.fleet.fenced[r.index()] = false;
+        }
+    }
+    wrong
 }

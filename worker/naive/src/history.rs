@@ -6,8 +6,8 @@
 //! (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
-use super::body::{Event, Path, Refusal};
-use super::mbarrier::{Count, Deed};
+use super::deed::{Count, Deed};
+use super::event::{Event, Path, Refusal};
 use moire_execution::leaf::flag;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,10 +3,9 @@
 //! A register whose value differs is a column of 32 numbers; a register instruction is run once for each active lane
 //! with the scalar rules, and the results are put together again. (PTX ISA 9.2, 9.7.13.14; `%laneid`.)
 
-use super::body::{Refusal, Runner, State};
-use super::operands::{used, written};
-use moire_program::ir::{Guard, Instr, Op, Reg, RegInit, Thread};
-use moire_program::registers::only_registers;
+use super::event::Refusal;
+use super::operands::used;
+use moire_program::ir::{Guard, Instr, Reg, RegInit, Thread};
 use std::collections::BTreeMap;
 
 /// Lanes that have come together at `at`, or will: the others still have to run from `first`.
@@ -24,15 +23,16 @@ struct Meeting {
 pub(super) struct Lanes {
     pub(super) active: u32,
     meetings: Vec<Meeting>,
-    columns: BTreeMap<Reg, Vec<u128>>,
+    pub(super) columns: BTreeMap<Reg, Vec<u128>>,
     /// Registers that only these lanes have.
-    holders: BTreeMap<Reg, u32>,
+    pub(super) holders: BTreeMap<Reg, u32>,
     /// The lane being run.
-    one: Option<u32>,
+    pub(super) one: Option<u32>,
     partings: usize,
 }
 
-fn bits(mask: u32) -> impl Iterator<Item = usize> {
+/// Positions of the lanes of a mask.
+pub(super) fn bits(mask: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| mask >> lane & 1 == 1)
 }
 
@@ -48,7 +48,7 @@ impl Lanes {
         Lanes { active, meetings: Vec::new(), columns, holders: BTreeMap::new(), one: None, partings: 0 }
     }
 
-    fn everybody(&self) -> u32 {
+    pub(super) fn everybody(&self) -> u32 {
         self.meetings.first().map_or(self.active, |m| m.everybody)
     }
 
@@ -158,74 +158,5 @@ impl Lanes {
         };
         let wrong = used(&instr.op).into_iter().chain(guard).find(|r| !one_value(r))?;
         Some(Refusal::Unsupported(format!("register {} in this instruction: lanes differ", wrong.0)))
-    }
-}
-
-impl Runner<'_> {
-    /// A register instruction for all active lanes.
-    pub(super) fn each_lane(&self, s: &mut State, instr: &Instr) {
-        let written = written(&instr.op);
-        let read = used(&instr.op);
-        let everybody = s.lanes.everybody();
-        if everybody.count_ones() == 1 {
-            return self.registers(s, instr);
-        }
-        let holders = |lanes: &Lanes, r: &Reg| lanes.holders.get(r).copied().unwrap_or(u32::MAX);
-        let known = read.iter().fold(s.lanes.active, |m, r| m & holders(&s.lanes, r));
-        let before: Vec<(u128, super::pairs::Events)> = written.iter().map(|r| s.regs[r.index()]).collect();
-        let mut columns: Vec<Vec<u128>> = written
-            .iter()
-            .zip(&before)
-            .map(|(r, was)| s.lanes.columns.get(r).cloned().unwrap_or_else(|| vec![was.0; 32]))
-            .collect();
-        let partial = s.lanes.active != everybody;
-        let mut deps: Vec<super::pairs::Events> =
-            before.iter().map(|was| if partial { was.1 } else { 0 }).collect();
-        for lane in bits(s.lanes.active) {
-            s.lanes.one = u32::try_from(lane).ok();
-            self.registers(s, instr);
-            for (n, r) in written.iter().enumerate() {
-                columns[n][lane] = s.regs[r.index()].0;
-                deps[n] |= s.regs[r.index()].1;
-                s.regs[r.index()] = before[n];
-            }
-        }
-        s.lanes.one = None;
-        for (n, r) in written.iter().enumerate() {
-            let kept = holders(&s.lanes, r) & !s.lanes.active;
-            let first = columns[n][s.lanes.lane() as usize];
-            s.regs[r.index()] = (first, deps[n]);
-            let same = bits(everybody).all(|l| columns[n][l] == first);
-            s.lanes.columns.remove(r);
-            if !same {
-                s.lanes.columns.insert(*r, std::mem::take(&mut columns[n]));
-            }
-            s.lanes.holders.remove(r);
-            if (known | kept) & everybody != everybody {
-                s.lanes.holders.insert(*r, (known | kept) & everybody);
-            }
-        }
-    }
-
-    /// An instruction under a guard that holds for `taken` only: whether it is dealt with.
-    pub(super) fn parted(&self, s: &mut State, instr: &Instr, taken: u32) -> bool {
-        match &instr.op {
-            Op::Bra { target } => {
-                s.lanes.branch(taken, *target, self.flow.meets[&s.pc]);
-                s.pc += 1;
-            }
-            Op::Exit => {
-                let _ = s.lanes.exit(taken);
-                s.pc += 1;
-            }
-            op if only_registers(op) => {
-                s.lanes.only(taken);
-                self.each_lane(s, instr);
-                s.lanes.again();
-                s.pc += 1;
-            }
-            _ => return false,
-        }
-        true
     }
 }

@@ -1,14 +1,14 @@
 //! The static relations of one choice of paths, by definition over all pairs.
 
-use super::allocator::{Seize, Seizure};
 use super::barriers::{At, Phases};
-use super::body::{Event, Path};
-use super::copies::Sphere;
+use super::effect::Effect;
+use super::event::{Event, Path};
 use super::history::Meaning;
 use super::judge::Graph;
+use super::motion::Sphere;
 use super::pairs::{EVENTS, Events, Pairs, members, one};
+use super::seize::{Seize, Seizure};
 use super::space::{Memory, Range};
-use super::tensor::Effect;
 use moire_cat::vocabulary::{rels, sets};
 use moire_program::ir::{Placement, Program, Scope};
 use std::collections::BTreeSet;

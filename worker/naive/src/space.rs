@@ -5,7 +5,8 @@
 //! (PTX ISA 9.2, 8.2 and 8.3.)
 
 use moire_program::ir::{
-    Address, ObjectId, Op, Operand, Program, RegInit, Scope, Space, SymbolId, Tcgen05, Thread, TileOp, Ty,
+    Address, AsyncCopy, BulkEnd, Control, ObjectId, Op, Operand, Program, ProxyOrder, RegInit, Scope, Space,
+    SymbolId, Tcgen05, Thread, Tile, TileOp, Ty,
 };
 use std::collections::BTreeSet;
 
@@ -184,7 +185,7 @@ impl<'p> Memory<'p> {
         for thread in &self.program.threads {
             for instr in &thread.body {
                 let one = footprint(&instr.op);
-                let many = super::copies::stretches(&instr.op);
+                let many = stretches(&instr.op);
                 if many.is_none() {
                     computed.insert(16);
                 }
@@ -282,4 +283,50 @@ fn footprint(op: &Op) -> Option<(Address, u32, u32)> {
         _ => return None,
     };
     Some((*addr, count, bytes))
+}
+
+/// Memory an asynchronous instruction writes, by address and size; `None` when the text does not say how much.
+fn stretches(op: &Op) -> Option<Vec<(Address, u32)>> {
+    let fixed = |o: Operand| match o {
+        Operand::Imm(n) => u32::try_from(n).ok(),
+        _ => None,
+    };
+    match op {
+        Op::AsyncCopy(AsyncCopy::Small(c)) => Some(vec![(c.dst, c.bytes.into())]),
+        Op::AsyncCopy(AsyncCopy::Bulk(c)) => {
+            let tiles: Vec<Tile> = [&c.dst, &c.src].into_iter().filter_map(tile_of).collect();
+            let size = match c.bytes {
+                Some(o) => fixed(o)?,
+                None => tiles.first()?.bytes,
+            };
+            match &c.dst {
+                BulkEnd::Bytes { addr, .. } => Some(vec![(*addr, size)]),
+                BulkEnd::Tensor(t) => Some(t.tile.map(|t| (t.addr, t.bytes)).into_iter().collect()),
+            }
+        }
+        Op::AsyncCopy(AsyncCopy::Remote(w)) => {
+            let mut out = Vec::new();
+            for i in 0..w.src.len() {
+                let offset = i32::try_from(i).ok()?.checked_mul(i32::try_from(w.ty.bytes()).ok()?)?;
+                out.push((
+                    Address { base: w.addr.base, offset: w.addr.offset.checked_add(offset)? },
+                    w.ty.bytes(),
+                ));
+            }
+            Some(out)
+        }
+        Op::Control(Control::TryCancel { addr, .. }) => Some(vec![(*addr, 16)]),
+        Op::ProxyOrder(
+            ProxyOrder::CopyTensormap { dst: addr, .. } | ProxyOrder::ReplaceTensormap { addr, .. },
+        ) => Some(vec![(*addr, 128)]),
+        _ => Some(vec![]),
+    }
+}
+
+/// Bytes a side of a copy stands for, where the text says.
+pub(super) fn tile_of(end: &BulkEnd) -> Option<Tile> {
+    match end {
+        BulkEnd::Tensor(t) => t.tile,
+        BulkEnd::Bytes { .. } => None,
+    }
 }

@@ -1,0 +1,116 @@
+//! Instructions that touch registers only, run once for each active lane with the scalar rules.
+
+use super::arith::{alu, bits as width, compare, low};
+use super::lanes::{Lanes, bits};
+use super::operands::{used, written};
+use super::pairs::Events;
+use super::state::{Runner, State};
+use moire_program::ir::{Control, Instr, Op, Operand, Reg};
+use moire_program::registers::only_registers;
+
+impl Runner<'_> {
+    /// Register instructions.
+    fn registers(&self, s: &mut State, instr: &Instr) {
+        match &instr.op {
+            Op::Mov { ty, dst, src } => {
+                let (v, d) = self.operand(s, *src);
+                s.regs[dst.index()] = (low(v, width(*ty)), d);
+            }
+            Op::Alu { op, ty, dst, a, b } => {
+                let ((a, da), (b, db)) = (self.operand(s, *a), self.operand(s, *b));
+                s.regs[dst.index()] = (alu(*op, *ty, a, b), da | db);
+            }
+            Op::Setp { op, ty, dst, a, b } => {
+                let ((a, da), (b, db)) = (self.operand(s, *a), self.operand(s, *b));
+                s.regs[dst.index()] = (u128::from(compare(*op, *ty, a, b)), da | db);
+            }
+            Op::Selp { ty, dst, a, b, p } => {
+                let (p, dp) = self.operand(s, Operand::Reg(*p));
+                let ((a, da), (b, db)) = (self.operand(s, *a), self.operand(s, *b));
+                let value = low(if p != 0 { a } else { b }, width(*ty));
+                s.regs[dst.index()] = (value, da | db | dp);
+            }
+            Op::Mapa { dst, src, rank, .. } => {
+                let ((address, da), (rank, dr)) = (self.operand(s, *src), self.operand(s, *rank));
+                let mapped = self.memory.mapped(address, low(rank, 32), self.thread);
+                s.regs[dst.index()] = (mapped.unwrap_or(0), da | dr);
+            }
+            Op::Control(Control::Elect { dst, pred, mask }) => {
+                let (mask, deps) = self.operand(s, *mask);
+                // The lowest lane named; 32 is nobody.
+                let leader = (0..32).find(|lane| mask >> lane & 1 == 1).unwrap_or(32u32);
+                s.regs[pred.index()] = (u128::from(leader == s.lanes.lane()), deps);
+                if let Some(dst) = dst {
+                    s.regs[dst.index()] = (u128::from(leader), deps);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A register instruction for all active lanes.
+    pub(super) fn each_lane(&self, s: &mut State, instr: &Instr) {
+        let written = written(&instr.op);
+        let read = used(&instr.op);
+        let everybody = s.lanes.everybody();
+        if everybody.count_ones() == 1 {
+            return self.registers(s, instr);
+        }
+        let holders = |lanes: &Lanes, r: &Reg| lanes.holders.get(r).copied().unwrap_or(u32::MAX);
+        let known = read.iter().fold(s.lanes.active, |m, r| m & holders(&s.lanes, r));
+        let before: Vec<(u128, Events)> = written.iter().map(|r| s.regs[r.index()]).collect();
+        let mut columns: Vec<Vec<u128>> = written
+            .iter()
+            .zip(&before)
+            .map(|(r, was)| s.lanes.columns.get(r).cloned().unwrap_or_else(|| vec![was.0; 32]))
+            .collect();
+        let partial = s.lanes.active != everybody;
+        let mut deps: Vec<Events> = before.iter().map(|was| if partial { was.1 } else { 0 }).collect();
+        for lane in bits(s.lanes.active) {
+            s.lanes.one = u32::try_from(lane).ok();
+            self.registers(s, instr);
+            for (n, r) in written.iter().enumerate() {
+                columns[n][lane] = s.regs[r.index()].0;
+                deps[n] |= s.regs[r.index()].1;
+                s.regs[r.index()] = before[n];
+            }
+        }
+        s.lanes.one = None;
+        for (n, r) in written.iter().enumerate() {
+            let kept = holders(&s.lanes, r) & !s.lanes.active;
+            let first = columns[n][s.lanes.lane() as usize];
+            s.regs[r.index()] = (first, deps[n]);
+            let same = bits(everybody).all(|l| columns[n][l] == first);
+            s.lanes.columns.remove(r);
+            if !same {
+                s.lanes.columns.insert(*r, std::mem::take(&mut columns[n]));
+            }
+            s.lanes.holders.remove(r);
+            if (known | kept) & everybody != everybody {
+                s.lanes.holders.insert(*r, (known | kept) & everybody);
+            }
+        }
+    }
+
+    /// An instruction under a guard that holds for `taken` only: whether it is dealt with.
+    pub(super) fn parted(&self, s: &mut State, instr: &Instr, taken: u32) -> bool {
+        match &instr.op {
+            Op::Bra { target } => {
+                s.lanes.branch(taken, *target, self.flow.meets[&s.pc]);
+                s.pc += 1;
+            }
+            Op::Exit => {
+                let _ = s.lanes.exit(taken);
+                s.pc += 1;
+            }
+            op if only_registers(op) => {
+                s.lanes.only(taken);
+                self.each_lane(s, instr);
+                s.lanes.again();
+                s.pc += 1;
+            }
+            _ => return false,
+        }
+        true
+    }
+}
