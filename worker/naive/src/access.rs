@@ -12,7 +12,7 @@ use super::tags::{bit, proxy_tag, read_tags};
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{Address, AtomOp, Instr, ObjectId, Op, Operand, Proxy, RmwOrder, Ty};
 
-/// A scalar piece of an access: its range, cells, and number.
+/// A scalar piece of an access: its range and its cells.
 pub(super) struct Piece {
     pub(super) range: Range,
     cells: Vec<usize>,
@@ -26,7 +26,7 @@ impl Piece {
 }
 
 impl Runner<'_> {
-    /// Puts a value in the cells of a piece, or what nobody knows.
+    /// Makes the event an access to a piece that writes this value; `None` is unknown data.
     pub(super) fn place(&self, e: &mut Event, piece: &Piece, value: Option<u128>) {
         e.range = Some(piece.range);
         for cell in &piece.cells {
@@ -39,7 +39,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The value of a piece whose cells hold this; `None` when nobody knows.
+    /// The value of a piece whose cells hold this; `None` for unknown data.
     pub(super) fn whole(&self, piece: &Piece, content: &[u128]) -> Option<u128> {
         let mut value = 0;
         for (cell, held) in piece.cells.iter().zip(content) {
@@ -201,7 +201,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// What an atomic leaves of the old value, the operand and, for a comparison, the new value.
+    /// The value an atomic stores, given the old value and its operands; `None` if it stores nothing.
     pub(super) fn replaced(&self, op: AtomOp, ty: Ty, (old, a, b): (u128, u128, u128)) -> Option<u128> {
         if op != AtomOp::Cas {
             return atomic(op, ty, old, a);
@@ -213,7 +213,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The write half of an atomic, if there is one.
+    /// Appends the write half of an atomic, if it writes.
     pub(super) fn store_back(
         &self,
         s: &mut State,

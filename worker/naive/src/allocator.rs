@@ -1,8 +1,8 @@
 //! Allocation of tensor memory: the uses of allocators by one thread, and how the allocators of a candidate can have worked.
 //!
-//! A path either passes a waiting instruction or ends there. If the columns of a CTA may not suffice, every order of the uses
-//! of its allocator is run literally. An order fits the candidate if all allocations that took place find free columns, and
-//! those that did not take place find none in the end. (PTX ISA 9.2, 9.7.16.7.)
+//! An instruction that waits is either passed or never passed. Where the columns of a CTA may not suffice, every order of
+//! the operations on its allocator is run literally. An order fits the candidate if each allocation that took place finds
+//! free columns, and each that did not finds none in the end. (PTX ISA 9.2, 9.7.16.7.)
 
 use super::arith::low;
 use super::barriers::{At, Phases, Scene};
@@ -17,26 +17,27 @@ use moire_execution::leaf::flag;
 use moire_program::ir::{CtaGroup, Instr, Op, Operand, StoreOrder, Tcgen05, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most orders that are run for one allocator.
+/// Most orders of one allocator that are run.
 const ORDERS: usize = 2_000;
 
-/// Whether an instruction is one of those of the allocator.
+/// Whether an instruction is an operation of the allocator.
 pub(super) fn concerns(op: &Op) -> bool {
     let Op::Tcgen05(op) = op else { return false };
     matches!(op, Tcgen05::Alloc { .. } | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. })
 }
 
-/// Readings that the model chooses by its settings.
+/// Readings of the PTX ISA that the model chooses between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Readings {
-    /// Whether `dealloc` and `relinquish` of a pair may pass without the other CTA, and whether they may wait for it.
+    /// Whether `dealloc` and `relinquish` of a pair may pass without the other CTA.
     pub(super) alone: bool,
+    /// Whether they may wait for the other CTA.
     pub(super) together: bool,
     /// Whether a part of an allocation may be deallocated.
     pub(super) partly: bool,
 }
 
-/// First threads of the CTA and, for a pair, of the other one.
+/// The first thread of the CTA and, for a pair, the first thread of the other CTA.
 pub(super) fn both(run: &Runner<'_>, op: &Tcgen05) -> Result<Vec<usize>, Refusal> {
     let own = columns::leader(run.program, run.thread);
     if op.group() != Some(CtaGroup::Two) {
@@ -46,7 +47,7 @@ pub(super) fn both(run: &Runner<'_>, op: &Tcgen05) -> Result<Vec<usize>, Refusal
     Ok(vec![own, columns::peer(run.program, run.thread).ok_or_else(alone)?])
 }
 
-/// Passed, and where it waits also never passed.
+/// Adds the path on which the instruction is passed and, if it waits, the one on which it never is.
 pub(super) fn allocation(
     run: &Runner<'_>,
     mut s: State,
@@ -157,8 +158,8 @@ impl Scene<'_> {
         Ok(out)
     }
 
-    /// Collective operations wait for each other where they must, each for any one that it meets; nothing where a path
-    /// ends otherwise.
+    /// Every way in which collective operations wait for each other, each for one that it meets; none if some path does
+    /// not end that way.
     fn met(&self, all: &[Use<'_>], together: bool) -> Vec<Phases> {
         let mut out = vec![Phases::default()];
         for u in all.iter().filter(|u| u.seize.pair()) {
@@ -279,7 +280,7 @@ impl Scene<'_> {
     }
 }
 
-/// The relations that follow from an order of all uses.
+/// Phases and needs that follow from one order of all operations.
 fn ordered(order: &[&Use<'_>]) -> Phases {
     let mut out = Phases::default();
     let mut number: BTreeMap<usize, u16> = BTreeMap::new();
@@ -294,7 +295,7 @@ fn ordered(order: &[&Use<'_>]) -> Phases {
     out
 }
 
-/// Flags that do not depend on the order.
+/// Flags that are raised in every order.
 pub(super) fn wrongs(
     paths: &[&Path],
     readings: Readings,
@@ -322,7 +323,7 @@ pub(super) fn wrongs(
             Seizure::Get(slot) if !u.stuck => {
                 let over = (0..paths.len()).all(|t| !same_cta(t, s.ctas[0]) || paths[t].stop == Stop::Done);
                 let part = |u: &Use<'_>| if readings.partly { u.seize.columns } else { s.columns };
-                // A deallocation before the allocation, in its own thread, does not count.
+                // Columns that its own thread had already given back are not given back again.
                 let before = |v: &Use<'_>| v.at.0 == u.at.0 && v.at.1 < u.at.1;
                 let given = puts(s.ctas[0], slot).filter(|v| !v.stuck && !before(v));
                 let back: u32 = given.map(part).sum();

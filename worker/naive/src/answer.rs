@@ -1,4 +1,4 @@
-//! The answer about one execution: its key, how it ended, its final states and flags.
+//! The facts of one execution: its key, how it ended, its final states and flags.
 
 use super::Search;
 use super::allocator::wrongs;
@@ -118,7 +118,7 @@ fn shown(value: u128) -> u128 {
     if value == VEIL { 0 } else { value }
 }
 
-/// Whether a path spins on memory that is no valid mbarrier.
+/// Whether a path spins on an mbarrier that is not valid in the end.
 fn waits_for_nothing(path: &Path, past: &Histories) -> bool {
     let Stop::Spin(since) = path.stop else { return false };
     let asked = path.events.get(since).and_then(|e| e.count.as_ref());

@@ -1,13 +1,13 @@
 //! Barriers of one candidate: the phases that each arrival can belong to, and the relations that follow.
 //!
-//! A named barrier is identified by CTA, number and (Dat3M dialect) instance. A phase is complete
+//! A named barrier is identified by CTA, number and (Dat3M dialect) instance. When a phase is complete:
 //!
-//! - with a count: when it has that many arrivals;
-//! - without a count, in native text: when every thread of the CTA has arrived or exited;
-//! - without a count, in the Dat3M dialect: when it has as many arrivals as the CTA has `bar`s of that number and instance.
+//! - with a count: it has as many arrivals as the count says;
+//! - without one, native text: every thread of the CTA has arrived or exited;
+//! - without one, Dat3M dialect: it has as many arrivals as the text of the CTA has `bar`s of that number and instance.
 //!
-//! A complete phase has exactly that many arrivals, and every phase but the last is complete. (PTX ISA 9.2, 9.7.13.1 to
-//! 9.7.13.3.)
+//! A complete phase holds exactly that many arrivals, and every phase but the last is complete.
+//! (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3.)
 
 use super::allocator::Readings;
 use super::event::{Barrier, Path, Refusal, Stop};
@@ -23,15 +23,15 @@ pub(super) type At = (usize, usize);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phases {
     pub(super) phase: BTreeMap<At, u16>,
-    /// Released by a complete phase: arrival to waiting event, by kind of barrier.
+    /// Arrival and waiting event of one complete phase; likewise for cluster and warp barriers.
     pub(super) named: BTreeSet<(At, At)>,
     pub(super) cluster: BTreeSet<(At, At)>,
     pub(super) warp: BTreeSet<(At, At)>,
     /// Earlier to later phase of one barrier.
     pub(super) later: BTreeSet<(At, At)>,
-    /// Waiting event, and what had to happen before it let its thread go on.
+    /// Waiting event, and an event that had to happen before the wait was passed.
     pub(super) needs: BTreeSet<(At, At)>,
-    /// Waiting event, and a thread that had to have exited before.
+    /// Waiting event, and a thread that had to exit before the wait was passed.
     pub(super) exits: BTreeSet<(At, usize)>,
 }
 
@@ -57,7 +57,7 @@ struct Use {
     lanes: u32,
 }
 
-/// Cache of the assignments for a named barrier, by its uses and the threads that have exited.
+/// A cache: by the uses of a named barrier and the threads that are done, the ways to deal out these uses.
 pub(super) type Dealt = RefCell<BTreeMap<String, Vec<Phases>>>;
 
 /// The threads and paths of one candidate.
@@ -89,8 +89,8 @@ impl Scene<'_> {
         Ok(out)
     }
 
-    /// Whether the waits can be passed one after another: before a wait is passed, every arrival it needs has come
-    /// past the waits in front of it, and every thread it needs gone has passed all of its own.
+    /// Whether the waits can be passed one after another. Before a wait is passed, every arrival it needs has passed the
+    /// waits in front of that arrival, and every thread it needs to have exited has passed all its waits.
     fn passable(&self, phases: &Phases) -> bool {
         let waits: Vec<At> =
             phases.needs.iter().map(|n| n.0).chain(phases.exits.iter().map(|e| e.0)).collect();
@@ -131,7 +131,7 @@ impl Scene<'_> {
                         (Kind::Cluster, self.leader(t, true), 0, None)
                     }
                     Barrier::Warp { mask } => {
-                        this.count = Some(*mask); // for warps: who takes part
+                        this.count = Some(*mask); // for warps: the lanes that take part
                         // Only arrivals with the same mask are of one phase.
                         (Kind::Warp, self.leader(t, false), *mask, None)
                     }

@@ -1,8 +1,8 @@
 //! Runs one thread on its own: every path it could take if a read of a cell could return any value ever written there.
 //!
-//! A path is a list of events with values, and how it ends. Which paths fit together is decided later. A loop
-//! iteration that comes back to its head without a write or a barrier and with the live registers as they were is a
-//! *spin*: the path ends there, and paths that leave the loop hold only its last iteration.
+//! A path is a list of events with values, and how it ends. Which paths fit together is decided later. A loop iteration
+//! is a *spin* if it comes back to its head with the same live registers and without a write or a barrier. The path ends
+//! there, and paths that leave the loop hold only the last iteration.
 //! (PTX ISA 9.2, 8.2 to 8.9 for events; 9.7 for instructions.)
 
 use super::arith::{bits, low};
@@ -22,9 +22,9 @@ use moire_program::registers::only_registers;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Instructions one path may execute.
+/// Most instructions on one path.
 const STEPS: usize = 4_096;
-/// Beginnings of paths that are looked at, for each path there may be.
+/// Most beginnings of paths that are followed, for each path that the limits allow.
 const BEGUN: usize = 32;
 
 impl Runner<'_> {
@@ -58,7 +58,7 @@ impl Runner<'_> {
         let (mut todo, mut begun) = (vec![first], 0);
         while let Some(state) = todo.pop() {
             begun += 1;
-            // Most of them may lead nowhere: into a loop once too often.
+            // Most beginnings may end at the loop bound and give no path.
             if begun > BEGUN * self.rules.paths {
                 return Err(Refusal::TooMany("beginnings of paths of a thread"));
             }
@@ -90,7 +90,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether the path may go on with an instruction; counts it, and looks at the registers of products in flight.
+    /// Counts an instruction, refuses what is not modelled, and checks the registers of products in flight.
     fn admit(&self, s: &mut State, instr: &Instr) -> Result<(), Refusal> {
         s.instructions += 1;
         if s.instructions > STEPS {
@@ -102,7 +102,7 @@ impl Runner<'_> {
         if !only_registers(&instr.op) && tensor::uses_unknown(s, instr) {
             return Err(Refusal::Unsupported("the use of unknown data".into()));
         }
-        if self.warpgroup() && copies::meddles(s, instr) {
+        if self.warpgroup() && copies::disturbs(s, instr) {
             s.flags.insert(moire_execution::leaf::flag::REGISTERS);
         }
         Ok(())
@@ -189,7 +189,7 @@ impl Runner<'_> {
         }
     }
 
-    /// What goes on in one way for each answer.
+    /// Instructions with one continuation for each answer they may get.
     fn questions(&self, s: State, instr: &Instr, todo: &mut Vec<State>) -> Result<(), Refusal> {
         match instr.op {
             Op::Tile(_) => tile::tile(self, s, instr, todo),
@@ -219,7 +219,7 @@ impl Runner<'_> {
         (value != 0) != negated
     }
 
-    /// What a register instruction under a guard adds to the dependencies of its target.
+    /// The dependencies that a guard adds to the targets of a register instruction.
     fn selection(&self, s: &State, instr: &Instr) -> Events {
         let old = super::operands::written(&instr.op).iter().fold(0, |d, r| d | s.regs[r.index()].1);
         instr.guard.map_or(0, |g| old | s.regs[g.reg.index()].1 | self.operands(s, &instr.op))
@@ -229,7 +229,7 @@ impl Runner<'_> {
         super::operands::used(op).iter().fold(0, |d, r| d | s.regs[r.index()].1)
     }
 
-    /// Whether the path ends here: it spins, or has gone round too often.
+    /// Whether the path ends here, because it spins or has reached the loop bound.
     fn arrive_at_head(&self, s: &mut State, out: &mut Paths) -> bool {
         let used = || self.flow.heads[&s.pc].iter().copied();
         let mut live: Vec<(Reg, u128)> = used().map(|r| (r, s.regs[r.index()].0)).collect();
@@ -258,8 +258,9 @@ impl Runner<'_> {
         false
     }
 
-    /// An instruction of a barrier, an mbarrier, a copy or a tensor core is issued in order, when it is known what it is
-    /// about, and a loop is left when it is known that it ends; nothing of the thread comes before that, not even its end.
+    /// Adds the reads that the rest of the thread, its exit included, has to wait for. An instruction of a barrier, an
+    /// mbarrier, a copy or a tensor core is issued in order once the operands it must know are known. A loop is left once
+    /// the guard of its branch is known.
     fn hold(&self, s: &mut State, instr: &Instr, runs: bool) {
         if let (Op::Bra { .. }, Some(guard)) = (&instr.op, instr.guard) {
             let body = &self.program.threads[self.thread].body;

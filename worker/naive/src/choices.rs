@@ -1,13 +1,11 @@
-//! The source of each read: all combinations, or (*pruned*) those that have no impossible part.
+//! Which write each read takes: every combination, or only those of which no part is impossible.
 //!
-//! Pruned enumeration gives sources to one read after the other, location by location; the remaining reads have none yet. If
-//! this part of a graph breaks a monotone check, no execution contains it, and it is left. The rest is judged as without
-//! pruning. Programs with a thousand times more candidates can be enumerated this way. All sources count as candidates, also
-//! those that were left out.
-//!
-//! Pruning relies on the loader for which checks are monotone. It is compared with enumeration without pruning
-//! (`worker/lab/tests/suite/self_check.rs`). Combinations of paths that differ only in values share their parts, so a part is
-//! judged only once for all of them.
+//! *Pruned* enumeration gives the reads their sources one after another, location by location. If the part of the graph so
+//! far breaks a monotone check, no graph with this part is an execution, and all combinations with it are left out. They
+//! still count as candidates. The combinations that are left are judged as without pruning, so programs with a thousand
+//! times more candidates can be enumerated. Which checks are monotone is what the loader of the model says; both ways are
+//! compared in `worker/lab/tests/suite/self_check.rs`. Combinations of paths that differ in values only share their
+//! parts, so a part is judged once for all of them.
 
 use super::enter_reads;
 use super::judge::{Constants, Graph, Judge};
@@ -15,31 +13,31 @@ use super::pairs::Pairs;
 use moire_cat::vocabulary::rels;
 use rustc_hash::FxHashMap;
 
-/// A read, a cell of it, and the value it needs there.
+/// A read, one of its cells, and the value it reads there.
 pub(super) type Slot = (usize, usize, u128);
 
 /// For each part of a graph of one shape, whether it may become an execution.
 pub(super) type Known = FxHashMap<Name, bool>;
 
-/// A part of a graph: for some reads, a cell and the write that the read takes there.
+/// Names a part: reads, a cell of each, and the write it takes there.
 type Name = Vec<(usize, usize, usize)>;
 
 /// The data by which parts are judged.
 pub(super) struct Part<'a> {
     pub(super) judge: &'a Judge<'a>,
     pub(super) constants: &'a Constants,
-    /// The relation that must not form a cycle with reads-from.
+    /// Pairs that must have no cycle together with reads-from.
     pub(super) needs: &'a Pairs,
     pub(super) slots: &'a [Slot],
-    /// The graph of the candidate. Its reads-from and orders are overwritten.
+    /// Scratch: reads-from and orders are overwritten for each part.
     pub(super) graph: Graph,
-    /// Judged parts of this shape, if parts differ only in reads-from.
+    /// Parts of this shape that were judged before; only if parts differ in reads-from alone.
     pub(super) known: Option<&'a mut Known>,
-    /// Number of parts that may still be judged. Beyond it, choosing ends.
+    /// How many more parts may be judged.
     pub(super) left: u64,
 }
 
-/// Enumerates the choices of one source for each read.
+/// Iterates over the combinations of one source for each read.
 pub(super) struct Choices<'a> {
     sources: &'a [Vec<usize>],
     /// Reads in the order in which they take sources.
@@ -64,7 +62,7 @@ impl<'a> Choices<'a> {
         Choices { sources, order, taken: vec![], begun: false, part: None, judged: 0 }
     }
 
-    /// Combinations without an impossible part.
+    /// The combinations of which no part is impossible.
     pub(super) fn pruned(sources: &'a [Vec<usize>], part: Part<'a>) -> Self {
         let mut all = Choices::all(sources);
         all.order.sort_by_key(|read| part.slots[*read].1);
@@ -88,7 +86,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The write that each read has taken, once all have one.
+    /// The write of each read, once every read has taken one.
     fn pick(&self) -> Vec<usize> {
         let mut pick = vec![0; self.sources.len()];
         for (read, at) in self.order.iter().zip(&self.taken) {
@@ -97,7 +95,7 @@ impl<'a> Choices<'a> {
         pick
     }
 
-    /// Whether the part may become an execution if the next read takes this source. A complete graph is not judged here.
+    /// Whether the part may still become an execution if the next read takes this source. A whole graph is not judged here.
     fn grows(&mut self, source: usize) -> bool {
         let Some(part) = &mut self.part else { return true };
         if self.taken.len() + 1 == self.order.len() {

@@ -37,7 +37,7 @@ impl Runner<'_> {
             }
             Op::Control(Control::Elect { dst, pred, mask }) => {
                 let (mask, deps) = self.operand(s, *mask);
-                // The lowest lane named; 32 is nobody.
+                // The lowest lane of the mask; 32 if the mask is empty.
                 let leader = (0..32).find(|lane| mask >> lane & 1 == 1).unwrap_or(32u32);
                 s.regs[pred.index()] = (u128::from(leader == s.lanes.lane()), deps);
                 if let Some(dst) = dst {
@@ -92,7 +92,8 @@ impl Runner<'_> {
         }
     }
 
-    /// An instruction under a guard that holds for `taken` only: whether it is dealt with.
+    /// Runs an instruction whose guard holds for the lanes `taken` only, if it is a branch, an exit or a register
+    /// instruction. Returns whether it is.
     pub(super) fn parted(&self, s: &mut State, instr: &Instr, taken: u32) -> bool {
         match &instr.op {
             Op::Bra { target } => {

@@ -1,7 +1,8 @@
 //! Asynchronous copies, warpgroup products and launch control of one thread: what is issued now, what happens later.
 //!
-//! Groups are lists of instruction numbers; a wait names the instructions it is for, an event that reports to an mbarrier
-//! likewise. What a copy moves is not kept: it leaves [`VEIL`] in the cells. (PTX ISA 9.2, 8.9.1, 9.7.9.25, 9.7.13.17.)
+//! Groups are lists of instruction numbers. A wait names the instructions it waits for, and so does an event that reports
+//! to an mbarrier. The data of a copy are not kept: it leaves [`VEIL`] in the cells. (PTX ISA 9.2, 8.9.1, 9.7.9.25,
+//! 9.7.13.17.)
 
 use super::deed::{Count, Deed};
 use super::event::{Event, Refusal, UNKNOWN, VEIL};
@@ -33,8 +34,8 @@ fn odd(what: &str) -> Refusal {
     Refusal::Unsupported(what.to_owned())
 }
 
-/// What the operands of the instruction here depend on, data aside.
-fn hangs_on(run: &Runner<'_>, s: &State) -> Events {
+/// Reads that the operands of the current instruction depend on, data aside.
+fn depends_on(run: &Runner<'_>, s: &State) -> Events {
     let instr = &run.program.threads[run.thread].body[s.pc];
     let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
     super::operands::needed(&instr.op).iter().fold(guard, |d, r| d | s.regs[r.index()].1)
@@ -85,13 +86,13 @@ fn deposit(
 }
 
 fn postpone(run: &Runner<'_>, s: &State, e: &mut Event, writes: bool) {
-    e.address |= hangs_on(run, s);
+    e.address |= depends_on(run, s);
     e.home = e.range.and_then(|r| run.memory.instances[r.instance].cta);
     e.motion = Some(Motion { instruction: s.instructions, late: true, part: Part::Access { writes } });
     e.piece.get_or_insert((s.instructions, s.events.len()));
 }
 
-/// Changes an mbarrier, later if there is something to follow.
+/// Changes an mbarrier: at once, or after the instructions of `end`.
 fn report(
     run: &Runner<'_>,
     s: &mut State,
@@ -109,7 +110,7 @@ fn report(
     }
     let mut e = run.event(s, tags | bit(sets::MBAR), Some(scope));
     e.range = Some(range);
-    e.address = hangs_on(run, s);
+    e.address = depends_on(run, s);
     let mut deed = deed;
     deed.repeated(s.lanes.active.count_ones());
     e.count = Some(Count { object: (range.instance, range.offset), deed, wrong: None });
@@ -124,7 +125,7 @@ fn report(
     Ok(())
 }
 
-/// The bytes of this instruction are there.
+/// Reports to an mbarrier that the bytes of this instruction have arrived.
 fn complete(run: &Runner<'_>, s: &mut State, at: u128, bytes: u32, others: bool) -> Result<(), Refusal> {
     let tags = bit(sets::MBAR_COMPLETE) | bit(sets::COPY_DONE) | bit(sets::REL);
     let end = Part::End { of: vec![s.instructions], reads: false, cta: others.then_some(0) };
@@ -237,7 +238,7 @@ fn bulk(run: &Runner<'_>, s: &mut State, c: &BulkCopy) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The same place and mbarrier in the CTA of a rank.
+/// The same destination and mbarrier in the CTA of a rank.
 fn goal(run: &Runner<'_>, to: u128, bar: Option<u128>, rank: u128) -> Option<(u128, Option<u128>)> {
     let there = |at| run.memory.mapped(at, rank, run.thread);
     let bar = match bar {
@@ -378,8 +379,9 @@ pub(super) fn wgmma(run: &Runner<'_>, s: &mut State, op: &Wgmma) -> Result<(), R
     Ok(())
 }
 
-/// Whether the instruction here touches a register it must not touch; takes note of those it does touch.
-pub(super) fn meddles(s: &mut State, instr: &Instr) -> bool {
+/// Whether an instruction touches registers of a product in flight, or a product uses registers that no `wgmma.fence`
+/// covers. Records the registers it touches.
+pub(super) fn disturbs(s: &mut State, instr: &Instr) -> bool {
     let (mut reads, writes) = uses(&instr.op);
     reads.extend(instr.guard.map(|g| g.reg));
     let own = if let Op::Wgmma(Wgmma::Product(p)) = &instr.op { Some(p) } else { None };

@@ -10,7 +10,7 @@ pub(super) enum Deed {
         tx: i64,
         drops: bool,
         must_not_complete: bool,
-        /// The phase the path assumes to be reported.
+        /// The phase that the path assumes the instruction returns.
         reported: Option<u128>,
     },
     Ask {
@@ -21,7 +21,7 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    /// Each of `lanes` does it.
+    /// Multiplies an arrival by the lanes that make it.
     pub(super) fn repeated(&mut self, lanes: u32) {
         if let Deed::Add { arrivals, tx, .. } = self {
             *arrivals *= u64::from(lanes);

@@ -1,4 +1,4 @@
-//! What a tcgen05 event is for the others: the cells it touches, and which instructions it follows.
+//! Relations between tcgen05 events: which touch the same cells, which pipeline, which follow which.
 //!
 //! Cells are compared one by one: a lane is a bit, a column a number. Which pairs pipeline and what a wait or a commit
 //! follows is the table of the PTX ISA (9.2, 9.7.16.6.2), read pair by pair.
@@ -14,7 +14,7 @@ pub(super) enum Block {
     Allocated(u32),
 }
 
-/// Some lanes of one column, in the CTA of this first thread.
+/// Some lanes of one column of tensor memory. A CTA is named by its first thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) cta: usize,
@@ -24,7 +24,7 @@ pub(super) struct Column {
     pub(super) written: bool,
 }
 
-/// What a tcgen05 event is for the others.
+/// A tcgen05 event, as far as its relation to other events depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Effect {
     /// Number of the instruction in its path.
@@ -41,7 +41,7 @@ pub(super) struct Effect {
     /// After its issue and outside program order.
     pub(super) later: bool,
     pub(super) flags: Vec<&'static str>,
-    /// Numbers of loads whose registers have all been read by now; no instruction of its own.
+    /// Numbers of loads whose registers have all been read at this point. Such an event belongs to no tcgen05 instruction.
     pub(super) spent: Vec<usize>,
 }
 
@@ -88,7 +88,8 @@ impl Effect {
         self.columns.iter().any(|a| other.columns.iter().any(|b| clash(a, b)))
     }
 
-    /// Whether this executes before `next` when it is issued before, two products aside.
+    /// Whether this executes before `next` if it is issued before. Pairs of products are left to
+    /// [`Effect::products`].
     pub(super) fn pipelines(&self, next: &Effect) -> bool {
         let pairs = match (&self.op, &next.op) {
             (Tcgen05::Copy { .. }, Tcgen05::Mma(_)) => true,
@@ -100,7 +101,7 @@ impl Effect {
         pairs && self.later && next.later && self.op.group() == next.op.group()
     }
 
-    /// Both accesses of products that work on as many CTAs.
+    /// Whether both are accesses of products of the same CTA group.
     pub(super) fn products(&self, next: &Effect) -> bool {
         let both = matches!((&self.op, &next.op), (Tcgen05::Mma(_), Tcgen05::Mma(_)));
         both && self.later && next.later && self.op.group() == next.op.group()

@@ -10,20 +10,20 @@ use moire_program::ir::{BarRed, Scope};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// In the dependencies of a register: it holds what came out of tensor memory.
+/// Marks a register, among its dependencies, that holds unknown data: copied, or read from tensor memory.
 pub(super) const UNKNOWN: Events = 1 << 127;
 
-/// In a cell: bytes nobody knows. No cell is wide enough for a program to write it by accident, short of 16 bytes at once.
+/// Marks a cell whose bytes are unknown. Only a cell of 16 bytes is wide enough for a program to write this by accident.
 pub(super) const VEIL: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
 
-/// What a barrier event takes part in.
+/// What a barrier event does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Barrier {
     Named {
         id: u128,
         instance: Option<u32>,
         count: Option<u128>,
-        /// Waits for its phase.
+        /// Whether it waits for its phase.
         waits: bool,
         /// `bar.red`: operation, this thread's predicate, and the result the path assumes.
         reduces: Option<(BarRed, bool, u128)>,
@@ -57,7 +57,7 @@ pub(super) struct Event {
     pub(super) control: Events,
     /// Control, up to where the branches meet.
     pub(super) nearby: Events,
-    /// Reads without which nothing here has been issued; no dependency of any model.
+    /// Reads that had to have their value before this was issued. They are no dependency of any model.
     pub(super) held: Events,
     pub(super) barrier: Option<Barrier>,
     pub(super) count: Option<Count>,
@@ -67,26 +67,26 @@ pub(super) struct Event {
     pub(super) home: Option<usize>,
     /// Lanes that take part.
     pub(super) lanes: u32,
-    /// Partings of the lanes it happens inside of, and which arm.
+    /// Branches that have parted the lanes and whose arms have not joined, and whether it is in the second arm.
     pub(super) arms: Vec<(usize, bool)>,
-    /// Part in an asynchronous instruction other than of the tensor cores.
+    /// Its part in an asynchronous instruction, those of the tensor cores aside.
     pub(super) motion: Option<Motion>,
-    /// Of a proxy fence: what it speaks of, if not of everything.
+    /// Of a proxy fence: the accesses it covers, if not all.
     pub(super) sphere: Option<Sphere>,
     /// Number of the instruction in its path.
     pub(super) turn: usize,
-    /// Of an element of a tile: what came before by tokens, and the nearest of it.
+    /// Of an element of a tile: all events before it in token order, and the nearest ones.
     pub(super) token: Events,
     pub(super) token_nearest: Events,
 }
 
 impl Event {
-    /// Asynchronous, and so outside program order.
+    /// Whether it is asynchronous, and so outside program order.
     pub(super) fn loose(&self) -> bool {
         self.effect.as_ref().is_some_and(|e| e.later) || self.motion.as_ref().is_some_and(|m| m.late)
     }
 
-    /// In the other arm of a branch.
+    /// Whether the two are in different arms of a branch.
     pub(super) fn beside(&self, other: &Event) -> bool {
         self.arms.iter().any(|(parting, arm)| other.arms.contains(&(*parting, !arm)))
     }
@@ -111,12 +111,12 @@ pub(super) enum Stop {
 #[derive(Clone, Debug)]
 pub(super) struct Path {
     pub(super) events: Vec<Rc<Event>>,
-    /// Reads that decided which way the path went.
+    /// Reads that decided which branches the path took.
     pub(super) control: Events,
-    /// Reads without which the path does not get to its end.
+    /// Reads that had to have their value before the path could end.
     pub(super) held: Events,
     pub(super) regs: Vec<u128>,
-    /// What the thread did wrong on its own.
+    /// Flags that the thread raises whatever other threads do.
     pub(super) flags: BTreeSet<&'static str>,
     pub(super) stop: Stop,
     /// Number the next event would have (for a spin: the first of the failing iteration).
@@ -131,7 +131,7 @@ impl Path {
     }
 }
 
-/// Why paths are not listed.
+/// Why the paths of a thread are not enumerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// More paths, events or values than the limits allow.

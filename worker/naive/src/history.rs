@@ -1,8 +1,8 @@
 //! Mbarrier objects of one candidate: every order in which the operations on one object can take place, run literally.
 //!
-//! The object is a small machine (expected and pending arrivals, transactions, phase). An order of all operations on it fits
-//! the candidate if it agrees with program order and the machine gives every answer that the paths assume. Operations that
-//! commute are not recognised: executions that differ only in their order have equal keys and are merged by them.
+//! The object is a small machine: expected and pending arrivals, transactions, phase. An order of all operations on it fits
+//! the candidate if it agrees with program order and the machine gives every answer that the paths assume. Orders that
+//! mean the same are not recognised here; executions that differ only in them have one key and are merged by it.
 //! (PTX ISA 9.2, 9.7.13.15, layout v0.)
 
 use super::barriers::At;
@@ -11,7 +11,7 @@ use super::event::{Event, Path, Refusal};
 use moire_execution::leaf::flag;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most orders that are run for one object.
+/// Most orders of one object that are run.
 const ORDERS: usize = 5_000;
 
 /// One operation as it took place.
@@ -19,7 +19,7 @@ const ORDERS: usize = 5_000;
 pub(super) struct Step {
     pub(super) at: At,
     pub(super) deed: Deed,
-    /// Number of `init`s and `inval`s so far, this operation included.
+    /// How many `init`s and `inval`s there were, this one included.
     pub(super) era: u16,
     /// 0 for `init` and `inval`, otherwise one more than the phase that was current.
     pub(super) level: u16,
@@ -142,7 +142,7 @@ pub(super) fn orders(paths: &[&Path]) -> Result<BTreeMap<(usize, u32), Vec<Histo
     Ok(out)
 }
 
-/// One way for each object, as long as `possible` holds of those chosen so far.
+/// Every choice of one history for each object, while `possible` holds of those chosen so far.
 pub(super) fn histories(
     orders: &BTreeMap<(usize, u32), Vec<History>>,
     possible: &dyn Fn(&Histories) -> bool,
@@ -181,7 +181,7 @@ fn extend(
     }
     for t in 0..threads.len() {
         for i in 0..threads[t].len() {
-            // An asynchronous operation comes after all earlier ones; later ones need not wait for it.
+            // An asynchronous operation comes after all before it in its thread, but none comes after it.
             let (at, count, event) = threads[t][i];
             let first = |e: &Event| !e.loose() && !e.beside(event);
             let held = (0..i).any(|j| !done[t][j] && first(threads[t][j].2));
@@ -198,7 +198,7 @@ fn extend(
     Ok(())
 }
 
-/// Relations that follow from one history.
+/// Pairs of operations of one history, by relation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meaning {
     pub(super) order: BTreeSet<(At, At)>,
@@ -208,11 +208,11 @@ pub(super) struct Meaning {
     pub(super) seen: BTreeSet<(At, At)>,
     /// Answered true for the same phase.
     pub(super) again: BTreeSet<(At, At)>,
-    /// From an answer to the operations it requires.
+    /// Operations that had to happen before an answer.
     pub(super) needs: BTreeSet<(At, At)>,
 }
 
-/// The relations that follow from a history.
+/// Relates the operations of a history.
 pub(super) fn meaning(history: &History) -> Meaning {
     let mut out = Meaning::default();
     let ends = |s: &Step| matches!(s.deed, Deed::Init(_) | Deed::Inval);

@@ -62,7 +62,7 @@ pub(super) struct Judge<'m> {
     /// Pairs of writes, then of fences, that the model wants ordered: see [`Judge::orders`].
     coherence: Vec<(NodeId, bool)>,
     fences: Vec<(NodeId, bool)>,
-    /// Mentions a variable of a `let rec` that is still being solved.
+    /// By node: whether it mentions a variable of a `let rec` that is still being solved.
     open: Vec<bool>,
 }
 
@@ -467,7 +467,7 @@ impl<'m> Judge<'m> {
         }
     }
 
-    /// Least fixpoint of a `let rec` group: start from nothing, evaluate all bodies until nothing is new.
+    /// The least fixpoint of a `let rec` group: starts from nothing and evaluates all bodies until nothing is new.
     fn least(&self, graph: &Graph, known: &mut Known, group: u32, member: u32) -> Pairs {
         let bodies = &self.model.groups()[group as usize];
         let mut current = vec![Pairs::none(graph.n); bodies.len()];

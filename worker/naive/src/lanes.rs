@@ -1,4 +1,4 @@
-//! The lanes a thread stands for, in one path: who is active, whose registers differ, who waits where branches meet.
+//! The lanes a thread stands for, on one path: which are active, whose registers differ, which wait where branches meet.
 //!
 //! A register whose value differs is a column of 32 numbers; a register instruction is run once for each active lane
 //! with the scalar rules, and the results are put together again. (PTX ISA 9.2, 9.7.13.14; `%laneid`.)
@@ -8,13 +8,13 @@ use super::operands::used;
 use moire_program::ir::{Guard, Instr, Reg, RegInit, Thread};
 use std::collections::BTreeMap;
 
-/// Lanes that have come together at `at`, or will: the others still have to run from `first`.
+/// Lanes that join at `at` after a branch has parted them.
 #[derive(Clone, Debug)]
 struct Meeting {
     at: usize,
     everybody: u32,
     to_run: Option<(usize, u32)>,
-    /// Which parting of the path this was, if a branch.
+    /// Number of the branch on the path that parted them, if a branch did.
     parting: Option<usize>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Lanes {
     pub(super) active: u32,
     meetings: Vec<Meeting>,
     pub(super) columns: BTreeMap<Reg, Vec<u128>>,
-    /// Registers that only these lanes have.
+    /// Lanes that have a value of a register; all lanes, if there is no entry.
     pub(super) holders: BTreeMap<Reg, u32>,
     /// The lane being run.
     pub(super) one: Option<u32>,
@@ -60,13 +60,13 @@ impl Lanes {
         self.columns.get(&reg).and_then(|c| c.get(self.lane() as usize)).copied()
     }
 
-    /// What the registers hold where lanes differ, for comparing visits of a loop head.
+    /// Values of the registers in which lanes differ, for comparing visits of a loop head.
     pub(super) fn live(&self, regs: impl Iterator<Item = Reg>) -> Vec<(Reg, u128)> {
         let column = |r: Reg| self.columns.get(&r).into_iter().flatten().map(move |v| (r, *v));
         regs.flat_map(column).collect()
     }
 
-    /// All active lanes have a new value.
+    /// Notes that all active lanes have one new value.
     pub(super) fn assigned(&mut self, reg: Reg) {
         self.columns.remove(&reg);
         self.holders.remove(&reg);
@@ -75,7 +75,7 @@ impl Lanes {
         }
     }
 
-    /// Where the path is really, when its active lanes have come to `pc`.
+    /// Where the path goes on when its active lanes have come to `pc`: another arm of a branch may have to run first.
     pub(super) fn meet(&mut self, mut pc: usize) -> usize {
         loop {
             let Some(meeting) = self.meetings.last_mut() else { return pc };
@@ -91,7 +91,7 @@ impl Lanes {
         }
     }
 
-    /// The lanes `gone` have exited; where the rest goes on, if the active ones were among them.
+    /// Lets the lanes `gone` exit. If they were all that are active: where the others go on.
     pub(super) fn exit(&mut self, gone: u32) -> Option<usize> {
         for meeting in &mut self.meetings {
             meeting.everybody &= !gone;
@@ -138,7 +138,7 @@ impl Lanes {
         }
     }
 
-    /// Where the active lanes are: partings not yet over, and whether in the second arm.
+    /// The branches whose arms have not joined yet, and whether the active lanes are in the second arm.
     pub(super) fn arms(&self) -> Vec<(usize, bool)> {
         self.meetings.iter().filter_map(|m| Some((m.parting?, m.to_run.is_none()))).collect()
     }

@@ -1,12 +1,23 @@
 //! The naive enumerator: every candidate execution of a program, judged one by one.
 //!
-//! Slow and obvious on purpose, as a witness for the explorer. It shares with it the program (`moire-program`), the loaded
-//! model (types, base sets, settings, which checks are monotone) and `moire-execution`. It shares no interpreter, no
-//! evaluator and no search: threads are run on their own over the values memory could hold, every combination of paths,
-//! sources and barrier phases is formed, and each is judged by evaluating the model's expressions on sets of pairs.
+//! Slow and obvious on purpose, as a witness for the explorer. Each thread is run on its own over the values memory
+//! could hold. Every combination of paths, sources and barrier phases is formed. Each is judged by evaluating the
+//! model's expressions on sets of pairs.
 //!
 //! An execution must be *constructible*: reads-from, dependencies and passed barriers have no cycle. Every shipped
 //! model implies the part about dependencies.
+//!
+//! # What is shared with the explorer
+//!
+//! - The program with its tables: the IR, which registers an instruction reads, must know and writes
+//!   ([`moire_program::registers`]), and the cells of tensor memory that an instruction touches ([`moire_program::tensor`]).
+//! - The model as it was read: its expressions, checks and settings, and the names of base sets and relations
+//!   ([`moire_cat::Model`], [`moire_cat::vocabulary`]). The evaluator is not shared.
+//! - The words of an execution: leaf keys, flags and which registers are observed ([`moire_execution::leaf`]), the numbering
+//!   of tensor-memory columns ([`moire_execution::columns`]), and what no engine models ([`moire_execution::unmodelled`]).
+//!
+//! Nothing else. Events, dependencies, live registers, points where branches meet, footprints, arithmetic, barriers,
+//! mbarriers, allocators, program order and coherence are derived here with own code.
 
 mod access;
 mod allocator;
@@ -60,25 +71,25 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// Bounds on one enumeration.
+/// Limits of one enumeration: how many of each it looks at before it gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NaiveLimits {
-    /// Candidates (sources of all reads, times barrier phases, times orders of writes).
+    /// Candidates: sources of all reads, times barrier phases, times orders of writes.
     pub candidates: u64,
-    /// Combinations of paths looked at.
+    /// Combinations of one path for each thread.
     pub combinations: u64,
     /// Paths of one thread.
     pub paths: usize,
-    /// Backward jumps of one instruction, as for the explorer.
+    /// How often one instruction may jump backwards on a path; the explorer has the same limit.
     pub loop_bound: u32,
     /// Final states of one execution.
     pub outcomes: usize,
     /// Executions.
     pub leaves: u64,
-    /// Whether to prune combinations of sources with an impossible part. Sources of pruned combinations still count as
-    /// candidates; orders of writes count only if they are tried.
+    /// Whether to leave out sources of reads that cannot be completed to an execution (see `choices`). Such sources
+    /// still count as candidates; orders of writes count only if they are tried.
     pub pruned: bool,
-    /// Most candidates, parts of them and combinations of paths to judge.
+    /// Candidates and parts of candidates that are judged, and combinations of paths.
     pub judged: u64,
 }
 
@@ -101,20 +112,20 @@ impl Default for NaiveLimits {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Skip {
-    /// A limit was exceeded.
+    /// A limit was reached.
     #[error("too many {0} for the naive enumerator")]
     TooMany(&'static str),
-    /// The program has a construct that is not supported.
+    /// The program has a construct that the enumerator does not model.
     #[error("{0} is not supported")]
     Unsupported(String),
 }
 
-/// Totals of an enumeration.
+/// Counts of one enumeration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NaiveSummary {
-    /// Number of candidates; with pruning, without the orders of writes that were not tried.
+    /// All candidates; when pruned, orders of writes that were not tried are not counted.
     pub candidates: u64,
-    /// Candidates, parts of them and combinations of paths that were judged.
+    /// Candidates, parts of candidates and combinations of paths that were judged.
     pub judged: u64,
     /// Consistent executions, complete or blocked.
     pub leaves: u64,
@@ -137,7 +148,7 @@ pub fn enumerate(
     Ok(search.summary.get())
 }
 
-/// Counts the candidates that [`enumerate`] would judge, without orders of writes. Judges none of them.
+/// Counts the candidates of `program` before orders of writes multiply them. Nothing is judged.
 pub fn weigh(program: &Program, model: &Model, limits: &NaiveLimits) -> Result<u64, Skip> {
     if let Some((what, _)) = unmodelled(program, model) {
         return Err(Skip::Unsupported(what));
@@ -156,10 +167,10 @@ impl From<Refusal> for Skip {
     }
 }
 
-/// Paths of one thread that are the same until they spin.
+/// A path of one thread; for a spin, all paths that have the same events before it.
 struct Variant {
     path: Path,
-    /// For a spin: the paths through one failing iteration.
+    /// For a spin: the paths, one for each way through a failing iteration.
     failing: Vec<Path>,
     /// Number of the shape: equal for paths that differ in values only.
     shape: usize,
@@ -176,11 +187,11 @@ struct Search<'a> {
     readings: Readings,
     dealt: Dealt,
     summary: Cell<NaiveSummary>,
-    /// Whether to count the candidates only, and judge none.
+    /// Only counts the candidates.
     weighs: bool,
 }
 
-/// Static part of all candidates of one shape.
+/// By shapes of the paths: what all candidates of these shapes have in common.
 type Shapes = BTreeMap<Vec<usize>, (Graph, Constants, Known)>;
 
 impl<'a> Search<'a> {
@@ -218,8 +229,8 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// All paths of all threads, over a growing domain of values: a value needs one more step of computation each
-    /// round, and an acyclic execution has no more steps than writes.
+    /// All paths of all threads, over a domain of values that grows round by round. A value computed in `n` steps from
+    /// others is there after `n` rounds, and an acyclic execution has no more steps than writes.
     fn variants(&self) -> Result<Vec<Vec<Variant>>, Skip> {
         let settings = self.judge.model().settings();
         let rules = Rules {
@@ -265,7 +276,7 @@ impl<'a> Search<'a> {
         all.into_iter().map(|paths| group(paths.paths)).collect()
     }
 
-    /// Picks one variant for each thread, as long as every value read can still be written by some thread.
+    /// Picks one variant for each thread, while every value read can still be written by some thread.
     fn combine(
         &self,
         variants: &[Vec<Variant>],
@@ -383,8 +394,8 @@ impl<'a> Search<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The number of candidates with these paths, if none of them need be judged: there are none, or they are only counted
-    /// and differ only in reads-from.
+    /// The number of candidates with these paths, if it is known without forming them: there is none, or candidates are
+    /// only counted and differ in reads-from alone.
     fn weight(&self, paths: &[&Path], all_phases: &[Phases]) -> Option<u64> {
         if all_phases.is_empty() || !self.weighs {
             return all_phases.is_empty().then_some(0);
@@ -412,7 +423,7 @@ impl<'a> Search<'a> {
         Some(ways.fold(1, |n: u64, (t, i, slot)| n.saturating_mul(sources(t, i, slot))))
     }
 
-    /// Phases, combined with each history of the objects in which no operations wait for each other in a cycle.
+    /// Phases, each with every history of the mbarriers in which no events wait for each other in a cycle.
     fn stages<'p>(
         &self,
         chosen: &[&Variant],
@@ -424,8 +435,8 @@ impl<'a> Search<'a> {
         let mut out = Vec::new();
         for phases in all_phases {
             let needs = scenery.needs(graph, phases, paths, self.control_meets);
-            // Operations that wait for each other in a cycle never take place, for any sources. And a loop does not go on
-            // if the answer would end it.
+            // Events that wait for each other in a cycle cannot happen, whatever is read. Nor can a loop go on after
+            // an answer that ends it.
             let possible = |past: &Histories| {
                 if !combos.iter().any(|paths| ask_on(past, paths)) {
                     return false;
@@ -477,7 +488,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Writes of the value read, for each read and cell.
+    /// For each read and cell: the writes of the value read.
     fn sources(&self, scenery: &Scenery<'_>, graph: &Graph, reads: &[Slot]) -> Vec<Vec<usize>> {
         let value =
             |w: usize, cell: usize| scenery.nodes[w].cells.iter().find(|(c, _)| *c == cell).map(|(_, v)| *v);
@@ -547,7 +558,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// All combinations of paths with one failing iteration of every spinning thread.
+/// The chosen paths, in every combination of failing iterations of the spinning threads.
 fn failing<'v>(chosen: &[&'v Variant]) -> Vec<Vec<&'v Path>> {
     let mut combos: Vec<Vec<&Path>> = vec![vec![]];
     for variant in chosen {
@@ -561,7 +572,7 @@ fn failing<'v>(chosen: &[&'v Variant]) -> Vec<Vec<&'v Path>> {
     combos
 }
 
-/// Whether the objects whose history is known give the failing iterations their answers.
+/// Whether the mbarriers whose history is known give the answers that the failing iterations assume.
 fn ask_on(past: &Histories, paths: &[&Path]) -> bool {
     let mut now = past.clone();
     for (t, path) in paths.iter().enumerate() {
@@ -578,7 +589,7 @@ fn ask_on(past: &Histories, paths: &[&Path]) -> bool {
     true
 }
 
-/// The histories, extended by the questions of failing iterations. `None` if an answer is not the one assumed.
+/// The histories, followed by the questions of the failing iterations; `None` if an answer is not the one assumed.
 fn asked_in_vain(past: &Histories, paths: &[&Path]) -> Option<Histories> {
     let mut out = past.clone();
     for (t, path) in paths.iter().enumerate() {
@@ -612,7 +623,7 @@ fn add_reads(graph: &mut Graph, reads: &[Slot], pick: &[usize]) {
     }
 }
 
-/// Sorts the paths of a thread: those that spin after the same events become one variant.
+/// Groups the paths of a thread: those that spin after the same events become one variant.
 fn group(paths: Vec<Path>) -> Vec<Variant> {
     type Signature = (Stop, Vec<(usize, u16, Vec<(usize, u128)>, String)>);
     let mut shapes: BTreeMap<String, usize> = BTreeMap::new();
@@ -652,7 +663,7 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
     variants
 }
 
-/// Registers whose final values are needed, by thread.
+/// Registers that are observed after the exit, by thread.
 fn looked_at(program: &Program) -> Vec<BTreeSet<Reg>> {
     let mut out = vec![BTreeSet::new(); program.threads.len()];
     for (t, r) in observed_registers(program) {

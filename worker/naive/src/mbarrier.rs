@@ -13,7 +13,7 @@ use moire_program::ir::{
     Instr, MBARRIER_BYTES, MBARRIER_COUNT, Mbarrier, MbarrierOp, Op, Operand, Scope, Space,
 };
 
-/// One continuation for each thing the instruction could hand back.
+/// One continuation for each value the instruction could return.
 pub(super) fn mbarrier(
     run: &Runner<'_>,
     s: State,
@@ -40,7 +40,7 @@ pub(super) fn mbarrier(
     }
     if home != run.memory.cta[run.thread] && !reaches_others(m) {
         wrong = Some(flag::TARGET);
-        // Nothing arrives at an object the form does not reach.
+        // The instruction does not reach an object in another CTA, so nothing arrives there.
         for deed in &mut deeds {
             if let Deed::Add { arrivals, tx, drops, .. } = deed {
                 (*arrivals, *tx, *drops) = (0, 0, false);
@@ -108,7 +108,7 @@ fn deeds(run: &Runner<'_>, s: &State, m: &Mbarrier) -> (Vec<Deed>, Option<&'stat
     (deeds, wrong)
 }
 
-/// No mbarrier of the program has more phases than this.
+/// An upper bound on the phases of each mbarrier of the program.
 fn most_phases(run: &Runner<'_>) -> u128 {
     let mut most = 0;
     for thread in &run.program.threads {

@@ -1,7 +1,7 @@
-//! What an asynchronous event is for the others, and what a path knows of its asynchronous instructions.
+//! Asynchronous events: their part in an instruction, and the groups of such instructions on a path.
 //!
-//! Groups are lists of instruction numbers; a wait names the instructions it is for, an event that reports to an mbarrier
-//! likewise. (PTX ISA 9.2, 8.9.1, 9.7.9.25.)
+//! Groups are lists of instruction numbers. A wait names the instructions it waits for, and so does an event that reports
+//! to an mbarrier. (PTX ISA 9.2, 8.9.1, 9.7.9.25.)
 
 use super::space::Range;
 use moire_program::ir::Reg;
@@ -28,7 +28,7 @@ pub(super) struct Motion {
 }
 
 impl Motion {
-    /// Whether `end`, of the same thread, comes after the access this is.
+    /// Whether this is an access and `end`, of the same thread, comes after it.
     pub(super) fn ends_with(&self, home: Option<usize>, end: &Motion) -> bool {
         let (Part::Access { writes }, Part::End { of, reads, cta }) = (&self.part, &end.part) else {
             return false;
@@ -38,7 +38,7 @@ impl Motion {
     }
 }
 
-/// The accesses a proxy fence speaks of.
+/// The accesses that a proxy fence covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sphere {
     NotShared,
@@ -66,7 +66,7 @@ impl Queue {
     }
 }
 
-/// What a path knows of its asynchronous instructions.
+/// Asynchronous instructions on a path so far.
 #[derive(Clone, Debug)]
 pub(super) struct Fleet {
     pub(super) small: Queue,
@@ -74,7 +74,7 @@ pub(super) struct Fleet {
     pub(super) products: Queue,
     /// Products in flight: instruction, accumulator, first factor.
     pub(super) flying: Vec<(usize, Vec<Reg>, Vec<Reg>)>,
-    /// By register: nobody but products touched it since the last `wgmma.fence`.
+    /// By register: whether only products touched it since the last `wgmma.fence`.
     pub(super) fenced: Vec<bool>,
 }
 

@@ -1,6 +1,6 @@
 //! Sets of events and sets of pairs of events, spelt out: row `i` holds the partners of event `i` as bits.
 //!
-//! Written apart from the evaluator in `moire-cat`, and for reading rather than speed: the two are compared.
+//! Independent of the evaluator in `moire-cat`, and written for reading rather than speed: the two are compared.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -26,7 +26,7 @@ pub(super) fn members(mut set: Events) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Of most graphs the rows need no memory of their own.
+/// Rows that are stored inline: enough for most graphs.
 const FEW: usize = 24;
 
 /// A relation over events `0..n`.
@@ -34,7 +34,7 @@ const FEW: usize = 24;
 pub(super) struct Pairs(pub(super) SmallVec<[Events; FEW]>);
 
 impl Clone for Pairs {
-    /// As one piece: derived, it goes row by row.
+    /// Copies all rows at once; the derived implementation copies one by one.
     fn clone(&self) -> Self {
         Pairs(SmallVec::from_slice(&self.0))
     }

@@ -180,7 +180,7 @@ impl<'a> Scenery<'a> {
         (0..self.nodes.len()).filter(|i| writes(&self.nodes[*i])).fold(0, |set, i| set | one(i))
     }
 
-    /// Whether `j` does something in the memory of another CTA, that of the thread that `i` is in program order of.
+    /// Whether `j` touches memory of the CTA of the thread of `i`, while its own thread is in another CTA.
     fn reaches(&self, i: usize, j: usize) -> bool {
         let (Some(s), Some(t)) = (self.nodes[i].thread, self.nodes[j].thread) else { return false };
         let Some((e, f)) = self.nodes[i].event.zip(self.nodes[j].event) else { return false };
@@ -193,7 +193,7 @@ impl<'a> Scenery<'a> {
         self.program.launched && !e.loose() && touched.iter().any(other)
     }
 
-    /// What tcgen05 events are to each other.
+    /// Relations between tcgen05 events.
     fn effects(&self, relations: &mut [Pairs]) {
         let n = self.nodes.len();
         let mut define = |relation: usize, holds: &dyn Fn(&Effect, &Effect, bool) -> bool| {
@@ -216,7 +216,7 @@ impl<'a> Scenery<'a> {
         self.seizures(relations);
     }
 
-    /// What events of allocators are to accesses and to each other.
+    /// Relations of events of allocators to accesses and to each other.
     fn seizures(&self, relations: &mut [Pairs]) {
         let n = self.nodes.len();
         let seize = |i: usize| self.nodes[i].event.and_then(|e| e.seizes.as_ref());
@@ -245,7 +245,7 @@ impl<'a> Scenery<'a> {
         });
     }
 
-    /// What asynchronous events and proxy fences are to each other.
+    /// Relations between asynchronous events and proxy fences.
     fn motions(&self, relations: &mut [Pairs]) {
         let n = self.nodes.len();
         let both = |i: usize, j: usize| {
@@ -300,7 +300,7 @@ impl<'a> Scenery<'a> {
         graph.relations[rels::BAR_PHASE] = pairs(&phases.later);
     }
 
-    /// Enters what the mbarriers went through.
+    /// Enters what the histories of the mbarriers mean.
     pub(super) fn set_histories(&self, graph: &mut Graph, meaning: &[Meaning]) {
         let pairs = |of: &dyn Fn(&Meaning) -> &BTreeSet<(At, At)>| {
             let mut out = Pairs::none(graph.n);
@@ -325,7 +325,7 @@ impl<'a> Scenery<'a> {
         graph.relations[rels::MBAR_AGAIN] = pairs(&|m| &m.again);
     }
 
-    /// What the answers of mbarriers needed to have taken place.
+    /// Events that had to happen for the answers of mbarriers.
     pub(super) fn answered(&self, meaning: &[Meaning], n: usize) -> Pairs {
         let mut out = Pairs::none(n);
         for (a, b) in meaning.iter().flat_map(|m| &m.needs) {
@@ -336,8 +336,8 @@ impl<'a> Scenery<'a> {
         out
     }
 
-    /// What an event's existence or value needs: dependencies, reads-from aside, what was issued in order before it, and
-    /// everything a passed barrier waited for.
+    /// Pairs of events of which the second cannot exist, or have its value, without the first: dependencies, reads that
+    /// instructions issued in order waited for, and events that passed barriers waited for. Reads-from is not included.
     pub(super) fn needs(
         &self,
         graph: &Graph,

@@ -1,11 +1,11 @@
 //! What one event does to an allocator of tensor memory (PTX ISA 9.2, 9.7.16.7).
 
-/// What is done to an allocator.
+/// An operation on an allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seizure {
-    /// Takes columns; the number of the allocation.
+    /// Allocates; the number of the allocation.
     Get(u32),
-    /// Gives columns back: allocation and column in it.
+    /// Deallocates: the allocation, and the column in it. `None` if the address has no allocation.
     Put(Option<(u32, u32)>),
     Release,
 }
@@ -17,7 +17,7 @@ pub(super) struct Seize {
     pub(super) columns: u32,
     pub(super) exclusive: bool,
     pub(super) wrong: bool,
-    /// Run by some lanes of the warp only.
+    /// The flag to raise if only some lanes of the warp run it.
     pub(super) lanes: Option<&'static str>,
     /// First threads of the own CTA, and of the other one of the pair.
     pub(super) ctas: Vec<usize>,

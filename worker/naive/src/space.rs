@@ -95,7 +95,7 @@ impl<'p> Memory<'p> {
         self.instances.iter().position(of)
     }
 
-    /// A number for the virtual address of a symbol, the same for every thread that means the same bytes.
+    /// A number for the virtual address of a symbol: the same for all threads that name the same bytes by it.
     pub(super) fn base(&self, symbol: SymbolId, thread: usize) -> u128 {
         let symbol = &self.program.symbols[symbol.index()];
         let instance = self.instance(symbol.object, thread).unwrap_or(0);
@@ -107,7 +107,7 @@ impl<'p> Memory<'p> {
         (number as u128) << 32
     }
 
-    /// The address that means in the CTA of a rank of the thread's cluster what `address` means here (`mapa`).
+    /// The address, in the CTA of a rank of the thread's cluster, that corresponds to `address` here (`mapa`).
     pub(super) fn mapped(&self, address: u128, rank: u128, thread: usize) -> Option<u128> {
         let here = self.resolve(address, 0)?;
         let object = self.instances[here.instance].object;
@@ -174,8 +174,8 @@ impl<'p> Memory<'p> {
         whole.then_some(cells)
     }
 
-    /// Cuts at both ends of every access; where addresses are computed also at every multiple of the least size of
-    /// such an access, to which all of them are aligned.
+    /// Cuts at both ends of every access. If addresses are computed, cuts also at every multiple of the least size of such
+    /// an access; all of them are aligned to it.
     fn cut(&self) -> Vec<Cell> {
         let objects = &self.program.objects;
         let size = |i: &Instance| objects[i.object.index()].bytes;

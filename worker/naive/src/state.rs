@@ -1,4 +1,4 @@
-//! A thread being run on its own: what is known of the program, and how far one path has come.
+//! The state of a thread that is run on its own: the program around it, and how far one path has come.
 
 use super::arith::low;
 use super::event::{Event, Path, Stop, UNKNOWN};
@@ -16,14 +16,14 @@ use std::rc::Rc;
 /// Values a cell may hold, by cell.
 pub(super) type Domain = Vec<BTreeSet<u128>>;
 
-/// Switches and limits of the front end.
+/// Settings of the model and limits that decide which paths there are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     /// A 128-bit load or store is one operation.
     pub(super) wide_whole: bool,
     /// A failed `cas` writes the old value back.
     pub(super) failed_cas_writes: bool,
-    /// TOKIF=B: tokens yielded by both arms of an `if` count.
+    /// Whether a token that an `if` yields stands for the tokens of both arms (switch TOKIF=B).
     pub(super) both_arms: bool,
     /// A product does nothing in lanes of the accumulator that are masked off.
     pub(super) masks: bool,
@@ -43,12 +43,12 @@ pub(super) struct Paths {
 /// At a loop head: events so far, the next number, live registers.
 pub(super) type Visit = (usize, u16, Vec<(Reg, u128)>);
 
-/// What a token stands for.
+/// Events that a token stands for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Before {
     pub(super) ever: Events,
     pub(super) nearest: Events,
-    /// Reads that chose it.
+    /// Reads that decided which token it is.
     pub(super) chosen_by: Events,
 }
 
@@ -79,11 +79,11 @@ pub(super) struct State {
     pub(super) jumps: BTreeMap<usize, u32>,
     pub(super) instructions: usize,
     pub(super) lanes: Lanes,
-    /// The instruction runs for some lanes only; the others join again behind it.
+    /// Whether the current instruction runs for some lanes only; the others join again behind it.
     pub(super) aside: bool,
     pub(super) fleet: Fleet,
     pub(super) flags: BTreeSet<&'static str>,
-    /// Loads from tensor memory by number, with the registers nobody has read yet.
+    /// Loads from tensor memory by number, with their registers that have not been read yet.
     pub(super) unread: Vec<(usize, Vec<Reg>)>,
     pub(super) tokens: BTreeMap<Reg, Before>,
 }

@@ -1,7 +1,6 @@
 //! tcgen05 instructions of one thread: an issue, and what happens later, outside program order.
 //!
-//! Cells are looked up one by one: a lane is a bit, a column a number. Which pairs pipeline and what a wait or a commit
-//! follows is the table of the PTX ISA (9.2, 9.7.16.6.2), read pair by pair.
+//! How the events relate to each other is in [`super::effect`]. (PTX ISA 9.2, 9.7.16.)
 
 use super::allocator;
 use super::arith::low;
@@ -18,15 +17,15 @@ use moire_execution::leaf::flag;
 use moire_program::ir::*;
 use moire_program::tensor::{InstructionDescriptor, Touch, Usage, touches};
 
-/// Whether the instruction would use what came out of tensor memory.
+/// Whether an instruction must know unknown data.
 pub(super) fn uses_unknown(s: &State, instr: &Instr) -> bool {
     let guard = instr.guard.map_or(0, |g| s.regs[g.reg.index()].1);
     let read = super::operands::needed(&instr.op);
     (read.iter().fold(guard, |d, r| d | s.regs[r.index()].1)) & UNKNOWN != 0
 }
 
-/// Takes the registers that the whole warp reads off the loads that wrote them; what is overwritten unread stays
-/// unread for ever.
+/// Removes registers that the whole warp reads from the loads that wrote them. A load with a register that is overwritten
+/// before it is read never counts as read.
 pub(super) fn reading(run: &Runner<'_>, s: &mut State, instr: &Instr) {
     if s.unread.is_empty() || s.lanes.active != run.program.threads[run.thread].place.lanes() {
         return;
@@ -74,7 +73,7 @@ pub(super) fn tensor(run: &Runner<'_>, s: &mut State, op: &Tcgen05) -> Result<()
     }
 }
 
-/// What is wrong with the lanes that run an instruction.
+/// The flag to raise if the wrong lanes run an instruction.
 pub(super) fn lanes_wrong(run: &Runner<'_>, s: &State, op: &Tcgen05) -> Option<&'static str> {
     if op.by_one_thread() {
         return (s.lanes.active.count_ones() > 1).then_some(flag::ISSUE);

@@ -1,8 +1,8 @@
 //! Tile blocks: an event for each element that is not masked off, and what tokens stand for.
 //!
-//! Tile IR specification, chapter 7. On a path everything is known, so a token is the events of the path that come before
-//! by token order: those of all instructions it goes back to, and those of the nearest ones. Where it was chosen by a
-//! value, what waits for it waits for that value too.
+//! On a path all values are known, so a token is a set of events of the path: those of all instructions it goes back to,
+//! and those of the nearest ones. If a value decided which token it is, an instruction that waits for it waits for that
+//! value, too. (Tile IR specification, chapter 7.)
 
 use super::access::Piece;
 use super::event::{Refusal, UNKNOWN};
@@ -20,7 +20,7 @@ struct Active<'a> {
     number: usize,
     piece: Piece,
     address: Events,
-    /// Reads without which it would not.
+    /// Reads that decide whether it does.
     exists: Events,
 }
 

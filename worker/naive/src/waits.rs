@@ -1,4 +1,4 @@
-//! Barrier instructions of one thread. One that waits has two ways to go on: it is passed, or never.
+//! Barrier instructions of one thread: one path passes them; if they wait, another path never does.
 
 use super::arith::low;
 use super::event::{Barrier, Refusal, Stop};
@@ -7,7 +7,7 @@ use super::tags::bit;
 use moire_cat::vocabulary::sets;
 use moire_program::ir::{BarKind, BarRed, Instr, Op, Operand, Thread};
 
-/// Barriers: passed, or (where they wait) never passed.
+/// Adds the paths on which a barrier is passed and, if it waits, the one on which it never is.
 pub(super) fn barrier(
     run: &Runner<'_>,
     mut s: State,
