@@ -60,9 +60,9 @@ use moire_cat::contract::{
     Control, Deallocation, FailedCas, MaskedLanes, PairRelease, WideAccesses, YieldedTokens,
 };
 use moire_cat::vocabulary::{rels, sets};
-use moire_execution::leaf::{LeafFacts, LeafKey, observed_registers};
+use moire_execution::leaf::{LeafFacts, LeafKey, seen_registers};
 use moire_execution::unmodelled;
-use moire_program::ir::{Expr, Program, Reg, Term};
+use moire_program::ir::Program;
 use pairs::{Pairs, members, one};
 use scene::Scenery;
 use space::Memory;
@@ -241,10 +241,11 @@ impl<'a> Search<'a> {
             loop_bound: self.limits.loop_bound,
             paths: self.limits.paths,
         };
-        let looked_at = looked_at(self.program);
         let threads = 0..self.program.threads.len();
-        let flows: Vec<flow::Flow> =
-            threads.clone().map(|t| flow::Flow::new(&self.program.threads[t], &looked_at[t])).collect();
+        let flows: Vec<flow::Flow> = threads
+            .clone()
+            .map(|t| flow::Flow::new(&self.program.threads[t], &seen_registers(self.program, t)))
+            .collect();
         let mut domain: Domain =
             (0..self.memory.cells.len()).map(|c| BTreeSet::from([self.memory.initial(c)])).collect();
         for round in 0.. {
@@ -661,28 +662,4 @@ fn group(paths: Vec<Path>) -> Vec<Variant> {
         variants.push(Variant { path, failing, shape, needs, gives });
     }
     variants
-}
-
-/// Registers that are observed after the exit, by thread.
-fn looked_at(program: &Program) -> Vec<BTreeSet<Reg>> {
-    let mut out = vec![BTreeSet::new(); program.threads.len()];
-    for (t, r) in observed_registers(program) {
-        out[t.index()].insert(r);
-    }
-    let mut todo: Vec<&Expr> = program.conditions.iter().map(|c| &c.expr).chain(&program.filter).collect();
-    while let Some(e) = todo.pop() {
-        match e {
-            Expr::Bool(_) => {}
-            Expr::Not(e) => todo.push(e),
-            Expr::And(es) | Expr::Or(es) => todo.extend(es),
-            Expr::Cmp(_, a, b) => {
-                for term in [a, b] {
-                    if let Term::Reg(t, r) = term {
-                        out[t.index()].insert(*r);
-                    }
-                }
-            }
-        }
-    }
-    out
 }
