@@ -1,6 +1,6 @@
 //! What is drawn: valid, reproducible, of the shapes promised; and canonical form, reducer and rules tried on it.
 
-#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
 
 mod canon;
 mod cuts;

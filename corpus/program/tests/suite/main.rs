@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stdout,
     clippy::single_range_in_vec_init,
     reason = "tests; lists of one range are meant"
 )]
