@@ -2,7 +2,7 @@
 //!
 //! Each commit ends with a sync, so the numbers depend on the disk that holds the temporary directory.
 
-#![expect(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
+#![expect(clippy::unwrap_used, reason = "a benchmark")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use moire_corpus::{Finding, Hash, Options, Store, Write};

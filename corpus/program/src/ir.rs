@@ -44,10 +44,12 @@ macro_rules! index {
             ///
             /// # Panics
             /// The position is beyond every table: [`crate::limits`] keeps them far shorter.
+            #[inline]
             pub fn at(position: usize) -> Self {
                 Self(u16::try_from(position).expect("tables of a program have less than 2^16 entries"))
             }
             /// The position in the table this index points into.
+            #[inline]
             pub fn index(self) -> usize { self.0 as usize }
         }
     };

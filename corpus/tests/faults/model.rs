@@ -134,7 +134,7 @@ impl World {
             }
             Op::Transfer => {
                 let export = self.dirs.last().unwrap().path().join("export.jsonl");
-                moire_corpus::export(&store, &export)?;
+                moire_corpus::export(store, &export)?;
                 let (old, places) = (self.at.clone(), self.dirs.len());
                 self.fresh_place();
                 if let Err(error) = import(&export, &self.at) {

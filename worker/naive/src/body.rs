@@ -273,11 +273,17 @@ impl Runner<'_> {
         if !runs {
             return;
         }
-        let in_order = match &instr.op {
-            Op::Tcgen05(_) | Op::Mbarrier(_) | Op::AsyncCopy(_) | Op::Wgmma(_) | Op::ProxyOrder(_) => true,
-            Op::Control(Control::TryCancel { .. }) | Op::Bar { .. } | Op::WarpSync { .. } => true,
-            _ => false,
-        };
+        let in_order = matches!(
+            &instr.op,
+            Op::Tcgen05(_)
+                | Op::Mbarrier(_)
+                | Op::AsyncCopy(_)
+                | Op::Wgmma(_)
+                | Op::ProxyOrder(_)
+                | Op::Control(Control::TryCancel { .. })
+                | Op::Bar { .. }
+                | Op::WarpSync { .. }
+        );
         if in_order {
             let needed = super::operands::needed(&instr.op);
             s.held |= needed.iter().fold(0, |d, r| d | s.regs[r.index()].1) & !UNKNOWN;

@@ -116,10 +116,8 @@ parts_of!(Control, |control, see| match control {
         mbarrier.each(see);
     }
     Control::QueryCancel { dst, src, .. } => {
-        for dst in dst {
-            if let Some(dst) = dst {
-                see(Part::Write(dst));
-            }
+        for dst in dst.into_iter().flatten() {
+            see(Part::Write(dst));
         }
         see(Part::Source(src, Role::Data));
     }

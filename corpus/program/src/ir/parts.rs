@@ -67,6 +67,7 @@ pub trait PartsMut {
 /// `&mut self` in the other. Patterns bind what they bind by reference, so that the same words fit both.
 macro_rules! parts_of {
     ($of:ty, |$value:ident, $see:ident| $table:expr) => {
+        #[allow(clippy::into_iter_on_ref, reason = "one table for shared and mutable references")]
         impl $crate::ir::Parts for $of {
             fn each(&self, $see: &mut impl FnMut($crate::ir::Part<&$crate::ir::Operand, &$crate::ir::Reg>)) {
                 #[allow(unused_imports, reason = "only where a part has parts of its own")]
@@ -76,6 +77,7 @@ macro_rules! parts_of {
             }
         }
 
+        #[allow(clippy::into_iter_on_ref, reason = "one table for shared and mutable references")]
         impl $crate::ir::PartsMut for $of {
             fn each(
                 &mut self,

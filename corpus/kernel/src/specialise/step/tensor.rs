@@ -15,7 +15,7 @@ fn in_tensor(step: &Step<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
     if let Val::Based(Base::Register(r), l) = &value
         && let Some(offset) = l.one(step.mask)
     {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "32 bits wrap")]
+        #[expect(clippy::cast_possible_truncation, reason = "32 bits wrap")]
         let offset = (offset as u32).cast_signed();
         return Ok(Address { base: Operand::Reg(Reg(*r)), offset });
     }
