@@ -143,7 +143,7 @@ pub struct Instance {
 pub fn instances(program: &Program) -> Vec<Instance> {
     let mut out = Vec::new();
     for (o, object) in program.objects.iter().enumerate() {
-        let object_id = ObjectId(u16::try_from(o).unwrap_or(u16::MAX));
+        let object_id = ObjectId::at(o);
         if object.space == Space::SharedCta {
             for owner in cta_leaders(program) {
                 out.push(Instance { object: object_id, owner: Some(owner) });
@@ -160,7 +160,7 @@ pub fn cta_leaders(program: &Program) -> Vec<ThreadId> {
     let place = |t: usize| -> &Placement { &program.threads[t].place };
     (0..program.threads.len())
         .filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t))))
-        .map(|t| ThreadId(u16::try_from(t).unwrap_or(u16::MAX)))
+        .map(ThreadId::at)
         .collect()
 }
 
@@ -168,7 +168,7 @@ pub fn cta_leaders(program: &Program) -> Vec<ThreadId> {
 pub fn observed_registers(program: &Program) -> Vec<(ThreadId, Reg)> {
     let mut out = BTreeSet::new();
     for (t, thread) in program.threads.iter().enumerate() {
-        let t = ThreadId(u16::try_from(t).unwrap_or(u16::MAX));
+        let t = ThreadId::at(t);
         for instr in &thread.body {
             match &instr.op {
                 Op::Load { dst, .. } => out.extend(dst.iter().map(|r| (t, *r))),

@@ -45,7 +45,7 @@ fn mixed_counts(program: &Program) -> Option<(String, u32)> {
         for instr in &thread.body {
             let Op::Bar { id, count, instance: None, .. } = &instr.op else { continue };
             let others = program.threads.iter().skip(t).filter(|u| u.place.same_cta(&thread.place));
-            let lanes = crate::columns::cta_lanes(program, ThreadId(u16::try_from(t).unwrap_or(u16::MAX)));
+            let lanes = crate::columns::cta_lanes(program, ThreadId::at(t));
             let whole = |c: &Option<Operand>| c.filter(|c| *c != Operand::Imm(i128::from(lanes)));
             let differs = |i: &Instr| match &i.op {
                 Op::Bar { id: other, count: theirs, instance: None, .. } => {

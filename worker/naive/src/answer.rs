@@ -13,6 +13,7 @@ use moire_execution::leaf::{
     End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, flag, initial_bytes, mbarrier_phase,
     observed_registers,
 };
+use moire_program::ir::ThreadId;
 use std::collections::BTreeSet;
 
 impl Search<'_> {
@@ -25,12 +26,12 @@ impl Search<'_> {
         e: &Execution,
     ) -> LeafFacts {
         let refer = |i: usize| match (scenery.nodes[i].thread, scenery.nodes[i].event) {
-            (Some(t), Some(event)) => {
-                EventRef { thread: u16::try_from(t).unwrap_or(u16::MAX), index: event.index }
-            }
+            (Some(t), Some(event)) => EventRef { thread: ThreadId::at(t).0, index: event.index },
             _ => EventRef::init(),
         };
-        let instance = |cell: usize| u16::try_from(self.memory.cells[cell].instance).unwrap_or(u16::MAX);
+        let instance = |cell: usize| {
+            u16::try_from(self.memory.cells[cell].instance).expect("`Search::new` refuses more")
+        };
         let mut key = LeafKey { ends: paths.iter().map(|p| end(p)).collect(), ..LeafKey::default() };
         for (read, cell, source) in &graph.reads {
             let part = self.memory.cells[*cell];

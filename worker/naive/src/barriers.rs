@@ -193,7 +193,7 @@ impl Scene<'_> {
             let mut longer = Vec::new();
             for a in &assignments {
                 let least = previous.map_or(0, |j| a[j] + u16::from(uses[j].waits));
-                for phase in least..u16::try_from(uses.len()).unwrap_or(u16::MAX) {
+                for phase in least..u16::try_from(uses.len()).expect("an execution has fewer events") {
                     let mut a = a.clone();
                     a.push(phase);
                     longer.push(a);
@@ -303,7 +303,7 @@ impl Scene<'_> {
             if a.waits && complete(i, p) == a.stuck {
                 return None;
             }
-            out.phase.insert(a.at, u16::try_from(p).unwrap_or(u16::MAX));
+            out.phase.insert(a.at, u16::try_from(p).expect("an execution has fewer events"));
             if a.waits && complete(i, p) {
                 let gone = (0..self.paths.len()).filter(|t| member(i, *t) && !arrived(*t, p));
                 out.exits.extend(gone.map(|t| (a.at, t)));

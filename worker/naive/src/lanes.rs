@@ -42,7 +42,7 @@ impl Lanes {
         let mut columns = BTreeMap::new();
         for (n, reg) in thread.regs.iter().enumerate() {
             if active.count_ones() > 1 && reg.init == RegInit::Lane {
-                columns.insert(Reg(u16::try_from(n).unwrap_or(u16::MAX)), (0..32).collect());
+                columns.insert(Reg::at(n), (0..32).collect());
             }
         }
         Lanes { active, meetings: Vec::new(), columns, holders: BTreeMap::new(), one: None, partings: 0 }

@@ -197,10 +197,14 @@ type Shapes = BTreeMap<Vec<usize>, (Graph, Constants, Known)>;
 impl<'a> Search<'a> {
     fn new(program: &'a Program, model: &'a Model, limits: NaiveLimits) -> Result<Self, Skip> {
         let settings = model.settings();
+        let memory = Memory::new(program);
+        if u16::try_from(memory.instances.len()).is_err() {
+            return Err(Skip::TooMany("copies of objects"));
+        }
         Ok(Search {
             program,
             limits,
-            memory: Memory::new(program),
+            memory,
             judge: Judge::new(model, limits),
             control_meets: settings.control == Control::Reconverges,
             readings: Readings {

@@ -10,7 +10,7 @@ use super::pairs::{EVENTS, Events, Pairs, members, one};
 use super::seize::{Seize, Seizure};
 use super::space::{Memory, Range};
 use moire_cat::vocabulary::{rels, sets};
-use moire_program::ir::{Placement, Program, Scope};
+use moire_program::ir::{Placement, Program, Scope, SymbolId};
 use std::collections::BTreeSet;
 
 /// An event of the graph and where it comes from.
@@ -57,7 +57,7 @@ impl<'a> Scenery<'a> {
         for (instance, place) in memory.instances.iter().enumerate() {
             let object = place.object;
             let virt = program.symbols.iter().position(|s| s.object == object).map_or(0, |p| p);
-            let virt = moire_program::ir::SymbolId(u16::try_from(virt).unwrap_or(u16::MAX));
+            let virt = SymbolId::at(virt);
             let bytes = program.objects[object.index()].bytes;
             let cells = (0..memory.cells.len()).filter(|c| memory.cells[*c].instance == instance);
             nodes.push(Node {

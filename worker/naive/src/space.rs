@@ -68,7 +68,7 @@ impl<'p> Memory<'p> {
             .collect();
         let mut instances = Vec::new();
         for (i, object) in program.objects.iter().enumerate() {
-            let object_id = ObjectId(u16::try_from(i).unwrap_or(u16::MAX));
+            let object_id = ObjectId::at(i);
             if object.space == Space::SharedCta {
                 let owners: BTreeSet<usize> = cta.iter().copied().collect();
                 instances.extend(owners.into_iter().map(|t| Instance { object: object_id, cta: Some(t) }));

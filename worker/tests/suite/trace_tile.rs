@@ -397,7 +397,7 @@ const POINTER: &str = "%p: tile<ptr<i32>>";
 const OPEN: &[Open] = &[
     Open(
         "7.1: views at indices, and with extents or strides, from memory",
-        "refused by name: which elements there are would hang on a value",
+        "refused by name: the set of elements would depend on a value",
         POINTER,
         "%tv = make_tensor_view %p, shape = [4], strides = [1] : tensor_view<4xi32, strides=[1]>\n\
          %v = make_partition_view %tv : partition_view<tile=(2), tensor_view<4xi32, strides=[1]>>\n\

@@ -61,7 +61,7 @@ fn written(thread: &Thread) -> BTreeSet<Reg> {
     out
 }
 
-/// Tokens that may hang on a condition that is not known beforehand.
+/// Tokens that may depend on a condition whose value is not known before the run.
 fn chosen(thread: &Thread) -> BTreeSet<Reg> {
     let written = written(thread);
     let mut out = BTreeSet::new();

@@ -91,7 +91,7 @@ impl<'d> Block<'d> {
     fn fresh(&mut self, kind: &str) -> Reg {
         let number = self.thread.regs.len();
         self.thread.regs.push(RegDecl { name: format!("{kind}{number}"), init: RegInit::Value(0) });
-        Reg(u16::try_from(number).unwrap_or(u16::MAX))
+        Reg::at(number)
     }
 
     fn push(&mut self, op: Op) {
