@@ -4,8 +4,10 @@
 
 pub mod emit;
 pub mod ptx;
-mod refusal;
 pub mod simt;
 pub mod specialise;
 
-pub use refusal::Refusal;
+pub use moire_program::Refusal;
+
+/// Results of this crate.
+pub(crate) type Done<T> = Result<T, Refusal>;

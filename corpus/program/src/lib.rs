@@ -7,7 +7,10 @@ pub mod features;
 pub mod ir;
 pub mod limits;
 pub mod reduce;
+mod refusal;
 pub mod registers;
 pub mod tensor;
 pub mod text;
 pub mod validate;
+
+pub use refusal::Refusal;

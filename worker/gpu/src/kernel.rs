@@ -6,7 +6,8 @@
 //! matched. Each instance has its own copy of each object, `stride` bytes after the copy before. The instructions are those
 //! of the program in the same order; only names of objects are replaced by addresses.
 
-use crate::takes::{Refusal, observed, takes};
+use crate::takes::{not_run, observed, takes};
+use moire_program::Refusal;
 use moire_program::ir::{Address, Op, Operand, Program, Reg, RegDecl, RegInit, Thread};
 use moire_program::text::instruction;
 use moire_program::validate::classes;
@@ -92,7 +93,7 @@ fn play(
     for (n, reg) in thread.regs.iter_mut().enumerate() {
         reg.name = format!("r{n}");
     }
-    let widths = classes(&thread).map_err(|_| Refusal("a register of several widths"))?;
+    let widths = classes(&thread).map_err(|_| not_run("a register of several widths"))?;
     let (cta, warp) = (thread.place.cta, thread.place.warp);
     let _ = write!(
         out,

@@ -9,7 +9,7 @@ use crate::device::{Batch, Device, DeviceError};
 use crate::histogram::{Histogram, Seen, budget};
 use crate::kernel::kernel;
 use crate::strategy::{STRATEGIES, draw};
-use crate::takes::Refusal;
+use moire_program::Refusal;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -25,4 +25,4 @@ pub use lane::{Lane, LaneError, Locked, Settings};
 pub use record::{Recorder, Replayer};
 pub use standin::StandIn;
 pub use strategy::{STRATEGIES, Strategy, roles};
-pub use takes::{Refusal, observed, takes};
+pub use takes::{observed, takes};

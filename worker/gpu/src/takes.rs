@@ -3,6 +3,7 @@
 //! Contract: a program is taken only if its kernel means what its text says: threads of one grid of one device, each in its
 //! own warp, without branches, with ordinary accesses to global memory. Everything else is refused by name.
 
+use moire_program::Refusal;
 use moire_program::ir::{AtomOp, Op, Operand, Program, Proxy, Reg, RegInit, Space, ThreadId, Ty};
 use std::collections::BTreeSet;
 
@@ -11,17 +12,17 @@ const MAX_WIDTH: u16 = 8;
 /// Most bytes of an object.
 const MAX_OBJECT_BYTES: u32 = 64;
 
-/// The reason that the lane does not take a program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the GPU lane does not run {0}")]
-pub struct Refusal(pub &'static str);
+/// A refusal of a construct that the lane does not run.
+pub(crate) fn not_run(what: &str) -> Refusal {
+    Refusal::about(&format!("the GPU lane does not run {what}"))
+}
 
 /// Checks that the lane takes `program`.
 ///
 /// # Errors
 /// The construct that the lane does not run.
 pub fn takes(program: &Program) -> Result<(), Refusal> {
-    let refused = |what| Err(Refusal(what));
+    let refused = |what| Err(not_run(what));
     if program.launched {
         return refused("programs whose CTAs start and exit");
     }
@@ -56,7 +57,7 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
             return refused("registers with start values");
         }
         thread.body.iter().try_for_each(|instr| match instr.guard {
-            Some(_) => Err(Refusal("predicated instructions")),
+            Some(_) => Err(not_run("predicated instructions")),
             None => operation(&instr.op),
         })?;
     }
@@ -66,14 +67,14 @@ pub fn takes(program: &Program) -> Result<(), Refusal> {
 fn operation(op: &Op) -> Result<(), Refusal> {
     let width = |ty: &Ty| match ty {
         Ty::B(32 | 64) | Ty::U(32 | 64) | Ty::S(32 | 64) => Ok(()),
-        _ => Err(Refusal("types other than integers of 32 and 64 bits")),
+        _ => Err(not_run("types other than integers of 32 and 64 bits")),
     };
     let address = |base: &Operand| match base {
         Operand::Address(_) => Ok(()),
-        _ => Err(Refusal("computed addresses")),
+        _ => Err(not_run("computed addresses")),
     };
     let value = |operand: &Operand| match operand {
-        Operand::Address(_) => Err(Refusal("addresses as values")),
+        Operand::Address(_) => Err(not_run("addresses as values")),
         _ => Ok(()),
     };
     match op {
@@ -82,14 +83,14 @@ fn operation(op: &Op) -> Result<(), Refusal> {
         Op::Store { proxy: Proxy::Generic, ty, addr, src, .. } => {
             width(ty).and(address(&addr.base)).and(src.iter().try_for_each(value))
         }
-        Op::Rmw { op: AtomOp::Sub, .. } => Err(Refusal("atomics that are no PTX")),
+        Op::Rmw { op: AtomOp::Sub, .. } => Err(not_run("atomics that are no PTX")),
         Op::Rmw { proxy: Proxy::Generic, ty, addr, a, b, .. } => {
             width(ty).and(address(&addr.base)).and(value(a)).and(b.iter().try_for_each(value))
         }
         Op::Fence { .. } => Ok(()),
-        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(Refusal("other proxies")),
-        Op::Tcgen05(_) => Err(Refusal("tcgen05 instructions, which need a device of the sm_100 class")),
-        _ => Err(Refusal("instructions other than loads, stores, atomics, fences and moves")),
+        Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } => Err(not_run("other proxies")),
+        Op::Tcgen05(_) => Err(not_run("tcgen05 instructions, which need a device of the sm_100 class")),
+        _ => Err(not_run("instructions other than loads, stores, atomics, fences and moves")),
     }
 }
 

@@ -9,10 +9,10 @@ use super::tools::{NoAssembler, NoCompiler};
 use moire_explore::{Abstain, Bound};
 use moire_generate::UnknownProfile;
 use moire_naive::Skip;
+use moire_program::Refusal;
 use moire_program::text::ParseError;
 use moire_toolchain::run::RunError;
 use moire_toolchain::tile::batch::Unanswered;
-use std::fmt;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +58,11 @@ pub enum Abstention {
     #[error("tileiras: {}", first_line(&.0.to_string()))]
     Compiler(#[from] Unanswered),
     /// A program or kernel is refused by the stage that prepares it.
+    #[error("{}", .0.reason())]
+    Refused(#[from] Refusal),
+    /// The PTX of a kernel cannot be read.
     #[error("{0}")]
-    Refused(String),
+    Module(String),
     /// The oracle itself cannot use the item or the claim.
     #[error("{0}")]
     Unusable(&'static str),
@@ -80,12 +83,6 @@ impl Abstention {
     /// Names the stage at which there is no answer.
     pub(super) fn at(self, stage: &'static str) -> Self {
         Self::At { stage, why: Box::new(self) }
-    }
-
-    /// A refusal, without the line it is about.
-    pub(super) fn refused(refusal: &dyn fmt::Display) -> Self {
-        let text = refusal.to_string();
-        Self::Refused(text.rfind(" (line ").and_then(|at| text.get(..at)).unwrap_or(&text).to_owned())
     }
 }
 

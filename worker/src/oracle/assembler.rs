@@ -84,7 +84,7 @@ impl Assembler {
         let refused = validate(program).into_iter().find(|d| d.severity == Severity::Error);
         let lacks = !targets(program).contains(&target);
         let module =
-            emit::module(program, target).map_err(|why| Abstention::refused(&why).at(ASSEMBLER.name))?;
+            emit::module(program, target).map_err(|why| Abstention::Refused(why).at(ASSEMBLER.name))?;
         let theirs = self.ask(ptxas, &module.text, target)?;
         let cause = match (refused, lacks, &theirs) {
             (_, _, Answer::Failed(why)) => return Err(Abstention::AssemblerFailed(why.clone())),

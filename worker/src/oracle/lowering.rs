@@ -165,11 +165,11 @@ impl Oracle for ReferenceLowering {
 
 /// Lowers a kernel, explores both sides, and compares what they may do.
 fn judge((module, launch): Kernel, how: &Lowering, models: &Models) -> Result<Found, Abstention> {
-    let refused = |e: &dyn std::fmt::Display| Abstention::refused(e).at("source");
-    let kernel = tile_entry(&module, None).map_err(|e| refused(&e))?;
-    let source = tile_run::lower(kernel, &launch).map_err(|e| refused(&e))?;
+    let refused = |e| Abstention::Refused(e).at("source");
+    let kernel = tile_entry(&module, None).map_err(refused)?;
+    let source = tile_run::lower(kernel, &launch).map_err(refused)?;
     let meaning = meaning(&source, &*models.get(SOURCE)?).map_err(|why| why.at("source"))?;
-    let lowered = lower(&source, how).map_err(|e| Abstention::refused(&e))?;
+    let lowered = lower(&source, how)?;
     if meaning.undefined {
         return Ok(Found { module, launch, lowered, judged: Judged::Racy, executions: 0 });
     }

@@ -4,9 +4,10 @@ use super::launch::LaunchArgs;
 use super::lowered::Kernel;
 use anyhow::{Result, anyhow, bail};
 use moire_console::input::{File, Rejected, Source};
+use moire_program::Refusal;
 use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, Severity, decode};
-use moire_tile_ir::run::{TileLaunch, TileRefusal, lower, tile_entry};
+use moire_tile_ir::run::{TileLaunch, lower, tile_entry};
 use moire_tile_ir::text as tile;
 use moire_tile_ir::verify;
 use std::path::Path;
@@ -69,10 +70,10 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     let source = |program: Program| Box::new(Source::new(name, program, text));
     match lowered {
         Ok(program) => Ok(Kernel::Program(source(program), Vec::new())),
-        Err(TileRefusal::Launch(why)) => bail!("{name}: {why}"),
-        Err(refusal @ TileRefusal::Abstained { .. }) => {
+        Err(Refusal::Launch(why)) => bail!("{name}: {why}"),
+        Err(refusal @ Refusal::Abstained { .. }) => {
             Ok(Kernel::Abstained(source(Program::default()), refusal.to_string()))
         }
-        Err(TileRefusal::Bounded(why)) => Ok(Kernel::Bounded(source(Program::default()), why)),
+        Err(Refusal::Bounded(why)) => Ok(Kernel::Bounded(source(Program::default()), why)),
     }
 }

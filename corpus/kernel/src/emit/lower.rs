@@ -4,8 +4,8 @@
 //! The result has no instruction that [`moire_program::validate::notation`] knows a reason for, except the mark of a
 //! predicate in `cp.async`, which the printer of modules takes away.
 
+use crate::Done;
 use crate::Refusal;
-use crate::refusal::Done;
 use moire_program::ir::*;
 use moire_program::registers::rewrite;
 use moire_program::validate::notation;

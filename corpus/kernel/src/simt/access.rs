@@ -2,8 +2,8 @@
 //! meaning.
 
 use super::run::{Run, Val};
+use crate::Done;
 use crate::ptx::{Arg, Plain, Special, Variable, type_of};
-use crate::refusal::Done;
 use moire_program::ir::{Address, LoadOrder, Op, Operand, Proxy, Scope, Space, StoreOrder};
 
 impl Run<'_> {

@@ -4,8 +4,8 @@
 //! counts.
 
 use super::run::{Run, Val, When};
+use crate::Done;
 use crate::ptx::{Arg, Plain, type_of};
-use crate::refusal::Done;
 use crate::specialise::known::alu::{self, Int};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::integer;

@@ -6,8 +6,8 @@
 //! place of the text, it is refused. The elements are weak accesses of their own, in no order.
 
 use super::run::{Run, Val, When};
+use crate::Done;
 use crate::ptx::{Arg, Kernel, Plain, What};
-use crate::refusal::Done;
 use moire_program::ir::{AluOp, Op, Operand, Proxy, Space, StoreOrder, Ty};
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -26,9 +26,9 @@ mod tidy;
 pub use size::log2_executions;
 pub use slice::{Pair, slice, slice_least};
 
+use crate::Done;
 use crate::Refusal;
 use crate::ptx::{Kernel, Variable};
-use crate::refusal::Done;
 use matrix::Rows;
 use moire_program::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
 use names::Names;

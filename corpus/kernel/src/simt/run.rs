@@ -6,9 +6,9 @@
 
 use super::matrix::Rows;
 use super::names::Names;
+use crate::Done;
 use crate::Refusal;
 use crate::ptx::{Arg, Kernel, Statement, What};
-use crate::refusal::Done;
 use crate::specialise::known::flow::effects;
 use moire_program::ir::{
     Address, AluOp, BarKind, Control, Guard, Instr, Label, Op, Operand, Placement, Reg, RegDecl, RegInit,

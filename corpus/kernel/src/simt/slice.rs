@@ -35,8 +35,8 @@ mod cut;
 mod flow;
 mod mirror;
 
+use crate::Done;
 use crate::Refusal;
-use crate::refusal::Done;
 use cells::{Cells, Does, Touch, number};
 use flow::{Flows, class, flows, needed};
 use mirror::Mirror;

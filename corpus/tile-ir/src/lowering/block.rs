@@ -1,7 +1,7 @@
 //! One tile block, as the threads of a CTA.
 
 use super::planted::Weakening;
-use super::{Done, Lowering, Refusal, SLOT, choice, fresh};
+use super::{Done, Lowering, SLOT, choice, fresh, not_lowered};
 use moire_program::ir::{
     Address, AluOp, AtomOp, BarKind, CmpOp, Guard, Instr, Label, LoadOrder, Op, Operand, Proxy, Reg, RegDecl,
     RmwOrder, Scope, Space, StoreOrder, SymbolId, Thread, TileAccess, TileElement, TileKind, TileOp,
@@ -104,7 +104,7 @@ impl<'h> Block<'h> {
     }
 
     fn refuse<T>(&self, what: &str) -> Done<T> {
-        Err(Refusal::about(what, self.line))
+        Err(not_lowered(what, self.line))
     }
 
     /// Who accesses an element of an instruction that is the `number`th on memory.
@@ -196,12 +196,12 @@ impl<'h> Block<'h> {
     fn finish(self, starts: &[Vec<usize>]) -> Done<(Vec<Thread>, u32)> {
         let moved = |at: usize, thread: usize| {
             let place = starts.get(at).and_then(|s| s.get(thread)).copied();
-            place.ok_or_else(|| Refusal::about("a branch to nowhere", 0))
+            place.ok_or_else(|| not_lowered("a branch to nowhere", 0))
         };
         let mut threads = Vec::new();
         for (j, mut body) in self.bodies.into_iter().enumerate() {
             if body.len() > moire_program::limits::INSTRUCTIONS {
-                return Err(Refusal::about("a tile block with so many instructions", 0));
+                return Err(not_lowered("a tile block with so many instructions", 0));
             }
             for instr in &mut body {
                 if let Op::Bra { target } = &mut instr.op {
@@ -209,8 +209,7 @@ impl<'h> Block<'h> {
                 }
             }
             let mut place = self.source.place;
-            place.warp =
-                u16::try_from(j).map_err(|_| Refusal::about("a tile block of so many threads", 0))?;
+            place.warp = u16::try_from(j).map_err(|_| not_lowered("a tile block of so many threads", 0))?;
             let label = |l: &Label| Ok(Label { at: moved(l.at, j)?, ..l.clone() });
             threads.push(Thread {
                 name: format!("{}t{j}", self.source.name),

@@ -4,7 +4,7 @@
 //! PTX has no tokens, so each gets a register beside it that is zero and depends on those values, and what waits is
 //! predicated on it being zero.
 
-use super::{Done, Refusal, fresh};
+use super::{Done, fresh, not_lowered};
 use moire_program::ir::{AluOp, CmpOp, Instr, Op, Operand, Reg, Thread, TileAccess, TileOp, TileToken, Ty};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub(super) fn resolved(thread: &Thread) -> Done<Thread> {
 
 /// Labels and branches, after instruction `i` has moved to `starts[i]`.
 fn retarget(thread: &mut Thread, starts: &[usize]) -> Done<()> {
-    let moved = |at: usize| starts.get(at).copied().ok_or_else(|| Refusal::about("a branch to nowhere", 0));
+    let moved = |at: usize| starts.get(at).copied().ok_or_else(|| not_lowered("a branch to nowhere", 0));
     for label in &mut thread.labels {
         label.at = moved(label.at)?;
     }

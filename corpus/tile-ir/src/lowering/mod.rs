@@ -29,6 +29,7 @@ mod planted;
 pub use planted::Weakening;
 
 use block::Block;
+use moire_program::Refusal;
 use moire_program::ir::{Object, ObjectId, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol, SymbolId};
 
 /// Threads that a tile block may have.
@@ -54,20 +55,9 @@ impl Default for Lowering {
     }
 }
 
-/// Something that is not lowered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is not lowered (line {line})")]
-pub struct Refusal {
-    /// The operation or property, in words.
-    pub what: String,
-    /// Line of the source; 0 if no single line is the reason.
-    pub line: u32,
-}
-
-impl Refusal {
-    fn about(what: &str, line: u32) -> Self {
-        Refusal { what: what.to_owned(), line }
-    }
+/// A refusal of something that is not lowered: the operation or property, and its line; 0 if no single line is the reason.
+fn not_lowered(what: &str, line: u32) -> Refusal {
+    Refusal::Abstained { what: format!("{what} is not lowered"), line }
 }
 
 type Done<T> = Result<T, Refusal>;
@@ -76,7 +66,7 @@ type Done<T> = Result<T, Refusal>;
 fn fresh(regs: &mut Vec<RegDecl>, kind: &str) -> Done<Reg> {
     let number = regs.len();
     let reg = u16::try_from(number).ok().filter(|_| number < moire_program::limits::REGISTERS);
-    let reg = reg.ok_or_else(|| Refusal::about("a tile block with so many registers", 0))?;
+    let reg = reg.ok_or_else(|| not_lowered("a tile block with so many registers", 0))?;
     regs.push(RegDecl { name: format!("{kind}{number}"), init: RegInit::Value(0) });
     Ok(Reg(reg))
 }
@@ -87,10 +77,10 @@ fn fresh(regs: &mut Vec<RegDecl>, kind: &str) -> Done<Reg> {
 /// What is not lowered, by name and line.
 pub fn lower(source: &Program, how: &Lowering) -> Done<Program> {
     if how.threads == 0 || how.threads > THREADS {
-        return Err(Refusal::about(&format!("a tile block of {} threads", how.threads), 0));
+        return Err(not_lowered(&format!("a tile block of {} threads", how.threads), 0));
     }
     if source.objects.iter().any(|o| o.space != Space::Global) || source.filter.is_some() {
-        return Err(Refusal::about("memory that is not global, or a filter", 0));
+        return Err(not_lowered("memory that is not global, or a filter", 0));
     }
     let mut out = Program {
         name: source.name.clone(),
@@ -98,12 +88,12 @@ pub fn lower(source: &Program, how: &Lowering) -> Done<Program> {
         symbols: source.symbols.clone(),
         ..Program::default()
     };
-    let small = |n: usize| u16::try_from(n).map_err(|_| Refusal::about("so many objects", 0));
+    let small = |n: usize| u16::try_from(n).map_err(|_| not_lowered("so many objects", 0));
     let (object, handed) = (ObjectId(small(out.objects.len())?), SymbolId(small(out.symbols.len())?));
     let mut slots = 0;
     for (n, block) in source.threads.iter().enumerate() {
         if source.threads.iter().take(n).any(|other| other.place.same_cta(&block.place)) {
-            return Err(Refusal::about("a CTA with two tile blocks", 0));
+            return Err(not_lowered("a CTA with two tile blocks", 0));
         }
         let (threads, used) = Block::lowered(block, how, handed)?;
         out.threads.extend(threads);

@@ -7,11 +7,12 @@
 
 use super::value::{Held, Lane, register_type};
 use super::view::{padding, tile_at};
-use super::{ACCESSES, Block, Done, TileRefusal};
+use super::{ACCESSES, Block, Done};
 use crate::{
     Access, AtomicMode, Elem, Instr, IntegerOp, Op, Order, Overflow, Place, Reduction, Scalar, Scope, Sign,
     Value,
 };
+use moire_program::Refusal;
 use moire_program::ir::{
     Address, AluOp, AtomOp, LoadOrder, Op as Code, Operand, Reg, RmwOrder, Scope as Reach, StoreOrder,
     TileAccess, TileElement, TileKind, TileOp, TileToken, Ty,
@@ -278,7 +279,7 @@ impl Block<'_, '_> {
         }
         self.accesses += elements.len();
         if self.accesses > ACCESSES {
-            return Err(TileRefusal::Bounded(format!(
+            return Err(Refusal::Bounded(format!(
                 "a tile block that accesses more than {ACCESSES} elements"
             )));
         }

@@ -15,6 +15,7 @@ mod value;
 mod view;
 
 use crate::{Elem, Function, Module, Type, Value};
+use moire_program::Refusal;
 use moire_program::ir::{
     Instr, Label, Object, ObjectId, Op, Placement, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol,
     SymbolId, Thread,
@@ -67,26 +68,7 @@ impl TileLaunch {
 /// Starts the comment that says how a kernel is launched.
 const NOTE: &str = "// tile blocks: ";
 
-/// The reason why a kernel has no program.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TileRefusal {
-    /// The launch does not fit the kernel.
-    #[error("{0}")]
-    Launch(String),
-    /// Not interpreted.
-    #[error("{what} (line {line})")]
-    Abstained {
-        /// The operation or property, in words.
-        what: String,
-        /// Line of the module.
-        line: u32,
-    },
-    /// A limit was hit.
-    #[error("{0}")]
-    Bounded(String),
-}
-
-type Done<T> = Result<T, TileRefusal>;
+type Done<T> = Result<T, Refusal>;
 
 /// The kernel of that name, or the only one.
 ///
@@ -97,11 +79,10 @@ pub fn tile_entry<'m>(module: &'m Module, name: Option<&str>) -> Done<&'m Functi
     let known = || kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
     let wanted = |name: &str| kernels.iter().find(|k| k.name == name).copied();
     match (name, kernels.as_slice()) {
-        (Some(name), _) => wanted(name).ok_or_else(|| {
-            TileRefusal::Launch(format!("no kernel is called `{name}`; there are {}", known()))
-        }),
+        (Some(name), _) => wanted(name)
+            .ok_or_else(|| Refusal::Launch(format!("no kernel is called `{name}`; there are {}", known()))),
         (None, [one]) => Ok(one),
-        (None, _) => Err(TileRefusal::Launch(format!("name one of the kernels: {}", known()))),
+        (None, _) => Err(Refusal::Launch(format!("name one of the kernels: {}", known()))),
     }
 }
 
@@ -113,7 +94,7 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     let [x, y, z] = launch.grid;
     let blocks = x.saturating_mul(y).saturating_mul(z);
     if blocks == 0 || blocks > BLOCKS {
-        return Err(TileRefusal::Launch(format!("{blocks} tile blocks; 1 to {BLOCKS} can be explored")));
+        return Err(Refusal::Launch(format!("{blocks} tile blocks; 1 to {BLOCKS} can be explored")));
     }
     let replicas = replicas(function)?;
     let count = function.body.params.len() + replicas.values().map(Vec::len).sum::<usize>();
@@ -134,9 +115,7 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
         let ends = shared.ends.get(usize::from(param)).max(Some(end)).copied().unwrap_or(0);
         let bytes = launch.bytes.get(&param).copied().unwrap_or(0).max(ends).max(4);
         if bytes > BYTES {
-            return Err(TileRefusal::Bounded(format!(
-                "parameter {param} has more than {BYTES} bytes behind it"
-            )));
+            return Err(Refusal::Bounded(format!("parameter {param} has more than {BYTES} bytes behind it")));
         }
         let init = vec![0; bytes as usize];
         program.objects.push(Object { name: name.clone(), space: Space::Global, bytes, init });
@@ -152,7 +131,7 @@ fn replicas(function: &Function) -> Done<BTreeMap<u16, Vec<SymbolId>>> {
     let mut next = u16::try_from(params.len())
         .ok()
         .filter(|n| *n < u16::MAX / REPLICAS)
-        .ok_or_else(|| TileRefusal::Bounded("a kernel with so many parameters".into()))?;
+        .ok_or_else(|| Refusal::Bounded("a kernel with so many parameters".into()))?;
     let mut out = BTreeMap::new();
     for (n, param) in (0u16..).zip(params) {
         let elem = function.tile(*param).map(|tile| tile.elem);
@@ -214,7 +193,7 @@ impl<'s, 'f> Block<'s, 'f> {
                         Some(value) => Held::number(u128::from(*value)),
                         None => {
                             let what = format!("parameter {n} is a number and has no value");
-                            return Err(TileRefusal::Launch(what));
+                            return Err(Refusal::Launch(what));
                         }
                     },
                 },
@@ -232,13 +211,13 @@ impl<'s, 'f> Block<'s, 'f> {
     }
 
     fn refuse<T>(&self, what: &str) -> Done<T> {
-        Err(TileRefusal::Abstained { what: format!("{what} is not interpreted"), line: self.line })
+        Err(Refusal::Abstained { what: format!("{what} is not interpreted"), line: self.line })
     }
 
     fn fresh(&mut self, kind: &str) -> Done<Reg> {
         let number = self.thread.regs.len();
         if number >= moire_program::limits::REGISTERS {
-            return Err(TileRefusal::Bounded("a tile block with too many values from memory".into()));
+            return Err(Refusal::Bounded("a tile block with too many values from memory".into()));
         }
         self.thread.regs.push(RegDecl { name: format!("{kind}{number}"), init: RegInit::Value(0) });
         Ok(Reg::at(number))
@@ -247,7 +226,7 @@ impl<'s, 'f> Block<'s, 'f> {
     /// Appends an instruction; returns its place.
     fn push(&mut self, op: Op) -> Done<usize> {
         if self.thread.body.len() >= BODY {
-            return Err(TileRefusal::Bounded(format!("a tile block of more than {BODY} instructions")));
+            return Err(Refusal::Bounded(format!("a tile block of more than {BODY} instructions")));
         }
         self.thread.body.push(Instr { line: self.line, ..Instr::new(op) });
         Ok(self.thread.body.len() - 1)

@@ -1,8 +1,9 @@
 //! Values of a tile block, element by element: numbers that are known or come from memory, addresses; arithmetic on them.
 
 use super::view::Tensor;
-use super::{Block, Done, ELEMENTS, TileRefusal};
+use super::{Block, Done, ELEMENTS};
 use crate::{Constant, Convert, Elem, IntegerOp, Op, Predicate, Scalar, Sign, Tile, Type, Value};
+use moire_program::Refusal;
 use moire_program::ir::{Address, AluOp, CmpOp, Op as Code, Operand, Reg, SymbolId, Ty};
 
 /// What a value of the module is.
@@ -133,9 +134,7 @@ impl Block<'_, '_> {
     pub(super) fn type_of(&self, value: Value) -> Done<Tile> {
         match self.shared.function.ty(value) {
             Some(Type::Tile(tile)) if tile.elements() <= ELEMENTS => Ok(tile.clone()),
-            Some(Type::Tile(_)) => {
-                Err(TileRefusal::Bounded(format!("a tile of more than {ELEMENTS} elements")))
-            }
+            Some(Type::Tile(_)) => Err(Refusal::Bounded(format!("a tile of more than {ELEMENTS} elements"))),
             _ => self.refuse("a value that is no tile"),
         }
     }

@@ -8,8 +8,9 @@
 //! Source: Tile IR specification, types of views.
 
 use super::value::{Held, Lane};
-use super::{Block, Done, ELEMENTS, TileRefusal};
+use super::{Block, Done, ELEMENTS};
 use crate::{Instr, Op, Padding, Place, Scalar, TensorView, TileView, Type, Value};
+use moire_program::Refusal;
 use moire_program::ir::{Address, Operand};
 
 /// A tensor in memory.
@@ -104,7 +105,7 @@ fn tensor_of<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b Tensor> {
 fn view_type<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b TileView> {
     match b.shared.function.ty(value) {
         Some(Type::View(view)) if view.loaded().elements() <= ELEMENTS => Ok(view),
-        Some(Type::View(_)) => Err(TileRefusal::Bounded(format!("a tile of more than {ELEMENTS} elements"))),
+        Some(Type::View(_)) => Err(Refusal::Bounded(format!("a tile of more than {ELEMENTS} elements"))),
         _ => b.refuse("a value that is no view in tiles"),
     }
 }

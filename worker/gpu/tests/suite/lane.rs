@@ -117,11 +117,14 @@ fn a_device_is_for_one_at_a_time() {
 
 #[test]
 fn what_the_lane_does_not_run_is_refused_by_name() {
-    let refused = |text: &str| takes(&program(text)).unwrap_err().0;
+    let refused = |text: &str| takes(&program(text)).unwrap_err().to_string();
     let shared = "moire \"s\"\n.shared .b32 x;\nP0 (gpu 0, cta 0) { st.weak.shared.u32 [x], 1; }\n";
-    assert_eq!(refused(shared), "shared and tensor memory");
+    assert_eq!(refused(shared), "the GPU lane does not run shared and tensor memory");
     let two = "moire \"t\"\n.global .b32 x;\nP0 (gpu 1, cta 0) { st.weak.u32 [x], 1; }\n";
-    assert_eq!(refused(two), "threads outside one cluster of one grid of one device");
+    assert_eq!(
+        refused(two),
+        "the GPU lane does not run threads outside one cluster of one grid of one device"
+    );
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn every_kernel_of_a_drawn_program_is_taken_by_the_assembler() {
             let kernel = match kernel(&program, "sm_90") {
                 Ok(kernel) => kernel,
                 Err(why) => {
-                    *refused.entry(why.0).or_insert(0) += 1;
+                    *refused.entry(why.to_string()).or_insert(0) += 1;
                     continue;
                 }
             };

@@ -20,9 +20,10 @@ use moire_execution::leaf::{assemble, observed_registers};
 use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
+use moire_program::Refusal;
 use moire_program::ir::Program;
 use moire_program::text::ParseError;
-use moire_tile_ir::run::{TileLaunch, TileRefusal, lower, tile_entry};
+use moire_tile_ir::run::{TileLaunch, lower, tile_entry};
 use moire_tile_ir::text::parse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -388,7 +389,7 @@ pub enum LaunchError {
     Text(#[from] ParseError),
     /// Its kernel is refused.
     #[error(transparent)]
-    Refused(#[from] TileRefusal),
+    Refused(#[from] Refusal),
     /// The number of tile blocks is too large.
     #[error("{0} tile blocks")]
     Blocks(usize),

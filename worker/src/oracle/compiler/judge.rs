@@ -113,22 +113,22 @@ pub(super) struct Verdict {
 
 /// Source and PTX of a kernel as programs.
 pub(super) fn pair(module: &Module, launch: &TileLaunch, text: &str) -> Result<Pair, Abstention> {
-    let source = |e: &dyn std::fmt::Display| Abstention::refused(e).at(SOURCE);
-    let compiled = |e: &dyn std::fmt::Display| Abstention::refused(e).at(COMPILED);
-    let kernel = tile_entry(module, None).map_err(|e| source(&e))?;
-    let source = tile_run::lower(kernel, launch).map_err(|e| source(&e))?;
-    let text = ptx::parse(text).map_err(|e| compiled(&e.0.message))?;
-    let entry = moire_kernel::specialise::entry(&text, None).map_err(|e| compiled(&e))?;
+    let source = |e| Abstention::Refused(e).at(SOURCE);
+    let compiled = |e| Abstention::Refused(e).at(COMPILED);
+    let kernel = tile_entry(module, None).map_err(source)?;
+    let source = tile_run::lower(kernel, launch).map_err(source)?;
+    let text = ptx::parse(text).map_err(|e| Abstention::Module(e.0.message).at(COMPILED))?;
+    let entry = moire_kernel::specialise::entry(&text, None).map_err(compiled)?;
     let sizes: Vec<u32> = source.objects.iter().map(|o| o.bytes).collect();
     let blocks = launch.grid.iter().product();
-    let compiled = simt::threads(entry, blocks, &sizes).map_err(|e| compiled(&e))?;
+    let compiled = simt::threads(entry, blocks, &sizes).map_err(compiled)?;
     Ok(Pair { source, compiled })
 }
 
 /// Judges a pair. With `safe` the source is known to have no race under any reading. If two threads of each kind are too
 /// much to explore, one of each kind is kept.
 pub(super) fn judge(pair: &Pair, safe: bool, models: &Models) -> Result<Verdict, Abstention> {
-    let cut = |e: moire_kernel::Refusal| Abstention::refused(&e).at("slice");
+    let cut = |e| Abstention::Refused(e).at("slice");
     let two = simt::slice(pair).map_err(cut)?;
     if most(&two) <= MAX_LOG2_OF_TWO
         && let Ok(verdict) = judged(two, safe, models, &few())

@@ -1,8 +1,8 @@
 //! Cells: ranges of bytes that some access treats as one. Every access is described by the cells it touches.
 
 use super::flow::{makers, recipe};
+use crate::Done;
 use crate::Refusal;
-use crate::refusal::Done;
 use moire_program::ir::{
     Address, BarKind, LoadOrder, Op, Operand, Program, Reg, Space, StoreOrder, Thread, TileKind, TileOp,
 };

@@ -3,7 +3,7 @@
 use super::super::tidy::{retain, tidy};
 use super::cells::{Cells, Touch, behind};
 use super::flow::needed;
-use crate::refusal::Done;
+use crate::Done;
 use moire_program::ir::{Instr, LoadOrder, Op, Operand, Program, Thread, TileKind, TileOp};
 use std::collections::BTreeSet;
 
