@@ -1,7 +1,7 @@
 //! Compiled kernels, thread by thread, and the cut of a pair: against small kernels in `data/simt`, in the shape compilers
 //! print them.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_kernel::Refusal;
 use moire_kernel::ptx;

@@ -253,7 +253,7 @@ impl FinalState {
     /// Value of a term and its width in bits (64 for constants).
     fn term(&self, program: &Program, term: Term) -> (Value, u32) {
         match term {
-            #[allow(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+            #[expect(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
             Term::Const(c) => (Value::from(c as u64), 64),
             Term::Reg(t, r) => (self.regs[t.index()][r.index()], register_bits(program, t, r)),
             Term::Mem { symbol, offset, bytes, thread } => {
@@ -281,7 +281,7 @@ pub fn assemble(bytes: &[u8]) -> Value {
 /// The low `bits` of `value`, sign-extended to 128.
 pub fn sign_extend(value: Value, bits: u32) -> i128 {
     let shift = 128 - bits.clamp(1, 128);
-    #[allow(clippy::cast_possible_wrap, reason = "reinterpretation is the point")]
+    #[expect(clippy::cast_possible_wrap, reason = "reinterpretation is the point")]
     let signed = (value << shift) as i128;
     signed >> shift
 }
@@ -328,7 +328,7 @@ pub fn arithmetic(op: AluOp, ty: Ty, a: Value, b: Value) -> Value {
     let signed = matches!(ty, Ty::S(_));
     let (ua, ub) = (truncate(a, bits), truncate(b, bits));
     let (sa, sb) = if signed { (sign_extend(a, bits), sign_extend(b, bits)) } else { (0, 0) };
-    #[allow(clippy::cast_sign_loss, reason = "the result is a bit pattern")]
+    #[expect(clippy::cast_sign_loss, reason = "the result is a bit pattern")]
     let back = |v: i128| v as Value;
     let shift = u32::try_from(ub).unwrap_or(u32::MAX);
     let result = match op {

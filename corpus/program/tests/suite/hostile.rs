@@ -259,7 +259,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-#[allow(
+#[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,

@@ -122,7 +122,7 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: usual.cases * 16, failure_persistence: None, ..usual }
 }
 
-#[allow(
+#[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,

@@ -2,7 +2,7 @@
 //!
 //! A sample of `moire bench contract`; `MOIRE_CONTRACT=N` multiplies it.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::licence::Kind;
 use moire_cat::{Library, Model, Source, Variants};

@@ -1,7 +1,7 @@
 //! Exploration with few dead ends: programs whose pending addresses once led to hundreds of thousands of them, and threads
 //! that wait for each other. Each condition of the pruning that prevents them is needed.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::Variants;
 use moire_explore::planted::Planted;

@@ -4,7 +4,7 @@
 //! The mistakes are those of collected bugs: a missing wait, commit, fence or barrier; a wrong parity, count, stage, scope or
 //! CTA; columns deallocated too early, too late or never.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;

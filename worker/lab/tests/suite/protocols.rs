@@ -1,7 +1,7 @@
 //! Generated protocols of tensor-core kernels are clean, and with one mistake they are not. The enumerator agrees on protocols
 //! and mutants that are small enough for it.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;

@@ -3,7 +3,7 @@
 //!
 //! `MOIRE_REDUCTIONS=N` compares N programs of each drawer, from seed `MOIRE_REDUCTIONS_SEED`, instead of a sample.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_cat::{Model, Variants};
 use moire_explore::planted::Planted;

@@ -2,7 +2,7 @@
 //!
 //! Rows of `debated.csv` never gate (the reasons are there).
 
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::print_stdout, reason = "tests")]
 
 use moire_cat::Variants;
 use moire_explore::Limits;
