@@ -72,7 +72,16 @@ pub enum LaneError {
 pub struct Locked {
     aside: PathBuf,
     /// Holds the lock.
-    _file: File,
+    file: File,
+}
+
+/// Gives the lock back at once. Closing the file is not enough: a child process that another thread has just forked holds
+/// the same open file until it starts its program.
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // What cannot be unlocked is unlocked when the last holder closes it.
+        let _ = self.file.unlock();
+    }
 }
 
 impl Locked {
@@ -102,7 +111,7 @@ impl Locked {
         if (1..=ASIDE_MS).contains(&left) {
             return Err(LaneError::Aside(left.div_ceil(1000)));
         }
-        Ok(Self { aside, _file: file })
+        Ok(Self { aside, file })
     }
 
     /// Sets the device aside for [`ASIDE_MS`] from now on.
