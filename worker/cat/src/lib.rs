@@ -30,6 +30,6 @@ pub use error::{LoadError, closest};
 pub use eval::{Completion, Completions, Evaluator, Inputs, Mark, Solution, Stage};
 pub use include::{Include, Source};
 pub use licence::Licence;
-pub use load::{LETTER, Library, PROFILE, Variants, load};
+pub use load::{LETTER, Library, PROFILE, Variants, load, load_from};
 pub use model::{Model, Profile, Switch};
 pub use node::{Check, CheckId, CheckKind, Class, Facts, Node, NodeId, Obligation, Type};

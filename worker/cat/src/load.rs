@@ -48,8 +48,19 @@ pub const LETTER: &str = "letter";
 /// of switches that are not named.
 pub type Variants = BTreeMap<String, String>;
 
-/// Loads a model. Every variant must be declared by the text (`(*| switch .. *)`) with that value.
+/// Loads a model of a user. Every variant must be declared by the text (`(*| switch .. *)`) with that value.
 pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) -> Result<Model, LoadError> {
+    load_from(Source { name: name.into(), shipped: false }, text, library, variants)
+}
+
+/// As [`load`], for the text of this file, which may be a shipped one.
+pub fn load_from(
+    file: Source,
+    text: &str,
+    library: &dyn Library,
+    variants: &Variants,
+) -> Result<Model, LoadError> {
+    let name = &*file.name.clone();
     let mut loader = Loader {
         library,
         requested: variants,
@@ -81,7 +92,7 @@ pub fn load(name: &str, text: &str, library: &dyn Library, variants: &Variants) 
         work: 0,
         nesting: 0,
     };
-    loader.file(Source { name: name.into(), shipped: false }, text)?;
+    loader.file(file, text)?;
     loader.unknown_variants(name)?;
     if loader.model.checks.iter().all(|c| c.flag) && loader.model.names.is_empty() {
         let start = Position { line: 1, column: 1 };

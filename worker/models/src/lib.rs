@@ -73,5 +73,19 @@ pub fn load(name: &str, variants: &Variants) -> Result<Model, LoadError> {
         };
         return Err(LoadError::at_start(name, format!("there is no shipped model `{name}`")).hint(hint));
     };
-    moire_cat::load(name, text, &Shipped, variants)
+    moire_cat::load_from(Source { name: name.to_owned(), shipped: true }, text, &Shipped, variants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only a user's file can miss a file beside it.
+    #[test]
+    fn shipped_models_include_shipped_files_without_a_note() {
+        for name in names() {
+            let model = load(name, &Variants::new()).unwrap_or_else(|e| panic!("{e}"));
+            assert!(!model.includes().iter().any(|i| i.falls_back()), "{name}");
+        }
+    }
 }
