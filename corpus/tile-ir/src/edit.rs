@@ -1,13 +1,13 @@
-//! Changing functions: values put in place of others, what nobody needs left out, numbers made dense again.
+//! Edits of functions: substitution of values, removal of dead operations, dense renumbering.
 //!
-//! Contract: [`Function::tidy`] changes no memory event and no order of them, and leaves values numbered in the order of
-//! their text, as a reader would. What was valid stays valid.
+//! Contract: [`Function::tidy`] changes no memory operation and no order between them, and numbers values in the order
+//! of the text, as a reader does. A valid function stays valid.
 
 use super::{Block, Function, Instr, Op, Type, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Block {
-    /// All operations, those of blocks inside behind the one they belong to.
+    /// Visits all operations; those of inner blocks follow the operation that contains them.
     pub fn walk<'b>(&'b self, each: &mut dyn FnMut(&'b Instr)) {
         for instr in &self.ops {
             each(instr);
@@ -15,7 +15,7 @@ impl Block {
         }
     }
 
-    /// The same, to be changed.
+    /// Visits the same operations, mutable.
     pub fn walk_mut(&mut self, each: &mut dyn FnMut(&mut Instr)) {
         for instr in &mut self.ops {
             each(instr);
@@ -23,7 +23,7 @@ impl Block {
         }
     }
 
-    /// What it ends with.
+    /// The values of a final `yield` or `continue`.
     fn last_mut(&mut self) -> Option<&mut Vec<Value>> {
         match self.ops.last_mut().map(|i| &mut i.op) {
             Some(Op::Yield(list) | Op::Continue(list)) => Some(list),
@@ -33,7 +33,7 @@ impl Block {
 }
 
 impl Function {
-    /// Uses the second wherever the first was used; pairs may build on each other.
+    /// Replaces each use of the first value of a pair by the second. The replacement may itself be replaced by another pair.
     pub fn substitute(&mut self, pairs: &[(Value, Value)]) {
         let map: BTreeMap<Value, Value> = pairs.iter().copied().collect();
         let resolve = |mut value: Value| {
@@ -50,14 +50,14 @@ impl Function {
         });
     }
 
-    /// Values that some operation takes.
+    /// All values that are operands.
     fn used(&self) -> BTreeSet<Value> {
         let mut used = BTreeSet::new();
         self.body.walk(&mut |instr| used.extend(instr.op.operands()));
         used
     }
 
-    /// Leaves out what nobody needs, and numbers values anew.
+    /// Removes dead operations, then renumbers values.
     pub fn tidy(&mut self) {
         loop {
             let mut pairs = Vec::new();
@@ -78,14 +78,14 @@ impl Function {
         self.renumber();
     }
 
-    /// Parameters of a kernel that nobody uses, by position.
+    /// The positions of the unused parameters of a kernel.
     pub fn unused_params(&self) -> Vec<usize> {
         let used = self.used();
         let of = self.body.params.iter().enumerate();
         of.filter(|(_, p)| !used.contains(p)).map(|(n, _)| n).collect()
     }
 
-    /// Numbers values in the order of the text and forgets those that are not defined.
+    /// Numbers values in the order of the text and drops the types of values without definition.
     pub fn renumber(&mut self) {
         let mut numbers =
             Renumber { old: std::mem::take(&mut self.types), types: Vec::new(), map: BTreeMap::new() };
@@ -95,7 +95,7 @@ impl Function {
     }
 }
 
-/// Results that are an operand of the same operation.
+/// The result of an operation paired with the operand that it always equals, if there is one.
 fn same<'t>(instr: &Instr, ty: &dyn Fn(&Value) -> Option<&'t Type>) -> Option<(Value, Value)> {
     let result = *instr.results.first()?;
     match &instr.op {
@@ -108,7 +108,7 @@ fn same<'t>(instr: &Instr, ty: &dyn Fn(&Value) -> Option<&'t Type>) -> Option<(V
     }
 }
 
-/// Takes out pure operations without use, empty `if` and `for`, and results of those that nobody uses.
+/// Removes unused pure operations, empty `if` and `for`, and unused results of both.
 fn sweep(block: &mut Block, used: &BTreeSet<Value>, changed: &mut bool) {
     let needed = |instr: &Instr| {
         let silent =
@@ -168,7 +168,7 @@ fn sweep(block: &mut Block, used: &BTreeSet<Value>, changed: &mut bool) {
     }
 }
 
-/// Whether an `if` of the block goes to the next turn, or leaves the loop.
+/// Whether an `if` of the block contains `continue`, `break` or `return`; with `inside`, also the block itself.
 pub(crate) fn continues(block: &Block, inside: bool) -> bool {
     block.ops.iter().any(|instr| match &instr.op {
         Op::Continue(_) | Op::Break(_) | Op::Return(_) => inside,
@@ -196,7 +196,7 @@ impl Renumber {
     fn block(&mut self, block: &mut Block) {
         for instr in &mut block.ops {
             for value in instr.op.operands_mut() {
-                // What is not defined stays so.
+                // A value without definition stays undefined.
                 *value = self.map.get(value).copied().unwrap_or(Value(u32::MAX));
             }
             for inner in instr.op.blocks_mut() {

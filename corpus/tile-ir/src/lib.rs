@@ -1,9 +1,9 @@
 //! Tile IR programs: values, operations, types, and what is statically wrong with them.
 //!
-//! A module is functions in single assignment form with nested blocks instead of branches. Values are numbered in the
-//! order in which a text defines them (parameters of a block before what is in it, results of an operation after its
-//! blocks), and a number is never used again, so two modules are equal when their texts differ in names only.
-//! [`crate::text`] reads and prints, [`verify`] judges. Nothing here has a memory model.
+//! A module is a list of functions in single assignment form, with nested blocks instead of branches. Values are
+//! numbered in the order in which a text defines them: parameters of a block before its operations, results of an
+//! operation after its blocks. A number is never used again, so two modules are equal if their texts differ only in
+//! names. [`crate::text`] reads and prints, [`verify`] checks. Nothing here has a memory model.
 //! Source: the Tile IR specification, chapters on types and operations.
 
 mod edit;
@@ -25,17 +25,17 @@ pub use words::{
     AtomicMode, Convert, FloatOp, Order, Overflow, Padding, Predicate, Reduction, Rounding, Scope, Sign,
 };
 
-/// Operations of one function.
+/// Most operations of one function.
 pub const OPS: usize = 16_384;
-/// Values of one function.
+/// Most values of one function.
 pub const VALUES: usize = 65_536;
-/// Functions of one module.
+/// Most functions of one module.
 pub const FUNCTIONS: usize = 4_096;
-/// Blocks inside blocks.
+/// Deepest nesting of blocks.
 pub const NESTING: usize = 48;
-/// Dimensions of a tile or a view.
+/// Most dimensions of a tile or a view.
 pub const RANK: usize = 8;
-/// Elements of one constant that are written out.
+/// Most elements written out in one constant.
 pub const CONSTANT_ELEMENTS: usize = 1 << 16;
 
 /// A value of a function: an index into [`Function::types`].
@@ -51,13 +51,13 @@ impl Value {
         Value(u32::try_from(position).expect("a function has less than 2^32 values"))
     }
 
-    /// Its index.
+    /// The index of this value in [`Function::types`].
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a compiler is told for one architecture.
+/// An optimization hint for one architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// A count.
@@ -66,50 +66,50 @@ pub enum Hint {
     Flag(bool),
 }
 
-/// Hints by architecture, each a list of names and values.
+/// Optimization hints: for each architecture a list of names and values.
 pub type Hints = Vec<(String, Vec<(String, Hint)>)>;
 
 /// A file of Tile IR.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Module {
-    /// After `cuda_tile.module @`; empty where there is no such frame. The bytecode does not keep it.
+    /// The name after `cuda_tile.module @`, empty if the text has no such frame. The bytecode does not store it.
     pub name: String,
-    /// In the order of the text.
+    /// The functions in the order of the text.
     pub functions: Vec<Function>,
 }
 
-/// A kernel, or a function as NVIDIA's tests have them.
+/// A kernel, or a `testing$func` as NVIDIA's tests use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Without `@`.
+    /// The name without `@`.
     pub name: String,
     /// Whether it can be launched.
     pub entry: bool,
-    /// What it returns; nothing for a kernel.
+    /// Types of the returned values; empty for a kernel.
     pub results: Vec<Type>,
     /// `optimization_hints`
     pub hints: Hints,
-    /// Its parameters are the parameters of the function.
+    /// The body; its parameters are those of the function.
     pub body: Block,
-    /// Of each value.
+    /// The type of each value.
     pub types: Vec<Type>,
 }
 
-/// Operations in order; the last ends it.
+/// Operations in order; the last is a terminator.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Block {
-    /// Values it starts with.
+    /// The parameters.
     pub params: Vec<Value>,
-    /// What is done.
+    /// The operations.
     pub ops: Vec<Instr>,
 }
 
 /// An operation with its results and the place it was read from.
 #[derive(Clone, Debug)]
 pub struct Instr {
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// What it defines.
+    /// The values it defines.
     pub results: Vec<Value>,
     /// Line of the source text, 1-based; 0 when generated. Not part of equality.
     pub line: u32,
@@ -125,7 +125,7 @@ impl PartialEq for Instr {
 impl Eq for Instr {}
 
 impl Function {
-    /// A kernel of these parameters without operations.
+    /// A kernel with these parameters and no operations.
     pub fn entry(name: &str, params: Vec<Type>) -> Function {
         Function {
             name: name.to_owned(),
@@ -137,24 +137,24 @@ impl Function {
         }
     }
 
-    /// Type of a value; none where the number is no value of this function.
+    /// The type of a value, or `None` if this function has no such value.
     pub fn ty(&self, value: Value) -> Option<&Type> {
         self.types.get(value.index())
     }
 
-    /// Type of a value that is a tile.
+    /// The type of a value that is a tile.
     pub fn tile(&self, value: Value) -> Option<&Tile> {
         self.ty(value).and_then(Type::tile)
     }
 
-    /// A new value of that type.
+    /// Makes a new value of this type.
     pub fn fresh(&mut self, ty: Type) -> Value {
         let value = Value::at(self.types.len());
         self.types.push(ty);
         value
     }
 
-    /// Puts an operation without blocks at the end of `block`; its results have these types.
+    /// Appends an operation without blocks to `block`, with results of these types.
     pub fn push(&mut self, block: &mut Block, op: Op, results: Vec<Type>) -> Vec<Value> {
         let results: Vec<Value> = results.into_iter().map(|ty| self.fresh(ty)).collect();
         block.ops.push(Instr { op, results: results.clone(), line: 0, column: 0 });

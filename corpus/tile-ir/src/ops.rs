@@ -1,7 +1,7 @@
-//! Operations of Tile IR: what each takes, and the blocks inside it.
+//! Operations of Tile IR: the operands of each, and the blocks inside it.
 //!
-//! A variant is one operation, so that what an operation cannot have cannot be said. Results are in [`super::Instr`].
-//! Source: operations chapter of the Tile IR specification; opcodes and versions are the bytecode writer's business.
+//! Each variant is one operation and has only the fields that this operation can have. Results are in [`super::Instr`].
+//! Source: operations chapter of the Tile IR specification. The bytecode writer handles opcodes and versions.
 
 use super::words::{
     AtomicMode, Convert, FloatOp, Order, Overflow, Predicate, Reduction, Rounding, Scope, Sign,
@@ -11,11 +11,11 @@ use super::{Block, Hints, Value};
 /// Elements of a constant, as bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// One that all elements have, or each in row-major order.
+    /// Either one value that all elements share, or all values in row-major order.
     pub bits: Vec<u64>,
 }
 
-/// Arithmetic on integers, with what the operation promises or how it reads its operands.
+/// Arithmetic on integers, with the overflow promise or the signedness of its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntegerOp {
     /// `addi`
@@ -42,21 +42,21 @@ pub enum IntegerOp {
     Rem(Sign),
 }
 
-/// What `assume` promises.
+/// The promise of an `assume`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// Every element is divisible; or the first of each `every` along a dimension, the others counting on from it.
+    /// Every element is divisible. With `every`, only the first element of each run is, and the others count up from it.
     DivBy {
-        /// By what.
+        /// The divisor.
         divisor: u64,
-        /// Length of a run, and its dimension.
+        /// The length of a run and the dimension it lies along.
         every: Option<(i64, i64)>,
     },
-    /// In an interval.
+    /// Every element lies in an interval.
     Bounded {
-        /// Least.
+        /// The least value.
         low: Option<i64>,
-        /// Greatest.
+        /// The greatest value.
         high: Option<i64>,
     },
 }
@@ -64,9 +64,9 @@ pub enum Assumption {
 /// Order and scope of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
-    /// How strong.
+    /// The memory order.
     pub order: Order,
-    /// With whom; weak accesses have none.
+    /// The scope; weak accesses have none.
     pub scope: Option<Scope>,
 }
 
@@ -75,18 +75,18 @@ pub struct Access {
 pub struct Place {
     /// The view.
     pub view: Value,
-    /// Which tile of it, one number a dimension.
+    /// The position of the tile, one index for each dimension.
     pub index: Vec<Value>,
-    /// For each dimension: the program promises that the tile lies inside.
+    /// For each dimension, whether the program promises that the tile lies inside the tensor.
     pub inbounds: Vec<bool>,
 }
 
-/// An operation. `token` is the token it waits for, `mask` selects the elements it is executed for.
+/// An operation. `token` is the token it waits for, `mask` selects the elements it accesses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "fields are the operands, in the words of the specification")]
 pub enum Op {
     Constant(Constant),
-    /// 0, 1, 2, ..
+    /// The numbers 0, 1, 2, ..
     Iota,
     Convert {
         to: Convert,
@@ -102,7 +102,7 @@ pub enum Op {
         overflow: Overflow,
         value: Value,
     },
-    /// Pointers moved by elements.
+    /// Moves pointers by a number of elements.
     Offset {
         pointer: Value,
         offset: Value,
@@ -136,13 +136,13 @@ pub enum Op {
     },
     TileBlockId,
     NumTileBlocks,
-    /// Extents and strides are given for the dimensions whose type leaves them open.
+    /// Makes a tensor view; `shape` and `strides` hold only the values that the result type leaves open.
     TensorView {
         base: Value,
         shape: Vec<Value>,
         strides: Vec<Value>,
     },
-    /// `make_partition_view`, `make_strided_view`: the type of the result says which.
+    /// `make_partition_view` or `make_strided_view`; the result type says which.
     MakeView {
         tensor: Value,
     },
@@ -238,7 +238,7 @@ pub enum Op {
         then: Block,
         otherwise: Option<Block>,
     },
-    /// Parameters of the body: the counter, then what is carried.
+    /// Parameters of the body are the counter, then the loop-carried values.
     For {
         unsigned: bool,
         bounds: [Value; 3],
@@ -256,7 +256,7 @@ pub enum Op {
 }
 
 impl IntegerOp {
-    /// As texts have it.
+    /// The word in texts.
     pub fn word(self) -> &'static str {
         match self {
             IntegerOp::Add(_) => "addi",
@@ -280,7 +280,7 @@ impl Op {
         matches!(self, Op::Yield(_) | Op::Continue(_) | Op::Break(_) | Op::Return(_))
     }
 
-    /// Blocks inside, in order.
+    /// The blocks inside, in order.
     pub fn blocks(&self) -> Vec<&Block> {
         match self {
             Op::If { then, otherwise, .. } => std::iter::once(then).chain(otherwise).collect(),
@@ -289,7 +289,7 @@ impl Op {
         }
     }
 
-    /// Blocks inside, in order.
+    /// The blocks inside, mutable.
     pub fn blocks_mut(&mut self) -> Vec<&mut Block> {
         match self {
             Op::If { then, otherwise, .. } => std::iter::once(then).chain(otherwise).collect(),
@@ -298,7 +298,7 @@ impl Op {
         }
     }
 
-    /// Values it takes, blocks inside left out.
+    /// The operands, without those of operations inside its blocks.
     pub fn operands(&self) -> Vec<Value> {
         let place = |p: &Place| std::iter::once(p.view).chain(p.index.iter().copied()).collect::<Vec<_>>();
         let several = |first: &[Value], rest: [&Option<Value>; 3]| {
@@ -350,7 +350,7 @@ impl Op {
         }
     }
 
-    /// The same values in the same order, to be changed.
+    /// The same operands in the same order, mutable.
     pub fn operands_mut(&mut self) -> Vec<&mut Value> {
         fn place(p: &mut Place) -> Vec<&mut Value> {
             std::iter::once(&mut p.view).chain(&mut p.index).collect()
@@ -400,7 +400,7 @@ impl Op {
         }
     }
 
-    /// Whether it makes memory events.
+    /// Whether it accesses memory.
     pub fn memory(&self) -> bool {
         matches!(
             self,
@@ -417,13 +417,13 @@ impl Op {
         )
     }
 
-    /// Whether nothing but its results tells that it was there.
+    /// Whether it has no effect besides its results.
     pub fn pure(&self) -> bool {
         let waits = matches!(self, Op::AliasFence { .. } | Op::GdcWait { .. } | Op::GdcLaunch { .. });
         !(waits || self.memory() || self.ends_block() || !self.blocks().is_empty())
     }
 
-    /// The token it waits for, of those that make memory events.
+    /// The token that a memory operation, an alias fence or a `gdc` operation waits for.
     pub fn token(&self) -> Option<Value> {
         match self {
             Op::LoadPtr { token, .. }

@@ -1,8 +1,8 @@
-//! Tile IR kernels one step smaller: fewer tile blocks, memory instructions, token edges, operations, elements.
+//! Reduction of Tile IR kernels, step by step: fewer tile blocks, memory operations, token edges, operations, elements.
 //!
-//! Contract: every candidate passes the verifier and is smaller in [`size`], so that taking candidates ends; their order
-//! is the same every time, large cuts first. What an instruction gave is replaced: a token by the one it waited for or a
-//! new one, a number by a constant.
+//! Contract: every candidate passes the verifier and is smaller in [`size`], so reduction terminates. Candidates come in
+//! a fixed order, large cuts first. Results of a removed operation are replaced: a token by the token that the operation
+//! waited for or by a new one, a number by a constant.
 
 use crate::run::TileLaunch;
 use crate::{
@@ -10,11 +10,11 @@ use crate::{
     verify,
 };
 
-/// Tile blocks, memory instructions, edges (tokens that are waited for, masks), operations, parameters, elements,
-/// strength of orders and scopes, constants.
+/// A size, compared in this order: tile blocks, memory operations, token operands and masks, operations, parameters,
+/// accessed elements, strength of orders and scopes, constants.
 pub type TileSize = [u128; 8];
 
-/// The size of the first function of a module and its launch.
+/// The size of a launch and of the first function of its module.
 pub fn size(module: &Module, launch: &TileLaunch) -> TileSize {
     let blocks = launch.grid.iter().map(|n| u128::from(*n)).product();
     let mut size = [blocks, 0, 0, 0, 0, 0, 0, 0];
@@ -38,7 +38,7 @@ pub fn size(module: &Module, launch: &TileLaunch) -> TileSize {
             size[1] += 1;
             size[5] += match function.ty(operands[0]) {
                 Some(Type::Tile(tile)) => u128::from(tile.elements()),
-                // A view more than pointers to the same elements.
+                // A view counts one more than pointers to the same elements.
                 Some(Type::View(view)) => 1 + u128::from(view.loaded().elements()),
                 _ => 1,
             };
@@ -78,32 +78,32 @@ fn strength(op: &Op) -> u128 {
     10 * u128::from(order.code()) + scope
 }
 
-/// One step.
+/// One reduction step. The first number is the position of an operation in the order of `Block::walk`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// One tile block less.
+    /// Removes one tile block.
     Blocks,
-    /// An operation with blocks, or one on memory, is not there; numbers it gave are this.
+    /// Removes an operation with blocks or a memory operation; its numeric results become this constant.
     Remove(usize, u64),
-    /// One arm of an `if` instead of it.
+    /// Replaces an `if` by one of its arms.
     Keep(usize, usize),
-    /// The body of a loop once.
+    /// Replaces a loop by one iteration of its body.
     Once(usize),
-    /// Tiles of one dimension.
+    /// Gives all tiles one dimension.
     Flat,
-    /// This extent half as long.
+    /// Halves all extents of this length.
     Halve(u32),
-    /// Tiles of one element become scalars.
+    /// Turns tiles of one dimension and one element into scalars.
     Scalars,
     Unmask(usize),
     Untoken(usize),
-    /// One token less that is joined.
+    /// Removes one token of a join.
     Unjoin(usize, usize),
-    /// A block hands a new token on.
+    /// Makes a `yield` or `continue` pass a new token.
     Ungive(usize, usize),
-    /// An operand instead of the result.
+    /// Replaces the result by an operand.
     Operand(usize, usize),
-    /// A constant instead of the result.
+    /// Replaces the result by a constant.
     Known(usize, u64),
     Weaker(usize, Order),
     Device(usize),
@@ -111,7 +111,7 @@ enum Step {
     Constant(usize, u64),
 }
 
-/// Kernels that are one step smaller than the first function of the module, the large cuts first.
+/// Candidates that are one step smaller than the first function of the module, large cuts first.
 pub fn tile_smaller(draw: &(Module, TileLaunch)) -> impl Iterator<Item = (Module, TileLaunch)> {
     let (module, launch) = draw.clone();
     let steps = module.functions.first().map(steps).unwrap_or_default();
@@ -125,7 +125,7 @@ pub fn tile_smaller(draw: &(Module, TileLaunch)) -> impl Iterator<Item = (Module
     })
 }
 
-/// Takes candidates that `still` holds for until there is none, or until so many were tried.
+/// Takes candidates for which `still` holds until there is none left or `tries` were tested.
 pub fn tile_minimise(
     draw: &(Module, TileLaunch),
     tries: usize,
@@ -146,7 +146,7 @@ pub fn tile_minimise(
     least
 }
 
-/// All there may be; which of them apply is seen when they are taken.
+/// All steps that might apply; `take` decides whether one does.
 fn steps(function: &Function) -> Vec<Step> {
     let mut ops = Vec::new();
     function.body.walk(&mut |instr| ops.push(&instr.op));
@@ -200,7 +200,7 @@ fn weaker(at: usize) -> Vec<Step> {
     orders.into_iter().map(|o| Step::Weaker(at, o)).chain([Step::Device(at)]).collect()
 }
 
-/// Where an operation stands, and what it needs to be changed.
+/// The place of an operation, with what a step may change.
 struct Site<'f> {
     ops: &'f mut Vec<Instr>,
     at: usize,
@@ -208,7 +208,7 @@ struct Site<'f> {
     pairs: Vec<(Value, Value)>,
 }
 
-/// Runs `change` on the block with the operation of that number.
+/// Runs `change` on operation number `left` in the order of `Block::walk`. Gives the substitutions it asked for.
 fn find(
     block: &mut Block,
     left: &mut usize,
@@ -311,7 +311,7 @@ impl Site<'_> {
         self.inline(kept, &results)
     }
 
-    /// The operations of a block instead of the one it belongs to.
+    /// Replaces an operation by the contents of one of its blocks.
     fn inline(&mut self, mut block: Block, results: &[Value]) -> Option<()> {
         let (Op::Yield(ends) | Op::Continue(ends)) = block.ops.pop()?.op else { return None };
         self.pairs.extend(results.iter().copied().zip(ends));
@@ -328,7 +328,7 @@ impl Site<'_> {
                 self.inline(body, &results)
             }
             Op::Loop { inits, mut body } => {
-                // Of a loop that only waits: what it does until it is left.
+                // For a loop that only waits: the operations of one iteration, without the final `if` that leaves the loop.
                 body.ops.pop()?;
                 let Op::If { then, .. } = body.ops.pop()?.op else { return None };
                 let [Instr { op: Op::Break(ends), .. }] = then.ops.as_slice() else { return None };
@@ -415,7 +415,7 @@ fn untoken(op: &mut Op) -> Option<()> {
     Some(())
 }
 
-/// Another order of a strong access, or the scope of the device.
+/// Gives a strong access the order `to`, or narrows its scope to the device if `to` is `None`.
 fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
     let order = match op {
         Op::LoadPtr { access, .. }
@@ -443,7 +443,7 @@ fn weaken(op: &mut Op, to: Option<Order>) -> Option<()> {
     Some(())
 }
 
-/// Gives all tiles other shapes; counting a scalar gives nothing.
+/// Gives all tiles and views other shapes. An `iota` that becomes a scalar is the constant 0.
 fn reshape(function: &mut Function, shape: &dyn Fn(&[u32]) -> Vec<u32>) -> Option<()> {
     let mut changed = false;
     for ty in &mut function.types {
@@ -483,7 +483,7 @@ fn halve(function: &mut Function, extent: u32) -> Option<()> {
         if constant.bits.len() > 1 {
             constant.bits.truncate(usize::try_from(count).unwrap_or(1));
         }
-        // The last index of what is counted backwards or around.
+        // The last index of a reversed or rotated range.
         if let ([bits], true) = (constant.bits.as_mut_slice(), count == u64::from(half))
             && *bits == u64::from(extent - 1)
         {

@@ -1,4 +1,4 @@
-//! Types of Tile IR values, and their text.
+//! Types of Tile IR values, and how they print.
 //!
 //! Source: type system chapter of the Tile IR specification. Left out: views that gather and scatter.
 
@@ -13,20 +13,20 @@ macro_rules! scalars {
         pub enum Scalar { $($variant),+ }
 
         impl Scalar {
-            /// All there are.
+            /// All scalar types.
             pub const ALL: &'static [Scalar] = &[$(Scalar::$variant),+];
 
-            /// As texts have it.
+            /// The name in texts.
             pub fn name(self) -> &'static str {
                 match self { $(Scalar::$variant => $name),+ }
             }
 
-            /// Tag in the bytecode.
+            /// The tag in the bytecode.
             pub fn code(self) -> u8 {
                 match self { $(Scalar::$variant => $code),+ }
             }
 
-            /// Bits of a value; `tf32` is kept in 32 of which 19 count.
+            /// The width in bits. A `tf32` takes 32 bits, of which 19 count.
             pub fn bits(self) -> u32 {
                 match self { $(Scalar::$variant => $bits),+ }
             }
@@ -59,48 +59,48 @@ scalars!(
 );
 
 impl Scalar {
-    /// What that tag means.
+    /// The type with this tag.
     pub fn from_code(code: u8) -> Option<Scalar> {
         Self::ALL.iter().copied().find(|s| s.code() == code)
     }
 
-    /// What that word means.
+    /// The type with this name.
     pub fn from_name(name: &str) -> Option<Scalar> {
         Self::ALL.iter().copied().find(|s| s.name() == name)
     }
 
-    /// Bytes of an element in memory.
+    /// The size of an element in memory, in bytes.
     pub fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }
 
-    /// All bits a value may have set.
+    /// A mask of the bits that a value may have set.
     pub fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits().min(64))
     }
 }
 
-/// What a tile holds.
+/// The element type of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Elem {
-    /// Numbers.
+    /// A number.
     Scalar(Scalar),
-    /// Addresses of numbers.
+    /// The address of a number.
     Pointer {
-        /// What it points to.
+        /// The type it points to.
         to: Scalar,
-        /// It names all replicas of a multicast object.
+        /// Whether it names all replicas of a multicast object.
         multicast: bool,
     },
 }
 
 impl Elem {
-    /// Addresses of numbers in ordinary memory.
+    /// A pointer to ordinary memory.
     pub fn pointer(to: Scalar) -> Elem {
         Elem::Pointer { to, multicast: false }
     }
 
-    /// The number type, where it is one.
+    /// The scalar type, if the elements are numbers.
     pub fn scalar(self) -> Option<Scalar> {
         match self {
             Elem::Scalar(scalar) => Some(scalar),
@@ -109,67 +109,67 @@ impl Elem {
     }
 }
 
-/// Elements in a grid whose extents are known.
+/// An array of elements with known extents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tile {
-    /// Of each element.
+    /// The element type.
     pub elem: Elem,
-    /// Extents; none for a scalar.
+    /// The extents; empty for a scalar.
     pub shape: Vec<u32>,
 }
 
 impl Tile {
-    /// One element.
+    /// A tile of one element and no dimensions.
     pub fn scalar(elem: Elem) -> Tile {
         Tile { elem, shape: Vec::new() }
     }
 
-    /// How many elements.
+    /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |n, d| n.saturating_mul(u64::from(*d)))
     }
 
-    /// The same shape with other elements.
+    /// A tile of the same shape with other elements.
     pub fn of(&self, elem: Elem) -> Tile {
         Tile { elem, shape: self.shape.clone() }
     }
 }
 
-/// A tensor in memory: extents and strides, in elements; `None` where only the program knows.
+/// A tensor in memory. Extents and strides count elements; `None` is an extent or stride given by an operand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TensorView {
-    /// Of each element.
+    /// The element type.
     pub elem: Scalar,
-    /// Extents.
+    /// The extents.
     pub shape: Vec<Option<u64>>,
-    /// Distances between neighbours.
+    /// The distance between neighbours in each dimension.
     pub strides: Vec<Option<u64>>,
-    /// It lies in all replicas of a multicast object.
+    /// Whether it lies in all replicas of a multicast object.
     pub multicast: bool,
 }
 
 /// A tensor cut into tiles.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileView {
-    /// How far apart tiles start, where they are not side by side.
+    /// The distance between the starts of neighbouring tiles, for a strided view. Otherwise tiles are side by side.
     pub steps: Option<Vec<u32>>,
-    /// Extents of a tile.
+    /// The extents of a tile.
     pub tile: Vec<u32>,
-    /// What is cut.
+    /// The tensor that is cut.
     pub tensor: TensorView,
-    /// Dimension of the tensor for each of the tile.
+    /// For each dimension of the tile, the dimension of the tensor it lies along.
     pub dim_map: Vec<u32>,
-    /// What is read outside the tensor.
+    /// The value that a load gives outside the tensor.
     pub padding: Option<Padding>,
 }
 
 impl TileView {
-    /// What one load from it gives.
+    /// The type of the tile that one load gives.
     pub fn loaded(&self) -> Tile {
         Tile { elem: Elem::Scalar(self.tensor.elem), shape: self.tile.clone() }
     }
 
-    /// Whether dimensions are in order.
+    /// Whether dimension `i` of the tile is dimension `i` of the tensor.
     pub fn identity_map(&self) -> bool {
         self.dim_map.iter().zip(0..).all(|(d, i)| *d == i) && self.dim_map.len() == self.tile.len()
     }
@@ -180,33 +180,33 @@ impl TileView {
 pub enum Type {
     /// Numbers or addresses.
     Tile(Tile),
-    /// A place in the order of memory operations.
+    /// A token, which orders memory operations.
     Token,
     /// A tensor in memory.
     Tensor(TensorView),
     /// A tensor cut into tiles.
     View(TileView),
-    /// A bare number; only parameters of functions in tests have it.
+    /// A number that is no tile; only parameters of test functions have this type.
     Bare(Scalar),
 }
 
 impl Type {
-    /// One number.
+    /// A tile of one number.
     pub fn scalar(scalar: Scalar) -> Type {
         Type::Tile(Tile::scalar(Elem::Scalar(scalar)))
     }
 
-    /// One address.
+    /// A tile of one address.
     pub fn pointer(to: Scalar) -> Type {
         Type::Tile(Tile::scalar(Elem::pointer(to)))
     }
 
-    /// Numbers in a row.
+    /// A tile of numbers with one dimension.
     pub fn row(scalar: Scalar, length: u32) -> Type {
         Type::Tile(Tile { elem: Elem::Scalar(scalar), shape: vec![length] })
     }
 
-    /// The tile, where it is one.
+    /// The tile type, if the value is a tile.
     pub fn tile(&self) -> Option<&Tile> {
         match self {
             Type::Tile(tile) => Some(tile),
@@ -239,7 +239,7 @@ impl fmt::Display for Tile {
     }
 }
 
-/// `2,3` with a question mark for what is not known.
+/// Prints `2,?,3`, with a question mark for an unknown extent.
 pub(crate) fn extents(list: &[Option<u64>]) -> String {
     let each = list.iter().map(|d| d.map_or("?".to_owned(), |d| d.to_string()));
     each.collect::<Vec<_>>().join(",")

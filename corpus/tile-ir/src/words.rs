@@ -1,4 +1,4 @@
-//! The closed vocabularies of Tile IR: each word, and its number in the bytecode.
+//! The closed vocabularies of Tile IR: each word and its number in the bytecode.
 //!
 //! Source: operations chapter of the Tile IR specification; the numbers are those of its binary format.
 
@@ -9,27 +9,27 @@ macro_rules! words {
         pub enum $name { $($(#[$d])* $variant),+ }
 
         impl $name {
-            /// In the order of the bytecode's numbers.
+            /// All variants, in the order of their numbers in the bytecode.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
-            /// Their words, in the same order.
+            /// The words, in the same order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// As texts have it.
+            /// The word in texts.
             pub fn word(self) -> &'static str {
                 Self::WORDS[self as usize]
             }
 
-            /// What that word means.
+            /// The variant with this word.
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::WORDS.iter().position(|w| *w == word).map(|i| Self::ALL[i])
             }
 
-            /// Number in the bytecode.
+            /// The number in the bytecode.
             pub fn code(self) -> u8 {
                 self as u8
             }
 
-            /// What that number means.
+            /// The variant with this number.
             pub fn from_code(code: u8) -> Option<Self> {
                 Self::ALL.get(usize::from(code)).copied()
             }
@@ -40,31 +40,31 @@ macro_rules! words {
 words!(
     /// Memory ordering of an access.
     Order {
-        /// No concurrent access is expected; has no scope.
+        /// No concurrent access is expected. Has no scope.
         Weak = "weak",
-        /// Strong, orders nothing else.
+        /// Strong, but orders no other access.
         Relaxed = "relaxed",
-        /// Of reads.
+        /// For reads.
         Acquire = "acquire",
-        /// Of writes.
+        /// For writes.
         Release = "release",
-        /// Of atomics: both.
+        /// Both, for atomics.
         AcqRel = "acq_rel",
     }
 );
 words!(
-    /// Who an access may synchronise with.
+    /// The threads that an access may synchronise with.
     Scope {
         /// The same tile block.
         TileBlock = "tl_blk",
         /// The same GPU.
         Device = "device",
-        /// Everything.
+        /// The whole system.
         System = "sys",
     }
 );
 words!(
-    /// What an atomic does.
+    /// The operation of an atomic.
     AtomicMode {
         /// Bitwise.
         And = "and",
@@ -72,30 +72,30 @@ words!(
         Or = "or",
         /// Bitwise.
         Xor = "xor",
-        /// Of integers.
+        /// Integer sum.
         Add = "add",
-        /// Of floats.
+        /// Float sum.
         AddF = "addf",
-        /// Signed.
+        /// Signed maximum.
         Max = "max",
-        /// Signed.
+        /// Signed minimum.
         Min = "min",
-        /// Unsigned.
+        /// Unsigned maximum.
         UMax = "umax",
-        /// Unsigned.
+        /// Unsigned minimum.
         UMin = "umin",
         /// Exchange.
         Xchg = "xchg",
     }
 );
 words!(
-    /// What a multimem reduction does.
+    /// The operation of a multimem reduction.
     Reduction {
         /// Sum.
         Add = "add",
-        /// Signed.
+        /// Signed minimum.
         Min = "min",
-        /// Signed.
+        /// Signed maximum.
         Max = "max",
         /// Bitwise.
         And = "and",
@@ -103,14 +103,14 @@ words!(
         Or = "or",
         /// Bitwise.
         Xor = "xor",
-        /// Unsigned.
+        /// Unsigned minimum.
         UMin = "umin",
-        /// Unsigned.
+        /// Unsigned maximum.
         UMax = "umax",
     }
 );
 words!(
-    /// Of `cmpi`.
+    /// The predicate of a `cmpi`.
     Predicate {
         /// =
         Equal = "equal",
@@ -127,20 +127,20 @@ words!(
     }
 );
 words!(
-    /// What integer arithmetic promises.
+    /// The promise of integer arithmetic about overflow.
     Overflow {
-        /// Nothing: it wraps.
+        /// No promise; the result wraps.
         Wraps = "none",
         /// No signed wrap.
         NoSigned = "no_signed_wrap",
         /// No unsigned wrap.
         NoUnsigned = "no_unsigned_wrap",
-        /// Neither.
+        /// No wrap of either kind.
         No = "no_wrap",
     }
 );
 words!(
-    /// Of float arithmetic.
+    /// The rounding of float arithmetic.
     Rounding {
         /// The default.
         NearestEven = "nearest_even",
@@ -153,7 +153,7 @@ words!(
     }
 );
 words!(
-    /// What a view gives outside its tensor.
+    /// The value that a view gives outside its tensor.
     Padding {
         /// 0
         Zero = "zero",
@@ -168,11 +168,11 @@ words!(
     }
 );
 words!(
-    /// How integers are read.
+    /// The signedness of integers.
     Sign {
-        /// As natural numbers.
+        /// Natural numbers.
         Unsigned = "unsigned",
-        /// In two's complement.
+        /// Two's complement.
         Signed = "signed",
     }
 );
@@ -188,15 +188,15 @@ words!(
     }
 );
 words!(
-    /// Operations that give a value another type and change no element.
+    /// Operations that change the type of a value and no bit of its elements.
     Convert {
-        /// Same elements in the same order, another shape.
+        /// The same elements in the same order, in another shape.
         Reshape = "reshape",
-        /// Dimensions of one element repeated.
+        /// Repeats dimensions of extent one.
         Broadcast = "broadcast",
-        /// The same bits read otherwise.
+        /// The same bits as another type.
         Bitcast = "bitcast",
-        /// Pointers to something else.
+        /// The same addresses with another pointee type.
         PtrToPtr = "ptr_to_ptr",
     }
 );

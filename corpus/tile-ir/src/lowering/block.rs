@@ -1,4 +1,4 @@
-//! One tile block, as the threads of a CTA.
+//! Lowers one tile block to the threads of a CTA.
 
 use super::planted::Weakening;
 use super::{Done, Lowering, SLOT, choice, fresh, not_lowered};
@@ -9,10 +9,10 @@ use moire_program::ir::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads of a CTA, a bit a thread.
+/// A set of threads of a CTA, one bit for each.
 type Threads = u32;
 
-/// Which threads accessed what a token stands for behind the last barrier before it was made, and which barrier that was.
+/// The number of barriers before the latest accesses that a token stands for, and the threads that made these accesses.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     barriers: u32,
@@ -35,20 +35,20 @@ pub(super) struct Block<'h> {
     source: Thread,
     regs: Vec<RegDecl>,
     bodies: Vec<Vec<Instr>>,
-    /// By thread: the registers it must know.
+    /// For each thread, the registers whose values it needs.
     needs: Vec<BTreeSet<Reg>>,
-    /// Where nothing is repeated or skipped: what tokens stand for.
+    /// What each token stands for; used only if the tile block has no branches.
     tokens: BTreeMap<Reg, Since>,
     loops: bool,
     barriers: u32,
-    /// Who accessed memory since the last barrier.
+    /// Threads that accessed memory since the last barrier.
     active: Threads,
     handed: SymbolId,
     slots: u32,
     line: u32,
 }
 
-/// Registers that arithmetic reads; none for other instructions.
+/// The destination and the sources of arithmetic, or `None` for other instructions.
 fn arithmetic(op: &Op) -> Option<(Reg, Vec<Operand>)> {
     match op {
         Op::Mov { dst, src, .. } => Some((*dst, vec![*src])),
@@ -75,7 +75,7 @@ fn acquires(kind: TileKind) -> bool {
 }
 
 impl<'h> Block<'h> {
-    /// The threads, and how many values are handed over.
+    /// Lowers a tile block to its threads, and counts the values handed over.
     pub(super) fn lowered(source: &Thread, how: &'h Lowering, handed: SymbolId) -> Done<(Vec<Thread>, u32)> {
         let keeps = how.weakened != Some(Weakening::NoChoice);
         let source = if keeps { choice::resolved(source)? } else { source.clone() };
@@ -107,7 +107,7 @@ impl<'h> Block<'h> {
         Err(not_lowered(what, self.line))
     }
 
-    /// Who accesses an element of an instruction that is the `number`th on memory.
+    /// The threads that access an element of memory instruction number `number`.
     fn owners(&self, number: usize, access: &TileAccess, element: usize) -> Threads {
         let loads = matches!(access.kind, TileKind::Load(_));
         if self.weak(Weakening::EachReads) && loads && access.elements.len() == 1 {
@@ -120,14 +120,14 @@ impl<'h> Block<'h> {
         1 << ((first + element) % usize::from(self.how.threads))
     }
 
-    /// What an element stores or compares with.
+    /// The value that an element stores, adds or compares with.
     fn operand(&self, access: &TileAccess, element: usize) -> Option<Operand> {
         let stores = matches!(access.kind, TileKind::Store(_));
         let from = if self.weak(Weakening::Shuffled) && stores { element + 1 } else { element };
         access.elements.get(from % access.elements.len().max(1)).and_then(|e| e.a)
     }
 
-    /// Registers that a thread must know: those of its elements and of branches, and what they come from.
+    /// The registers that a thread needs: those of its elements and of branches, and all registers they are computed from.
     fn needed(&self, thread: usize) -> BTreeSet<Reg> {
         let (mut todo, mut number) = (Vec::new(), 0);
         let mut made: BTreeMap<Reg, Vec<&Instr>> = BTreeMap::new();
@@ -159,7 +159,7 @@ impl<'h> Block<'h> {
         needs
     }
 
-    /// Lowers everything; where in each thread each instruction starts.
+    /// Lowers all instructions. Returns where each one starts in each thread.
     fn run(&mut self) -> Done<Vec<Vec<usize>>> {
         let body = self.source.body.clone();
         let labels: BTreeSet<usize> = self.source.labels.iter().map(|l| l.at).collect();
@@ -227,7 +227,7 @@ impl<'h> Block<'h> {
         self.bodies[thread].push(Instr { guard, line, ..Instr::new(op) });
     }
 
-    /// All threads of the CTA meet.
+    /// Adds a barrier of all threads of the CTA.
     fn barrier(&mut self) {
         if self.how.threads == 1 {
             return;
@@ -249,7 +249,7 @@ impl<'h> Block<'h> {
         self.tokens.insert(*dst, since);
     }
 
-    /// A barrier, where a token waits for what other threads did.
+    /// Adds a barrier if the token of the access waits for accesses of other threads.
     fn wait(&mut self, access: &TileAccess, here: Threads) {
         let Some(token) = access.after else { return };
         let since = self.tokens.get(&token).copied().unwrap_or_default();
@@ -288,7 +288,7 @@ impl<'h> Block<'h> {
         self.hand_over(access, &owners)
     }
 
-    /// What was read goes to those that need it and did not read it.
+    /// Hands values that were read to the threads that need them and did not read them.
     fn hand_over(&mut self, access: &TileAccess, owners: &[Threads]) -> Done<()> {
         let mut given: Vec<(Reg, Address, Vec<usize>)> = Vec::new();
         for (element, owner) in access.elements.iter().zip(owners) {
@@ -385,7 +385,7 @@ impl<'h> Block<'h> {
             self.push(j, guard, store(order, ty, addr, a, Space::Global));
             return Ok(());
         }
-        // A masked element has its padding as value, so a use of the value depends on the mask.
+        // A masked-off element has its padding as value, so the value depends on the mask.
         let direct = element.dst.filter(|_| guard.is_none());
         let seen = match direct {
             Some(dst) => dst,
@@ -429,7 +429,7 @@ impl<'h> Block<'h> {
         Ok(())
     }
 
-    /// An atomic that is none.
+    /// Lowers an atomic to a load and a store (a planted bug).
     fn split(
         &mut self,
         j: usize,

@@ -1,8 +1,8 @@
-//! Tokens that a condition chose, as predicates.
+//! Lowers tokens that a condition chose to predicates.
 //!
-//! Who waits for such a token waits for the value that chose it (Tile IR specification 7.9, as `tile-ir.cat` reads it).
-//! PTX has no tokens, so each gets a register beside it that is zero and depends on those values, and what waits is
-//! predicated on it being zero.
+//! An access that waits for such a token waits for the value that chose it (Tile IR specification 7.9, as `tile-ir.cat`
+//! reads it). PTX has no tokens. So each such token gets a register that is always zero and depends on those values, and
+//! an access that waits for the token is predicated on the register being zero.
 
 use super::{Done, fresh, not_lowered};
 use moire_program::ir::{AluOp, CmpOp, Instr, Op, Operand, Reg, Thread, TileAccess, TileOp, TileToken, Ty};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const WIDE: Ty = Ty::U(64);
 
-/// The thread with every wait for a chosen token in the masks of what waits.
+/// Moves every wait for a chosen token into the masks of the access that waits.
 pub(super) fn resolved(thread: &Thread) -> Done<Thread> {
     let chosen = chosen(thread);
     if chosen.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn resolved(thread: &Thread) -> Done<Thread> {
     Ok(made.out)
 }
 
-/// Labels and branches, after instruction `i` has moved to `starts[i]`.
+/// Updates labels and branches after instruction `i` has moved to `starts[i]`.
 fn retarget(thread: &mut Thread, starts: &[usize]) -> Done<()> {
     let moved = |at: usize| starts.get(at).copied().ok_or_else(|| not_lowered("a branch to nowhere", 0));
     for label in &mut thread.labels {
@@ -46,7 +46,7 @@ fn retarget(thread: &mut Thread, starts: &[usize]) -> Done<()> {
     Ok(())
 }
 
-/// Registers that some instruction writes.
+/// All registers that are written.
 fn written(thread: &Thread) -> BTreeSet<Reg> {
     let mut out = BTreeSet::new();
     for instr in &thread.body {
@@ -61,7 +61,7 @@ fn written(thread: &Thread) -> BTreeSet<Reg> {
     out
 }
 
-/// Tokens that may depend on a condition whose value is not known before the run.
+/// Tokens that may depend on a condition with an unknown value.
 fn chosen(thread: &Thread) -> BTreeSet<Reg> {
     let written = written(thread);
     let mut out = BTreeSet::new();
@@ -86,7 +86,7 @@ fn chosen(thread: &Thread) -> BTreeSet<Reg> {
 
 struct Made {
     out: Thread,
-    /// By token: the register that depends on what chose it.
+    /// For each token, the zero register that depends on the values that chose it.
     beside: BTreeMap<Reg, Reg>,
 }
 
@@ -127,7 +127,7 @@ impl Made {
         self.beside.get(&token).copied().map(Operand::Reg)
     }
 
-    /// What stands beside a token, from what stands beside others.
+    /// Computes the zero register of a token from the registers `from`.
     fn gather(&mut self, token: Reg, from: Vec<Operand>, line: u32) -> Done<()> {
         let Some(dst) = self.beside.get(&token).copied() else { return Ok(()) };
         let mut all = Operand::Imm(0);

@@ -1,26 +1,36 @@
-//! The reference lowering: a launched kernel of Tile IR, each tile block as a CTA of a few threads of ordinary PTX.
+//! The reference lowering: turns a launched Tile IR kernel into ordinary PTX, each tile block into a CTA of a few threads.
 //!
-//! It is deliberately plain. Element `i` of an instruction is accessed by thread `i mod n` of its CTA, counted from one that
-//! goes around from instruction to instruction; orders stay, `tl_blk` is `.cta`, device `.gpu`, `sys` `.sys`; masks are
-//! predicates. A token edge between accesses of different threads is a `bar.sync` of the CTA between them, unless one
-//! is there already. What was read is one read: the thread that read it hands it to those that need it through shared
-//! memory, a barrier before they look and, where code is repeated, one before the place is used again. Arithmetic
-//! on registers is done by each thread that needs it, branches are taken by all.
+//! It is deliberately plain:
 //!
-//! *Contract.* Where the source has no race under the default reading of `tile-ir.cat`, every final memory of what is made
-//! under `ptx.cat` is one of the source. The argument: take an execution of what is made, and of its events those that
-//! stand for elements, with the relations between them. There is one for each element that the masks let through, with
-//! equal values. Two elements related by tokens are related by base causality: they are in one thread, or a barrier
-//! of the CTA stands between them, and barriers synchronise. Release and acquire keep order and scope, and one
-//! read-modify-write stays one, so whatever synchronises in the source does so in PTX. Happens-before is therefore
-//! part of causality, and what the source asks of reads and writes PTX asks of more. An access that is not ordered
-//! by it is strong and includes the other, or races. Coherence of one location: of morally strong accesses it is an axiom of PTX,
-//! and of accesses in token order it is causality with observation. Between the halves of an atomic nothing comes in either.
-//! Values out of thin air: what decides whether an element exists, and what it stores, reaches it through registers
-//! and shared memory, dependencies and reads-from; tokens that were chosen are predicates (`choice.rs`).
-//! Source: Tile IR specification 7.11, and what NVIDIA's compiler was seen to make of scopes, orders and tokens.
+//! - Element `i` of an instruction is accessed by thread `(s + i) mod n` of its CTA. The start `s` advances by one with
+//!   each memory instruction.
+//! - Orders stay. Scope `tl_blk` becomes `.cta`, `device` becomes `.gpu`, `sys` becomes `.sys`. Masks become predicates.
+//! - A token edge between accesses of different threads becomes a `bar.sync` of the CTA, unless one is there already.
+//! - Each element is read once. The thread that read it hands the value through shared memory to the threads that need
+//!   it, with a barrier before they read it. If the block has branches, another barrier follows, before the place is
+//!   used again.
+//! - Each thread computes the registers that it needs. All threads take all branches.
 //!
-//! Not lowered, and refused by name: threads that are no tile blocks, two of them in one CTA, memory that is not global.
+//! *Contract.* If the source has no race under the default reading of `tile-ir.cat`, every final memory of the lowered
+//! program under `ptx.cat` is one of the source. The argument: take an execution of the lowered program, and keep the
+//! events that stand for elements and the relations between them.
+//!
+//! - *Events.* There is one event for each element that the masks let through, with equal values.
+//! - *Tokens.* Two elements related by tokens are related by base causality: they are in one thread, or a barrier of the
+//!   CTA stands between them, and barriers synchronise.
+//! - *Synchronisation.* Release and acquire keep order and scope, and a read-modify-write stays one instruction. So every
+//!   synchronisation of the source is one in PTX. Happens-before is therefore part of causality, and PTX requires of more
+//!   pairs what the source requires of reads and writes. Two accesses it does not order are morally strong, or they race.
+//! - *Coherence.* For morally strong accesses it is an axiom of PTX; for accesses in token order it follows from causality
+//!   and observation.
+//! - *Atomicity.* In PTX too, no write comes between the halves of an atomic.
+//! - *Thin air.* The existence of an element and the value it stores depend on registers and shared memory, so on
+//!   dependencies and reads-from. Chosen tokens are predicates (`choice.rs`).
+//!
+//! Source: Tile IR specification 7.11, and the observed output of NVIDIA's compiler for scopes, orders and tokens.
+//!
+//! Not lowered, and refused by name: threads that are not tile blocks, two tile blocks in one CTA, memory that is not
+//! global.
 
 mod block;
 mod choice;
@@ -32,20 +42,20 @@ use block::Block;
 use moire_program::Refusal;
 use moire_program::ir::{Object, ObjectId, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol, SymbolId};
 
-/// Threads that a tile block may have.
+/// Most threads of a tile block.
 pub const THREADS: u16 = 32;
-/// Bytes of a value that is handed over.
+/// Bytes of one value handed over in shared memory.
 const SLOT: u32 = 8;
 
 /// How tile blocks become CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lowering {
-    /// Threads of each, 1 to [`THREADS`].
+    /// Threads of each CTA, 1 to [`THREADS`].
     pub threads: u16,
-    /// The first element of an instruction goes to the thread behind that of the instruction before, so that scalars
-    /// are spread over the CTA too. Otherwise it goes to the first thread.
+    /// Whether the first element of each memory instruction goes to the next thread, so that scalars are spread over the
+    /// CTA too. Otherwise it goes to the first thread.
     pub turns: bool,
-    /// What is left out, for tests.
+    /// The obligation left out, for tests.
     pub weakened: Option<Weakening>,
 }
 
@@ -55,14 +65,14 @@ impl Default for Lowering {
     }
 }
 
-/// A refusal of something that is not lowered: the operation or property, and its line; 0 if no single line is the reason.
+/// A refusal that names an operation or property and its line, or line 0 if no single line is the reason.
 fn not_lowered(what: &str, line: u32) -> Refusal {
     Refusal::Abstained { what: format!("{what} is not lowered"), line }
 }
 
 type Done<T> = Result<T, Refusal>;
 
-/// A new register.
+/// Declares a new register.
 fn fresh(regs: &mut Vec<RegDecl>, kind: &str) -> Done<Reg> {
     let number = regs.len();
     let reg = u16::try_from(number).ok().filter(|_| number < moire_program::limits::REGISTERS);
@@ -71,10 +81,10 @@ fn fresh(regs: &mut Vec<RegDecl>, kind: &str) -> Done<Reg> {
     Ok(Reg(reg))
 }
 
-/// The program of ordinary instructions; its first objects and symbols are those of the source.
+/// Lowers a program to ordinary instructions. The objects and symbols of the source keep their numbers.
 ///
 /// # Errors
-/// What is not lowered, by name and line.
+/// Something is not lowered; the refusal names it and its line.
 pub fn lower(source: &Program, how: &Lowering) -> Done<Program> {
     if how.threads == 0 || how.threads > THREADS {
         return Err(not_lowered(&format!("a tile block of {} threads", how.threads), 0));

@@ -1,39 +1,39 @@
-//! Planted weakenings: the lowering with one of its obligations left out, for tests of the oracle.
+//! Planted bugs: the lowering with one of its obligations left out, to test the oracle.
 //!
-//! A comparison that passes says something only if it fails on each of these.
+//! A passing comparison means something only if the comparison fails on each of these.
 
-/// What is left out.
+/// The obligation left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weakening {
-    /// A token edge between threads is no barrier.
+    /// A token edge between threads gets no barrier.
     NoBarrier,
-    /// Nothing waits for the other threads before a release.
+    /// A release does not wait for the other threads.
     ReleasesAhead,
-    /// The other threads do not wait behind an acquire.
+    /// The other threads do not wait for an acquire.
     AcquiresAlone,
     /// A release is relaxed.
     RelaxedRelease,
     /// An acquire is relaxed.
     RelaxedAcquire,
-    /// Scopes end at the CTA.
+    /// All scopes become `.cta`.
     NarrowScope,
-    /// Each thread reads a scalar for itself.
+    /// Each thread reads a scalar itself.
     EachReads,
     /// Values are handed over without a barrier.
     HastyHandover,
-    /// An atomic is a load and a store.
+    /// An atomic becomes a load and a store.
     SplitAtomic,
     /// A compare-and-swap always swaps.
     AlwaysSwaps,
-    /// Masked elements are accessed.
+    /// Masked-off elements are accessed.
     NoMasks,
     /// An element stores what its neighbour should.
     Shuffled,
     /// Strong accesses are weak.
     WeakAccess,
-    /// Who waits for a token that was chosen does not wait for the choice.
+    /// An access that waits for a chosen token does not wait for the value that chose it.
     NoChoice,
-    /// Of a tile only the first element is accessed.
+    /// A store or an atomic accesses only the first element of its tile.
     FirstOnly,
 }
 

@@ -1,9 +1,9 @@
-//! Memory operations and tokens of a tile block.
+//! Runs memory operations and token operations of a tile block.
 //!
-//! There is one grid, so nothing runs before it that `gdc_wait_tko` could wait for and nothing behind it that
-//! `gdc_launch_dependents_tko` could let start; and no memory has two addresses, so that `memory_fence_alias_tko` has
-//! nothing to order. All three hand their token on. An access to multicast memory is one to each replica, unordered like
-//! all elements of an instruction; what is loaded from the replicas is reduced afterwards.
+//! There is only one grid, so `gdc_wait_tko` has no earlier grid to wait for, and `gdc_launch_dependents_tko` has no
+//! later grid to start. No memory has two addresses, so `memory_fence_alias_tko` has nothing to order. All three only
+//! pass on their token. An access to multicast memory accesses each replica, unordered like all elements of an
+//! instruction; values loaded from the replicas are reduced afterwards.
 
 use super::value::{Held, Lane, register_type};
 use super::view::{padding, tile_at};
@@ -54,7 +54,7 @@ fn rmw_order(order: Order) -> Option<RmwOrder> {
     }
 }
 
-/// What an atomic does, and how it reads its operands.
+/// The operation of an atomic and the signedness of its operands; `None` for float addition.
 fn operation(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
     Some(match mode {
         AtomicMode::And => (AtomOp::And, Sign::Unsigned),
@@ -70,26 +70,26 @@ fn operation(mode: AtomicMode) -> Option<(AtomOp, Sign)> {
     })
 }
 
-/// What is done to each element, and how numbers are read.
+/// The access to each element and the signedness of its values.
 type Does = (TileKind, Sign);
 
-/// What one instruction accesses, and with what.
+/// The operands of one memory instruction.
 struct Operands {
-    /// Of each element: none outside the tensor, several in multicast memory.
+    /// The addresses of each element: none outside the tensor, several in multicast memory.
     places: Vec<Vec<Address>>,
-    /// Of an element.
+    /// The element type.
     elem: Scalar,
     a: Option<Value>,
     b: Option<Value>,
     mask: Option<Value>,
     token: Option<Value>,
-    /// What a load gives where there is no place.
+    /// The value that a load gives for an element without address.
     outside: Lane,
-    /// How what was read in several places becomes one.
+    /// The reduction of the values read from several replicas.
     reduced: Option<IntegerOp>,
 }
 
-/// What a reduction does: to each replica, and to what was read from all of them.
+/// The operation of a reduction on each replica, and on the values read from all of them.
 fn reduction(reduction: Reduction) -> (AtomicMode, IntegerOp) {
     match reduction {
         Reduction::Add => (AtomicMode::Add, IntegerOp::Add(Overflow::Wraps)),
@@ -111,14 +111,14 @@ impl Block<'_, '_> {
         }
     }
 
-    /// A new token that stands for others.
+    /// Makes a new token that joins others.
     pub(super) fn join(&mut self, from: Vec<Reg>) -> Done<Reg> {
         let dst = self.fresh("t")?;
         self.push(Code::Tile(TileOp::Token(TileToken::Join { dst, from })))?;
         Ok(dst)
     }
 
-    /// Memory operations and tokens; whether it was one.
+    /// Runs a memory or token operation. Returns whether it was one.
     pub(super) fn memory(&mut self, instr: &Instr) -> Done<bool> {
         let from = match &instr.op {
             Op::MakeToken => Vec::new(),
@@ -137,7 +137,7 @@ impl Block<'_, '_> {
         Ok(true)
     }
 
-    /// What an operation does to memory, and where; nothing for the others.
+    /// The access of a memory operation and its operands; `None` for other operations.
     fn accessed(&self, op: &Op) -> Done<Option<(Does, Operands)>> {
         Ok(Some(match op {
             Op::LoadPtr { pointers, access, mask, padding, token, .. } => {
@@ -204,7 +204,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Operands of an access through pointers.
+    /// The operands of an access through pointers.
     fn through(
         &self,
         pointers: Value,
@@ -223,7 +223,7 @@ impl Block<'_, '_> {
         Ok(Operands { places, elem, a, b, mask, token, outside: Lane::Nothing, reduced: None })
     }
 
-    /// Operands of an access to a tile of a view.
+    /// The operands of an access to a tile of a view.
     fn at(&self, place: &Place, a: Option<Value>, token: Option<Value>) -> Done<Operands> {
         let (places, elem) = tile_at(self, place)?;
         let (b, mask, outside, reduced) = (None, None, Lane::Nothing, None);
@@ -244,7 +244,7 @@ impl Block<'_, '_> {
         let lanes = |block: &Self, value: Option<Value>| value.map(|v| block.lanes(v)).transpose();
         let (a, b) = (lanes(self, operands.a)?, lanes(self, operands.b)?);
         let masks = lanes(self, operands.mask)?;
-        // A reduction into a view reads and keeps nothing of it.
+        // A reduction into a view returns no values.
         let reads = !matches!(kind, TileKind::Store(_)) && instr.results.len() > 1;
         let (mut elements, mut read) = (Vec::new(), Vec::new());
         for (i, places) in operands.places.iter().enumerate() {
@@ -265,7 +265,7 @@ impl Block<'_, '_> {
                 continue;
             }
             let (mask, known) = (self.masked(own)?, own.is_none_or(|l| l.bits().is_some()));
-            // What an arm reads that is not run nobody sees.
+            // Values read in the arm that is not taken are not used, so any padding will do.
             let a = if loads && known { a.or(Some(Operand::Imm(0))) } else { a };
             let mut all = Vec::new();
             for addr in places {
@@ -296,7 +296,7 @@ impl Block<'_, '_> {
         Ok(())
     }
 
-    /// What was read of one element, from all its places.
+    /// Combines the values read of one element from all its addresses.
     fn reduce(&mut self, operands: &Operands, all: &[Lane]) -> Done<Lane> {
         let (Some(first), rest) = (all.first().copied(), all.get(1..).unwrap_or_default()) else {
             return self.refuse("an element that lies nowhere");
@@ -307,7 +307,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// The mask of the operation together with that of the arm it stands in.
+    /// The mask of an element combined with that of the enclosing arm.
     fn masked(&mut self, own: Option<Lane>) -> Done<Option<Reg>> {
         match own.filter(|lane| lane.bits().is_none()) {
             None => Ok(self.mask),
@@ -318,7 +318,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// A condition, inside the arm that is run.
+    /// A condition combined with the mask of the enclosing arm.
     pub(super) fn both(&mut self, condition: Operand) -> Done<Reg> {
         match (self.mask, condition) {
             (None, Operand::Reg(reg)) => Ok(reg),
@@ -331,7 +331,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// Notes how far a parameter is touched.
+    /// Records how far the memory behind a parameter is accessed.
     fn reaches(&mut self, base: Operand, offset: i32, bytes: u32) -> Done<()> {
         let Operand::Address(symbol) = base else { return Ok(()) };
         let start = u32::try_from(offset).or_else(|_| self.refuse("an address before a parameter"))?;

@@ -1,10 +1,10 @@
-//! Blocks, `if`, `for` and `loop` of a tile block.
+//! Runs blocks, `if`, `for` and `loop` of a tile block.
 //!
-//! Where the condition of an `if` is not known and no arm leaves a loop, both arms are kept under masks; tokens they
-//! yield are chosen by the condition, also where it is known, since readings differ on which arm counts. Where all that
-//! one of them stands for and the other does not is accesses of the arms themselves, nothing is left to choose: what
-//! stands in the arm not taken has no event. Where an arm leaves a loop the `if` is a branch, which is refused under a
-//! mask.
+//! - If the condition of an `if` is unknown and no arm leaves a loop, both arms are kept under masks.
+//! - If an `if` yields tokens, the condition chooses between them. This holds for a known condition too, because readings
+//!   of the specification differ on which arm counts. If the two tokens differ only in accesses of the arms themselves,
+//!   they are joined instead: accesses of the arm not taken have no events.
+//! - If an arm leaves a loop and the condition is unknown, the `if` becomes a branch, which is refused under a mask.
 
 use super::value::{Held, Lane, register_type};
 use super::view::views;
@@ -15,30 +15,30 @@ use moire_program::ir::{
 };
 use std::collections::BTreeSet;
 
-/// Iterations of a `for`.
+/// Most iterations of a `for`.
 const ITERATIONS: u32 = 4_096;
 
-/// The loop that `continue` and `break` are about.
+/// A loop around the current operation.
 pub(super) enum Turn {
-    /// A `for` that is unrolled.
+    /// A `for`, which is unrolled.
     Unrolled,
     /// A `loop`.
     Repeats {
         head: usize,
         carried: Vec<Held>,
         results: Vec<Held>,
-        /// Jumps to the end.
+        /// Branches to the end of the loop, without target so far.
         breaks: Vec<usize>,
     },
 }
 
 /// How a block ends.
 enum End {
-    /// Goes on behind it with these.
+    /// Execution continues behind the block, which yields these values.
     Falls(Vec<Held>),
-    /// The next iteration of a `for` starts with these.
+    /// The next iteration of a `for` starts with these values.
     Continues(Vec<Held>),
-    /// Never.
+    /// Execution does not continue behind the block.
     Gone,
 }
 
@@ -55,7 +55,7 @@ fn returns(block: &Body) -> bool {
     block.ops.iter().any(|i| matches!(i.op, Op::Return(_)) || i.op.blocks().into_iter().any(returns))
 }
 
-/// Whether nothing goes on behind the block.
+/// Whether execution never continues behind the block.
 fn gone(block: &Body) -> bool {
     match block.ops.last().map(|i| &i.op) {
         Some(Op::Break(_) | Op::Continue(_) | Op::Return(_)) => true,
@@ -73,7 +73,7 @@ impl Block<'_, '_> {
         self.values.extend(values.iter().copied().zip(held));
     }
 
-    /// The whole kernel.
+    /// Runs the body of the kernel.
     pub(super) fn block(&mut self, body: &Body) -> Done<()> {
         self.run_block(body).map(|_| ())
     }
@@ -216,7 +216,7 @@ impl Block<'_, '_> {
         Ok(None)
     }
 
-    /// Whether both tokens stand for the same accesses among those in front of `start`.
+    /// Whether both tokens stand for the same accesses before `start`.
     fn same_before(&self, start: usize, yes: Reg, no: Reg) -> bool {
         let before = |token| {
             let mut all = BTreeSet::new();
@@ -225,7 +225,7 @@ impl Block<'_, '_> {
         before(yes).is_some_and(|yes| before(no) == Some(yes))
     }
 
-    /// Adds the accesses a token stands for; false where they are not the same each time.
+    /// Adds the accesses that a token stands for. Returns false if a condition chooses them or the token is written twice.
     fn stands_for(&self, token: Reg, out: &mut BTreeSet<usize>) -> bool {
         let made = |i: &Step| matches!(&i.op, Code::Tile(op) if op.token() == Some(token));
         let mut makers = (0..self.thread.body.len()).filter(|at| made(&self.thread.body[*at]));
@@ -241,7 +241,7 @@ impl Block<'_, '_> {
         }
     }
 
-    /// A jump that is taken where the register is zero, or is not; to a place that is filled in later.
+    /// Adds a branch guarded by the register, or by its negation if `negated`. The target is filled in later.
     fn jump_unless(&mut self, reg: Reg, negated: bool) -> Done<usize> {
         let at = self.push(Code::Bra { target: 0 })?;
         self.thread.body[at].guard = Some(Guard { reg, negated });
@@ -261,7 +261,7 @@ impl Block<'_, '_> {
         if self.mask.is_some() {
             return self.refuse("leaving a loop under two conditions");
         }
-        // What does not go on comes first.
+        // The arm behind which execution does not continue comes first.
         let swapped = !gone(then) && gone(otherwise);
         let (first, second) = if swapped { (otherwise, then) } else { (then, otherwise) };
         let over = self.jump_unless(when, !swapped)?;
@@ -330,7 +330,7 @@ impl Block<'_, '_> {
         Ok(())
     }
 
-    /// Registers to hold what this value may be, whatever it is.
+    /// Allocates registers for the elements or the token of a value.
     fn place_for(&mut self, value: Value) -> Done<Held> {
         if matches!(self.shared.function.ty(value), Some(Type::Token)) {
             return Ok(Held::Token(self.fresh("t")?));
@@ -377,7 +377,7 @@ impl Block<'_, '_> {
         Ok(())
     }
 
-    /// Assigns all at once.
+    /// Assigns all values at once, through copies.
     fn assign_all(&mut self, names: &[Value], to: &[Held], from: &[Held]) -> Done<()> {
         let mut copies = Vec::new();
         for (name, from) in names.iter().zip(from) {
@@ -410,7 +410,7 @@ impl Block<'_, '_> {
         Ok(())
     }
 
-    /// Goes to the head of the innermost loop.
+    /// Branches to the head of the innermost loop.
     fn around(&mut self, names: &[Value], held: &[Held]) -> Done<()> {
         let Some(Turn::Repeats { head, carried, .. }) = self.loops.last() else {
             return self.refuse("continue outside a loop");

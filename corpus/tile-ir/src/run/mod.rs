@@ -1,13 +1,15 @@
-//! A kernel of a Tile IR module, launched: from operations on tiles to a program that can be explored.
+//! Runs a launched Tile IR kernel: turns operations on tiles into a program that can be explored.
 //!
-//! One thread a tile block, each in a CTA of its own. Tiles are taken apart into elements: constants and addresses are
-//! worked out here, what was read from memory lives in registers. An `if` whose condition is known is taken; otherwise
-//! both arms are kept under masks, so that its condition decides what exists and orders nothing, except where an arm
-//! leaves a loop: then it is a branch. `for` is unrolled, `loop` stays a loop. Each pointer parameter points to memory of
-//! its own, zero at the start and as long as what is known to be touched, so that no memory has two addresses. Multicast
-//! memory has [`REPLICAS`].
-//! Source: Tile IR specification, chapters on operations and on the memory model. Not done, and refused by name: floats,
-//! functions, tiles in shared memory, views at indices from memory.
+//! - Each tile block becomes one thread in its own CTA.
+//! - Tiles are split into elements. Constants and addresses are computed here; values read from memory are in registers.
+//! - An `if` with a known condition is resolved, unless it yields tokens. Otherwise both arms are kept under masks, so the
+//!   condition decides which events exist and orders nothing. If an arm leaves a loop, the `if` becomes a branch.
+//! - `for` is unrolled, `loop` stays a loop.
+//! - Each pointer parameter has its own memory, so no memory has two addresses. It is zero at the start and as long as
+//!   the known accesses need. Multicast memory has [`REPLICAS`].
+//!
+//! Source: Tile IR specification, chapters on operations and on the memory model. Not interpreted, and refused by name:
+//! floats, functions, tiles in shared memory, views at indices from memory.
 
 mod access;
 mod control;
@@ -23,37 +25,37 @@ use moire_program::ir::{
 use std::collections::BTreeMap;
 use value::Held;
 
-/// Tile blocks of a launch.
+/// Most tile blocks of a launch.
 pub const BLOCKS: u32 = 32;
-/// Elements of one tile.
+/// Most elements of one tile.
 pub const ELEMENTS: u64 = 1 << 14;
-/// Elements that one tile block may access.
+/// Most elements that one tile block may access.
 pub const ACCESSES: usize = 4_096;
-/// Instructions of one tile block.
+/// Most instructions of one tile block.
 pub const BODY: usize = 8_192;
-/// Replicas of multicast memory: two, the least that can differ.
+/// Replicas of multicast memory: two, the fewest that can differ.
 pub const REPLICAS: u16 = 2;
-/// Bytes behind one parameter.
+/// Most bytes behind one parameter.
 pub const BYTES: u32 = 1 << 16;
 
 /// How a kernel is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileLaunch {
-    /// Tile blocks.
+    /// Tile blocks in each dimension.
     pub grid: [u32; 3],
     /// Values of parameters that are numbers, by position.
     pub params: BTreeMap<u16, u64>,
-    /// Bytes of the memory behind pointer parameters, by position, if more than the accesses found.
+    /// Least bytes of the memory behind pointer parameters, by position; known accesses may need more.
     pub bytes: BTreeMap<u16, u32>,
 }
 
 impl TileLaunch {
-    /// A launch with this number of tile blocks in a row.
+    /// A launch of this many tile blocks in one dimension.
     pub fn row(blocks: u32) -> Self {
         TileLaunch { grid: [blocks, 1, 1], params: BTreeMap::new(), bytes: BTreeMap::new() }
     }
 
-    /// The comment in front of a kernel that records the launch. Only launches in a row can be recorded.
+    /// The comment in front of a kernel that records the launch. It records only the first dimension.
     pub fn note(&self) -> String {
         format!("{NOTE}{}\n", self.grid[0])
     }
@@ -65,15 +67,15 @@ impl TileLaunch {
     }
 }
 
-/// Starts the comment that says how a kernel is launched.
+/// The start of the comment that records a launch.
 const NOTE: &str = "// tile blocks: ";
 
 type Done<T> = Result<T, Refusal>;
 
-/// The kernel of that name, or the only one.
+/// Finds the kernel with this name, or the only kernel.
 ///
 /// # Errors
-/// There is none, or several and no name.
+/// There is no such kernel, or several and no name is given.
 pub fn tile_entry<'m>(module: &'m Module, name: Option<&str>) -> Done<&'m Function> {
     let kernels: Vec<&Function> = module.functions.iter().filter(|f| f.entry).collect();
     let known = || kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -86,10 +88,10 @@ pub fn tile_entry<'m>(module: &'m Module, name: Option<&str>) -> Done<&'m Functi
     }
 }
 
-/// The program of a launch. Parameter `n` is the symbol `arg` and its number.
+/// Makes the program of a launch. Parameter `n` is the symbol `argn`.
 ///
 /// # Errors
-/// What is not interpreted, by name and line; a limit.
+/// Something is not interpreted (named with its line), or a limit is exceeded.
 pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     let [x, y, z] = launch.grid;
     let blocks = x.saturating_mul(y).saturating_mul(z);
@@ -106,7 +108,7 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     }
     let mut program = Program { name: function.name.clone(), threads, ..Program::default() };
     for (n, end) in (0u16..).zip(&shared.ends) {
-        // All replicas are as long as what they are replicas of.
+        // A replica is as long as its original.
         let of = shared.replicas.iter().find(|(_, all)| all.contains(&SymbolId(n)));
         let (param, name) = match of {
             Some((param, all)) => (*param, format!("arg{param}_{}", n - all[0].0 + 1)),
@@ -125,7 +127,7 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
     Ok(program)
 }
 
-/// By parameter that points to multicast memory: its further replicas, numbered behind the parameters.
+/// For each parameter that points to multicast memory, its further replicas, numbered behind the parameters.
 fn replicas(function: &Function) -> Done<BTreeMap<u16, Vec<SymbolId>>> {
     let params = &function.body.params;
     let mut next = u16::try_from(params.len())
@@ -143,13 +145,13 @@ fn replicas(function: &Function) -> Done<BTreeMap<u16, Vec<SymbolId>>> {
     Ok(out)
 }
 
-/// What all blocks of a launch share.
+/// State that all tile blocks of a launch share.
 struct Shared<'f> {
     function: &'f Function,
     launch: &'f TileLaunch,
-    /// By parameter, then by replica: the end of what is known to be touched.
+    /// For each parameter, then for each further replica, the end of the known accesses.
     ends: Vec<u32>,
-    /// See [`replicas`].
+    /// The result of [`replicas`].
     replicas: BTreeMap<u16, Vec<SymbolId>>,
 }
 
@@ -159,7 +161,7 @@ struct Block<'s, 'f> {
     id: [u32; 3],
     thread: Thread,
     values: BTreeMap<Value, Held>,
-    /// What is done happens where this register is not zero.
+    /// The mask of the enclosing arm: accesses happen only if this register is not zero.
     mask: Option<Reg>,
     loops: Vec<control::Turn>,
     accesses: usize,
@@ -192,7 +194,7 @@ impl<'s, 'f> Block<'s, 'f> {
                     Elem::Scalar(_) => match self.shared.launch.params.get(&n) {
                         Some(value) => Held::number(u128::from(*value)),
                         None => {
-                            let what = format!("parameter {n} is a number and has no value");
+                            let what = format!("parameter {n} is a number and needs a value");
                             return Err(Refusal::Launch(what));
                         }
                     },
@@ -232,7 +234,7 @@ impl<'s, 'f> Block<'s, 'f> {
         Ok(self.thread.body.len() - 1)
     }
 
-    /// The next instruction is a place that is jumped to.
+    /// Makes the next instruction a branch target.
     fn label(&mut self) -> usize {
         let at = self.thread.body.len();
         if self.thread.labels.iter().all(|l| l.at != at) {

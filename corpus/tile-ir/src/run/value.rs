@@ -1,4 +1,5 @@
-//! Values of a tile block, element by element: numbers that are known or come from memory, addresses; arithmetic on them.
+//! Values of a tile block, element by element, and arithmetic on them. An element is a known number, a register or an
+//! address.
 
 use super::view::Tensor;
 use super::{Block, Done, ELEMENTS};
@@ -6,30 +7,30 @@ use crate::{Constant, Convert, Elem, IntegerOp, Op, Predicate, Scalar, Sign, Til
 use moire_program::Refusal;
 use moire_program::ir::{Address, AluOp, CmpOp, Op as Code, Operand, Reg, SymbolId, Ty};
 
-/// What a value of the module is.
+/// A value of the module while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// In row-major order.
+    /// The elements of a tile in row-major order.
     Tile(Vec<Lane>),
     /// The register of a token.
     Token(Reg),
-    /// A tensor in memory, or a view of it in tiles: how it is cut is said by the type.
+    /// A tensor in memory, or a view of it; the type says how the view cuts it into tiles.
     Tensor(Tensor),
 }
 
 /// One element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Known, as bits without a sign, or in a register.
+    /// A number: known, as unsigned bits, or in a register.
     Number(Operand),
     /// An address.
     Pointer(Address),
-    /// What an element that is masked off leaves.
+    /// The unspecified value of an element that was masked off or lies outside its tensor.
     Nothing,
 }
 
 impl Held {
-    /// The address a parameter holds.
+    /// The address in a pointer parameter.
     pub(super) fn parameter(n: u16) -> Held {
         Held::Tile(vec![Lane::Pointer(Address { base: Operand::Address(SymbolId(n)), offset: 0 })])
     }
@@ -70,18 +71,18 @@ fn pattern(value: i128, bits: u32) -> u128 {
     low(value as u128, bits)
 }
 
-/// Elements of a tile whose type [`Block::type_of`] has taken.
+/// The number of elements of a tile type that [`Block::type_of`] returned.
 fn count(tile: &Tile) -> usize {
     usize::try_from(tile.elements()).expect("a tile that is run has few elements")
 }
 
-/// The type an element has in a register.
+/// The type of an element in a register.
 pub(super) fn register_type(scalar: Scalar, sign: Sign) -> Ty {
     let bits = u8::try_from(scalar.bits().max(8)).expect("a scalar has at most 64 bits");
     if sign == Sign::Signed && scalar.bits() >= 8 { Ty::S(bits) } else { Ty::U(bits) }
 }
 
-/// Arithmetic on known numbers; nothing for what the specification leaves undefined.
+/// Arithmetic on known numbers; `None` if the specification leaves the result undefined.
 fn fold(op: IntegerOp, bits: u32, a: u128, b: u128) -> Option<u128> {
     let (x, y) = (signed(a, bits), signed(b, bits));
     let shift = u32::try_from(b).ok().filter(|s| *s < bits);
@@ -114,7 +115,7 @@ fn register_op(op: IntegerOp) -> Option<(AluOp, Sign)> {
         IntegerOp::Xor => (AluOp::Xor, Sign::Unsigned),
         IntegerOp::Max(Sign::Unsigned) => (AluOp::Max, Sign::Unsigned),
         IntegerOp::Min(Sign::Unsigned) => (AluOp::Min, Sign::Unsigned),
-        // What they leave undefined, or a sign to be kept out of registers.
+        // Shifts and remainders may be undefined; signed extrema would put sign-extended values into registers.
         _ => return None,
     })
 }
@@ -164,7 +165,7 @@ impl Block<'_, '_> {
         match lane {
             Lane::Number(operand) => Ok(operand),
             Lane::Pointer(_) => self.refuse("a pointer as a number"),
-            Lane::Nothing => self.refuse("what an element that is masked off leaves"),
+            Lane::Nothing => self.refuse("the unspecified value of a masked-off element"),
         }
     }
 
@@ -172,7 +173,7 @@ impl Block<'_, '_> {
         if scalar.integer() { Ok(scalar.bits()) } else { self.refuse("arithmetic on floats") }
     }
 
-    /// Operations on tiles that touch neither memory nor control; none for the others.
+    /// Runs an operation on tiles without memory accesses or control flow; `None` for other operations.
     pub(super) fn pure(&mut self, op: &Op, result: Value) -> Done<Option<Vec<Lane>>> {
         let lanes = match op {
             Op::Constant(constant) => self.constant(constant, result)?,
@@ -279,7 +280,7 @@ impl Block<'_, '_> {
         })
     }
 
-    /// An address moved by elements counted in a register, as natural numbers.
+    /// Moves an address by a number of elements in a register, read as a natural number.
     fn moved(&mut self, address: Address, by: Lane, bytes: u32) -> Done<Lane> {
         let (count, wide) = (self.number(by)?, Ty::U(64));
         let (step, dst) = (self.fresh("i")?, self.fresh("a")?);
@@ -340,7 +341,7 @@ impl Block<'_, '_> {
         all.map(|(when, (a, b))| self.either(elem, when, a, b)).collect()
     }
 
-    /// One of two elements.
+    /// Selects one of two elements.
     pub(super) fn either(&mut self, elem: Elem, when: Lane, a: Lane, b: Lane) -> Done<Lane> {
         match (when, elem) {
             _ if a == b => Ok(a),

@@ -1,11 +1,11 @@
-//! Tensors in memory, cut into tiles: which place of memory each element of a tile is.
+//! Tensors in memory, cut into tiles: the address of each element of a tile.
 //!
 //! Dimension `d` of a tile lies along dimension `dim_map[d]` of the tensor. Element `i` of the tile at index `k` has the
-//! coordinate `k` steps and `i` there, a step being as long as the tile unless the view has steps of its own; indices,
-//! extents and strides are natural numbers. An element with a coordinate behind the end of the tensor is outside: a load
-//! gives the padding of the view, or data nobody knows where it has none, and nothing is stored. To promise that a tile
-//! is inside and to be wrong has no meaning, and is refused. A tensor of multicast memory lies in each of its replicas.
-//! Source: Tile IR specification, types of views.
+//! coordinate `k * step + i` there; the step is the length of the tile unless the view has its own steps. Indices,
+//! extents and strides are natural numbers. An element with a coordinate beyond the extent is outside: a load gives the
+//! padding of the view, or an unspecified value if it has none, and a store does nothing. A wrong promise that a tile is
+//! inside has no meaning and is refused. A tensor in multicast memory lies in each replica. Source: Tile IR
+//! specification, types of views.
 
 use super::value::{Held, Lane};
 use super::{Block, Done, ELEMENTS};
@@ -16,26 +16,26 @@ use moire_program::ir::{Address, Operand};
 /// A tensor in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tensor {
-    /// Where it starts, in each replica.
+    /// The start address in each replica.
     bases: Vec<Address>,
     extents: Vec<u64>,
-    /// In elements.
+    /// Distances between neighbours, in elements.
     strides: Vec<u64>,
 }
 
 /// One dimension of a tile in its tensor.
 struct Axis {
-    /// Coordinate of the first element.
+    /// The coordinate of the first element.
     from: u128,
-    /// Elements of the tile.
+    /// The extent of the tile.
     length: u32,
     extent: u64,
     stride: u64,
-    /// Nothing is outside along it: promised.
+    /// Whether the program promises that no element is outside along this dimension.
     promised: bool,
 }
 
-/// Operations that make views; whether it was one.
+/// Runs an operation that makes a view. Returns whether it was one.
 pub(super) fn views(b: &mut Block<'_, '_>, instr: &Instr) -> Done<bool> {
     let tensor = match &instr.op {
         Op::TensorView { base, shape, strides } => tensor(b, instr, *base, shape, strides)?,
@@ -59,7 +59,7 @@ fn tensor(b: &Block<'_, '_>, instr: &Instr, base: Value, shape: &[Value], stride
     Ok(Tensor { bases: replicas(b, base, *multicast)?, extents, strides })
 }
 
-/// The same place in all replicas of a multicast object.
+/// The same address in all replicas of a multicast object.
 fn replicas(b: &Block<'_, '_>, base: Address, multicast: bool) -> Done<Vec<Address>> {
     if !multicast {
         return Ok(vec![base]);
@@ -72,7 +72,7 @@ fn replicas(b: &Block<'_, '_>, base: Address, multicast: bool) -> Done<Vec<Addre
     Ok(std::iter::once(base).chain(others).collect())
 }
 
-/// Numbers of the type, those it leaves open taken from values in turn.
+/// The numbers of the type, with open ones replaced by the values in turn.
 fn filled(b: &Block<'_, '_>, of_type: &[Option<u64>], open: &[Value]) -> Done<Vec<u64>> {
     let mut open = open.iter();
     let from_memory = "a tensor whose extents or strides come from memory";
@@ -86,7 +86,7 @@ fn filled(b: &Block<'_, '_>, of_type: &[Option<u64>], open: &[Value]) -> Done<Ve
     of_type.iter().map(one).collect()
 }
 
-/// A scalar that is known.
+/// The known number in a scalar; refuses `what` if it is not known.
 fn natural(b: &Block<'_, '_>, value: Value, what: &str) -> Done<u64> {
     let bits = b.lanes(value)?.first().and_then(|lane| lane.bits());
     match bits.and_then(|b| u64::try_from(b).ok()) {
@@ -110,7 +110,7 @@ fn view_type<'b>(b: &'b Block<'_, '_>, value: Value) -> Done<&'b TileView> {
     }
 }
 
-/// Where each element of the tile lies, in row-major order: nowhere outside, in each replica of multicast memory.
+/// The addresses of each element of the tile, in row-major order: none outside, one in each replica of multicast memory.
 pub(super) fn tile_at(b: &Block<'_, '_>, place: &Place) -> Done<(Vec<Vec<Address>>, Scalar)> {
     let (view, tensor) = (view_type(b, place.view)?, tensor_of(b, place.view)?);
     let mut axes = Vec::new();
@@ -139,7 +139,7 @@ pub(super) fn tile_at(b: &Block<'_, '_>, place: &Place) -> Done<(Vec<Vec<Address
     Ok((each.collect::<Done<Vec<Vec<Address>>>>()?, elem))
 }
 
-/// The element of that number.
+/// The addresses of element number `at`.
 fn element(
     b: &Block<'_, '_>,
     bases: &[Address],
@@ -154,7 +154,7 @@ fn element(
         at /= length;
         if coordinate >= u128::from(axis.extent) {
             if axis.promised {
-                return b.refuse("a tile that is promised to be inside its tensor and is not");
+                return b.refuse("a tile that lies outside its tensor against its `inbounds` promise");
             }
             inside = false;
         }
@@ -175,7 +175,7 @@ fn element(
     }
 }
 
-/// What a load gives outside the tensor.
+/// The value that a load gives outside the tensor.
 pub(super) fn padding(b: &Block<'_, '_>, place: &Place) -> Done<Lane> {
     let view = view_type(b, place.view)?;
     match view.padding.map(|p| pattern(p, view.tensor.elem)) {
@@ -185,7 +185,7 @@ pub(super) fn padding(b: &Block<'_, '_>, place: &Place) -> Done<Lane> {
     }
 }
 
-/// The bits of a padding value; none where it has no meaning for the type, or several patterns.
+/// The bits of a padding value; `None` if the type has no such value or several bit patterns for it.
 fn pattern(padding: Padding, elem: Scalar) -> Option<u128> {
     let sign = 1u128 << (elem.bits() - 1);
     let infinity: u128 = match elem {

@@ -246,11 +246,11 @@ fn signed(r: &mut Reader<'_>) -> Parsed<i64> {
     let at = r.scan.at;
     let number = r.scan.number()?;
     i64::try_from(number)
-        .map_err(|_| r.scan.error_at(at, "this number does not fit 64 bits with sign".into(), None))
+        .map_err(|_| r.scan.error_at(at, "this number does not fit a signed 64-bit integer".into(), None))
 }
 
-/// `%base, shape = [%n, 4], strides = [4, 1] : tile<i64> -> tensor_view<?x4xf32, strides=[4,1]>`: the type of the
-/// dynamic extents is stated where there are any, that of the base where it is a multicast pointer.
+/// `%base, shape = [%n, 4], strides = [4, 1] : tile<i64> -> tensor_view<?x4xf32, strides=[4,1]>`. The type of the
+/// dynamic extents and strides is stated if there are any, and the type of the base if it is a multicast pointer.
 fn tensor_view(r: &mut Reader<'_>) -> Parsed<Read> {
     let base = r.value()?;
     r.scan.expect(",")?;
@@ -272,7 +272,9 @@ fn tensor_view(r: &mut Reader<'_>) -> Parsed<Read> {
     };
     if view.shape != known_shape || view.strides != known_strides {
         let (shape, strides) = (extents(&view.shape), extents(&view.strides));
-        let message = format!("the type has shape [{shape}] and strides [{strides}], the operation others");
+        let message = format!(
+            "the operation and its type differ: the type has shape [{shape}] and strides [{strides}]"
+        );
         return Err(because(Reason::ViewShape, r.scan.error_at(at, message, None)));
     }
     let dynamic: Vec<Value> = shape.iter().chain(&strides).copied().collect();
@@ -286,7 +288,7 @@ fn tensor_view(r: &mut Reader<'_>) -> Parsed<Read> {
     Ok((Op::TensorView { base, shape, strides }, vec![result]))
 }
 
-/// `= [%n, 4]`: the values, and all entries, with `None` in place of each value.
+/// `= [%n, 4]`. Returns the values, and all entries with `None` in place of each value.
 fn mixed(r: &mut Reader<'_>) -> Parsed<(Vec<Value>, Vec<Option<u64>>)> {
     r.scan.expect("=")?;
     r.scan.expect("[")?;
@@ -312,7 +314,7 @@ fn make_view(r: &mut Reader<'_>, word: &str) -> Parsed<Read> {
     let ty = r.ty()?;
     let fits = |ty: &Type| matches!(ty, Type::View(v) if v.steps.is_some() == (word == "make_strided_view"));
     if !fits(&ty) {
-        let message = format!("`{word}` makes no `{ty}`");
+        let message = format!("`{word}` cannot make a `{ty}`");
         return Err(because(Reason::Type, r.scan.error_at(at, message, None)));
     }
     Ok((Op::MakeView { tensor }, vec![ty]))

@@ -1,4 +1,4 @@
-//! Functions, blocks and the frame of an operation: the names of its results.
+//! Reads functions, blocks, and the names of the results of an operation.
 
 use super::operation::operation;
 use super::reader::{Reader, because};
@@ -41,7 +41,7 @@ pub(super) fn function(r: &mut Reader<'_>) -> Parsed<Function> {
     Ok(std::mem::replace(&mut r.function, Function::entry("", Vec::new())))
 }
 
-/// `{ .. }`. A block without a terminator gets the terminator `last`, without values.
+/// `{ .. }`. A block without a terminator gets `last` without values.
 fn block(r: &mut Reader<'_>, params: Vec<Value>, last: fn(Vec<Value>) -> Op) -> Parsed<Block> {
     r.scan.expect("{")?;
     r.depth += 1;
@@ -67,7 +67,7 @@ fn block(r: &mut Reader<'_>, params: Vec<Value>, last: fn(Vec<Value>) -> Op) -> 
     Ok(block)
 }
 
-/// A block inside an operation. Its names, and those of its parameters `params`, end with it.
+/// Reads a block inside an operation. Names defined in it, and those of `params`, are forgotten at its end.
 pub(super) fn inner<'a>(
     r: &mut Reader<'a>,
     params: Vec<(&'a str, Type)>,

@@ -1,4 +1,4 @@
-//! Operations with blocks, and those that end one.
+//! Reads operations with blocks, terminators, and the coordinates of a tile block.
 
 use super::block::inner;
 use super::reader::{Read, Reader, because};
@@ -56,7 +56,6 @@ fn ends(r: &mut Reader<'_>) -> Parsed<Vec<Value>> {
     if !r.scan.peek("%") {
         return Ok(Vec::new());
     }
-    // A block that ends with nothing may be followed by no value: `}` comes next.
     let values = r.values()?;
     r.scan.expect(":")?;
     let at = r.scan.at;

@@ -1,4 +1,4 @@
-//! The generic form, of loads and stores through views only: what NVIDIA's tests need it for is that it checks nothing.
+//! The generic form, for loads and stores through views only. NVIDIA's tests use it because it checks nothing.
 //!
 //! `"cuda_tile.load_view_tko"(%v, %i) <{memory_ordering_semantics = 0 : i32, operandSegmentSizes = array<i32: 1, 1, 0>}>
 //! : (T, U) -> (V, token)`
@@ -8,7 +8,7 @@ use crate::{Access, Hints, Op, Order, Place, Reason, Scope, Value};
 use moire_program::text::ParseError;
 use moire_program::text::scan::Parsed;
 
-/// What stands in `<{..}>`.
+/// The attributes in `<{..}>`.
 #[derive(Default)]
 struct Attributes {
     order: Option<Order>,
@@ -16,7 +16,7 @@ struct Attributes {
     segments: Vec<usize>,
 }
 
-/// An operation in generic form.
+/// Reads an operation in generic form.
 pub(super) fn generic(r: &mut Reader<'_>) -> Parsed<Read> {
     let at = r.scan.at;
     r.scan.expect("\"")?;
@@ -83,7 +83,7 @@ fn attributes(r: &mut Reader<'_>) -> Parsed<Attributes> {
     Ok(out)
 }
 
-/// `1 : i32`; nothing for a number that is no code of anything.
+/// `1 : i32`; `None` for a number of more than eight bits.
 fn code(r: &mut Reader<'_>) -> Parsed<Option<u8>> {
     let number = r.digits()?;
     r.scan.expect(":")?;
@@ -105,7 +105,7 @@ fn segments(r: &mut Reader<'_>) -> Parsed<Vec<usize>> {
     Ok(out)
 }
 
-/// The operation of these operands, cut up as the segments say.
+/// Builds the operation. The attribute `operandSegmentSizes` splits the operands.
 fn assemble(store: bool, operands: &[Value], attributes: &Attributes) -> Option<Op> {
     let access = Access { order: attributes.order?, scope: attributes.scope };
     let mut rest = operands;

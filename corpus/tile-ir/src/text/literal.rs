@@ -1,13 +1,13 @@
-//! Constants as texts have them: `<i32: 3>`, `<f32: [[1.5, 0x7F800000], [0.0, 2.0]]>`, `<i1: true>`.
+//! The text of constants: `<i32: 3>`, `<f32: [[1.5, 0x7F800000], [0.0, 2.0]]>`, `<i1: true>`.
 //!
-//! Floats are decimal where that names the value exactly as printed, else their bits in hexadecimal; of the formats of
-//! less than 16 bits and `tf32` only bits are read.
+//! A float prints as a decimal if reading it gives the same bits, otherwise as its bits in hexadecimal. For `tf32` and
+//! formats of less than 16 bits only hexadecimal is read.
 
 use super::reader::{Read, Reader, because};
 use crate::{CONSTANT_ELEMENTS, Constant, Op, RANK, Reason, Scalar, Type};
 use moire_program::text::scan::Parsed;
 
-/// After the word `constant`.
+/// Reads the rest of a `constant`.
 pub(super) fn constant(r: &mut Reader<'_>) -> Parsed<Read> {
     r.scan.expect("<")?;
     let elem = r.scalar()?;
@@ -26,17 +26,17 @@ pub(super) fn constant(r: &mut Reader<'_>) -> Parsed<Read> {
     r.scan.expect(":")?;
     let tile = r.tile_type()?;
     if tile.elem.scalar() != Some(elem) {
-        let message = format!("a constant of `{elem}` is no `{tile}`");
+        let message = format!("a constant of `{elem}` cannot have type `{tile}`");
         return Err(because(Reason::ElementType, r.scan.error_at(at, message, None)));
     }
     if shape.is_some_and(|shape| shape.as_slice() != tile.shape) {
-        let message = format!("the elements written are not as many as `{tile}` has");
+        let message = format!("the elements do not have the shape of `{tile}`");
         return Err(because(Reason::Shape, r.scan.error_at(at, message, None)));
     }
     Ok((Op::Constant(Constant { bits }), vec![Type::Tile(tile)]))
 }
 
-/// `[..]`, nested; every list of a level has as many as its first.
+/// `[..]`, nested. All lists of a level have the same length.
 fn elements(
     r: &mut Reader<'_>,
     elem: Scalar,
@@ -68,7 +68,7 @@ fn elements(
             return Err(r.fault(Reason::Limit, message));
         }
     }
-    // The innermost list of the first path is closed first and fixes the number of levels.
+    // The first list to be closed is an innermost one and fixes the number of levels.
     let missing = (level + 1).saturating_sub(shape.len());
     shape.extend(std::iter::repeat_n(u32::MAX, missing));
     match shape.get_mut(level) {
@@ -92,11 +92,11 @@ fn read_element(r: &mut Reader<'_>, elem: Scalar) -> Parsed<u64> {
     let rest = r.scan.rest();
     let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(rest.len());
     let word = &rest[..length];
-    // `inf` and `nan` are not how texts have them.
+    // Rust also parses `inf` and `nan`, which texts do not use.
     let plain = word.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
     let bits = word.parse::<f64>().ok().filter(|_| plain).and_then(|v| float_bits(v, elem));
     let Some(bits) = bits else {
-        let message = format!("`{}` is no constant of type `{elem}`", &word[..word.len().min(40)]);
+        let message = format!("`{}` is not a constant of type `{elem}`", &word[..word.len().min(40)]);
         let hint = Some("the bits of any float can be given in hexadecimal".to_owned());
         return Err(because(Reason::Constant, r.scan.error_at(at, message, hint)));
     };
@@ -117,7 +117,7 @@ fn integer_bits(r: &mut Reader<'_>, elem: Scalar) -> Parsed<u64> {
     Ok(bits & elem.mask())
 }
 
-/// Bits of exponent and fraction of the formats that are read from decimals.
+/// The numbers of exponent and fraction bits, for formats that are read from decimals.
 fn format(elem: Scalar) -> Option<(u32, u32)> {
     match elem {
         Scalar::F16 => Some((5, 10)),
@@ -128,7 +128,7 @@ fn format(elem: Scalar) -> Option<(u32, u32)> {
     }
 }
 
-/// The nearest value of a format, ties to even, as bits. Rounds once: through the 64 bits of `value`.
+/// The bits of the value nearest to `value` in a format, ties to even.
 fn float_bits(value: f64, elem: Scalar) -> Option<u64> {
     let (exponent_bits, fraction_bits) = format(elem)?;
     let bits = value.to_bits();
@@ -155,7 +155,7 @@ fn float_bits(value: f64, elem: Scalar) -> Option<u64> {
     Some(sign | magnitude.min(infinite))
 }
 
-/// The value those bits mean.
+/// The value of these bits; `None` for infinities and NaN of the formats below 64 bits.
 fn float_value(bits: u64, elem: Scalar) -> Option<f64> {
     let (exponent_bits, fraction_bits) = format(elem)?;
     if elem == Scalar::F64 {
@@ -172,7 +172,7 @@ fn float_value(bits: u64, elem: Scalar) -> Option<f64> {
     (exponent < (1 << exponent_bits) - 1).then_some(value)
 }
 
-/// An element as texts have it.
+/// Prints an element.
 pub(super) fn element(bits: u64, elem: Scalar) -> String {
     if elem == Scalar::I1 {
         return if bits & 1 == 1 { "true" } else { "false" }.to_owned();

@@ -1,4 +1,4 @@
-//! Loads, stores and atomics, through pointers and through views.
+//! Reads loads, stores and atomics through pointers and views.
 
 use super::reader::{Read, Reader, because};
 use crate::{Access, AtomicMode, Hints, Op, Order, Place, Reason, Scope, Type, Value};
@@ -81,7 +81,7 @@ fn stated(r: &mut Reader<'_>, values: &[Value]) -> Parsed<()> {
     r.agree(at, values, &types)
 }
 
-/// `-> T, token`; without `T` unless something is `loaded`.
+/// `-> T, token` if something is `loaded`, otherwise `-> token`.
 pub(super) fn gives(r: &mut Reader<'_>, loaded: bool) -> Parsed<Vec<Type>> {
     r.scan.expect("->")?;
     let mut types = Vec::new();
@@ -136,7 +136,7 @@ fn atomic_rmw(r: &mut Reader<'_>) -> Parsed<Read> {
     Ok((Op::AtomicRmw { pointers, mode, value, order, scope, mask, token }, types))
 }
 
-/// Three types are stated: of the pointers, of both values, and of the mask.
+/// Three types are stated: that of the pointers, that of both values, and that of the mask.
 fn atomic_cas(r: &mut Reader<'_>) -> Parsed<Read> {
     let (order, scope) = (order(r)?, scope(r)?);
     let pointers = r.value()?;
@@ -189,8 +189,8 @@ pub(super) fn inbounds(r: &mut Reader<'_>, place: &mut Place) -> Parsed<()> {
     r.scan.expect("]")
 }
 
-/// `: T, .., V, I -> ..`: types of the values `before`, of the view, of the values `after`, and of the indices. Indices
-/// have one type for all, one each, or none.
+/// `: T, .., V, I -> ..`: the types of the values `before`, of the view, of the values `after`, and of the indices. The
+/// text states one type for all indices, one type each, or none.
 pub(super) fn stated_place(
     r: &mut Reader<'_>,
     before: &[Value],

@@ -1,10 +1,10 @@
 //! Tile IR text: the form that NVIDIA's disassembler prints and its tests are written in.
 //!
-//! Contract: whole modules, `cuda_tile.module @m { .. }`, or functions without that frame; the generic form of view
-//! accesses too. Every value gets the type its definition says, and where an operation states types they must be
-//! those. What cannot be read is refused with a place, a [`Reason`] and where possible a hint. [`print()`] gives the same
-//! form with names of its own; reading that gives the same module. Source: syntax chapter of the Tile IR specification
-//! (which calls the text unstable) and the published disassembler's output.
+//! Contract: the reader takes whole modules, `cuda_tile.module @m { .. }`, functions without that frame, and the generic
+//! form of view accesses. Every value has the type of its definition, and types stated by an operation must agree. A
+//! refusal has a position, a [`Reason`] and, where possible, a hint. [`print()`] writes the same form with its own names;
+//! reading its output gives the same module. Source: syntax chapter of the Tile IR specification (which calls the text
+//! unstable) and the output of the published disassembler.
 
 mod arith;
 mod block;

@@ -1,4 +1,4 @@
-//! Reads one operation: finds the file that knows its word.
+//! Reads one operation with the file that knows its word.
 
 use super::arith::{self, arithmetic};
 use super::control::{self, control};
@@ -34,5 +34,5 @@ pub(super) fn operation(r: &mut Reader<'_>) -> Parsed<Read> {
         .copied()
         .collect();
     let hint = closest(word, &known).map(|k| format!("did you mean `{k}`?"));
-    Err(because(Reason::Operation, r.scan.error_at(at, format!("`{word}` is no operation known here"), hint)))
+    Err(because(Reason::Operation, r.scan.error_at(at, format!("unknown operation `{word}`"), hint)))
 }

@@ -1,4 +1,4 @@
-//! Operations on multicast memory, between grids that depend on each other, and the fence between aliases.
+//! Reads operations on multicast memory, operations between dependent grids, and the alias fence.
 
 use super::memory::{access, gives, inbounds, index, order, place, scope, stated_place, token};
 use super::reader::{Read, Reader};
@@ -39,7 +39,7 @@ pub(super) fn parallel(r: &mut Reader<'_>, word: &str) -> Parsed<Option<Read>> {
     }))
 }
 
-/// `attributes {reduction = #cuda_tile.multimem_reduction_kind<umax>}`; a sum where it is missing.
+/// `attributes {reduction = #cuda_tile.multimem_reduction_kind<umax>}`; without it the reduction is a sum.
 fn reduction(r: &mut Reader<'_>) -> Parsed<Reduction> {
     if !r.scan.keyword("attributes") {
         return Ok(Reduction::Add);

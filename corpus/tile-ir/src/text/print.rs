@@ -1,4 +1,4 @@
-//! Tile IR as text, in the form of NVIDIA's disassembler; values are numbered.
+//! Prints Tile IR in the form of NVIDIA's disassembler, with numbered values.
 
 use super::literal::element;
 use crate::{
@@ -7,7 +7,8 @@ use crate::{
 };
 use std::fmt::Write;
 
-/// The text of a module, without a frame where it has no name. Reading it gives the module again, if each of its operations can be said.
+/// The text of a module, without a frame if it has no name. Reading it gives the module again, if the text form can
+/// express each operation.
 pub fn print(module: &Module) -> String {
     let framed = !module.name.is_empty();
     let mut out = String::new();
@@ -36,7 +37,7 @@ struct Printer<'a> {
     indent: usize,
 }
 
-/// `, ` between.
+/// Joins the parts with `, `.
 fn commas<T>(list: &[T], each: impl Fn(&T) -> String) -> String {
     list.iter().map(each).collect::<Vec<_>>().join(", ")
 }
@@ -102,7 +103,7 @@ impl Printer<'_> {
         self.line("}");
     }
 
-    /// `silent` is an end that need not be written.
+    /// Prints the operations of a block, except a terminator equal to `silent`.
     fn body(&mut self, block: &Block, silent: Option<&Op>) {
         self.indent += 1;
         block.ops.iter().filter(|i| Some(&i.op) != silent).for_each(|instr| self.instr(instr));
@@ -147,7 +148,7 @@ impl Printer<'_> {
         commas(values, |v| self.ty(*v))
     }
 
-    /// ` : T, U` of values, or nothing for none.
+    /// `word %a, %b : T, U`, or only the word if there are no values.
     fn typed(&self, word: &str, values: &[Value]) -> String {
         if values.is_empty() {
             return word.to_owned();
@@ -159,7 +160,7 @@ impl Printer<'_> {
         results.get(i).map_or_else(|| "unknown".to_owned(), |r| self.ty(*r))
     }
 
-    /// `token=%t`, or as view accesses have it with blanks.
+    /// `token=%t`, with `blanks` around the sign in view accesses.
     fn token(&self, token: Option<Value>, blanks: bool) -> String {
         let between = if blanks { " = " } else { "=" };
         token.map_or_else(String::new, |t| format!(" token{between}{}", self.name(t)))
@@ -268,7 +269,7 @@ impl Printer<'_> {
         format!("{}[{}]", self.name(place.view), self.list(&place.index))
     }
 
-    /// Types of the indices: one where all are the same.
+    /// The types of the indices; a single one if all are equal.
     fn index_types(&self, place: &Place) -> String {
         let types: Vec<String> = place.index.iter().map(|i| self.ty(*i)).collect();
         match types.first() {
@@ -282,7 +283,7 @@ impl Printer<'_> {
         if hints.is_empty() { String::new() } else { format!(" optimization_hints = {}", hints_text(hints)) }
     }
 
-    /// `ty` is that of the first result.
+    /// The text of a memory operation; `ty` is the type of its first result.
     fn memory(&self, op: &Op, ty: &str) -> Option<String> {
         let several = |first: &[Value], rest: &[&Option<Value>]| -> Vec<Value> {
             first.iter().copied().chain(rest.iter().filter_map(|v| **v)).collect()
@@ -328,7 +329,7 @@ impl Printer<'_> {
 
     fn view_access(&self, op: &Op, ty: &str) -> Option<String> {
         let after = |place: &Place| format!("{}{}", self.ty(place.view), self.index_types(place));
-        // The multimem operations name the type of their token too.
+        // Multimem operations also state the type of their token.
         let waits = |token: &Option<Value>| if token.is_some() { ", token" } else { "" };
         Some(match op {
             Op::LoadView { place, access: a, hints, token } => {
@@ -438,7 +439,7 @@ fn assumption(that: &Assumption) -> String {
     }
 }
 
-/// `[[1, 2], [3, 4]]`; elements that do not fill the shape are listed without it.
+/// `[[1, 2], [3, 4]]`; a flat list if the number of elements does not match the shape.
 fn nested(bits: &[u64], shape: &[u32], elem: Scalar) -> String {
     let each = |part: &[u64]| format!("[{}]", commas(part, |b| element(*b, elem)));
     let Some((first, rest)) = shape.split_first() else { return each(bits) };

@@ -1,17 +1,17 @@
-//! A cursor over the text of a function: its words, numbers and values, and the types they are defined with.
+//! A cursor over the text of a function: reads words, numbers and values, and knows the types of values.
 
 use crate::{Function, Op, Reason, Type, VALUES, Value};
 use moire_program::text::ParseError;
 use moire_program::text::scan::{Parsed, Scan, closest};
 use std::collections::HashMap;
 
-/// The cursor, and what is known of the function that is being read.
+/// The cursor, with the function read so far.
 pub(super) struct Reader<'a> {
     pub(super) scan: Scan<'a>,
     pub(super) function: Function,
     /// Values by name. The results of one operation may share a name: `%0:2`.
     pub(super) names: HashMap<&'a str, Vec<Value>>,
-    /// Names in the order of their definition: a block removes its own when it ends.
+    /// Names in the order of their definition. A block removes its own at its end.
     pub(super) defined: Vec<&'a str>,
     pub(super) depth: usize,
     pub(super) ops: usize,
@@ -20,7 +20,7 @@ pub(super) struct Reader<'a> {
 /// An operation with the types of its results.
 pub(super) type Read = (Op, Vec<Type>);
 
-/// The error with its reason.
+/// Adds the reason to an error.
 pub(super) fn because(reason: Reason, mut error: ParseError) -> ParseError {
     error.0.rule = Some(reason.name());
     error
@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         self.scan.word("a name", ".-")
     }
 
-    /// `%name`; the name may hold a sign, as that of a negative constant does.
+    /// `%name`; the name may contain a minus sign, as in the name of a negative constant.
     pub(super) fn value_name(&mut self) -> Parsed<&'a str> {
         if !self.scan.peek("%") {
             return Err(self.wants_value());
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         };
         let length = 1 + rest[1..].char_indices().find(|c| !inside(*c)).map_or(rest.len() - 1, |(i, _)| i);
         if length < 2 {
-            return Err(self.fault(Reason::Syntax, "a value is `%` and a name".into()));
+            return Err(self.fault(Reason::Syntax, "expected a name after `%`".into()));
         }
         if length > self.scan.longest {
             return Err(
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         because(Reason::Value, error)
     }
 
-    /// `%0` or `%0#1`: a value that is defined.
+    /// `%0` or `%0#1`; the value must be defined.
     pub(super) fn value(&mut self) -> Parsed<Value> {
         let name = self.value_name()?;
         let at = self.scan.at;
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Values with commas between; at least one.
+    /// One or more values, separated by commas.
     pub(super) fn values(&mut self) -> Parsed<Vec<Value>> {
         let mut out = vec![self.value()?];
         while self.scan.take(",") {
@@ -127,19 +127,19 @@ impl<'a> Reader<'a> {
         for (value, stated) in values.iter().zip(stated) {
             let ty = self.of(*value);
             if ty != stated {
-                let message = format!("a value of type `{ty}` is said to have type `{stated}`");
+                let message = format!("a value has type `{ty}`, but the text states `{stated}`");
                 return Err(because(Reason::ValueType, self.scan.error_at(at, message, None)));
             }
         }
         Ok(())
     }
 
-    /// An error here.
+    /// An error at the current position.
     pub(super) fn fault(&mut self, reason: Reason, message: String) -> ParseError {
         because(reason, self.scan.error(message, None))
     }
 
-    /// One of `words`. The error says `what` was expected and lists them.
+    /// Reads one of `words`. The error names `what` was expected and lists the words.
     pub(super) fn one_of<T>(
         &mut self,
         what: &str,
@@ -150,12 +150,12 @@ impl<'a> Reader<'a> {
         let word = self.scan.word(what, "")?;
         read(word).ok_or_else(|| {
             let hint = closest(word, words).map(|k| format!("did you mean `{k}`?"));
-            let message = format!("`{word}` is no {what}, which is one of {}", words.join(", "));
+            let message = format!("unknown {what} `{word}`; expected one of {}", words.join(", "));
             because(Reason::Word, self.scan.error_at(at, message, hint))
         })
     }
 
-    /// A natural number.
+    /// Reads a natural number.
     pub(super) fn digits(&mut self) -> Parsed<u64> {
         let rest = self.scan.rest();
         let length = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -164,7 +164,7 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// A natural number that counts something.
+    /// Reads a natural number that fits `usize`.
     pub(super) fn count(&mut self) -> Parsed<usize> {
         let before = self.scan.at;
         let number = self.digits()?;
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A word that must stand here.
+    /// Reads a word that must stand here.
     pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.scan.keyword(word) { Ok(()) } else { Err(self.scan.expected(&format!("`{word}`"))) }
     }

@@ -1,4 +1,4 @@
-//! Types as texts have them, with or without the prefix `!cuda_tile.`, and hints for the compiler.
+//! Reads types, with or without the prefix `!cuda_tile.`, and optimization hints.
 
 use super::reader::{Reader, because};
 use crate::{Elem, Hint, Hints, Padding, RANK, Reason, Scalar, TensorView, Tile, TileView, Type};
@@ -27,10 +27,10 @@ impl<'a> Reader<'a> {
         let mut known: Vec<&str> = Scalar::ALL.iter().map(|s| s.name()).collect();
         known.extend(["token", "tile", "tensor_view", "partition_view", "strided_view"]);
         let hint = closest(word, &known).map(|k| format!("did you mean `{k}`?"));
-        because(Reason::Type, self.scan.error_at(at, format!("`{word}` is no type known here"), hint))
+        because(Reason::Type, self.scan.error_at(at, format!("unknown type `{word}`"), hint))
     }
 
-    /// Types with commas between; at least one.
+    /// One or more types, separated by commas.
     pub(super) fn types(&mut self) -> Parsed<Vec<Type>> {
         let mut out = vec![self.ty()?];
         while self.scan.take(",") {
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A tile where nothing else may stand.
+    /// A type that must be a tile.
     pub(super) fn tile_type(&mut self) -> Parsed<Tile> {
         let at = self.scan.at;
         match self.ty()? {
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         for extent in self.extents()? {
             let extent = extent.and_then(|n| u32::try_from(n).ok());
             shape.push(extent.ok_or_else(|| {
-                let message = "an extent of a tile is a number of 32 bits".to_owned();
+                let message = "an extent of a tile must be a 32-bit number".to_owned();
                 because(Reason::Shape, self.scan.error_at(at, message, None))
             })?);
         }
@@ -114,13 +114,13 @@ impl<'a> Reader<'a> {
         if self.scan.keyword("multicast") {
             return Ok(());
         }
-        Err(self.scan.expected("`multicast`, the only kind of pointer that is known"))
+        Err(self.scan.expected("`multicast`, the only pointer attribute"))
     }
 
-    /// A type of elements.
+    /// An element type.
     pub(super) fn scalar(&mut self) -> Parsed<Scalar> {
         let at = self.scan.at;
-        let word = self.scan.word("a type of elements", "")?;
+        let word = self.scan.word("an element type", "")?;
         Scalar::from_name(word).ok_or_else(|| self.no_type(at, word))
     }
 

@@ -1,11 +1,11 @@
-//! Rules of memory operations: orders and scopes, pointers and what they point to, masks, padding, views.
+//! Rules of memory operations: orders and scopes, pointers and pointees, masks, padding, views.
 
 use super::{Broken, Check, Checked, Reason, broken};
 use crate::words::{AtomicMode, Order, Reduction, Scope};
 use crate::{Access, Elem, Instr, Op, Place, Scalar, Tile, TileView, Type, Value};
 
 impl<'f> Check<'f> {
-    /// Nothing where the operation is not of this file.
+    /// Checks a memory operation; `None` for other operations.
     pub(super) fn access(&self, instr: &Instr) -> Option<Checked> {
         Some(match &instr.op {
             Op::LoadPtr { pointers, access, mask, padding, token, .. } => {
@@ -49,7 +49,7 @@ impl<'f> Check<'f> {
         })
     }
 
-    /// Ordinary pointers and what they point to.
+    /// The tile of ordinary pointers and its pointee type.
     fn pointers(&self, value: Value) -> Result<(&'f Tile, Scalar), Broken> {
         let ty = self.ty(value);
         match ty {
@@ -75,7 +75,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    /// Two results, what is read and a token.
+    /// Checks that the results are a value and a token. Returns the type of the value.
     fn read(&self, instr: &Instr) -> Result<&'f Type, Broken> {
         match instr.results.as_slice() {
             [read, token] if *self.ty(*token) == Type::Token => Ok(self.ty(*read)),
@@ -180,7 +180,7 @@ impl<'f> Check<'f> {
             return broken(Reason::Pointee, format!("pointers to `{to}` do not fit `{new}`"));
         }
         if to == Scalar::TF32 || !matches!(to.bits(), 32 | 64) {
-            return broken(Reason::AtomicType, format!("values of 32 or 64 bits are compared, not `{to}`"));
+            return broken(Reason::AtomicType, format!("compare-and-swap needs 32 or 64 bits, not `{to}`"));
         }
         self.mask(mask, &tile.shape)?;
         self.token(token)
@@ -189,16 +189,16 @@ impl<'f> Check<'f> {
     fn view(&self, place: &Place) -> Result<&'f TileView, Broken> {
         match self.ty(place.view) {
             Type::View(view) => Ok(view),
-            other => broken(Reason::ValueType, format!("a view in tiles is needed, not `{other}`")),
+            other => broken(Reason::ValueType, format!("a view is needed, not `{other}`")),
         }
     }
 
-    /// The view and its indices fit.
+    /// Checks that the view and its indices fit.
     fn place(&self, place: &Place, multicast: bool) -> Result<&'f TileView, Broken> {
         let view = self.view(place)?;
         let (rank, given) = (view.tile.len(), place.index.len());
         if rank != given || place.inbounds.len() != given {
-            return broken(Reason::IndexCount, format!("the view has {rank} indices, {given} are given"));
+            return broken(Reason::IndexCount, format!("the view needs {rank} indices, found {given}"));
         }
         let first = place.index.first().map(|i| self.ty(*i));
         for index in &place.index {
@@ -210,7 +210,7 @@ impl<'f> Check<'f> {
         }
         match (view.tensor.multicast, multicast) {
             (true, false) => broken(Reason::Multicast, "this operation is not for multicast memory"),
-            (false, true) => broken(Reason::Multicast, "this operation is for multicast memory"),
+            (false, true) => broken(Reason::Multicast, "this operation is only for multicast memory"),
             (_, true) if view.steps.is_some() => broken(Reason::Type, "only partition views are multicast"),
             _ => Ok(view),
         }
@@ -253,21 +253,21 @@ impl<'f> Check<'f> {
         (order, scope): (Order, Scope),
         token: Option<Value>,
     ) -> Checked {
-        // The compiler of 13.5 takes a strided view with padding here; the published rule does not.
+        // The compiler of CUDA 13.5 accepts a strided view with padding here; the published rule does not.
         if self.view(place)?.padding.is_some() {
-            return broken(Reason::PaddedView, "a view with padding is not reduced into");
+            return broken(Reason::PaddedView, "a reduction cannot target a view with padding");
         }
         let view = self.place(place, false)?;
         Self::tile_of(view, self.ty(value))?;
         if mode == AtomicMode::Xchg {
-            return broken(Reason::AtomicMode, "nothing is exchanged with a view");
+            return broken(Reason::AtomicMode, "a reduction into a view cannot be `xchg`");
         }
         atomic_type(mode, view.tensor.elem)?;
         if order != Order::Relaxed {
             return broken(Reason::Ordering, "reductions into a view are relaxed");
         }
         if scope == Scope::System {
-            return broken(Reason::ScopeUnwanted, "reductions into a view reach the device at most");
+            return broken(Reason::ScopeUnwanted, "reductions into a view have at most scope `device`");
         }
         self.token(token)?;
         self.gives(instr, &Type::Token)
@@ -284,7 +284,7 @@ impl<'f> Check<'f> {
         self.reducible(place, reduction)
     }
 
-    /// The reduction works on the elements of the view.
+    /// Checks that the reduction supports the elements of the view.
     fn reducible(&self, place: &Place, reduction: Reduction) -> Checked {
         let view = self.view(place)?;
         let elem = view.tensor.elem;
@@ -302,7 +302,7 @@ impl<'f> Check<'f> {
     }
 }
 
-/// Loads: weak, relaxed, acquire.
+/// Checks that a load is weak, relaxed or acquire.
 fn load_order(access: &Access) -> Checked {
     if matches!(access.order, Order::Release | Order::AcqRel) {
         let message = format!("a load is weak, relaxed or acquire, not {}", access.order.word());
@@ -311,7 +311,7 @@ fn load_order(access: &Access) -> Checked {
     scoped(access)
 }
 
-/// Stores: weak, relaxed, release.
+/// Checks that a store is weak, relaxed or release.
 fn store_order(access: &Access) -> Checked {
     if matches!(access.order, Order::Acquire | Order::AcqRel) {
         let message = format!("a store is weak, relaxed or release, not {}", access.order.word());
@@ -322,16 +322,15 @@ fn store_order(access: &Access) -> Checked {
 
 fn scoped(access: &Access) -> Checked {
     match (access.order, access.scope) {
-        (Order::Weak, Some(scope)) => broken(
-            Reason::ScopeUnwanted,
-            format!("a weak access has no scope, not `{}` either", scope.word()),
-        ),
+        (Order::Weak, Some(scope)) => {
+            broken(Reason::ScopeUnwanted, format!("a weak access has no scope, found `{}`", scope.word()))
+        }
         (Order::Weak, None) | (_, Some(_)) => Ok(()),
         (order, None) => broken(Reason::ScopeMissing, format!("{} needs a scope", order.word())),
     }
 }
 
-/// Atomics: everything but weak.
+/// Checks that an atomic is not weak.
 fn atomic_order(order: Order) -> Checked {
     if order == Order::Weak {
         return broken(Reason::Ordering, "an atomic is relaxed, acquire, release or acq_rel, not weak");

@@ -1,23 +1,23 @@
-//! Rules of blocks: what is carried, what ends them, what comes out.
+//! Rules of blocks: loop-carried values, terminators, results.
 
 use super::{Check, Checked, Reason, broken};
 use crate::{Block, Elem, Instr, Op, Scalar, Tile, Type, Value};
 
-/// What a block is inside of, innermost last.
+/// One construct that encloses a block.
 #[derive(Clone, Debug)]
 pub(super) enum Frame {
     /// The function.
     Function,
     /// An arm of an `if` with these results.
     If(Vec<Value>),
-    /// A `for`, which carries these.
+    /// A `for` that carries these values.
     For(Vec<Value>),
-    /// A `loop`, which carries and results in these.
+    /// A `loop` with these carried values and these results.
     Loop(Vec<Value>, Vec<Value>),
 }
 
 impl Frame {
-    /// Of the blocks of that operation.
+    /// The frame of the blocks of an operation.
     pub(super) fn of(instr: &Instr) -> Frame {
         match &instr.op {
             Op::For { inits, .. } => Frame::For(inits.clone()),
@@ -28,7 +28,7 @@ impl Frame {
 }
 
 impl<'f> Check<'f> {
-    /// The operations that are left.
+    /// Checks operations with blocks, and terminators.
     pub(super) fn control(&self, instr: &Instr) -> Checked {
         match &instr.op {
             Op::If { condition, then, otherwise } => {
@@ -37,7 +37,7 @@ impl<'f> Check<'f> {
                     return broken(Reason::ValueType, message);
                 }
                 if otherwise.is_none() && !instr.results.is_empty() {
-                    return broken(Reason::Results, "an `if` with results has an `else`");
+                    return broken(Reason::Results, "an `if` with results needs an `else`");
                 }
                 self.params(then, &[])?;
                 otherwise.as_ref().map_or(Ok(()), |block| self.params(block, &[]))
@@ -48,13 +48,17 @@ impl<'f> Check<'f> {
                     return broken(Reason::Shape, "bounds are tiles without dimensions");
                 }
                 if self.ty(*low) != self.ty(*high) || self.ty(*low) != self.ty(*step) {
-                    return broken(Reason::ValueType, "bounds and step have one type");
+                    return broken(Reason::ValueType, "bounds and step must have one type");
                 }
                 self.carries(inits)?;
                 self.carries(&instr.results)?;
                 let params: Vec<&Type> = std::iter::once(low).chain(inits).map(|v| self.ty(*v)).collect();
                 self.params(body, &params)?;
-                self.alike(&instr.results, inits, "the results of a `for` are what it carries")
+                self.alike(
+                    &instr.results,
+                    inits,
+                    "the results of a `for` have the types of its carried values",
+                )
             }
             Op::Loop { inits, body } => {
                 self.carries(inits)?;
@@ -71,13 +75,13 @@ impl<'f> Check<'f> {
         if block.params.len() == want.len() && block.params.iter().zip(want).all(fits) {
             return Ok(());
         }
-        broken(Reason::Block, "the parameters of a block are not what it starts with")
+        broken(Reason::Block, "the parameters of a block have the wrong number or types")
     }
 
-    /// Views stay where they are.
+    /// Checks that a loop carries no views.
     fn carries(&self, values: &[Value]) -> Checked {
         match values.iter().map(|v| self.ty(*v)).find(|ty| matches!(ty, Type::Tensor(_) | Type::View(_))) {
-            Some(ty) => broken(Reason::Type, format!("a loop does not carry `{ty}`")),
+            Some(ty) => broken(Reason::Type, format!("a loop cannot carry `{ty}`")),
             None => Ok(()),
         }
     }
@@ -94,25 +98,25 @@ impl<'f> Check<'f> {
         let round = self.frames.iter().rev().find(|f| matches!(f, Frame::For(_) | Frame::Loop(..)));
         match (op, inside, round) {
             (Op::Yield(values), Some(Frame::If(results)), _) => {
-                self.alike(values, results, "an arm yields other values than its `if` results in")
+                self.alike(values, results, "`yield` does not match the results of the `if`")
             }
             (Op::Yield(_), _, _) => broken(Reason::Block, "only arms of an `if` end with `yield`"),
             (Op::Continue(values), _, Some(Frame::For(carried) | Frame::Loop(carried, _))) => {
-                self.alike(values, carried, "the next iteration starts with other values")
+                self.alike(values, carried, "`continue` does not match the carried values of the loop")
             }
             (Op::Break(values), _, Some(Frame::Loop(_, results))) => {
-                self.alike(values, results, "the loop results in other values")
+                self.alike(values, results, "`break` does not match the results of the loop")
             }
             (Op::Return(values), Some(Frame::Function | Frame::If(_) | Frame::Loop(..)), _) => {
                 let types: Vec<&Type> = values.iter().map(|v| self.ty(*v)).collect();
                 if types.iter().copied().eq(&self.function.results) {
                     return Ok(());
                 }
-                broken(Reason::Results, "the function returns other values")
+                broken(Reason::Results, "`return` does not match the results of the function")
             }
-            (Op::Return(_), _, _) => broken(Reason::Block, "a `for` is not left by `return`"),
+            (Op::Return(_), _, _) => broken(Reason::Block, "`return` cannot leave a `for`"),
             (Op::Continue(_) | Op::Break(_), _, _) => {
-                broken(Reason::Block, "there is no loop around that fits")
+                broken(Reason::Block, "no enclosing loop takes this terminator")
             }
             _ => Ok(()),
         }

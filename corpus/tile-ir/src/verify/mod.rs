@@ -1,9 +1,9 @@
-//! What is statically wrong with a module: the rules of NVIDIA's verifier, each with its class.
+//! Static checks of a module: the rules of NVIDIA's verifier, each with its class.
 //!
-//! Contract: a module without faults is one that the verifier takes, for the operations of [`super::Op`]; one with
-//! faults is refused, first for the reason of the first fault. Also sound for modules that no text could give: nothing
-//! is indexed before it was looked at. Source: verification rules of the open dialect (release 13.3) and, for later
-//! operations, what the released compiler says.
+//! Contract, for the operations of [`super::Op`]: NVIDIA's verifier accepts a module without faults and refuses one with
+//! faults, first for the reason of the first fault. Modules that no text can express are safe to check too: every index
+//! is checked before use. Source: verification rules of the open dialect (release 13.3) and, for later operations, the
+//! messages of the released compiler.
 
 mod access;
 mod control;
@@ -15,17 +15,17 @@ use std::fmt;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $variant:ident $name:literal),+ $(,)?) => {
-        /// Why something is no Tile IR program.
+        /// Why something is not a Tile IR program.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Reason { $($(#[$doc])* $variant),+ }
 
         impl Reason {
-            /// Short and stable; the `rule` of a diagnostic.
+            /// A short, stable name; the `rule` of a diagnostic.
             pub fn name(self) -> &'static str {
                 match self { $(Reason::$variant => $name),+ }
             }
 
-            /// What that name means.
+            /// The reason with this name.
             pub fn named(name: &str) -> Option<Reason> {
                 match name { $($name => Some(Reason::$variant),)+ _ => None }
             }
@@ -35,82 +35,82 @@ macro_rules! reasons {
 reasons!(
     /// The text does not follow the grammar.
     Syntax "tile-syntax",
-    /// More of something than is read.
+    /// A limit of the reader is exceeded.
     Limit "tile-limit",
-    /// A name is not defined, or twice, or not where it is used.
+    /// A name or value is undefined where it is used, or defined twice.
     Name "tile-name",
-    /// No such operation.
+    /// An unknown operation.
     Operation "tile-operation",
-    /// A word that is none of its vocabulary.
+    /// A word outside its vocabulary.
     Word "tile-word",
-    /// No such type, or a type of another kind.
+    /// An unknown type, or a type of the wrong kind.
     Type "tile-type",
     /// A value is missing.
     Value "tile-value",
-    /// A value has another type than is said or needed.
+    /// A value has another type than stated or needed.
     ValueType "tile-value-type",
-    /// The number or the types of results.
+    /// The wrong number or types of results.
     Results "tile-results",
     /// A number that its type cannot hold.
     Constant "tile-constant",
     /// Elements of the wrong type.
     ElementType "tile-element-type",
-    /// Shapes that do not fit each other, or no shape of a tile.
+    /// Shapes that do not fit each other, or an invalid shape of a tile.
     Shape "tile-shape",
-    /// Extents, strides or dimensions of a view.
+    /// Wrong extents, strides or dimensions of a view.
     ViewShape "tile-view-shape",
-    /// A tile of another type than the view's.
+    /// A tile of another type than the tiles of the view.
     ViewTile "tile-view-tile",
-    /// The number of indices.
+    /// The wrong number of indices.
     IndexCount "tile-index-count",
-    /// The type of an index.
+    /// The wrong type of an index.
     IndexType "tile-index-type",
     /// An ordering that the operation cannot have.
     Ordering "tile-ordering",
     /// A strong access without scope.
     ScopeMissing "tile-scope-missing",
-    /// A weak access with one, or a scope that the operation cannot have.
+    /// A weak access with a scope, or a scope that the operation cannot have.
     ScopeUnwanted "tile-scope-unwanted",
     /// Fewer than two tokens to join.
     Tokens "tile-tokens",
-    /// Pointers are needed.
+    /// Something else where pointers are needed.
     Pointer "tile-pointer",
-    /// Pointers to something else.
+    /// Pointers to the wrong type.
     Pointee "tile-pointee",
-    /// A mask that is none.
+    /// A mask with elements other than `i1`.
     Mask "tile-mask",
-    /// A mask of another shape.
+    /// A mask of the wrong shape.
     MaskShape "tile-mask-shape",
-    /// Padding of another type than what is loaded, or for a type that has no such value.
+    /// Padding of another type than the loaded tile, or a padding value that the type does not have.
     Padding "tile-padding",
-    /// An atomic operation on elements that it does not work with.
+    /// An atomic operation that does not support the element type.
     AtomicType "tile-atomic-type",
-    /// An atomic operation that is none here.
+    /// An atomic operation that is not allowed here.
     AtomicMode "tile-atomic-mode",
     /// A view with padding where none is allowed.
     PaddedView "tile-padded-view",
     /// Multicast memory where ordinary is needed, or the other way round.
     Multicast "tile-multicast",
-    /// A block that does not end as it must, or an end where none can be.
+    /// A block with a wrong terminator, or a misplaced terminator.
     Block "tile-block",
-    /// A hint for the compiler that is given twice.
+    /// An optimization hint given twice.
     Hint "tile-hint",
-    /// A kernel with results, or with parameters that none can have.
+    /// A kernel with results or with parameters of a wrong type.
     Entry "tile-entry",
 );
 
-/// One thing that is wrong, with its place in the text (0 for generated operations).
+/// One broken rule with its place in the text (0 for generated operations).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Its class.
+    /// The class of the rule.
     pub reason: Reason,
-    /// Which function.
+    /// The name of the function.
     pub function: String,
-    /// 1-based.
+    /// The line, 1-based.
     pub line: u32,
-    /// 1-based, in bytes.
+    /// The column in bytes, 1-based.
     pub column: u32,
-    /// In words.
+    /// The message.
     pub message: String,
 }
 
@@ -120,12 +120,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What is wrong with the module, in the order of its operations; at most one fault each.
+/// Checks a module. Faults come in the order of its operations, at most one for each.
 pub fn verify(module: &Module) -> Vec<Fault> {
     module.functions.iter().flat_map(function).collect()
 }
 
-/// A rule that is broken, and what to say.
+/// The class of a broken rule and the message.
 type Broken = (Reason, String);
 type Checked = Result<(), Broken>;
 
@@ -153,11 +153,11 @@ fn function(function: &Function) -> Vec<Fault> {
 /// State of the walk through one function.
 struct Check<'f> {
     function: &'f Function,
-    /// Values that can be used here.
+    /// Values that are in scope.
     defined: Vec<bool>,
-    /// Values that were defined anywhere before.
+    /// Values defined so far, in scope or not.
     seen: Vec<bool>,
-    /// What the present block is inside of.
+    /// The constructs around the current block, innermost last.
     frames: Vec<control::Frame>,
     faults: Vec<Fault>,
 }
@@ -206,7 +206,7 @@ impl<'f> Check<'f> {
             if let Err(broken) = checked {
                 self.report(instr.line, instr.column, broken);
             }
-            // Blocks are looked at even where something else is wrong, and results are there only after them.
+            // Inner blocks are checked even if the operation is wrong. Results are defined only after them.
             if self.frames.len() <= NESTING {
                 for inner in instr.op.blocks() {
                     self.frames.push(control::Frame::of(instr));
@@ -275,7 +275,7 @@ impl<'f> Check<'f> {
         self.control(instr)
     }
 
-    /// The type of an operand; operands were looked at before.
+    /// The type of an operand; `instr` has checked that it exists.
     fn ty(&self, value: Value) -> &'f Type {
         self.function.ty(value).unwrap_or(&Type::Token)
     }
@@ -302,7 +302,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    /// The only result.
+    /// The type of the only result.
     fn single(&self, instr: &Instr) -> Result<&'f Type, Broken> {
         match instr.results.as_slice() {
             [one] => Ok(self.ty(*one)),
@@ -310,7 +310,7 @@ impl<'f> Check<'f> {
         }
     }
 
-    /// The only result, which has type `want`.
+    /// Checks that the only result has type `want`.
     fn gives(&self, instr: &Instr, want: &Type) -> Checked {
         let ty = self.single(instr)?;
         if ty == want {
@@ -320,7 +320,7 @@ impl<'f> Check<'f> {
     }
 }
 
-/// No architecture and no hint stands there twice.
+/// Checks that no architecture and no hint is given twice.
 fn once(hints: &Hints) -> Checked {
     let twice = |names: Vec<&String>| (1..names.len()).any(|i| names[..i].contains(&names[i]));
     let inner = |(_, all): &(String, Vec<(String, Hint)>)| twice(all.iter().map(|(name, _)| name).collect());
@@ -330,7 +330,7 @@ fn once(hints: &Hints) -> Checked {
     Ok(())
 }
 
-/// Shapes are small powers of two, views fit their tensors.
+/// Checks that extents of tiles are powers of two and views fit their tensors.
 fn well_formed(ty: &Type) -> Checked {
     match ty {
         Type::Tile(tile) => tile_shape(&tile.shape),
@@ -348,7 +348,7 @@ fn tile_shape(shape: &[u32]) -> Checked {
         return broken(Reason::Limit, format!("a tile has more than {RANK} dimensions"));
     }
     if let Some(extent) = shape.iter().find(|d| !d.is_power_of_two()) {
-        return broken(Reason::Shape, format!("the extents of a tile are powers of two, {extent} is none"));
+        return broken(Reason::Shape, format!("the extents of a tile are powers of two, {extent} is not"));
     }
     if shape.iter().fold(1u64, |n, d| n.saturating_mul(u64::from(*d))) > TILE_ELEMENTS {
         return broken(Reason::Shape, format!("a tile has at most {TILE_ELEMENTS} elements"));

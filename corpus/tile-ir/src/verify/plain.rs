@@ -1,11 +1,11 @@
-//! Rules of operations without memory and blocks.
+//! Rules of operations without memory accesses and blocks.
 
 use super::{Check, Checked, Reason, broken};
 use crate::words::{Convert, Sign};
 use crate::{Assumption, Elem, Instr, Op, Scalar, Tile, Type, Value};
 
 impl<'f> Check<'f> {
-    /// Nothing where the operation is not of this file.
+    /// Checks such an operation; `None` for other operations.
     pub(super) fn plain(&self, instr: &Instr) -> Option<Checked> {
         Some(match &instr.op {
             Op::Constant(constant) => self.constant(instr, &constant.bits),
@@ -52,7 +52,7 @@ impl<'f> Check<'f> {
     fn iota(&self, instr: &Instr) -> Checked {
         let tile = self.result_tile(instr)?;
         let Some(elem) = tile.elem.scalar().filter(|e| e.integer()) else {
-            return broken(Reason::ElementType, "integers are counted");
+            return broken(Reason::ElementType, "`iota` gives integers");
         };
         let [length] = tile.shape.as_slice() else {
             return broken(Reason::Shape, format!("a tile of one dimension is needed, not `{tile}`"));
@@ -103,7 +103,7 @@ impl<'f> Check<'f> {
     fn offset(&self, instr: &Instr, pointer: Value, offset: Value) -> Checked {
         let (pointers, offsets) = (self.tile(pointer)?, self.integers(offset)?);
         if !matches!(pointers.elem, Elem::Pointer { .. }) {
-            return broken(Reason::Pointer, format!("pointers are moved, not `{pointers}`"));
+            return broken(Reason::Pointer, format!("`offset` moves pointers, not `{pointers}`"));
         }
         if pointers.shape != offsets.shape {
             return broken(Reason::Shape, format!("`{pointers}` and `{offsets}` have different shapes"));
@@ -111,7 +111,7 @@ impl<'f> Check<'f> {
         self.gives(instr, self.ty(pointer))
     }
 
-    /// Both and the result have one type.
+    /// Checks that both operands and the result have one type.
     fn pair(&self, instr: &Instr, a: Value, b: Value) -> Checked {
         if self.ty(a) != self.ty(b) {
             return broken(Reason::ValueType, format!("`{}` and `{}` differ", self.ty(a), self.ty(b)));
@@ -147,7 +147,7 @@ impl<'f> Check<'f> {
             return broken(Reason::ElementType, format!("a condition is made of `i1`, not `{chooses}`"));
         }
         if chooses.shape != tile.shape {
-            return broken(Reason::Shape, format!("`{chooses}` cannot choose for `{tile}`"));
+            return broken(Reason::Shape, format!("`{chooses}` and `{tile}` have different shapes"));
         }
         self.pair(instr, a, b)
     }
@@ -177,10 +177,13 @@ impl<'f> Check<'f> {
                 let bits = self.integers(value)?.elem.scalar().map_or(64, Scalar::bits);
                 let fits = |bound: &i64| bound >> (bits - 1) == bound >> 63;
                 if ![low, high].into_iter().flatten().all(fits) {
-                    return broken(Reason::Constant, format!("a bound does not fit {bits} bits with sign"));
+                    return broken(
+                        Reason::Constant,
+                        format!("a bound does not fit a signed {bits}-bit integer"),
+                    );
                 }
                 if low.zip(*high).is_some_and(|(low, high)| low > high) {
-                    return broken(Reason::Constant, "no number lies in that interval");
+                    return broken(Reason::Constant, "the interval is empty");
                 }
             }
         }
@@ -221,7 +224,7 @@ impl<'f> Check<'f> {
 
     fn make_view(&self, instr: &Instr, tensor: Value) -> Checked {
         let Type::View(view) = self.single(instr)? else {
-            return broken(Reason::Results, "the result is a view in tiles");
+            return broken(Reason::Results, "the result is a partition or strided view");
         };
         match self.ty(tensor) {
             Type::Tensor(of) if *of == view.tensor => Ok(()),
@@ -231,7 +234,7 @@ impl<'f> Check<'f> {
 
     fn join(&self, instr: &Instr, tokens: &[Value]) -> Checked {
         if tokens.len() < 2 {
-            return broken(Reason::Tokens, "two or more tokens are joined");
+            return broken(Reason::Tokens, "`join_tokens` needs two or more tokens");
         }
         tokens.iter().try_for_each(|t| self.token(Some(*t)))?;
         self.gives(instr, &Type::Token)
@@ -239,7 +242,7 @@ impl<'f> Check<'f> {
 }
 
 impl Sign {
-    /// Whether numbers are read in two's complement.
+    /// Whether this is [`Sign::Signed`].
     pub fn signed(self) -> bool {
         self == Sign::Signed
     }

@@ -1,4 +1,4 @@
-//! One small case for each rule, and its neighbour that is right.
+//! Small modules that break one rule each, and similar ones that break none.
 
 use super::{Reason, verify};
 use crate::text::{parse, print};
@@ -14,7 +14,7 @@ const Z: &str = "partition_view<tile=(4x4), padding_value = zero, tensor_view<16
 const G: &str =
     "partition_view<tile=(4x4), tensor_view<16x16xi32, strides=[16,1], #cuda_tile.ptr_attr<multicast>>>";
 
-/// Why the body is refused, by the reader or by the verifier.
+/// The reason for which the reader or the verifier refuses the body.
 fn reason(body: &str) -> Option<Reason> {
     let body = body.replace("$V", V).replace("$Z", Z).replace("$G", G);
     let text = format!("{HEAD}{body}\n}}\n");
@@ -277,9 +277,9 @@ fn kernels_take_scalars_and_return_nothing() {
     assert_eq!(reason("entry @k(%a: tile<i32>) -> tile<i32> { return %a : tile<i32> }"), Some(Reason::Entry));
 }
 
-/// Modules that no text gives.
+/// Checks a module that no text can express.
 #[test]
-fn values_are_looked_at_before_they_are_used() {
+fn values_of_malformed_modules_are_checked_before_use() {
     use crate::{Function, Module, Op, Type, Value};
     let mut function = Function::entry("k", vec![Type::pointer(crate::Scalar::I32)]);
     let mut body = std::mem::take(&mut function.body);

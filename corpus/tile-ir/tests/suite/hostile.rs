@@ -1,4 +1,4 @@
-//! Tile IR text that nobody would write: no panic, no endless work, and what is read prints and reads back.
+//! Hostile Tile IR text: reading never panics and always ends, and an accepted text prints and reads back.
 
 use moire_program::limits::TEXT_BYTES;
 use moire_tile_ir::text::{parse, print};
@@ -87,7 +87,7 @@ const TOKENS: &[&str] = &[
     "optimization_hints=<",
 ];
 
-/// Reads it; what is a module prints and reads back, and the verifier comes to an end.
+/// Reads a text. A module is verified, printed and read back. Returns whether the text is a module.
 fn survive(text: &str) -> bool {
     match parse(text) {
         Ok(module) => {
@@ -113,7 +113,7 @@ fn seeds() {
     assert!(!survive(SEEDS[0]), "hexadecimal floats are no constants");
     assert!(survive(&SEEDS[0].replace("-0x1p3", "0x40000000")));
     assert!(SEEDS[1..].iter().all(|s| survive(s)));
-    // The verifier refuses it, and yet it prints as what it is.
+    // The verifier refuses this module, but it prints and reads back.
     assert!(survive("entry @k() { break }"));
 }
 
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-/// Texts at the size limit whose reading or printing would never end if it were quadratic.
+/// Texts at the size limit; quadratic reading or printing would take too long.
 #[test]
 fn large_texts() {
     let fill = |head: &str, piece: &dyn Fn(usize) -> String, tail: &str| {

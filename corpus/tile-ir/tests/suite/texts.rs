@@ -1,5 +1,5 @@
-//! Tile IR text against what is published: thirty kernels as NVIDIA's disassembler prints them, and the verdicts of its
-//! verifier. The suites lie outside of this repository; where they are missing the tests say so and pass.
+//! Published Tile IR texts: thirty kernels in the form of NVIDIA's disassembler, and verdicts of its verifier. The suites
+//! lie outside this repository; if they are missing, the tests say so and pass.
 
 use moire_tile_ir::text::{parse, print};
 use moire_tile_ir::{Module, Reason, verify};
@@ -15,7 +15,7 @@ fn outside(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// The same text for the same program: values numbered in the order of their definitions, blanks as they come.
+/// Renames values to their position in the order of definitions, so equal programs give equal texts. Keeps inner blanks.
 fn anonymous(text: &str) -> String {
     let mut names: HashMap<&str, usize> = HashMap::new();
     let (mut out, mut next) = (String::new(), 0);
@@ -26,7 +26,7 @@ fn anonymous(text: &str) -> String {
             out.push_str(&line[at..start]);
             let end = line[start + 1..].find(|c: char| !(c.is_ascii_alphanumeric() || "_.".contains(c)));
             at = end.map_or(line.len(), |e| start + 1 + e);
-            // A name may be used again in another block: what counts is the latest definition.
+            // Another block may define a name again; the latest definition counts.
             let head = start < equals && (line.starts_with('%') || line.starts_with("for "));
             let defines = head || line[at..].starts_with(" = ") || line[at..].starts_with(" in (");
             if defines || !names.contains_key(&line[start..at]) {
@@ -67,7 +67,7 @@ fn published_kernels_are_read_and_print_as_they_were() {
     assert_eq!(count, 30);
 }
 
-/// What NVIDIA's verifier says, by part of its message, and our class of it.
+/// Parts of messages of NVIDIA's verifier, each with our class.
 const CLASSES: &[(&str, Reason)] = &[
     ("works only with", Reason::AtomicType),
     ("arg, mask} have same shape", Reason::MaskShape),
@@ -84,7 +84,7 @@ const CLASSES: &[(&str, Reason)] = &[
     ("expect one of: weak, relaxed, or", Reason::Ordering),
     ("must not have memory scope", Reason::ScopeUnwanted),
     ("expected no memory scope", Reason::ScopeUnwanted),
-    // A word where a scope could stand: its parser goes on to the operand.
+    // For an unknown word in place of a scope, its parser expects the operand.
     ("expected SSA operand", Reason::Word),
     ("expects different type than prior uses", Reason::ValueType),
     ("invalid memory_ordering_semantics", Reason::Word),
