@@ -1,5 +1,5 @@
 "use strict";
-// Filters what is listed, copies replay lines, and reads news of a live page. Everything works without it.
+// Filters lists, copies replay lines, and refreshes live pages. The pages are complete without it.
 (() => {
   const say = (text) => {
     let live = document.getElementById("say");
@@ -11,7 +11,7 @@
     live.textContent = text;
   };
 
-  // A form names the list it filters; an item shows when it has the text and every value chosen.
+  // A form names the list that it filters. An item is shown if it has the text and every chosen value.
   for (const form of document.querySelectorAll("form[data-filter]")) {
     const items = [...document.getElementById(form.dataset.filter).querySelectorAll("[data-item]")];
     const texts = items.map((item) => item.textContent.toLowerCase());
@@ -63,7 +63,7 @@
     search.focus();
   });
 
-  // Parts with data-live are read again, unless nobody looks or they are in use.
+  // Parts with data-live are refreshed, unless the page is hidden or the part has the focus.
   const parts = () => [...document.querySelectorAll("[data-live]")];
   if (parts().length > 0) {
     setInterval(async () => {
@@ -80,7 +80,7 @@
         }
         say("");
       } catch {
-        say("The coordinator does not answer; what is shown is old.");
+        say("The coordinator does not answer; this page is out of date.");
       }
     }, Number(document.body.dataset.every || 2000));
   }

@@ -1,7 +1,7 @@
-//! A campaign in this process: the coordinator and its workers, talking gRPC over loopback as separate ones would.
+//! A campaign in this process: a coordinator and its workers, which talk gRPC over loopback.
 //!
-//! Contract: the name of the campaign holds the fingerprint of generator and models, so a store never mixes builds;
-//! run again, a campaign continues where it stopped and ends with the same digest.
+//! Contract: the name of a campaign holds the fingerprint of generator and models, so a campaign never mixes builds. A
+//! campaign that is run again resumes from the last stop and ends with the same digest.
 
 use crate::claim::kind;
 use crate::control;
@@ -21,34 +21,34 @@ use std::time::{Duration, Instant};
 /// The settings of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Seed of the stream.
+    /// The seed of the program stream.
     pub seed: u64,
-    /// The profile of the stream.
+    /// The profile of the program stream.
     pub profile: String,
     /// Only these oracles; empty: all of the profile.
     pub oracles: Vec<String>,
     /// Models compared, in order; empty: the default ones.
     pub models: Vec<String>,
-    /// Stop after this item; none: only the clock stops.
+    /// Number of programs after which the campaign ends; none: no limit.
     pub programs: Option<u64>,
-    /// Stop after this time.
+    /// Time after which the run stops.
     pub time: Option<Duration>,
-    /// Threads that work.
+    /// Number of workers, of one thread each.
     pub workers: usize,
     /// Folder of the store.
     pub store: PathBuf,
 }
 
-/// How far a run is, and in the end what came of it.
+/// The progress of a run, and at its end the results.
 #[derive(Debug, Default)]
 pub struct Totals {
     /// Name of the campaign.
     pub campaign: String,
-    /// Of the whole campaign, earlier runs included.
+    /// The status of the whole campaign, earlier runs included.
     pub status: v1::CampaignStatus,
     /// Programs and executions recorded before this run.
     pub before: (u64, u64),
-    /// Of this run.
+    /// The answers of the workers in this run.
     pub tally: Tally,
     /// Findings of the campaign, at the end of the run.
     pub findings: Vec<Finding>,
@@ -63,15 +63,15 @@ pub struct Totals {
 /// The answers of the workers of this process.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Claims by oracle, direction and models.
+    /// Number of claims by oracle, direction and models.
     pub claims: BTreeMap<String, u64>,
-    /// Claims of a rule that must hold, not of a difference between versions.
+    /// Number of claims that a rule is broken; differences between versions of a model are not counted.
     pub broken: u64,
-    /// Kernels by compiler and by what they were judged.
+    /// Number of kernels by compiler and by verdict.
     pub compiled: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// The oracles, with a tally of what they say.
+/// The oracles, with a tally of their answers.
 struct Tallied {
     oracles: Oracles,
     tally: Mutex<Tally>,
@@ -129,7 +129,7 @@ impl Tally {
 }
 
 impl Settings {
-    /// The campaign these settings describe, for workers of this fingerprint.
+    /// Describes the campaign of these settings, for workers with this fingerprint.
     pub fn spec(&self, fingerprint: &str) -> v1::CampaignSpec {
         let mut name =
             format!("fuzz-{}-{}-{}", self.profile, self.seed, &fingerprint[..8.min(fingerprint.len())]);
@@ -152,19 +152,19 @@ impl Settings {
     }
 }
 
-/// The capabilities a worker needs for these oracles.
+/// Lists the capabilities that a worker needs for these oracles.
 pub fn needs(oracles: &[String]) -> Vec<String> {
     let wanted = oracle::oracles().filter(|about| oracles.iter().any(|o| o == about.name));
     wanted.filter_map(|about| Some(about.tool?.capability.to_owned())).collect()
 }
 
-/// A listener that is told each new finding once it is durable.
+/// A listener that gets each new finding once it is durable.
 pub type Announce = Box<dyn Fn(&Finding) + Send>;
 
-/// Runs the campaign until its limit, its time or Ctrl-C. `progress` is told the totals a few times a second.
+/// Runs the campaign until its limit, its time or Ctrl-C. `progress` gets the totals a few times a second.
 ///
 /// # Errors
-/// The store fails, or the coordinator.
+/// The store or the coordinator fails.
 pub fn run(settings: &Settings, announce: Announce, progress: &mut dyn FnMut(&Totals)) -> Result<Totals> {
     let runtime = control::runtime()?;
     let engine = Arc::new(Tallied { oracles: Oracles::new(), tally: Mutex::default() });

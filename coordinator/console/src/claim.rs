@@ -4,17 +4,17 @@ use anyhow::Result;
 use moire_corpus::{Finding, ModelRef};
 use moire_worker::job::{Claim, Side};
 
-/// `oracle direction A B`
+/// Formats the kind of a claim: `oracle direction A B`.
 pub fn kind(claim: &Claim) -> String {
     format!("{} {} {}", claim.oracle, claim.direction, claim.specs().join(" "))
 }
 
-/// A side of the claim a finding keeps.
+/// Restores a side of a claim from the model reference in a finding.
 pub fn side(m: &ModelRef) -> Side {
     Side { name: m.name.clone(), variants: m.variants.clone(), fingerprint: m.fingerprint.0 }
 }
 
-/// The claim a finding keeps.
+/// Restores the claim that a finding was made from.
 ///
 /// # Errors
 /// Its rule has a direction that this build does not know.
@@ -30,7 +30,7 @@ pub fn of(f: &Finding) -> Result<Claim> {
     })
 }
 
-/// The line printed for a finding as soon as it is durable; `moire bench chaos` reads it back.
+/// Formats the line that is printed as soon as a finding is durable. `moire bench chaos` parses it.
 pub fn announcement(f: &Finding) -> String {
     let models: Vec<&str> = f.models.iter().map(|m| m.name.as_str()).collect();
     format!("finding {} {} {} {}", f.id.short(), f.oracle, f.rule, models.join(" "))

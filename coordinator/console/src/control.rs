@@ -5,7 +5,7 @@ use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_proto::Linked;
 use moire_worker::link::Link;
 
-/// The runtime of a command that talks to others.
+/// Builds the runtime of a command that talks to other processes.
 ///
 /// # Errors
 /// No thread can be started.
@@ -16,21 +16,22 @@ pub fn runtime() -> Result<tokio::runtime::Runtime> {
 /// Connects a client of the control service.
 ///
 /// # Errors
-/// No coordinator answers there, or it does not let us in.
+/// No coordinator answers there, or it refuses the connection.
 pub async fn connect(link: &Link) -> Result<ControlServiceClient<Linked>> {
     let linked = link.connect().await;
-    let linked = linked
-        .with_context(|| format!("no coordinator for us at {}; `moire serve` starts one", link.address()))?;
+    let linked = linked.with_context(|| {
+        format!("cannot connect to a coordinator at {}; `moire serve` starts one", link.address())
+    })?;
     Ok(ControlServiceClient::new(linked).max_decoding_message_size(moire_proto::MESSAGE_BYTES_MAX))
 }
 
-/// Words the error that a coordinator, or the connection to it, answered with.
+/// Turns a failed call into an error for people: an answer of the coordinator, or a failed connection.
 pub fn said(status: tonic::Status) -> anyhow::Error {
-    // An answer has no cause; a connection that failed has one.
+    // Only a failed connection has a cause.
     match std::error::Error::source(&status) {
         None => anyhow::anyhow!("the coordinator says: {}", status.message()),
         Some(_) => anyhow::anyhow!(
-            "the connection failed: {}; a coordinator behind certificates wants --certs DIR with some of its CA that have not expired",
+            "the connection failed: {}; a coordinator with certificates needs --certs DIR, with unexpired certificates of its CA",
             status.message()
         ),
     }

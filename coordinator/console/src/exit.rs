@@ -1,4 +1,4 @@
-//! Exit codes. Scripts rely on them: they are part of the contract.
+//! Exit codes. They are part of the contract, because scripts rely on them.
 
 /// Explored completely, nothing wrong.
 pub const CLEAN: u8 = 0;
@@ -11,7 +11,7 @@ pub const INCOMPLETE: u8 = 11;
 /// A bug in this program.
 pub const INTERNAL: u8 = 70;
 
-/// The code of several results together: 2 wins over 10, 10 over 11, 11 over 0.
+/// Combines the codes of several results: 70 wins over 2, 2 over 10, 10 over 11, 11 over 0.
 pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let rank = |code: &u8| [CLEAN, INCOMPLETE, FINDING, USAGE, INTERNAL].iter().position(|c| c == code);
     codes.into_iter().max_by_key(rank).unwrap_or(CLEAN)

@@ -1,4 +1,4 @@
-//! Programs and models by the names they have on the command line.
+//! Programs and models, read by the names given on the command line.
 
 use anyhow::{Context, Result, anyhow, bail};
 use moire_cat::{Include, Model, Variants};
@@ -25,13 +25,13 @@ impl Source {
         Source { name: name.to_owned(), program, text: text.to_owned() }
     }
 
-    /// Joins a remark of the static rules and the line it is about.
+    /// Joins a remark of the static rules with the line it is about.
     pub fn remark(&self, diagnostic: Diagnostic) -> Rejected {
         Rejected::new(&self.name, &self.text, diagnostic)
     }
 }
 
-/// A remark about a text, printed with the line it is about. A text with an error is no program.
+/// A remark about a text, printed with the line it is about.
 #[derive(Debug)]
 pub struct Rejected {
     /// The name of the file.
@@ -49,7 +49,7 @@ impl Rejected {
         Rejected { file: file.to_owned(), diagnostic, line }
     }
 
-    /// Column in characters, 1-based; 0 when it concerns no single line.
+    /// Returns the column in characters, starting with 1; 0 if the remark has no column.
     pub fn column(&self) -> usize {
         let bytes = self.diagnostic.column as usize;
         match self.line.get(..bytes.saturating_sub(1)) {
@@ -58,7 +58,7 @@ impl Rejected {
         }
     }
 
-    /// `error`, `warning` or `note`.
+    /// Names the severity: `error`, `warning` or `note`.
     pub fn word(&self) -> &'static str {
         match self.diagnostic.severity {
             Severity::Error => "error",
@@ -99,9 +99,9 @@ impl std::fmt::Display for Rejected {
 
 impl std::error::Error for Rejected {}
 
-/// A file of the command line, read once.
+/// A file named on the command line, read once.
 pub struct File {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its content.
     pub bytes: Vec<u8>,
@@ -118,14 +118,14 @@ impl File {
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
         Ok(File { path: path.to_owned(), bytes, name })
     }
-    /// Its path, for people.
+    /// Returns its path as text.
     pub fn name(&self) -> &str {
         &self.name
     }
     /// Parses a program in any of the formats.
     ///
     /// # Errors
-    /// It is no program: a [`Rejected`].
+    /// The file is not a program: a [`Rejected`].
     pub fn program(&self) -> Result<Source> {
         parse_program(&self.name, &self.bytes)
     }
@@ -134,7 +134,7 @@ impl File {
 /// Parses the bytes of a program.
 ///
 /// # Errors
-/// They are no program: a [`Rejected`].
+/// They are not a program: a [`Rejected`].
 pub fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
     let reject = |text: &str, diagnostic: Diagnostic| anyhow!(Rejected::new(name, text, diagnostic));
     let text = decode(bytes).map_err(|e| reject("", e.0))?;
@@ -142,13 +142,13 @@ pub fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
     Ok(Source { name: name.to_owned(), program, text: text.to_owned() })
 }
 
-/// The text of a file of a model.
+/// Reads the text of a model file.
 fn read_model(name: &str) -> Result<String> {
     let bytes = std::fs::read(name).with_context(|| format!("cannot read the model {name}"))?;
     String::from_utf8(bytes).map_err(|_| anyhow!("{name}: a model must be UTF-8 text"))
 }
 
-/// Loads `ptx`, `sc`, .. or a file that ends in `.cat`, with its switches set.
+/// Loads a shipped model (`ptx`, `sc`, ..) or a file that ends in `.cat`, with its switches set.
 ///
 /// # Errors
 /// There is no such model, or it does not load.
@@ -160,7 +160,7 @@ pub fn load_model(name: &str, variants: &Variants) -> Result<Model> {
     Ok(moire_cat::load(name, &read_model(name)?, &beside, variants)?)
 }
 
-/// Notes on the files of a model: shipped files that a file of the user includes.
+/// Notes which shipped files a user's model includes.
 pub fn include_notes(model: &Model) -> Vec<String> {
     let mut notes: Vec<String> =
         model.includes().iter().filter(|i| i.falls_back()).map(Include::to_string).collect();
@@ -168,8 +168,8 @@ pub fn include_notes(model: &Model) -> Vec<String> {
     notes
 }
 
-/// The name of a model as others know it, and the files they need for it, by their paths from its folder: none where it
-/// is shipped.
+/// Returns what another process needs to load a model: its name, and the texts of its files by their paths from the
+/// model's folder. A shipped model needs no files.
 ///
 /// # Errors
 /// There is no such model, or it does not load.
@@ -195,12 +195,12 @@ pub fn model_files(name: &str, variants: &Variants) -> Result<(String, BTreeMap<
 /// Reads words such as `Q6=B` as switch values.
 ///
 /// # Errors
-/// A word has another form.
+/// A word has no `=`.
 pub fn variants(words: &[String]) -> Result<Variants> {
     let mut out = Variants::new();
     for word in words {
         let Some((name, value)) = word.split_once('=') else {
-            bail!("`{word}` is no switch setting; write NAME=VALUE, for example Q6=B");
+            bail!("`{word}` is not a switch setting; write NAME=VALUE, for example Q6=B");
         };
         out.insert(name.to_owned(), value.to_owned());
     }

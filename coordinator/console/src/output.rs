@@ -1,9 +1,9 @@
-//! Standard output, and the forms it comes in.
+//! Standard output and its formats.
 
 use crate::exit;
 use std::io::Write;
 
-/// The form in which a command prints.
+/// The format in which a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum OutputFormat {
     /// For people
@@ -12,8 +12,8 @@ pub enum OutputFormat {
     Json,
 }
 
-/// Writes to stdout. A failed write ends the process: with code 0 if the reader went away (`moire .. | head`), otherwise
-/// with a message.
+/// Writes to stdout. A failed write ends the process: with code 0 if the reader has gone (`moire .. | head`), otherwise
+/// with a message and code 2.
 pub fn out(text: std::fmt::Arguments<'_>) {
     let Err(error) = std::io::stdout().write_fmt(text) else { return };
     if error.kind() == std::io::ErrorKind::BrokenPipe {

@@ -9,13 +9,13 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// Where a store is unless `--store` says otherwise.
+/// The default folder of a store.
 pub const STORE: &str = ".moire/store";
 
 /// Opens an existing store.
 ///
 /// # Errors
-/// There is none, or it cannot be used.
+/// There is no store, or it cannot be used.
 pub fn open(dir: &Path) -> Result<Store> {
     if !dir.is_dir() {
         bail!("there is no store at {}; `moire fuzz` makes one, --store names another", dir.display());
@@ -23,8 +23,9 @@ pub fn open(dir: &Path) -> Result<Store> {
     Ok(Store::open(dir, Options { create: false, ..Options::default() })?.0)
 }
 
-/// Writes the report of a store into the folder `out`, and records it there. `window`: only what was seen or tested since.
-/// The findings stay in the store: a million of them need no more memory than a row each.
+/// Writes the report of a store into the folder `out`, and records a snapshot in the store. With a `window`, only
+/// findings seen or tested within that time are reported. The findings stay in the store; memory holds one row for
+/// each.
 ///
 /// # Errors
 /// The store or the folder fails.

@@ -1,7 +1,7 @@
 //! Suites of litmus tests with published answers: a folder with `expected.csv`.
 //!
-//! Contract: `expected.csv` has the columns file, model, property and expected, after a head. The files named in the first
-//! column of `debated.csv`, if there is one, have a disputed answer.
+//! Contract: `expected.csv` has a header line and the columns file, model, property and expected. If there is a
+//! `debated.csv`, the answers of the files in its first column are disputed.
 
 use anyhow::{Context, Result, bail};
 use moire_explore::judge::{About, Judgement};
@@ -10,11 +10,11 @@ use std::path::Path;
 
 /// One row of `expected.csv`.
 pub struct Row {
-    /// The program, below the folder.
+    /// The path of the program from the folder.
     pub file: String,
-    /// The shipped model its own name stands for, if there is one.
+    /// The shipped model that the suite's model name stands for, if there is one.
     pub model: Option<&'static str>,
-    /// The question, with its kind behind the last colon.
+    /// The question; its kind follows the last colon.
     pub property: String,
     /// The published answer.
     pub expected: String,
@@ -26,7 +26,7 @@ impl Row {
     /// Reads all rows of a suite.
     ///
     /// # Errors
-    /// A file cannot be read, or a row has not four columns.
+    /// A file cannot be read, or a row does not have four columns.
     pub fn all(dir: &Path) -> Result<Vec<Row>> {
         let debated = dir.join("debated.csv");
         let debated: BTreeSet<String> = if debated.is_file() {
@@ -39,13 +39,13 @@ impl Row {
                 Ok(Row { disputed: debated.contains(&file), model: ours(&model), file, property, expected })
             }
             Err(row) => {
-                bail!("expected.csv: a row has four columns, this has {}: {row:?}", row.len())
+                bail!("expected.csv: a row must have four columns, not {}: {row:?}", row.len())
             }
         };
         rows(&dir.join("expected.csv"))?.into_iter().map(one).collect()
     }
 
-    /// The question about the program.
+    /// Returns the question about the program.
     pub fn about(&self) -> About {
         if self.kind() == "termination" { About::Hangs } else { About::Conditions }
     }
@@ -54,7 +54,7 @@ impl Row {
         self.property.rsplit(':').next().unwrap_or(&self.property)
     }
 
-    /// The answer in the vocabulary of `expected.csv`.
+    /// Words the answer in the vocabulary of `expected.csv`.
     pub fn answer(&self, judgement: &Judgement) -> String {
         if let Some(v) = judgement.verdicts.iter().find(|v| matches!(v.exit_code(), 11)) {
             return format!("{v:?}");
@@ -86,7 +86,7 @@ fn rows(path: &Path) -> Result<Vec<Vec<String>>> {
         .collect())
 }
 
-/// The shipped model that a suite's own name stands for.
+/// Maps a suite's model name to the shipped model.
 fn ours(theirs: &str) -> Option<&'static str> {
     match theirs {
         "ptx-v6.0" => Some("ptx-6.0"),

@@ -6,26 +6,26 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Reads `90`, `90s`, `10m` or `2h`.
 ///
 /// # Errors
-/// The text is none of these, or too long a time.
+/// The text is none of these, or the time is too long.
 pub fn duration(text: &str) -> Result<Duration> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
         "" | "s" => 1,
         "m" => 60,
         "h" => 3_600,
-        unit => bail!("`{unit}` is no unit of time; write 90s, 10m or 2h"),
+        unit => bail!("`{unit}` is not a unit of time; write 90s, 10m or 2h"),
     };
-    let n: u64 = digits.parse().map_err(|_| anyhow!("`{text}` is no time; write 90s, 10m or 2h"))?;
+    let n: u64 = digits.parse().map_err(|_| anyhow!("`{text}` is not a time; write 90s, 10m or 2h"))?;
     let seconds = n.checked_mul(factor).filter(|s| s.checked_mul(1_000).is_some());
     seconds.map(Duration::from_secs).ok_or_else(|| anyhow!("`{text}` is too long"))
 }
 
-/// A time in milliseconds.
+/// Converts a time to milliseconds.
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).expect("64 bits of milliseconds last 500 million years")
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 pub fn now_ms() -> u64 {
     millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }

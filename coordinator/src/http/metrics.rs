@@ -1,8 +1,11 @@
 //! `/metrics`: the Prometheus text format, version 0.0.4.
 //!
-//! Contract: every counter (its name ends in `_total`) is read from the store or from totals that are in it, so it
-//! survives restarts and never goes back; gauges are of this moment. Labels are words of a closed list and names of
-//! campaigns, of which at most [`CAMPAIGNS_MAX`] are listed, open ones first; the sums are over all.
+//! Contract:
+//!
+//! * Every counter (its name ends in `_total`) is read from the store or from stored totals, so it survives restarts
+//!   and never decreases. Gauges show the current moment.
+//! * Labels are words of a closed list or names of campaigns.
+//! * At most [`CAMPAIGNS_MAX`] campaigns have lines of their own, open ones first. Sums are over all campaigns.
 
 use crate::Error;
 use crate::core::Core;
@@ -12,13 +15,13 @@ use crate::totals::TOTALS;
 use moire_corpus::{CampaignState, Counters};
 use std::fmt::Write;
 
-/// Campaigns with lines of their own.
+/// Most campaigns with lines of their own.
 const CAMPAIGNS_MAX: usize = 1_000;
 
 /// Reads a number of a campaign.
 type Read = fn(&CampaignRun) -> u64;
 
-/// The metrics of each campaign: name, kind, meaning, number.
+/// The metrics of each campaign: name, kind, help text, number.
 const OF_CAMPAIGNS: &[(&str, &str, &str, Read)] = &[
     ("moire_campaign_programs_total", "counter", "Programs done", |r| r.progress.done()),
     ("moire_campaign_executions_total", "counter", "Executions explored", |r| r.progress.counters.executions),
@@ -33,10 +36,10 @@ const OF_CAMPAIGNS: &[(&str, &str, &str, Read)] = &[
     ("moire_campaign_canaries_caught_total", "counter", "Planted bugs found", |r| {
         r.progress.counters.canaries_caught
     }),
-    ("moire_campaign_running", "gauge", "1 while leases of it are given out", |r| {
+    ("moire_campaign_running", "gauge", "1 while its leases are given out", |r| {
         u64::from(r.campaign.state == CampaignState::Running)
     }),
-    ("moire_campaign_programs_limit", "gauge", "Programs it ends after; 0: no limit", |r| {
+    ("moire_campaign_programs_limit", "gauge", "Number of programs after which it ends; 0: no limit", |r| {
         r.campaign.limits.programs.unwrap_or(0)
     }),
     ("moire_campaign_claims_open", "gauge", "Items whose claims are being verified and reduced", |r| {
@@ -53,10 +56,11 @@ struct Page(String);
 
 impl Page {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // A `String` takes everything.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
     }
-    /// `value` needs no escape: words of ours, or names of campaigns, which have neither quotes nor backslashes.
+    /// Writes a line with a label. `value` needs no escape: it is a fixed word or a campaign's name, without quotes and
+    /// backslashes.
     fn labelled(&mut self, name: &str, label: &str, value: &str, number: u64) {
         let _ = writeln!(self.0, "{name}{{{label}=\"{value}\"}} {number}");
     }
@@ -66,7 +70,7 @@ impl Page {
     }
 }
 
-/// The whole page. `ends`: when certificates are over, by file.
+/// Renders the whole page. `ends`: the expiry times of certificates, by file.
 pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<String, Error> {
     let states = core.finding_states()?;
     let states = states.whole.then(|| states.counts().clone());
@@ -83,7 +87,7 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
     page.family(
         "moire_findings",
         "gauge",
-        "Findings by state; nothing before all are counted, soon after the first look",
+        "Findings by state; absent until all are counted, soon after the first request",
     );
     for state in ["open", "duplicate", "invalid", "fixed", "reopened"] {
         let Some(states) = &states else { break };
@@ -94,7 +98,7 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
     }
     campaigns(core, &mut page);
     explorations(core, &mut page);
-    page.family("moire_certificate_end_seconds", "gauge", "When a certificate is over, by file, Unix time");
+    page.family("moire_certificate_end_seconds", "gauge", "When a certificate expires, by file, Unix time");
     for (file, end) in ends {
         page.labelled("moire_certificate_end_seconds", "file", file, *end);
     }
@@ -118,7 +122,7 @@ fn fleet(core: &Core, page: &mut Page) {
     page.one(
         "moire_queue_depth",
         "gauge",
-        "Leases that could be given out now, were there workers for them; at most a million",
+        "Leases that could be given out now if there were workers for them; at most a million",
         fleet.waiting(),
     );
 }

@@ -1,9 +1,9 @@
 //! The coordinator over HTTP: health, metrics and pages.
 //!
-//! Contract: one router; `/healthz` (the process works), `/readyz` (it answers in time) and `/metrics` (Prometheus
-//! text) are here, `pages` are merged into it. No route changes anything: each is a GET, and its answer comes from one call
-//! on the core. If there are certificates, all routes but the two of health need the token of a viewer, as `Bearer` or as
-//! the password of `Basic`.
+//! Contract: one router serves `/healthz` (the process works), `/readyz` (it answers in time), `/metrics` (Prometheus
+//! text) and the `pages`. No route changes anything: each is a GET, and its answer comes from one call on the core. If
+//! there are certificates, all routes except the two health routes need a viewer's token, as `Bearer` or as the password
+//! of `Basic`.
 
 pub(crate) mod metrics;
 mod pages;
@@ -22,12 +22,12 @@ use axum::routing::get;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time the core may take to answer, for the coordinator to count as ready.
+/// Longest time the core of a ready coordinator may take to answer.
 const READY: Duration = Duration::from_secs(2);
 /// The content type of the Prometheus text format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All routes.
+/// Builds all routes.
 fn router(control: Control, door: Arc<Door>) -> Router {
     let metrics = Router::new().route("/metrics", get(metrics)).with_state((control.clone(), door));
     Router::new()
@@ -50,7 +50,7 @@ pub(crate) async fn serve(
     axum::serve(gate, service).with_graceful_shutdown(stop).await
 }
 
-/// Refuses callers that may not read.
+/// Refuses callers without the role of a viewer, except for the health routes.
 async fn guard(
     State(door): State<Arc<Door>>,
     ConnectInfo(peer): ConnectInfo<Peer>,

@@ -1,8 +1,8 @@
-//! The live pages: what the coordinator is doing, and its findings with their graphs and replay lines.
+//! The live pages: the state of the coordinator; its findings with their graphs and replay lines.
 //!
-//! Contract: plain HTML that is complete without the script; the script only reloads it every few seconds. Nothing is loaded
-//! from elsewhere, and the content security policy forbids it. A request reads a bounded number of records. A finding is
-//! shown as in the report ([`crate::report::page`]).
+//! Contract: the pages are plain HTML and complete without the script, which only reloads them every few seconds.
+//! Nothing is loaded from elsewhere; the content security policy forbids it. A request reads a bounded number of
+//! records. A finding is shown as in the report ([`crate::report::page`]).
 
 use super::rates::Rates;
 use crate::Error;
@@ -35,7 +35,7 @@ const TEXT_BYTES_MAX: usize = 200;
 /// Time between two reloads by the script, in milliseconds.
 const EVERY_MS: u32 = 2_000;
 
-/// Sent with each page.
+/// The headers sent with each page.
 const HEADERS: [(HeaderName, HeaderValue); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -55,7 +55,7 @@ struct Pages {
     rates: Rates,
 }
 
-/// The routes of the pages.
+/// Builds the routes of the pages.
 pub(super) fn router(control: Control) -> Router {
     let rates = Rates::watch(control.clone());
     Router::new()
@@ -129,7 +129,7 @@ struct Overview {
     fleet: Vec<WorkerRow>,
 }
 
-/// `12.5`, or `-` where nothing is known yet.
+/// Formats a rate: `12.5`, or `-` if it is not known yet.
 fn number(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), |r| if r < 100.0 { format!("{r:.1}") } else { format!("{r:.0}") })
 }
@@ -209,7 +209,7 @@ fn fleet(core: &Core) -> Vec<WorkerRow> {
     rows
 }
 
-/// A search.
+/// The query of a search for findings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Wanted {
@@ -217,9 +217,9 @@ struct Wanted {
     q: String,
     /// A state; empty: all.
     state: String,
-    /// `no`: leaves out differences between models.
+    /// `no` leaves out differences between models.
     differences: String,
-    /// List findings after this id.
+    /// Only findings after this id are listed.
     after: String,
 }
 
@@ -258,7 +258,7 @@ struct List {
     wanted: Wanted,
     states: [&'static str; 5],
     rows: Vec<FindingRow>,
-    /// Where the next page starts.
+    /// The id after which the next page starts.
     more: Option<FindingId>,
     searched: usize,
 }

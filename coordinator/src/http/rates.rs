@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 /// Time between samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// Samples kept; a rate is taken from the first to the last.
+/// Number of samples kept; a rate is measured from the first to the last.
 const KEPT: usize = 10;
 
 struct Sample {
     at: Instant,
-    /// Programs done of each open campaign.
+    /// Programs done, by open campaign.
     open: BTreeMap<String, u64>,
     programs: u64,
     executions: u64,
@@ -47,7 +47,7 @@ impl Rates {
         }
     }
 
-    /// Growth of a number per second.
+    /// Computes the growth of a number per second.
     fn growth(&self, of: impl Fn(&Sample) -> Option<u64>) -> Option<f64> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, last) = (samples.front()?, samples.back()?);
@@ -56,11 +56,11 @@ impl Rates {
         (seconds > 0.0).then(|| grown as f64 / seconds)
     }
 
-    /// Programs a second of an open campaign.
+    /// Returns the programs a second of an open campaign.
     pub(super) fn of(&self, campaign: &str) -> Option<f64> {
         self.growth(|s| s.open.get(campaign).copied())
     }
-    /// Programs and executions a second.
+    /// Returns the programs and executions a second of all campaigns.
     pub(super) fn total(&self) -> (Option<f64>, Option<f64>) {
         (self.growth(|s| Some(s.programs)), self.growth(|s| Some(s.executions)))
     }

@@ -1,4 +1,4 @@
-//! Every open and every fixed finding run again, through the service.
+//! Re-tests of all open and fixed findings, through the service.
 
 use super::{Client, LOOK, NightPlan, Stop, finding};
 use crate::{Error, many, v1};
@@ -6,10 +6,10 @@ use moire_corpus::{Finding, FindingId};
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
-/// Findings that are out at one time.
+/// Most findings being re-tested at one time.
 const AT_ONCE: usize = 16;
 
-/// All findings, one after the other; they come page by page.
+/// Hands all findings to `take`, one after the other. They are fetched page by page.
 pub(super) async fn findings(
     client: &mut Client,
     mut take: impl FnMut(Finding) -> Result<(), Error>,
@@ -28,7 +28,7 @@ pub(super) async fn findings(
     }
 }
 
-/// Runs them again, those longest untested first; returns why the others were not.
+/// Runs findings again, those untested for longest first. Returns, for each finding that was not run again, the reason.
 pub(super) async fn all(
     client: &mut Client,
     plan: &NightPlan,
@@ -37,7 +37,7 @@ pub(super) async fn all(
 ) -> Result<BTreeMap<FindingId, String>, Error> {
     let mut due: Vec<(u64, FindingId)> = Vec::new();
     let note = |f: Finding| {
-        // One that gave no answer had its turn too.
+        // A re-test without an answer counts as a turn.
         let tried = f.retest.as_ref().map_or(0, |r| r.at_ms).max(f.last_tested_ms);
         due.extend(f.is_retested().then_some((tried, f.id)));
         Ok(())
@@ -75,14 +75,14 @@ pub(super) async fn all(
     Ok(untested)
 }
 
-/// A finding that had its turn.
+/// The result of one re-test.
 struct Done {
     id: FindingId,
     /// Why it was not run again, if it was not.
     untested: Option<String>,
 }
 
-/// Runs one again, unless it is time to stop before there is an answer.
+/// Runs one finding again, until it has an answer or `stop` says to stop.
 async fn one(mut client: Client, id: FindingId, runs: u32, stop: Stop) -> Done {
     let stopped = async {
         loop {

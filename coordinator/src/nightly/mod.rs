@@ -1,9 +1,10 @@
-//! A night, as a client of the service: campaigns with a budget, every open and fixed finding run again, and the results.
+//! A night, as a client of the service: campaigns with a budget, then re-tests of all open and fixed findings.
 //!
-//! Contract: budgets are counts; if a night is stopped earlier, its report says why. Only [`close`], called once the report is
-//! written, records the night for the next one to compare with.
+//! Contract: budgets are counts. If a night is stopped earlier, its report says why. Only [`close`] records the night,
+//! so that the next one is compared with it; it is called once the report is written.
 //!
-//! Limit: the snapshot that a night compares with fits one message, which holds some hundred thousand open findings.
+//! Limit: the snapshot that a night is compared with must fit into one message, which holds some hundred thousand open
+//! findings.
 
 mod again;
 mod spool;
@@ -21,7 +22,7 @@ use v1::control_service_client::ControlServiceClient;
 
 /// A connection to the service.
 pub type Client = ControlServiceClient<moire_proto::Linked>;
-/// Says why to stop now, if so; asked often.
+/// Returns the reason to stop now, if there is one. It is called often.
 pub type Stop = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
 
 /// Time between two polls of the campaigns.
@@ -32,11 +33,11 @@ const WORD: Duration = Duration::from_secs(10);
 /// The plan of a night.
 #[derive(Clone, Debug, Default)]
 pub struct NightPlan {
-    /// The campaigns. Each gets a name and a seed of its own: the seed given here, or the next one that no known night had.
+    /// The campaigns. Each gets a new name and seed: the seed given here, or the next one that no earlier night used.
     pub campaigns: Vec<v1::CampaignSpec>,
-    /// How often each finding is run.
+    /// How often each finding is run again.
     pub runs: u32,
-    /// Most findings run again, those longest untested first; `None`: all.
+    /// Most findings run again, those untested for longest first; `None`: all.
     pub retests: Option<u64>,
 }
 
@@ -60,7 +61,7 @@ pub async fn run(
     let last: Option<Snapshot> = if last.json.is_empty() { None } else { Some(read(&last.json)?) };
     let mut findings = spool::Filling::new(place);
     let keep = |mut finding: Finding| {
-        // What came while this is written is for the next report.
+        // Newer findings belong to the next report.
         if finding.first_seen_ms > at_ms {
             return Ok(());
         }
@@ -74,7 +75,7 @@ pub async fn run(
     Ok((Night { at_ms, last, untested, campaigns, scores, ..Night::default() }, findings))
 }
 
-/// Records the night: the next one is compared with it.
+/// Records the night, so that the next one is compared with it.
 ///
 /// # Errors
 /// The coordinator refuses or goes away.
@@ -89,7 +90,7 @@ fn shown(cut: String, status: v1::CampaignStatus) -> CampaignLine {
     CampaignLine { name, programs, executions: status.executions, abstentions: status.abstentions, cut }
 }
 
-/// The campaigns with a name and a seed of this night: the first seed from theirs on that no night had.
+/// Gives each campaign a name and a seed for this night: the first seed, from its own on, that no earlier night used.
 fn named(plan: &NightPlan, known: &[v1::CampaignStatus]) -> Vec<v1::CampaignSpec> {
     let mut taken: BTreeSet<String> =
         known.iter().filter_map(|s| Some(s.spec.as_ref()?.name.clone())).collect();
@@ -108,7 +109,8 @@ fn named(plan: &NightPlan, known: &[v1::CampaignStatus]) -> Vec<v1::CampaignSpec
     plan.campaigns.iter().map(named).collect()
 }
 
-/// Runs the campaigns to their ends, or until they are stopped; each with why it was cut short.
+/// Runs the campaigns to their ends or until `stop` says to stop. Returns each with the reason why it was cut short, or
+/// an empty text.
 async fn campaigns(
     client: &mut Client,
     plan: &NightPlan,
@@ -153,7 +155,7 @@ fn is_open(status: &v1::CampaignStatus) -> bool {
     status.phase < i32::from(v1::CampaignPhase::Cancelled)
 }
 
-/// Ends the open ones; each campaign with why it was cut short.
+/// Cancels the open campaigns. Returns all, each with the reason why it was cut short, or an empty text.
 async fn cancel(
     client: &mut Client,
     statuses: Vec<v1::CampaignStatus>,
@@ -167,7 +169,7 @@ async fn cancel(
             let set = v1::SetCampaignStateRequest { name: name.clone(), phase };
             match client.set_campaign_state(set).await {
                 Ok(set) => out.push((why.to_owned(), set.into_inner())),
-                // It ended meanwhile.
+                // The campaign ended meanwhile.
                 Err(_) => {
                     let status = client.get_campaign(v1::CampaignName { name }).await?;
                     out.push((String::new(), status.into_inner()));
@@ -180,7 +182,7 @@ async fn cancel(
     Ok(out)
 }
 
-/// A record of the service.
+/// Reads a JSON record of the service.
 fn read<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, Error> {
     let unread =
         |e| tonic::Status::internal(format!("the coordinator sent a record this version cannot read: {e}"));

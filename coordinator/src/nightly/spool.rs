@@ -1,4 +1,4 @@
-//! The findings of a night in a file: a report reads them one by one, so that memory holds a number for each and no text.
+//! The findings of a night, kept in a file. A report reads them one by one, so memory holds only a number for each.
 
 use crate::report::{Findings, ReportError};
 use moire_corpus::{Finding, FindingId};
@@ -16,12 +16,12 @@ pub(super) struct Filling {
 /// The findings of a night, in a file.
 pub struct Spool {
     file: Mutex<File>,
-    /// Where each record ends.
+    /// The offset at which each record ends.
     ends: Vec<u64>,
 }
 
 impl Filling {
-    /// Fills `file`, which is empty and open for reading too.
+    /// Starts to fill `file`, which must be empty and also open for reading.
     pub(super) fn new(file: File) -> Self {
         Self { out: BufWriter::new(file), ends: Vec::new() }
     }

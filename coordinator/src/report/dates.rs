@@ -1,4 +1,4 @@
-//! Times for people, in UTC.
+//! Times as text, in UTC.
 
 use chrono::DateTime;
 
@@ -7,12 +7,12 @@ fn format(ms: u64, form: &str) -> String {
     time.map_or_else(|| "never".to_owned(), |t| t.format(form).to_string())
 }
 
-/// `2027-01-31`
+/// Formats the day: `2027-01-31`
 pub fn day(ms: u64) -> String {
     format(ms, "%Y-%m-%d")
 }
 
-/// `2027-01-31 04:05 UTC`
+/// Formats the minute: `2027-01-31 04:05 UTC`
 pub fn minute(ms: u64) -> String {
     format(ms, "%Y-%m-%d %H:%M UTC")
 }

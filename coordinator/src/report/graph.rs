@@ -1,19 +1,19 @@
 //! An execution graph as inline SVG: a column per thread, a box per event, an arrow per edge.
 //!
-//! Input: `{"events":[{id,thread,index,label,value}],"edges":[{kind,from,to,cycle?}]}`. Anything else gives `None`.
+//! Input: `{"events":[{id,thread,index,label,value}],"edges":[{kind,from,to,cycle?}]}`. Other text gives `None`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Most events of a graph that is drawn; a larger one stays text.
+/// Most events of a graph that is drawn. The witness of a larger one is shown as text.
 const EVENTS_MAX: usize = 256;
 const EDGES_MAX: usize = 4096;
 const COLUMN: usize = 300;
 const ROW: usize = 64;
 const BOX: (usize, usize) = (200, 32);
 
-/// A key of an event or a thread, number or string.
+/// Reads a number or a string as text.
 fn key(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -22,7 +22,7 @@ fn key(value: &Value) -> Option<String> {
     }
 }
 
-/// Colour class of an edge.
+/// Returns the colour class of an edge.
 fn class(kind: &str) -> &'static str {
     match kind {
         "po" => "po",
@@ -33,9 +33,9 @@ fn class(kind: &str) -> &'static str {
     }
 }
 
-/// The path of an edge from box to box, and the position of its name. It goes straight down between neighbours of a
-/// column, in a bow around boxes between, and otherwise from side to side. The `nth` edge between two boxes is shifted
-/// away from those before it.
+/// Computes the path of an edge from box to box, and the position of its name. Between neighbours of a column the edge
+/// goes straight down; between other boxes of a column it bows around those in between; between columns it goes from
+/// side to side. The `nth` edge between two boxes is shifted away from those before it.
 fn route(from: (usize, usize), to: (usize, usize), nth: usize) -> (String, usize, usize) {
     let (w, h) = BOX;
     let shift = (nth % 4) * 8;
@@ -51,11 +51,11 @@ fn route(from: (usize, usize), to: (usize, usize), nth: usize) -> (String, usize
     }
     let (a, b) = (from.1 + h / 4 + shift, to.1 + h / 4 + shift);
     let (x, end) = if from.0 < to.0 { (from.0 + w, to.0) } else { (from.0, to.0 + w) };
-    // Names are placed at a third of the way, where edges that cross are apart.
+    // The name is a third of the way along, where crossing edges are apart.
     (format!("M{x} {a}L{end} {b}"), (2 * x + end) / 3, (2 * a + b) / 3 + 4)
 }
 
-/// The drawing, or `None` when the text is not a graph.
+/// Draws the graph; `None` if the text is not a graph or the graph is too large.
 pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
     let graph: Value = serde_json::from_str(witness).ok()?;
     let (events, edges) = (graph.get("events")?.as_array()?, graph.get("edges")?.as_array()?);
@@ -109,7 +109,7 @@ pub(super) fn svg(witness: &str, title: &str) -> Option<String> {
     ))
 }
 
-/// Text for HTML, inside and outside of attributes.
+/// Escapes text for HTML, inside and outside of attributes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_witness_that_is_no_graph_is_not_drawn() {
+    fn a_witness_that_is_not_a_graph_is_not_drawn() {
         for witness in ["", "{", "[]", "nonsense", r#"{"events":[]}"#, r#"{"events":[],"edges":[]}"#] {
             assert!(svg(witness, "t").is_none(), "{witness}");
         }

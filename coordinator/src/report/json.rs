@@ -1,4 +1,4 @@
-//! JSON lines: one object for the report, then one a finding. `schema.json` describes them.
+//! JSON lines: one object for the report, then one for each finding. `schema.json` describes them.
 
 use super::{Night, ReportError, Row, Table};
 use moire_corpus::{Finding, Since};
@@ -7,10 +7,10 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Version of the lines. Fields are added within one version, and removed or given another meaning in the next.
+/// Version of the lines. A version may add fields; only a new version removes a field or changes its meaning.
 pub const VERSION: u32 = 2;
 
-/// The line of a finding.
+/// Writes the line of a finding.
 pub(super) fn line(row: &Row<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -35,7 +35,7 @@ pub(super) fn line(row: &Row<'_>, out: &mut dyn Write) -> Result<(), ReportError
     Ok(out.write_all(b"\n")?)
 }
 
-/// The line of the report.
+/// Writes the line of the report.
 pub(super) fn head(night: &Night, table: &Table, out: &mut dyn Write) -> Result<(), ReportError> {
     let (counts, suppressed) = table.counts();
     let counts: BTreeMap<_, _> =

@@ -1,15 +1,15 @@
-//! JUnit XML: the parts that `moire check` and reports share, and the report of a night.
+//! JUnit XML: parts shared by `moire check` and reports, and the report of a night.
 
 use super::{DIFFERENCE, Grade, Night, ReportError, Row, Table};
 use moire_corpus::Since;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use std::collections::BTreeMap;
 
-/// A document of these suites that fits the schema of Jenkins' xUnit plugin: without the number of skipped cases that
-/// quick-junit writes on the outermost element.
+/// Writes a document of these suites that fits the schema of Jenkins' xUnit plugin. It leaves out the number of skipped
+/// cases that quick-junit writes on the outermost element.
 ///
 /// # Errors
-/// A text has no XML form.
+/// A text cannot be written as XML.
 pub fn document(suites: impl IntoIterator<Item = TestSuite>) -> Result<String, ReportError> {
     let mut report = Report::new("moire");
     report.add_test_suites(suites);
@@ -23,7 +23,7 @@ pub fn document(suites: impl IntoIterator<Item = TestSuite>) -> Result<String, R
     })
 }
 
-/// A test case that failed, or could not be run.
+/// Makes the status of a test case that failed or could not be run.
 pub fn failed(kind: NonSuccessKind, title: &str, text: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind);
     status.set_message(title);
@@ -32,7 +32,7 @@ pub fn failed(kind: NonSuccessKind, title: &str, text: &str) -> TestCaseStatus {
     status
 }
 
-/// A test case that was skipped, with the reason.
+/// Makes the status of a test case that was skipped, with the reason.
 pub fn skipped(kind: &str, why: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::skipped();
     status.set_type(kind);
@@ -40,9 +40,11 @@ pub fn skipped(kind: &str, why: &str) -> TestCaseStatus {
     status
 }
 
-/// A suite for each oracle, with one test case for each finding: findings that are gone pass; findings that were not
-/// tested, are suppressed or are differences are skipped; all others fail. One more suite has the measures. If findings
-/// are left out, one skipped case says how many.
+/// Writes a suite for each oracle, with one test case for each finding, and one more suite for the scores:
+///
+/// * a finding that is gone passes;
+/// * a finding that was not re-tested, is suppressed or is a difference is skipped; all others fail;
+/// * if findings are left out, one skipped case says how many.
 pub(super) fn night(night: &Night, table: &Table, rows: &[Row<'_>]) -> Result<String, ReportError> {
     let mut suites: BTreeMap<&str, TestSuite> = BTreeMap::new();
     for row in rows {

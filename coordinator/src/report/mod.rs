@@ -1,16 +1,16 @@
-//! The report of a night, or of a store: what changed since the last one, in five formats.
+//! The report of a night or of a store, in five formats: the changes since the last report.
 //!
-//! Contract: a report is a function of the records. Findings are sorted by what changed, then by id, so equal stores give
-//! equal reports. All text from records is escaped. A suppressed finding is shown and fails nothing; a difference between two
-//! versions of a model is shown and fails nothing.
+//! Contract: a report is a function of the records. Findings are sorted by kind of change, then by id, so equal stores
+//! give equal reports. All text from records is escaped. Suppressed findings, and differences between versions of a
+//! model, are shown but fail nothing.
 //!
 //! | file | for |
 //! |---|---|
 //! | `report.html` | people: works offline, graphs drawn, filters; at most 2,000 findings |
 //! | `summary.md` | people who read mail or a pull request |
 //! | `findings.jsonl` | scripts: a line for the report and one for each finding, versioned (`schema.json` beside this file) |
-//! | `report.sarif` | code review tools: a result a finding, with its state against the last report; at most 10,000 |
-//! | `junit.xml` | continuous integration: a test case a finding; at most 10,000 |
+//! | `report.sarif` | code review tools: one result per finding, with its change since the last report; at most 10,000 |
+//! | `junit.xml` | continuous integration: one test case per finding; at most 10,000 |
 
 pub mod dates;
 mod graph;
@@ -31,11 +31,11 @@ pub use table::{Findings, LISTED_MAX, Stored, Table};
 use std::io;
 
 impl Night {
-    /// The report of `findings`: its JSON lines are written to `lines`, one at a time; the other files are returned, name
-    /// and text.
+    /// Makes the report of `findings`. Its JSON lines are written to `lines`, one at a time; the other files are
+    /// returned, each with name and text.
     ///
     /// # Errors
-    /// A record cannot be read, or not be written in one of the formats.
+    /// A record cannot be read, or cannot be written in one of the formats.
     pub fn write(
         &self,
         findings: &dyn Findings,
@@ -57,7 +57,7 @@ impl Night {
         ])
     }
 
-    /// The report of [`Night::findings`] as files: name and text.
+    /// Makes the report of [`Night::findings`]. Returns all files, each with name and text.
     ///
     /// # Errors
     /// See [`Night::write`].

@@ -1,29 +1,28 @@
-//! A night, its findings as a report shows them, and which of them fail it.
+//! A night, the rows of its findings in a report, and which of them fail it.
 //!
-//! Contract: a suppressed finding is shown and fails nothing; a difference between two versions of a model is shown and
-//! fails nothing.
+//! Contract: suppressed findings, and differences between versions of a model, are shown but fail nothing.
 
 use super::dates;
 use moire_corpus::{Finding, FindingId, FindingState, Since, Snapshot, StoreError, Suppression, compare};
 use std::collections::BTreeMap;
 use std::io;
 
-/// The rule of findings that are shown and fail nothing.
+/// The rule of findings about differences between versions of a model. They are shown but fail nothing.
 pub const DIFFERENCE: &str = "difference";
 
-/// Grade of a measure.
+/// The grade of a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// As it should be.
+    /// The score is as it should be.
     Good,
     /// Too little was run to say.
     Unsure,
-    /// It fails the night.
+    /// The score fails the night.
     Alarm,
 }
 
-/// A measure of the night's own quality: how many planted bugs it found.
+/// A measure of the night's own quality, such as the share of planted bugs that it found.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Score {
     /// The name of the measure.
@@ -37,15 +36,15 @@ pub struct Score {
 /// A campaign in numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CampaignLine {
-    /// Name.
+    /// Its name.
     pub name: String,
-    /// Programs of this night, and of all.
+    /// Programs of this night, and in all.
     pub programs: (u64, u64),
-    /// Executions of all of them.
+    /// Executions in all.
     pub executions: u64,
     /// Abstentions by reason.
     pub abstentions: BTreeMap<String, u64>,
-    /// Why it ended before its budget; empty if it did not.
+    /// The reason why it ended before its budget; empty if it did not.
     pub cut: String,
 }
 
@@ -54,35 +53,35 @@ pub struct CampaignLine {
 pub struct Night {
     /// The time, in Unix milliseconds.
     pub at_ms: u64,
-    /// All findings, unless they stay in a store; [`Finding::replay`] is the line that replays each.
+    /// All findings, unless they stay in a store. [`Finding::replay`] must be set.
     pub findings: Vec<Finding>,
     /// The snapshot of the last report.
     pub last: Option<Snapshot>,
-    /// Why findings were not run again, where their records do not say.
+    /// The reasons why findings were not run again, if their records do not say.
     pub untested: BTreeMap<FindingId, String>,
     /// The campaigns.
     pub campaigns: Vec<CampaignLine>,
-    /// Measures of its own quality.
+    /// The measures of its own quality.
     pub scores: Vec<Score>,
 }
 
 /// A finding in a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// What changed.
+    /// The change since the last report.
     pub since: Since,
     /// The finding.
     pub finding: &'a Finding,
     /// The suppression in force.
     pub suppressed: Option<&'a Suppression>,
-    /// Why it was not run again, from [`Night::untested`].
+    /// The reason why it was not run again, from [`Night::untested`].
     reason: &'a str,
     /// The time of the last report, in Unix milliseconds.
     last_ms: u64,
 }
 
 impl Row<'_> {
-    /// A short note: how often it showed, why it was not tested, the state of its suppression.
+    /// Writes a short note: how often the finding showed, why it was not tested, its state, its suppression.
     pub fn note(&self) -> String {
         let f = self.finding;
         let mut out = Vec::new();
@@ -109,29 +108,31 @@ impl Row<'_> {
             (_, Some(s)) => {
                 out.push(format!("suppressed by {} until {}: {}", s.owner, dates::day(s.until_ms), s.why));
             }
-            (Some(s), None) => {
-                out.push(format!("suppressed by {} until {}, which is over", s.owner, dates::day(s.until_ms)))
-            }
+            (Some(s), None) => out.push(format!(
+                "suppressed by {} until {}, which has expired",
+                s.owner,
+                dates::day(s.until_ms)
+            )),
             (None, None) => {}
         }
         out.join("; ")
     }
-    /// Whether it fails the night.
+    /// Whether the finding fails the night.
     pub fn fails(&self) -> bool {
         let changed = matches!(self.since, Since::New | Since::Flaky);
         changed && self.suppressed.is_none() && self.finding.rule != DIFFERENCE
     }
-    /// Whether it is open and fails the night where all open findings do.
+    /// Whether the finding fails a night in which all open findings fail.
     pub fn open(&self) -> bool {
         self.finding.is_open() && self.suppressed.is_none() && self.finding.rule != DIFFERENCE
     }
-    /// The sides that are compared: `ptx-7.5 / ptx:Q5=B`.
+    /// Names the sides that the finding compares: `ptx-7.5 / ptx:Q5=B`.
     pub fn models(&self) -> String {
         models(self.finding)
     }
 }
 
-/// The sides a finding compares: `ptx-7.5 / ptx:Q5=B`.
+/// Names the sides that a finding compares: `ptx-7.5 / ptx:Q5=B`.
 pub fn models(finding: &Finding) -> String {
     let side = |m: &moire_corpus::ModelRef| {
         let variants: Vec<String> = m.variants.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -140,12 +141,12 @@ pub fn models(finding: &Finding) -> String {
     finding.models.iter().map(side).collect::<Vec<_>>().join(" / ")
 }
 
-/// Fixed findings that were run again.
+/// Re-tests of fixed findings, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Regressions {
     /// Fixed findings that were run again since the last report and did not show.
     pub held: u64,
-    /// Fixed findings that were not run again, or could not say.
+    /// Fixed findings that were not run again, or gave no answer.
     pub untested: u64,
 }
 
@@ -161,49 +162,50 @@ impl Regressions {
 }
 
 impl Night {
-    /// A finding as a report shows it; `None`: it was closed before the last one.
+    /// Makes the row of a finding; `None` if it was closed before the last report.
     pub(super) fn row<'a>(&'a self, finding: &'a Finding) -> Option<Row<'a>> {
         let last_ms = self.last.as_ref().map_or(0, |s| s.at_ms);
         let since = compare(self.last.as_ref(), finding, self.at_ms)?;
         let reason = self.untested.get(&finding.id).map_or("", String::as_str);
         Some(Row { since, finding, suppressed: finding.suppression(self.at_ms), reason, last_ms })
     }
-    /// [`Night::findings`] that were open in the last report or are now, by what changed, then by id.
+    /// Returns the rows of [`Night::findings`] that were open in the last report or are open now, by kind of change,
+    /// then by id.
     pub fn rows(&self) -> Vec<Row<'_>> {
         let mut rows: Vec<Row<'_>> = self.findings.iter().filter_map(|f| self.row(f)).collect();
         rows.sort_by_key(|r| (r.since, r.finding.id));
         rows
     }
-    /// The fixed ones of [`Night::findings`], which each night runs again.
+    /// Counts the re-tests of the fixed findings in [`Night::findings`].
     pub fn regressions(&self) -> Regressions {
         let mut out = Regressions::default();
         self.findings.iter().for_each(|f| out.add(self, f));
         out
     }
-    /// Whether a measure fails the night.
+    /// Whether a score fails the night.
     pub fn alarm(&self) -> bool {
         self.scores.iter().any(|s| s.grade == Grade::Alarm)
     }
 }
 
-/// Why a report cannot be written.
+/// The reason why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// As JSON.
+    /// A record cannot be written as JSON.
     #[error("writing JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// As XML.
+    /// A text cannot be written as XML.
     #[error("writing JUnit: {0}")]
     Junit(#[from] quick_junit::SerializeError),
-    /// As HTML.
+    /// A page cannot be written as HTML.
     #[error("writing HTML: {0}")]
     Page(#[from] askama::Error),
     /// The findings cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A finding has disappeared.
-    #[error("finding {0} has gone while the report was written")]
+    #[error("finding {0} disappeared while the report was written")]
     Gone(FindingId),
     /// The JSON lines cannot be written.
     #[error("writing JSON lines: {0}")]

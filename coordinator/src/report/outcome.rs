@@ -1,33 +1,33 @@
-//! The outcome of a night: its first numbers, and what decides its exit code. Each finding is read once.
+//! The outcome of a night: the numbers that decide its exit code. Each finding is read once.
 
 use super::{Findings, Night, Regressions, ReportError};
 use moire_corpus::{FindingId, Since};
 use std::collections::BTreeMap;
 
-/// Most findings that fail the night and are listed.
+/// Most failing findings that are listed by name.
 const NAMED_MAX: usize = 1_000;
 
-/// The numbers of a night, and what decides its exit code.
+/// The numbers of a night, which decide its exit code.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Number of findings by what changed, without suppressed ones.
+    /// Number of findings by kind of change, without suppressed ones.
     pub counts: BTreeMap<Since, usize>,
     /// Number of suppressed findings.
     pub suppressed: usize,
     /// Number of findings that fail the night.
     pub failing: usize,
-    /// The first of these by what changed, then by id, with a line of text for each.
+    /// The first of the failing findings, by kind of change, then by id, with a line of text for each.
     pub named: BTreeMap<(Since, FindingId), String>,
     /// Whether a finding is open and not suppressed.
     pub open: bool,
     /// Whether a finding that is not suppressed was not tested.
     pub silent: bool,
-    /// Fixed findings that were run again.
+    /// Re-tests of fixed findings.
     pub regressions: Regressions,
 }
 
 impl Night {
-    /// The outcome of a night with these findings.
+    /// Computes the outcome of a night with these findings.
     ///
     /// # Errors
     /// A record cannot be read.

@@ -1,5 +1,5 @@
-//! The report as one HTML page that works offline, and the parts it shares with the coordinator's live page: how a finding
-//! is shown, the style sheet, the script.
+//! The report as one HTML page that works offline, and the parts shared with the coordinator's live pages: the view of
+//! a finding, the style sheet, the script.
 //!
 //! Contract: the page is complete and readable without the script, which filters, copies and reloads. Nothing is loaded
 //! from elsewhere. The templates escape text from records.
@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 pub const STYLE: &str = include_str!("../../templates/style.css");
 /// The script.
 pub const SCRIPT: &str = include_str!("../../templates/script.js");
-/// Most findings shown in one page; the JSON lines have all.
+/// Most findings shown in one page. The JSON lines have all findings.
 const SHOWN_MAX: usize = 2_000;
 
-/// A finding in full: facts, program, execution graph, the line that replays it, its life.
+/// A finding in full: facts, program, execution graph, replay line, history.
 #[derive(Template)]
 #[template(path = "finding.html")]
 pub(crate) struct Full<'a> {
@@ -34,7 +34,8 @@ pub(crate) struct Full<'a> {
 }
 
 impl<'a> Full<'a> {
-    /// `at_ms`: the time of the page, which decides whether a suppression is in force.
+    /// Collects the texts of a finding. `at_ms` is the time of the page, which decides whether a suppression has
+    /// expired.
     pub(crate) fn new(f: &'a Finding, at_ms: u64) -> Self {
         let sets: Vec<String> = f.axioms.iter().map(|set| set.join(" + ")).collect();
         let tested = f.retest.as_ref().map(|r| {
@@ -50,7 +51,7 @@ impl<'a> Full<'a> {
             )
         });
         let suppressed = f.suppressed.as_ref().map(|s| {
-            let over = if f.suppression(at_ms).is_some() { "" } else { " (over)" };
+            let over = if f.suppression(at_ms).is_some() { "" } else { " (expired)" };
             format!("by {} until {}{over}: {}", s.owner, dates::day(s.until_ms), s.why)
         });
         Self {
@@ -102,12 +103,12 @@ struct Page<'a> {
     script: &'static str,
 }
 
-/// The class of a change in the style sheet.
+/// Returns the class of a change in the style sheet.
 fn class(since: &Since) -> String {
     since.word().replace(' ', "-")
 }
 
-/// The class of a grade in the style sheet.
+/// Returns the class of a grade in the style sheet.
 fn grade(grade: &Grade) -> &'static str {
     match grade {
         Grade::Good => "good",

@@ -1,11 +1,11 @@
-//! OASIS SARIF 2.1.0: the parts that `moire check` and reports share, and the report of a night.
+//! OASIS SARIF 2.1.0: parts shared by `moire check` and reports, and the report of a night.
 
 use super::{DIFFERENCE, Night, Row, Table};
 use moire_corpus::Since;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// A document of one run; `rules` are the reporting descriptors its results name.
+/// Makes a document of one run. `rules` are the reporting descriptors that its results name.
 pub fn document(rules: &[Value], results: &[Value]) -> Value {
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -18,7 +18,7 @@ pub fn document(rules: &[Value], results: &[Value]) -> Value {
     })
 }
 
-/// A result about a file. Lines and columns start with 1; 0 leaves them out.
+/// Makes a result about a file. Lines and columns start with 1; 0 leaves them out.
 pub fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column: usize) -> Value {
     let mut place = json!({"artifactLocation": {"uri": file.replace('\\', "/")}});
     if line > 0 {
@@ -30,8 +30,9 @@ pub fn result(rule: &str, level: &str, text: &str, file: &str, line: u32, column
     json!({"ruleId": rule, "level": level, "message": {"text": text}, "locations": [{"physicalLocation": place}]})
 }
 
-/// A night: a rule for each oracle and direction, a result a finding with its state against the last report, and one
-/// for each measure that fails it. The properties of the run say how many findings it leaves out, if any.
+/// Makes the report of a night: a rule for each oracle and direction, a result for each finding with its change since
+/// the last report, and a result for each score that fails the night. If findings are left out, the properties of the
+/// run say how many.
 pub(super) fn night(night: &Night, table: &Table, rows: &[Row<'_>]) -> Value {
     let mut rules = BTreeMap::new();
     for (oracle, direction) in &table.rules {

@@ -1,10 +1,10 @@
-//! The summary in Markdown: for mail, a pull request, the page of a pipeline.
+//! The summary in Markdown, for mail, pull requests and pipeline pages.
 
 use super::{Night, Row, Table, dates};
 use moire_corpus::Since;
 use std::fmt::Write;
 
-/// Findings of one kind that are listed.
+/// Most findings listed of each kind of change.
 const LISTED: usize = 20;
 
 pub(super) fn markdown(night: &Night, table: &Table, rows: &[Row<'_>]) -> String {
@@ -59,7 +59,7 @@ pub(super) fn markdown(night: &Night, table: &Table, rows: &[Row<'_>]) -> String
     out
 }
 
-/// Text that stays text in a table of Markdown.
+/// Escapes text for a Markdown table.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,8 +1,8 @@
-//! All findings of a report in one table. A row says only what changed, so that a million findings fit in memory.
+//! All findings of a report in one table. A row holds no text, so a million findings fit in memory.
 //!
 //! Contract: [`Table::of`] reads every finding once; the texts are read again for the formats. `findings.jsonl` has all
-//! findings. The other formats are for readers and tools that cannot use a million: they list at most [`LISTED_MAX`], a
-//! share of each kind of change, and say how many they leave out.
+//! findings. The other formats list at most [`LISTED_MAX`], a share of each kind of change, and say how many they leave
+//! out.
 
 use super::{Night, Regressions, ReportError};
 use moire_corpus::{Finding, FindingId, Since, Snapshot, Store};
@@ -16,17 +16,17 @@ pub const LISTED_MAX: usize = 10_000;
 
 /// Findings read and written by all threads before their lines are put in order.
 const AT_ONCE: usize = 4_096;
-/// Threads that read them.
+/// Most threads that read findings.
 const THREADS_MAX: usize = 8;
 
 /// A source of the findings of a report.
 pub trait Findings: Sync {
-    /// All findings, in order of ids; their texts may be missing.
+    /// Iterates over all findings in a fixed order. Their texts may be missing.
     fn each(&self) -> Box<dyn Iterator<Item = Result<Cow<'_, Finding>, ReportError>> + '_>;
-    /// The finding with this id, which [`Findings::each`] gave at this position.
+    /// Reads the finding with this id, which [`Findings::each`] gave at this position.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The finding cannot be read.
     fn at(&self, place: usize, id: &FindingId) -> Result<Cow<'_, Finding>, ReportError>;
 }
 
@@ -39,7 +39,7 @@ impl Findings for Vec<Finding> {
     }
 }
 
-/// The findings of a store that were seen or tested since a moment, each with the line that replays it.
+/// The findings of a store that were seen or tested since a moment, each with its replay line.
 pub struct Stored<'a> {
     store: &'a Store,
     since_ms: u64,
@@ -48,11 +48,11 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// `since_ms`: the moment, Unix milliseconds; `snapshot`: without findings.
+    /// Takes the findings since `since_ms` (Unix milliseconds), and a snapshot without findings.
     pub fn new(store: &'a Store, since_ms: u64, snapshot: Snapshot) -> Self {
         Self { store, since_ms, snapshot: Mutex::new(snapshot) }
     }
-    /// The snapshot, with all findings of the store once the report is written.
+    /// Returns the snapshot. Once the report is written, it has all findings of the store.
     pub fn snapshot(self) -> Snapshot {
         self.snapshot.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +73,7 @@ impl Findings for Stored<'_> {
     }
 }
 
-/// One finding.
+/// The row of one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) since: Since,
@@ -86,7 +86,7 @@ pub(super) struct Entry {
 /// The table of all findings of a report.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The rows, by what changed, then by id.
+    /// The rows, by kind of change, then by id.
     pub(super) entries: Vec<Entry>,
     /// Oracles and directions.
     pub(super) rules: BTreeSet<(String, String)>,
@@ -111,7 +111,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Reads the findings in order: writes a line of each, and returns those that the formats of bounded size list.
+    /// Reads the findings in order. Writes a line for each, and returns those that the formats of bounded size list.
     pub(super) fn read<'f>(
         &self,
         findings: &'f dyn Findings,
@@ -152,31 +152,31 @@ impl Table {
         Ok(kept)
     }
 
-    /// Findings in the report.
+    /// Returns the number of findings in the report.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// Whether there is none.
+    /// Whether the report has no finding.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// Number of findings that fail the night.
+    /// Counts the findings that fail the night.
     pub(super) fn failing(&self) -> usize {
         self.entries.iter().filter(|e| e.fails).count()
     }
-    /// All by what changed.
+    /// Counts all findings by kind of change.
     pub(super) fn kinds(&self) -> [usize; 5] {
         Since::ALL.map(|since| self.entries.iter().filter(|e| e.since == since).count())
     }
-    /// Number of findings by what changed, without suppressed ones; and number of suppressed ones.
+    /// Counts the findings that are not suppressed by kind of change, and the suppressed ones.
     pub(super) fn counts(&self) -> ([(Since, usize); 5], usize) {
         let of = |since| self.entries.iter().filter(|e| e.since == since && !e.suppressed).count();
         (Since::ALL.map(|since| (since, of(since))), self.entries.iter().filter(|e| e.suppressed).count())
     }
 }
 
-/// How many of each kind are listed where at most `max` are: each kind has a fifth for itself, and what one leaves the
-/// first ones take.
+/// Divides a list of at most `max` findings among the kinds of change. Each kind has a fifth for itself; the first
+/// kinds take the places that the others leave.
 pub(super) fn shares(kinds: [usize; 5], max: usize) -> [usize; 5] {
     let mut shares = kinds.map(|n| n.min(max / 5));
     let mut left = max - shares.iter().sum::<usize>();
@@ -188,7 +188,7 @@ pub(super) fn shares(kinds: [usize; 5], max: usize) -> [usize; 5] {
     shares
 }
 
-/// Whether one more of this kind is listed.
+/// Whether one more finding of this kind is listed; if so, uses one place.
 pub(super) fn take(left: &mut [usize; 5], since: Since) -> bool {
     let kind = Since::ALL.iter().position(|s| *s == since).unwrap_or(0);
     let listed = left[kind] > 0;
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_kind_hides_another() {
+    fn each_kind_of_change_has_a_share_of_the_list() {
         assert_eq!(shares([0, 1_000_000, 3, 0, 0], 10_000), [0, 9_997, 3, 0, 0]);
         assert_eq!(shares([5, 6, 7, 8, 9], 10_000), [5, 6, 7, 8, 9]);
         assert_eq!(shares([900, 900, 900, 900, 900], 1_000), [200; 5]);

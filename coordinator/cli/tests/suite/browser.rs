@@ -1,6 +1,6 @@
-//! The report and the live pages in headless Chromium: find a finding, open its graph, copy its replay line, run it, the
-//! same verdict. Pictures are kept in the build folder, under `tmp/pictures`. Without `chromedriver` and a browser the
-//! test says so and passes.
+//! The report and the live pages in headless Chromium: find a finding, open its graph, copy its replay line, run it,
+//! the same verdict. Pictures are kept in the build folder, under `tmp/pictures`. Without `chromedriver` and a browser
+//! the test says so and passes.
 
 mod driver;
 
@@ -149,7 +149,7 @@ fn live(browser: &Browser, folder: &Path, id: &str) {
     // What is typed into the address stays text, and what is not there is said.
     browser.open(&format!("{url}/findings?q=%22%3E%3Cscript%3Ewrong=1%3C/script%3E&state=fixed"));
     browser.until(
-        "return document.body.innerText.includes('No finding is like that') && typeof wrong === 'undefined'",
+        "return document.body.innerText.includes('No finding matches') && typeof wrong === 'undefined'",
     );
     browser.open(&format!("{url}/findings/0123456789"));
     browser.until("return document.body.innerText.includes('no finding starts with 0123456789')");
