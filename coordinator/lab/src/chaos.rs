@@ -1,9 +1,9 @@
 //! `moire bench chaos`: campaigns whose processes are killed with SIGKILL at random moments.
 //!
-//! Contract: each campaign is run once without kills and once, in a store of its own, by processes that are killed: the whole
-//! of `moire fuzz`, the coordinator of `moire serve`, or its workers one after the other. The two digests are equal
-//! and every finding that was announced is in the store. A kill's moment is a function of the seed; where it falls in
-//! the work depends on the machine.
+//! Contract: each campaign runs once without kills and once, in another store, with kills. The victim is a `moire fuzz`
+//! process, a `moire serve` coordinator, or its workers one after the other. Both runs must end with the same digest,
+//! and every announced finding must be in the store. The time of a kill is a function of the seed; how far the work has
+//! come by then depends on the machine.
 
 use super::process::{Ended, Process};
 use anyhow::{Context, Result, bail};
@@ -53,15 +53,15 @@ enum Victim {
     Workers,
 }
 
-/// A campaign that is killed until it is done.
+/// A campaign whose processes are killed until it is done.
 struct Trial {
     settings: Settings,
     expected: String,
-    /// How long it takes without kills.
+    /// The time it takes without kills.
     quiet: Duration,
-    /// Findings announced, as printed.
+    /// The announced findings, as printed.
     acknowledged: BTreeSet<String>,
-    /// Findings it ended with.
+    /// The number of findings in the store.
     found: u64,
     problems: Vec<String>,
 }
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Chaos) -> Result<u8> {
     Ok(if score.kills < args.rounds { exit::INCOMPLETE } else { exit::CLEAN })
 }
 
-/// A number of the stream that decides when and whom to kill.
+/// Draws a number that decides when to kill which process.
 pub(super) fn draw(seed: u64, round: u64, what: &str, below: u64) -> u64 {
     let hash = Hash::of(format!("{seed} {round} {what}").as_bytes());
     let word = hash.0.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte));
@@ -140,7 +140,7 @@ impl Trial {
     fn start(args: &Chaos, folder: &Path, number: u64) -> Result<Self> {
         let place = |kind: &str| folder.join(format!("{kind}-{number}"));
         if place("killed").exists() {
-            bail!("{} exists; chaos wants new stores", place("killed").display());
+            bail!("{} already exists; chaos needs new stores", place("killed").display());
         }
         let settings = Settings {
             seed: args.seed.wrapping_add(number),
@@ -158,7 +158,7 @@ impl Trial {
         Ok(Self { settings, expected, quiet, acknowledged: BTreeSet::new(), found: 0, problems: Vec::new() })
     }
 
-    /// Starts processes and kills them; true: the campaign is done.
+    /// Starts processes and kills them. Returns true if the campaign is done.
     fn round(&mut self, seed: u64, score: &mut Score) -> Result<bool> {
         let number = score.kills;
         let victim = match draw(seed, number, "victim", 4) {
@@ -203,7 +203,7 @@ impl Trial {
         let store = self.settings.store.as_os_str();
         let words = ["serve", "--listen", "127.0.0.1:0", "--store"].map(OsStr::new);
         let mut server = Process::start(&[&words[..], &[store]].concat())?;
-        // A victim among the workers dies later than this process's start, whatever its time.
+        // If workers are the victims, the coordinator gets enough time to start, however early the kill.
         let patience = if victim == Victim::Workers { end.max(Instant::now() + LIFE_MAX) } else { end };
         let addr = server.says(" on ", patience)?.and_then(|a| a.parse::<SocketAddr>().ok());
         let Some(addr) = addr else {
@@ -239,7 +239,7 @@ impl Trial {
         Ok(done)
     }
 
-    /// Runs the campaign to its end and compares.
+    /// Runs the campaign to its end and compares the digests.
     fn finish(&mut self) -> Result<()> {
         let ended = whole(&self.settings)?.wait()?;
         self.note(&ended);
@@ -259,7 +259,7 @@ impl Trial {
         self.acknowledged.extend(ended.err.iter().filter_map(id));
     }
 
-    /// Every finding that was announced is in the store.
+    /// Checks that every announced finding is in the store.
     fn look(&mut self) -> Result<()> {
         let (store, _) = Store::open(&self.settings.store, Options::default())?;
         let ids = store.findings().map(|f| f.map(|f| f.id.short())).collect::<Result<BTreeSet<_>, _>>()?;
@@ -272,7 +272,7 @@ impl Trial {
     }
 }
 
-/// Creates the campaign, unless it is there; true: it is done.
+/// Creates the campaign unless it exists. Returns true if it is done.
 async fn open(addr: SocketAddr, spec: v1::CampaignSpec) -> Result<bool> {
     let mut client = connect(&addr.into()).await?;
     let name = v1::CampaignName { name: spec.name.clone() };
@@ -299,7 +299,7 @@ fn worker(addr: SocketAddr) -> Result<Process> {
     Process::start(&["work", "--threads", "1", "--coordinator", &addr.to_string()].map(OsStr::new))
 }
 
-/// The line of the digest, of a run that went to its end.
+/// Finds the digest line in the output of a run that went to its end.
 pub(super) fn digest(ended: &Ended) -> Result<String> {
     let code = ended.status.code().unwrap_or(-1);
     let last = ended.out.last().filter(|l| l.starts_with("digest ")).cloned();

@@ -1,26 +1,26 @@
-//! What a process costs apart from time: memory, as the kernel counts it, and instructions, as callgrind does.
+//! The cost of a process besides time: memory as the kernel counts it, and instructions as callgrind counts them.
 
 use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
-/// A value of `/proc/self/status`, such as `VmRSS` or `VmHWM`, in MiB; `None` where there is no such file.
+/// Reads a value of `/proc/self/status`, such as `VmRSS` or `VmHWM`, in MiB; `None` if there is no such file.
 pub(super) fn memory(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix(name))?;
     line.trim_start_matches(':').trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb >> 10)
 }
 
-/// The same for people.
+/// Formats the result of [`memory`]; `-` if there is none.
 pub(super) fn mib(name: &str) -> String {
     memory(name).map_or_else(|| "-".to_owned(), |m| m.to_string())
 }
 
-/// Has the kernel forget the peak of memory; where it does not, the peak is that of the process so far.
+/// Resets the kernel's peak of memory. If that fails, the peak is that of the process so far.
 pub(super) fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Instructions of `moire ARGS` from start to end: the same on a busy machine.
+/// Counts the instructions of `moire ARGS` from start to end. The count does not depend on the load of the machine.
 pub(super) fn instructions(args: &[&str]) -> Result<u64> {
     let exe = std::env::current_exe().context("cannot find this program")?;
     let ran = Command::new("valgrind")
@@ -30,7 +30,7 @@ pub(super) fn instructions(args: &[&str]) -> Result<u64> {
         .stdin(Stdio::null())
         .output()
         .context(
-            "cannot start valgrind, which counts instructions; install it, or leave --instructions out",
+            "cannot start valgrind, which counts instructions; install it or leave out --instructions",
         )?;
     let said = String::from_utf8_lossy(&ran.stderr);
     let counted = said.lines().find_map(|l| l.split_once("Collected :")?.1.trim().parse().ok());

@@ -1,6 +1,6 @@
-//! The file in which a long trial notes its progress: a run that was stopped resumes from the last stop.
+//! The file in which a long trial notes its progress, so that a stopped run resumes from the last stop.
 //!
-//! It is replaced as a whole, so that after a crash it is either the old or the new one.
+//! The file is replaced as a whole, so after a crash it is either the old or the new one.
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -12,27 +12,27 @@ use std::path::Path;
 /// Longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Reads the notes; `None`: there is no file yet. `what` names such files in errors: `a self check`.
+/// Reads the notes; `None` if there is no file yet. `what` names the trial in errors, such as `a self check`.
 ///
 /// # Errors
-/// It cannot be read, or is no such file.
+/// The file cannot be read, or holds something else.
 pub(super) fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<Option<T>> {
     let shown = path.display();
     let bytes = match std::fs::metadata(path) {
-        Ok(m) if m.len() > LONGEST => bail!("{shown} is no file of {what}: it is too long"),
+        Ok(m) if m.len() > LONGEST => bail!("{shown} is not a file of {what}: it is too long"),
         Ok(_) => std::fs::read(path).with_context(|| format!("reading {shown}"))?,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e).with_context(|| format!("reading {shown}")),
     };
     let kept = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{shown} is no file of {what}; name another one with --keep"))?;
+        .with_context(|| format!("{shown} is not a file of {what}; name another one with --keep"))?;
     Ok(Some(kept))
 }
 
-/// Keeps other commands from writing a file, as long as what is returned lives.
+/// Keeps other commands from writing a file until the returned handle is dropped.
 ///
 /// # Errors
-/// Another command writes it, or the lock file cannot be made.
+/// Another command is writing the file, or the lock file cannot be made.
 pub(super) fn hold(path: &Path) -> Result<File> {
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
@@ -42,7 +42,7 @@ pub(super) fn hold(path: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            bail!("{} is written by a command that still runs; name another one with --keep", path.display())
+            bail!("another running command writes to {}; name another file with --keep", path.display())
         }
         Err(TryLockError::Error(e)) => Err(e).with_context(writing),
     }
@@ -51,7 +51,7 @@ pub(super) fn hold(path: &Path) -> Result<File> {
 /// Writes the notes.
 ///
 /// # Errors
-/// The file cannot be written; the one before is still there.
+/// The file cannot be written; the old one is still there.
 pub(super) fn write<T: Serialize>(path: &Path, kept: &T) -> Result<()> {
     let mut temp = path.as_os_str().to_owned();
     temp.push(".tmp");

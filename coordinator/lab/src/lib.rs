@@ -1,7 +1,7 @@
-//! `moire bench`: measurements, and trials too long for the test suite. Each has a file of its own.
+//! `moire bench`: measurements, and trials too long for the test suite. Each has its own file.
 //!
-//! Contract: this crate tests the product and is no part of it. The binary offers it as one subcommand; no crate of the
-//! product depends on it.
+//! Contract: this crate tests the product and is not part of it. The binary offers it as one subcommand; no other crate
+//! depends on it.
 
 #[macro_use(print, println)]
 extern crate moire_console;
@@ -36,7 +36,7 @@ pub struct Bench {
 enum Trial {
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),
-    /// Run simulated clusters with random faults and hold their histories to the lease protocol
+    /// Run simulated clusters with random faults and check their histories against the lease protocol
     Cluster(cluster::Cluster),
     /// Judge the code that NVIDIA's Tile IR compiler makes of many drawn kernels
     Compiler(compiler::Compiler),
@@ -60,7 +60,7 @@ enum Trial {
     Spread(spread::Spread),
 }
 
-/// Runs a measurement or a trial; its exit code.
+/// Runs a measurement or a trial, and returns its exit code.
 ///
 /// # Errors
 /// The arguments make no sense, or something it needs is missing.

@@ -1,7 +1,7 @@
-//! `moire bench litmus`: tests of outside suites a second, on one core.
+//! `moire bench litmus`: the rate at which tests of outside suites run on one core.
 //!
-//! Contract: a test is all that `moire test` does for one answer: parse the text, explore the program, judge it. Texts
-//! and models are loaded once, as a campaign does. A wrong answer is a finding.
+//! Contract: a test includes all that `moire test` does for one answer: it parses the text, explores the program and
+//! judges it. Texts and models are loaded once, as in a campaign. A wrong answer is a finding.
 
 use anyhow::{Context, Result, bail};
 use moire_cat::{Model, Variants};
@@ -19,12 +19,12 @@ pub(crate) struct Litmus {
     /// Folders with expected.csv
     #[arg(required = true)]
     dirs: Vec<PathBuf>,
-    /// Times each suite is run; the best counts
+    /// How often each suite is run; the fastest run counts
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
 
-/// One answer that is wanted, and the rows that want it.
+/// One question about a program, and the rows that ask it.
 struct Test {
     file: String,
     text: Vec<u8>,
@@ -79,7 +79,7 @@ fn tests(dir: &Path) -> Result<Vec<Test>> {
     tests.into_iter().map(one).collect()
 }
 
-/// Runs every test once; what is wrong.
+/// Runs every test once, and returns the wrong answers.
 fn round(tests: &[Test], models: &BTreeMap<&str, Model>) -> Result<Vec<String>> {
     let mut wrong = Vec::new();
     for test in tests {

@@ -1,21 +1,21 @@
-//! The checker of histories: a pure function over events, which shares nothing with the code that made them.
+//! The checker of histories: a pure function over events, which shares no code with the system under test.
 //!
-//! The rules that each history has to keep, by the names of their violations:
+//! The rules that each history must keep, by the names of their violations:
 //!
-//! * `epochs`: each start of the coordinator, and whatever else begins a campaign anew, has a greater epoch than all
-//!   before it; leases carry the epoch of their campaign, and a report is taken only with the epoch of its lease.
-//! * `owners`: a report is taken exactly if its lease is alive, its sender's, and not cancelled.
-//! * `one lease`: no identity of a lease is used twice by one process, and no item or job is in two leases at a time; a
-//!   cancelled lease holds its items until its worker has stopped, or is gone.
+//! * `epochs`: each start of the coordinator begins a greater epoch than all before. Leases carry the epoch of their
+//!   campaign, and a report is accepted only with the epoch of its lease.
+//! * `owners`: a report is accepted if and only if its lease is alive, belongs to the sender and is not cancelled.
+//! * `one lease`: a coordinator process uses no lease id twice, and no item or job is in two leases at a time. A
+//!   cancelled lease holds its items until its worker has stopped or is gone.
 //! * `once`: an item is counted once, within its lease, and never leased again afterwards.
-//! * `durable`: what is acknowledged is durable; what is durable is there after each restart, and nothing else is; a
-//!   campaign ends when all its items are durable, and stays ended.
-//! * `clocks`: no clock runs out early, and none is forgotten: liveness of a worker, progress of a lease,
-//!   acknowledgement of a cancellation.
-//! * `workers`: a worker reports only leases that it holds, in their epoch, and none after it was told to stop; it says
-//!   that a lease has stopped once, and is silent about it from then on.
-//! * `pieces`: what is told of an exploration is there after each restart, and in the end it is what one thread counts.
-//! * `end`: the campaign ends, and the exploration; the campaign, with the digest that it has without faults.
+//! * `durable`: every acknowledged item is durable. After a restart exactly the durable items are there. A campaign
+//!   ends when all its items are durable, and stays ended.
+//! * `clocks`: no clock runs out early, and none is forgotten. The clocks are the liveness of a worker, the progress of
+//!   a lease, and the acknowledgement of a cancellation.
+//! * `workers`: a worker reports only on leases that it holds, with their epoch, and not after they were cancelled. It
+//!   acknowledges a cancellation once, and reports nothing on that lease afterwards.
+//! * `pieces`: reported totals of an exploration survive each restart, and at the end they are those of one thread.
+//! * `end`: the campaign and the exploration end, and the campaign ends with the digest of a run without faults.
 
 use moire_coordinator::lease::{Config, JobId, LeaseId, LeaseTicks, Work, WorkerId};
 use moire_coordinator::trial::{End, Event};
@@ -43,17 +43,17 @@ pub(super) struct Totals {
     pub(super) digest: u64,
 }
 
-/// How late a clock may be checked.
+/// Longest delay with which a clock may be checked.
 const SLACK_MS: u64 = 250;
-/// By how much two stamps of one moment differ.
+/// Largest difference between two timestamps of one moment.
 const GRAIN_MS: u64 = 2;
 
 /// An event that the protocol forbids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
-    /// The name in the list above.
+    /// The name of the rule in the list above.
     pub(super) rule: &'static str,
-    /// The event, by its place in the history; its length: the end is missing.
+    /// The index of the event in the history; the length of the history if the end is missing.
     pub(super) at: usize,
     /// The reason.
     pub(super) why: String,
@@ -69,7 +69,7 @@ struct Live {
     cancelled: Option<u64>,
 }
 
-/// A process of the coordinator.
+/// The state of one coordinator process.
 #[derive(Debug, Default)]
 struct Process {
     heard: BTreeMap<WorkerId, u64>,
@@ -79,14 +79,14 @@ struct Process {
     taken: BTreeSet<u64>,
 }
 
-/// A lease, as the worker's process knows it.
+/// A lease as the worker process knows it.
 #[derive(Debug, Default)]
 struct Held {
     epoch: u32,
     cancelled: bool,
 }
 
-/// A worker's process and its connection.
+/// The state of one connection of a worker process.
 #[derive(Debug, Default)]
 struct Session {
     worker: WorkerId,
@@ -97,7 +97,7 @@ struct Session {
 /// The last lease of an exploration.
 #[derive(Clone, Copy, Debug)]
 struct LastLease {
-    /// The start of the coordinator that gave it.
+    /// The number of the coordinator start that gave it.
     start: u64,
     epoch: u32,
 }
@@ -114,15 +114,15 @@ struct Checker<'a> {
     process: Option<Process>,
     sessions: BTreeMap<String, Session>,
     granted: BTreeSet<(WorkerId, LeaseId, u32)>,
-    /// Starts of the coordinator.
+    /// Number of coordinator starts.
     starts: u64,
-    /// By exploration: its last lease.
+    /// The last lease of each exploration.
     spread: BTreeMap<String, LastLease>,
     /// The last reported totals of the exploration, and whether they were final.
     explored: Option<(Totals, bool)>,
 }
 
-/// Everything that is wrong with a history of one campaign: events in order, each with its time in milliseconds.
+/// Finds all violations in a history of one campaign: events in order, each with its time in milliseconds.
 pub(super) fn check(history: &[(u64, Event)], terms: &Terms) -> Vec<Violation> {
     let mut checker = Checker {
         terms,
@@ -161,7 +161,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports each clock that ran out unnoticed, once.
+    /// Reports, once each, the clocks that ran out unnoticed.
     fn clocks(&mut self) {
         let Some(process) = &mut self.process else { return };
         let (now, config) = (self.now, &self.terms.config);
@@ -238,7 +238,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The process that reports the event; without an `Opened` one is assumed.
+    /// Returns the current coordinator process. If the history has no `Opened`, one is assumed.
     fn here(&mut self) -> &mut Process {
         self.process.get_or_insert_default()
     }
@@ -324,13 +324,17 @@ impl Checker<'_> {
             Work::Job(_) => Vec::new(),
         };
         self.hold("one lease", fresh, || format!("lease {lease} is used twice"));
-        self.hold("owners", known, || format!("lease {lease} goes to worker {worker}, who is not here"));
+        self.hold("owners", known, || {
+            format!("lease {lease} goes to worker {worker}, which is not connected")
+        });
         if let Some(other) = held {
             self.wrong("one lease", format!("{work:?} of lease {lease} is in lease {other}"));
         }
-        self.hold("once", again.is_empty(), || format!("lease {lease} has again what is counted: {again:?}"));
+        self.hold("once", again.is_empty(), || {
+            format!("lease {lease} has items that are already counted: {again:?}")
+        });
         self.hold("once", stored.is_empty(), || {
-            format!("lease {lease} has again what is durable: {stored:?}")
+            format!("lease {lease} has items that are already durable: {stored:?}")
         });
     }
 
@@ -383,7 +387,7 @@ impl Checker<'_> {
             let within = self.here().leases.get(&lease).is_some_and(within);
             let fresh = self.here().taken.insert(*item) && !self.durable.contains(item);
             self.hold("once", within, || {
-                format!("item {item} is counted for lease {lease}, which has it not")
+                format!("item {item} is counted for lease {lease}, which does not hold it")
             });
             self.hold("once", fresh, || format!("item {item} is counted twice"));
         }
@@ -421,7 +425,7 @@ impl Checker<'_> {
                 let worker = session.worker;
                 let given = self.granted.contains(&(worker, *lease, *epoch));
                 self.hold("workers", fresh && given, || {
-                    format!("{name} has lease {lease}, given to nobody or twice")
+                    format!("{name} has lease {lease}, which was not given to it or was received twice")
                 });
             }
             Event::WorkerCancel { name, lease } => {
@@ -441,7 +445,7 @@ impl Checker<'_> {
                 let told = session.held.get(lease).is_some_and(|l| l.cancelled);
                 let once = session.stopped.insert(*lease);
                 self.hold("workers", told && once, || {
-                    format!("{name} has stopped lease {lease}, untold or twice")
+                    format!("{name} acknowledges a stop of lease {lease} unasked or twice")
                 });
             }
             _ => {}
@@ -522,7 +526,7 @@ mod tests {
         events.into_iter().enumerate().map(|(at, event)| (at as u64, event)).collect()
     }
 
-    /// The rules a history breaks.
+    /// Returns the rules that a history breaks.
     fn broken(history: &[(u64, Event)]) -> Vec<&'static str> {
         let campaign = ("c".to_owned(), 2);
         let explored = Some(Totals { executions: 5, digest: 50 });
@@ -544,10 +548,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_seen() {
+    fn missing_and_repeated_events_are_found() {
         let first = |at| broken(&without(at)).first().copied();
         assert_eq!(first(4), Some("workers"), "a lease that nobody gave");
-        assert_eq!(first(6), None, "what a worker says of itself may be missing: it was killed");
+        assert_eq!(first(6), None, "a worker's own event may be missing: the worker was killed");
         assert_eq!(first(9), Some("once"), "an item that nobody counted");
         assert_eq!(first(10), Some("durable"), "acknowledged before it is durable");
         assert_eq!(first(24), Some("end"));
@@ -563,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_changed_is_seen() {
+    fn changed_events_are_found() {
         let change = |at: usize, event: Event| {
             let mut history = good();
             history[at].1 = event;
@@ -586,7 +590,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_is_lost_or_counted_twice_is_seen() {
+    fn a_piece_that_is_lost_or_counted_twice_is_found() {
         let told = |executions, over| Event::Explored { executions, digest: 10 * executions, over };
         let with = |at: usize, event: Event| {
             let mut history = good();
@@ -594,8 +598,8 @@ mod tests {
             broken(&history)
         };
         assert_eq!(with(13, told(3, false)), Vec::<&str>::new());
-        assert_eq!(with(13, told(6, false)), ["pieces"], "less is there than was told");
-        assert_eq!(with(26, told(6, true)), ["pieces"], "it was over, and goes on");
+        assert_eq!(with(13, told(6, false)), ["pieces"], "the totals decrease");
+        assert_eq!(with(26, told(6, true)), ["pieces"], "the exploration goes on after its end");
         assert_eq!(broken(&without(25)), ["end"]);
         let mut history = good();
         history[25].1 = told(4, true);
@@ -616,11 +620,11 @@ mod tests {
         let mut history = good();
         history.splice(17..17, [leased(3)]);
         history.splice(12..12, [leased(3)]);
-        assert!(broken(&history).contains(&"epochs"), "a start has an epoch of its own");
+        assert!(broken(&history).contains(&"epochs"), "each start has its own epoch");
     }
 
     #[test]
-    fn a_clock_that_is_forgotten_is_seen() {
+    fn a_forgotten_clock_is_found() {
         let mut history = good();
         history.iter_mut().skip(18).for_each(|(at, _)| *at += 1_000);
         assert_eq!(broken(&history).first().copied(), Some("clocks"));

@@ -1,7 +1,7 @@
 //! An engine whose answers are a function of the item alone, so that a run takes milliseconds.
 //!
-//! What is tried is the protocol; what is true of a program plays no part in it. One program is explored, though, as
-//! always and a few executions at a time, because its pieces have the shape of its tree.
+//! The runs test the protocol, for which the truth about programs does not matter. Only the shared exploration is real,
+//! a few executions at a time, because the pieces of an exploration have the shape of its tree.
 
 use super::check::Totals;
 use moire_cat::{Model, Variants};
@@ -21,9 +21,9 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One in so many items breaks a rule.
+/// One item in this many breaks a rule.
 const BREAKS: u64 = 40;
-/// Executions between two words on how far a piece is.
+/// Executions between two reports on the progress of a piece.
 const SLICE: u64 = 3;
 /// Name of the tree of decisions.
 const TREE: &str = "tree-simple";
@@ -35,7 +35,7 @@ static EXPLORED: LazyLock<(Program, Model)> = LazyLock::new(|| {
     (program, moire_models::load("ptx", &Variants::new()).expect("the shipped models load"))
 });
 
-/// The request to explore it.
+/// Builds the request to explore that program.
 pub(super) fn asked() -> v1::Exploration {
     v1::Exploration {
         program: "simple".to_owned(),
@@ -45,7 +45,7 @@ pub(super) fn asked() -> v1::Exploration {
     }
 }
 
-/// Its totals, by one thread.
+/// Computes the totals of that exploration with one thread.
 pub(super) fn alone() -> Totals {
     static ALONE: LazyLock<Totals> = LazyLock::new(|| {
         let (once, whole) = (Cancel::new(), Piece::default());

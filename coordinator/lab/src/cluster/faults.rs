@@ -1,19 +1,19 @@
-//! What goes wrong in a run, and when: a function of its seed.
+//! The faults of a run and their times, as a function of its seed.
 
 use std::collections::BTreeMap;
 
-/// SplitMix64.
+/// The random number generator SplitMix64.
 #[derive(Clone, Debug)]
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// A stream of its own, by number.
+    /// Splits off an independent stream with this number.
     pub(super) fn fork(&self, number: u64) -> Self {
         let mut fork = Self(self.0 ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         fork.below(1);
         fork
     }
-    /// A number below `n`.
+    /// Draws a number below `n`.
     pub(super) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -24,7 +24,7 @@ impl Random {
     pub(super) fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.below(to - from + 1)
     }
-    /// True once in `n` times; never for 0.
+    /// Returns true once in `n` times; never for 0.
     pub(super) fn once_in(&mut self, n: u64) -> bool {
         n > 0 && self.below(n) == 0
     }
@@ -33,37 +33,37 @@ impl Random {
     }
 }
 
-/// Something done to the world.
+/// A fault, or the end of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// What a worker and the coordinator send each other waits.
+    /// Messages between a worker and the coordinator are held back.
     Hold(usize),
-    /// It comes, all at once.
+    /// Held messages arrive, all at once.
     Release(usize),
-    /// It is lost, both ways.
+    /// Messages are lost, both ways.
     Cut(usize),
     /// Only what the worker sends is lost.
     CutUp(usize),
     /// Only what the coordinator sends is lost.
     CutDown(usize),
-    /// Nothing is lost any more.
+    /// Messages are no longer lost.
     Repair(usize),
     /// The connections of a worker end.
     Reset(usize),
     /// A worker's process is killed.
     Kill(usize),
-    /// It is started again.
+    /// A worker's process is started again.
     Start(usize),
     /// A worker is asked to stop; its service manager starts it again.
     Drain(usize),
-    /// The coordinator's process is killed; with half a commit in its log.
+    /// The coordinator's process is killed; if true, with half a commit in its log.
     KillCoordinator(bool),
-    /// It is started again, on its store.
+    /// The coordinator's process is started again, on its store.
     StartCoordinator,
 }
 
 impl Deed {
-    /// The name under which it is counted; a deed that undoes another is not counted.
+    /// Returns the name under which it is counted. The end of a fault is not counted.
     pub(super) fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::Hold(_) => "messages held back",
@@ -79,33 +79,33 @@ impl Deed {
     }
 }
 
-/// How a worker is.
+/// The properties of a worker.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nature {
     pub(super) threads: u32,
-    /// Time of an item.
+    /// Mean time of an item.
     pub(super) item_ms: u64,
-    /// One in so many items takes longer than a lease may be silent.
+    /// One item in this many takes longer than a lease may show no progress.
     pub(super) stuck: u64,
-    /// One in so many reports is sent twice.
+    /// One report in this many is sent twice.
     pub(super) again: u64,
-    /// One in so many is sent once more on the next connection.
+    /// One report in this many is sent once more on the next connection.
     pub(super) later: u64,
-    /// By how much its clock is slow.
+    /// How much its clock is slow.
     pub(super) drift: f64,
 }
 
-/// A run, and what goes wrong in it.
+/// The plan of a run: its workers and its faults.
 #[derive(Clone, Debug)]
 pub(super) struct FaultPlan {
     pub(super) seed: u64,
     pub(super) programs: u64,
-    /// One program is explored by all workers, beside the campaign.
+    /// Whether all workers also explore one program, besides the campaign.
     pub(super) explores: bool,
-    /// Longest way of a message.
+    /// Longest latency of a message.
     pub(super) latency_ms: u64,
     pub(super) workers: Vec<Nature>,
-    /// In order of time, milliseconds.
+    /// The deeds in order of time, with times in milliseconds.
     pub(super) deeds: Vec<(u64, Deed)>,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct FaultPlan {
 pub(super) const SIZES: [u64; 3] = [90, 170, 260];
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// Makes a plan without faults.
     pub(super) fn quiet(programs: u64) -> Self {
         let worker = Nature { threads: 2, item_ms: 20, ..Nature::default() };
         let workers = vec![worker.clone(), worker];
@@ -127,7 +127,7 @@ impl FaultPlan {
         let count = random.between(2, 4);
         let workers: Vec<_> = (0..count).map(|_| nature(&mut random)).collect();
         let speed: u64 = workers.iter().map(|w| 10_000 * u64::from(w.threads) / w.item_ms.max(1)).sum();
-        // About as long as the campaign takes by itself, and some more.
+        // About the time that the campaign takes without faults, and some more.
         let span = programs * 10_000 / speed.max(1) + 6_000;
         let mut deeds = Vec::new();
         for _ in 0..random.between(1, 9) {
@@ -140,7 +140,7 @@ impl FaultPlan {
         Self { seed, programs, explores, latency_ms, workers, deeds }
     }
 
-    /// How many workers of each nature there are.
+    /// Counts the workers of each nature.
     pub(super) fn natures(&self, counts: &mut BTreeMap<&'static str, u64>) {
         let slowest = self.workers.iter().map(|w| w.item_ms).max().unwrap_or(0);
         for worker in &self.workers {
@@ -170,7 +170,7 @@ fn nature(random: &mut Random) -> Nature {
     }
 }
 
-/// A fault, and what ends it.
+/// Draws a fault and its end.
 fn fault(random: &mut Random, at: u64, whom: usize, deeds: &mut Vec<(u64, Deed)>) {
     let long = random.pick(&[150, 1_000, 2_500, 5_000, 9_000]);
     let until = at + random.between(50, long);

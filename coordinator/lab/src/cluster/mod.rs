@@ -1,7 +1,7 @@
-//! `moire bench cluster`: simulated clusters with random faults, each history held to the protocol.
+//! `moire bench cluster`: simulated clusters with random faults. Each history is checked against the protocol.
 //!
-//! The simulated network brings a clock that tests can stop, which has no place in a binary that serves. So this is in builds
-//! with the feature `cluster`, and in all builds of the tests.
+//! The simulated network brings in a clock that tests can stop, which a serving binary must not have. So this code is
+//! only in builds with the feature `cluster` and in test builds.
 
 #[cfg(any(test, feature = "cluster"))]
 mod check;
@@ -20,22 +20,22 @@ use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cluster {
-    /// Runs, each of its own seed
+    /// Number of runs, each with its own seed
     #[arg(long, default_value_t = 100)]
     runs: u64,
     /// Seed of the first run
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Runs at one time [default: one a core]
+    /// Runs at one time [default: one per core]
     #[arg(long)]
     threads: Option<usize>,
-    /// Plant a bug, by name, or each in turn: all. Found within the runs: 0, missed: 10
+    /// Plant this bug, or each in turn with `all`. Exit code 0: found within the runs; 10: missed
     #[arg(long, value_name = "BUG")]
     planted: Option<String>,
-    /// Print what happened in the first run
+    /// Print the history of the first run
     #[arg(long)]
     history: bool,
-    /// Folder for the stores of the runs [default: in memory where there is such a folder]
+    /// Folder for the stores of the runs [default: a folder in memory, if there is one]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }
@@ -43,12 +43,12 @@ pub(crate) struct Cluster {
 #[cfg(any(test, feature = "cluster"))]
 pub(crate) use runs::run;
 
-/// There is nothing to run.
+/// Refuses: simulated clusters are not in this build.
 #[cfg(not(any(test, feature = "cluster")))]
 pub(crate) fn run(_: &Cluster) -> anyhow::Result<u8> {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     anyhow::bail!(
-        "simulated clusters are not in this build; with them: cargo run --release --features cluster -- {}",
+        "simulated clusters are not in this build; use: cargo run --release --features cluster -- {}",
         typed.join(" ")
     )
 }

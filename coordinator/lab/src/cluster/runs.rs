@@ -1,8 +1,7 @@
-//! Runs of simulated clusters, and what is wrong with them.
+//! Runs of simulated clusters, and the violations in them.
 //!
-//! Contract: run N is a function of seed N; its history is checked by [`super::check`], and the store's
-//! digest is that of a run without faults. With `--planted` a bug is planted, and runs are made until the checker finds
-//! it.
+//! Contract: run N is a function of seed N. [`super::check`] checks its history, and the digest of its store must be
+//! that of a run without faults. With `--planted` a bug is planted, and runs are made until the checker finds it.
 
 use super::Cluster;
 use super::check::{Terms, Violation, check};
@@ -19,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Violations printed of one run.
+/// Most violations printed for one run.
 const PRINTED: usize = 5;
 
 pub(crate) fn run(args: &Cluster) -> Result<u8> {
@@ -32,14 +31,14 @@ pub(crate) fn run(args: &Cluster) -> Result<u8> {
     ended
 }
 
-/// Where runs are made, and what they end with when nothing goes wrong.
+/// The settings of all runs.
 struct Fleet {
     place: PathBuf,
     threads: usize,
     quiet: BTreeMap<u64, String>,
 }
 
-/// A run and what is wrong with it.
+/// A run and its violations.
 struct Judged {
     run: RunResult,
     violations: Vec<Violation>,
@@ -84,7 +83,8 @@ impl Fleet {
         Ok(Judged { run, violations })
     }
 
-    /// Makes runs of seeds from `from` on, on all threads, and hands each to `take`, which says whether to go on.
+    /// Makes runs of the seeds from `from` on, on all threads, and hands each to `take`, which returns whether to go
+    /// on.
     fn each(
         &self,
         from: u64,
@@ -97,7 +97,7 @@ impl Fleet {
         std::thread::scope(|scope| {
             for _ in 0..self.threads {
                 scope.spawn(|| {
-                    // Thousands of runs in which everything goes wrong: what they say is in their histories.
+                    // Thousands of runs full of faults would flood the log; their histories hold all events.
                     let _silent = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
                     while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < runs)
                     {
@@ -148,7 +148,7 @@ impl Score {
     }
 }
 
-/// The name under which an event is counted, if it shows that something went wrong.
+/// Returns the name under which an event is counted, if it is counted.
 fn consequence(event: &Event) -> Option<&'static str> {
     use moire_coordinator::trial::End;
     Some(match event {
@@ -200,7 +200,7 @@ fn clean(args: &Cluster, fleet: &Fleet) -> Result<u8> {
     Ok(if score.broken.is_empty() { exit::CLEAN } else { exit::FINDING })
 }
 
-/// Says what is wrong with a run, and how to make it again.
+/// Prints the violations in a run, and the command that repeats the run.
 fn report(seed: u64, violations: &[Violation], bug: Option<&str>) {
     for v in violations.iter().take(PRINTED) {
         println!("BROKEN seed {seed}: {}: {} (event {})", v.rule, v.why, v.at);
@@ -209,7 +209,7 @@ fn report(seed: u64, violations: &[Violation], bug: Option<&str>) {
     println!("replay: moire bench cluster --runs 1 --seed {seed}{bug} --history");
 }
 
-/// Every bug, by name.
+/// Lists every planted bug with its name.
 fn bugs() -> Vec<(String, Bug)> {
     let kebab = |name: String| {
         let mut out = String::new();
@@ -250,7 +250,7 @@ fn planted(args: &Cluster, fleet: &Fleet, name: &str) -> Result<u8> {
     Ok(if missed == 0 { exit::CLEAN } else { exit::FINDING })
 }
 
-/// The first seed with which the checker finds a bug.
+/// Finds the first seed with which the checker finds a bug.
 fn find(args: &Cluster, fleet: &Fleet, bug: Bug) -> Result<Option<(u64, Vec<Violation>)>> {
     let found = Mutex::new(BTreeMap::new());
     fleet.each(args.seed, args.runs, Some(bug), |seed, judged| {
@@ -289,7 +289,7 @@ mod tests {
             .each(5_020, 10, None, |seed, judged| {
                 assert!(
                     judged.run.history == made.lock().unwrap()[&seed],
-                    "seed {seed} is not the same again"
+                    "seed {seed} gave another history"
                 );
                 true
             })
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(made.lock().unwrap().len(), 60);
     }
 
-    /// Each planted bug is found in a few runs. Those that need a rare coincidence begin near one.
+    /// Each planted bug is found within 30 runs. For bugs that need a rare coincidence, the seeds start near one.
     #[test]
     fn the_checker_finds_every_planted_bug() {
         let fleet = Fleet::new(&args(1, 0)).unwrap();

@@ -1,8 +1,8 @@
-//! Connections that can be made to end from outside, and whose ends have an order.
+//! Connections that can be ended from outside, and that end in a fixed order.
 //!
-//! When a process is killed its tasks are dropped in an order that depends on everything else this process of ours has
-//! done. So a process of the simulated world has [`Lines`], declared before all else, which outlive its tasks: they end
-//! its connections in the order in which they were made.
+//! When a simulated process is killed, its tasks are dropped in an order that depends on the history of the whole
+//! simulation. So each simulated process has [`Lines`], which are declared first and outlive its tasks. They end its
+//! connections in the order in which they were made.
 
 use std::io;
 use std::pin::Pin;
@@ -13,14 +13,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use turmoil::net::TcpStream;
 
-/// Absent once it has ended: the other side is told.
+/// The stream of a connection; `None` once it has ended, which the other side notices.
 type Slot = Arc<Mutex<Option<TcpStream>>>;
 
 fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends the connections that know it.
+/// A switch that ends the connections made with it.
 #[derive(Clone, Default)]
 pub(super) struct Cut(watch::Sender<()>);
 
@@ -34,7 +34,7 @@ impl Cut {
 #[derive(Clone)]
 pub(super) struct Lines {
     all: Arc<Mutex<Vec<Slot>>>,
-    /// The process is being killed.
+    /// Whether the process is being killed.
     dying: Arc<AtomicBool>,
 }
 
@@ -42,14 +42,14 @@ impl Lines {
     pub(super) fn new(dying: &Arc<AtomicBool>) -> Self {
         Self { all: Arc::default(), dying: dying.clone() }
     }
-    /// A connection of this process.
+    /// Adds a connection of this process.
     pub(super) fn line(&self, stream: TcpStream, cut: &Cut) -> Line {
         let slot = Slot::new(Mutex::new(Some(stream)));
         let mut all = locked(&self.all);
         all.retain(|slot| locked(slot).is_some());
         all.push(slot.clone());
         let mut cut = cut.0.subscribe();
-        // Its sender lives as long as the run.
+        // The sender lives as long as the run.
         let cut = Box::pin(async move { _ = cut.changed().await });
         Line { slot, cut, dying: self.dying.clone() }
     }

@@ -1,8 +1,8 @@
-//! One run: a coordinator and its workers on a simulated network, in one thread and by a simulated clock.
+//! One run: a coordinator and its workers on a simulated network, in one thread and with a simulated clock.
 //!
-//! Contract: the coordinator (services, leases, intake, store) and the workers' connections are those of every other
-//! process of Moiré; network, clocks and deaths are turmoil's. What a run does is a function of its plan. A process that
-//! is killed leaves its store as it is, with the index not closed.
+//! Contract: the coordinator (services, leases, intake, store) and the workers' connections are the real code; turmoil
+//! simulates network, clocks and kills. A run is a function of its plan. A coordinator that is killed leaves its store
+//! as it is, with the index not closed.
 
 use super::engine::{self, Simple};
 use super::faults::{Deed, FaultPlan, Nature, Random};
@@ -24,7 +24,7 @@ use turmoil::net::{TcpListener, TcpStream};
 
 /// Name of the campaign of a run.
 pub(super) const CAMPAIGN: &str = "c";
-/// The clocks of a run, and everything else of leases: as always, but faster, and nothing is given up.
+/// The lease configuration of a run: faster clocks than in production, and no item is given up.
 pub(super) const LEASE: lease::Config = lease::Config {
     liveness_ms: 3_000,
     progress_ms: 5_000,
@@ -37,20 +37,20 @@ pub(super) const LEASE: lease::Config = lease::Config {
 };
 /// Longest time of a run, simulated.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Grain of the network.
+/// Time resolution of the network.
 const TICK: Duration = Duration::from_millis(10);
-/// Time between signs of life of a worker's connection.
+/// Time between keep-alives on a worker's connection.
 const ALIVE: Duration = Duration::from_secs(2);
-/// The wait of a service manager before it starts a process again.
+/// Time a service manager waits before it starts a process again.
 const RESTART: Duration = Duration::from_secs(1);
-/// Time between looks at the campaign.
+/// Time between two polls of the campaign.
 const LOOK: Duration = Duration::from_millis(100);
 const PORT: u16 = 7420;
 const COORDINATOR: &str = "coordinator";
-/// Segments a connection holds: more than a run sends.
+/// Most segments that a connection holds; a run sends fewer.
 const SEGMENTS: usize = 1 << 16;
 
-/// A bug planted on either side.
+/// A bug planted in the coordinator or in the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
     Coordinator(trial::Planted),
@@ -61,7 +61,7 @@ pub(super) enum Bug {
 #[derive(Debug, Default)]
 pub(super) struct RunResult {
     pub(super) history: Vec<(u64, Event)>,
-    /// Faults, and what they led to, by name.
+    /// Number of faults and of slow parts, by name.
     pub(super) counts: BTreeMap<&'static str, u64>,
     pub(super) simulated: Duration,
     /// The digest in the store at the end.
@@ -80,10 +80,10 @@ struct Shared {
     history: Mutex<Vec<(u64, Event)>>,
     counts: Mutex<BTreeMap<&'static str, u64>>,
     done: AtomicBool,
-    /// By worker: how its process is asked to stop.
+    /// By worker, the channel that asks its process to stop.
     stops: Mutex<BTreeMap<usize, watch::Sender<()>>>,
     cuts: Vec<Cut>,
-    /// A process is being killed at this moment.
+    /// Whether a process is being killed at this moment.
     dying: Arc<AtomicBool>,
 }
 
@@ -101,7 +101,7 @@ fn spec(programs: u64) -> v1::CampaignSpec {
     v1::CampaignSpec { name: CAMPAIGN.to_owned(), seed: 1, programs, ..v1::CampaignSpec::default() }
 }
 
-/// The coordinator's process.
+/// Runs the coordinator's process.
 async fn coordinate(shared: Arc<Shared>) -> turmoil::Result {
     let lines = Lines::new(&shared.dying);
     let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
@@ -148,7 +148,7 @@ async fn coordinate(shared: Arc<Shared>) -> turmoil::Result {
     }
 }
 
-/// A worker's process, under a service manager that starts it again.
+/// Runs a worker's process under a service manager, which starts it again when it ends.
 async fn work(shared: Arc<Shared>, number: usize, life: u64) -> turmoil::Result {
     let lines = Lines::new(&shared.dying);
     let name = host(number);
@@ -169,13 +169,13 @@ async fn work(shared: Arc<Shared>, number: usize, life: u64) -> turmoil::Result 
         let options =
             moire_worker::Options { name: name.clone(), threads: shared.plan.workers[number].threads };
         let trial = on_trial(&shared, number, &name, &random);
-        // Why it ended is nobody's business: it is started again.
+        // The service manager starts it again, whatever the reason for its end.
         let _ = moire_worker::trial::stay(&link, Arc::new(Simple), options, stop, trial).await;
         tokio::time::sleep(RESTART).await;
     }
 }
 
-/// The properties of a worker.
+/// Configures a worker for the run: its planted bug, its events and its nature.
 fn on_trial(shared: &Arc<Shared>, number: usize, name: &str, random: &Random) -> Trial {
     let nature: Nature = shared.plan.workers[number].clone();
     let planted = match shared.bug {
@@ -228,7 +228,7 @@ fn on_trial(shared: &Arc<Shared>, number: usize, name: &str, random: &Random) ->
     }
 }
 
-/// The store after a kill: the index is not closed, and half a commit may be in the log.
+/// Leaves the store as a kill does: the index is not closed, and if `half`, the log ends with half a commit.
 fn kill_store(store: &Path, half: bool) -> Result<()> {
     match std::fs::remove_file(store.join("index.clean")) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e).context("the index"),
@@ -241,7 +241,7 @@ fn kill_store(store: &Path, half: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs a plan, with the store in the folder `place`, which is made and removed.
+/// Runs a plan with its store in the folder `place`, which is created and removed.
 pub(super) fn run(plan: FaultPlan, bug: Option<Bug>, place: &Path) -> Result<RunResult> {
     std::fs::create_dir_all(place).with_context(|| format!("making {}", place.display()))?;
     let shared = Arc::new(Shared {
@@ -268,7 +268,7 @@ pub(super) fn run(plan: FaultPlan, bug: Option<Bug>, place: &Path) -> Result<Run
     Ok(RunResult { history, counts, simulated, digest })
 }
 
-/// The simulation and what runs in it.
+/// The simulation and the state of its processes.
 struct World<'a> {
     sim: turmoil::Sim<'a>,
     shared: Arc<Shared>,
@@ -308,7 +308,7 @@ impl World<'_> {
         Self { sim, shared: shared.clone() }
     }
 
-    /// Until the campaign is done and nothing is to go wrong any more, or for too long.
+    /// Runs until the campaign is done and no faults are left, or until the time is up.
     fn run(mut self) -> Result<Duration> {
         let failed = |e: Box<dyn std::error::Error>| anyhow!("the simulation stopped: {e}");
         let mut deeds = self.shared.plan.deeds.clone().into_iter().peekable();
@@ -348,7 +348,7 @@ impl World<'_> {
                 self.tell(Event::WorkerLost { name: host(w) });
             }
             Deed::Start(w) if !sim.is_host_running(host(w)) => sim.bounce(host(w)),
-            // Fails only when the process is between two lives.
+            // Sending fails only while the process is between two lives.
             Deed::Drain(w) => _ = locked(&self.shared.stops).get(&w).map(|asked| asked.send(())),
             Deed::KillCoordinator(half) if sim.is_host_running(COORDINATOR) => {
                 kill(sim, &self.shared, COORDINATOR);
