@@ -1,10 +1,11 @@
-//! `moire bench compiler`: drawn kernels of Tile IR through the compiler oracle, without a store and without reductions.
+//! `moire bench compiler`: judges drawn Tile IR kernels with the compiler oracle, without a store and without
+//! reductions.
 //!
-//! Contract: kernels are taken from the stream of a seed until so many of them count: free of races under the weakest
-//! reading, with a strong value that goes from one tile block to another. Racy and silent ones and abstentions are told
-//! apart. What is printed depends on the words of the command and the compiler alone. A discrepancy is told at once,
-//! with the commands that show its kernel and judge it again (exit 10). With `--sass` the machine code of the same kernels
-//! is compared with their PTX afterwards: observations, which change no exit code.
+//! Contract: kernels are taken from the stream of a seed until enough of them count. A kernel counts if it is free of
+//! races under the weakest reading and a strong value goes from one tile block to another. Racy kernels, silent kernels
+//! and abstentions are listed apart. The output depends only on the arguments and the compiler. A discrepancy is
+//! printed at once, with the command that judges its kernel again (exit 10). With `--sass` the machine code of the same
+//! kernels is then compared with their PTX; these observations do not change the exit code.
 
 use anyhow::{Result, bail};
 use moire_console::exit;
@@ -17,21 +18,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Instant;
 
-/// Kernels one thread takes at a time: those of one file for the compiler.
+/// Kernels that one thread takes at a time; they go to the compiler in one file.
 const TOGETHER: u64 = 64;
 
-/// Kernels of which at least one counts, where any does.
+/// Number of drawn kernels after which a run gives up if none of them counts.
 const HOPELESS: u64 = 2_048;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compiler {
-    /// Number of kernels that count, for each compiler
+    /// Number of counting kernels to judge with each compiler
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     programs: u64,
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Position in the stream to start at; a run ends by printing where the next one starts
+    /// Position in the stream to start at; each run prints where the next one should start
     #[arg(long, default_value_t = 0, value_name = "INDEX")]
     from: u64,
     /// A compiler, as `tileiras:level=3,target=sm_90,release=13.5` (repeatable) [default: the newest, -O3, sm_90]
@@ -40,7 +41,7 @@ pub(crate) struct Compiler {
     /// Print the result for each kernel
     #[arg(long)]
     each: bool,
-    /// Then look at what the assembler makes of the memory instructions of so many of these kernels; needs nvdisasm
+    /// Then compare the memory instructions of this many kernels in PTX and in machine code; needs nvdisasm
     #[arg(long, value_name = "N")]
     sass: Option<u64>,
     /// Worker threads [default: all processors]
@@ -51,13 +52,13 @@ pub(crate) struct Compiler {
 /// Verdicts on the kernels of one compiler.
 #[derive(Default)]
 struct Totals {
-    /// Race free, and blocks talk.
+    /// Kernels that are free of races and in which blocks communicate.
     counted: u64,
     drawn: u64,
-    /// Words of verdicts.
+    /// Number of kernels by verdict.
     words: BTreeMap<String, u64>,
     abstained: BTreeMap<String, u64>,
-    /// Broken rules by direction and cause.
+    /// Number of broken rules by direction and cause.
     claims: BTreeMap<String, u64>,
 }
 
@@ -77,7 +78,7 @@ impl Totals {
     }
 }
 
-/// Direction, and what is known of the cause.
+/// Names the direction of a claim and its cause, if known.
 fn name(claim: &Claim) -> String {
     let causes: Vec<&str> = claim.axioms.iter().flatten().map(String::as_str).collect();
     let of = if claim.direction.is_bug() { causes.join(", ") } else { claim.verdict.clone() };
@@ -90,13 +91,13 @@ pub(crate) fn run(args: &Compiler) -> Result<u8> {
     }
     let oracles = Oracles::new();
     if !oracles.capabilities().iter().any(|c| c == TILEIRAS.capability) {
-        bail!("there is no tileiras here; `moire doctor` says how to get it");
+        bail!("tileiras is not installed; `moire doctor` says how to get it");
     }
     let default = [TILEIRAS.capability.to_owned()];
     let specs = if args.compilers.is_empty() { &default[..] } else { &args.compilers };
     for spec in specs {
         if !spec.starts_with(TILEIRAS.capability) {
-            bail!("`{spec}` is no compiler; write for example tileiras:level=0,target=sm_100");
+            bail!("`{spec}` is not a compiler; write for example tileiras:level=0,target=sm_100");
         }
         oracles.side_fingerprint(spec)?;
     }
@@ -121,7 +122,7 @@ pub(crate) fn run(args: &Compiler) -> Result<u8> {
     Ok(if wrong { exit::FINDING } else { exit::CLEAN })
 }
 
-/// Judges kernels in the order of the stream, as far as needed; what was done beyond that is not counted.
+/// Judges kernels in the order of the stream until enough count. Kernels judged beyond that are not counted.
 fn campaign(args: &Compiler, spec: &str, oracles: &Oracles) -> (Totals, u64) {
     let workers = args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let plan = Arc::new(Plan {
@@ -211,7 +212,7 @@ fn progress(totals: &Totals, all: u64, begin: Instant) {
     );
 }
 
-/// How the compiler translated memory instructions.
+/// Prints how the assembler translated memory instructions.
 fn observed(seen: &Observations) {
     let abstained: u64 = seen.abstained.values().sum();
     println!(

@@ -1,8 +1,8 @@
-//! `moire bench contract`: the explorer relies on nothing of a model but what the model licenses.
+//! `moire bench contract`: tests that the explorer relies only on properties that a model licenses.
 //!
 //! Contract: explorer and enumerator are compared under each shipped model, with each check removed, with each switch
-//! flipped, and with drawn sets of checks removed. The table depends on the words of the command alone. A difference is
-//! printed, shrunk (exit 10). With `--keep` a run that was stopped resumes after the last part that it noted.
+//! flipped, and with drawn sets of checks removed. The table depends only on the arguments of the command. A difference
+//! is shrunk and printed (exit 10). With `--keep`, a stopped run resumes after the last part that it noted.
 
 use anyhow::{Context, Result, bail};
 use moire_cat::{Model, Variants};
@@ -30,7 +30,7 @@ pub(crate) struct Contract {
     /// Programs for each drawn set
     #[arg(long, default_value_t = 500, value_name = "N")]
     drawn: u64,
-    /// What programs and sets are drawn from
+    /// Seed of the programs and sets
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Try these models (repeatable) [default: all shipped]
@@ -44,7 +44,7 @@ pub(crate) struct Contract {
     workers: Option<usize>,
 }
 
-/// Sums of one line of the table.
+/// The sums of one line of the table.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     programs: u64,
@@ -116,7 +116,7 @@ fn add(all: &mut Sums, one: &Sums) {
     all.differences += one.differences;
 }
 
-/// The notes of a run with the same words, a line a part.
+/// Opens the notes of an earlier run with the same arguments, and reads the sums of its parts, one per line.
 fn open(path: &Path, words: &str) -> Result<(File, Vec<Sums>)> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -139,7 +139,7 @@ fn open(path: &Path, words: &str) -> Result<(File, Vec<Sums>)> {
     if whole.is_empty() {
         writeln!(file, "{words}")?;
     } else if whole.len() + 1 < text.len() {
-        // A line that was cut short.
+        // The last line was cut short.
         file.set_len(whole.len() as u64 + 1)?;
     }
     Ok((file, earlier))

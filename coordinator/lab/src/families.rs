@@ -1,9 +1,9 @@
-//! `moire bench families`: what one execution costs, on programs whose number of executions is known.
+//! `moire bench families`: measures the cost of one execution, on programs whose number of executions is known.
 //!
-//! Contract: the numbers of executions, checks and dead ends depend on the model and the size alone, instructions on the
-//! build besides; seconds do not.
-//! Each family has a process of its own, so that its memory does not stand on what another one left.
-//! Under the default model a number of executions that is not the one of the closed form is a finding.
+//! Contract: the numbers of executions, checks and dead ends depend only on the model and the size; the instructions
+//! also depend on the build; the seconds depend on the machine. Each family runs in its own process, so that families
+//! do not affect each other's peak of memory. Under the default model, a number of executions other than that of the
+//! closed form is a finding.
 
 use super::cost::{instructions, memory};
 use anyhow::{Context, Result, bail};
@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The model the closed forms are about.
+/// The model that the closed forms hold for.
 const MODEL: &str = "ptx";
 
 #[derive(Debug, clap::Args)]
@@ -37,13 +37,13 @@ pub(crate) struct Families {
     /// Threads that share each exploration
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     threads: u8,
-    /// Small sizes: a second for all of them
+    /// Use small sizes: all of them together take a second
     #[arg(long, conflicts_with = "size")]
     quick: bool,
     /// Explore each program again with these reductions: all, or some of threads, reads, writes, atomics
     #[arg(long, value_name = "REDUCTIONS", default_value = "none")]
     reduce: Reductions,
-    /// Count instructions an execution, too, at small sizes: needs valgrind, takes a minute
+    /// Also count instructions per execution, at small sizes: needs valgrind, takes a minute
     #[arg(long)]
     instructions: bool,
     /// A shipped model, or a file that ends in .cat
@@ -61,19 +61,19 @@ struct Row {
     summary: Summary,
     /// Checks of the busiest thread.
     busiest: u64,
-    /// Sum over the numbers of all executions: the same for any number of threads.
+    /// The sum of the executions' digests, which is the same for any number of threads.
     digest: u64,
     threads: u8,
     seconds: f64,
-    /// Most memory the process had until then, in MiB.
+    /// The peak of memory of the process until then, in MiB.
     peak: Option<u64>,
-    /// Instructions an execution, if they are wanted and can be told from those of the start.
+    /// Instructions per execution, if asked for and if they can be separated from those of the start.
     instructions: Option<u64>,
-    /// The same with reductions, if some are wanted, and the seconds it took.
+    /// The summary and the seconds with reductions, if asked for.
     reduced: Option<(Summary, f64)>,
 }
 
-/// Adds up the numbers of executions.
+/// Adds up the digests of executions.
 #[derive(Default)]
 struct Digest(u64);
 
@@ -134,7 +134,7 @@ impl Row {
         ratio(self.executions(), 1) / self.seconds.max(1e-9)
     }
 
-    /// The closed form does not hold.
+    /// Whether the closed form does not hold.
     fn wrong(&self) -> bool {
         self.summary.bounded.is_none()
             && (self.summary.complete, self.summary.blocked) != (self.family.executions(self.size), 0)
@@ -182,7 +182,8 @@ fn ratio(a: u64, b: u64) -> f64 {
     a as f64 / b.max(1) as f64
 }
 
-/// Instructions an execution: what a small size takes more than the least, of which most is the start.
+/// Counts the instructions per execution: the difference between a small size and the least size, which cancels the
+/// instructions of the start.
 fn each(family: &Family, model: &str) -> Result<Option<u64>> {
     let (least, more) = (family.executions(family.least), family.executions(family.bench));
     if more <= least {
@@ -195,7 +196,7 @@ fn each(family: &Family, model: &str) -> Result<Option<u64>> {
     Ok(Some(count(family.bench)?.saturating_sub(count(family.least)?) / (more - least)))
 }
 
-/// The head of the table.
+/// Prints the header of the table.
 fn head(on: Reductions) {
     let reduced = if on == Reductions::NONE {
         String::new()
@@ -219,7 +220,7 @@ fn head(on: Reductions) {
     );
 }
 
-/// One family in this process: its row, and how it ended.
+/// Measures one family in this process, and returns its row and the exit code.
 fn here(args: &Families, family: &'static Family, model: &Model) -> Result<(Row, u8)> {
     let size = args.size.unwrap_or(if args.quick { family.bench } else { family.full }).max(family.least);
     let mut row = Row::measure(family, size, model, args.threads, args.reduce)?;
@@ -229,14 +230,14 @@ fn here(args: &Families, family: &'static Family, model: &Model) -> Result<(Row,
     let wrong = args.model == MODEL && row.wrong();
     if wrong {
         let expected = family.executions(size);
-        eprintln!("{}({size}): {expected} executions and no blocked one are right", family.name);
+        eprintln!("{}({size}): expected {expected} executions and no blocked one", family.name);
     }
     let incomplete = row.summary.bounded.map(|_| exit::INCOMPLETE);
     let code = exit::worst(incomplete.into_iter().chain(wrong.then_some(exit::FINDING)));
     Ok((row, code))
 }
 
-/// One family in a process of its own: what it printed, and how it ended.
+/// Measures one family in its own process, and returns its output and the exit code.
 fn apart(args: &Families, family: &Family) -> Result<(String, u8)> {
     let format = args.format.to_possible_value().context("a format has a name")?;
     let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
@@ -257,7 +258,7 @@ pub(crate) fn run(args: &Families) -> Result<u8> {
     for name in &args.only {
         if !FAMILIES.iter().any(|f| f.name == name) {
             let known: Vec<&str> = FAMILIES.iter().map(|f| f.name).collect();
-            bail!("`{name}` is no family; there are {}", known.join(", "));
+            bail!("`{name}` is not a family; there are {}", known.join(", "));
         }
     }
     if args.size.is_some_and(|n| n > 64) {

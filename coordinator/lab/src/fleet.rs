@@ -1,8 +1,8 @@
-//! `moire bench fleet`: the README's fleet on this machine, whose workers are killed again and again.
+//! `moire bench fleet`: runs the README's fleet on this machine, and kills its workers again and again.
 //!
-//! Contract: a campaign is run without kills, unless its digest is given, and then by a coordinator behind certificates and
-//! two workers, each killed with SIGKILL at moments that are a function of the seed, and started again as a service
-//! manager does. Both end with one digest, and nothing is given up.
+//! Contract: unless its digest is given, a campaign is first run without kills. Then it is run by a coordinator with
+//! certificates and two workers. Each worker is killed with SIGKILL at times that are a function of the seed, and
+//! started again as by a service manager. Both runs must end with the same digest, and no item may be given up.
 
 use super::chaos::{digest, draw, whole};
 use super::process::Process;
@@ -19,16 +19,17 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Workers, as in the README.
+/// Number of workers, as in the README.
 const WORKERS: usize = 2;
 /// Shortest life of a worker.
 const LIFE_MIN_MS: u64 = 200;
-/// The wait of a service manager before it starts a process again.
+/// Time a service manager waits before it starts a process again.
 const RESTART: Duration = Duration::from_millis(500);
 /// Longest wait for the coordinator to listen.
 const START: Duration = Duration::from_secs(60);
-/// Time between looks at the workers, and at the campaign.
+/// Time between two polls of the workers.
 const GLANCE: Duration = Duration::from_millis(20);
+/// Time between two polls of the campaign.
 const LOOK: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
@@ -48,7 +49,7 @@ pub(crate) struct Fleet {
     /// Longest life of a worker
     #[arg(long, value_name = "TIME", default_value = "10s")]
     life: String,
-    /// Digest of the campaign without kills [default: it is run without kills first]
+    /// Digest of the campaign without kills [default: found by a run without kills]
     #[arg(long, value_name = "HEX")]
     digest: Option<String>,
     /// Stop after this time: 90s, 10m, 2h
@@ -59,14 +60,14 @@ pub(crate) struct Fleet {
     store: Option<PathBuf>,
 }
 
-/// A worker, alive or about to be started.
+/// A worker, running or about to be started.
 struct Slot {
     process: Option<Process>,
-    /// When it is killed, or started.
+    /// The time at which it is killed or started.
     due: Instant,
 }
 
-/// The fleet at work.
+/// A campaign whose workers are killed.
 struct Campaign<'a> {
     args: &'a Fleet,
     link: Link,
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
     let temporary = std::env::temp_dir().join(format!("moire-fleet-{}", std::process::id()));
     let folder = args.store.clone().unwrap_or_else(|| temporary.clone());
     if folder.exists() {
-        bail!("{} exists; a new folder is wanted", folder.display());
+        bail!("{} already exists; name a new folder", folder.display());
     }
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let settings = Settings {
@@ -130,7 +131,7 @@ pub(crate) fn run(args: &Fleet) -> Result<u8> {
     Ok(exit::CLEAN)
 }
 
-/// Runs the campaign with kills; `None`: time was up.
+/// Runs the campaign with kills; `None` if the time was up.
 fn disturbed(args: &Fleet, folder: &Path, settings: &Settings) -> Result<Option<(v1::CampaignStatus, u64)>> {
     let until = Instant::now() + duration(&args.time)?;
     let life = duration(&args.life)?;
@@ -192,7 +193,7 @@ impl Campaign<'_> {
         Ok(None)
     }
 
-    /// Kills a worker whose time has come; starts one that has been gone for long enough.
+    /// Kills or starts a worker when that is due.
     fn tend(&mut self, slot: &mut Slot) -> Result<()> {
         if Instant::now() < slot.due {
             return Ok(());

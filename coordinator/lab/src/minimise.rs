@@ -1,8 +1,8 @@
-//! `moire bench minimise`: findings of forty instructions made smaller by a fleet, by one worker, and by ddmin.
+//! `moire bench minimise`: minimises findings of forty instructions with a fleet, with one worker, and with ddmin.
 //!
-//! Contract: all three are asked the same question of the same oracle. The fleet is a coordinator and workers of one
-//! thread each, talking gRPC over loopback. ddmin leaves out instructions and knows nothing else. The candidates tried
-//! and the sizes are functions of the seed; the times are not.
+//! Contract: all three ask the same oracle about the same claim. The fleet is a coordinator and workers of one thread
+//! each, which talk gRPC over loopback. ddmin only leaves out instructions. The candidates tried and the sizes are
+//! functions of the finding's number; the times are not.
 
 use anyhow::{Context, Result, anyhow, bail};
 use moire_console::control::{connect, runtime, said};
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Models that differ about the core of every finding: whether a proxy fence on one side is enough.
+/// Two models that disagree on the core of every finding: whether a proxy fence on one side is enough.
 const MODELS: [&str; 2] = ["ptx:Q6=D", "ptx"];
 
 #[derive(Debug, clap::Args)]
@@ -27,18 +27,18 @@ pub(crate) struct Minimise {
     /// Number of findings
     #[arg(long, default_value_t = 3)]
     findings: u64,
-    /// Instructions of each
+    /// Number of instructions of each finding
     #[arg(long, default_value_t = 40)]
     instructions: u64,
     /// Workers of the fleet, of one thread each
     #[arg(long, default_value_t = 2)]
     workers: usize,
-    /// Seconds the fleet may take for one; more is an error
+    /// Most seconds the fleet may take for one finding; more is a finding (exit 10)
     #[arg(long, default_value_t = 60)]
     within: u64,
 }
 
-/// The result of one way.
+/// The result of one of the three methods.
 struct Answer {
     program: Program,
     tried: u64,
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Minimise) -> Result<u8> {
     Ok(if slow { exit::FINDING } else { exit::CLEAN })
 }
 
-/// A program that one rule is about in three instructions; the others are in the way.
+/// Writes a program in which three instructions show the difference; the others are padding.
 fn text(n: u64, instructions: u64) -> String {
     let mut out = format!("moire \"found-{n}\"\n.global .b32 x;\n.surface s = x;\n.global .b32 y;\n");
     let core = ["st.weak.u32 [x], 1;", "fence.proxy.surface;", "suld.weak.u32 q, [s];"];
@@ -82,7 +82,7 @@ fn text(n: u64, instructions: u64) -> String {
         let _ = writeln!(out, "P{thread} (gpu 0, cta {thread}) {{");
         let own = padding / 4 + u64::from(thread < padding % 4);
         for k in 0..own {
-            // The three stand apart in the first thread, elsewhere for each finding.
+            // The three stand apart in the first thread, at other places for each finding.
             if thread == 0 && (k + n).is_multiple_of(own / 3 + 1) {
                 left.next().into_iter().for_each(|line| out.push_str(line));
             }
@@ -103,7 +103,7 @@ fn text(n: u64, instructions: u64) -> String {
     out
 }
 
-/// The claim that the models differ.
+/// Makes the claim that the models differ on a program.
 fn claim(engine: &Oracles, text: &str) -> Result<Claim> {
     let (models, oracles) = (MODELS.map(str::to_owned).to_vec(), vec!["model-pair".to_owned()]);
     let plan = Arc::new(Plan { models, oracles, ..Plan::default() });
@@ -114,7 +114,7 @@ fn claim(engine: &Oracles, text: &str) -> Result<Claim> {
 }
 
 fn reduced(text: &str) -> Result<Program> {
-    parse(text, Format::Native).map_err(|e| anyhow!("the result does not read: {e}\n{text}"))
+    parse(text, Format::Native).map_err(|e| anyhow!("the result cannot be parsed: {e}\n{text}"))
 }
 
 fn by_fleet(args: &Minimise, engine: &Arc<Oracles>, claim: &Claim) -> Result<Answer> {
@@ -122,7 +122,7 @@ fn by_fleet(args: &Minimise, engine: &Arc<Oracles>, claim: &Claim) -> Result<Ans
     let runtime = runtime()?;
     let result = runtime.block_on(fleet(args, engine, claim, &folder));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    // A folder in the way of nobody.
+    // A folder that cannot be removed does no harm.
     let _ = std::fs::remove_dir_all(&folder);
     let (result, seconds) = result?;
     if !result.normal {
@@ -150,7 +150,7 @@ async fn fleet(
     here.stop().await?;
     match answer.into_inner().result {
         Some(v1::submit_job_response::Result::Minimise(result)) => Ok((result, seconds)),
-        _ => bail!("a minimisation was answered with something else"),
+        _ => bail!("the answer is not that of a minimisation"),
     }
 }
 

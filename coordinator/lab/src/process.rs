@@ -1,6 +1,6 @@
-//! Processes of this binary, as a trial runs and kills them.
+//! Processes of this binary, which a trial runs and kills.
 //!
-//! Contract: a process never outlives its handle; what it printed up to its end can be read.
+//! Contract: a process never outlives its handle. All that it printed can be read after its end.
 
 use anyhow::{Context, Result};
 use std::ffi::OsStr;
@@ -56,8 +56,8 @@ impl Process {
         }
     }
 
-    /// The first line of its stderr with something after `mark`, up to the next blank or semicolon: waits for it at
-    /// most until `moment`, or until the process ends.
+    /// Waits until a line of its stderr contains `mark`, and returns the word after it, up to a blank or semicolon.
+    /// Gives up at `moment` or when the process ends.
     pub(super) fn says(&mut self, mark: &str, moment: Instant) -> Result<Option<String>> {
         loop {
             let over = self.over(Instant::now())?;
@@ -81,7 +81,7 @@ impl Process {
 
     /// Ends it with SIGKILL, unless it has ended by itself.
     pub(super) fn kill(mut self) -> Result<Ended> {
-        // Fails only when it has ended.
+        // Fails only if the process has ended.
         let _ = self.child.kill();
         self.wait()
     }
@@ -89,7 +89,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only when it has ended.
+        // Both fail only if the process has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -115,7 +115,7 @@ impl Lines {
     fn held(&self) -> MutexGuard<'_, Vec<String>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Everything up to the end of the pipe.
+    /// Returns all lines up to the end of the pipe.
     fn all(&mut self) -> Vec<String> {
         if let Some(reader) = self.reader.take() {
             // A reader ends with its pipe and does not panic.

@@ -1,7 +1,7 @@
 //! `moire bench reductions`: compares the explorer with and without reductions on many drawn programs.
 //!
-//! Contract: the programs depend only on the arguments of the command, not on the number of threads nor on how often the run
-//! was stopped. A difference is printed at once, with the program and the command that finds it again (exit 10).
+//! Contract: the programs depend only on the arguments of the command, not on the number of threads or on stops of the
+//! run. A difference is printed at once, with the program and the command that finds it again (exit 10).
 
 mod drawn;
 mod tally;
@@ -25,7 +25,7 @@ const BLOCK: u64 = 512;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Reduced {
-    /// Programs drawn; each is compared under every shipped model of its language
+    /// Number of programs drawn; each is compared under every shipped model of its language
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     programs: u64,
     /// First seed
@@ -40,7 +40,7 @@ pub(crate) struct Reduced {
     /// Compare each program also under one of N random settings of the switches of `ptx` or `tile-ir`
     #[arg(long, default_value_t = 0, value_name = "N")]
     settings: usize,
-    /// The seed these settings are drawn from [default: the first seed]
+    /// Seed of these settings [default: the first seed]
     #[arg(long, value_name = "SEED")]
     settings_from: Option<u64>,
     /// Note progress in this file, and resume from it
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Reduced) -> Result<u8> {
     Ok(if totals.differences.is_empty() { exit::CLEAN } else { exit::FINDING })
 }
 
-/// Some seeds, on all workers.
+/// Compares the programs of some seeds, on all workers.
 fn compared(args: &Reduced, asked: &Asked, first: u64, count: u64) -> Totals {
     let workers = args.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let next = AtomicU64::new(0);
@@ -114,7 +114,7 @@ fn compared(args: &Reduced, asked: &Asked, first: u64, count: u64) -> Totals {
     out
 }
 
-/// The program of a seed.
+/// Compares the program of a seed.
 fn one(args: &Reduced, asked: &Asked, seed: u64, totals: &mut Totals) {
     let Some((drawn, program)) = args.draw.program(seed) else {
         *totals.skipped.entry("what is drawn is not read".to_owned()).or_default() += 1;
@@ -126,7 +126,7 @@ fn one(args: &Reduced, asked: &Asked, seed: u64, totals: &mut Totals) {
         match compare_reduced(&program, model, &settings, None) {
             Err(reason) => *totals.skipped.entry(reason).or_default() += 1,
             Ok(Saved { changed: Some((on, both)), .. }) => {
-                let line = format!("seed {seed}, {}: {on} tells something else; again: ", told(model));
+                let line = format!("seed {seed}, {}: {on} gives another answer; again: ", told(model));
                 totals.differences.push(line.clone() + &again(args, seed));
                 eprintln!("{line}{}", again(args, seed));
                 println!("{both:#?}\n{}", print(&program));
@@ -142,13 +142,13 @@ fn one(args: &Reduced, asked: &Asked, seed: u64, totals: &mut Totals) {
     }
 }
 
-/// A model with its settings.
+/// Names a model and its settings.
 fn told(model: &Model) -> String {
     let settings: String = model.variants().iter().map(|(k, v)| format!(" {k}={v}")).collect();
     format!("{}{settings}", model.name())
 }
 
-/// The command that compares the program of a seed again.
+/// Writes the command that compares the program of a seed again.
 fn again(args: &Reduced, seed: u64) -> String {
     let models: String = args.models.iter().map(|m| format!(" --model {m}")).collect();
     let settings = match args.settings {

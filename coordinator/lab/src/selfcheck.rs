@@ -1,8 +1,9 @@
-//! `moire bench selfcheck`: explorer against naive enumerator on many distinct programs, under every shipped model.
+//! `moire bench selfcheck`: compares explorer and naive enumerator on many distinct programs, under every shipped
+//! model.
 //!
-//! Contract: what is compared and what the report says depends on the words of the command alone, not on the number of
-//! threads. A difference is told at once, with the command that finds it again, and at the end printed, shrunk, with its
-//! replayable text (exit 10); too few programs of a demanded kind are no proof (exit 11).
+//! Contract: comparisons and report depend only on the arguments of the command, not on the number of threads. A
+//! difference is printed at once, with the command that finds it again, and at the end once more, with its shrunk
+//! program (exit 10). If there are too few programs of a demanded kind, the run proves nothing (exit 11).
 
 mod keep;
 
@@ -22,8 +23,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For the pruned enumerator: most candidates left to judge, and most executions, of a program. About a second.
+/// Most candidates of a program that the pruned enumerator judges; about a second.
 const JUDGED: u64 = 15_000;
+/// Most executions of a program that the pruned enumerator keeps.
 const LEAVES: u64 = 4_000;
 /// Time between two lines of progress, and between two notes in the file.
 const TELL: Duration = Duration::from_secs(5);
@@ -33,28 +35,31 @@ pub(crate) struct SelfCheck {
     /// Distinct programs compared under each model
     #[arg(long, default_value_t = 100_000, value_name = "N")]
     programs: u64,
-    /// First seed; a run ends by saying where the next one starts
+    /// First seed; each run prints the first seed of the next one
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Kind of programs drawn
     #[arg(long, value_enum, default_value_t = Drawn::Mixed)]
     draw: Drawn,
-    /// Compare under these models (repeatable) [default: all shipped; of tcgen05 `ptx`, of tile-ir `tile-ir`]
+    /// Compare under these models (repeatable) [default: all shipped; for tcgen05 `ptx`, for tile-ir `tile-ir`]
     #[arg(long = "model", value_name = "MODEL")]
     models: Vec<String>,
-    /// Compare each program also under one of N random settings of the switches of `ptx`, or of `tile-ir` with tile blocks
+    /// Compare each program also under one of N random settings of the switches of `ptx`, or of `tile-ir` for tile
+    /// blocks
     #[arg(long, default_value_t = 0, value_name = "N")]
     settings: usize,
-    /// The seed these settings are drawn from [default: the first seed]
+    /// Seed of these settings [default: the first seed]
     #[arg(long, value_name = "SEED")]
     settings_from: Option<u64>,
     /// Most candidates of a program
     #[arg(long, value_name = "N", default_value_t = 4_000)]
     candidates: u64,
-    /// Fewest candidates of a program, not counting orders of writes: larger programs are drawn, and smaller ones do not count
+    /// Fewest candidates of a program, not counting orders of writes: programs are drawn larger, and smaller ones do
+    /// not count
     #[arg(long, value_name = "N", default_value_t = 0)]
     least: u64,
-    /// Compare with the pruned enumerator, which skips candidates with an impossible part; for programs of many candidates
+    /// Compare with the pruned enumerator, which skips candidates with an impossible part; for programs of many
+    /// candidates
     #[arg(long)]
     pruned: bool,
     /// Note progress in this file, and resume from it
@@ -78,7 +83,7 @@ enum Drawn {
 }
 
 impl SelfCheck {
-    /// The program of a seed.
+    /// Draws the program of a seed.
     fn program(&self, seed: u64) -> Option<Program> {
         let program = self.draw.program(seed)?;
         Some(if self.least > 0 { grow(program, seed) } else { program })
@@ -86,12 +91,12 @@ impl SelfCheck {
 }
 
 impl Drawn {
-    /// The model whose switches are drawn.
+    /// Names the model whose switches are drawn.
     fn switched(self) -> &'static str {
         if self == Drawn::TileIr { "tile-ir" } else { "ptx" }
     }
 
-    /// The program of a seed.
+    /// Draws the program of a seed.
     fn program(self, seed: u64) -> Option<Program> {
         match self {
             Drawn::Mixed => Some(mixed(seed)),
@@ -101,15 +106,15 @@ impl Drawn {
         }
     }
 
-    /// What is drawn from a seed where all are.
+    /// Returns the kind of program of a seed with `--draw all`.
     fn of(seed: u64) -> Drawn {
         [Drawn::Mixed, Drawn::Tcgen05, Drawn::TileIr][usize::try_from(seed % 3).unwrap_or(0)]
     }
 
-    /// Models that programs drawn are compared under, unless others are named.
+    /// Lists the models under which programs are compared, unless others are named.
     fn models(self) -> Vec<&'static str> {
         match self {
-            // No program drawn here has tile blocks.
+            // Mixed programs have no tile blocks.
             Drawn::Mixed => moire_models::names().filter(|name| *name != "tile-ir").collect(),
             Drawn::Tcgen05 => vec!["ptx"],
             Drawn::TileIr => vec!["tile-ir"],
@@ -118,7 +123,8 @@ impl Drawn {
     }
 }
 
-/// For each seed one model: by turns a shipped one of the language of its program, and a random setting of the last.
+/// The model of each seed with `--draw all`: either a shipped model of the program's language or a random setting.
+/// Holds, for each kind of program, the shipped models and the settings.
 struct Turns(Vec<(Drawn, Vec<Model>, Vec<Model>)>);
 
 impl Turns {
@@ -136,7 +142,7 @@ impl Turns {
 
     fn of(&self, seed: u64) -> &Model {
         let drawn = Drawn::of(seed);
-        // Mixed first: drawers take turns by seed too.
+        // The seed is hashed first, because the kinds of programs take turns by seed too.
         let turn = usize::try_from(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
         let known = self.0.iter().find(|t| t.0 == drawn).unwrap_or(&self.0[0]);
         let models = if turn % 2 == 0 || known.2.is_empty() { &known.1 } else { &known.2 };
@@ -163,7 +169,7 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         Some(path) => Keep::open(path, args).map(|(keep, done)| (Some(keep), done))?,
         None => (None, None),
     };
-    // At once: a run that is stopped keeps what it found.
+    // Printed at once, so that a stopped run does not lose it.
     let found = |seed: u64, model: &str, kind: &str| {
         eprintln!("seed {seed}, {model}: {kind}; again: {}", again(args, from, seed));
     };
@@ -188,7 +194,7 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
     let earlier = keep.as_ref().map_or(&[][..], |k| &k.earlier);
     earlier.iter().for_each(|line| println!("earlier: {line}"));
     if let Some(error) = unwritten {
-        return Err(error.context("what was done is not noted"));
+        return Err(error.context("the progress is not noted"));
     }
     let short = |(_, have, least): (_, u64, u64)| 100 * have < least * totals.programs;
     let few = args.draw == Drawn::Mixed && totals.shares().into_iter().any(short);
@@ -212,12 +218,12 @@ fn refuse(args: &SelfCheck) -> Result<()> {
     Ok(())
 }
 
-/// Runs a campaign with progress, noted where that is wanted; why the last note failed.
+/// Runs a campaign, prints its progress and notes it in `keep`. Returns the error of the last note, if it failed.
 fn watched(campaign: &Campaign<'_>, keep: Option<&Keep>) -> (Totals, Option<anyhow::Error>) {
     let begin = Instant::now();
     let before = campaign.done.as_ref().map_or(0, |d| d.programs);
     if before > 0 {
-        eprintln!("{before} programs are done; looking again at what was drawn for them");
+        eprintln!("{before} programs are done; drawing them again to know them");
     }
     let note = |t: &Totals| {
         let failed = keep.and_then(|k| k.note(t).err());
@@ -247,7 +253,8 @@ fn watched(campaign: &Campaign<'_>, keep: Option<&Keep>) -> (Totals, Option<anyh
     (totals, unwritten)
 }
 
-/// More candidates, more paths to make them of; pruned, most of the work would be in paths.
+/// Chooses the enumerator's limits. More candidates need more paths, except in the pruned enumerator, which would spend
+/// most of its time on paths.
 fn limits(args: &SelfCheck) -> NaiveLimits {
     let plain = Campaign::default().limits;
     let (candidates, pruned) = (args.candidates, args.pruned);
@@ -258,7 +265,7 @@ fn limits(args: &SelfCheck) -> NaiveLimits {
     }
 }
 
-/// The command that compares the program of a seed again.
+/// Writes the command that compares the program of a seed again.
 fn again(args: &SelfCheck, from: u64, seed: u64) -> String {
     let draw = args.draw.to_possible_value().map_or(String::new(), |v| format!(" --draw {}", v.get_name()));
     let models: String = args.models.iter().map(|m| format!(" --model {m}")).collect();

@@ -1,8 +1,8 @@
-//! `moire bench spread`: one exploration shared by workers over gRPC on this machine, and how evenly.
+//! `moire bench spread`: measures how evenly workers share one exploration over gRPC on this machine.
 //!
-//! Contract: a coordinator and workers of one thread each, all talking over loopback; the totals and the sum of the numbers
-//! of all executions are those of one thread alone, or it is a finding. How the work falls out is measured and depends on the
-//! machine: `skew` is the checks of the busiest worker over the mean.
+//! Contract: a coordinator and workers of one thread each talk over loopback. If the totals or the sum of the
+//! executions' digests differ from those of one thread alone, that is a finding. The balance depends on the machine:
+//! `skew` is the number of checks of the busiest worker over the mean.
 
 use anyhow::{Context, Result, bail};
 use moire_cat::{Model, Variants};
@@ -48,7 +48,7 @@ struct Sum {
 }
 
 pub(crate) fn run(args: &Spread) -> Result<u8> {
-    let family = named(&args.family).with_context(|| format!("`{}` is no family", args.family))?;
+    let family = named(&args.family).with_context(|| format!("`{}` is not a family", args.family))?;
     let text = family.text(args.size);
     let program = parse(&text, Format::Native)?;
     let model = load_model("ptx", &Variants::new())?;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Spread) -> Result<u8> {
     let shared = runtime.block_on(shared(args, text, &model, &folder));
     let seconds = begin.elapsed().as_secs_f64();
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    // A folder in the way of nobody.
+    // A folder that cannot be removed does no harm.
     let _ = std::fs::remove_dir_all(&folder);
     let status = shared?;
     let all = status.explored.unwrap_or_default();

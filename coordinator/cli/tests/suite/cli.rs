@@ -220,7 +220,7 @@ fn benches() {
         let words = ["check", "t.litmus", "--reduce", "all", other[0], other[1]];
         check(&words, &[("t.litmus", PROGRAM)], 2, "cannot be used with");
     }
-    check(&["bench", "families", "--only", "mq"], &[], 2, "`mq` is no family; there are sb, lb,");
+    check(&["bench", "families", "--only", "mq"], &[], 2, "`mq` is not a family; there are sb, lb,");
     check(&["bench", "families", "--size", "65"], &[], 2, "at most 64");
     check(&["bench", "selfcheck", "--programs", "0"], &[], 2, "compares nothing");
     let scale =
@@ -306,7 +306,7 @@ fn selfcheck_goes_on_where_it_was() {
     assert!(other.0 == Some(2) && other.2.contains("belongs to another command"), "{other:?}");
     std::fs::write(folder.path().join("done.json"), "{\"schema\":1}").unwrap();
     let broken = run("45", &["--keep", "done.json"]);
-    assert!(broken.0 == Some(2) && broken.2.contains("is no file of a self check"), "{broken:?}");
+    assert!(broken.0 == Some(2) && broken.2.contains("is not a file of a self check"), "{broken:?}");
     let nowhere = run("3", &["--keep", "absent/done.json"]);
     assert!(nowhere.0 == Some(2) && nowhere.2.contains("writing absent/done.json"), "{nowhere:?}");
     let lock = std::fs::File::create(folder.path().join("held.json.lock")).unwrap();

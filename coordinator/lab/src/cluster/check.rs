@@ -2,8 +2,8 @@
 //!
 //! The rules that each history must keep, by the names of their violations:
 //!
-//! * `epochs`: each start of the coordinator begins a greater epoch than all before. Leases carry the epoch of their
-//!   campaign, and a report is accepted only with the epoch of its lease.
+//! * `epochs`: each time a coordinator process takes up a campaign, it begins a greater epoch than all before. Leases
+//!   carry the epoch of their campaign, and a report is accepted only with the epoch of its lease.
 //! * `owners`: a report is accepted if and only if its lease is alive, belongs to the sender and is not cancelled.
 //! * `one lease`: a coordinator process uses no lease id twice, and no item or job is in two leases at a time. A
 //!   cancelled lease holds its items until its worker has stopped or is gone.

@@ -1,4 +1,4 @@
-//! What `moire bench reductions` draws, and under which models it compares.
+//! The programs that `moire bench reductions` draws, and the models under which it compares them.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -12,27 +12,27 @@ use moire_program::ir::Program;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum Drawn {
-    /// Threads with one body, atomics and loads without a use, stores nobody reads
+    /// Threads with the same body, atomics and loads whose value is not used, stores that no one reads
     Crowd,
-    /// Threads that communicate through memory and barriers; as drawn, and with the code of one thread given to others
+    /// Threads that communicate through memory and barriers; half of the programs give one thread's code to others
     Mixed,
-    /// Tile blocks: elements, tokens, masks; both ways
+    /// Tile blocks: elements, tokens, masks; half of the programs give one block's code to others
     TileIr,
-    /// Tile blocks beside threads of PTX; both ways
+    /// Tile blocks beside threads of PTX; half of the programs give one thread's code to others
     TileMixed,
-    /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp, most of which nothing is left out of
+    /// Tensor memory, allocation, asynchronous copies, mbarriers, lanes of a warp; few of them can be reduced
     Tcgen05,
     /// All of these by turns
     All,
 }
 
 impl Drawn {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub(super) fn name(self) -> String {
         self.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned())
     }
 
-    /// The drawer of a seed, and its own seed.
+    /// Returns the kind of program for a seed, and the seed within this kind.
     fn turn(self, seed: u64) -> (Drawn, u64) {
         use Drawn::{Crowd, Mixed, Tcgen05, TileIr, TileMixed};
         const TURNS: [Drawn; 8] = [Crowd, Mixed, TileIr, TileMixed, Crowd, Mixed, TileIr, Tcgen05];
@@ -45,7 +45,7 @@ impl Drawn {
         (drawn, round * of(&TURNS) + of(&TURNS[..turn]))
     }
 
-    /// The program of a seed, with a question, and what it is.
+    /// Draws the program of a seed, with a question, and returns it with its kind.
     pub(super) fn program(self, seed: u64) -> Option<(Drawn, Program)> {
         let (drawn, own) = self.turn(seed);
         let program = match drawn {
@@ -55,13 +55,13 @@ impl Drawn {
             Drawn::TileMixed => tile_mixed(own)?,
             Drawn::Tcgen05 => tcgen05(own)?,
         };
-        // Mixed first: drawers take turns by seed, too.
+        // The seed is hashed first, because the kinds of programs take turns by seed too.
         let twin = own.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1;
         let program = if twin { twins(program, own)? } else { questioned(program, own) };
         Some((drawn, program))
     }
 
-    /// Models that speak of what is drawn.
+    /// Lists the models that cover this kind of program.
     fn models(self) -> Vec<&'static str> {
         match self {
             Drawn::Crowd | Drawn::Mixed | Drawn::All => moire_models::names().collect(),
@@ -70,24 +70,24 @@ impl Drawn {
         }
     }
 
-    /// The model whose switches are drawn.
+    /// Names the model whose switches are drawn.
     fn switched(self) -> &'static str {
         if self.models() == ["tile-ir"] { "tile-ir" } else { "ptx" }
     }
 }
 
-/// The models that programs are compared under.
+/// The models under which programs are compared.
 pub(super) struct Asked {
-    /// By name.
+    /// The models named, or all shipped ones.
     shipped: Vec<Model>,
-    /// Random settings, by the model they are of.
+    /// Random settings, by model.
     settings: Vec<(&'static str, Vec<Model>)>,
-    /// Only these, if any.
+    /// The names given on the command line; empty: all.
     named: Vec<String>,
 }
 
 impl Asked {
-    /// `settings` of each model with switches, drawn from `seed`.
+    /// Loads the models, and draws `settings` random settings of `ptx` and `tile-ir` from `seed`.
     ///
     /// # Errors
     /// There is no such model.
@@ -107,7 +107,8 @@ impl Asked {
         Ok(Asked { shipped, settings, named: named.to_vec() })
     }
 
-    /// Those for a program of this kind and seed: the ones named, or those that speak of it; and one setting.
+    /// Selects the models for a program of this kind and seed: those named, or else those that cover it; and one
+    /// setting.
     pub(super) fn of(&self, drawn: Drawn, seed: u64) -> impl Iterator<Item = &Model> {
         let speaks = drawn.models();
         let shipped =

@@ -1,4 +1,4 @@
-//! Sums over a run of `moire bench reductions`, as noted in its file and as told at its end.
+//! Sums over a run of `moire bench reductions`, as noted in its file and printed at its end.
 
 use super::drawn::Drawn;
 use crate::kept;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const SCHEMA: u32 = 1;
 
-/// Words of the command that decide what is compared.
+/// The arguments of the command that decide what is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Words {
@@ -21,13 +21,13 @@ pub(super) struct Words {
     pub(super) seed: u64,
 }
 
-/// Of one kind of programs.
+/// The sums for one kind of program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sums {
     pub(super) programs: u64,
     pub(super) comparisons: u64,
-    /// Comparisons in which something was left out.
+    /// Comparisons in which a reduction left out executions.
     pub(super) less: u64,
     /// Executions without reductions, then with each setting.
     pub(super) executions: Vec<u64>,
@@ -39,11 +39,11 @@ pub(super) struct Sums {
 pub(super) struct Totals {
     /// Programs drawn, from the first seed on.
     pub(super) done: u64,
-    /// By what was drawn.
+    /// The sums by kind of program.
     pub(super) sums: BTreeMap<String, Sums>,
-    /// Not compared, by reason.
+    /// Number of programs not compared, by reason.
     pub(super) skipped: BTreeMap<String, u64>,
-    /// One line each.
+    /// The differences, one line each.
     pub(super) differences: Vec<String>,
 }
 
@@ -56,10 +56,10 @@ struct Kept {
 }
 
 impl Totals {
-    /// What a file says was done; nothing where there is none yet.
+    /// Reads the progress from a file; no progress if there is no file yet.
     ///
     /// # Errors
-    /// It cannot be read, is no such file, or belongs to another command.
+    /// The file cannot be read, holds something else, or belongs to another command.
     pub(super) fn read(path: &Path, words: &Words) -> Result<Totals> {
         let shown = path.display();
         let Some(kept) = kept::read::<Kept>(path, "`moire bench reductions`")? else {
@@ -69,20 +69,22 @@ impl Totals {
             bail!("{shown} was written by another version (schema {}, not {SCHEMA})", kept.schema);
         }
         if kept.words != *words {
-            bail!("{shown} belongs to another command: what it draws and compares must be as then");
+            bail!(
+                "{shown} belongs to another command: the arguments that decide what is drawn and compared must be the same"
+            );
         }
         Ok(kept.totals)
     }
 
-    /// Notes what is done.
+    /// Notes the progress.
     ///
     /// # Errors
-    /// The file cannot be written; the one before is still there.
+    /// The file cannot be written; the old one is still there.
     pub(super) fn write(&self, path: &Path, words: &Words) -> Result<()> {
         kept::write(path, &Kept { schema: SCHEMA, words: words.clone(), totals: self.clone() })
     }
 
-    /// The sums of one kind.
+    /// Returns the sums of one kind.
     pub(super) fn of(&mut self, drawn: Drawn) -> &mut Sums {
         let sums = self.sums.entry(drawn.name()).or_default();
         sums.executions.resize(1 + Reductions::settings().len(), 0);
@@ -108,11 +110,11 @@ impl Totals {
         self.differences.extend(other.differences);
     }
 
-    /// The table, and what was not compared.
+    /// Prints the table, and the programs not compared.
     pub(super) fn tell(&self) {
         let (programs, less) = self.sums.values().fold((0, 0), |(p, l), s| (p + s.programs, l + s.less));
         println!(
-            "{programs} programs, {} comparisons of five settings each; something was left out in {less}",
+            "{programs} programs, {} comparisons of five settings each; {less} left out executions",
             self.comparisons()
         );
         let word = |on: &Reductions| if *on == Reductions::ALL { "all".to_owned() } else { on.to_string() };

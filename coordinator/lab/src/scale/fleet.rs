@@ -1,7 +1,7 @@
-//! A fleet simulated message by message in front of the real core, scheduler and store: what one coordinator carries.
+//! A fleet, simulated message by message, in front of the real core, scheduler and store.
 //!
-//! Contract: every message goes the way a stream's would, in batches as the core's thread takes them, and every answer
-//! is durable before it is acknowledged; only the network and the work itself are left out.
+//! Contract: messages are handled as those of a stream, in the batches that the core's thread takes. Every answer is
+//! durable before it is acknowledged. Only the network and the work itself are left out.
 
 use moire_coordinator::lease::WorkerId;
 use moire_coordinator::{BATCH_EVENTS, Error, Inline, v1};
@@ -10,9 +10,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use v1::{from_worker::Message as Up, lease::Work as Sent, to_worker::Message as Down};
 
-/// Time between signs of life, as workers send them.
+/// Time between heartbeats, as real workers send them.
 const BEAT: Duration = Duration::from_secs(5);
-/// Engine rows of one answer, as a worker with four models sends them.
+/// Engine rows of one answer, as a worker with three models sends them.
 const ROWS: [&str; 4] = ["explorer/sc", "explorer/ptx-7.5", "explorer/ptx", "naive/ptx"];
 
 /// A worker that answers at once.
@@ -28,18 +28,18 @@ pub(super) struct Fleet {
     /// Messages since the core last settled.
     waiting: usize,
     acknowledged: u64,
-    /// When every worker last gave a sign of life.
+    /// The time of the last heartbeats.
     beat: Instant,
 }
 
 impl Fleet {
-    /// A coordinator on the store at `dir`, without workers.
+    /// Starts a coordinator without workers on the store at `dir`.
     pub(super) fn open(dir: &Path) -> Result<(Self, Recovery), Error> {
         let (core, recovery) = Inline::open(dir, Options::default())?;
         Ok((Self { core, workers: Vec::new(), waiting: 0, acknowledged: 0, beat: Instant::now() }, recovery))
     }
 
-    /// Creates campaigns of so many programs each.
+    /// Creates campaigns of this many programs each.
     pub(super) fn campaigns(&mut self, count: u64, programs: u64) -> Result<(), Error> {
         for n in 0..count {
             let name = format!("scale-{n}");
@@ -50,7 +50,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Connects workers; none has asked for work yet.
+    /// Connects workers, which do not ask for work yet.
     pub(super) fn join(&mut self, count: u64) -> Result<(), Error> {
         for n in 0..count {
             let fingerprint = "scale".to_owned();
@@ -63,7 +63,7 @@ impl Fleet {
         self.flush()
     }
 
-    /// Every worker asks for so many leases; returns the programs they were given.
+    /// Lets every worker ask for this many leases. Returns the number of programs leased.
     pub(super) fn ask(&mut self, leases: u32) -> Result<u64, Error> {
         for n in 0..self.workers.len() {
             self.say(n, Up::Credit(v1::Credit { leases }))?;
@@ -77,7 +77,8 @@ impl Fleet {
         Ok(self.workers.iter().flat_map(|w| &w.held).map(programs).sum())
     }
 
-    /// Every worker answers all it holds; returns the programs whose answers were acknowledged as durable.
+    /// Lets every worker answer all its leases. Returns the number of programs answered; 0 if the core refused a
+    /// message.
     pub(super) fn answer(&mut self) -> Result<u64, Error> {
         let before = self.acknowledged;
         let mut programs = 0;
@@ -97,12 +98,12 @@ impl Fleet {
         Ok(if self.core.bad_messages() == 0 { programs } else { 0 })
     }
 
-    /// Reports acknowledged so far.
+    /// Returns the number of reports acknowledged so far.
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
-    /// Findings as the metrics count them, while nothing else happens: returns their number, and the longest time the
-    /// core was busy with it at once.
+    /// Counts the findings as the metrics do, while nothing else happens. Returns their number and the longest time
+    /// that the core was busy without a break.
     pub(super) fn count_findings(&mut self) -> Result<(u64, Duration), Error> {
         let mut longest = Duration::ZERO;
         loop {
@@ -121,7 +122,7 @@ impl Fleet {
         self.passed()
     }
 
-    /// The core settles as often as its thread would under load.
+    /// Lets the core settle as often as its thread would under load.
     fn passed(&mut self) -> Result<(), Error> {
         self.waiting += 1;
         if self.waiting >= BATCH_EVENTS { self.flush() } else { Ok(()) }
@@ -142,7 +143,7 @@ impl Fleet {
         self.core.settle()
     }
 
-    /// Every worker reads its messages.
+    /// Lets every worker read its messages.
     fn read(&mut self) {
         for worker in &mut self.workers {
             for sent in self.core.sent(worker.id) {
@@ -156,7 +157,7 @@ impl Fleet {
     }
 }
 
-/// An answer as a worker with four models gives it.
+/// Builds the answer for one item.
 fn item(seed: u64, index: u64) -> v1::ItemResult {
     let hash = |what: u64| {
         let mut bytes = vec![0; 32];

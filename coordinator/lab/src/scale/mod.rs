@@ -1,8 +1,8 @@
-//! `moire bench scale`: what one coordinator carries, on one core.
+//! `moire bench scale`: measures how much one coordinator can handle, on one core.
 //!
-//! Contract: a fleet simulated message by message before the real core and store ([`fleet`]), then a
-//! store with many findings that is opened, looked at and reported. Each line has the memory of the process at that
-//! moment, and its peak since the line before.
+//! Contract: first a simulated fleet works in front of the real core and store ([`fleet`]). Then a store with many
+//! findings is opened, counted and reported. Each line shows the memory of the process at that moment, and its peak
+//! since the line before.
 
 mod fleet;
 
@@ -19,9 +19,9 @@ use std::time::Instant;
 
 /// Findings of one commit.
 const COMMIT: u64 = 512;
-/// Distinct programs the findings are about.
+/// Number of distinct programs in the findings.
 const TEXTS: u64 = 512;
-/// Answers of one round, in leases a worker.
+/// Leases that each worker answers in a round.
 const HELD: u32 = 2;
 
 #[derive(Debug, clap::Args)]
@@ -38,12 +38,12 @@ pub(crate) struct Scale {
     /// Findings of the store that is opened and reported
     #[arg(long, default_value_t = 1_000_000)]
     findings: u64,
-    /// Folder for the stores, about 6 KB a finding [default: a temporary one, removed]
+    /// Folder for the stores, about 6 KB per finding [default: a temporary one, removed]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }
 
-/// Prints a line each, with time and memory.
+/// The printer of lines with time and memory.
 struct Clock {
     since: Instant,
 }
@@ -52,7 +52,7 @@ impl Clock {
     fn start() -> Self {
         Self { since: Instant::now() }
     }
-    /// Seconds since the last line.
+    /// Prints a line with the seconds since the last one.
     fn says(&mut self, what: &str, count: Option<u64>) {
         let seconds = self.since.elapsed().as_secs_f64();
         let rate = count.map(|n| format!("{:.0} a second", n as f64 / seconds)).unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Scale) -> Result<u8> {
     let temporary = std::env::temp_dir().join(format!("moire-scale-{}", std::process::id()));
     let folder = args.store.clone().unwrap_or_else(|| temporary.clone());
     if folder.exists() {
-        bail!("{} exists; the bench wants a new folder", folder.display());
+        bail!("{} already exists; name a new folder", folder.display());
     }
     let measured = fleet(args, &folder.join("fleet")).and_then(|()| findings(args, &folder));
     if args.store.is_none() {
@@ -136,7 +136,7 @@ fn findings(args: &Scale, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A store with findings as campaigns leave them.
+/// Fills a store with findings as campaigns leave them.
 fn fill(dir: &Path, count: u64) -> Result<()> {
     let (mut store, _) = Store::open(dir, Options::default())?;
     let stream = Stream::new(1, Profile::Mixed);

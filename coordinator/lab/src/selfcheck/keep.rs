@@ -1,7 +1,7 @@
-//! The progress of a self check, in a file: a run that was stopped resumes from the last stop.
+//! The progress of a self check in a file, so that a stopped run resumes from the last stop.
 //!
-//! The file is JSON with a schema number, written every few seconds. A run resumes only with the
-//! arguments it began with, because they determine the programs. Only the numbers of programs and threads may differ.
+//! The file is JSON with a schema number, written every few seconds. A run resumes only with the arguments it began
+//! with, because they determine the programs. Only the numbers of programs and threads may differ.
 
 use super::SelfCheck;
 use crate::kept;
@@ -18,7 +18,7 @@ const SCHEMA: u32 = 2;
 #[serde(deny_unknown_fields)]
 struct Kept {
     schema: u32,
-    /// Of the command.
+    /// The arguments of the command.
     words: Words,
     next_seed: u64,
     programs: u64,
@@ -33,7 +33,7 @@ struct Kept {
     dependency: u64,
     load_buffering: u64,
     awaits: u64,
-    /// One line each.
+    /// The differences, one line each.
     differences: Vec<String>,
 }
 
@@ -75,10 +75,10 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// The file a command names, and what it says was done.
+    /// Opens the file that a command names, and reads the progress in it.
     ///
     /// # Errors
-    /// It cannot be read, is not such a file, belongs to another command or is written by one now.
+    /// The file cannot be read, holds something else, belongs to another command, or another command is writing it.
     pub(super) fn open(path: &Path, args: &SelfCheck) -> Result<(Keep, Option<Totals>)> {
         let (words, earlier, _held) = (Words::of(args), Vec::new(), kept::hold(path)?);
         let mut keep = Keep { path: path.to_owned(), words, earlier, _held };
@@ -88,7 +88,9 @@ impl Keep {
             bail!("{shown} was written by another version (schema {}, not {SCHEMA})", kept.schema);
         }
         if kept.words != keep.words {
-            bail!("{shown} belongs to another command: what it draws and compares must be as then");
+            bail!(
+                "{shown} belongs to another command: the arguments that decide what is drawn and compared must be the same"
+            );
         }
         if kept.next_seed.wrapping_sub(args.seed) < kept.programs {
             bail!("{shown} is damaged: more programs than seeds");
@@ -113,10 +115,10 @@ impl Keep {
         Ok((keep, Some(totals)))
     }
 
-    /// Writes what is done.
+    /// Writes the progress.
     ///
     /// # Errors
-    /// The file cannot be written; the one before is still there.
+    /// The file cannot be written; the old one is still there.
     pub(super) fn note(&self, totals: &Totals) -> Result<()> {
         let line = |f: &moire_lab::differential::campaign::Failure| {
             format!("seed {}, {}: {}", f.seed, f.model, f.difference.kind())
