@@ -4,7 +4,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use moire_generate::{Profile, Stream};
 use moire_program::canon::canonical;
 
-/// Items per iteration: enough to even out sizes.
+/// Programs per iteration: enough to average over their sizes.
 const BATCH: u64 = 100;
 
 fn generate(c: &mut Criterion) {

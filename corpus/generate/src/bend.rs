@@ -1,7 +1,7 @@
-//! One instruction of a program changed in one qualifier, whether the result is PTX or not: what the static rules and
-//! an assembler must judge alike.
+//! Changes one qualifier of one instruction, whether or not the result is PTX. The static rules and the assembler must
+//! give the same verdict on the result.
 //!
-//! Contract: a pure function of program and number. Nothing comes back where the change has no text that reads.
+//! Contract: a pure function of program and number. It returns nothing if no text of the changed program can be read.
 
 use arbitrary::Unstructured;
 use moire_program::ir::*;
@@ -9,10 +9,10 @@ use moire_program::text::{Format, parse, print};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Choices of one bend, in bytes; it takes a few.
+/// Bytes from which one change is drawn. It needs only a few.
 const BYTES: usize = 64;
 
-/// `program` with one instruction bent, as its text reads.
+/// `program` with one instruction changed, printed and read back.
 pub fn bend(program: &Program, number: u64) -> Option<Program> {
     let mut bytes = [0; BYTES];
     ChaCha8Rng::seed_from_u64(number).fill_bytes(&mut bytes);

@@ -1,6 +1,6 @@
-//! Putting a program together by hand: objects, names, threads, registers and labels in step.
+//! Builds a program piece by piece and keeps objects, names, threads, registers and labels consistent.
 //!
-//! Contract: whatever is built satisfies the index invariants of [`moire_program::ir`]; names are unique.
+//! Contract: every program built satisfies the index invariants of [`moire_program::ir`]; names are unique.
 
 use moire_program::canon::names;
 use moire_program::ir::{
@@ -36,8 +36,8 @@ impl Builder {
         symbol
     }
 
-    /// A second name of the object behind `of`: a virtual alias (generic) or a texture, surface or constant reference.
-    /// The same request twice gives the same symbol.
+    /// Adds a second name for the object of `of`: a virtual alias (generic), or a texture, surface or constant reference.
+    /// Repeating a call returns the same symbol.
     pub fn name_through(&mut self, of: SymbolId, proxy: Proxy) -> SymbolId {
         let id = SymbolId(small(self.program.symbols.len()));
         let base = self.program.symbols[of.index()].clone();
@@ -89,12 +89,12 @@ impl Builder {
         body.len() - 1
     }
 
-    /// Index the next instruction of `thread` will have.
+    /// The index that the next instruction of `thread` gets.
     pub fn here(&self, thread: ThreadId) -> usize {
         self.program.threads[thread.index()].body.len()
     }
 
-    /// Names position `at` of `thread` (once) so that a branch may go there.
+    /// Puts a label at position `at` of `thread` as the target of a branch. A position gets at most one label.
     pub fn label(&mut self, thread: ThreadId, at: usize) {
         let labels = &mut self.program.threads[thread.index()].labels;
         if labels.iter().all(|l| l.at != at) {
@@ -103,7 +103,7 @@ impl Builder {
         }
     }
 
-    /// Redirects the branch at `from` of `thread` to `to`, with a label.
+    /// Redirects the branch at `from` of `thread` to `to` and labels `to`.
     pub fn patch(&mut self, thread: ThreadId, from: usize, to: usize) {
         self.label(thread, to);
         if let Op::Bra { target } = &mut self.program.threads[thread.index()].body[from].op {
@@ -116,7 +116,7 @@ impl Builder {
         &self.program
     }
 
-    /// For conditions and other finishing touches.
+    /// The program so far, for adding conditions and other details.
     pub fn program_mut(&mut self) -> &mut Program {
         &mut self.program
     }
@@ -148,12 +148,12 @@ pub fn store(order: StoreOrder, space: Space, ty: Ty, addr: Address, src: Operan
     Op::Store { order, proxy: Proxy::Generic, space, ty, addr, src: vec![src] }
 }
 
-/// An index or a count of a program that is built here: far below [`moire_program::limits`], which fit 16 bits.
+/// An index or a count as 16 bits. Programs built here stay far below [`moire_program::limits`], which fit 16 bits.
 fn small(n: usize) -> u16 {
     u16::try_from(n).expect("builders stay far below 2^16")
 }
 
-/// PTX has no mmio access to shared memory and none of a vector: such a draw is volatile instead.
+/// Turns an mmio access to shared memory or of a vector into a volatile one: PTX has no such mmio access.
 fn legal(mut op: Op) -> Op {
     let shared = |space: Space| matches!(space, Space::SharedCta | Space::SharedCluster);
     match &mut op {

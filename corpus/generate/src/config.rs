@@ -1,11 +1,11 @@
 //! Knobs of the random generator: what may appear, how often, and how big.
 //!
-//! Contract: knobs are data and can be drawn from the same bytes as programs, so whole features are switched off for
-//! a part of the programs (swarm testing). Percentages are per decision, not per program.
+//! Contract: knobs are data. They can be drawn from the same bytes as programs, which switches whole features off for
+//! some of the programs (swarm testing). Percentages are per decision, not per program.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// Where the threads of a program stand to each other.
+/// How the threads of a program are placed relative to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Spread {
     /// All in one CTA, one thread a warp.
@@ -16,7 +16,7 @@ pub enum Spread {
     SameGpu,
     /// One GPU each.
     OtherGpu,
-    /// Each thread draws its own place.
+    /// Each thread's place is drawn independently.
     Any,
 }
 
@@ -25,33 +25,33 @@ pub enum Spread {
 pub struct Knobs {
     /// Fewest and most threads, 1..=8: more cannot be enumerated.
     pub threads: (u8, u8),
-    /// Most steps of one thread; a step is one access with what it needs, or a fence.
+    /// Most steps of one thread. A step is a fence, or one access with the instructions it depends on.
     pub steps_max: u8,
     /// Most locations.
     pub locations_max: u8,
     /// Relation of the threads' places.
     pub spread: Spread,
-    /// A thread on the host.
+    /// Threads that run on the host.
     pub host_percent: u8,
-    /// A location is `.shared`.
+    /// Locations in `.shared`.
     pub shared_percent: u8,
-    /// An access is weak.
+    /// Weak accesses.
     pub weak_percent: u8,
-    /// An access is volatile or mmio.
+    /// Volatile or mmio accesses.
     pub volatile_percent: u8,
-    /// An access acquires or releases.
+    /// Accesses that acquire or release.
     pub sync_percent: u8,
-    /// A step is a memory fence.
+    /// Steps that are a memory fence.
     pub fence_percent: u8,
-    /// An access is an RMW.
+    /// Accesses that are an RMW.
     pub rmw_percent: u8,
-    /// An access depends on an earlier read.
+    /// Accesses that depend on an earlier read.
     pub dependency_percent: u8,
-    /// A step is an await.
+    /// Steps that are an await.
     pub await_percent: u8,
-    /// An access goes through an alias, a texture, a surface or a constant bank; proxy fences appear too.
+    /// Steps that are a proxy fence, or an access through an alias, a texture, a surface or a constant bank.
     pub proxy_percent: u8,
-    /// Threads of one CTA meet at a barrier.
+    /// Programs in which threads of one CTA or cluster meet at a barrier.
     pub barrier_percent: u8,
     /// Accesses of different sizes to one location.
     pub mixed_sizes: bool,
@@ -59,11 +59,11 @@ pub struct Knobs {
     pub vectors: bool,
     /// 64-bit words (needed for address dependencies); 32 otherwise.
     pub wide: bool,
-    /// Generation stops adding accesses that would take `estimate_candidates` beyond this.
+    /// Most candidates: the generator adds no access that would raise `estimate_candidates` above this.
     pub candidates_max: u128,
 }
 
-/// rf x co candidates the enumerator is asked to go through for one program.
+/// Most candidates (`rf` choices times `co` choices) that the enumerator must try for one program.
 pub const CANDIDATES_MAX: u128 = 20_000;
 
 impl Default for Knobs {

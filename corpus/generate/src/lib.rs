@@ -1,7 +1,7 @@
-//! Making programs: random ones, critical cycles, all small ones, and the pinned stream campaigns draw from.
+//! Generates programs: random ones, critical cycles, all small ones, and the pinned stream that campaigns draw from.
 //!
-//! Contract: pure functions of bytes or indices; every program made is valid. Seed, index, profile and
-//! [`GENERATOR_FINGERPRINT`] name a program for ever; a change of the stream changes the fingerprint.
+//! Contract: every function is a pure function of bytes or indices, and every program it returns is valid. Seed, index,
+//! profile and [`GENERATOR_FINGERPRINT`] identify a program for ever; a change of the stream changes the fingerprint.
 
 pub mod bend;
 pub mod build;

@@ -1,4 +1,4 @@
-//! Kernels that are drawn for the lowering: small enough to be explored as they are, on both sides.
+//! Draws kernels that test the lowering. They are small enough to be explored in full, before and after it.
 
 use crate::tile::{TileDraw, TileKnobs, tile};
 use arbitrary::Unstructured;
@@ -9,8 +9,8 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 /// Bytes one kernel may consume.
 const BYTES: usize = 4096;
 
-/// The kernel at `index` of the stream of `seed`, independent of every other index. It is free of races under the default
-/// reading unless it was injured, which one in twelve is.
+/// The kernel at `index` of the stream of `seed`, independent of every other index. One in twelve is injured; the others
+/// are free of races under the default reading.
 pub fn draw(seed: u64, index: u64) -> TileDraw {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(index);

@@ -1,7 +1,7 @@
 //! Random programs, valid by construction, under [`Knobs`].
 //!
-//! Contract: every byte string gives a program or `arbitrary`'s out-of-data error, never a panic; nothing is repaired
-//! or filtered. Instruction forms follow the PTX ISA 9.2, sections 9.7.9 and 9.7.13.
+//! Contract: every byte string gives a program or `arbitrary`'s out-of-data error, never a panic. No finished program is
+//! repaired or filtered out. Instruction forms follow the PTX ISA 9.2, sections 9.7.9 and 9.7.13.
 
 use arbitrary::{Result, Unstructured};
 
@@ -15,7 +15,7 @@ use moire_program::ir::{Placement, Program, Space, SymbolId, ThreadId};
 pub fn program(u: &mut Unstructured<'_>, knobs: &Knobs) -> Result<Program> {
     let mut draft = Draft::new(u, knobs)?;
     draft.plan_barriers(u)?;
-    // Threads take turns so that the budget of candidates is not spent on the first one.
+    // Threads take turns. Otherwise the first one could use up the budget of candidates.
     for round in 0..knobs.steps_max.max(2) {
         for thread in 0..draft.threads.len() {
             if round < 2 || u.ratio(3u8, 4u8)? {
@@ -31,20 +31,20 @@ pub fn program(u: &mut Unstructured<'_>, knobs: &Knobs) -> Result<Program> {
 pub(super) struct Location {
     pub(super) symbol: SymbolId,
     pub(super) space: Space,
-    /// Next value a constant store writes, so that stores can be told apart.
+    /// Value of the next constant store. Each store gets its own, which tells stores apart.
     pub(super) next_value: i128,
 }
 
-/// What the generator knows of a thread so far.
+/// The state of a thread under construction.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) id: ThreadId,
     pub(super) place: Placement,
-    /// Registers that hold something read from memory.
+    /// Registers that hold a value read from memory.
     pub(super) loaded: Vec<moire_program::ir::Reg>,
     /// Location of the latest access, to spread accesses over locations.
     pub(super) last: Option<usize>,
-    /// Barriers still to be placed: (round, instruction).
+    /// Barrier instructions still to be placed, in order.
     pub(super) barriers: Vec<moire_program::ir::Op>,
 }
 
@@ -89,7 +89,7 @@ impl<'k> Draft<'k> {
             let op = self.threads[thread].barriers.remove(0);
             self.build.push(self.threads[thread].id, op);
         }
-        // Threads that read first and write then make load-buffering cycles.
+        // Threads that first read and then write can form load-buffering cycles.
         let step = match round {
             0 if u.ratio(1u8, 3u8)? => Step::Load,
             1 if u.ratio(1u8, 3u8)? => Step::Store,
@@ -98,7 +98,7 @@ impl<'k> Draft<'k> {
         self.emit(u, thread, step)
     }
 
-    /// Barriers that were not placed in between come last.
+    /// Appends the barriers that are not placed yet and returns the program.
     fn finish(mut self, _u: &mut Unstructured<'_>) -> Result<Program> {
         for thread in 0..self.threads.len() {
             for op in std::mem::take(&mut self.threads[thread].barriers) {
@@ -108,7 +108,7 @@ impl<'k> Draft<'k> {
         Ok(self.build.finish())
     }
 
-    /// A location for the next access of `thread` that stays within the budget, if there is one.
+    /// Chooses a location for the next access of `thread` within the budget of candidates, and counts the access there.
     pub(super) fn location(
         &mut self,
         u: &mut Unstructured<'_>,
@@ -123,7 +123,7 @@ impl<'k> Draft<'k> {
         if open.is_empty() {
             return Ok(None);
         }
-        // Two accesses in a row to one place say little; mostly move on.
+        // Two consecutive accesses to one location test little; usually choose another.
         if open.len() > 1 && u.ratio(3u8, 4u8)? {
             let last = self.threads[thread].last;
             open.retain(|&l| Some(l) != last);
@@ -141,7 +141,7 @@ impl<'k> Draft<'k> {
         terms.fold(1, u128::saturating_mul)
     }
 
-    /// Bytes to skip in the object for a word access.
+    /// Offset in bytes of a word access in its object.
     pub(super) fn word_offset(&self, u: &mut Unstructured<'_>) -> Result<i32> {
         if self.knobs.vectors && u.ratio(1u8, 3u8)? { Ok(if self.knobs.wide { 8 } else { 4 }) } else { Ok(0) }
     }
@@ -152,7 +152,7 @@ impl<'k> Draft<'k> {
     }
 }
 
-/// Whether something that happens `p` times in a hundred happens now.
+/// True with a probability of `p` percent.
 pub(super) fn percent(u: &mut Unstructured<'_>, p: u8) -> Result<bool> {
     if p == 0 { Ok(false) } else { Ok(u.int_in_range(0u8..=99)? < p) }
 }

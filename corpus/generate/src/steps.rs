@@ -1,7 +1,7 @@
-//! The steps of a random thread: which there are, how they are drawn, and the instructions they become.
+//! The steps of a random thread: their kinds, how they are drawn, and the instructions they become.
 //!
 //! Contract: a step emits instructions that exist in PTX (types of `atom` and `red`: PTX ISA 9.2, 9.7.13.6-7), reads
-//! only registers written before, and adds to the draft's load what it adds to the program.
+//! only registers written before, and counts at least its own accesses in the draft's load.
 
 use arbitrary::{Result, Unstructured};
 
@@ -13,7 +13,7 @@ use moire_program::ir::{
     Reg, RmwOrder, Scope, Space, StoreOrder, Ty,
 };
 
-/// What a thread does next.
+/// One step of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Load,
@@ -46,9 +46,9 @@ impl Step {
 /// How an access depends on an earlier read.
 struct Dependence {
     guard: Option<Guard>,
-    /// A branch to patch behind the access.
+    /// Index of a branch whose target is patched to the instruction after the access.
     skip: Option<usize>,
-    /// Replaces the symbol as the base of the address.
+    /// Register that replaces the symbol as the base of the address.
     base: Option<Reg>,
     /// Value to store.
     data: Option<Reg>,
@@ -273,7 +273,7 @@ impl Draft<'_> {
         self.build.push_guarded(id, Some(Guard { reg: p, negated: false }), Op::Bra { target: head });
     }
 
-    /// Emits what makes the next access depend on an earlier read of the thread.
+    /// Emits the instructions through which the next access depends on an earlier read of the thread.
     fn dependence(
         &mut self,
         u: &mut Unstructured<'_>,
@@ -338,7 +338,7 @@ impl Draft<'_> {
         Ok(how)
     }
 
-    /// A value computed from `from`: really (`+ 1`) or only in syntax (`^ from`, then `+ k`).
+    /// A value computed from `from`, either truly (`+ 1`) or only syntactically (`^ from`, then `+ 1`).
     fn arithmetic(&mut self, u: &mut Unstructured<'_>, thread: usize, from: Reg) -> Result<Reg> {
         let id = self.threads[thread].id;
         let dst = self.build.reg(id);
@@ -364,7 +364,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Barriers of the threads of one CTA: all sync, or all but one arrive with a count; or a cluster barrier.
+    /// Plans one barrier: a cluster barrier, or a CTA barrier at which all threads sync, or a counted one at which all but
+    /// the first may arrive instead.
     pub(super) fn plan_barriers(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         if !percent(u, self.knobs.barrier_percent)? {
             return Ok(());
@@ -404,7 +405,7 @@ impl Draft<'_> {
             let bits = *u.choose(&[8u8, 16, 32, 64])?;
             let bits = bits.min(self.bits());
             let slots = 64 / i32::from(bits);
-            // The first two slots: enough to overlap and to miss.
+            // Two slots are enough for accesses that overlap and accesses that do not.
             let slot = u.int_in_range(0..=(slots - 1).min(1))?;
             return Ok((Ty::U(bits), slot * i32::from(bits) / 8));
         }
@@ -462,7 +463,7 @@ fn rmw_order(u: &mut Unstructured<'_>, knobs: &Knobs, red: bool) -> Result<RmwOr
     Ok(*u.choose(&[RmwOrder::Acquire, RmwOrder::Release, RmwOrder::AcqRel])?)
 }
 
-/// The type `atom` takes: bits for bitwise operations and swaps, unsigned for arithmetic.
+/// The operand type of `atom`: bits for bitwise operations and swaps, unsigned for arithmetic.
 pub(crate) fn rmw_type(op: AtomOp, bits: u8) -> Ty {
     match op {
         AtomOp::And | AtomOp::Or | AtomOp::Xor | AtomOp::Exch | AtomOp::Cas => Ty::B(bits),

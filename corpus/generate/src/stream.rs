@@ -1,8 +1,8 @@
 //! The pinned stream: seed, profile and index determine a program, on every machine and for ever.
 //!
 //! Contract: ChaCha8, keyed by the seed and with the index as stream number, gives bytes. `arbitrary` (its exact version is
-//! in the workspace manifest) turns them into choices. A new version of either may change the programs; the fingerprint
-//! names the stream, so that such a change cannot go unnoticed.
+//! in the workspace manifest) turns them into choices. A new version of either may change the programs. A test compares
+//! the stream with its fingerprint and notices such a change.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use super::tile::{self, TileDraw};
 use super::{random, shapes, tensor};
 use moire_program::ir::Program;
 
-/// Names the stream. A test compares the first programs with a recorded hash: when it fails, raise the number.
+/// Name of the stream. A test compares the first programs with a recorded hash: if it fails, raise the number.
 pub const GENERATOR_FINGERPRINT: &str = "ptx-5";
 
 /// Bytes that a program may consume: three times the most that any program was observed to need.
@@ -63,7 +63,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// The name is not one of a profile.
+/// No profile has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown profile `{0}`; expected random, shapes, mixed, tensor or tile-ir")]
 pub struct UnknownProfile(String);
@@ -117,7 +117,7 @@ impl Stream {
         }
         let bytes = self.bytes(index);
         let mut u = Unstructured::new(&bytes);
-        // Choices are total: `arbitrary` gives the least value when bytes run out, so this cannot fail.
+        // This cannot fail: `arbitrary` returns the least value when the bytes run out.
         let mut program = self.draw(&mut u).unwrap_or_else(|_| shapes::message_passing());
         program.name = format!("{}-{}-{index}", self.profile, self.seed);
         program
@@ -128,10 +128,10 @@ impl Stream {
             Profile::Random => false,
             Profile::Shapes => true,
             Profile::Mixed => u.arbitrary()?,
-            // Only a kernel that cannot be launched comes here (see `item`).
+            // Reached only for a kernel that cannot be launched (see `item`).
             Profile::TileIr => return Ok(shapes::message_passing()),
             Profile::Tensor => {
-                // Every protocol makes a program; tests hold that.
+                // Every protocol gives a program; a test checks this.
                 let program = tensor::Scheme::draw(u)?.protocol().program();
                 return Ok(program.unwrap_or_else(shapes::message_passing));
             }

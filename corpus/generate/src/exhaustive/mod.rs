@@ -1,10 +1,13 @@
 //! All small programs over an instruction alphabet, by size: threads, then memory events, then instructions.
 //!
-//! Contract: within the bound and alphabet every program in which each location has a conflict and the threads hang
-//! together comes once, in canonical form; within one size the order is that of the enumeration, so a caller that
-//! wants the least text looks at the whole size class ([`Enumeration::of_size`]). Left out because they cannot matter
-//! to a memory model: locations that are only read or touched once, threads that touch no memory, groups of threads
-//! that share nothing, and what follows the last access or barrier of a thread.
+//! Contract: each program within the bound comes once, in canonical form. Programs of one size come in the order of the
+//! enumeration; a caller that wants the least text looks at the whole size class ([`Enumeration::of_size`]). Left out,
+//! because they cannot matter to a memory model:
+//!
+//! - locations that are only read, or accessed once,
+//! - threads that access no memory,
+//! - groups of threads that share no location with the others,
+//! - fences and branches after the last access or barrier of a thread.
 
 mod tokens;
 
@@ -18,7 +21,7 @@ use moire_program::ir::{
 };
 use tokens::{Token, build, tokens};
 
-/// How far to go.
+/// The bound of an enumeration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Most threads.
@@ -29,18 +32,18 @@ pub struct Bound {
     pub instructions: usize,
     /// Most locations.
     pub locations: usize,
-    /// What programs are made of.
+    /// Instructions and places that programs use.
     pub alphabet: Alphabet,
 }
 
-/// What may appear.
+/// Instructions and places that may appear in programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alphabet {
     /// Loads.
     pub loads: Vec<LoadOrder>,
     /// Stores.
     pub stores: Vec<StoreOrder>,
-    /// Loads and stores are 128 bits wide; locations start with 9 in both halves, so that half a write shows.
+    /// Loads and stores are 128 bits wide. Locations start with 9 in both halves, which reveals half a write.
     pub wide: bool,
     /// RMWs: operation, order, scope, as `red`.
     pub rmws: Vec<(AtomOp, RmwOrder, Scope, bool)>,
@@ -50,27 +53,27 @@ pub struct Alphabet {
     pub proxy_fences: Vec<ProxyFence>,
     /// Weak accesses through other proxies; `Generic` stands for a virtual alias.
     pub proxies: Vec<Proxy>,
-    /// Stores of what the latest read gave.
+    /// Stores of the latest value read.
     pub data: bool,
-    /// Addresses computed from the latest read.
+    /// Addresses computed from the latest value read.
     pub addr: bool,
-    /// Guards on the latest read.
+    /// Guards on the latest value read.
     pub ctrl: bool,
-    /// Forward branches over one access on the latest read (what follows is after the reconvergence point).
+    /// Branches on the latest value read that skip one access. The instructions after it have reconverged.
     pub branches: bool,
-    /// Branches on the latest read to the next instruction: everything after them has reconverged.
+    /// Branches on the latest value read to the next instruction. All instructions after them have reconverged.
     pub jumps: bool,
     /// `bar.sync 0`
     pub barriers: bool,
     /// `barrier.cluster.arrive`, the same relaxed, and `barrier.cluster.wait`.
     pub cluster_barriers: bool,
-    /// `bar.warp.sync` of all threads; they are lanes of one warp, so `places` should be [`Near::Warp`].
+    /// `bar.warp.sync` of all threads. They must be lanes of one warp: `places` should be [`Near::Warp`].
     pub warp_syncs: bool,
     /// Places of the second and later threads relative to the first.
     pub places: Vec<Near>,
 }
 
-/// Where a thread stands relative to the first.
+/// Place of a thread relative to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Near {
     /// In its warp.
@@ -114,13 +117,13 @@ pub struct Enumeration {
 }
 
 impl Enumeration {
-    /// Nothing is listed before a size is asked for.
+    /// The enumeration of a bound. It lists no program before [`Enumeration::of_size`] is called.
     pub fn new(bound: &Bound) -> Self {
         Enumeration { bound: Rc::new(bound.clone()), tokens: tokens(bound) }
     }
 
-    /// All programs of one size, each once; none of a size beyond the bound. Memory grows with the thread bodies of
-    /// that size and the programs found.
+    /// All programs of one size, each once; none if the size exceeds the bound. Memory grows with the number of thread
+    /// bodies of that size and of programs found.
     pub fn of_size(&self, (t, e, i): Size) -> impl Iterator<Item = Program> + use<> {
         let bound = Rc::clone(&self.bound);
         let mut seen: BTreeSet<[u8; 16]> = BTreeSet::new();
@@ -148,7 +151,7 @@ impl Enumeration {
 type Column = Rc<[Token]>;
 type Columns = BTreeMap<(usize, usize), Vec<Column>>;
 
-/// The thread bodies of all costs (memory events, instructions) that some split names.
+/// All thread bodies whose cost (memory events, instructions) occurs in a split.
 fn columns(tokens: &[Token], splits: &[Vec<(usize, usize)>]) -> Columns {
     let needed: BTreeSet<(usize, usize)> = splits.iter().flatten().copied().collect();
     let most = needed.iter().fold((0, 0), |m, c| (m.0.max(c.0), m.1.max(c.1)));
@@ -172,7 +175,7 @@ fn columns(tokens: &[Token], splits: &[Vec<(usize, usize)>]) -> Columns {
     all
 }
 
-/// Ways to split a size over `t` columns, in non-increasing order; a column has an event and an instruction.
+/// All ways to split a size over `t` columns, in non-increasing order. A column has at least one event and instruction.
 fn split(t: usize, rest: (usize, usize), path: &mut Vec<(usize, usize)>, out: &mut Vec<Vec<(usize, usize)>>) {
     if t == 0 {
         if rest == (0, 0) {
@@ -180,7 +183,7 @@ fn split(t: usize, rest: (usize, usize), path: &mut Vec<(usize, usize)>, out: &m
         }
         return;
     }
-    // The columns after this one need an event and an instruction each.
+    // Each column after this one needs an event and an instruction.
     let others = t - 1;
     for e in 1..=rest.0.saturating_sub(others) {
         for i in 1..=rest.1.saturating_sub(others) {
@@ -194,7 +197,7 @@ fn split(t: usize, rest: (usize, usize), path: &mut Vec<(usize, usize)>, out: &m
     }
 }
 
-/// Counts through the columns of one split; equal sizes in non-increasing index order.
+/// Iterates over the choices of columns for one split. Columns of equal cost have non-increasing indices.
 struct Odometer {
     columns: Rc<Columns>,
     split: Vec<(usize, usize)>,
@@ -234,7 +237,7 @@ impl Iterator for Odometer {
     }
 }
 
-/// Every location has a conflict, locations are used without gaps, and threads hang together.
+/// Whether every location has a conflict, location numbers have no gaps, and shared locations connect all threads.
 fn communicates(columns: &[Column]) -> bool {
     let mut uses: BTreeMap<usize, (usize, bool, usize)> = BTreeMap::new();
     for (t, column) in columns.iter().enumerate() {
@@ -258,7 +261,7 @@ fn communicates(columns: &[Column]) -> bool {
     }
 }
 
-/// All ways to place so many threads; the first stands at the origin.
+/// All ways to place `threads` threads. The first is at the origin.
 fn places(near: &[Near], threads: usize) -> Vec<Vec<Placement>> {
     let lane = |n: u16| near.contains(&Near::Warp).then_some(u8::try_from(n).unwrap_or(u8::MAX));
     let zero = Placement::default();

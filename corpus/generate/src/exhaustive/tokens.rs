@@ -1,6 +1,6 @@
-//! What thread bodies are made of, and programs put together from them.
+//! The tokens of a thread body, and the program built from them.
 //!
-//! Contract: a program built has exactly the memory events and instructions its tokens cost.
+//! Contract: a program has exactly the memory events and instructions that its tokens cost.
 
 use super::super::build::{Builder, at};
 use super::{Bound, Column};
@@ -9,7 +9,7 @@ use moire_program::ir::{
     ProxyFence, Reg, RegInit, RmwOrder, Scope, Space, StoreOrder, SymbolId, ThreadId, Ty,
 };
 
-/// How an access depends on the latest read.
+/// How an access depends on the latest value read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dep {
     None,
@@ -35,7 +35,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// Memory events, instructions.
+    /// The number of memory events and of instructions.
     pub(super) fn cost(self) -> (usize, usize) {
         let dep = |d| match d {
             Dep::None | Dep::Data => 0,
@@ -51,7 +51,7 @@ impl Token {
         }
     }
 
-    /// Whether it can follow `column`: a dependency needs a read; cluster arrives and waits take turns.
+    /// Whether the token may follow `column`: a dependency needs an earlier read; cluster arrivals and waits alternate.
     pub(super) fn fits(self, column: &[Token]) -> bool {
         let arrived = || {
             let last =
@@ -67,7 +67,7 @@ impl Token {
         }
     }
 
-    /// Whether a thread may end with it: nothing follows that a fence or branch could matter to.
+    /// Whether a thread may end with the token. A fence, a jump or a cluster wait at the end orders nothing.
     pub(super) fn may_end(self) -> bool {
         !matches!(self, Token::Fence(..) | Token::ProxyFence(_) | Token::Jump | Token::ClusterWait)
     }
@@ -76,7 +76,7 @@ impl Token {
         matches!(self, Token::Load(..) | Token::Rmw(_, _, _, false, _))
     }
 
-    /// Location and whether it is written.
+    /// The location it accesses, and whether it writes.
     pub(super) fn access(self) -> Option<(usize, bool)> {
         match self {
             Token::Load(_, _, _, l, _) => Some((l, false)),
@@ -86,7 +86,7 @@ impl Token {
     }
 }
 
-/// Everything the alphabet allows at one step.
+/// All tokens of the alphabet.
 pub(super) fn tokens(bound: &Bound) -> Vec<Token> {
     let a = &bound.alphabet;
     let flag = |on: bool, d: Dep| on.then_some(d);
@@ -125,7 +125,7 @@ pub(super) fn tokens(bound: &Bound) -> Vec<Token> {
     all
 }
 
-/// The program of some columns at some places.
+/// The program whose threads have these bodies and places.
 pub(super) fn build(columns: &[Column], places: &[Placement], bound: &Bound) -> Program {
     let mut b = Builder::new("small");
     let used =
@@ -151,7 +151,7 @@ pub(super) fn build(columns: &[Column], places: &[Placement], bound: &Bound) -> 
     b.finish()
 }
 
-/// A thread being written.
+/// A thread under construction.
 struct Body<'a> {
     id: ThreadId,
     symbols: &'a [SymbolId],
@@ -226,7 +226,7 @@ impl Body<'_> {
             let src = match (dep, self.read) {
                 (Dep::Data, Some(reg)) => Operand::Reg(reg),
                 _ if ty == Ty::B(128) => {
-                    // No immediate is 128 bits wide.
+                    // PTX has no 128-bit immediates: a register holds the value.
                     let (reg, value) = (b.reg(id), self.fresh(l));
                     b.program_mut().threads[id.index()].regs[reg.index()].init =
                         RegInit::Value(value.unsigned_abs());
@@ -242,7 +242,7 @@ impl Body<'_> {
         }
     }
 
-    /// A predicate that says whether the latest read gave zero.
+    /// Emits a test of the latest value read and returns a guard that holds if the value is zero.
     fn compare(&self, b: &mut Builder) -> Option<Guard> {
         let a = Operand::Reg(self.read?);
         let p = b.reg(self.id);
@@ -250,7 +250,7 @@ impl Body<'_> {
         Some(Guard { reg: p, negated: false })
     }
 
-    /// Guard, address base and branch of an access that depends on the latest read.
+    /// Guard, address base and branch of an access that depends on the latest value read.
     fn depend(&self, b: &mut Builder, dep: Dep, symbol: SymbolId) -> (Option<Guard>, Operand, Option<usize>) {
         let (id, plain) = (self.id, Operand::Address(symbol));
         let Some(read) = self.read else { return (None, plain, None) };

@@ -1,8 +1,8 @@
 //! Shapes drawn from bytes.
 //!
-//! Two thirds are annotated freely, with mostly uniform scopes so that the annotations interact. One third is annotated
-//! with care: every edge ordered by something sufficient under a scope that reaches everyone, except perhaps one edge.
-//! Those sit on the border between allowed and forbidden, where a dropped rule shows.
+//! Two thirds are annotated freely; most of them use one scope throughout, because then the annotations interact. In the
+//! other third every edge except perhaps one is ordered sufficiently, under a scope that includes all threads. These lie
+//! on the border between allowed and forbidden, where a missing rule shows.
 
 use super::{
     Annotation, Between, Dir, Mark, SCOPES, Segment, Skeleton, Stand, between, build, is_cycle, stand,
@@ -16,7 +16,7 @@ pub fn draw(u: &mut Unstructured<'_>) -> Result<Program> {
     let base = *u.choose(&SCOPES)?;
     let careful = u.ratio(1u8, 3u8)?;
     let free = Free { base, steady: careful || u.ratio(2u8, 3u8)?, fences: u.ratio(1u8, 2u8)? };
-    // The segment annotated without care; about half the time none.
+    // The one segment annotated freely; about half the time there is none.
     let slip = u.int_in_range(0..=2 * skeleton.len() - 1)?;
     let mut segments = Vec::new();
     for (n, segment) in skeleton.iter().enumerate() {
@@ -26,9 +26,10 @@ pub fn draw(u: &mut Unstructured<'_>) -> Result<Program> {
     Ok(build(&skeleton, &Annotation { segments, stand }))
 }
 
-/// What all free annotations of one shape have in common.
+/// The choices that all free annotations of one shape share.
 struct Free {
     base: Scope,
+    /// Every access has scope `base`.
     steady: bool,
     fences: bool,
 }
@@ -61,7 +62,7 @@ impl Free {
     }
 }
 
-/// Marks and a gap that order a segment's two accesses, seen from threads within `scope`.
+/// Marks and an order that suffice to order a segment's two accesses for all threads within `scope`.
 fn sufficient(u: &mut Unstructured<'_>, segment: Segment, scope: Scope) -> Result<(Mark, Between, Mark)> {
     let strong = [Mark::Relaxed(scope), Mark::Relaxed(scope), Mark::Atom(scope, false), Mark::Red(scope)];
     let mut mark = || u.choose(&strong).copied();
@@ -99,10 +100,10 @@ fn within(u: &mut Unstructured<'_>, scope: Scope) -> Result<Stand> {
     u.choose(fits).copied()
 }
 
-/// A cycle of two to four threads by choosing segments that fit.
+/// Draws a cycle of two to four threads: draws segments until they form one, at most 64 times.
 fn draw_skeleton(u: &mut Unstructured<'_>) -> Result<Skeleton> {
     let threads = *u.choose(&[2usize, 2, 3, 3, 3, 4])?;
-    // Load buffering is where models and explorers differ most, and rare among all cycles.
+    // Models and explorers differ most on load buffering, which is rare among all cycles.
     if u.ratio(1u8, 5u8)? {
         return Ok(vec![Segment::Two(Dir::R, Dir::W, false); threads]);
     }

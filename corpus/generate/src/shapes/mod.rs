@@ -1,10 +1,10 @@
 //! Critical cycles: every shape of communication between threads that a model can forbid, with annotated edges.
 //!
 //! Contract: a [`Skeleton`] is a cycle of thread segments (one or two accesses) joined by the communications rf, fr
-//! and co, in the way of diy (Alglave, Maranget, Sarkar, Sewell, "Fences in weak memory models", 2010); all skeletons
-//! up to a number of threads are listed once, up to rotation. An [`Annotation`] fills in orders, scopes, dependencies,
-//! fences, aliases and places. The program's `exists` condition says that the cycle happened; with three or more
-//! writes to one location it fixes only the last of them.
+//! and co, as in diy (Alglave, Maranget, Sarkar, Sewell, "Fences in weak memory models", 2010). All skeletons up to a
+//! number of threads are listed once, up to rotation. An [`Annotation`] fills in orders, scopes, dependencies, fences,
+//! aliases and places. The program's `exists` condition says that the cycle happened; if a location has three or more
+//! writes, it fixes only the last of them.
 
 mod draw;
 mod weave;
@@ -23,12 +23,12 @@ pub enum Dir {
     W,
 }
 
-/// What one thread contributes to a cycle.
+/// The part of a cycle that one thread contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Segment {
     /// One access.
     One(Dir),
-    /// Two accesses in program order; the flag says whether to one location.
+    /// Two accesses in program order; the flag is true if both are to one location.
     Two(Dir, Dir, bool),
 }
 
@@ -79,7 +79,7 @@ fn is_cycle(cycle: &[Segment]) -> bool {
     let joined = (0..n).all(|i| (cycle[i].last(), cycle[(i + 1) % n].first()) != (Dir::R, Dir::R));
     let moves = cycle.iter().filter(|s| matches!(s, Segment::Two(_, _, false))).count();
     let stays = cycle.iter().filter(|s| matches!(s, Segment::Two(_, _, true))).count();
-    // One change of location cannot come back; a cycle of single accesses orders nothing by program.
+    // After a single change of location the cycle cannot close. A cycle of single accesses has no program order.
     joined && moves != 1 && (moves > 0 || stays > 0) && (moves > 0 || stays == 1)
 }
 
@@ -102,28 +102,28 @@ pub enum Mark {
     Atom(Scope, bool),
     /// Weak, through a virtual alias.
     Alias,
-    /// `red` (read: `or` with 0, the value stays unknown; write: `max`, which is the value on the cycle).
+    /// `red` (read: `or` with 0, which returns no value; write: `max`, which writes the value of the cycle).
     Red(Scope),
 }
 
-/// What stands between the two accesses of a segment.
+/// The order between the two accesses of a segment: a fence or a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
     /// Nothing.
     Plain,
     /// A memory fence.
     Fence(FenceOrder, Scope),
-    /// The second access stores what the first read.
+    /// The second access stores the value that the first read.
     Data,
-    /// The second address is computed from what the first read.
+    /// The second address is computed from the value that the first read.
     Addr,
-    /// The second access runs under a guard on what the first read.
+    /// The second access is guarded by the value that the first read.
     Ctrl,
     /// `fence.proxy.alias`
     ProxyAlias,
 }
 
-/// How the threads stand to each other.
+/// How the threads are placed relative to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
     /// One CTA.
@@ -132,24 +132,24 @@ pub enum Stand {
     Cluster,
     /// One GPU.
     Gpu,
-    /// A GPU each.
+    /// One GPU each.
     Sys,
-    /// Even threads in one CTA, odd threads each elsewhere on the GPU.
+    /// Even threads in one CTA; each odd thread in a cluster of its own on the same GPU.
     Split,
 }
 
-/// Everything a skeleton leaves open.
+/// Everything that a skeleton does not determine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Per segment: the marks of its (up to two) accesses and what stands between.
+    /// Per segment: the mark of its first access, the order between both, the mark of its second access.
     pub segments: Vec<(Mark, Between, Mark)>,
-    /// Places.
+    /// Placement of the threads.
     pub stand: Stand,
 }
 
 const SCOPES: [Scope; 4] = [Scope::Gpu, Scope::Sys, Scope::Cta, Scope::Cluster];
 
-/// The digits of one segment: marks 3 + 5 * 4 = 23 twice, betweens 1 + 16 + 4 = 21.
+/// Sizes of the digits of a segment: 3 + 5 * 4 = 23 marks (twice), 1 + 16 + 4 = 21 orders between them.
 const MARKS: u128 = 23;
 const BETWEENS: u128 = 21;
 const STANDS: u128 = 5;
@@ -202,7 +202,7 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Shapes of 2 to `threads` threads (at most 5: index arithmetic stays in 128 bits).
+    /// Shapes of 2 to `threads` threads (at most 5, which keeps indices within 128 bits).
     pub fn new(threads: usize) -> Self {
         let skeletons = skeletons(threads.min(5));
         let mut end = 0u128;
@@ -216,7 +216,7 @@ impl Shapes {
         Shapes { skeletons, ends }
     }
 
-    /// How many programs there are.
+    /// The number of programs.
     pub fn len(&self) -> u128 {
         self.ends.last().copied().unwrap_or(0)
     }
@@ -256,7 +256,7 @@ fn decode(skeleton: &[Segment], mut index: u128) -> Annotation {
         segments.push(match segment {
             Segment::One(_) => (mark(digit(MARKS)), Between::Plain, Mark::Weak),
             Segment::Two(..) => {
-                // Plain first, so that the earliest programs are the barest.
+                // Plain comes first: the earliest programs are the barest.
                 let gap = between((digit(BETWEENS) + BETWEENS - 1) % BETWEENS);
                 (mark(digit(MARKS)), gap, mark(digit(MARKS)))
             }

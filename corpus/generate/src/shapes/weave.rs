@@ -1,4 +1,4 @@
-//! The program of a skeleton under an annotation: locations, values, registers, condition.
+//! Builds the program of a skeleton and an annotation: locations, values, registers, condition.
 
 use super::{Annotation, Between, Dir, Mark, Segment, Stand};
 use crate::build::{Builder, at};
@@ -8,7 +8,7 @@ use moire_program::ir::{
     ProxyFence, Quantifier, Reg, RmwOrder, Scope, Space, StoreOrder, SymbolId, Term, ThreadId, Ty,
 };
 
-/// An access of the cycle with its location and the value it writes or must read.
+/// An access of the cycle, its location, and the value that it writes or must read.
 struct Point {
     thread: usize,
     dir: Dir,
@@ -16,7 +16,7 @@ struct Point {
     value: i64,
 }
 
-/// The program of a skeleton under an annotation (missing annotations are weak and plain).
+/// The program of a skeleton and an annotation. Segments without an annotation are weak and plain.
 pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
     let (points, locations) = points(skeleton);
     let mut b = Builder::new("shape");
@@ -42,7 +42,7 @@ pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
             observed.push(Expr::Cmp(CmpOp::Eq, term, Term::Const(last)));
         }
     }
-    // Where every read is a `red` there is nothing to ask.
+    // If every read is a `red` and every location has one write, there is no condition.
     let expr = if observed.len() > 1 { Some(Expr::And(observed)) } else { observed.pop() };
     let quantifier = Quantifier::Exists;
     let condition = expr.map(|expr| Condition { name: String::new(), quantifier, expr });
@@ -50,8 +50,9 @@ pub fn build(skeleton: &[Segment], annotation: &Annotation) -> Program {
     b.finish()
 }
 
-/// Locations and values: along the cycle a location changes at each `Two(.., false)`; writes count up from 1 and a read
-/// sees the latest write before it. In a one-location cycle the count starts behind its only program-order edge.
+/// Assigns locations and values along the cycle. The location changes at each `Two(.., false)`. The writes of a location
+/// count up from 1, and a read sees the latest write before it. In a one-location cycle the count starts after its only
+/// program-order edge.
 fn points(skeleton: &[Segment]) -> (Vec<Point>, usize) {
     let n = skeleton.len();
     let pivot = skeleton.iter().position(|s| matches!(s, Segment::Two(_, _, false)));
@@ -66,7 +67,7 @@ fn points(skeleton: &[Segment]) -> (Vec<Point>, usize) {
         }
         points.push(Point { thread, dir, location, value: *value });
     };
-    // The walk starts behind the pivot's program-order edge and ends before it.
+    // The walk starts after the pivot's program-order edge and ends before it.
     see(start, skeleton[start].last(), location, &mut value);
     for k in 1..n {
         let thread = (start + k) % n;
@@ -84,7 +85,7 @@ fn points(skeleton: &[Segment]) -> (Vec<Point>, usize) {
     }
     if one_place || matches!(skeleton[start], Segment::Two(..)) {
         see(start, skeleton[start].first(), location, &mut value);
-        // In its thread the pivot's first access comes before the one the walk began with.
+        // The walk began with the pivot's second access and ended with its first: restore program order.
         let last = points.len() - 1;
         points.swap(0, last);
     }
@@ -104,7 +105,7 @@ fn place(stand: Stand, n: usize) -> Placement {
     }
 }
 
-/// What the second access takes from the first.
+/// How the second access depends on the first.
 enum Link {
     None,
     Data(Reg),
@@ -122,7 +123,8 @@ struct Weaver<'a> {
 const WORD: Ty = Ty::U(64);
 
 impl Weaver<'_> {
-    /// Emits what stands between; dependencies need a first access that reads and, for data, a second that writes.
+    /// Emits the fence or the dependency between two accesses. A dependency needs a first access that reads. A data
+    /// dependency of a read becomes an address dependency.
     fn gap(&mut self, gap: Between, read: Option<Reg>, next: &Point) -> Link {
         match (gap, read) {
             (Between::Fence(order, scope), _) => {
@@ -205,7 +207,7 @@ fn write(mark: Mark, addr: Address, value: Operand, fresh: impl FnOnce() -> Reg)
     crate::build::store(order, Space::Global, WORD, addr, value)
 }
 
-/// A read into `dst`; a `red` has no destination and is no read here.
+/// A read into `dst`. `Mark::Red` is handled by the caller, because a `red` has no destination.
 fn read(mark: Mark, addr: Address, dst: Reg) -> Op {
     let order = match mark {
         Mark::Weak | Mark::Alias | Mark::Red(_) => LoadOrder::Weak,
@@ -220,7 +222,7 @@ fn read(mark: Mark, addr: Address, dst: Reg) -> Op {
     crate::build::load(order, Space::Global, WORD, dst, addr)
 }
 
-/// `atom`, or `red` when there is no destination.
+/// `atom`, or `red` if there is no destination.
 fn rmw(order: RmwOrder, scope: Scope, op: AtomOp, dst: Option<Reg>, addr: Address, a: Operand) -> Op {
     let ty = rmw_type(op, 64);
     Op::Rmw {

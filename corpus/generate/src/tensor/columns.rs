@@ -1,33 +1,34 @@
-//! Columns of tensor memory taken, used and given back, in rounds; in one CTA or by a pair.
+//! Rounds in which columns of tensor memory are allocated, used and deallocated, in one CTA or by a pair.
 //!
-//! A keeper takes the columns and publishes their address behind a barrier; the warps of its CTA store and load there, or
-//! load what a product left there; behind another barrier the keeper gives the columns back, and in the last round the
-//! right to take more before that. In a pair both CTAs take and give on the same side of a barrier of the cluster, as the
-//! documents have it for a safe exit. In one CTA a rival may want all columns too, so that one waits for the other: each
-//! order in which they are granted is an execution.
+//! The first warp of a CTA, the keeper, allocates the columns and publishes their address with a barrier. The warps of
+//! its CTA store and load there, or load the result of a product. After another barrier the keeper deallocates the
+//! columns. In the last round it relinquishes the right to allocate more, directly after the allocation. In a pair both
+//! CTAs allocate and deallocate on the same side of a cluster barrier, as the documents demand for a safe exit. In one
+//! CTA a rival warp may want all columns too. Then one of them waits for the other, and each order of the two
+//! allocations is an execution.
 
 use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
 use super::{Act, Kind, Protocol, Role, Step};
 use arbitrary::Unstructured;
 
-/// Its choices.
+/// The choices of a protocol about columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Columns {
     /// Two CTAs.
     pub pair: bool,
     /// Warps of a CTA that use the columns, at most 4; the first is the keeper.
     pub warps: u16,
-    /// How often columns are taken.
+    /// How often columns are allocated.
     pub rounds: usize,
-    /// What is loaded is the product of the first keeper instead of the warp's own store.
+    /// Warps load a product that the first keeper issued, instead of their own stores.
     pub product: bool,
-    /// Another warp of the CTA takes all columns too; never in a pair or with products.
+    /// Another warp of the CTA allocates all columns too; never in a pair or with products.
     pub rival: bool,
 }
 
-/// All columns there are.
+/// All columns of a CTA.
 const ALL: usize = 512;
-/// Columns taken where there is no rival.
+/// Columns allocated if there is no rival.
 const SOME: usize = 64;
 /// Lanes of a whole warp.
 const WARP: u8 = 32;
@@ -35,7 +36,7 @@ const WARP: u8 = 32;
 const RIVAL: u16 = 4;
 
 impl Columns {
-    /// Draws one.
+    /// Draws the choices.
     pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Columns> {
         let pair: bool = u.arbitrary()?;
         let rival = !pair && u.ratio(1, 3)?;
@@ -92,7 +93,7 @@ impl Columns {
             let slot = format!("[slot{round}]");
             if keeper {
                 steps.push(columns(Act::Take, self.pair, self.wanted(), &slot));
-                // Who gave the right up may not take columns again, and a rival would want to.
+                // After a warp relinquishes, no warp of its CTA may allocate; the rival still has to.
                 if round + 1 == self.rounds && !self.rival {
                     steps.push(columns(Act::Relinquish, self.pair, 0, ""));
                 }
@@ -108,12 +109,12 @@ impl Columns {
         Role { cta, warp, lanes: self.lanes(), steps }
     }
 
-    /// Whole warps where a barrier counts its threads.
+    /// Lanes of a role: a whole warp if a barrier counts its threads.
     fn lanes(&self) -> u8 {
         if self.rival { WARP } else { 1 }
     }
 
-    /// A barrier of the warps of a CTA that use the columns; a rival has no part in it.
+    /// A barrier of the warps of a CTA that use the columns, without the rival.
     fn sync(&self) -> Step {
         if self.rival {
             Step { kind: Kind::Sync, text: format!("bar.sync 0, {};", u16::from(WARP) * self.warps) }
@@ -122,7 +123,7 @@ impl Columns {
         }
     }
 
-    /// What one warp does with the columns of a round.
+    /// Adds one warp's uses of the columns in one round.
     fn round(&self, steps: &mut Vec<Step>, (cta, warp): (u16, u16), round: usize) {
         let lanes = usize::from(32 * warp) * 65_536;
         if self.product {

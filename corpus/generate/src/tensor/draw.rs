@@ -1,4 +1,4 @@
-//! Which protocols a stream draws, and of which sizes.
+//! Draws the protocols of a stream and their sizes.
 
 use super::{Columns, Gemm, Plan, Protocol};
 use arbitrary::Unstructured;
@@ -6,16 +6,16 @@ use arbitrary::Unstructured;
 /// A protocol of one of the families.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scheme {
-    /// Patterns put together in one CTA.
+    /// A combination of the documented patterns in one CTA.
     Plan(Plan),
     /// A warp-specialised matrix product.
     Gemm(Gemm),
-    /// Columns taken and given back.
+    /// Columns allocated and deallocated.
     Columns(Columns),
 }
 
 impl Scheme {
-    /// Draws one; half of all are patterns put together.
+    /// Draws a protocol. Half of all are combinations of patterns.
     pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Scheme> {
         Ok(match u.int_in_range(0..=7)? {
             0..=3 => Scheme::Plan(Plan::draw(u)?),

@@ -1,19 +1,19 @@
 //! The skeleton of a warp-specialised matrix product: a producer of bulk tensor copies, an issuer, epilogue warps; in one
-//! CTA, or in a pair of them that multiplies together.
+//! CTA, or in a pair of CTAs that multiply together.
 //!
-//! A ring of stages carries the operands of each k-step: the copies complete the bytes the producer announced, a commit
-//! gives the stage back. Two accumulators alternate between tiles: a commit hands one over, the epilogue's arrivals give
-//! it back. In a pair each CTA copies its half and reports to the leader, whose issuer works for both; commits tell both,
-//! and both epilogues arrive at the leader. Before a CTA of the pair ends, its producer waits for every stage it would
-//! get back, as compiled kernels do: an arrival is on its way to it. All of it is deterministic but the time at which
-//! things happen, so there is one execution; in a pair there are two, since the text leaves open whether giving columns,
-//! or the right to them, back waits for the other CTA.
+//! A ring of stages carries the operands of each k-step. The copies complete the bytes that the producer expects, and a
+//! commit frees the stage. Two accumulators alternate between tiles: a commit hands one to the epilogue, whose arrivals
+//! free it. In a pair each CTA copies its half and reports to the leader, whose issuer multiplies for both. Commits
+//! arrive in both CTAs, and both epilogues arrive at the leader. Before a CTA of a pair ends, its producer waits for the
+//! last arrival at each stage, as compiled kernels do. Only timing varies, so there is one execution. A pair has two,
+//! because the documents do not say whether deallocating columns, or relinquishing the right to allocate, waits for the
+//! other CTA.
 
 use super::protocol::{columns, commit_of, complete, meet, step, sync, wait, work};
 use super::{Act, Kind, Protocol, Role, Step};
 use arbitrary::Unstructured;
 
-/// Its sizes.
+/// The sizes of a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gemm {
     /// Two CTAs.
@@ -26,7 +26,7 @@ pub struct Gemm {
     pub tiles: usize,
     /// Epilogue warps of a CTA, at most 4.
     pub warps: u16,
-    /// Lanes of an epilogue warp that arrive, each for itself: 1 or 32.
+    /// Lanes of an epilogue warp, each of which arrives: 1 or 32.
     pub lanes: u8,
 }
 
@@ -34,18 +34,18 @@ pub struct Gemm {
 const BYTES: usize = 64;
 /// Columns of one accumulator.
 const COLUMNS: usize = 32;
-/// Where the accumulators are.
+/// Loads the address of the accumulators.
 const ADDRESS: &str = "ld.weak.shared::cta.u32 r0, [slot];";
 /// The CTA that multiplies for both.
 const LEADER: u16 = 0;
 
 impl Gemm {
-    /// The size named most: a ring of three stages, four k-steps, four epilogue warps.
+    /// The usual size: a ring of three stages, four k-steps, four epilogue warps.
     pub fn usual(pair: bool, tiles: usize, lanes: u8) -> Gemm {
         Gemm { pair, stages: 3, steps: 4, tiles, warps: 4, lanes }
     }
 
-    /// Draws a small one.
+    /// Draws a small product.
     pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Gemm> {
         Ok(Gemm {
             pair: u.arbitrary()?,
@@ -92,7 +92,7 @@ impl Gemm {
         self.steps * self.tiles
     }
 
-    /// The mbarriers with the arrivals they expect.
+    /// The mbarriers and the number of arrivals each expects.
     fn barriers(&self) -> Vec<(String, u16)> {
         let stages = self.stages.min(self.uses());
         let stages = (0..stages).flat_map(|s| [(format!("full{s}"), 1), (format!("empty{s}"), 1)]);
@@ -102,12 +102,12 @@ impl Gemm {
         stages.chain(tiles).collect()
     }
 
-    /// A barrier of all warps that work together; of the cluster it may publish nothing but mbarriers.
+    /// A barrier of all warps that work together: of the cluster, with the given order of its arrival, or of the CTA.
     fn meet(&self, order: &str) -> Step {
         if self.pair { meet(order) } else { sync() }
     }
 
-    /// What every warp starts with: both CTAs are there, with their mbarriers.
+    /// The first steps of every warp: in a pair, wait until both CTAs have started and initialised their mbarriers.
     fn start(&self) -> Vec<Step> {
         self.pair.then(|| self.meet("relaxed")).into_iter().collect()
     }
@@ -134,7 +134,7 @@ impl Gemm {
         steps.push(sync());
         for n in 0..self.uses() {
             let stage = n % self.stages;
-            // A fresh mbarrier answers for the phase before its first: the first round waits for nothing.
+            // The phase before the first counts as complete, so the first round does not wait.
             steps.push(wait(&format!("empty{stage}"), n / self.stages + 1, true));
             let at = format!("full{stage}");
             if cta == LEADER {

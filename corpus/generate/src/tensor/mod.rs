@@ -1,8 +1,9 @@
-//! Whole protocols of tensor-core kernels, in one CTA or a pair of them, put together from the documented patterns so that
-//! nothing is wrong with them, and what they become with one mistake.
+//! Whole protocols of tensor-core kernels, in one CTA or a pair, built correctly from the documented patterns; and mutants
+//! of them with one mistake.
 //!
-//! Contract: a protocol is right under the letter of the documents; a mutant differs from it in one step. Both are
-//! valid programs. Warps: producer, issuer, relay, epilogue, with mbarriers between them.
+//! Contract: a protocol is correct by the letter of the documents; a mutant differs from it in one step or in the CTA of
+//! one warp. A protocol is a valid program. Its warps are producer, issuer, relay and epilogue, with mbarriers between
+//! them.
 
 mod columns;
 mod draw;
@@ -20,12 +21,12 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 use std::fmt::Write;
 
-/// What a step is for: mutations are about some kinds.
+/// The kind of a step. Each mutation changes steps of certain kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing a mutation touches.
+    /// A step that no mutation changes.
     Frame,
-    /// An instruction of the tensor cores, or an access they are ordered with.
+    /// A tensor-core instruction, or an access ordered with one.
     Work,
     /// `tcgen05.wait`
     Complete,
@@ -37,7 +38,7 @@ pub enum Kind {
     ProxyFence,
     /// `mbarrier.init`
     Init {
-        /// Which.
+        /// The mbarrier.
         at: String,
         /// Arrivals of a phase.
         count: u16,
@@ -46,101 +47,101 @@ pub enum Kind {
     InitFence,
     /// A barrier of all warps of the CTA, or of the cluster.
     Sync,
-    /// Columns taken, given back, or the right to them given up; its text is where the address is.
+    /// An allocation or a deallocation of columns, or the end of the right to allocate. The text is the address operand.
     Columns {
-        /// Which of it.
+        /// The operation.
         act: Act,
-        /// By both CTAs of a pair.
+        /// Whether both CTAs of a pair execute it.
         pair: bool,
-        /// How many.
+        /// The number of columns.
         columns: usize,
     },
-    /// A bulk copy that reports to an mbarrier; its text is the instruction up to that operand.
+    /// A bulk copy that reports to an mbarrier. The text is the instruction up to that operand.
     Copy {
-        /// Which.
+        /// The mbarrier.
         at: String,
-        /// In this CTA instead of the own one.
+        /// The CTA of the mbarrier, if it is not the warp's own.
         cta: Option<u16>,
     },
-    /// Bytes are announced.
+    /// An `expect_tx` operation.
     Expect {
-        /// Which.
+        /// The mbarrier.
         at: String,
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
-        /// By an arrival; otherwise the arrival is another step.
+        /// Whether it arrives too; otherwise the arrival is another step.
         arrives: bool,
     },
     /// A commit to an mbarrier.
     Commit {
-        /// Which.
+        /// The mbarrier.
         at: String,
-        /// Of the pair, and the CTAs that are told; otherwise of one CTA.
+        /// For a commit of a pair, the mask of the CTAs in which it arrives.
         pair: Option<u16>,
     },
     /// An arrival at an mbarrier.
     Arrive {
-        /// Which.
+        /// The mbarrier.
         at: String,
         /// Release instead of relaxed.
         release: bool,
-        /// At the scope of the cluster instead of the CTA.
+        /// Cluster scope instead of CTA scope.
         wide: bool,
-        /// In this CTA instead of the own one.
+        /// The CTA of the mbarrier, if it is not the warp's own.
         cta: Option<u16>,
     },
     /// A loop that waits for a phase of an mbarrier.
     Wait {
-        /// Which.
+        /// The mbarrier.
         at: String,
-        /// Of the phase.
+        /// The parity of the phase.
         parity: u8,
         /// Acquire instead of relaxed.
         acquire: bool,
-        /// At the scope of the cluster instead of the CTA.
+        /// Cluster scope instead of CTA scope.
         wide: bool,
     },
 }
 
-/// What is done with columns.
+/// An operation on columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// They are taken.
+    /// `tcgen05.alloc`
     Take,
-    /// They are given back.
+    /// `tcgen05.dealloc`
     Give,
-    /// The right to take more is given up.
+    /// `tcgen05.relinquish_alloc_permit`
     Relinquish,
 }
 
 /// One step of a warp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What it is for.
+    /// The kind.
     pub kind: Kind,
-    /// Its text, for those whose kind does not say it.
+    /// The text, or the part of it that the kind does not determine.
     pub text: String,
 }
 
 /// One warp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// CTA it runs in.
+    /// The CTA it runs in.
     pub cta: u16,
-    /// Its warp.
+    /// Its number in the CTA.
     pub warp: u16,
-    /// Lanes it stands for: 1 or the whole warp.
+    /// The number of its lanes: 1 or the whole warp.
     pub lanes: u8,
-    /// What it does.
+    /// Its steps, in program order.
     pub steps: Vec<Step>,
 }
 
 /// A protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protocol {
-    /// What it is made of, in words.
+    /// A summary in words.
     pub name: String,
-    /// Memory it declares.
+    /// Declarations of its memory.
     pub memory: Vec<String>,
     /// Its warps.
     pub roles: Vec<Role>,
@@ -151,7 +152,7 @@ fn scope(wide: bool) -> &'static str {
     if wide { "cluster" } else { "cta" }
 }
 
-/// The address of an mbarrier in another CTA, if it is there, and the operand.
+/// The instruction that computes the address of an mbarrier in another CTA, empty for the own CTA; and the operand.
 fn operand(at: &str, cta: Option<u16>) -> (String, String) {
     match cta {
         Some(cta) => (format!("mapa.shared::cluster.u32 ra, {at}, {cta};\n  "), "[ra]".to_owned()),
@@ -213,7 +214,7 @@ impl Step {
 }
 
 impl Protocol {
-    /// Its text.
+    /// The text in the native format.
     pub fn text(&self) -> String {
         let mut out = format!("moire \"{}\"\n", self.name);
         for line in &self.memory {
@@ -232,7 +233,7 @@ impl Protocol {
         out
     }
 
-    /// The program; nothing where a mutation left no program, a warp without an instruction for example.
+    /// The program; none if the text of a mutant cannot be read.
     pub fn program(&self) -> Option<Program> {
         parse(&self.text(), Format::Native).ok()
     }

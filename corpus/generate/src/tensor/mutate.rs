@@ -1,28 +1,28 @@
-//! One mistake in a protocol.
+//! Makes one mistake in a protocol.
 
 use super::{Act, Kind, Protocol, Role, Step};
 
-/// What was done to it.
+/// The kind of a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mutation {
-    /// A step is gone.
+    /// A step is missing.
     Drop,
-    /// A step has changed places with its neighbour, to the side where it orders less: what keeps earlier steps back
-    /// comes later, what publishes them earlier.
+    /// A step is swapped with a neighbour where it orders less: a commit or an arrival comes earlier, any other step
+    /// later.
     Move,
-    /// Release or acquire has become relaxed.
+    /// A release or an acquire is relaxed.
     Weaken,
-    /// A commit, an arrival, a copy or something done with columns is there twice.
+    /// A commit, an arrival, an expectation, a copy, an allocation or a deallocation is repeated.
     Duplicate,
     /// A wait names the other parity.
     Parity,
     /// A commit, arrival or wait names another mbarrier.
     Barrier,
-    /// A warp runs in another CTA, an arrival or a copy reaches another, a commit tells one less.
+    /// A warp runs in the other CTA, an arrival or a copy reports to the other CTA, or a commit arrives only in its own.
     Cta,
     /// The scope of an arrival or a wait is the CTA instead of the cluster.
     Scope,
-    /// Another number of arrivals or bytes is expected, of columns taken or given back.
+    /// The number of expected arrivals, of expected bytes, or of columns is wrong.
     Count,
 }
 
@@ -40,7 +40,7 @@ impl Mutation {
         Mutation::Count,
     ];
 
-    /// In one word.
+    /// The name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Mutation::Drop => "drop",
@@ -56,14 +56,14 @@ impl Mutation {
     }
 }
 
-/// A protocol with a mistake.
+/// A protocol with one mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// Which mistake.
+    /// The kind of the mistake.
     pub mutation: Mutation,
-    /// Where, in words.
+    /// The mistake and its place, in words.
     pub what: String,
-    /// The result.
+    /// The changed protocol.
     pub protocol: Protocol,
 }
 
@@ -101,7 +101,7 @@ fn mutant(mutation: Mutation, what: String, mut protocol: Protocol) -> Mutant {
     Mutant { mutation, what, protocol }
 }
 
-/// A kind in one word.
+/// The name of a step's kind.
 fn word(step: &Step) -> &'static str {
     match step.kind {
         Kind::Frame => "frame",
@@ -124,7 +124,7 @@ fn word(step: &Step) -> &'static str {
     }
 }
 
-/// The steps with one changed, in each way the mutation has; nothing where it is not about that step.
+/// Every way in which `mutation` changes step `s`; none if it does not apply to that step.
 fn changed(protocol: &Protocol, role: &Role, s: usize, mutation: Mutation, pair: bool) -> Vec<Vec<Step>> {
     let steps = &role.steps;
     let single = |change: &dyn Fn(&mut Kind) -> Option<()>| {
@@ -162,14 +162,14 @@ fn changed(protocol: &Protocol, role: &Role, s: usize, mutation: Mutation, pair:
     all.into_iter().filter(|out| out != steps).collect()
 }
 
-/// What makes sense twice.
+/// Whether repeating a step of this kind is a mistake.
 fn repeatable(kind: &Kind) -> bool {
     let columns = matches!(kind, Kind::Columns { act, .. } if *act != Act::Relinquish);
     columns
         || matches!(kind, Kind::Commit { .. } | Kind::Arrive { .. } | Kind::Expect { .. } | Kind::Copy { .. })
 }
 
-/// The steps with one in the place of its neighbour, unless that is no mistake whatever the neighbour is.
+/// The steps after swapping step `s` with its neighbour; none if that cannot be a mistake.
 fn moved(steps: &[Step], s: usize) -> Option<Vec<Step>> {
     let fixed = matches!(steps[s].kind, Kind::Frame | Kind::Work | Kind::Copy { .. } | Kind::Expect { .. });
     let early = matches!(steps[s].kind, Kind::Commit { .. } | Kind::Arrive { .. });
@@ -211,7 +211,7 @@ fn rename(protocol: &Protocol, kind: &mut Kind) -> Option<()> {
     Some(())
 }
 
-/// To the own CTA instead of the leader, to the other instead of the own; a commit to the own alone.
+/// Redirects an arrival or a copy to the other CTA, and a commit to its own CTA alone.
 fn redirect(kind: &mut Kind, own: u16) -> Option<()> {
     match kind {
         Kind::Commit { pair: Some(mask), .. } => *mask = 1 << own,
@@ -236,7 +236,7 @@ fn recount(kind: &mut Kind, more: bool) -> Option<()> {
     Some(())
 }
 
-/// The mbarrier declared behind this one, the first behind the last.
+/// The mbarrier declared after this one; after the last, the first.
 fn other(protocol: &Protocol, at: &str) -> Option<String> {
     let names: Vec<&str> = protocol
         .memory

@@ -1,23 +1,22 @@
-//! What protocols there are, and their steps.
+//! Protocols in one CTA that combine the documented patterns, and their steps.
 //!
-//! An issuer multiplies tile by tile, step by step. Its operands come through a ring of stages that a producer writes
-//! (generic writes and a proxy fence) or has copied (bulk copies that complete the bytes it announced), or through tensor
-//! memory: copied by the issuer itself (pattern 1), copied by another
-//! warp (pattern 3) or stored by another warp (pattern 4). A commit hands each tile to the epilogue (pattern 4), perhaps
-//! through a relay; a tile after the first waits until the epilogue has loaded the one before (pattern 4, write after
-//! read).
+//! An issuer multiplies tile by tile, step by step. Its operands come through a ring of stages, or through tensor memory.
+//! A producer fills the ring by generic writes and a proxy fence, or by bulk copies that complete the bytes it expects.
+//! Operands in tensor memory are copied by the issuer itself (pattern 1), copied by another warp (pattern 3), or stored
+//! by another warp (pattern 4). A commit hands each tile to the epilogue (pattern 4), perhaps through a relay. A tile
+//! after the first waits until the epilogue has loaded the previous one (pattern 4, write after read).
 
 use super::{Act, Kind, Protocol, Role, Step};
 use arbitrary::Unstructured;
 
-/// Where the first factor comes from.
+/// The source of the first factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feed {
     /// A ring of stages in shared memory, written by the producer.
     Ring,
-    /// The same filled by bulk copies; the arrival announces the bytes.
+    /// A ring filled by bulk copies; the producer's arrival expects their bytes.
     Bulk,
-    /// The same; the bytes are announced before the copy, the arrival comes after it.
+    /// A ring filled by bulk copies; their bytes are expected before the copy, and the producer arrives after it.
     Announced,
     /// Copies into tensor memory by the issuer.
     OwnCopy,
@@ -30,7 +29,7 @@ pub enum Feed {
 /// The choices of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Plan {
-    /// Where operands come from.
+    /// Source of the first factor.
     pub feed: Feed,
     /// Stages of the ring.
     pub stages: usize,
@@ -40,20 +39,20 @@ pub struct Plan {
     pub tiles: usize,
     /// Epilogue warps.
     pub epilogues: u16,
-    /// Lanes of an epilogue warp that arrive, each for itself: 1 or 32.
+    /// Lanes of an epilogue warp, each of which arrives: 1 or 32.
     pub lanes: u8,
-    /// A warp between the commit and the epilogue.
+    /// Whether a warp waits for the commit and passes it on to the epilogue.
     pub relay: bool,
 }
 
 impl Feed {
-    /// Through stages of shared memory.
+    /// Whether operands come through stages in shared memory.
     pub fn ring(self) -> bool {
         matches!(self, Feed::Ring | Feed::Bulk | Feed::Announced)
     }
 }
 
-/// Columns of the accumulator; what feeds the products lies behind them.
+/// Columns of the accumulator. The first factors follow them.
 const OPERAND: usize = 32;
 /// Columns of one first factor.
 const FACTOR: usize = 8;
@@ -63,7 +62,7 @@ const STAGE: usize = 32;
 const BOTH: u16 = 3;
 
 impl Plan {
-    /// Draws one.
+    /// Draws the choices.
     pub fn draw(u: &mut Unstructured<'_>) -> arbitrary::Result<Plan> {
         let feed = *u.choose(&[
             Feed::Ring,
@@ -124,7 +123,7 @@ impl Plan {
         self.steps * self.tiles
     }
 
-    /// The mbarriers with the arrivals they expect.
+    /// The mbarriers and the number of arrivals each expects.
     fn barriers(&self) -> Vec<(String, u16)> {
         let mut out = vec![("done".to_owned(), 1)];
         if self.relay {
@@ -166,7 +165,7 @@ impl Plan {
         Role { cta: 0, warp: 5, lanes: 1, steps }
     }
 
-    /// The product of one use, with what makes its operands ready and free again.
+    /// Adds the `n`-th product, with the wait for its operands and the commit that frees their stage.
     fn product(&self, steps: &mut Vec<Step>, n: usize) {
         let column = OPERAND + FACTOR * (n % 4);
         let factor = match self.feed {
@@ -221,7 +220,7 @@ impl Plan {
         Some(Role { cta: 0, warp: 4, lanes: 1, steps: framed(steps) })
     }
 
-    /// A stage of the ring filled for one use.
+    /// Adds the steps that fill a stage for the `n`-th product.
     fn fill(&self, steps: &mut Vec<Step>, n: usize) {
         let stage = n % self.stages;
         let at = format!("full{stage}");
@@ -275,13 +274,13 @@ pub(super) fn sync() -> Step {
     Step { kind: Kind::Sync, text: "bar.sync 0;".to_owned() }
 }
 
-/// A barrier of the cluster; what it orders is for the arrival to say.
+/// A barrier of the cluster, with the given order of its arrival.
 pub(super) fn meet(order: &str) -> Step {
     let text = format!("barrier.cluster.arrive.{order};\n  barrier.cluster.wait.acquire;");
     Step { kind: Kind::Sync, text }
 }
 
-/// Of columns, with the place of their address.
+/// A step about columns; `place` is the operand with their address.
 pub(super) fn columns(act: Act, pair: bool, columns: usize, place: &str) -> Step {
     Step { kind: Kind::Columns { act, pair, columns }, text: place.to_owned() }
 }
@@ -290,7 +289,7 @@ pub(super) fn commit(at: &str) -> Step {
     commit_of(at, false)
 }
 
-/// Of one CTA, or of a pair with both told.
+/// A commit of one CTA, or of a pair with an arrival in both CTAs.
 pub(super) fn commit_of(at: &str, pair: bool) -> Step {
     step(Kind::Commit { at: at.to_owned(), pair: pair.then_some(BOTH) })
 }
@@ -299,12 +298,12 @@ pub(super) fn arrive(at: &str, release: bool) -> Step {
     step(Kind::Arrive { at: at.to_owned(), release, wide: false, cta: None })
 }
 
-/// For the phase of that number.
+/// A wait for the phase with this number.
 pub(super) fn wait(at: &str, phase: usize, acquire: bool) -> Step {
     step(Kind::Wait { at: at.to_owned(), parity: u8::from(phase % 2 == 1), acquire, wide: false })
 }
 
-/// Behind the barrier that follows the setting up.
+/// `steps` after the barrier that ends the initialisation.
 pub(super) fn framed(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
     std::iter::once(sync()).chain(steps).collect()
 }

@@ -1,4 +1,4 @@
-//! From skeletons to plans: parameters, shapes of accesses, orders, tokens, masks, and what stands around them.
+//! Turns skeletons into plans: adds parameters, shapes of accesses, orders, tokens, masks, and control flow.
 
 use super::plan::{
     Access, Combine, Kind, Mapping, Mask, Param, Plan, Role, STRIDE, Shown, Source, Step, THREADS, Turn, Via,
@@ -23,27 +23,27 @@ const MODES: &[AtomicMode] = &[
     AtomicMode::UMin,
 ];
 
-/// How strong accesses of one kernel tend to be.
+/// Typical strength of the accesses of one kernel.
 #[derive(Clone, Copy)]
 struct Style {
-    /// Acquire and release instead of relaxed.
+    /// Percent of accesses that acquire or release instead of being relaxed.
     sync: u8,
     scopes: &'static [Scope],
 }
 
-/// What sets tiles of a large kernel apart from one another. Two of these at once tie all their elements together, and no
-/// few of them stand for the others.
+/// How tiles of a large kernel differ from one another. Two of these at once would connect all elements: then no small
+/// subset could represent the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Twist {
     Plain,
     Reversed,
-    /// Some have half the elements.
+    /// Some tiles have half the elements.
     Halves,
-    /// Some have two dimensions.
+    /// Some tiles have two dimensions.
     Square,
 }
 
-/// What is drawn for one kernel.
+/// The state of drawing one kernel.
 struct Draw<'k> {
     knobs: &'k TileKnobs,
     style: Style,
@@ -58,7 +58,7 @@ struct Draw<'k> {
     value: u64,
 }
 
-/// A plan of a kernel.
+/// Draws the plan of a kernel.
 pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
     let handed = dice.percent(knobs.handed_percent);
     let uniform = !handed && dice.percent(knobs.uniform_percent);
@@ -89,8 +89,8 @@ pub(super) fn plan(dice: &mut Dice<'_, '_>, knobs: &TileKnobs) -> Plan {
     plan
 }
 
-/// Elements up to which tiles overlap in every way. In larger ones elements keep to themselves or to one other, so that
-/// few of them stand for all.
+/// Widest tiles that overlap in every way. In a wider tile each element interacts only with itself or one other, and a few
+/// elements represent all.
 const SMALL: u32 = 8;
 
 impl<'k> Draw<'k> {
@@ -127,7 +127,7 @@ impl<'k> Draw<'k> {
         Draw { knobs, style, width, twist, params, places, uniform, spent: 0, value: 0 }
     }
 
-    /// Leaves out events that would be too many.
+    /// Drops events until the skeleton fits in `memory_max`.
     fn fit(&mut self, skeleton: &mut [Vec<Event>]) {
         let cost = |s: &[Vec<Event>]| s.iter().flatten().map(|e| if e.write { 1 } else { 2 }).sum::<usize>();
         while cost(skeleton) > self.knobs.memory_max {
@@ -150,7 +150,7 @@ impl<'k> Draw<'k> {
         if dice.percent(80) { self.value } else { u64::from(dice.below(3)) }
     }
 
-    /// Where an event is: which elements of its place, in which order.
+    /// Draws the elements of an event's place and their order.
     fn place(&self, dice: &mut Dice<'_, '_>, place: usize) -> Where {
         let (param, at) = self.places.get(place).copied().unwrap_or((0, 0));
         let turn = if self.uniform {
@@ -170,8 +170,8 @@ impl<'k> Draw<'k> {
         Where { width, mapping, square: width >= 8 && dice.percent(self.percent(Twist::Square, 6)), ..spot }
     }
 
-    /// How often a tile differs from the others in this way: so often in small kernels, and where it is what sets large ones
-    /// apart, often.
+    /// Percent of tiles that differ from the others in this way: `small` in small kernels; in large kernels 40 if it is the
+    /// kernel's twist, otherwise 0.
     fn percent(&self, twist: Twist, small: u8) -> u8 {
         match (self.width > SMALL, self.twist == twist) {
             (false, _) => small,
@@ -241,20 +241,20 @@ impl<'k> Draw<'k> {
         match (self.uniform, width) {
             (true, _) if dice.percent(60) => Source::Block(constant),
             (_, 0) => Source::Constant(constant),
-            // Where values decide something, few elements of a large tile stand for all only if they are equal.
+            // If values decide something, a few elements of a large tile represent all only if all are equal.
             _ if self.counts(width) && dice.percent(30) => Source::Counted(constant),
             _ => Source::Constant(constant),
         }
     }
 
-    /// Whether elements of such a tile may be stored values of their own.
+    /// Whether the elements of a tile of this width may be stored different values.
     fn counts(&self, width: u32) -> bool {
         width <= SMALL || (self.knobs.atomic_percent == 0 && self.knobs.mask_percent == 0)
     }
 
     fn shown(&self, dice: &mut Dice<'_, '_>, width: u32) -> Shown {
         let constant = u64::from(1 + dice.below(3));
-        // How wide a scalar is shown is drawn apart from what is made of it.
+        // The width in which a scalar is stored is drawn separately from how it is stored.
         let wide = if width == 0 && dice.percent(15) { self.width } else { width };
         match dice.below(10) {
             0 => Shown::Combined(combine(dice), constant, wide),
@@ -268,7 +268,7 @@ impl<'k> Draw<'k> {
         Some(dice.of(self.style.scopes))
     }
 
-    /// An access to memory that blocks share.
+    /// Draws an access to memory that blocks share.
     fn access(&mut self, dice: &mut Dice<'_, '_>, event: Event) -> Access {
         let place = self.place(dice, event.place);
         let elem = self.params.get(place.param).map_or(Scalar::I32, |p| p.elem);
@@ -292,7 +292,7 @@ impl<'k> Draw<'k> {
         };
         let (mask, wait, via) = (self.mask(dice, place.width), self.wait(dice), self.via(dice));
         let mut access = Access { kind, place, via, order, scope: self.scope(dice), mask, wait };
-        // The part of a tile that lies outside its tensor.
+        // The masked-off part of the tile lies outside its tensor.
         if access.through_view() && dice.percent(15) {
             access.mask = Mask::Below(dice.of(&[1, place.width / 2, place.width - 1]).max(1));
         }
@@ -322,7 +322,7 @@ impl<'k> Draw<'k> {
         steps
     }
 
-    /// An `if` around what follows, or the next of it.
+    /// Draws an `if` around all following events or around the next one.
     fn guarded(&mut self, dice: &mut Dice<'_, '_>, rest: &[Event], depth: u32) -> Vec<Step> {
         let inside = if dice.percent(60) { rest.len() } else { rest.len().min(1) };
         let (inner, outer) = rest.split_at(inside);
@@ -380,7 +380,7 @@ impl<'k> Draw<'k> {
         steps
     }
 
-    /// Accesses beside the skeleton: memory of the own block, memory nobody writes.
+    /// Adds accesses that are not in the skeleton: to memory of the block itself, and to memory that is never written.
     fn extra(&mut self, dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, from: u32) {
         if dice.percent(35) && self.affords(3) {
             let at = dice.below(u32::try_from(steps.len() + 1).unwrap_or(1)) as usize;
@@ -400,7 +400,7 @@ impl<'k> Draw<'k> {
         }
     }
 
-    /// Memory of this block alone: its part of a parameter starts there.
+    /// Draws an access to memory of this block alone; its part of the parameter starts at `from`.
     fn private(&mut self, dice: &mut Dice<'_, '_>, write: bool, from: u32) -> Step {
         let mut access = self.access(dice, Event { write, place: 0 });
         let place = &mut access.place;
@@ -425,7 +425,7 @@ impl<'k> Draw<'k> {
         Step::Access(access)
     }
 
-    /// Adds a write by one block that another reads.
+    /// Adds a write by the first block and a read of it by the last.
     fn connect(&mut self, dice: &mut Dice<'_, '_>, plan: &mut Plan) {
         let (param, at) = self.places[0];
         let turned = |turn| if plan.uniform() { turn } else { Turn::Fixed };
@@ -454,7 +454,7 @@ impl<'k> Draw<'k> {
         plan.bodies[last].push(Step::Access(read));
     }
 
-    /// Weak data behind a flag.
+    /// Draws a plan that hands over weak data behind a flag.
     fn handed(&mut self, dice: &mut Dice<'_, '_>) -> Plan {
         self.params[0].role = Role::Shared;
         let data = self.params.len();
@@ -509,7 +509,7 @@ impl<'k> Draw<'k> {
     }
 }
 
-/// Puts a step at that place, or into the `if` that stands there.
+/// Inserts a step at `at`, or into the `if` that stands there.
 fn insert(dice: &mut Dice<'_, '_>, steps: &mut Vec<Step>, at: usize, step: Step) {
     let inside = dice.percent(60);
     match steps.get_mut(at) {
@@ -533,7 +533,7 @@ fn combine(dice: &mut Dice<'_, '_>) -> Combine {
     ])
 }
 
-/// Makes a load wait for what another block stores, where nothing else is written to that parameter.
+/// Turns a load into a loop that waits for the value another block stores, if the parameter has no other write.
 fn spin(plan: &mut Plan) {
     let mut stored = Vec::new();
     for (block, body) in plan.bodies.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! Random Tile IR kernels: litmus shapes and free compositions over a few tile blocks, with what compilers see in real
-//! code around them: index tiles, views, masks, tokens, `if`, `for`.
+//! Random Tile IR kernels: litmus shapes and free compositions over a few tile blocks, inside the constructs that
+//! compilers see in real code: index tiles, views, masks, tokens, `if`, `for`.
 //!
-//! Contract: total and pure; every module passes the verifier and is one kernel `k` whose last parameters take what was
-//! read, each load into a place of its own. A draw that is `safe` has no race under any reading of the model and a
-//! strong value that goes from one block to another; the others are safe ones after small injuries, and kernels that
-//! hand weak data over, which are races under readings whose token order does not span locations.
+//! Contract: total and pure. Every module passes the verifier and is one kernel `k`. Each load stores its result to
+//! memory of its own, behind the last parameters. A draw that is `safe` has no race under any reading of the model, and
+//! a strong access passes a value from one block to another. The other draws are injured kernels, and kernels that hand
+//! over weak data behind a flag; the latter race under readings whose token order does not span locations.
 //!
-//! A draw has as many executions as can be explored, by an upper bound from what is written where and from the stores
-//! that a compiler repeats. In a large tile one thing sets elements apart (reversed, halved or square), because two of
-//! them would tie all elements together.
+//! Draws are small enough to be explored. Their number of executions is bounded from above by the writes to each place and
+//! by the stores that a compiler repeats. In a large tile only one thing distinguishes elements (reversed, halved or
+//! square order), because two such things would connect all elements.
 
 mod decorate;
 mod emit;
@@ -25,20 +25,20 @@ use moire_tile_ir::{Module, Scalar};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-/// Names the stream of [`tile_seed`]. A test compares kernels with a recorded hash: when it fails, raise the number.
+/// Name of the stream of [`tile_seed`]. A test compares kernels with a recorded hash: if it fails, raise the number.
 pub const TILE_FINGERPRINT: &str = "tile-5";
 
-/// Bytes one kernel may consume: several times what the largest one was seen to need.
+/// Bytes that one kernel may consume: several times the observed maximum.
 const BYTES: usize = 32_768;
-/// Elements up to which all of a tile count for how large a kernel is.
+/// Widest tile of which all elements count in the size of a kernel; of wider tiles two count.
 const FEW: usize = 8;
-/// How many executions a kernel may have, as logarithms to base two of a bound: one of these.
+/// Limits on the number of executions of a kernel, as logarithms to base two; one is drawn.
 const EXECUTIONS: [f64; 6] = [4.0, 6.0, 7.0, 8.0, 8.0, 9.0];
-/// Reads that a compiler makes of one, as many threads of each kind as are explored.
+/// Reads that a scalar load counts as. A compiler repeats it in several threads, and this many of each kind are explored.
 const SPREAD: u32 = 2;
-/// What is added to the size of a kernel that is not safe.
+/// Addition to the size of a kernel that is not safe, because a kernel that may race is explored to its end.
 const INJURED: f64 = 2.0;
-/// Kernels drawn until one has few enough executions.
+/// Most kernels drawn to find one with few enough executions.
 const DRAWS: usize = 12;
 
 /// A kernel and how it is launched.
@@ -53,47 +53,47 @@ pub struct TileDraw {
 }
 
 impl TileDraw {
-    /// What is explored; none where it cannot be launched.
+    /// The program to explore; none if the kernel cannot be launched.
     pub fn program(&self) -> Option<Program> {
         lower(tile_entry(&self.module, None).ok()?, &self.launch).ok()
     }
 
-    /// Tile IR, with its launch in front.
+    /// The text of the module, after a note with its launch.
     pub fn text(&self) -> String {
         self.launch.note() + &print(&self.module)
     }
 }
 
-/// What may appear, and how often, in percent of decisions.
+/// Features of a kernel and how often they are drawn, in percent of decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileKnobs {
-    /// Widths of tiles, one a kernel; powers of two.
+    /// Widths of tiles, powers of two; a kernel has one of them.
     pub widths: Vec<u32>,
-    /// Types of elements, one a kernel.
+    /// Types of elements; a kernel has mostly one of them.
     pub elems: Vec<Scalar>,
-    /// Memory instructions of a kernel, those that show what was read included; some shapes need a few more.
+    /// Most memory instructions of a kernel, including those that store what was read; some shapes need a few more.
     pub memory_max: usize,
-    /// A kernel is injured.
+    /// Kernels that are injured.
     pub unsafe_percent: u8,
-    /// A kernel hands over weak data.
+    /// Kernels that hand over weak data.
     pub handed_percent: u8,
-    /// A kernel is one code for all blocks.
+    /// Kernels in which all blocks run the same code.
     pub uniform_percent: u8,
-    /// An access is a tile.
+    /// Accesses of a tile instead of a scalar.
     pub wide_percent: u8,
-    /// A tile is masked.
+    /// Tiles that are masked.
     pub mask_percent: u8,
-    /// An access waits for something.
+    /// Accesses that wait for a token.
     pub token_percent: u8,
-    /// An access is an atomic.
+    /// Accesses that are atomics.
     pub atomic_percent: u8,
-    /// What follows a scalar load stands in an `if`.
+    /// Scalar loads followed by an `if` on their value.
     pub if_percent: u8,
-    /// Something is repeated.
+    /// Accesses in a `for`.
     pub for_percent: u8,
-    /// A value that was read is stored.
+    /// Stores of a value that was read.
     pub data_percent: u8,
-    /// A tile is reached through a view.
+    /// Tiles accessed through a view.
     pub view_percent: u8,
 }
 
@@ -119,7 +119,7 @@ impl Default for TileKnobs {
 }
 
 impl TileKnobs {
-    /// Random ones, so that whole features are missing in a part of the kernels.
+    /// Draws knobs that switch whole features off for some of the kernels.
     fn draw(dice: &mut Dice<'_, '_>) -> TileKnobs {
         TileKnobs {
             elems: {
@@ -141,11 +141,11 @@ impl TileKnobs {
     }
 }
 
-/// Choices from bytes: when they run out, the first of what there is.
+/// Choices drawn from bytes. When the bytes run out, each choice is the first one.
 struct Dice<'d, 'u>(&'d mut Unstructured<'u>);
 
 impl Dice<'_, '_> {
-    /// Below `n`.
+    /// A number below `n`.
     fn below(&mut self, n: u32) -> u32 {
         self.0.int_in_range(0..=n.saturating_sub(1)).unwrap_or(0)
     }
@@ -154,19 +154,19 @@ impl Dice<'_, '_> {
         self.below(100) < u32::from(percent)
     }
 
-    /// One of a list that is not empty.
+    /// An item of a list that is not empty.
     fn of<T: Copy>(&mut self, list: &[T]) -> T {
         let at = self.below(u32::try_from(list.len()).unwrap_or(1)) as usize;
         list[at.min(list.len() - 1)]
     }
 }
 
-/// A kernel of those knobs.
+/// A kernel drawn under `knobs`.
 pub fn tile(u: &mut Unstructured<'_>, knobs: &TileKnobs) -> TileDraw {
     drawn(u, knobs).0
 }
 
-/// The same, and its [`plan::Plan::narrow`].
+/// A kernel drawn under `knobs`, and its [`plan::Plan::narrow`].
 fn drawn(u: &mut Unstructured<'_>, knobs: &TileKnobs) -> (TileDraw, u32) {
     let mut dice = Dice(u);
     let plan = decorate::plan(&mut dice, knobs);
@@ -193,7 +193,6 @@ pub fn tile_seed(seed: u64, index: u64) -> TileDraw {
     for _ in 0..DRAWS {
         let (draw, narrow) = drawn(&mut u, &knobs);
         let size = draw.program().map_or(f64::INFINITY, |p| log2_executions(&p, FEW, SPREAD));
-        // What may have a race is explored to its end.
         let size = size + f64::from(narrow) + if draw.safe { 0.0 } else { INJURED };
         if size <= most {
             return draw;

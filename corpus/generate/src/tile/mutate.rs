@@ -1,9 +1,9 @@
-//! Small injuries of a kernel: a token less, a narrower scope, a weaker order, tiles that overlap.
+//! Injures kernels: removes a token or a mask, narrows a scope, weakens an order, makes tiles overlap.
 
 use super::Dice;
 use moire_tile_ir::{Access, Block, IntegerOp, Module, Op, Order, Overflow, Scope};
 
-/// What may be done to one operation.
+/// A change of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Injury {
     NoToken,
@@ -11,9 +11,9 @@ enum Injury {
     Narrow,
     Relaxed,
     Weak,
-    /// An index tile counts otherwise.
+    /// An integer operation of an index is another.
     Index,
-    /// A scalar constant is one more.
+    /// A constant from 1 to 6 is one less.
     Constant,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn injured(dice: &mut Dice<'_, '_>, mut module: Module) -> Module {
             sites.extend(ALL.iter().filter(|i| fits(**i, op)).map(|i| (at, *i)));
             at += 1;
         });
-        // The kind first: constants are many.
+        // The kind is drawn first, because most sites are constants.
         let kinds: Vec<Injury> = ALL.iter().copied().filter(|k| sites.iter().any(|(_, i)| i == k)).collect();
         if kinds.is_empty() {
             break;

@@ -1,26 +1,26 @@
-//! What a kernel is to do, before it is written as operations: parameters with a role, and steps of each tile block.
+//! The plan of a kernel, before it becomes operations: parameters with roles, and the steps of each tile block.
 //!
-//! Contract: accesses keep to the role of what they touch, which is what makes a kernel free of races: memory that
-//! several blocks share is touched by strong accesses of one width whose scopes include all of them; memory that is
-//! written weakly belongs to one block, whose accesses to it are chained by tokens; memory that is only read is free.
+//! Contract: accesses respect the role of the memory they touch, which makes a kernel free of races. Memory that several
+//! blocks share has only strong accesses of one width, whose scopes include all these blocks. Memory that is written
+//! weakly belongs to one block, and tokens order the accesses of that block. Memory that is only read has no restriction.
 
 use moire_tile_ir::{AtomicMode, Order, Predicate, Scalar, Scope};
 use std::collections::BTreeSet;
 
-/// Elements between the parts that tile blocks have of one parameter.
+/// Elements between the parts of one parameter that belong to different blocks.
 pub(super) const STRIDE: u32 = 1_024;
 
-/// Elements of a tile that each have a thread of their own.
+/// Threads of a block: in a tile of at most this many elements each element has its own.
 pub(super) const THREADS: u32 = 128;
 
-/// Who may do what with the memory of a parameter.
+/// The accesses that the memory of a parameter allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Strong accesses of all blocks.
     Shared,
     /// Loads.
     ReadOnly,
-    /// One block at a time: its accesses follow each other by tokens.
+    /// Accesses of the one block that owns the part, ordered by tokens.
     Private,
     /// Written weakly by one block and read weakly by another that saw a flag.
     Handed,
@@ -33,25 +33,25 @@ pub(super) struct Param {
     pub(super) role: Role,
 }
 
-/// Which element of memory each element of a tile is, from the first on.
+/// The element of memory that each element of a tile accesses, counted from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mapping {
     InOrder,
     Reversed,
-    /// So many further.
+    /// In order, this many elements further.
     Shifted(u32),
-    /// The same, around the end.
+    /// Shifted, and wrapped around at the end.
     Rotated(u32),
-    /// Every other.
+    /// Every other element.
     Spread,
-    /// Two share one.
+    /// Two elements of the tile share one of memory.
     Pairs,
-    /// All share one.
+    /// All elements of the tile share one of memory.
     One,
 }
 
 impl Mapping {
-    /// Of element `i` of `width`.
+    /// The element of memory for element `i` of a tile of `width`.
     pub(super) fn of(self, i: u32, width: u32) -> u32 {
         match self {
             Mapping::InOrder => i,
@@ -64,82 +64,82 @@ impl Mapping {
         }
     }
 
-    /// No two elements share one.
+    /// Whether no two elements of the tile share one of memory.
     pub(super) fn injective(self) -> bool {
         !matches!(self, Mapping::Pairs | Mapping::One)
     }
 }
 
-/// What the number of the block has to do with the place.
+/// How the place depends on the number of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// Nothing.
+    /// It does not.
     Fixed,
-    /// Each has its own.
+    /// Each block accesses its own part.
     Own,
-    /// Counted from the other end.
+    /// Block `n` accesses the part of the `n`-th block from the end.
     Other,
 }
 
-/// Which elements are accessed.
+/// The elements of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Where {
     pub(super) param: usize,
-    /// Elements before the first.
+    /// Elements of the parameter before the first.
     pub(super) at: u32,
     /// Elements of the tile; 0 for a scalar.
     pub(super) width: u32,
     pub(super) mapping: Mapping,
     pub(super) turn: Turn,
-    /// Elements further in each turn of the loop around it.
+    /// Elements by which the place moves in each iteration of the surrounding loop.
     pub(super) step: u32,
     /// The tile has two dimensions.
     pub(super) square: bool,
 }
 
-/// Which elements take part.
+/// The elements that a mask enables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mask {
     All,
-    /// All, said by a constant.
+    /// All, by a constant mask.
     On,
-    /// None, said by a constant.
+    /// None, by a constant mask.
     Off,
-    /// The first so many.
+    /// This many, from the first.
     Below(u32),
-    /// Every other.
+    /// Those with odd numbers.
     Odd,
-    /// Where a value that was read is this.
+    /// Those in which an earlier value read, counted from the last, differs from a constant.
     Read(u8, u64),
 }
 
-/// What an access waits for.
+/// The token that an access waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Nothing,
-    /// The access before.
+    /// The token of the previous access.
     Last,
-    /// Up to so many before, joined.
+    /// The join of at most this many previous tokens.
     Joined(usize),
-    /// Counted from the last.
+    /// An earlier token, counted from the last.
     Earlier(u8),
     /// A new token.
     New,
 }
 
-/// What is stored.
+/// The value of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     Constant(u64),
-    /// Each element another value, from this on.
+    /// Consecutive values, from this one.
     Counted(u64),
-    /// A value that was read, counted from the last, combined with a constant.
+    /// An earlier value read, counted from the last, combined with a constant.
     Read(u8, Combine, u64),
-    /// This and the number of the block.
+    /// The sum of this and the number of the block.
     Block(u64),
 }
 
-/// With a constant.
+/// Operations with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Combine {
     Not,
@@ -149,20 +149,20 @@ pub(super) enum Combine {
     Or,
 }
 
-/// What becomes of a value that was read.
+/// How a value that was read is stored as a result. The last field is the width of the stored tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// Stored as it is.
+    /// As it is.
     Plain,
-    /// A scalar in so many elements.
+    /// As a scalar repeated in all elements.
     Spread(u32),
-    /// After arithmetic.
+    /// Combined with a constant.
     Combined(Combine, u64, u32),
-    /// One of two constants, by a comparison.
+    /// As one of two constants, chosen by a comparison with this one.
     Chosen(u64, u32),
 }
 
-/// What is done.
+/// The operation of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Load(Shown),
@@ -171,14 +171,14 @@ pub(super) enum Kind {
     Cas(u64, Source, Shown),
 }
 
-/// How the elements of a tile are reached, where both fit.
+/// How the elements of a tile are addressed, if both ways fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Via {
     Pointers,
     View {
-        /// Values say how long the tensor is, not its type.
+        /// The extents of the tensor are values and not part of its type.
         open: bool,
-        /// Tiles start one element after the other.
+        /// Consecutive tiles start one element apart.
         strided: bool,
     },
 }
@@ -195,11 +195,11 @@ pub(super) struct Access {
     pub(super) wait: Wait,
 }
 
-/// A part of what a block does.
+/// A step of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Access(Access),
-    /// If a scalar that was read compares so with a constant.
+    /// A branch on the comparison of an earlier scalar read with a constant.
     If {
         read: u8,
         predicate: Predicate,
@@ -208,16 +208,16 @@ pub(super) enum Step {
         otherwise: Option<Vec<Step>>,
         /// The arms yield a token.
         yields: bool,
-        /// Each arm stores its own constant into so many elements.
+        /// Each arm stores its own constant into this many elements.
         marks: Option<u32>,
     },
     For {
         turns: u32,
         body: Vec<Step>,
-        /// The last token goes around.
+        /// The loop carries the last token from one iteration to the next.
         carries: bool,
     },
-    /// Until this load reads that value.
+    /// A loop that repeats a load until it reads this value.
     Spin(Access, u64),
 }
 
@@ -226,9 +226,9 @@ pub(super) enum Step {
 pub(super) struct Plan {
     pub(super) params: Vec<Param>,
     pub(super) blocks: u32,
-    /// Of each block, or of all.
+    /// One body for each block, or a single body for all.
     pub(super) bodies: Vec<Vec<Step>>,
-    /// The `if`s that tell blocks apart are inside each other.
+    /// The `if`s that distinguish blocks are nested.
     pub(super) nested: bool,
     /// Free of races under every reading.
     pub(super) safe: bool,
@@ -243,7 +243,8 @@ impl Access {
         !matches!(self.kind, Kind::Load(_))
     }
 
-    /// It is done to a tile of a view: elements in a row, all of them or the first ones, and no comparison or exchange.
+    /// Whether the access goes through a view: it is drawn so, its elements are in order, its mask enables all of them or
+    /// the first ones, and it is no compare-and-swap or exchange.
     pub(super) fn through_view(&self) -> bool {
         let fits = match (self.kind, self.mask) {
             (Kind::Load(_) | Kind::Store(_), Mask::Below(_)) => !self.place.square,
@@ -257,18 +258,18 @@ impl Access {
 }
 
 impl Plan {
-    /// One code for all blocks.
+    /// Whether all blocks run the same code.
     pub(super) fn uniform(&self) -> bool {
         self.bodies.len() == 1
     }
 
-    /// Stores of tiles so narrow that a compiler has several threads make each of their elements: twice as many through
-    /// views, where it does so more often.
+    /// Counts the stores of tiles so narrow that a compiler lets several threads store each element. Stores through views
+    /// count twice, because compilers do this more often there.
     pub(super) fn narrow(&self) -> u32 {
         self.bodies.iter().map(|body| narrow(body)).sum()
     }
 
-    /// Some place is written strongly by a block and read strongly by another, whatever happens.
+    /// Whether in every execution one block writes some place strongly and another reads it strongly.
     pub(super) fn communicates(&self) -> bool {
         let mut written = BTreeSet::new();
         let mut read = BTreeSet::new();
@@ -306,13 +307,13 @@ fn narrow(steps: &[Step]) -> u32 {
     steps.iter().map(one).sum()
 }
 
-/// It may write nothing new.
+/// Whether the access may fail to write.
 fn never(kind: Kind) -> bool {
     matches!(kind, Kind::Cas(..))
 }
 
 impl Where {
-    /// The elements that block touches.
+    /// The elements that `block` accesses.
     pub(super) fn elements(&self, block: u32, blocks: u32) -> Vec<(usize, u32)> {
         let part = match self.turn {
             Turn::Fixed => 0,
@@ -325,7 +326,7 @@ impl Where {
     }
 }
 
-/// Parameters with that role that are touched by the steps.
+/// Parameters with this role that the steps access.
 pub(super) fn touched(steps: &[Step], params: &[Param], role: Role) -> BTreeSet<usize> {
     let of = |a: &Access| {
         let is = params.get(a.place.param).is_some_and(|p| p.role == role);

@@ -1,15 +1,15 @@
-//! Litmus shapes, and skeletons drawn at random: which block reads and writes which place, in which order.
+//! Litmus shapes and random skeletons: the reads and writes of each block, in order.
 
 use super::Dice;
 
-/// Reads or writes a place.
+/// A read or a write of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) write: bool,
     pub(super) place: usize,
 }
 
-/// Blocks apart by `|`, events by blanks: `W` or `R` and the number of the place.
+/// Blocks separated by `|`, events by blanks: `W` or `R` and the number of the place.
 const SHAPES: &[&str] = &[
     // MP, SB, LB, S, R, 2+2W
     "W0 W1|R1 R0",
@@ -19,7 +19,7 @@ const SHAPES: &[&str] = &[
     "W0 W1|R1 W0",
     "W0 W1|W1 R0",
     "W0 W1|W1 W0",
-    // CoRR, CoRW, CoWR, CoWW, CoRR twice
+    // CoRR, CoRW, CoWR; MP and LB on one place
     "W0|R0 R0",
     "R0 W0|W0",
     "W0 R0|W0",
@@ -56,7 +56,7 @@ pub(super) fn shape(dice: &mut Dice<'_, '_>) -> Vec<Vec<Event>> {
     read(dice.of(SHAPES))
 }
 
-/// Blocks with two to six events between them, few places.
+/// Two blocks of one to four events each, or three of one to three, over at most three places.
 pub(super) fn free(dice: &mut Dice<'_, '_>) -> Vec<Vec<Event>> {
     let blocks = dice.of(&[2, 2, 2, 3]);
     let places = dice.of(&[1, 2, 2, 3]);
@@ -64,7 +64,7 @@ pub(super) fn free(dice: &mut Dice<'_, '_>) -> Vec<Vec<Event>> {
     (0..blocks).map(|_| (0..dice.of(&each)).map(|_| event(dice, places)).collect()).collect()
 }
 
-/// What all blocks do.
+/// Events that all blocks perform.
 pub(super) fn uniform(dice: &mut Dice<'_, '_>) -> Vec<Event> {
     let places = dice.of(&[1, 1, 2]);
     (0..dice.of(&[2, 2, 3, 4])).map(|_| event(dice, places)).collect()

@@ -1,4 +1,4 @@
-//! Canonical form: invariant under renaming, idempotent, and not blind.
+//! Canonical form: invariant under renaming, idempotent, and sensitive to changes of meaning.
 
 use moire_generate::{Profile, Stream};
 use moire_program::canon::canonical;
@@ -87,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn renaming_does_not_show(seed in 0u64..50, index in 0u64..100_000, turn in 1usize..7) {
+    fn renaming_keeps_the_canonical_text(seed in 0u64..50, index in 0u64..100_000, turn in 1usize..7) {
         let program = Stream::new(seed, Profile::Mixed).item(index);
         let one = canonical(&program);
         let two = canonical(&shuffle(&program, turn));
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn twice_is_once(seed in 0u64..50, index in 0u64..100_000) {
+    fn the_canonical_form_is_idempotent(seed in 0u64..50, index in 0u64..100_000) {
         let one = canonical(&Stream::new(seed, Profile::Mixed).item(index));
         let two = canonical(&one.program);
         prop_assert_eq!(&one.program, &two.program);
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn one_changed_order_shows(seed in 0u64..50, index in 0u64..100_000) {
+    fn changing_a_fence_changes_the_id(seed in 0u64..50, index in 0u64..100_000) {
         let program = Stream::new(seed, Profile::Mixed).item(index);
         let mut other = program.clone();
         let mut changed = false;
@@ -120,7 +120,7 @@ proptest! {
 }
 
 #[test]
-fn copied_values_are_renamed_and_added_ones_are_not() {
+fn only_copied_values_are_renamed() {
     let program = |first: i128, second: i128, add: bool| {
         let mut p = moire_generate::shapes::message_passing();
         p.conditions.clear();

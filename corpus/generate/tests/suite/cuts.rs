@@ -1,4 +1,4 @@
-//! Cuts of programs that the pinned stream draws: each is valid, and those that hold alone are put together.
+//! Cuts of programs from the pinned stream: each leaves a valid program, and cuts that hold alone are combined.
 
 use moire_generate::{Profile, Stream};
 use moire_program::ir::Op;
@@ -10,14 +10,14 @@ fn programs() -> impl Iterator<Item = Program> {
     (0..40).map(move |n| stream.item(n))
 }
 
-/// Both stores of the first two threads that have one: what a predicate about two places keeps.
+/// The number of threads with a store, for a predicate that needs two places.
 fn stores(program: &Program) -> usize {
     let has = |t: &&moire_program::ir::Thread| t.body.iter().any(|i| matches!(i.op, Op::Store { .. }));
     program.threads.iter().filter(has).count()
 }
 
 #[test]
-fn every_cut_leaves_something_smaller_that_is_valid_or_nothing() {
+fn every_cut_leaves_a_valid_program_or_nothing() {
     let mut candidates = 0;
     for program in programs() {
         let list = cuts(&program);
@@ -39,7 +39,7 @@ fn every_cut_leaves_something_smaller_that_is_valid_or_nothing() {
 }
 
 #[test]
-fn cuts_that_hold_are_put_together() {
+fn cuts_that_hold_are_combined() {
     let mut joined = 0;
     for program in programs().filter(|p| stores(p) >= 2) {
         let holds = |p: &Program| stores(p) >= 2;

@@ -1,4 +1,4 @@
-//! Small programs: none twice, in order of size, and the classics are among them.
+//! Small programs: each comes once, in order of size, and has the size that was asked for.
 
 use std::collections::BTreeSet;
 
@@ -25,12 +25,12 @@ fn all_small_programs_come_once_and_in_order() {
     assert!(all.windows(2).all(|w| size(&w[0]) <= size(&w[1])));
     let mut message_passing = moire_generate::shapes::message_passing();
     message_passing.conditions.clear();
-    // The shapes use 64-bit words, the enumeration 32-bit ones when no address is computed.
+    // The shapes use 64-bit words; the enumeration uses 32-bit words if no address is computed.
     let four = all.iter().filter(|p| size(p) == (2, 4, 4)).count();
     assert!(four >= 6, "{four}");
 }
 
-/// Bounds that together use everything an alphabet can hold; one would not do, because some barriers need certain places.
+/// Bounds that together use every kind of step. One bound is not enough, because some barriers need certain places.
 fn all_kinds() -> [Bound; 4] {
     let base = Bound { threads: 2, memory_events: 3, instructions: 5, ..plain() };
     let with = |alphabet| Bound { alphabet, ..base.clone() };
@@ -59,9 +59,9 @@ fn all_kinds() -> [Bound; 4] {
     ]
 }
 
-/// A size class holds programs of its size and no others, they are valid, and every kind of step is among them.
+/// A size class holds only valid programs of its size, and all classes together have every kind of step.
 #[test]
-fn programs_have_the_size_they_were_asked_for() {
+fn size_classes_hold_programs_of_their_size() {
     let mut kinds = BTreeSet::new();
     for bound in all_kinds() {
         let all = Enumeration::new(&bound);

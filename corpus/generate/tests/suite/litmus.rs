@@ -1,4 +1,4 @@
-//! The pinned stream: what it contains, that its programs are valid texts, and that it has not changed.
+//! The pinned stream: its programs are valid texts, it has the shares that are asked of it, and it has not changed.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn every_program_prints_and_parses_back() {
 }
 
 #[test]
-fn the_mix_meets_the_shares_asked_of_a_differential_run() {
+fn the_mixed_stream_has_the_shares_a_differential_run_needs() {
     let stream = Stream::new(1, Profile::Mixed);
     let mut histogram = Histogram::default();
     let mut ids = BTreeSet::new();
@@ -52,7 +52,7 @@ fn the_mix_meets_the_shares_asked_of_a_differential_run() {
 
 /// A change of the stream must change `GENERATOR_FINGERPRINT`: update both lines together.
 #[test]
-fn the_stream_is_the_one_its_fingerprint_names() {
+fn the_stream_has_not_changed() {
     let mut hasher = blake3::Hasher::new();
     for profile in Profile::PTX {
         for index in 0..200 {
@@ -64,7 +64,7 @@ fn the_stream_is_the_one_its_fingerprint_names() {
 }
 
 #[test]
-fn no_bytes_are_enough_for_a_program() {
+fn empty_input_gives_a_program() {
     let mut u = arbitrary::Unstructured::new(&[]);
     assert!(!program(&mut u, &Knobs::default()).expect("choices are total").threads.is_empty());
 }

@@ -1,4 +1,4 @@
-//! What is drawn: valid, reproducible, of the shapes promised; and canonical form, reducer and rules tried on it.
+//! Drawn programs are valid, reproducible and of the promised shapes. Canonical form, reducer and rules are tried on them.
 
 #![expect(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "tests")]
 

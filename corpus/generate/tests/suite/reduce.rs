@@ -1,4 +1,4 @@
-//! Reduction: each pass does its one thing, every candidate is a valid text, and one bug gives one text.
+//! Reduction: every pass is useful, every candidate is a valid text, and one bug gives one text.
 
 use moire_generate::{Profile, Stream};
 use moire_program::canon::{canonical, normal};
@@ -11,7 +11,7 @@ fn candidates(name: &str, program: &Program) -> Vec<Program> {
     (pass.candidates)(program).collect()
 }
 
-/// What the generator does not draw.
+/// Programs with instructions that the mixed stream does not draw.
 fn tensor_programs() -> Vec<Program> {
     [
         include_str!("../../../program/tests/data/tensor-moves.litmus"),

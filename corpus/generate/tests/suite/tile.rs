@@ -1,5 +1,5 @@
-//! Random Tile IR kernels: valid, readable, explorable, free of races where they say so, the same for ever; and what
-//! becomes of them when they are made smaller.
+//! Random Tile IR kernels: valid, readable, explorable, free of races if declared safe, and the same for ever. Their
+//! reduction.
 
 use moire_generate::{TILE_FINGERPRINT, TileDraw, tile_seed};
 use moire_program::ir::{
@@ -26,7 +26,7 @@ fn memory(function: &Function) -> usize {
 }
 
 #[test]
-fn kernels_are_valid_and_read_back_and_can_be_explored() {
+fn kernels_are_valid_and_parse_back_and_can_be_lowered() {
     let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
     let mut sizes: BTreeMap<usize, usize> = BTreeMap::new();
     for index in 0..TOTAL {
@@ -50,7 +50,7 @@ fn kernels_are_valid_and_read_back_and_can_be_explored() {
 
 /// A change of the stream must change `TILE_FINGERPRINT`: update both together.
 #[test]
-fn the_stream_is_the_one_its_fingerprint_names() {
+fn the_stream_has_not_changed() {
     let mut hasher = blake3::Hasher::new();
     for index in 0..300 {
         let draw = tile_seed(42, index);
@@ -60,13 +60,15 @@ fn the_stream_is_the_one_its_fingerprint_names() {
     assert_eq!((TILE_FINGERPRINT, &hash.as_str()[..16]), ("tile-5", "c1edc2339879bbcb"));
 }
 
-/// What an access is: its thread, its line, whether it reads and writes, its strength, and where.
+/// One access of a program.
 struct Touch {
     thread: usize,
     line: u32,
     reads: bool,
     writes: bool,
+    /// Strong, with a scope that includes all blocks.
     wide: bool,
+    /// Symbol, offset and size of each element.
     places: BTreeSet<(u16, i32, u32)>,
     masked: bool,
 }
@@ -105,7 +107,7 @@ fn touches(program: &Program) -> Vec<Touch> {
 }
 
 #[test]
-fn safe_kernels_share_strong_accesses_only_and_a_value_goes_across() {
+fn blocks_of_safe_kernels_share_only_strong_accesses_and_communicate() {
     let (mut safe, mut across) = (0, 0);
     for index in 0..TOTAL {
         let draw = tile_seed(8, index);
@@ -129,11 +131,11 @@ fn safe_kernels_share_strong_accesses_only_and_a_value_goes_across() {
     }
     println!("safe {safe} of {TOTAL}, a value goes across in {across}");
     assert!(safe * 100 >= TOTAL * 70, "{safe}");
-    // What waits in a loop, or compares and swaps, may stand under a mask.
+    // A kernel may communicate only through a masked access, a loop that waits, or a compare-and-swap.
     assert!(across * 100 >= usize::try_from(safe).unwrap() * 97, "{across} of {safe}");
 }
 
-/// Lines of scalar strong loads whose value reaches a tile-wide access, or decides whether there is one.
+/// Lines of strong scalar loads whose value flows into a tile-wide access, or decides whether one is executed.
 fn used_wide(function: &Function) -> BTreeSet<u32> {
     let wide = |v: &Value| matches!(function.ty(*v), Some(Type::Tile(t)) if t.elements() > 32);
     let mut from: BTreeMap<Value, BTreeSet<u32>> = BTreeMap::new();
@@ -163,7 +165,7 @@ fn used_wide(function: &Function) -> BTreeSet<u32> {
     lines
 }
 
-/// One scalar load whose value is used by a whole tile while another block writes it.
+/// Whether some scalar load feeds a whole tile while another block writes the loaded place.
 fn one_read(module: &Module, launch: &TileLaunch) -> bool {
     let module = parse(&print(module)).unwrap();
     let lines = used_wide(&module.functions[0]);
@@ -250,7 +252,7 @@ fn features(draw: &TileDraw) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn everything_a_compiler_may_see_is_there() {
+fn every_feature_a_compiler_may_see_is_drawn() {
     let mut histogram: BTreeMap<&str, usize> = BTreeMap::new();
     for index in 0..TOTAL {
         for feature in features(&tile_seed(9, index)) {
@@ -325,7 +327,7 @@ fn smaller_kernels_are_valid_and_smaller() {
 }
 
 #[test]
-fn what_matters_stays_and_nothing_else() {
+fn minimising_keeps_only_the_needed_operation() {
     let mut reduced = 0;
     for index in 0..800 {
         let draw = tile_seed(12, index);
@@ -339,7 +341,7 @@ fn what_matters_stays_and_nothing_else() {
         let text = print(&module);
         assert_eq!(memory(function), 1, "{text}");
         assert_eq!((launch.grid, function.body.params.len()), ([1, 1, 1], 1), "{text}");
-        // Two constants, the operation, and the end.
+        // Two constants, the operation, and the return.
         assert_eq!(operations(function).len(), 4, "{text}");
         assert!(operations(function).iter().all(|i| i.op.token().is_none()), "{text}");
         reduced += 1;
@@ -348,7 +350,7 @@ fn what_matters_stays_and_nothing_else() {
 }
 
 #[test]
-fn one_read_for_many_becomes_small() {
+fn a_scalar_read_used_by_a_tile_is_minimised() {
     let mut reduced = 0;
     for index in 0..150 {
         let draw = tile_seed(15, index);
@@ -357,7 +359,7 @@ fn one_read_for_many_becomes_small() {
         }
         let start = (draw.module, draw.launch);
         let (module, _) = tile_minimise(&start, 20_000, |(m, l)| one_read(m, l));
-        // The load, the write of another block, and the wide use.
+        // The load, the write by another block, and the tile-wide use.
         assert!(memory(&module.functions[0]) <= 3, "{}", print(&module));
         reduced += 1;
     }
@@ -365,7 +367,7 @@ fn one_read_for_many_becomes_small() {
 }
 
 #[test]
-fn tidying_changes_nothing_that_is_tidy() {
+fn tidying_is_idempotent() {
     for index in 0..200 {
         let draw = tile_seed(13, index);
         let mut once = draw.module.functions[0].clone();

@@ -1,11 +1,11 @@
-//! Programs of tile blocks as litmus texts: what is printed is read as the same program, and mistakes have places.
+//! Programs of tile blocks as litmus texts: printing and reading gives the same program, and errors have positions.
 
 use moire_generate::lowering::draw;
 use moire_generate::tile_seed;
 use moire_program::text::{Format, parse, print};
 
 #[test]
-fn what_is_printed_is_read() {
+fn printed_programs_parse_back() {
     let mut programs = 0;
     for index in 0..300 {
         for drawn in [tile_seed(3, index), draw(3, index)] {
@@ -20,7 +20,7 @@ fn what_is_printed_is_read() {
 }
 
 #[test]
-fn mistakes_are_said_where_they_are() {
+fn errors_have_a_position_and_a_reason() {
     for (instruction, says) in [
         ("tile.st.acquire.gpu.u32 {[x], 1}", "not an order of a store"),
         ("tile.ld.release.gpu.u32 {[x] -> r}", "not an order of a load"),

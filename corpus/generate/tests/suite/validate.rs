@@ -1,4 +1,4 @@
-//! Static rules: against the assembler's recorded answers, and each lint on a program that has it and one that has not.
+//! Static rules: compared with the assembler's recorded answers. Each lint has one program with the fault and one without.
 
 use moire_generate::{Profile, Stream};
 use moire_program::text::{Format, Severity, parse};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 const ANSWERS: &str = include_str!("../data/ptxas.csv");
 
-/// Everything the kernel of the recorded answers declares; registers are declared by use.
+/// The kernel of the recorded answers around one line. Registers are declared by use.
 fn kernel(line: &str) -> String {
     format!("moire \"k\"\n.global .b64 g[8];\n.shared .b64 s[8];\nP0 (gpu 0, cta 0) {{\n{line};\n}}\n")
 }
 
 #[test]
-fn the_assembler_says_the_same() {
+fn the_rules_agree_with_the_assembler() {
     let (mut wrong, mut seen, mut skipped) = (Vec::new(), BTreeMap::<&str, usize>::new(), 0);
     let mut judged = [0, 0];
     for row in ANSWERS.lines().skip(1) {
@@ -27,7 +27,7 @@ fn the_assembler_says_the_same() {
             "error" => false,
             _ => panic!("an answer is ok or error: {row}"),
         };
-        // What the reader refuses needs no rule, and what is ours alone no assembler.
+        // An instruction that the reader refuses needs no rule. A notation of our own has no answer to compare with.
         let ours = match parse(&kernel(line), Format::Native) {
             Err(_) => false,
             Ok(program) if program.threads[0].body.iter().any(|i| notation(&i.op).is_some()) => {
@@ -53,14 +53,14 @@ fn the_assembler_says_the_same() {
     assert!(wrong.is_empty(), "{} rows differ:\n{}", wrong.len(), wrong.join("\n"));
     assert!(judged.iter().all(|n| *n > 500), "{judged:?} rows compared");
     println!("{} accepted, {} refused, {skipped} not comparable", judged[1], judged[0]);
-    // Those about tensor cores and asynchronous copies have answers of their own, see `forms`.
+    // Rules about tensor cores and asynchronous copies have recorded answers of their own: `forms` in `corpus/program`.
     let other = ["tensor-form", "tensor-columns", "cta-group", "copy-form", "fence-form", "target"];
     for rule in RULES.iter().filter(|r| r.kind == RuleKind::PtxasEqual && !other.contains(&r.id)) {
         assert!(seen.contains_key(rule.id), "no recorded answer concerns {}", rule.id);
     }
 }
 
-/// Rule, a program that has the fault, the same program without it.
+/// A rule, a program with the fault, and the program without it.
 const EXAMPLES: &[(&str, &str, &str)] = &[
     (
         "narrow-scope",
@@ -222,7 +222,7 @@ fn found(threads: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn lints_find_what_they_say() {
+fn each_lint_finds_its_fault() {
     for (id, with, without) in EXAMPLES {
         assert!(found(with).contains(id), "{id} is not found in {with}");
         assert!(!found(without).contains(id), "{id} is found in {without}");

@@ -1,7 +1,7 @@
-//! From a plan to a module: operations in the order in which their values are numbered.
+//! Turns a plan into a module: operations in the order in which their values are numbered.
 //!
-//! What a plan asks for and is not there (a value to compare, a token) is left out. Each load's result goes to a place
-//! of its own behind the last parameters.
+//! If a plan needs something that does not exist (a value to compare, a token), that part is left out. Each load's result
+//! is stored to a place of its own, behind the last parameters.
 
 mod parts;
 mod views;
@@ -13,7 +13,7 @@ use moire_tile_ir::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Elements of what one block shows in a kernel that is one code for all.
+/// Most elements of results that one block stores in a kernel whose blocks run the same code.
 const SHOWN: u32 = 4_096;
 
 /// A value that was read.
@@ -24,16 +24,16 @@ struct Read {
     width: u32,
 }
 
-/// What can be used at a place of a block.
+/// Values in scope.
 #[derive(Clone, Default)]
 struct Seen {
     tokens: Vec<Value>,
     reads: Vec<Read>,
-    /// By parameter that belongs to a block: behind its last access.
+    /// For each private parameter, the token of its last access.
     chains: BTreeMap<usize, Value>,
 }
 
-/// A value that may be known now.
+/// A number that is known now, or a value computed by the kernel.
 #[derive(Clone, Copy)]
 enum Number {
     Known(u32),
@@ -45,12 +45,12 @@ struct Emit<'p> {
     function: Function,
     open: Vec<Block>,
     seen: Seen,
-    /// The number of this block, and which it is where that is known.
+    /// The number of the block, and its value if known.
     block: Value,
     known: Option<u32>,
-    /// By type: the parameter for what was read, and how much of it is used.
+    /// By type: the parameter for results, and how many of its elements are used.
     shown: BTreeMap<Scalar, (Value, u32)>,
-    /// Counter and turns of the loop around.
+    /// Counter and number of iterations of the surrounding loop.
     turn: Option<(Value, u32)>,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn module(plan: &Plan) -> Module {
     emit.kernel();
     let ops = emit.open.pop().map(|b| b.ops).unwrap_or_default();
     emit.function.body.ops = ops;
-    // Parameters that nothing of this kernel touches.
+    // Remove unused parameters.
     for unused in emit.function.unused_params().into_iter().rev() {
         emit.function.body.params.remove(unused);
     }
@@ -98,7 +98,7 @@ impl Emit<'_> {
         self.many(op, vec![ty]).first().copied().unwrap_or(self.block)
     }
 
-    /// The operations that `fill` writes, as a block of its own; what they see ends with it.
+    /// Emits the operations of `fill` into a new block, whose values go out of scope at its end.
     fn inside<T>(&mut self, params: Vec<Value>, fill: impl FnOnce(&mut Self) -> T) -> (Block, T) {
         let before = self.seen.clone();
         self.open.push(Block { params, ops: Vec::new() });
@@ -123,7 +123,7 @@ impl Emit<'_> {
         self.op(op, numbers(Scalar::I1, read.width))
     }
 
-    /// A scalar in all elements of a tile.
+    /// Repeats a scalar in all elements of a tile.
     fn splat(&mut self, value: Value, elem: Elem, width: u32) -> Value {
         if width == 0 {
             return value;
@@ -239,7 +239,7 @@ impl Emit<'_> {
             value = self.op(Op::Convert { to: Convert::Reshape, value }, numbers(elem, width));
         }
         if let (Some(mask), Kind::Rmw(..) | Kind::Cas(..)) = (mask, access.kind) {
-            // What an atomic leaves where it is masked off is not said.
+            // The result of an atomic is unspecified in elements that are masked off.
             if matches!(access.mask, Mask::Read(..)) {
                 return;
             }
@@ -249,7 +249,7 @@ impl Emit<'_> {
         self.read(access, Read { value, elem, width });
     }
 
-    /// Remembers and shows what was read.
+    /// Records a value that was read, and stores it as a result.
     fn read(&mut self, access: &Access, read: Read) {
         self.seen.reads.push(read);
         if let Kind::Load(shown) | Kind::Rmw(_, _, shown) | Kind::Cas(_, _, shown) = access.kind {
@@ -263,7 +263,7 @@ impl Emit<'_> {
         self.op(Op::Convert { to: Convert::Reshape, value }, ty)
     }
 
-    /// Stores what was read.
+    /// Stores a value that was read as a result.
     fn show(&mut self, read: Read, shown: Shown) {
         let Read { value, elem, width } = read;
         let wide = |emit: &mut Self, value, to: u32| {
@@ -295,7 +295,7 @@ impl Emit<'_> {
         self.op(Op::StorePtr { pointers, value, access, hints, mask, token }, Type::Token);
     }
 
-    /// Takes so many elements that nothing else is stored into.
+    /// Reserves elements for a result and returns pointers to them.
     fn own_place(&mut self, elem: Scalar, width: u32) -> Option<Value> {
         let turns = self.turn.map_or(1, |(_, turns)| turns);
         let (base, used) = *self.shown.get(&elem)?;
@@ -343,7 +343,7 @@ impl Emit<'_> {
         self.seen.chains.extend(chained.into_iter().zip(chains.iter().copied()));
     }
 
-    /// An arm that yields its last token, if wanted, and those of memory of the own block.
+    /// Emits an arm that yields its last token if `yields`, and the tokens of private parameters.
     fn yielding(
         &mut self,
         steps: &[Step],
@@ -365,7 +365,7 @@ impl Emit<'_> {
         block
     }
 
-    /// The last token, if wanted, and those of memory of the own block.
+    /// The last token if `last`, and the tokens of private parameters.
     fn ends(&mut self, chained: &BTreeSet<usize>, last: bool) -> Vec<Value> {
         let mut tokens = Vec::new();
         if last {

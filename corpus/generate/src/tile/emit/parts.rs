@@ -5,12 +5,12 @@ use super::{Emit, Number, Read, numbers, row};
 use moire_tile_ir::{Elem, IntegerOp, Op, Overflow, Predicate, Scalar, Sign, Type, Value};
 
 impl Emit<'_> {
-    /// Elements before the first of a tile.
+    /// The number of elements before the first of a tile.
     pub(super) fn first(&mut self, place: &Where) -> Number {
         self.counted(place, 1)
     }
 
-    /// The same counted in units, of which all parts of it are multiples.
+    /// The number of elements before the first of a tile, in units that divide each of its parts.
     pub(super) fn counted(&mut self, place: &Where, unit: u32) -> Number {
         let mut sum = Number::Known(place.at / unit);
         if place.turn != Turn::Fixed {
@@ -41,7 +41,7 @@ impl Emit<'_> {
         Number::Computed(self.integer(IntegerOp::Add(Overflow::Wraps), before, value))
     }
 
-    /// `base` moved by elements, for all elements of a tile.
+    /// Pointers to all elements of a tile that starts `first` elements after `base`.
     pub(super) fn pointers(
         &mut self,
         base: Value,
@@ -96,7 +96,7 @@ impl Emit<'_> {
         })
     }
 
-    /// A value that was read, counted from the last, of that type; scalars become tiles.
+    /// An earlier value read with this type, counted from the last. A scalar is repeated in all elements of a tile.
     pub(super) fn earlier(&mut self, which: u8, elem: Scalar, width: u32) -> Option<Value> {
         let fits = |r: &&Read| r.elem == elem && (r.width == width || r.width == 0);
         let read = self.seen.reads.iter().rev().filter(fits).nth(usize::from(which)).copied()?;
@@ -193,7 +193,7 @@ impl Emit<'_> {
         }
     }
 
-    /// What the access waits for; memory of the own block is waited for in any case.
+    /// The token that an access waits for. An access to a private parameter always waits for the previous one.
     pub(super) fn token(&mut self, access: &Access) -> Option<Value> {
         let chain = self.seen.chains.get(&access.place.param).copied();
         let wait = self.waits(access.wait);

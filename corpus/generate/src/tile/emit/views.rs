@@ -1,8 +1,8 @@
-//! Accesses to tiles of views: a tensor over the memory behind a parameter, cut so that the wanted elements are one tile.
+//! Accesses through views: a tensor over the memory of a parameter, partitioned such that the wanted elements are one
+//! tile.
 //!
-//! Where all that comes before the first element is whole steps from tile to tile, the tensor starts where the parameter
-//! points and the tile has an index; otherwise the tensor starts at the tile. Elements that a plan masks off lie outside
-//! the tensor.
+//! If the tile starts at a multiple of the step between tiles, the tensor starts where the parameter points, and the tile
+//! has an index. Otherwise the tensor starts at the tile. Elements that a plan masks off lie outside the tensor.
 
 use super::super::plan::{Access, Kind, Mapping, Mask, STRIDE, Turn, Via, Where};
 use super::{Emit, Number, Read, numbers, row};
@@ -14,17 +14,17 @@ use moire_tile_ir::{
 /// Columns of a tile with two dimensions.
 const COLUMNS: u32 = 4;
 
-/// How the memory behind a parameter is cut.
+/// How the memory of a parameter is partitioned into tiles.
 struct Cut {
-    /// Elements from one tile to the next; none where the tensor starts at the tile.
+    /// Elements from one tile to the next; none if the tensor starts at the tile.
     unit: Option<u32>,
-    /// Extents that the type leaves open.
+    /// Extents that are values and not part of the type.
     open: Vec<u32>,
     view: TileView,
 }
 
 impl Emit<'_> {
-    /// The access, to memory of that type behind `base`.
+    /// Emits an access through a view of the memory at `base`.
     pub(super) fn view_access(&mut self, access: &Access, elem: Scalar, base: Value, value: Option<Value>) {
         let (width, square) = (access.place.width, access.place.square && access.place.width >= 8);
         let value = match value {
@@ -53,10 +53,10 @@ impl Emit<'_> {
                 let token = self.op(op, Type::Token);
                 self.leaves(access, token);
             }
-            // A plan says of none of these that it is done to a view.
+            // `through_view` excludes these.
             Kind::Cas(..) => {}
             Kind::Rmw(mode, ..) => {
-                // Reductions are relaxed, reach the device at most, and give nothing back.
+                // A reduction is relaxed, has at most device scope, and returns no value.
                 let scope = access.scope.unwrap_or(Scope::Device).min(Scope::Device);
                 let op = Op::AtomicRedView { place, mode, value, order: Order::Relaxed, scope, token };
                 let token = self.op(op, Type::Token);
@@ -100,7 +100,7 @@ impl Emit<'_> {
         Cut { unit, open: if open { extents } else { Vec::new() }, view }
     }
 
-    /// Elements from where the parameter points to behind the last tile that any block and turn may touch.
+    /// Extent from the parameter's first element to the end of the last tile that any block or iteration accesses.
     fn reach(&self, place: &Where) -> u32 {
         let parts = if place.turn == Turn::Fixed { 0 } else { (self.plan.blocks - 1) * STRIDE };
         let turns = self.turn.map_or(1, |(_, turns)| turns);
