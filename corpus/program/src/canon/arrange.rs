@@ -1,6 +1,7 @@
-//! The program that follows from a thread order: everything else is numbered by first use.
+//! Builds the program that a thread order determines: everything else is numbered by first use.
 //!
-//! Contract: the result means the same as the source; what no body and no condition mentions is left out.
+//! Contract: the result has the meaning of the source. Objects, names and registers that no body and no condition mentions
+//! are left out.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,13 +38,13 @@ pub(super) fn arrange(program: &Program, order: &[usize], values: bool) -> Progr
     result
 }
 
-/// Numbers given so far. Symbols are numbered by class (object, virtual address, proxy) in order of first use; their
-/// final position in the table is known only at the end.
+/// The numbers assigned so far. Symbols are numbered by class (object, virtual address, proxy) in order of first use;
+/// their final position in the table is known only at the end.
 pub(super) struct State<'p> {
     program: &'p Program,
     values: Option<BTreeMap<i128, i128>>,
     objects: Vec<ObjectId>,
-    /// First-use order of (virt, proxy, symbol that carries the multimem list).
+    /// One symbol of each class, in order of first use.
     classes: Vec<SymbolId>,
     regs: BTreeMap<usize, Vec<Reg>>,
     thread: usize,
@@ -61,7 +62,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// The class of a symbol: a number that `fix_operands` turns into the final index.
+    /// The class of a symbol: a number that `fix_operands` replaces by the final index.
     pub(super) fn symbol(&mut self, id: SymbolId) -> SymbolId {
         let symbol = &self.program.symbols[id.index()];
         self.object(symbol.object);
@@ -78,7 +79,7 @@ impl<'p> State<'p> {
         SymbolId::at(at)
     }
 
-    /// The class through which conditions read an object: its first.
+    /// The class through which conditions read an object: the first of the object.
     pub(super) fn content(&mut self, id: SymbolId) -> SymbolId {
         let symbol = &self.program.symbols[id.index()];
         let first = self.classes.iter().position(|c| {
@@ -131,7 +132,7 @@ impl<'p> State<'p> {
         decls
     }
 
-    /// Final tables: per object its defining symbol, then the others in order of first use.
+    /// The final tables: for each object its defining symbol, then the others in order of first use.
     fn memory(&self) -> (Vec<Object>, Vec<Symbol>) {
         let mut objects = Vec::new();
         let mut symbols: Vec<Symbol> = Vec::new();
@@ -143,7 +144,7 @@ impl<'p> State<'p> {
             symbol.object = self.renumber(symbol.object);
             symbol.multimem = symbol.multimem.iter().map(|o| self.renumber(*o)).collect();
         }
-        // `virt` still holds the old identity: the first generic symbol with it, in the new table, is the new one.
+        // `virt` still has its old value. The first generic symbol of the new table with that value replaces it.
         let old: Vec<(SymbolId, Proxy)> = symbols.iter().map(|s| (s.virt, s.proxy)).collect();
         for symbol in &mut symbols {
             let at = old.iter().position(|(virt, proxy)| *virt == symbol.virt && *proxy == Proxy::Generic);
@@ -161,14 +162,14 @@ impl<'p> State<'p> {
         (objects, symbols)
     }
 
-    /// Symbols of all objects in final order; those that name several objects last, when all have been declared.
+    /// Symbols of all objects in final order. Symbols that name several objects come last, after all of these objects.
     fn table(&self) -> Vec<(Option<usize>, Symbol)> {
         let mut all: Vec<_> = self.objects.iter().flat_map(|o| self.table_of(*o)).collect();
         all.sort_by_key(|(_, s)| !s.multimem.is_empty());
         all
     }
 
-    /// Symbols of an object in final order, each with the class it stands for (`None`: only there to be referred to).
+    /// Symbols of an object in final order, each with its class; `None` if only another symbol refers to it.
     fn table_of(&self, object: ObjectId) -> Vec<(Option<usize>, Symbol)> {
         let mut table: Vec<(Option<usize>, Symbol)> = Vec::new();
         let mine =
@@ -270,7 +271,7 @@ fn rank(program: &Program, place: &Placement) -> u16 {
     ctas.iter().position(|c| *c == place.cta).and_then(|r| u16::try_from(r).ok()).unwrap_or(0)
 }
 
-/// Whether an instruction means CTAs of its cluster by their rank: an address of one, a mask of them, a pair.
+/// Whether an instruction refers to CTAs of its cluster by rank: by an address, a mask or a pair.
 fn asks_ranks(op: &Op) -> bool {
     match op {
         Op::Mapa { .. } => true,
@@ -281,8 +282,8 @@ fn asks_ranks(op: &Op) -> bool {
     }
 }
 
-/// Renumbers places level by level in thread order. Grids keep their order within a stream (it is meaningful), CTAs
-/// theirs in a cluster where the program asks for ranks, lanes their numbers.
+/// Renumbers places level by level in thread order. Grids keep their order within a stream, because it has a meaning. CTAs
+/// keep their order in a cluster if the program refers to ranks. Lanes keep their numbers.
 fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
     type Key = [u16; 6];
     fn number(seen: &mut Vec<Key>, key: Key) -> u16 {

@@ -1,10 +1,10 @@
-//! Conditions under a thread order: terms renamed, operands sorted, names dropped.
+//! Arranges conditions for a thread order: renames terms, sorts operands, drops names.
 
 use super::arrange::State;
 use super::encode;
 use crate::ir::{CmpOp, Condition, Expr, Program, SymbolId, Term, ThreadId};
 
-/// Renames the conditions of a program whose bodies `State` has seen.
+/// Renames the conditions of a program after its bodies have been numbered.
 pub(super) struct Rename<'a, 'p> {
     program: &'p Program,
     order: &'a [usize],

@@ -1,4 +1,4 @@
-//! A program as bytes: the total order behind "least", and a key for sets of programs.
+//! Encodes a program as bytes: the total order that defines the least program, and a key for sets of programs.
 //!
 //! Contract: injective up to names and lines; equal bytes mean equal programs. Not a storage format.
 
@@ -260,8 +260,8 @@ impl Writer {
         }
     }
 
-    /// Modifiers of the instructions with a structure of their own, by their derived text with all parts blanked:
-    /// the parts follow as those of any other instruction.
+    /// Modifiers of tensor-core, copy, tile and control instructions: their derived text with all parts blanked. The
+    /// parts follow as for any other instruction.
     fn extended(&mut self, op: &Op) {
         let mut blank = op.clone();
         crate::registers::rewrite(&mut blank, &mut |_| Reg(0), &mut |_| Operand::Imm(0));
@@ -296,7 +296,7 @@ impl Writer {
         }
     }
 
-    /// Source operands; the offset of the address of a plain access stands behind its base, which comes first.
+    /// Source operands. The base of a plain access's address comes first, followed by the offset.
     fn operands(&mut self, op: &Op) {
         let mut offset = op.place().map(|(_, address)| address.offset);
         for source in op.sources() {

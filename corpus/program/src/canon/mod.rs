@@ -1,9 +1,10 @@
-//! Canonical form: one text for all programs that differ only in thread order, names, numbering or idle values.
+//! Canonical form: one text for all programs that differ only in thread order, names, numbering, or values that are only
+//! copied.
 //!
-//! Contract: `canonical` is idempotent, never changes the meaning, and with `exact` gives equal texts for programs that
-//! are renamings of each other. Method: everything but the thread order follows from it by first use; threads are
-//! told apart by colour refinement, and the orders that remain are searched for the least encoding (at most
-//! [`ORDERS_MAX`]). Values are renamed only where they are merely copied or compared for equality (`values`).
+//! Contract: `canonical` is idempotent and never changes the meaning. If `exact`, programs that are renamings of each other
+//! have equal texts. Method: the thread order determines everything else, which is numbered by first use. Colour
+//! refinement distinguishes threads, and the remaining orders (at most [`ORDERS_MAX`]) are searched for the least
+//! encoding. Values are renamed only if they are merely copied or compared for equality (`values`).
 
 mod arrange;
 mod condition;
@@ -16,7 +17,7 @@ use std::fmt;
 
 use crate::ir::Program;
 
-/// Thread orders tried for one program; beyond it the form is not exact and must not be used to merge findings.
+/// Most thread orders tried for one program. If there are more, the form is not exact and must not merge findings.
 pub const ORDERS_MAX: usize = 100_000;
 
 /// BLAKE3 of the canonical text.
@@ -24,7 +25,7 @@ pub const ORDERS_MAX: usize = 100_000;
 pub struct ProgramId(pub [u8; 32]);
 
 impl ProgramId {
-    /// The first 16 hexadecimal digits: enough to tell programs of one store apart for a reader.
+    /// The first 16 hexadecimal digits: enough for a reader to distinguish the programs of a store.
     pub fn short(&self) -> String {
         self.to_string().chars().take(16).collect()
     }
@@ -51,7 +52,7 @@ pub struct Canonical {
     pub text: String,
     /// Hash of the text.
     pub id: ProgramId,
-    /// False when the search was cut short (`uncanonical`).
+    /// False if there were too many thread orders to try (`uncanonical`).
     pub exact: bool,
 }
 
@@ -63,7 +64,7 @@ pub fn canonical(program: &Program) -> Canonical {
     Canonical { program, text, id, exact }
 }
 
-/// The canonical program without its text, and whether it is exact: what enumeration and reduction compare.
+/// The canonical program without its text, and whether it is exact. Enumeration and reduction compare these programs.
 pub fn normal(program: &Program) -> (Program, bool) {
     let free = values::free(program);
     let (orders, exact) = order::orders(program, free);

@@ -1,4 +1,4 @@
-//! The names canonical and generated programs use: locations `x y z w ..`, threads `P0`, registers `r0`, labels `L0`.
+//! Names in canonical and generated programs: locations `x y z w ..`, threads `P0`, registers `r0`, labels `L0`.
 
 use crate::ir::Proxy;
 

@@ -1,6 +1,6 @@
-//! Which thread orders can give the least encoding: colour refinement, then all orders within the colours.
+//! Computes the thread orders that can give the least encoding: colour refinement, then all orders within each colour.
 //!
-//! Contract: the set of orders is invariant under renaming the program, unless it is cut short (second result false).
+//! Contract: the set of orders is invariant under renaming the program, unless there are too many (second result false).
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,8 @@ fn permutations(items: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// Start: the thread's own text. Then: the colours and relative places of the others, and who shares its locations.
+/// Colours the threads: first by their own text, then repeatedly by the colours and relative places of the other threads
+/// and by the threads that share their locations.
 fn colours(program: &Program, values: bool) -> Vec<usize> {
     let n = program.threads.len();
     let own: Vec<Vec<u8>> = (0..n).map(|t| encode::bytes(&arrange(program, &[t], values))).collect();
@@ -95,7 +96,7 @@ fn rank<T: Ord>(items: &[T]) -> Vec<usize> {
     items.iter().map(|i| sorted.binary_search(&i).unwrap_or(0)).collect()
 }
 
-/// Per object: (thread, position of the access in the thread).
+/// For each object, the thread and the index of each access.
 fn object_uses(program: &Program) -> Vec<Vec<(usize, usize)>> {
     let mut uses = vec![Vec::new(); program.objects.len()];
     for access in accesses(program) {
@@ -106,7 +107,7 @@ fn object_uses(program: &Program) -> Vec<Vec<(usize, usize)>> {
     uses
 }
 
-/// How one place stands to another, in both directions alike except for the order of grids of one stream.
+/// The relation of one place to another. It is symmetric, except for the order of the grids of a stream.
 fn relation(a: &Placement, b: &Placement) -> u8 {
     use crate::ir::Scope::{Cluster, Gpu};
     let earlier = u8::from((a.gpu, a.stream) == (b.gpu, b.stream) && a.grid < b.grid);

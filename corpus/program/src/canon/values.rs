@@ -1,6 +1,6 @@
-//! May the values of a program be renamed? Only when they are merely copied or compared for equality.
+//! Decides whether the values of a program may be renamed: only if they are merely copied or compared for equality.
 //!
-//! Contract: `free` is conservative; zero is never renamed because memory and registers start with it.
+//! Contract: `free` is conservative. Zero is never renamed, because memory and registers start with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         }
         Op::Setp { op, ty, a, b, .. } => match op {
             CmpOp::Eq | CmpOp::Ne => small(a, ty.bytes()) && small(b, ty.bytes()),
-            // Always true of unsigned values.
+            // Always true for unsigned values.
             CmpOp::Ge => matches!(ty, crate::ir::Ty::U(_)) && *b == Operand::Imm(0) && small(a, ty.bytes()),
             _ => false,
         },
@@ -78,9 +78,9 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
         }
         Op::WarpSync { mask } => matches!(mask, Operand::Imm(_)),
         Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => false,
-        // Counts, parities and ranks are more than names.
+        // Counts, parities and ranks have a meaning.
         Op::Mbarrier(_) | Op::Mapa { .. } => false,
-        // So are sizes, columns, masks and groups.
+        // Sizes, columns, masks and groups have one too.
         Op::Tcgen05(_)
         | Op::AsyncCopy(_)
         | Op::Wgmma(_)
@@ -97,7 +97,7 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
     }
 }
 
-/// Registers that are zero wherever they are read: every definition is `x ^ x` or `x - x`, or there is none.
+/// Registers that are always zero: each instruction that writes one computes `x ^ x` or `x - x`.
 fn zeros(thread: &Thread) -> BTreeSet<Reg> {
     let mut zero: BTreeMap<Reg, bool> = BTreeMap::new();
     for instr in &thread.body {

@@ -1,30 +1,30 @@
-//! Cuts: what can be left out of a program, in a list that everybody who has the program makes alike, so that several
-//! machines try parts of it at one time and what holds is put together.
+//! Cuts: the parts that can be left out of a program. Every machine computes the same list, so several machines can try
+//! parts of it in parallel, and the cuts that hold are combined.
 //!
-//! Contract: [`cuts`] depends on the program alone; the large cuts come first. What is left of a valid program is in
-//! canonical form and smaller, or it is no candidate. That two cuts hold does not mean that both together do: see [`join`].
-//! The last steps, and the normal form, are [`minimise`](super::minimise)'s.
+//! Contract: [`cuts`] depends on the program alone; the large cuts come first. A valid program after a cut is in canonical
+//! form and smaller, or it is no candidate. Two cuts that hold alone need not hold together: see [`join`].
+//! [`minimise`](super::minimise) does the last steps.
 
 use super::{passes, size};
 use crate::canon;
 use crate::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Longest run of instructions that is cut at once; shorter ones are its halves, quarters and eighths.
+/// Longest run of instructions that is cut at once; shorter runs have half, a quarter and an eighth of its length.
 const RUN_MAX: usize = 8;
 
-/// Something to leave out.
+/// A part of a program to leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cut {
     /// A thread.
     Thread(usize),
-    /// Instructions of a thread, half-open.
+    /// A run of instructions of a thread.
     Run {
         /// The thread.
         thread: usize,
-        /// First.
+        /// The first instruction.
         from: usize,
-        /// One past the last.
+        /// One past the last instruction.
         to: usize,
     },
 }
@@ -43,7 +43,7 @@ pub fn cuts(program: &Program) -> Vec<Cut> {
     threads.chain(runs).filter(|cut| seen.insert(*cut)).collect()
 }
 
-/// What is left without these cuts; `None`: nothing smaller, or no program.
+/// The program after these cuts; `None` if it is not smaller, or if the cuts do not fit the program.
 pub fn without(program: &Program, cuts: &[Cut]) -> Option<Program> {
     let mut threads = BTreeSet::new();
     let mut gone: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -73,8 +73,8 @@ pub fn without(program: &Program, cuts: &[Cut]) -> Option<Program> {
     (size(&next) < size(&canon::normal(program).0)).then_some(next)
 }
 
-/// The least program found by putting together cuts that hold alone, and how often `holds` was asked: all of them at
-/// once, otherwise one after the other as long as it holds.
+/// Combines cuts that hold alone: tries all at once, and otherwise adds one after the other and keeps those that still
+/// hold. Returns the smallest program for which `holds` is true, and the number of calls of `holds`.
 pub fn join(
     program: &Program,
     cuts: &[Cut],
@@ -100,10 +100,10 @@ pub fn join(
     (best, tried)
 }
 
-/// Delta debugging, the baseline that `moire bench minimise` compares with: `ddmin` of Zeller and Hildebrandt (IEEE
-/// Transactions on Software Engineering 28(2), 2002) over the instructions of all threads. Returns what is left, in
-/// canonical form, and how often `holds` was asked. The result is 1-minimal among cuts of one instruction; it knows no
-/// other reductions.
+/// Delta debugging, the baseline of `moire bench minimise`: `ddmin` of Zeller and Hildebrandt (IEEE Transactions on
+/// Software Engineering 28(2), 2002) over the instructions of all threads. Returns the reduced program, in canonical form,
+/// and the number of calls of `holds`. The result is 1-minimal among cuts of one instruction; `ddmin` has no other
+/// reductions.
 pub fn ddmin(program: &Program, mut holds: impl FnMut(&Program) -> bool) -> (Program, usize) {
     let all: Vec<Cut> =
         passes::places(program).map(|(thread, at)| Cut::Run { thread, from: at, to: at + 1 }).collect();

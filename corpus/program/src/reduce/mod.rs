@@ -1,8 +1,8 @@
-//! Making a program smaller while a predicate holds: small named passes, one size, one normal form.
+//! Makes a program smaller while a predicate holds: small named passes, one size, one normal form.
 //!
-//! Contract: every candidate is a valid program; a candidate is accepted only if it is smaller in the order (threads,
-//! memory events, instructions, places, weight, canonical encoding) and the predicate holds. The result is 1-minimal: no candidate
-//! of any pass passes. It is in canonical form, so that one bug has one text.
+//! Contract: every candidate is a valid program. A candidate is accepted only if the predicate holds and it is smaller in
+//! the order (threads, memory events, instructions, places, weight, canonical encoding). The result is 1-minimal: no
+//! smaller candidate of any pass satisfies the predicate. It is in canonical form, so one bug has one text.
 
 mod cuts;
 mod passes;
@@ -17,12 +17,12 @@ use crate::canon;
 use crate::features::features;
 use crate::ir::Program;
 
-/// One idea for making programs smaller.
+/// One way to make programs smaller.
 #[derive(Clone, Copy)]
 pub struct Pass {
-    /// What it does.
+    /// The name, which says what it does.
     pub name: &'static str,
-    /// Programs one application away; the large cuts first.
+    /// The programs after one application of the pass; large cuts come first.
     pub candidates: fn(&Program) -> Box<dyn Iterator<Item = Program> + '_>,
 }
 
@@ -34,18 +34,18 @@ pub fn passes() -> &'static [Pass] {
 /// Bounds of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most calls of the predicate: each runs engines.
+    /// Most calls of the predicate, each of which runs engines.
     pub tried_max: usize,
 }
 
 impl Default for Limits {
-    /// Programs of the generator need a few hundred.
+    /// Far more calls than the few hundred that programs of the generator need.
     fn default() -> Self {
         Limits { tried_max: 20_000 }
     }
 }
 
-/// What a reduction found.
+/// The result of a reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reduced {
     /// The least program reached, in canonical form.
@@ -54,7 +54,7 @@ pub struct Reduced {
     pub tried: usize,
     /// Accepted candidates by pass.
     pub accepted: BTreeMap<&'static str, usize>,
-    /// False when `tried_max` stopped it.
+    /// False if `tried_max` stopped the reduction.
     pub complete: bool,
 }
 
@@ -82,12 +82,12 @@ pub fn size(program: &Program) -> Size {
     )
 }
 
-/// Reduces `program` while `predicate` holds; a program for which it does not hold is returned in canonical form.
+/// Reduces `program` while `predicate` holds. If it does not hold for `program`, the result is its canonical form.
 pub fn minimise(program: &Program, mut predicate: impl FnMut(&Program) -> bool, limits: Limits) -> Reduced {
     let (start, _) = canon::normal(program);
     let mut state = Reduced { program: start, tried: 0, accepted: BTreeMap::new(), complete: true };
     let mut refused: BTreeSet<Vec<u8>> = BTreeSet::new();
-    // The normal form is a renaming of the program; if a predicate can tell them apart there is nothing to reduce.
+    // The normal form is a renaming of the program. If the predicate does not hold for it, there is nothing to reduce.
     state.tried += 1;
     if !predicate(&state.program) {
         return state;

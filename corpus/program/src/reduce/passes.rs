@@ -1,4 +1,5 @@
-//! The passes that cut: threads, instructions, conjuncts, locations, dependencies, loops; and the table of all passes.
+//! The passes that remove parts of a program (threads, instructions, conditions, locations, dependencies), and the table
+//! of all passes.
 
 use super::{Pass, tensor, weaken};
 use crate::ir::{
@@ -56,7 +57,7 @@ pub(super) fn without_thread(program: &Program, t: usize) -> Program {
     next
 }
 
-/// Keeps the comparisons whose terms survive `map`; the others become true.
+/// Maps the terms of all conditions. A comparison with a term that `map` drops is removed.
 fn retain_terms(program: &mut Program, map: &dyn Fn(Term) -> Option<Term>) {
     fn go(expr: &Expr, map: &dyn Fn(Term) -> Option<Term>) -> Option<Expr> {
         let list = |all: &[Expr]| all.iter().filter_map(|e| go(e, map)).collect::<Vec<_>>();
@@ -78,7 +79,7 @@ fn drop_instruction(program: &Program) -> Candidates<'_> {
     Box::new(places(program).map(|(t, at)| without(program, t, at, at + 1)))
 }
 
-/// Runs of two to eight instructions, the long ones first: a loop or a dependency goes as a whole.
+/// Drops runs of eight to two instructions, long runs first: this removes a loop or a dependency as a whole.
 fn drop_instructions(program: &Program) -> Candidates<'_> {
     Box::new((2..=8usize).rev().flat_map(move |n| {
         places(program)
@@ -87,7 +88,7 @@ fn drop_instructions(program: &Program) -> Candidates<'_> {
     }))
 }
 
-/// (thread, index) of every instruction.
+/// Thread and index of every instruction.
 pub(super) fn places(program: &Program) -> impl Iterator<Item = (usize, usize)> + '_ {
     program.threads.iter().enumerate().flat_map(|(t, thread)| (0..thread.body.len()).map(move |at| (t, at)))
 }
@@ -134,7 +135,7 @@ fn drop_conjunct(program: &Program) -> Candidates<'_> {
     }))
 }
 
-/// All uses of one location's names go to another location of the same space and size.
+/// Redirects all uses of one location's name to another location of the same space and size.
 fn merge_locations(program: &Program) -> Candidates<'_> {
     let pairs = (0..program.symbols.len()).flat_map(move |a| (0..a).map(move |b| (a, b)));
     Box::new(pairs.filter_map(move |(a, b)| {
@@ -199,7 +200,7 @@ fn drop_guard(program: &Program) -> Candidates<'_> {
     )
 }
 
-/// Addresses and stored values that come from registers become the symbol and the constant 1.
+/// Replaces registers: in an address by the symbol, in a stored value by the constant 1, in a sum by 0.
 fn drop_dependency(program: &Program) -> Candidates<'_> {
     Box::new(places(program).flat_map(move |(t, at)| {
         let thread = &program.threads[t];
@@ -240,7 +241,7 @@ fn drop_dependency(program: &Program) -> Candidates<'_> {
     }))
 }
 
-/// An RMW becomes a load or a store, a `red` an ordinary store.
+/// Replaces an RMW by a load or a store, and a `red` by a store.
 fn split_rmw(program: &Program) -> Candidates<'_> {
     Box::new(places(program).flat_map(move |(t, at)| {
         let mut halves = Vec::new();
@@ -276,7 +277,7 @@ fn split_rmw(program: &Program) -> Candidates<'_> {
     }))
 }
 
-/// Neighbours change places, so that independent instructions end up in one order.
+/// Swaps neighbours. The size order then brings independent instructions into one order.
 fn swap_instructions(program: &Program) -> Candidates<'_> {
     Box::new(places(program).filter_map(move |(t, at)| {
         let thread = &program.threads[t];

@@ -1,14 +1,14 @@
 //! The pass that simplifies tensor-core instructions and asynchronous copies: fewer registers and bytes, fewer modifiers.
 //!
-//! Contract: each step lowers [`weight`] and keeps the instruction readable; whether the program still shows what it
-//! should is for the predicate.
+//! Contract: the reader accepts each new instruction, and simpler instructions have less [`weight`]. The predicate decides
+//! whether the program still shows its finding.
 
 use super::passes::places;
 use crate::ir::*;
 
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
 
-/// How much there is to simplify in an instruction of this kind.
+/// The distance of an instruction from the plainest of its kind.
 pub(super) fn weight(op: &Op) -> usize {
     match op {
         Op::Tcgen05(op) => {
@@ -76,7 +76,7 @@ fn tcgen05(op: &Tcgen05) -> usize {
     }
 }
 
-/// All CTA groups of the program at once, then each instruction.
+/// Changes all CTA groups of the program to single CTAs at once, then simplifies each instruction.
 pub(super) fn plain_tensor(program: &Program) -> Candidates<'_> {
     let mut single = program.clone();
     let mut changed = false;
@@ -93,7 +93,7 @@ pub(super) fn plain_tensor(program: &Program) -> Candidates<'_> {
     Box::new(changed.then_some(single).into_iter().chain(each))
 }
 
-/// `.cta_group::2` to `.cta_group::1`, with what only pairs have.
+/// Changes `.cta_group::2` to `.cta_group::1`, and drops operands that only pairs have.
 fn to_single(op: &mut Op) -> bool {
     let Op::Tcgen05(op) = op else { return false };
     let group = match op {
@@ -225,7 +225,7 @@ fn bulk(copy: &BulkCopy) -> Vec<Op> {
         BulkCopy { group: None, ..copy.clone() },
         BulkCopy { relaxed: None, byte_mask: None, ignored: None, ..copy.clone() },
     ];
-    // A box that says which bytes it is becomes those bytes.
+    // A box with its own `tile(..)` becomes the bytes of that tile.
     let flat = |end: &BulkEnd| match end {
         BulkEnd::Tensor(TensorBox { tile: Some(tile), .. }) => {
             let end = BulkEnd::Bytes { space: Space::Global, addr: tile.addr };

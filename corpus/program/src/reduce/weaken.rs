@@ -1,7 +1,8 @@
-//! The passes that simplify what stays: orders, scopes, places, vectors, types and constants; and their weight.
+//! The passes that simplify instructions without removing them: orders, scopes, places, vectors, types and constants; and
+//! the weight of a program.
 //!
-//! Contract: weight counts how far an instruction is from the plainest of its kind, so that each of these steps
-//! makes a program smaller. The plainest strong scope is `.gpu` (PTX's default); others are narrower or wider.
+//! Contract: the weight of an instruction is its distance from the plainest of its kind, so these steps can make a program
+//! smaller. The plainest scope is `.gpu`, PTX's default.
 
 use super::passes::places;
 use crate::ir::{
@@ -10,7 +11,7 @@ use crate::ir::{
 
 type Candidates<'p> = Box<dyn Iterator<Item = Program> + 'p>;
 
-/// How much there is to simplify.
+/// The weight of a program: of its instructions, names and conditions.
 pub(super) fn weight(program: &Program) -> usize {
     let ops = program.threads.iter().flat_map(|t| &t.body).map(|i| op_weight(&i.op));
     ops.sum::<usize>() + program.symbols.len() + program.conditions.len()
@@ -80,7 +81,7 @@ fn op_weight(op: &Op) -> usize {
     }
 }
 
-/// Programs with the operation at each place replaced by each of `by(op)`.
+/// Replaces each operation by each of `by(op)`, one at a time.
 fn replace<'p>(program: &'p Program, by: fn(&Op) -> Vec<Op>) -> Candidates<'p> {
     Box::new(places(program).flat_map(move |(t, at)| {
         by(&program.threads[t].body[at].op).into_iter().map(move |op| {
@@ -160,7 +161,7 @@ fn scope_mut(op: &mut Op) -> Option<&mut Scope> {
     }
 }
 
-/// Each scope to a plainer one; also all scopes of the program at once, because one alone often changes the bug.
+/// Changes all scopes of the program at once, then each scope alone. Changing one alone often changes the bug.
 pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
     let all = [Scope::Gpu, Scope::Sys, Scope::Cta].into_iter().map(|scope| {
         let mut next = program.clone();
@@ -184,7 +185,7 @@ pub(super) fn move_scope(program: &Program) -> Candidates<'_> {
     Box::new(all.chain(each))
 }
 
-/// All threads, then each thread, nearer to the first: one CTA, one cluster, one GPU.
+/// Places all threads in one CTA, one cluster or one GPU; then moves each thread nearer to each other thread.
 pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
     let near = |n: usize, level: usize| {
         let n = u16::try_from(n).expect("a program has few threads");
@@ -203,7 +204,7 @@ pub(super) fn simplify_places(program: &Program) -> Candidates<'_> {
     let pairs = (0..program.threads.len()).flat_map(move |a| (0..program.threads.len()).map(move |b| (a, b)));
     let joined = pairs.filter(|(a, b)| a != b).flat_map(move |(a, b)| {
         let (from, to) = (program.threads[a].place, program.threads[b].place);
-        // Levels taken over from the other thread, outermost last.
+        // Takes over the whole place of the other thread, or all but the CTA, or all but CTA and cluster.
         [to, Placement { cta: from.cta, ..to }, Placement { cta: from.cta, cluster: from.cluster, ..to }].map(
             |place| {
                 let mut next = program.clone();
@@ -229,7 +230,7 @@ pub(super) fn shrink_vector(program: &Program) -> Candidates<'_> {
     })
 }
 
-/// The whole program to 32-bit words (one access alone would only make a mixed-size program of it).
+/// Changes the whole program to 32-bit words. Changing one access alone would only mix sizes.
 pub(super) fn shrink_type(program: &Program) -> Candidates<'_> {
     let addresses = program
         .threads
@@ -255,7 +256,7 @@ pub(super) fn shrink_type(program: &Program) -> Candidates<'_> {
     for condition in &mut next.conditions {
         shrink_terms(&mut condition.expr);
     }
-    // Addresses need 64 bits; objects must still hold every access.
+    // Addresses need 64 bits, and each object must hold a 32-bit word.
     let fits = next.objects.iter().all(|o| o.bytes >= 4);
     Box::new((!addresses && fits && next != *program).then_some(next).into_iter())
 }
@@ -276,7 +277,7 @@ fn shrink_terms(expr: &mut crate::ir::Expr) {
     }
 }
 
-/// Stored constants become 1, then 0.
+/// Replaces stored constants by 0, or by 1.
 pub(super) fn plain_constants(program: &Program) -> Candidates<'_> {
     replace(program, |op| {
         let mut all = Vec::new();
@@ -297,7 +298,7 @@ pub(super) fn plain_constants(program: &Program) -> Candidates<'_> {
     })
 }
 
-/// Generic addressing of a global object becomes `.global`.
+/// Replaces generic accesses by `.global` ones, if all objects are global.
 pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
     let global = program.objects.iter().all(|o| o.space == Space::Global);
     let all = replace(program, |op| {
@@ -317,14 +318,14 @@ pub(super) fn plain_space(program: &Program) -> Candidates<'_> {
     Box::new(all.filter(move |_| global))
 }
 
-/// Half of an object goes when no access and no condition reaches it; only where all addresses are plain.
+/// Halves an object if no access reaches its second half. All addresses must be symbols.
 pub(super) fn shrink_object(program: &Program) -> Candidates<'_> {
     let accesses = crate::features::accesses(program);
-    // What asynchronous instructions reach is not among the accesses.
+    // `accesses` leaves asynchronous instructions out.
     let plain = accesses.iter().all(|a| a.symbol.is_some())
         && program.symbols.iter().all(|s| s.multimem.is_empty())
         && program.threads.iter().flat_map(|t| &t.body).all(|i| i.op.extended().is_none());
-    // Conditions are at most 8 bytes wide and start at 0 in what the generator makes; leave the others alone.
+    // Conditions of generated programs read at most the first 8 bytes. If there are conditions, those bytes stay.
     let judged = !program.conditions.is_empty() || program.filter.is_some();
     Box::new((0..program.objects.len()).filter_map(move |o| {
         let object = &program.objects[o];

@@ -1,4 +1,4 @@
-//! What the text says about memory: who touches which object, where, and how strongly; and the flow of a thread.
+//! The memory accesses that can be read off the text (object, place, strength), and the control flow of a thread.
 
 use crate::ir::*;
 use crate::registers::uses;
@@ -7,12 +7,12 @@ use crate::registers::uses;
 pub(super) struct Access {
     pub(super) thread: usize,
     pub(super) at: usize,
-    /// The name it goes through and the first byte, where the text alone tells.
+    /// The name it goes through and the offset of its first byte, if known from the text.
     pub(super) place: Option<(SymbolId, i64)>,
     /// Bytes of the whole access.
     pub(super) bytes: u32,
     pub(super) writes: bool,
-    /// Scope, when strong.
+    /// The scope, if the access is strong.
     pub(super) scope: Option<Scope>,
     pub(super) proxy: Proxy,
     pub(super) multimem: bool,
@@ -23,7 +23,7 @@ impl Access {
         self.place.map(|(symbol, _)| &program.symbols[symbol.index()])
     }
 
-    /// All objects it may touch; `None` when the text does not tell.
+    /// All objects it may access; `None` if the text does not say.
     pub(super) fn objects(&self, program: &Program) -> Option<Vec<ObjectId>> {
         let symbol = self.symbol(program)?;
         let more = if self.multimem { symbol.multimem.as_slice() } else { &[] };
@@ -31,7 +31,7 @@ impl Access {
     }
 }
 
-/// Addresses that registers hold from start to end.
+/// For each register that is never written, the address it holds.
 fn fixed(thread: &Thread) -> Vec<Option<SymbolId>> {
     let mut held: Vec<Option<SymbolId>> = thread
         .regs
@@ -101,7 +101,7 @@ fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
     }
 }
 
-/// Where control goes from instruction `at`; `body.len()` is the end.
+/// The successors of instruction `at`; `body.len()` is the end.
 pub(super) fn next(thread: &Thread, at: usize) -> Vec<usize> {
     let Some(instr) = thread.body.get(at) else { return Vec::new() };
     let mut out = match instr.op {
@@ -127,7 +127,7 @@ pub(super) fn reach(thread: &Thread, from: &[usize], avoid: Option<usize>) -> Ve
     seen
 }
 
-/// Instructions from which control can come to `to`, by at least one step.
+/// Instructions from which control can reach `to` in at least one step.
 pub(super) fn reach_back(thread: &Thread, to: usize) -> Vec<bool> {
     let mut before = vec![Vec::new(); thread.body.len() + 1];
     for at in 0..thread.body.len() {

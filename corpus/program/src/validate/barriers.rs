@@ -38,7 +38,8 @@ fn flow(report: &mut Report<'_>, thread: &Thread) {
     }
 }
 
-/// Barriers a thread can pass by: guarded, or with a way to the end around them. A thread that exits is not waited for.
+/// Finds a barrier that a thread can bypass: it is guarded, or a path to the end leads around it. An exit is no bypass,
+/// because a barrier does not wait for a thread that has exited.
 fn divergent(report: &mut Report<'_>, thread: &Thread, at: usize) {
     let instr = &thread.body[at];
     let waits = match &instr.op {
@@ -47,7 +48,7 @@ fn divergent(report: &mut Report<'_>, thread: &Thread, at: usize) {
         _ => false,
     };
     if waits && (instr.guard.is_some() || reach(thread, &[0], Some(at))[thread.body.len()]) {
-        let what = "a path leads past it while others may wait";
+        let what = "a path bypasses this barrier while others may wait at it";
         report.at("divergent-barrier", thread, instr, what, None);
     }
 }
@@ -58,10 +59,10 @@ fn pairs(report: &mut Report<'_>, thread: &Thread) {
     let wait = find(|op| *op == Op::ClusterWait);
     match (arrive, wait) {
         (Some(instr), None) => {
-            report.at("barrier-pairing", thread, instr, "this thread never waits for the cluster", None);
+            report.at("barrier-pairing", thread, instr, "this thread has no cluster wait", None);
         }
         (None, Some(instr)) => {
-            report.at("barrier-pairing", thread, instr, "this thread never arrived at the cluster", None);
+            report.at("barrier-pairing", thread, instr, "this thread has no cluster arrival", None);
         }
         _ => {}
     }
@@ -104,7 +105,7 @@ fn lanes(report: &mut Report<'_>) {
     }
 }
 
-/// One `bar` of a CTA whose number the text tells.
+/// One `bar` of a CTA with a literal number.
 struct Use<'p> {
     thread: &'p Thread,
     instr: &'p Instr,
@@ -113,7 +114,7 @@ struct Use<'p> {
     count: Option<i128>,
 }
 
-/// Named barriers of one CTA: counts that no number of arrivals meets.
+/// Checks the counts of the named barriers of one CTA.
 fn named(report: &mut Report<'_>, cta: &Placement) {
     let program = report.program;
     let mut uses: [Vec<Use<'_>>; 16] = Default::default();
@@ -151,7 +152,7 @@ fn counts(report: &mut Report<'_>, all: &[Use<'_>]) {
         report.at("barrier-count", other.thread, other.instr, what, None);
         return;
     }
-    // An arrival in a loop can happen any number of times in one phase.
+    // An arrival in a loop may occur any number of times in one phase.
     let loops = |u: &&Use<'_>| reach(u.thread, &next(u.thread, u.at), None)[u.at];
     if all.iter().filter(|u| u.arrive).any(|u| loops(&u)) {
         return;

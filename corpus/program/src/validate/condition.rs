@@ -1,8 +1,8 @@
-//! Lints about conditions: comparisons that no value the program can produce satisfies.
+//! Lints about conditions: finds comparisons that no value of the program satisfies.
 //!
-//! A flow-insensitive estimate: the set of values each register and each memory cell may ever hold, from literals and
-//! initial values through moves, loads, stores, exchanges. Arithmetic, addresses the text does not tell, overlapping
-//! accesses of different sizes and sets of more than [`VALUES`] members count as *anything*.
+//! A flow-insensitive value analysis estimates the set of values that each register and each memory cell may ever hold.
+//! Values start as literals and initial values and spread through moves, loads, stores and exchanges. Arithmetic, unknown
+//! addresses, overlapping accesses of different sizes and sets of more than [`VALUES`] members count as *anything*.
 
 use super::access::Access;
 use super::report::Report;
@@ -10,10 +10,10 @@ use crate::ir::*;
 use crate::text::term_text;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Members of a set kept apart.
+/// Most members of a set of values.
 const VALUES: usize = 16;
 
-/// Rounds of the estimate; a text that needs more is given up.
+/// Most rounds of the analysis. If a program needs more, everything counts as *anything*.
 const ROUNDS: usize = 64;
 
 /// Calls `see` for every term.
@@ -84,7 +84,7 @@ fn judge(values: &Values<'_>, op: CmpOp, a: Term, b: Term) -> Option<(&'static s
     let name = term_text(values.program, term);
     let (set, bits) = match term {
         Term::Const(_) => return None,
-        // Registers are compared in the widest type that writes them, at least 8 bits.
+        // Only the low 8 bits are compared, because a register may have been written with any width.
         Term::Reg(t, r) => (values.regs[t.index()][r.index()].clone(), 8),
         Term::Mem { symbol, offset, bytes, .. } => {
             let bits = u32::from(bytes) * 8;
@@ -186,7 +186,8 @@ impl<'p> Values<'p> {
     }
 }
 
-/// Cells whose content can be followed, none beside asynchronous writes: touched only as a whole, by names the text tells, one element at a time.
+/// Cells that the analysis follows: every access to them names them, is of one element, and covers the whole cell. A
+/// program with asynchronous instructions has none.
 fn cells(program: &Program, accesses: &[Access]) -> BTreeMap<Cell, Set> {
     let mut cells: BTreeMap<Cell, Set> = BTreeMap::new();
     let asynchronous = program.threads.iter().flat_map(|t| &t.body).any(|i| i.op.extended().is_some());

@@ -1,5 +1,5 @@
-//! Asynchronous copies and one-sided fences the assembler does not take: sizes, spaces, types, modes. All rules here
-//! are `PtxasEqual`; features of single architectures are in `targets`.
+//! Rules for asynchronous copies and one-sided fences that the assembler refuses: sizes, spaces, types, modes. All are
+//! `PtxasEqual`; features of single architectures are in `targets`.
 
 use super::report::Report;
 use super::tensor::{Wrong, wrong};
@@ -28,7 +28,7 @@ fn bad(what: &str, hint: &str) -> Wrong {
 fn small(copy: &SmallCopy) -> Wrong {
     let known = if copy.all_levels { matches!(copy.bytes, 4 | 8 | 16) } else { copy.bytes == 16 };
     if !known {
-        return bad(&format!("{} bytes cannot be copied so", copy.bytes), ".ca has 4, 8 and 16, .cg has 16");
+        return bad(&format!("cp.async cannot copy {} bytes", copy.bytes), ".ca has 4, 8 and 16, .cg has 16");
     }
     match copy.part {
         SmallPart::Bytes(Operand::Imm(n)) if !(0..=i128::from(copy.bytes)).contains(&n) => {
@@ -41,7 +41,7 @@ fn small(copy: &SmallCopy) -> Wrong {
 fn size(bytes: Option<Operand>) -> Wrong {
     match bytes {
         Some(Operand::Imm(n)) if !(0..1 << 20).contains(&n) || n % 16 != 0 => {
-            bad(&format!("{n} is no size of a bulk copy"), "a multiple of 16 below 1048576")
+            bad(&format!("a bulk copy cannot have {n} bytes"), "a multiple of 16 below 1048576")
         }
         _ => None,
     }
@@ -103,7 +103,7 @@ fn bulk(copy: &BulkCopy) -> Wrong {
         .or_else(|| reduction(copy, spaces.0))
 }
 
-/// Dimensions, coordinates and offsets of a box.
+/// Checks the dimensions, coordinates and offsets of a box.
 fn ends(end: &BulkEnd, way: Way) -> Wrong {
     let BulkEnd::Tensor(tensor) = end else { return None };
     let dims = usize::from(tensor.dims);
@@ -120,13 +120,13 @@ fn ends(end: &BulkEnd, way: Way) -> Wrong {
         return bad("this mode does not exist here", "");
     }
     if tensor.coordinates.len() != coordinates || tensor.offsets.len() != offsets {
-        let what = format!("{coordinates} coordinates and {offsets} offsets are wanted");
+        let what = format!("there must be {coordinates} coordinates and {offsets} offsets");
         return bad(&what, "");
     }
     None
 }
 
-/// Operations of `cp.reduce.async.bulk`; those into shared memory are the narrower ones.
+/// Checks the operation of `cp.reduce.async.bulk`. Fewer types exist for reductions into shared memory.
 fn reduction(copy: &BulkCopy, to: Space) -> Wrong {
     let (op, ty) = copy.reduce?;
     let global = to == Space::Global;
@@ -149,7 +149,7 @@ fn remote(write: &RemoteWrite) -> Wrong {
     let shared = matches!(write.space, Space::SharedCluster | Space::SharedCta);
     let reported = matches!(write.order, RemoteOrder::Mbarrier(_));
     if (reported && write.space == Space::Global) || (!reported && shared) {
-        return bad("this state space does not go with this completion", "");
+        return bad("this state space has no such way of completion", "");
     }
     if matches!(write.order, RemoteOrder::Release(Scope::Cta | Scope::Cluster)) {
         return bad("the scope of the release is .gpu or .sys", "");
@@ -175,7 +175,7 @@ fn remote(write: &RemoteWrite) -> Wrong {
     if bits > 128 { bad(&format!("{bits} bits are too many"), "at most 128") } else { None }
 }
 
-/// Fields of a tensor map that are no numbers.
+/// Whether a field of a tensor map holds an enumeration instead of a number.
 fn literal(field: TensormapField) -> bool {
     matches!(
         field,
@@ -216,7 +216,7 @@ fn fence(order: &ProxyOrder) -> Wrong {
         ProxyOrder::ReplaceTensormap { field, ty, space, .. } => {
             let wide = matches!(field, TensormapField::GlobalAddress | TensormapField::GlobalStride);
             let place = *space != Space::SharedCluster;
-            if place && (*ty == Ty::B(64)) == wide { None } else { bad("this field has another type", "") }
+            if place && (*ty == Ty::B(64)) == wide { None } else { bad("no such type or space", "") }
         }
         _ => None,
     }

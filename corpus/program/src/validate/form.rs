@@ -1,4 +1,4 @@
-//! Instructions the assembler does not have: types, vectors, operations, orders. All rules here are `PtxasEqual`.
+//! Rules for forms that the assembler does not have: types, vectors, operations, orders. All are `PtxasEqual`.
 
 use super::report::Report;
 use crate::ir::*;
@@ -64,7 +64,7 @@ fn access(ty: Ty, count: usize, space: Space, mmio: bool) -> Wrong {
     }
     let shared = matches!(space, Space::SharedCta | Space::SharedCluster);
     if mmio && (shared || count > 1) {
-        let what = if shared { "mmio is not for shared memory" } else { "mmio moves one value" };
+        let what = if shared { "mmio cannot access shared memory" } else { "mmio moves one value" };
         return Some(("mmio-form", what.into(), None));
     }
     let bits = u64::from(ty.bytes()) * 8 * count as u64;
@@ -75,7 +75,7 @@ fn access(ty: Ty, count: usize, space: Space, mmio: bool) -> Wrong {
     })
 }
 
-/// Types for which `atom` has an operation (`red` the same, where it has the operation).
+/// The types for which `atom` has an operation, and `red` too if it has the operation.
 fn update_types(op: AtomOp) -> &'static [Ty] {
     match op {
         AtomOp::Add => {
@@ -115,7 +115,7 @@ fn multimem_types(op: AtomOp, load: bool) -> &'static [Ty] {
     }
 }
 
-/// `.u32 or .u64`
+/// A hint that lists the types, such as `it exists for .u32 .u64`.
 fn listed(types: &[Ty]) -> Option<String> {
     let names: Vec<String> = types.iter().map(|t| type_name(*t)).collect();
     (!names.is_empty()).then(|| format!("it exists for {}", names.join(" ")))

@@ -1,4 +1,4 @@
-//! Lints about instructions without a meaning here, and about tensor memory and matrices that reach too far.
+//! Lints about instructions that the model ignores, and about tensor memory and matrices that exceed their bounds.
 
 use super::report::Report;
 use crate::ir::*;
@@ -27,7 +27,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// Whether cells lie in the columns that their name declares.
+/// Checks that cells lie within the columns that their name declares.
 fn within(
     report: &mut Report<'_>,
     thread: &Thread,
@@ -53,7 +53,7 @@ fn within(
     }
 }
 
-/// A warp reaches the lanes of its quarter with loads and stores.
+/// Checks that a load or a store accesses only the lanes of the warp's quarter.
 fn quarter(report: &mut Report<'_>, thread: &Thread, instr: &Instr, op: &Tcgen05) {
     let address = match op {
         Tcgen05::Load(load) => load.addr,
@@ -70,7 +70,7 @@ fn quarter(report: &mut Report<'_>, thread: &Thread, instr: &Instr, op: &Tcgen05
     }
 }
 
-/// Bytes that an instruction names itself.
+/// Ranges of bytes that the operands of an instruction spell out.
 fn ranges(op: &Op) -> Vec<(Address, u32)> {
     let matrix = |d: &Descriptor| match d {
         Descriptor::Range { addr, bytes } => Some((*addr, *bytes)),

@@ -1,5 +1,5 @@
-//! Lints about memory: scopes that reach nobody, addresses outside, multimem names, proxies without a fence, fences
-//! with nothing to order.
+//! Lints about memory: scopes that include no other thread, addresses outside their object, multimem names, proxies
+//! without a fence, fences with nothing to order.
 
 use super::access::{Access, next, reach, reach_back};
 use super::report::Report;
@@ -41,7 +41,7 @@ fn scope_name(scope: Scope) -> &'static str {
     }
 }
 
-/// The narrowest scope at `from` that holds one of `others`.
+/// A hint with the narrowest scope at `from` that includes one of `others`.
 fn enough(from: &Placement, others: &[&Thread]) -> Option<String> {
     let all = [Scope::Cta, Scope::Cluster, Scope::Gpu, Scope::Sys];
     let (scope, name) = all
@@ -63,7 +63,7 @@ fn narrow_access(report: &mut Report<'_>, accesses: &[Access], access: &Access) 
     let thread = &program.threads[access.thread];
     let reached = others.iter().any(|o| thread.place.includes(scope, &o.place));
     if global && !others.is_empty() && !reached {
-        let what = format!("{} holds no other thread that touches this memory", scope_name(scope));
+        let what = format!("{} includes no other thread that accesses this memory", scope_name(scope));
         let hint = enough(&thread.place, &others);
         report.at("narrow-scope", thread, &thread.body[access.at], &what, hint);
     }
@@ -75,7 +75,7 @@ fn narrow_fence(report: &mut Report<'_>, t: usize, instr: &Instr, scope: Scope) 
     let others: Vec<&Thread> =
         program.threads.iter().enumerate().filter(|(o, _)| *o != t).map(|(_, o)| o).collect();
     if !others.is_empty() && !others.iter().any(|o| thread.place.includes(scope, &o.place)) {
-        let what = format!("{} holds no other thread of this program", scope_name(scope));
+        let what = format!("{} includes no other thread of this program", scope_name(scope));
         report.at("narrow-scope", thread, instr, &what, enough(&thread.place, &others));
     }
 }
@@ -91,12 +91,12 @@ fn address(report: &mut Report<'_>, access: &Access) {
         let what = format!("bytes {offset} to {} of an object of {}", offset + bytes - 1, object.bytes);
         report.at("static-address", thread, instr, &what, None);
     } else if bytes > 0 && offset % bytes != 0 {
-        let what = format!("offset {offset} is no multiple of {bytes}");
+        let what = format!("offset {offset} is not a multiple of {bytes}");
         report.at("static-address", thread, instr, &what, Some("accesses are aligned to their size".into()));
     }
 }
 
-/// A fence orders what is before it with what is after it: memory accesses and barriers.
+/// Finds a fence without a memory access or a barrier on a side that it orders.
 fn idle_fence(report: &mut Report<'_>, thread: &Thread, at: usize, order: FenceOrder) {
     let orders = |i: &Instr| {
         i.op.place().is_some()
@@ -111,12 +111,12 @@ fn idle_fence(report: &mut Report<'_>, thread: &Thread, at: usize, order: FenceO
     let before = any(&reach_back(thread, at));
     let idle = if order == FenceOrder::Sc { !before && !after } else { !before || !after };
     if idle {
-        let what = if before { "nothing after it to order" } else { "nothing before it to order" };
+        let what = if before { "nothing to order after it" } else { "nothing to order before it" };
         report.at("idle-fence", thread, &thread.body[at], what, None);
     }
 }
 
-/// Objects reached through two virtual addresses or proxies while no fence of the program connects them.
+/// Finds objects that are accessed through two virtual addresses or proxies without a fence between the two.
 fn unfenced(report: &mut Report<'_>, accesses: &[Access]) {
     let program = report.program;
     let fences: Vec<ProxyFence> = program
@@ -146,7 +146,7 @@ fn unfenced(report: &mut Report<'_>, accesses: &[Access]) {
         });
         if let Some(access) = lacking {
             let thread = &program.threads[access.thread];
-            let what = format!("a second way to `{}`, and no proxy fence orders the two", object.name);
+            let what = format!("another name or proxy of `{}` without a proxy fence for it", object.name);
             let hint = Some("fence.proxy.alias, or the fence of the proxy".to_owned());
             report.at("unfenced-proxies", thread, &thread.body[access.at], &what, hint);
         }

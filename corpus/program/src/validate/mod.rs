@@ -1,17 +1,17 @@
-//! Static validation: what the reader takes and is still illegal or suspicious.
+//! Static validation: finds instructions that the reader accepts although they are illegal or suspicious.
 //!
-//! Two kinds of rule. A [`RuleKind::PtxasEqual`] rule holds for what NVIDIA's assembler refuses. Its source is the
-//! assembler itself: every line of `tests/data/ptxas.csv` was put into a kernel with registers of every class
-//! (`r` 32 bit, `d` 64, `q` 128, `h` 16, `f` and `e` floating, `p` predicates) and two arrays `g` (.global) and `s`
-//! (.shared), `.version 9.5`, `.target sm_100a`, and given to `ptxas -arch sm_100a -O0` in the version the row names;
-//! `error` means a diagnostic for that line, `ok` an exit status of 0. The tests compare [`validate`] with each row.
-//! (Two forms on which that assembler crashes are left out: `ld.v8` of 8- and 16-bit elements, and `atom.cas.b128`
-//! with two immediates. So is what the reader refuses because nothing models it: layout v1 of mbarriers, pending
-//! counts, a literal for a state.) A [`RuleKind::Lint`] rule is advice, and never compared.
+//! There are two kinds of rule. A [`RuleKind::PtxasEqual`] rule refuses exactly what NVIDIA's assembler refuses. Its source
+//! is the assembler: every line of `tests/data/ptxas.csv` of `corpus/generate` was put into a kernel with registers of
+//! every class (`r` 32 bit, `d` 64, `q` 128, `h` 16, `f` and `e` floating, `p` predicates) and two arrays `g` (.global)
+//! and `s` (.shared), `.version 9.5`, `.target sm_100a`, and given to `ptxas -arch sm_100a -O0` in the version that the
+//! row names. `error` means a diagnostic for that line, `ok` an exit status of 0. The tests compare [`validate`] with each
+//! row. Left out are two forms on which that assembler crashes (`ld.v8` of 8- and 16-bit elements, and `atom.cas.b128`
+//! with two immediates) and forms that the reader refuses because nothing models them (layout v1 of mbarriers, pending
+//! counts, a literal for a state). A [`RuleKind::Lint`] rule is advice and never compared.
 //!
-//! What has no word in PTX is not judged by the first kind, see [`notation`]. Registers here are untyped: whether one
-//! declaration fits all uses is the lint `register-width`. Qualifiers without a meaning in the model (`.noftz`,
-//! `.aligned`) are dropped by the reader and not judged.
+//! Rules of the first kind do not judge notations that PTX does not have, see [`notation`]. Registers here are untyped:
+//! the lint `register-width` says whether one declaration fits all uses. The reader drops qualifiers without a meaning in
+//! the model (`.noftz`, `.aligned`); they are not judged.
 
 mod access;
 mod barriers;
@@ -38,12 +38,12 @@ use report::Report;
 pub use rules::{RULES, Rule, RuleKind, rule};
 pub use targets::{Target, targets};
 
-/// Everything the rules say about `program`, in the order of the text.
+/// All remarks of the rules about `program`: errors first, each group in the order of the text.
 pub fn validate(program: &Program) -> Vec<Diagnostic> {
     let mut report = Report::new(program);
     for thread in &program.threads {
         for instr in &thread.body {
-            // The number of a barrier can be judged even where its count cannot.
+            // The number of a barrier can be judged even if its count cannot.
             let counted = matches!(instr.op, Op::Bar { instance: None, .. });
             if counted || notation(&instr.op).is_none() {
                 form::check(&mut report, thread, instr);
@@ -73,7 +73,7 @@ fn lint(report: &mut Report<'_>) {
     condition::check(report, &accesses);
 }
 
-/// Why an instruction of ours is not PTX, if so: no assembler can be asked about it.
+/// The reason why an instruction is a notation of our own, if it is one. No assembler can judge it.
 pub fn notation(op: &Op) -> Option<&'static str> {
     match op {
         Op::Load { proxy, .. } | Op::Store { proxy, .. } | Op::Rmw { proxy, .. }
@@ -82,7 +82,7 @@ pub fn notation(op: &Op) -> Option<&'static str> {
             Some("texture, surface and constant references stand for their instructions")
         }
         Op::Load { ty, .. } | Op::Store { ty, .. } if ty.packed() => {
-            Some("a packed access is written with its packed type, PTX moves it as .b32")
+            Some("a packed access is written with its packed type; PTX moves it as .b32")
         }
         Op::ProxyFence(kinds) => match kinds.as_slice() {
             [ProxyFence::Alias | ProxyFence::Of(Proxy::Async | Proxy::Tensormap)] => None,
@@ -90,7 +90,7 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         },
         Op::Bar { instance: Some(_), .. } => Some("barrier instances of the Dat3M dialect"),
         Op::Bar { count: Some(Operand::Imm(n)), .. } if n % 32 != 0 => {
-            Some("a thread of a litmus program counts as one, PTX counts whole warps")
+            Some("a thread of a litmus program counts as one; PTX counts whole warps")
         }
         Op::Rmw { op: AtomOp::Sub, .. }
         | Op::MultimemLoad { op: AtomOp::Sub, .. }

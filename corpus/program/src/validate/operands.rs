@@ -1,4 +1,5 @@
-//! Operands: state spaces, addresses as values, literals. `PtxasEqual` rules, and the lint on literals too wide.
+//! Rules for operands: state spaces, addresses as values, literals. All are `PtxasEqual` except the lint on literals that
+//! are too wide.
 
 use super::report::Report;
 use crate::ir::*;
@@ -24,7 +25,7 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
             Operand::Imm(n) => match ty {
                 Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) => {
                     let hint = Some("load the bits into a register with mov.b32 or mov.b64".to_owned());
-                    report.at("float-immediate", thread, instr, "an integer where a float is wanted", hint);
+                    report.at("float-immediate", thread, instr, "an integer where a float must be", hint);
                 }
                 Some(ty) if !fits(n, ty) => {
                     let what = format!("{n} does not fit {} bits", ty.bytes() * 8);
@@ -46,7 +47,13 @@ pub(super) fn address(
 ) {
     match address.base {
         Operand::Imm(_) => {
-            report.at("absolute-address", thread, instr, "a number is no address", Some("use a name".into()));
+            report.at(
+                "absolute-address",
+                thread,
+                instr,
+                "a number is not an address",
+                Some("use a name".into()),
+            );
         }
         Operand::Address(symbol) => {
             let symbol = &report.program.symbols[symbol.index()];
@@ -72,7 +79,7 @@ pub(super) fn address(
     }
 }
 
-/// How the declaration of an object says where it lives.
+/// The word for a state space in the declaration of an object.
 pub(super) fn object_space(space: Space) -> &'static str {
     match space {
         Space::Global | Space::Generic => ".global",
@@ -81,7 +88,7 @@ pub(super) fn object_space(space: Space) -> &'static str {
     }
 }
 
-/// Source operands that are values, with the type they have.
+/// Source operands that are values, and their type.
 fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
     match op {
         Op::Mov { ty, src, .. } => (Some(*ty), vec![*src]),
@@ -101,7 +108,7 @@ fn values(op: &Op) -> (Option<Ty>, Vec<Operand>) {
     }
 }
 
-/// As a signed or as an unsigned number of the width.
+/// Whether `n` fits the width of `ty` as a signed or as an unsigned number.
 fn fits(n: i128, ty: Ty) -> bool {
     let bits = ty.bytes() * 8;
     ty == Ty::Pred || bits >= 127 || (-(1i128 << (bits - 1))..1i128 << bits).contains(&n)

@@ -1,5 +1,5 @@
-//! State spaces of the addresses of tensor-core instructions and asynchronous copies, and which of their operands have
-//! no word in PTX.
+//! State spaces of the addresses of tensor-core instructions and asynchronous copies, and which of their operands are
+//! notations of our own.
 
 use super::report::Report;
 use crate::ir::*;
@@ -15,7 +15,7 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     }
 }
 
-/// Each address with the space it must be in; generic where that is not said.
+/// Each address with the space it must be in; generic if none is given.
 fn places(op: &Op) -> Vec<(Space, Address)> {
     match op {
         Op::Tcgen05(op) => tcgen05(op),
@@ -102,7 +102,7 @@ fn end(end: &BulkEnd) -> Vec<(Space, Address)> {
     }
 }
 
-/// Why an operand of the instruction is ours alone.
+/// The reason why an operand is a notation of our own, if one is.
 pub(super) fn notation(op: &Op) -> Option<&'static str> {
     let named = places(op)
         .iter()
@@ -127,7 +127,7 @@ pub(super) fn notation(op: &Op) -> Option<&'static str> {
         op,
         Op::AsyncCopy(AsyncCopy::Small(SmallCopy { part: SmallPart::IgnoredWhen(g), .. })) if !g.negated
     );
-    predicate.then_some("the predicate of cp.async is marked, PTX tells it from its declaration")
+    predicate.then_some("the predicate of cp.async is marked; PTX recognises it by its declaration")
 }
 
 fn described(op: &Op) -> Vec<(Space, Address)> {

@@ -1,4 +1,4 @@
-//! Lints about registers: read but never written, no width that fits, arithmetic on floating-point bits.
+//! Lints about registers: never written, without a width that fits all uses, arithmetic on floating-point bits.
 
 use super::report::Report;
 use super::widths::{PREDICATE, extended};
@@ -40,7 +40,7 @@ fn unwritten(report: &mut Report<'_>, t: usize, thread: &Thread) {
     for instr in &thread.body {
         for reg in uses(&instr.op).0.into_iter().chain(instr.guard.map(|g| g.reg)) {
             if std::mem::take(&mut open[reg.index()]) {
-                let what = format!("nothing writes `{}`, it is 0", thread.regs[reg.index()].name);
+                let what = format!("nothing writes `{}`: it is 0", thread.regs[reg.index()].name);
                 report.at("unwritten-register", thread, instr, &what, None);
             }
         }
@@ -71,15 +71,16 @@ fn floats(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
         _ => return,
     };
     if matches!(ty, Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) {
-        report.at("float-arithmetic", thread, instr, "the bits are taken for integers", None);
+        report.at("float-arithmetic", thread, instr, "the bits are treated as integers", None);
     }
 }
 
-/// What a register must be: exactly so wide, or at least.
+/// The widths that the uses of a register need so far, in bits.
 #[derive(Clone, Copy, Default)]
 struct Want {
     exact: Option<u32>,
     least: u32,
+    /// Whether a clash has been reported.
     told: bool,
 }
 
@@ -88,7 +89,7 @@ impl Want {
         self.exact.unwrap_or(self.least)
     }
 
-    /// Whether the new wish cannot be met together with the old ones; if it can, it is remembered.
+    /// Adds the width of another use. Returns whether it contradicts the earlier ones; then it is not added.
     fn add(&mut self, bits: u32, exact: bool) -> bool {
         let clash = match (self.exact, exact) {
             (Some(have), true) => have != bits,
@@ -105,8 +106,11 @@ impl Want {
     }
 }
 
-/// How wide PTX must declare each register of `thread`, `PREDICATE` for a predicate; 64 bits where its uses take
-/// any width. The first register that no declaration fits, if there is one.
+/// The width with which PTX must declare each register of `thread`: `PREDICATE` for a predicate, 64 bits if its uses take
+/// any width.
+///
+/// # Errors
+/// The first register that no declaration fits.
 pub fn classes(thread: &Thread) -> Result<Vec<u32>, Reg> {
     let mut wants = vec![Want::default(); thread.regs.len()];
     for instr in &thread.body {
@@ -123,7 +127,7 @@ fn width_name(bits: u32) -> String {
     if bits == PREDICATE { "a predicate".into() } else { format!("{bits} bits wide") }
 }
 
-/// Which width each register operand needs. `ld` and `st` take wider registers, all else wants its own width.
+/// The width that each register operand needs, and whether exactly. `ld` and `st` also take wider registers.
 fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
     let bits = |ty: Ty| if ty == Ty::Pred { PREDICATE } else { (ty.bytes() * 8).max(16) };
     let mut out: Vec<(Reg, u32, bool)> = guard.iter().map(|g| (g.reg, PREDICATE, true)).collect();
@@ -189,7 +193,8 @@ fn widths(op: &Op, guard: Option<Guard>) -> Vec<(Reg, u32, bool)> {
     out
 }
 
-/// A state has 64 bits; counts, parities and time limits have 32, answers are predicates.
+/// Widths of the operands of an mbarrier instruction: 64 bits for a state; 32 for a count, a parity or a time limit; a
+/// predicate for the result of a wait.
 fn mbarrier(m: &Mbarrier) -> Vec<(Operand, u32)> {
     let state = |reg: Option<Reg>| reg.map(|r| (Operand::Reg(r), 64)).into_iter();
     match &m.op {

@@ -1,4 +1,4 @@
-//! The report that all rules write to: each remark gets the severity of its rule.
+//! The report to which all rules add remarks. Each remark gets the severity of its rule.
 
 use super::rules::{RuleKind, rule};
 use crate::ir::{Instr, Program, Thread};
@@ -7,7 +7,7 @@ use crate::text::{Diagnostic, Severity, instruction};
 /// A program under validation and the remarks about it so far.
 pub(super) struct Report<'p> {
     pub(super) program: &'p Program,
-    /// In the order of finding.
+    /// The remarks, in the order in which they were found.
     pub(super) out: Vec<Diagnostic>,
 }
 
@@ -16,7 +16,7 @@ impl<'p> Report<'p> {
         Report { program, out: Vec::new() }
     }
 
-    /// A remark about one instruction; its text is quoted.
+    /// Adds a remark about one instruction and quotes its text.
     pub(super) fn at(
         &mut self,
         id: &'static str,
@@ -29,7 +29,7 @@ impl<'p> Report<'p> {
         self.push(id, (instr.line, instr.column), format!("`{text}`: {what}"), hint);
     }
 
-    /// A remark about no single instruction.
+    /// Adds a remark that concerns no single instruction.
     pub(super) fn about(&mut self, id: &'static str, what: String, hint: Option<String>) {
         self.push(id, (0, 0), what, hint);
     }

@@ -1,11 +1,11 @@
-//! The table of rules. `PTX` sections are those of the PTX ISA 9.2; `ptxas` means its answers, see the module above.
+//! The table of rules. `PTX` sections are those of the PTX ISA 9.2; `ptxas` means its answers, see the parent module.
 
-/// What a rule is worth.
+/// The authority of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
-    /// NVIDIA's assembler refuses the program: it is rejected here too.
+    /// NVIDIA's assembler refuses the program, and so does this rule.
     PtxasEqual,
-    /// Advice: the program is judged all the same.
+    /// The rule only advises: the program is explored anyway.
     Lint,
 }
 
@@ -14,11 +14,11 @@ pub enum RuleKind {
 pub struct Rule {
     /// Stable name, as reports show it.
     pub id: &'static str,
-    /// What it is worth.
+    /// Its authority.
     pub kind: RuleKind,
-    /// What it says, in one sentence.
+    /// The rule, or the fault it finds, in one sentence.
     pub doc: &'static str,
-    /// Where that is written.
+    /// The document or tool it comes from.
     pub source: &'static str,
 }
 
@@ -48,28 +48,20 @@ pub const RULES: [Rule; 38] = [
         "atom and red have each operation for some types only",
         "ptxas; PTX 9.7.13.5, 9.7.13.7",
     ),
-    ptxas(
-        "red-form",
-        "red neither exchanges nor compares, and only relaxes or releases",
-        "ptxas; PTX 9.7.13.7",
-    ),
+    ptxas("red-form", "red has no exch and no cas, and is relaxed or release", "ptxas; PTX 9.7.13.7"),
     ptxas(
         "multimem-form",
         "multimem instructions have each operation and order for some types only",
         "ptxas; PTX 9.7.9.14",
     ),
-    ptxas(
-        "state-space",
-        "the state space of an access is that of the name it goes through",
-        "ptxas; PTX 5.1",
-    ),
+    ptxas("state-space", "the state space of an access is that of the memory it names", "ptxas; PTX 5.1"),
     ptxas("absolute-address", "an address is a name or a register, not a number", "ptxas"),
     ptxas(
         "symbol-operand",
-        "the address of a name becomes a value by mov only, at an integer type",
+        "only mov, at an integer type, turns the address of a name into a value",
         "ptxas; PTX 6.6",
     ),
-    ptxas("float-immediate", "a floating-point operand is no integer literal", "ptxas; PTX 4.5.2"),
+    ptxas("float-immediate", "an integer literal cannot be a floating-point operand", "ptxas; PTX 4.5.2"),
     ptxas(
         "arithmetic-type",
         "arithmetic, comparison and moves exist for some types only",
@@ -98,11 +90,11 @@ pub const RULES: [Rule; 38] = [
         "asynchronous copies have each space, size, mode and operation in some combinations only",
         "ptxas; PTX 9.7.9.25",
     ),
-    ptxas("fence-form", "a one-sided proxy fence is about certain memory only", "ptxas; PTX 9.7.13.4"),
+    ptxas("fence-form", "a one-sided proxy fence exists for certain memory only", "ptxas; PTX 9.7.13.4"),
     ptxas("target", "some architecture has every instruction of the program", "ptxas"),
     lint(
         "narrow-scope",
-        "the scope of a fence or strong access holds no other thread it could concern",
+        "the scope of a fence or strong access includes no other thread that it could synchronise with",
         "PTX 8.5, 8.7.1",
     ),
     lint(
@@ -112,7 +104,7 @@ pub const RULES: [Rule; 38] = [
     ),
     lint(
         "multimem-address",
-        "multimem addresses are for multimem instructions and nothing else",
+        "multimem instructions use multimem addresses, and no other instructions do",
         "PTX 8.2.3, 9.7.9.14",
     ),
     lint(
@@ -120,7 +112,7 @@ pub const RULES: [Rule; 38] = [
         "memory is reached through two names or proxies and the program has no fence between them",
         "PTX 8.2.2, 8.6",
     ),
-    lint("idle-fence", "a fence has nothing before or nothing after it that it could order", "PTX 8.8"),
+    lint("idle-fence", "a fence has nothing to order before it or after it", "PTX 8.8"),
     lint(
         "barrier-count",
         "a barrier waits for more threads than can arrive, or two counts differ",
@@ -128,10 +120,10 @@ pub const RULES: [Rule; 38] = [
     ),
     lint(
         "barrier-pairing",
-        "an arrival nobody waits for, or a wait without an arrival",
+        "an arrival that no thread waits for, or a wait without an arrival",
         "PTX 9.7.13.1, 9.7.13.3",
     ),
-    lint("divergent-barrier", "a thread can pass a barrier by that others wait at", "PTX 9.7.13.1"),
+    lint("divergent-barrier", "a thread can bypass a barrier at which others wait", "PTX 9.7.13.1"),
     lint(
         "placement",
         "an instruction or a lane that cannot be where the thread is",
@@ -145,7 +137,7 @@ pub const RULES: [Rule; 38] = [
     ),
     lint("unreachable-code", "an instruction that never runs, or a thread that never ends", "control flow"),
     lint("unused-name", "a name is declared and never used", "names"),
-    lint("unwritten-register", "a register is read or asked for that nothing writes", "names"),
+    lint("unwritten-register", "a register that is never written is read, or occurs in a condition", "names"),
     lint("truncated-immediate", "a literal has more bits than the type", "PTX 4.5.1"),
     lint("register-width", "no register declaration fits all uses of a register", "PTX 9.4.1"),
     lint(
@@ -153,10 +145,10 @@ pub const RULES: [Rule; 38] = [
         "floating-point values are bits here: arithmetic on them is integer arithmetic",
         "this program's limits",
     ),
-    lint("impossible-condition", "a comparison no value the program can produce satisfies", "values"),
+    lint("impossible-condition", "no value that the program can produce satisfies a comparison", "values"),
 ];
 
-/// The rule of that name.
+/// The rule with this name.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     RULES.iter().find(|r| r.id == id)
 }

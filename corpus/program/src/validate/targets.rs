@@ -1,12 +1,12 @@
-//! Which architectures have what a program uses, as the assembler answers for each.
+//! Computes the architectures that have every instruction of a program, according to the assembler.
 //!
-//! Only instructions of tensor cores, asynchronous copies, one-sided fences, launch control and accesses of 256 bits
-//! are looked at; all others are taken to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
+//! Only tensor-core instructions, asynchronous copies, one-sided fences, launch control and 256-bit accesses are checked;
+//! all other instructions are assumed to exist everywhere. Source: `tests/data/targets.csv`, `.version 9.5`.
 
 use super::report::Report;
 use crate::ir::*;
 
-/// An architecture as `-arch` names it: `a` has everything, `f` what its family shares.
+/// An architecture as `-arch` names it: `a` has all its features, `f` only those its family shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names are those of the architectures")]
 pub enum Target {
@@ -22,10 +22,10 @@ pub enum Target {
 use Target::*;
 
 impl Target {
-    /// All that the recorded answers know.
+    /// All architectures in the recorded answers.
     pub const ALL: [Target; 7] = [Sm90a, Sm100a, Sm100f, Sm103a, Sm107a, Sm110a, Sm120a];
 
-    /// As the assembler calls it.
+    /// The assembler's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Sm90a => "sm_90a",
@@ -62,7 +62,7 @@ pub(super) fn check(report: &mut Report<'_>) {
         for instr in &thread.body {
             left.retain(|t| features(&instr.op).iter().all(|all| all.contains(t)));
             if left.is_empty() {
-                let what = "no architecture has this and all before it";
+                let what = "no architecture has this instruction and all before it";
                 report.at("target", thread, instr, what, None);
                 return;
             }
@@ -70,7 +70,7 @@ pub(super) fn check(report: &mut Report<'_>) {
     }
 }
 
-/// The architectures of each feature of an instruction.
+/// For each feature of an instruction, the architectures that have it.
 fn features(op: &Op) -> Vec<&'static [Target]> {
     match op {
         Op::Tcgen05(op) => tcgen05(op),

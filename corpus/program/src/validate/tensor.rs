@@ -1,5 +1,5 @@
-//! Tensor-core instructions the assembler does not take: vectors, kinds and their modifiers, columns, CTA groups. All
-//! rules here are `PtxasEqual`; features of single architectures are in `targets`.
+//! Rules for tensor-core instructions that the assembler refuses: vectors, kinds and their modifiers, columns, CTA groups.
+//! All are `PtxasEqual`; features of single architectures are in `targets`.
 
 use super::report::Report;
 use crate::ir::*;
@@ -22,7 +22,7 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
     }
 }
 
-/// One kernel works for single CTAs or for pairs. What is launched together here is a kernel.
+/// Checks that a kernel has instructions for single CTAs or for pairs, not both. Threads of one grid are a kernel.
 pub(super) fn groups(report: &mut Report<'_>) {
     let program = report.program;
     let mut first: Vec<(&Thread, CtaGroup)> = Vec::new();
@@ -60,7 +60,7 @@ fn tcgen05(op: &Tcgen05) -> Wrong {
     }
 }
 
-/// A mask in a register of its own width; anything else that is a number fits.
+/// Checks that a literal multicast mask fits its width.
 fn mask(multicast: Option<Multicast>) -> Wrong {
     let multicast = multicast?;
     let bits = if multicast.wide { 32 } else { 16 };
@@ -83,7 +83,7 @@ fn columns(exclusive: bool, columns: Operand) -> Wrong {
     if taken { None } else { wrong("tensor-columns", &format!("{n} columns cannot be allocated"), hint) }
 }
 
-/// Registers of a thread for a shape and a repetition; none where the two do not go together.
+/// Registers of a thread for a shape and a repetition; none if this combination does not exist.
 pub(super) fn vector(shape: MoveShape, times: u8) -> Option<usize> {
     let each = match shape {
         MoveShape::L32x32b | MoveShape::L16x64b | MoveShape::L16x32bx2 => 1,
@@ -97,7 +97,7 @@ fn moved(shape: MoveShape, times: u8, registers: usize) -> Wrong {
     match vector(shape, times) {
         None => wrong("tensor-form", &format!("this shape has no .x{times}"), "at most 128 registers"),
         Some(n) if n != registers => {
-            wrong("tensor-form", &format!("{n} registers are wanted, {registers} are here"), "")
+            wrong("tensor-form", &format!("this shape has {n} registers, not {registers}"), "")
         }
         Some(_) => None,
     }
@@ -179,10 +179,10 @@ fn lanes(mma: &Mma) -> Wrong {
     if have == 0 || have == wanted {
         return None;
     }
-    wrong("tensor-form", &format!("a mask of lanes has {wanted} registers here"), "a bit for each lane")
+    wrong("tensor-form", &format!("the mask of lanes must have {wanted} registers"), "a bit for each lane")
 }
 
-/// Types of A and B with their inner extent and the types D may have.
+/// Checks a warpgroup product: types, shape, registers and immediates.
 fn warpgroup(product: &WgmmaProduct) -> Wrong {
     use WgmmaType::*;
     let bad = |what: &str| wrong("tensor-form", what, "");
@@ -194,7 +194,7 @@ fn warpgroup(product: &WgmmaProduct) -> Wrong {
         (E4m3 | E5m2, E4m3 | E5m2) => (32, &[F16, F32], 8),
         (S8 | U8, S8 | U8) => (32, &[S32], 16),
         (B1, B1) => (256, &[S32], 16),
-        _ => return bad("these types do not go together"),
+        _ => return bad("this combination of types does not exist"),
     };
     let n = product.n;
     let columns = (8..=256).contains(&n) && (n.is_multiple_of(step) || matches!(n, 8 | 24));
@@ -203,11 +203,11 @@ fn warpgroup(product: &WgmmaProduct) -> Wrong {
     }
     let wanted = if d == F16 { n / 4 } else { n / 2 };
     if product.d.len() != usize::from(wanted) {
-        return bad(&format!("{wanted} registers are wanted for D"));
+        return bad(&format!("D must have {wanted} registers"));
     }
     let in_registers = matches!(&product.a, WgmmaFactor::Registers(_));
     if matches!(&product.a, WgmmaFactor::Registers(regs) if regs.len() != 4) {
-        return bad("four registers are wanted for A");
+        return bad("A must have four registers");
     }
     let wanted = match a {
         F16 | Bf16 => 4 - usize::from(in_registers),
@@ -217,7 +217,7 @@ fn warpgroup(product: &WgmmaProduct) -> Wrong {
     let signs = product.immediates.iter().take(2).all(|i| i.abs() == 1);
     let turns = product.immediates.iter().skip(2).all(|i| (0..=1).contains(i));
     if product.immediates.len() != wanted || !signs || !turns {
-        return bad(&format!("{wanted} immediates are wanted: signs 1 or -1, then 0 or 1"));
+        return bad(&format!("there must be {wanted} immediates: signs 1 or -1, then 0 or 1"));
     }
     None
 }

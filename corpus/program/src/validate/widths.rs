@@ -4,12 +4,12 @@
 
 use crate::ir::*;
 
-/// The width that stands for a predicate: a class of registers of its own.
+/// The width that stands for a predicate. Predicates are a register class of their own.
 pub(super) const PREDICATE: u32 = 1;
 
 type Widths = Vec<(Operand, u32)>;
 
-/// Operands of an instruction with a structure of its own and their bits.
+/// The operands of a tensor-core, copy or control instruction and their widths in bits.
 pub(super) fn extended(op: &Op) -> Widths {
     let mut out = Vec::new();
     match op {
