@@ -1,4 +1,4 @@
-//! Putting a program together while it is read: names to indices, registers on first use, and the shared grammar of
+//! Builds a program while it is read: resolves names, declares registers on first use; and the shared grammar of
 //! conditions.
 
 use super::ParseError;
@@ -12,31 +12,31 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct ThreadBuilder {
     /// The thread so far.
     pub thread: Thread,
-    /// Branch instructions whose label was not yet seen: instruction, label, byte offset of the label.
+    /// All branches, resolved at the end of the thread: instruction, label, byte offset of the label.
     pub jumps: Vec<(usize, String, usize)>,
-    /// Declared types, as long as the registers.
+    /// The declared type of each register.
     pub types: Vec<Ty>,
     regs: BTreeMap<String, Reg>,
     labels: BTreeMap<String, usize>,
     fresh: usize,
-    /// Where registers are declared before they are used: what is declared.
+    /// The declarations, if registers must be declared before use.
     declared: Option<Declared>,
 }
 
 /// Declarations of registers in nested braces.
 #[derive(Clone, Debug, Default)]
 struct Declared {
-    /// `.reg .b32 %r<10>;`: prefix, how many, type.
+    /// Families such as `.reg .b32 %r<10>;`: prefix, count, type.
     families: Vec<(String, u32, Ty)>,
-    /// For each open brace: how many families there were, and what names meant that the braces gave a new meaning.
+    /// For each open brace: the number of families before it, and the former registers of names redeclared inside it.
     open: Vec<(usize, Vec<(String, Option<Reg>)>)>,
 }
 
-/// Words that start something else where a thread's name could stand.
+/// Words that cannot name a thread, because they start something else.
 const RESERVED: [&str; 6] = ["exists", "forall", "filter", "not", "true", "false"];
 
 impl ThreadBuilder {
-    /// An empty thread of this name at this place.
+    /// An empty thread with this name and place.
     pub fn new(name: &str, place: Placement) -> Self {
         let thread =
             Thread { name: name.into(), place, regs: Vec::new(), labels: Vec::new(), body: Vec::new() };
@@ -51,24 +51,24 @@ impl ThreadBuilder {
         }
     }
 
-    /// The register a name means here.
+    /// The register with this name, if it is visible here.
     pub fn known(&self, name: &str) -> Option<Reg> {
         self.regs.get(name).copied()
     }
 
-    /// From here on a register must be declared before it is used.
+    /// Requires from here on that registers are declared before use.
     pub fn declare_first(&mut self) {
         self.declared = Some(Declared::default());
     }
 
-    /// An opening brace: names declared from here on are local to it.
+    /// Enters braces: names declared from here on are local to them.
     pub fn open(&mut self) {
         if let Some(d) = &mut self.declared {
             d.open.push((d.families.len(), Vec::new()));
         }
     }
 
-    /// The closing brace.
+    /// Leaves braces: restores the names from before them.
     pub fn close(&mut self) {
         let Some((families, hidden)) = self.declared.as_mut().and_then(|d| d.open.pop()) else { return };
         for (name, was) in hidden.into_iter().rev() {
@@ -82,7 +82,7 @@ impl ThreadBuilder {
         }
     }
 
-    /// `.reg .ty name;`, or with `count` the names `name0`, `name1`, ..
+    /// Declares `.reg .ty name;`, or with `count` the family `name0`, `name1`, ..
     pub fn declare(&mut self, scan: &mut Scan<'_>, name: &str, count: Option<u32>, ty: Ty) -> Parsed<()> {
         if let Some(count) = count {
             if let Some(d) = &mut self.declared {
@@ -110,7 +110,7 @@ impl ThreadBuilder {
         Ok(reg)
     }
 
-    /// A register of a family, entered at its first use in the braces of the family.
+    /// Declares a register of a family at its first use, in the braces of the family.
     fn of_family(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let families = self.declared.as_ref().map(|d| d.families.as_slice()).unwrap_or_default();
@@ -126,7 +126,7 @@ impl ThreadBuilder {
             return Err(scan.error(format!("the register `{name}` is not declared"), hint));
         };
         let reg = self.enter(scan, name, ty)?;
-        // It lives as long as the family does, which may be longer than the innermost braces.
+        // The register is visible as long as its family, possibly beyond the innermost braces.
         if let Some(d) = &mut self.declared {
             let home = d.open.iter().filter(|(families, _)| *families <= family).count();
             if let Some(entry) = d.open.last_mut().and_then(|(_, hidden)| hidden.pop())
@@ -138,7 +138,7 @@ impl ThreadBuilder {
         Ok(reg)
     }
 
-    /// The register of that name, declared now if new.
+    /// The register with this name; declares it if it is new.
     pub fn reg(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<Reg> {
         if let Some(reg) = self.regs.get(name) {
             return Ok(*reg);
@@ -150,7 +150,7 @@ impl ThreadBuilder {
             return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
         }
         if name == "_" {
-            let hint = "`_` stands for no register, where atom allows it".to_owned();
+            let hint = "`_` means no register, and only where atom allows it".to_owned();
             return Err(scan.error("`_` names no register".into(), Some(hint)));
         }
         let reg = Reg::at(self.thread.regs.len());
@@ -160,7 +160,7 @@ impl ThreadBuilder {
         Ok(reg)
     }
 
-    /// A register no text names.
+    /// A new register whose name does not occur so far.
     pub fn fresh(&mut self, scan: &mut Scan<'_>, stem: &str) -> Parsed<Reg> {
         loop {
             let name = format!("{stem}{}", self.fresh);
@@ -174,7 +174,7 @@ impl ThreadBuilder {
     /// Adds an instruction.
     ///
     /// # Errors
-    /// When the thread has its most instructions.
+    /// If the thread has the maximal number of instructions.
     pub fn push(&mut self, scan: &mut Scan<'_>, spot: Spot, guard: Option<Guard>, op: Op) -> Parsed<()> {
         if self.thread.body.len() == INSTRUCTIONS {
             return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} instructions"), None));
@@ -186,9 +186,9 @@ impl ThreadBuilder {
     /// Defines a label here.
     ///
     /// # Errors
-    /// When the thread has a label of this name.
+    /// If the thread has a label with this name, or the name cannot be a label.
     pub fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
-        // A word with dots is an instruction, and no jump could name it.
+        // A word with dots is an instruction: no branch could name it.
         if name.contains('.') || name.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(scan.error(format!("`{name}` is no name of a label"), None));
         }
@@ -196,13 +196,13 @@ impl ThreadBuilder {
             return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} labels"), None));
         }
         if self.labels.insert(name.to_owned(), self.thread.body.len()).is_some() {
-            return Err(scan.error(format!("label `{name}` stands twice in this thread"), None));
+            return Err(scan.error(format!("label `{name}` occurs twice in this thread"), None));
         }
         self.thread.labels.push(Label { name: name.into(), at: self.thread.body.len() });
         Ok(())
     }
 
-    /// Resolves the jumps.
+    /// Resolves the branches and returns the thread.
     pub fn finish(mut self, source: &str) -> Parsed<Thread> {
         for (instr, label, at) in std::mem::take(&mut self.jumps) {
             let Some(target) = self.labels.get(&label).copied() else {
@@ -235,7 +235,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty program of this name.
+    /// An empty program with this name.
     pub fn new(name: &str) -> Self {
         Builder {
             program: Program {
@@ -251,12 +251,12 @@ impl Builder {
         }
     }
 
-    /// The symbol of this name.
+    /// The symbol with this name.
     pub fn symbol(&self, name: &str) -> Option<SymbolId> {
         self.names.get(name).copied()
     }
 
-    /// A new object and the name that defines it.
+    /// Adds an object and the name that defines it.
     pub fn object(
         &mut self,
         scan: &mut Scan<'_>,
@@ -279,7 +279,7 @@ impl Builder {
         Ok(id)
     }
 
-    /// Another name: a virtual alias, or the same address through another proxy.
+    /// Adds another name: a virtual alias, or the same address through another proxy.
     pub fn alias(&mut self, scan: &mut Scan<'_>, name: &str, of: SymbolId, proxy: Proxy) -> Parsed<SymbolId> {
         if self.symbol(name).is_some() {
             return Err(scan.error(format!("`{name}` is declared twice"), None));
@@ -296,7 +296,7 @@ impl Builder {
         Ok(id)
     }
 
-    /// Sets the first bytes of a symbol to a value.
+    /// Sets the first 16 bytes of a symbol's object to a value.
     pub fn set_initial(&mut self, symbol: SymbolId, value: i128) {
         let object = &mut self.program.objects[self.program.symbols[symbol.index()].object.index()];
         for (i, byte) in object.init.iter_mut().enumerate().take(16) {
@@ -315,13 +315,13 @@ impl Builder {
             return Err(scan.error(format!("`{}` cannot name a thread", thread.name), None));
         }
         if self.program.threads.iter().any(|t| t.name == thread.name) {
-            return Err(scan.error(format!("thread `{}` stands twice", thread.name), None));
+            return Err(scan.error(format!("thread `{}` occurs twice", thread.name), None));
         }
         self.program.threads.push(thread);
         Ok(())
     }
 
-    /// Adds a question that has been read.
+    /// Adds a condition that has been read.
     pub fn condition(&mut self, scan: &mut Scan<'_>, condition: Condition) -> Parsed<()> {
         if self.program.conditions.len() == CONDITIONS {
             return Err(scan.error(format!("a program may have at most {CONDITIONS} conditions"), None));
@@ -330,7 +330,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The program, with every register that is named like memory renamed: native text has one name space.
+    /// The program, after renaming every register that has the name of memory: native text has one name space.
     pub fn separated(mut self) -> Program {
         for thread in &mut self.program.threads {
             let mut taken: BTreeSet<String> = thread.regs.iter().map(|r| r.name.clone()).collect();
@@ -349,19 +349,19 @@ impl Builder {
     }
 }
 
-/// Which words stand for the connectives.
+/// The words for the connectives.
 #[derive(Clone, Copy, Debug)]
 pub struct Connectives {
-    /// Word of a conjunction.
+    /// Words for a conjunction.
     pub and: &'static [&'static str],
-    /// Word of a disjunction.
+    /// Words for a disjunction.
     pub or: &'static [&'static str],
 }
 
 /// Either `/\ \/` or `&& ||`; negation is `not`, `~` or `!`.
 pub const CONNECTIVES: Connectives = Connectives { and: &["/\\", "&&"], or: &["\\/", "||"] };
 
-/// Parentheses and negations in a row the reader follows: a printed tree has two for each level.
+/// Deepest nesting of parentheses and negations in a text; a printed condition has at most two for each level.
 const NESTING: usize = 2 * EXPRESSION_DEPTH + 8;
 
 /// Parses a condition; `term` reads a leaf.

@@ -1,8 +1,8 @@
-//! The PTX litmus dialect of Dat3M (its ANTLR grammar `LitmusPTX`): columns of instructions, one a thread.
+//! The PTX litmus dialect of Dat3M (its ANTLR grammar `LitmusPTX`): one column of instructions for each thread.
 //!
-//! Meaning kept: accesses are 8-byte signed numbers, registers and memory start at 0, a bar's first operand is a
-//! static instance, its second the barrier number (absent: -1 here), its third a count. A branch on two values
-//! becomes `setp` and `@p bra` over a register of its own.
+//! The dialect's meaning is kept. Accesses are 8-byte signed numbers; registers and memory start at 0. The operands of a
+//! bar are a static instance, the barrier number (-1 here if it is absent) and a count. A branch on two values becomes
+//! `setp` and `@p bra` with a new register.
 //!
 //! A barrier count is a minimum without phases, as published. In native text it is PTX's count, with phases.
 
@@ -298,7 +298,7 @@ fn fence(
             let order = match *order {
                 "acq_rel" => FenceOrder::AcqRel,
                 "sc" => FenceOrder::Sc,
-                // One-sided fences are newer than the dialect; reading them costs nothing.
+                // One-sided fences are newer than the dialect, but unambiguous.
                 "acquire" => FenceOrder::Acquire,
                 "release" => FenceOrder::Release,
                 _ => {
@@ -458,7 +458,7 @@ fn update(
     thread.push(scan, spot, None, op)
 }
 
-/// The 64-bit type PTX has this operation for; sign makes no difference to it.
+/// The 64-bit type for which PTX has this operation. Signedness makes no difference to the operation.
 pub(super) fn rmw_type(op: AtomOp) -> Ty {
     match op {
         AtomOp::Sub => TY,
@@ -557,7 +557,7 @@ fn register(scan: &mut Scan<'_>, builder: &mut Builder, thread: &str) -> Parsed<
     let found = &mut builder.program.threads[t];
     let known = found.regs.iter().position(|r| r.name == name);
     if known.is_none() && (found.regs.len() == REGISTERS || name == "_") {
-        return Err(scan.error(format!("`{name}` is no register of `{thread}`"), None));
+        return Err(scan.error(format!("`{name}` is not a register of `{thread}`"), None));
     }
     let at = known.unwrap_or_else(|| {
         found.regs.push(RegDecl { name: name.to_owned(), init: RegInit::Value(0) });

@@ -1,30 +1,30 @@
-//! What is wrong with a text, where, and what to do.
+//! Remarks about a text: the fault, its position, and a remedy.
 
-/// How bad it is.
+/// The severity of a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth saying; the program is read all the same.
+    /// Information; the program is read anyway.
     Note,
-    /// Suspicious; the program is judged all the same.
+    /// Suspicious; the program is explored anyway.
     Warning,
     /// The program is rejected.
     Error,
 }
 
-/// One remark with its place.
+/// One remark and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// 1-based; 0 when it concerns no single line.
+    /// Line, from 1; 0 if the remark concerns no single line.
     pub line: u32,
-    /// 1-based, in bytes.
+    /// Column, from 1, in bytes.
     pub column: u32,
-    /// What is wrong: lower case, no full stop.
+    /// The fault: lower case, no full stop.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub hint: Option<String>,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// The rule of [`crate::validate`] that says so.
+    /// The rule of [`crate::validate`] that made the remark.
     pub rule: Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ impl std::fmt::Display for Diagnostic {
     }
 }
 
-/// A text that is no program.
+/// The reason why a text is not a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(pub Diagnostic);

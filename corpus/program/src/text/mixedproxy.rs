@@ -1,7 +1,7 @@
 //! The dialect of NVlabs/mixedproxy: declarations, `dN.bN.tN { .. }` blocks and named commands.
 //!
 //! `permit(c)` and `check(c)` ask whether some execution satisfies c, `assert(c)` whether all do. `== k` after a read
-//! restricts the executions of every command: it becomes part of the filter.
+//! restricts the executions for every command: it becomes part of the filter.
 
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder, constant, expr};
@@ -27,7 +27,7 @@ pub fn parse(source: &str) -> Result<Program, ParseError> {
         return Err(scan.expected("a thread such as `d0.b0.t0 { .. }`"));
     }
     if wanted.len() > EXPRESSION_NODES {
-        return Err(scan.error(format!("at most {EXPRESSION_NODES} reads may say what they return"), None));
+        return Err(scan.error(format!("at most {EXPRESSION_NODES} reads may have `== VALUE`"), None));
     }
     if !wanted.is_empty() {
         let exprs: Vec<Expr> =
@@ -54,7 +54,7 @@ fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
         "constref" => Proxy::Constant,
         _ => {
             return Err(scan.error(
-                format!("`.{kind}` declares nothing known"),
+                format!("`.{kind}` is not a known declaration"),
                 Some("use .global, .shared, .texref or .surfref".into()),
             ));
         }
@@ -73,7 +73,7 @@ fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
         if builder.symbol(&name).is_some() {
             return Err(scan.error(format!("`{name}` is declared twice"), None));
         }
-        // The dialect has no per-CTA copies: every name is one location.
+        // The dialect has no copies per CTA: every name is one location.
         builder.object(scan, &name, Space::Global, 8, vec![])?;
     }
     scan.expect(";")
@@ -89,7 +89,7 @@ fn thread(scan: &mut Scan<'_>, builder: &mut Builder, wanted: &mut Vec<Wanted>) 
         .map(|(part, letter)| part.strip_prefix(letter)?.parse().ok())
         .collect();
     let [Some(gpu), Some(cta), Some(_)] = numbers[..] else {
-        return Err(scan.error(format!("`{name}` does not read `dN.bN.tN`"), None));
+        return Err(scan.error(format!("`{name}` is not of the form `dN.bN.tN`"), None));
     };
     let id = ThreadId::at(builder.program.threads.len());
     let mut thread =
@@ -177,7 +177,7 @@ fn instruction(
     scan.expect(";")
 }
 
-/// The first word of an instruction, where it stands, and the scope it names.
+/// The first word of an instruction, its offset, and the scope it names.
 struct Mnemonic<'a> {
     word: &'a str,
     at: usize,

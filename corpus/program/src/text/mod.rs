@@ -1,6 +1,7 @@
 //! Texts of programs: native litmus, the Dat3M PTX dialect, the mixedproxy dialect.
 //!
-//! Every reader gives positions and says what was expected; no input panics, and every size has a limit.
+//! Contract: an error of a reader has a position and says what was expected. No input causes a panic, and every size has
+//! a limit.
 
 pub mod build;
 pub mod dat3m;
@@ -17,10 +18,10 @@ pub(crate) use print::{term_text, type_name};
 use crate::ir::Program;
 use crate::limits::TEXT_BYTES;
 
-/// Which grammar a text follows.
+/// The grammar of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Ours: `moire "name"`.
+    /// Our own: `moire "name"`.
     Native,
     /// `PTX name { .. } P0@cta 0,gpu 0 | ..`
     Dat3m,
@@ -29,7 +30,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Guesses from the file name and the first word after line comments.
+    /// Guesses the format from the file name and the first word after line comments.
     pub fn detect(name: &str, source: &str) -> Format {
         let mut first = source.trim_start();
         while first.starts_with("//") {
@@ -66,7 +67,10 @@ pub fn parse(source: &str, format: Format) -> Result<Program, ParseError> {
     }
 }
 
-/// Bytes of a file as text, or where they stop being UTF-8.
+/// The bytes of a file as text.
+///
+/// # Errors
+/// At the first byte that is not UTF-8.
 pub fn decode(bytes: &[u8]) -> Result<&str, ParseError> {
     std::str::from_utf8(bytes).map_err(|e| {
         let good = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Printing a program as native litmus. Reading it back gives the same program.
+//! Prints a program as native litmus text. Reading it back gives the same program.
 
 mod access;
 mod control;
@@ -140,7 +140,7 @@ fn placement(place: &Placement) -> String {
     parts.join(", ")
 }
 
-/// A condition; the outermost always in parentheses.
+/// The text of a condition; an outermost one is always in parentheses.
 fn expression(program: &Program, expr: &Expr, outer: bool) -> String {
     let join = |es: &[Expr], word: &str| {
         let all: Vec<String> = es.iter().map(|e| expression(program, e, false)).collect();

@@ -1,9 +1,9 @@
-//! A cursor over a text: blanks, words, numbers, and errors that know where they are.
+//! A cursor over a text: reads blanks, words and numbers, and makes errors with positions.
 
 use super::ParseError;
 use crate::limits::NAME_BYTES;
 
-/// How comments look.
+/// The syntax of comments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comments {
     /// `// ..`, `/* .. */` and `# ..`.
@@ -19,21 +19,21 @@ pub enum Comments {
 pub struct Scan<'a> {
     /// The whole text.
     pub source: &'a str,
-    /// The byte that is read next.
+    /// Offset of the next byte.
     pub at: usize,
     comments: Comments,
-    /// How far lines were counted: offset, its line, where that line starts.
+    /// The last position for which lines were counted: its offset, its line, the offset of that line.
     counted: (usize, u32, usize),
-    /// Bytes a name may have.
+    /// Most bytes of a name.
     pub longest: usize,
 }
 
-/// A place in a text, both 1-based; the column in bytes.
+/// A position in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     /// Line, from 1.
     pub line: u32,
-    /// Column, from 1.
+    /// Column, from 1, in bytes.
     pub column: u32,
 }
 
@@ -41,14 +41,14 @@ pub struct Spot {
 pub type Parsed<T> = Result<T, ParseError>;
 
 impl<'a> Scan<'a> {
-    /// A reader at the start of a text.
+    /// A cursor at the start of a text.
     pub fn new(source: &'a str, comments: Comments) -> Self {
         Scan { source, at: 0, comments, counted: (0, 1, 0), longest: NAME_BYTES }
     }
 
     /// The rest of the text after blanks and comments.
     pub fn rest(&mut self) -> &'a str {
-        // Nearly always: a few spaces, then what begins neither a comment nor a letter outside ASCII.
+        // The usual case: a few spaces, then an ASCII character that begins no comment.
         let bytes = &self.source.as_bytes()[self.at..];
         self.at += bytes.iter().take_while(|b| matches!(b, b' ' | b'\n' | b'\t' | b'\r')).count();
         let begins = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'/' | b'#' | b'(' | b'<');
@@ -79,12 +79,12 @@ impl<'a> Scan<'a> {
         self.rest().is_empty()
     }
 
-    /// Whether this comes next.
+    /// Whether `what` comes next.
     pub fn peek(&mut self, what: &str) -> bool {
         self.rest().starts_with(what)
     }
 
-    /// Takes `what` if it stands here.
+    /// Takes `what` if it comes next.
     pub fn take(&mut self, what: &str) -> bool {
         let hit = self.peek(what);
         if hit {
@@ -93,7 +93,7 @@ impl<'a> Scan<'a> {
         hit
     }
 
-    /// Takes the word `what` if it stands here and ends here.
+    /// Takes the word `what` if it comes next as a whole word.
     pub fn keyword(&mut self, what: &str) -> bool {
         let rest = self.rest();
         let ends = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$');
@@ -104,15 +104,15 @@ impl<'a> Scan<'a> {
         hit
     }
 
-    /// Reads this.
+    /// Takes `what`.
     ///
     /// # Errors
-    /// When something else comes next.
+    /// If something else comes next.
     pub fn expect(&mut self, what: &str) -> Parsed<()> {
         if self.take(what) { Ok(()) } else { Err(self.expected(&format!("`{what}`"))) }
     }
 
-    /// Letters, digits and `_ $ %`; `extra` lists further characters allowed, all of ASCII.
+    /// Reads a word of letters, digits, `_ $ %` and the ASCII characters in `extra`.
     pub fn word(&mut self, expected: &str, extra: &str) -> Parsed<&'a str> {
         let rest = self.rest();
         let inside = |b: &u8| {
@@ -129,7 +129,7 @@ impl<'a> Scan<'a> {
         Ok(&rest[..length])
     }
 
-    /// A word that names something: it does not start like a number.
+    /// Reads a word that does not start with a digit.
     pub fn name(&mut self, expected: &str) -> Parsed<&'a str> {
         if self.rest().starts_with(|c: char| c.is_ascii_digit()) {
             return Err(self.expected(expected));
@@ -137,7 +137,7 @@ impl<'a> Scan<'a> {
         self.word(expected, "")
     }
 
-    /// Decimal or hexadecimal, with sign.
+    /// Reads a decimal or hexadecimal number, with an optional sign.
     pub fn number(&mut self) -> Parsed<i128> {
         let start = self.at;
         let negative = self.take("-");
@@ -155,7 +155,7 @@ impl<'a> Scan<'a> {
             }
             Ok(_) => Err(self.error("this number does not fit 64 bits".into(), None)),
             Err(_) if length > 0 && digits.starts_with(|c: char| c.is_ascii_digit()) => {
-                Err(self.error(format!("`{}` is no number that fits 64 bits", &rest[..length.min(40)]), None))
+                Err(self.error(format!("`{}` is not a 64-bit number", &rest[..length.min(40)]), None))
             }
             Err(_) => {
                 self.at = start;
@@ -170,7 +170,7 @@ impl<'a> Scan<'a> {
         ParseError::at(self.source, self.at, message, hint)
     }
 
-    /// An error that says what was expected at the next word.
+    /// An error at the next word, which says what was expected there.
     pub fn expected(&mut self, what: &str) -> ParseError {
         let rest = self.rest();
         let found: String = rest.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
@@ -178,12 +178,12 @@ impl<'a> Scan<'a> {
         self.error(format!("expected {what}, found {found}"), None)
     }
 
-    /// An error at an earlier place.
+    /// An error at byte `at`.
     pub fn error_at(&self, at: usize, message: String, hint: Option<String>) -> ParseError {
         ParseError::at(self.source, at, message, hint)
     }
 
-    /// The present place. Counts on from the last call, so that reading a text is linear in its length.
+    /// The position of the next word. Counts lines from the last call on, which makes reading linear in the text's length.
     pub fn spot(&mut self) -> Spot {
         self.rest();
         if self.at < self.counted.0 {
@@ -199,7 +199,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The known word closest to `word`, when close enough to be a typing error.
+/// The known word closest to `word`, if close enough to be a typing error.
 pub fn closest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let distance = |a: &str, b: &str| {
         let (a, b) = (a.as_bytes(), b.as_bytes());

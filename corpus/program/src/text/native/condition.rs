@@ -55,7 +55,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         return Err(scan.error_at(
             at,
             format!("`{name}` is not declared"),
-            Some("registers are written `P0:r1`".into()),
+            Some("a register is written `P0:r1`".into()),
         ));
     };
     let object = &builder.program.objects[builder.program.symbols[symbol.index()].object.index()];
@@ -64,7 +64,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
         return Err(scan.error_at(at, "no condition reaches tensor memory".into(), Some(hint)));
     }
     let offset = if bracket && scan.take("+") { scan.number()? } else { 0 };
-    // Without a width, the largest that fits the object: 1, 2, 4 or 8 bytes.
+    // The default width is the largest of 1, 2, 4 and 8 bytes that fits the object.
     let mut bytes = 1u8 << object.bytes.clamp(1, 8).ilog2();
     if bracket {
         scan.expect("]")?;

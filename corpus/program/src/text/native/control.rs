@@ -39,7 +39,8 @@ pub(super) fn cluster_launch(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<(
             let multicast = w.take("multicast::cluster::all");
             let space = w.space().unwrap_or(Space::Generic);
             if matches!(space, Space::SharedCluster | Space::Global) {
-                return r.fail("it writes to its own CTA".into(), Some("use .shared::cta".into()));
+                let what = "clusterlaunchcontrol.try_cancel writes to its own CTA";
+                return r.fail(what.into(), Some("use .shared::cta".into()));
             }
             r.done(&w)?;
             let addr = r.address()?;
@@ -63,7 +64,7 @@ pub(super) fn cluster_launch(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<(
 fn query(r: &mut Reader<'_, '_>, ask: CancelQuery, count: usize) -> Parsed<Control> {
     let dst = r.list(reg_or_sink)?;
     if dst.len() != count || (count == 1 && dst[0].is_none()) {
-        return r.fail(format!("{count} destinations are wanted here"), None);
+        return r.fail(format!("this query has {count} destinations"), None);
     }
     r.scan.expect(",")?;
     let src = Operand::Reg(r.reg()?);
@@ -74,13 +75,13 @@ fn reg_or_sink(r: &mut Reader<'_, '_>) -> Parsed<Option<Reg>> {
     if r.scan.keyword("_") { Ok(None) } else { r.reg().map(Some) }
 }
 
-/// `setmaxnreg`, `nanosleep`, `pmevent`, `prefetch`: read, kept, without a meaning.
+/// Reads `setmaxnreg`, `nanosleep`, `pmevent` and `prefetch`, which the model ignores.
 pub(super) fn ignored(r: &mut Reader<'_, '_>, name: &str, words: &[&str]) -> Parsed<()> {
     let what = match (name, words) {
         ("setmaxnreg", [way @ ("inc" | "dec"), "sync", "aligned", "u32"]) => {
-            let count = r.range("registers a thread of", 24, 256)?;
+            let count = r.range("a register count of", 24, 256)?;
             if count % 8 != 0 {
-                return r.fail(format!("{count} is no multiple of 8"), None);
+                return r.fail(format!("{count} is not a multiple of 8"), None);
             }
             let count = u16::try_from(count).expect("within the range");
             Ignored::SetMaxRegisters { inc: *way == "inc", count }

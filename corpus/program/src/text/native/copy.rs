@@ -1,13 +1,13 @@
-//! `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, `st.async`, `red.async`.
+//! Reads `cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, `st.async` and `red.async`.
 //!
 //! ```text
 //! cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [g], 128, [bar];
 //! cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [s], [tile(g, 128), {0, 0}], [bar];
 //! ```
 //!
-//! A box of a tensor is `[map, {coordinates}]` as in PTX, or says itself which bytes it is: `tile(name+offset, bytes)`,
-//! or `[map as tile(name, bytes), {..}]` where the tensor map is an object of its own. Cache hints are read and not
-//! kept, with their operand. The predicate of `cp.async` is written `@p` or `!p`: a bare register there is a size.
+//! A box of a tensor is `[map, {coordinates}]` as in PTX, or names its bytes: `[tile(name+offset, bytes), {..}]`, or
+//! `[map as tile(name, bytes), {..}]` if the tensor map is an object too. Cache hints and their operands are read and
+//! dropped. The predicate of `cp.async` is written `@p` or `!p`, because a register alone is a size.
 
 use super::qualifiers::parse_type;
 use super::reader::Reader;
@@ -16,7 +16,7 @@ use crate::ir::*;
 use crate::text::print::{ATOM_OPS, TILE_MODES};
 use crate::text::scan::Parsed;
 
-/// Words of a bulk copy.
+/// The qualifiers of a bulk copy.
 struct Form {
     dims: Option<u8>,
     mode: TileMode,
@@ -61,7 +61,8 @@ fn copy_arrive(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
     r.need(&mut w, &["b64"])?;
     let (noinc, space) = (w.take("noinc"), w.space().unwrap_or(Space::Generic));
     if matches!(space, Space::SharedCluster | Space::Global) {
-        return r.fail("it takes an mbarrier of its own CTA".into(), Some("use .shared::cta".into()));
+        let what = "cp.async.mbarrier.arrive takes an mbarrier of its own CTA";
+        return r.fail(what.into(), Some("use .shared::cta".into()));
     }
     r.done(&w)?;
     let addr = r.address()?;
@@ -95,7 +96,7 @@ fn small_copy(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
     r.push(Op::AsyncCopy(AsyncCopy::Small(SmallCopy { all_levels, dst, src, bytes, part })))
 }
 
-/// A size, or after `@` or `!` a predicate; PTX tells the two apart by the declaration of the register.
+/// Reads a size, or after `@` or `!` a predicate. PTX distinguishes the two by the declaration of the register.
 fn small_part(r: &mut Reader<'_, '_>) -> Parsed<SmallPart> {
     let marked = r.scan.take("@");
     let negated = r.scan.take("!");
@@ -109,7 +110,7 @@ fn prefetch_size(w: &mut Words<'_>) {
     let _ = w.take("L2::64B") || w.take("L2::128B") || w.take("L2::256B");
 }
 
-/// All state spaces in the order of the text.
+/// Takes all state spaces, in the order of the text.
 fn spaces(w: &mut Words<'_>) -> Vec<Space> {
     let space = |word: &str| match word {
         "shared" | "shared::cta" => Some(Space::SharedCta),
@@ -139,7 +140,7 @@ fn bulk(r: &mut Reader<'_, '_>, reduce: bool, words: &[&str]) -> Parsed<()> {
         [Space::Global, Space::SharedCta] => bulk_store(r, &form)?,
         _ => {
             let hint = "for example .shared::cluster.global or .global.shared::cta".to_owned();
-            return r.fail(format!("{} names where to and where from", w.name()), Some(hint));
+            return r.fail(format!("{} needs the spaces of destination and source", w.name()), Some(hint));
         }
     };
     r.push(Op::AsyncCopy(AsyncCopy::Bulk(Box::new(copy))))
@@ -153,7 +154,7 @@ fn bulk_form(r: &Reader<'_, '_>, w: &mut Words<'_>, reduce: bool) -> Parsed<Form
     let to_group = w.take("bulk_group");
     if to_mbarrier == to_group {
         let hint = "either .mbarrier::complete_tx::bytes or .bulk_group".to_owned();
-        return r.fail(format!("{} needs one way to say that it is complete", w.name()), Some(hint));
+        return r.fail(format!("{} needs one way of completion", w.name()), Some(hint));
     }
     let (multicast, group, hint) = (w.multicast(), w.group(), w.take("L2::cache_hint"));
     let relaxed = if w.take("relaxed") { w.scope() } else { None };
@@ -173,7 +174,7 @@ fn bulk_form(r: &Reader<'_, '_>, w: &mut Words<'_>, reduce: bool) -> Parsed<Form
             (Some(op), Some(_)) if dims.is_none() => Some((op, ty)),
             (Some(op), None) if dims.is_some() => Some((op, None)),
             (None, _) => return r.fail(format!("{} needs an operation", w.name()), None),
-            _ => return r.fail("a type stands where no tensor map gives one".into(), None),
+            _ => return r.fail("a type is needed without a tensor map, and refused with one".into(), None),
         }
     } else {
         None
@@ -225,7 +226,7 @@ fn bulk_load(r: &mut Reader<'_, '_>, form: &Form, to: Space, from: Space) -> Par
     Ok(BulkCopy { dst, src, bytes, reduce, done, multicast, group, relaxed, byte_mask: None, ignored })
 }
 
-/// The source of a load and its size.
+/// Reads the source of a load and its size.
 fn bulk_source(r: &mut Reader<'_, '_>, form: &Form, space: Space) -> Parsed<(BulkEnd, Option<Operand>)> {
     if let Some(dims) = form.dims {
         let tensor = tensor_box(r, dims, form.mode)?;
@@ -276,7 +277,7 @@ fn bulk_store(r: &mut Reader<'_, '_>, form: &Form) -> Parsed<BulkCopy> {
     })
 }
 
-/// The operand of `.L2::cache_hint`.
+/// Reads and drops the operand of `.L2::cache_hint`.
 fn policy(r: &mut Reader<'_, '_>, hint: bool) -> Parsed<()> {
     if hint {
         r.scan.expect(",")?;
@@ -321,7 +322,7 @@ fn tensor_box(r: &mut Reader<'_, '_>, dims: u8, mode: TileMode) -> Parsed<Tensor
         let base = r.operand()?;
         if matches!(base, Operand::Imm(_)) {
             let hint = "use a name or a register".to_owned();
-            return r.fail("a number is no address of a tensor map".into(), Some(hint));
+            return r.fail("a number is not an address of a tensor map".into(), Some(hint));
         }
         map = Some(Address { base, offset: r.offset()? });
         if r.scan.keyword("as") {

@@ -27,7 +27,7 @@ pub(super) fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<
                 || format!("known are {}", known.join(", ")),
                 |k| format!("did you mean `.{k}`?"),
             );
-            return Err(scan.error_at(at, format!("`.{other}` declares nothing known"), Some(hint)));
+            return Err(scan.error_at(at, format!("`.{other}` is not a known declaration"), Some(hint)));
         }
     }
     scan.expect(";")
@@ -86,7 +86,7 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
     Ok(())
 }
 
-/// `.tmem name[columns];`: columns of tensor memory that each CTA has allocated from start to end.
+/// Reads `.tmem name[columns];`: columns of tensor memory that each CTA holds during the whole program.
 fn tensor_memory(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     let name = scan.name("a name")?.to_owned();
     if builder.symbol(&name).is_some() {
@@ -128,14 +128,14 @@ fn alias(scan: &mut Scan<'_>, builder: &mut Builder, proxy: Proxy) -> Parsed<()>
     Ok(())
 }
 
-/// A declared name of memory that ordinary accesses reach.
+/// Reads a declared name of memory that ordinary accesses can access.
 fn addressed(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<SymbolId> {
     scan.rest();
     let at = scan.at;
     let id = named(scan, builder)?;
     let object = builder.program.symbols[id.index()].object;
     if builder.program.objects[object.index()].space == Space::Tensor {
-        return Err(scan.error_at(at, "tensor memory has one name".into(), None));
+        return Err(scan.error_at(at, "tensor memory has only one name".into(), None));
     }
     Ok(id)
 }
@@ -151,7 +151,7 @@ fn multimem(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
     let id = builder.alias(scan, &name, first, Proxy::Generic)?;
     let objects: Vec<ObjectId> = more.iter().map(|s| builder.program.symbols[s.index()].object).collect();
     if objects.is_empty() {
-        return Err(scan.error("a multimem name names at least two objects".into(), None));
+        return Err(scan.error("a multimem name needs at least two objects".into(), None));
     }
     builder.program.symbols[id.index()].multimem = objects;
     Ok(())

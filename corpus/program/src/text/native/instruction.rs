@@ -1,4 +1,4 @@
-//! Reads one instruction: finds the function that knows its mnemonic.
+//! Reads one instruction: dispatches on its mnemonic.
 
 use super::access::{load, multimem, store, update};
 use super::arithmetic::{arithmetic, branch, mov, selp, setp};
@@ -15,7 +15,7 @@ use crate::text::build::{Builder, ThreadBuilder};
 use crate::text::print::ALU_OPS;
 use crate::text::scan::{Parsed, Scan, Spot, closest};
 
-/// Mnemonics that litmus texts and modules have in common.
+/// Mnemonics that litmus texts and PTX modules share.
 pub const CORE: [&str; 26] = [
     "ld",
     "st",
@@ -46,7 +46,7 @@ pub const CORE: [&str; 26] = [
 ];
 
 /// Reads one instruction without its guard and its semicolon; PTX modules use it too. `text` is the mnemonic with its
-/// qualifiers, already read: it starts at `at` and ends where `scan` stands.
+/// qualifiers, already read: it starts at `at` and ends at the cursor.
 pub fn instruction(
     scan: &mut Scan<'_>,
     builder: &Builder,

@@ -1,8 +1,8 @@
-//! Reading `mbarrier.*` and `mapa`: the forms of layout v0 that the assembler accepts.
+//! Reads `mbarrier.*` and `mapa`: the forms of layout v0 that the assembler accepts.
 //!
-//! PTX ISA 9.2, 9.7.13.15; what `ptxas` refuses (scopes beyond the cluster, waiting at a remote object, a state from a
-//! remote one, counts and parities out of range) is refused here too. Not read, with a message: layout v1, conditional
-//! phases, `pending_count`.
+//! PTX ISA 9.2, 9.7.13.15. The reader refuses what `ptxas` refuses: scopes beyond the cluster, waits at a remote object, a
+//! state from a remote arrival, counts and parities out of range. Layout v1, conditional phases and `pending_count` are
+//! refused with a message.
 
 use super::qualifiers::{parse_type, scope_of};
 use super::reader::Reader;
@@ -21,10 +21,10 @@ const FORMS: [&str; 9] = [
     "pending_count",
 ];
 
-/// What the dotted words of an mbarrier instruction say.
+/// The qualifiers of an mbarrier instruction.
 #[derive(Default)]
 struct Words {
-    /// `.acquire`, `.release`: some order; `.relaxed`.
+    /// True for `.relaxed`, false for `.acquire` and `.release`.
     order: Option<bool>,
     scope: Option<Scope>,
     space: Option<Space>,
@@ -77,7 +77,7 @@ fn read_words(r: &Reader<'_, '_>, form: &str, words: &[&str]) -> Parsed<Words> {
             }
             "gpu" | "sys" => {
                 return r.fail(
-                    format!("`.{word}` is no scope of mbarrier.{form}"),
+                    format!("`.{word}` is not a scope of mbarrier.{form}"),
                     Some("an mbarrier has scopes .cta and .cluster".into()),
                 );
             }
@@ -95,14 +95,14 @@ fn read_words(r: &Reader<'_, '_>, form: &str, words: &[&str]) -> Parsed<Words> {
     }
     if w.order.is_some() != w.scope.is_some() {
         return r.fail(
-            "an order and a scope of mbarrier stand together".into(),
+            "mbarrier needs both an order and a scope, or neither".into(),
             Some("for example `.release.cluster`".into()),
         );
     }
     Ok(w)
 }
 
-/// An operand that, where it is a number, lies in a range.
+/// Reads an operand. If it is a number, it must lie between `least` and `most`.
 fn bounded(r: &mut Reader<'_, '_>, what: &str, least: i128, most: i128) -> Parsed<Operand> {
     r.scan.rest();
     let at = r.scan.at;
@@ -116,7 +116,7 @@ fn bounded(r: &mut Reader<'_, '_>, what: &str, least: i128, most: i128) -> Parse
     }
 }
 
-/// Counts no mbarrier holds are read: what they do is a matter of the model.
+/// Reads an arrival count, even one larger than an mbarrier holds: the model defines its effect.
 fn arrivals(r: &mut Reader<'_, '_>) -> Parsed<Operand> {
     bounded(r, "an arrival count of", 1, i128::from(u32::MAX))
 }

@@ -1,4 +1,4 @@
-//! The native litmus format: declarations, one block of PTX a thread, conditions.
+//! The native litmus format: declarations, one block of PTX for each thread, conditions.
 //!
 //! ```text
 //! moire "mp"
@@ -122,7 +122,7 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
                 other => {
                     let known = ["gpu", "stream", "grid", "cluster", "cta", "warp", "lane", "lanes", "host"];
                     let hint = closest(other, &known).map(|k| format!("did you mean `{k}`?"));
-                    return Err(scan.error_at(at, format!("`{other}` is no part of a placement"), hint));
+                    return Err(scan.error_at(at, format!("`{other}` is not a part of a placement"), hint));
                 }
             };
             *field = u16::try_from(n)
@@ -153,7 +153,7 @@ fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
     if guard.is_none() && !scan.peek("::") && scan.take(":") {
         return thread.label(scan, word);
     }
-    // `.shared::cta` holds colons, which no label can.
+    // `.shared::cta` contains colons; a label cannot.
     let mut text = word.to_owned();
     while scan.source[scan.at..].starts_with("::") {
         scan.at += 2;

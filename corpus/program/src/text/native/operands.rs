@@ -1,4 +1,5 @@
-//! Operands of tensor-core instructions and asynchronous copies: addresses in tensor memory, descriptors, multicast masks.
+//! Reads operands of tensor-core instructions and asynchronous copies: addresses in tensor memory, descriptors, multicast
+//! masks.
 
 use super::reader::Reader;
 use crate::ir::*;
@@ -6,7 +7,7 @@ use crate::limits::OBJECT_BYTES;
 use crate::text::scan::Parsed;
 
 impl Reader<'_, '_> {
-    /// `[base]`, `[base+n]`, `[base+lane n]`, `[base+lane n+n]`
+    /// Reads `[base]`, `[base+n]`, `[base+lane n]` or `[base+lane n+n]`.
     pub(super) fn tensor_address(&mut self) -> Parsed<Address> {
         self.scan.expect("[")?;
         let base = self.tensor_base()?;
@@ -32,18 +33,18 @@ impl Reader<'_, '_> {
     fn tensor_base(&mut self) -> Parsed<Operand> {
         match self.operand()? {
             Operand::Imm(_) => self.fail(
-                "a number is no address in tensor memory".into(),
+                "a number is not an address in tensor memory".into(),
                 Some("use a name declared with .tmem, or a register".into()),
             ),
             base => Ok(base),
         }
     }
 
-    /// `x+offset, bytes)` of `desc` and `tile`.
+    /// Reads `x+offset, bytes)` of `desc` and `tile`.
     pub(super) fn bytes_of(&mut self) -> Parsed<(Address, u32)> {
         let base = self.operand()?;
         if matches!(base, Operand::Imm(_)) {
-            return self.fail("a number is no address".into(), Some("use a name or a register".into()));
+            return self.fail("a number is not an address".into(), Some("use a name or a register".into()));
         }
         let offset = self.offset()?;
         self.scan.expect(",")?;
@@ -52,7 +53,7 @@ impl Reader<'_, '_> {
         Ok((Address { base, offset }, u32::try_from(bytes).expect("within the range")))
     }
 
-    /// `desc(x+offset, bytes)`, a register or a number.
+    /// Reads `desc(x+offset, bytes)`, a register or a number.
     pub(super) fn descriptor(&mut self) -> Parsed<Descriptor> {
         if self.call("desc") {
             let (addr, bytes) = self.bytes_of()?;
@@ -61,7 +62,7 @@ impl Reader<'_, '_> {
         Ok(Descriptor::Packed(self.value("descriptor", "desc(name, bytes)")?))
     }
 
-    /// A predicate, negated or not, or 0 or 1.
+    /// Reads a predicate, negated or not, or 0 or 1.
     pub(super) fn enable_input(&mut self) -> Parsed<EnableInput> {
         if self.scan.rest().starts_with(|c: char| c.is_ascii_digit()) {
             return Ok(EnableInput::Always(self.range("a truth value of", 0, 1)? == 1));
@@ -70,7 +71,7 @@ impl Reader<'_, '_> {
         Ok(EnableInput::When(Guard { reg: self.reg()?, negated }))
     }
 
-    /// `, mask` of an instruction with `.multicast`; `words` says whether the mask has 32 bits.
+    /// Reads `, mask` of an instruction with `.multicast`; `words` says whether the mask has 32 bits.
     pub(super) fn multicast(&mut self, words: Option<bool>) -> Parsed<Option<Multicast>> {
         let Some(wide) = words else { return Ok(None) };
         self.scan.expect(",")?;

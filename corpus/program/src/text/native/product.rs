@@ -1,8 +1,8 @@
 //! `tcgen05.mma` in all its forms.
 //!
 //! PTX ISA 9.2, 9.7.16.10. Order of the operands: D, A, B, the metadata of `.sp`, the shape, the two scales of
-//! `.block_scale`, the lanes left out, whether D is read, and then a power of two (or for `.ws` the columns of B
-//! taken as zero).
+//! `.block_scale`, the mask of disabled lanes, whether D is read, and the exponent of the input scale (for `.ws` the mask
+//! of zero columns of B).
 
 use super::reader::Reader;
 use super::words::Words;
@@ -10,7 +10,7 @@ use crate::ir::*;
 use crate::text::print::{COLLECTOR_USES, MMA_KINDS, SCALE_SIZES};
 use crate::text::scan::Parsed;
 
-/// What the words of a product say.
+/// The qualifiers of a product.
 struct Form {
     group: CtaGroup,
     kind: MmaKind,
@@ -103,7 +103,7 @@ fn next_tensor(r: &mut Reader<'_, '_>) -> Parsed<Address> {
     r.tensor_address()
 }
 
-/// `idesc(m, n)`, a register or a number.
+/// Reads `idesc(m, n)`, a register or a number.
 fn shape(r: &mut Reader<'_, '_>) -> Parsed<ProductShape> {
     if !r.call("idesc") {
         return Ok(ProductShape::Packed(r.value("instruction descriptor", "idesc(m, n)")?));

@@ -1,4 +1,4 @@
-//! Fences of the async and tensormap proxies with a space, a direction or a range; `tensormap.*`.
+//! Reads fences of the async and tensormap proxies with a space, a direction or a range, and `tensormap.*`.
 
 use super::reader::Reader;
 use super::words::Words;
@@ -6,7 +6,7 @@ use crate::ir::*;
 use crate::text::print::{RESTRICTIONS, TENSORMAP_FIELDS};
 use crate::text::scan::Parsed;
 
-/// The words after `fence.`, if they are a form of this module.
+/// Reads a fence if `words`, the qualifiers after `fence`, are a form of this module. Returns whether they are.
 pub(super) fn proxy_order(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<bool> {
     let directions = ["async::generic", "tensormap::generic", "generic::fabric", "fabric::generic"];
     let op = match words {
@@ -110,7 +110,7 @@ pub(super) fn tensormap(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
         ["replace", rest @ ..] => replace_tensormap(r, rest)?,
         _ => {
             let hint = "known are tensormap.replace and tensormap.cp_fenceproxy".to_owned();
-            return r.fail("this is not an instruction on tensor maps".into(), Some(hint));
+            return r.fail("this is not a tensormap instruction".into(), Some(hint));
         }
     };
     r.push(Op::ProxyOrder(op))

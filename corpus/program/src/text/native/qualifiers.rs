@@ -1,4 +1,4 @@
-//! Qualifiers of plain accesses and arithmetic, each at most once, and the orders they make.
+//! Qualifiers of plain accesses and arithmetic, each at most once, and the memory orders they form.
 
 use super::reader::Reader;
 use crate::ir::*;
@@ -47,7 +47,7 @@ impl Reader<'_, '_> {
             };
             let vector =
                 word.strip_prefix('v').and_then(|n| n.parse().ok()).filter(|n| [2, 4, 8].contains(n));
-            // Each kind of qualifier stands once; the answer is whether this one is new.
+            // Each kind of qualifier may occur once: is this the first of its kind?
             let new = if ORDERS.contains(word) && takes.access {
                 q.order.replace(word).is_none()
             } else if *word == "mmio" && takes.mmio {
@@ -70,7 +70,7 @@ impl Reader<'_, '_> {
                 return self.stranger(word);
             };
             if !new {
-                return self.fail(format!("`.{word}` comes on top of another of its kind"), None);
+                return self.fail(format!("`.{word}` follows another qualifier of its kind"), None);
             }
         }
         Ok(q)

@@ -1,26 +1,26 @@
-//! A cursor over one instruction: it reads the operands that all instructions share, refuses the instruction, or adds it
-//! to its thread. The files beside this one have one function an instruction.
+//! A cursor over one instruction: reads the operands that instructions share, refuses the instruction, or adds it to its
+//! thread. The files beside this one have a function for each instruction.
 
 use crate::ir::*;
 use crate::text::build::{Builder, ThreadBuilder};
 use crate::text::scan::{Parsed, Scan, Spot};
 
-/// Where the reader stands in an instruction, and what it knows.
+/// The state of reading one instruction.
 pub(super) struct Reader<'r, 's> {
     pub(super) scan: &'r mut Scan<'s>,
     /// Memory declared before the threads.
     pub(super) builder: &'r Builder,
-    /// The thread the instruction joins.
+    /// The thread to which the instruction is added.
     pub(super) thread: &'r mut ThreadBuilder,
-    /// Where the instruction starts: in bytes, for refusals.
+    /// The byte at which the instruction starts, for errors.
     pub(super) at: usize,
-    /// The same place as line and column, kept with the instruction.
+    /// The same position as line and column, stored with the instruction.
     pub(super) spot: Spot,
     pub(super) guard: Option<Guard>,
 }
 
 impl Reader<'_, '_> {
-    /// Refuses the instruction: the position is where it starts.
+    /// Refuses the instruction, with an error at its start.
     pub(super) fn fail<T>(&self, message: String, hint: Option<String>) -> Parsed<T> {
         Err(self.scan.error_at(self.at, message, hint))
     }
@@ -30,12 +30,12 @@ impl Reader<'_, '_> {
         self.thread.push(self.scan, self.spot, self.guard, op)
     }
 
-    /// A register.
+    /// Reads a register.
     pub(super) fn reg(&mut self) -> Parsed<Reg> {
         register(self.scan, self.builder, self.thread)
     }
 
-    /// A number, the name of memory, or a register.
+    /// Reads a number, the name of memory, or a register.
     pub(super) fn operand(&mut self) -> Parsed<Operand> {
         if self.scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             return Ok(Operand::Imm(self.scan.number()?));
@@ -47,7 +47,7 @@ impl Reader<'_, '_> {
         Ok(Operand::Reg(self.thread.reg(self.scan, &name)?))
     }
 
-    /// `[base]`, `[base+n]`
+    /// Reads `[base]` or `[base+n]`.
     pub(super) fn address(&mut self) -> Parsed<Address> {
         self.scan.expect("[")?;
         let base = self.operand()?;
@@ -56,7 +56,7 @@ impl Reader<'_, '_> {
         Ok(Address { base, offset })
     }
 
-    /// `+n` or `-n` after a base; 0 if neither is there.
+    /// Reads `+n` or `-n` after a base; 0 if neither is there.
     pub(super) fn offset(&mut self) -> Parsed<i32> {
         let signed = self.scan.peek("-");
         let offset = if self.scan.take("+") || signed { self.scan.number()? } else { 0 };
@@ -66,7 +66,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// One item, or several in braces.
+    /// Reads one item, or several in braces.
     pub(super) fn list<T>(&mut self, one: fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         if !self.scan.take("{") {
             return Ok(vec![one(self)?]);
@@ -79,7 +79,7 @@ impl Reader<'_, '_> {
         Ok(out)
     }
 
-    /// A number between `least` and `most`, both included. `what` begins the message: "a lane of".
+    /// Reads a number between `least` and `most`, both included. `what` begins the message: "a lane of".
     pub(super) fn range(&mut self, what: &str, least: i128, most: i128) -> Parsed<i128> {
         self.scan.rest();
         let at = self.scan.at;
@@ -91,7 +91,7 @@ impl Reader<'_, '_> {
         Err(self.scan.error_at(at, format!("{what} {n} is out of range"), Some(hint)))
     }
 
-    /// A register or a number. `what` and `hint` are for the message that refuses a name.
+    /// Reads a register or a number. `what` and `hint` are for the message that refuses a name.
     pub(super) fn value(&mut self, what: &str, hint: &str) -> Parsed<Operand> {
         match self.operand()? {
             Operand::Address(_) => {
@@ -101,7 +101,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Takes `name(`, the start of a notation such as `desc(x, 16)`, if it stands here.
+    /// Takes `name(`, the start of a notation such as `desc(x, 16)`, if it comes next.
     pub(super) fn call(&mut self, name: &str) -> bool {
         let mut ahead = self.scan.clone();
         let hit = ahead.keyword(name) && ahead.take("(");
@@ -111,7 +111,7 @@ impl Reader<'_, '_> {
         hit
     }
 
-    /// Registers in braces.
+    /// Reads registers in braces.
     pub(super) fn vector(&mut self) -> Parsed<Vec<Reg>> {
         if !self.scan.peek("{") {
             return Err(self.scan.expected("a vector such as `{r0, r1}`"));
@@ -120,13 +120,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A register. Memory and registers share one name space.
+/// Reads a register. Memory and registers share one name space.
 pub(super) fn register(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder) -> Parsed<Reg> {
     scan.rest();
     let at = scan.at;
     let name = scan.name("a register")?.to_owned();
     if builder.symbol(&name).is_some() {
-        return Err(scan.error_at(at, format!("`{name}` is memory, a register is wanted here"), None));
+        return Err(scan.error_at(at, format!("`{name}` is memory, not a register"), None));
     }
     thread.reg(scan, &name)
 }

@@ -58,7 +58,7 @@ pub(super) fn fence(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
             }
         };
         if old {
-            return r.fail(format!("`.{word}` comes on top of another of its kind"), None);
+            return r.fail(format!("`.{word}` follows another qualifier of its kind"), None);
         }
     }
     let order = order.unwrap_or(FenceOrder::AcqRel);

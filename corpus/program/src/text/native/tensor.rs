@@ -1,4 +1,4 @@
-//! `tcgen05.*` except products.
+//! Reads `tcgen05.*` except products.
 //!
 //! ```text
 //! .tmem t[64];                                        columns of tensor memory, allocated from start to end
@@ -8,9 +8,9 @@
 //! tcgen05.mma.cta_group::1.kind::f16 [t], desc(a, 2048), desc(a+2048, 2048), idesc(128, 64), 1;
 //! ```
 //!
-//! An address in tensor memory is what PTX has: `[t+2097160]` is `[t+lane 32+8]`, and a register with the address that
-//! `tcgen05.alloc` wrote can stand in place of a name. A 64-bit register with a real descriptor can stand in place of
-//! `desc`, a 32-bit one in place of `idesc`. The reader takes more than the assembler; `validate` refuses the rest.
+//! Addresses in tensor memory are those of PTX: `[t+2097160]` is `[t+lane 32+8]`, and a register with the address that
+//! `tcgen05.alloc` wrote can replace a name. A 64-bit register with a real descriptor can replace `desc`, a 32-bit one
+//! `idesc`. The reader accepts more than the assembler; `validate` refuses the rest.
 
 use super::product::product;
 use super::reader::Reader;
@@ -99,7 +99,7 @@ fn deallocation(r: &mut Reader<'_, '_>, w: &mut Words<'_>) -> Parsed<Tcgen05> {
     Ok(Tcgen05::Dealloc { exclusive, group, addr, columns })
 }
 
-/// Shape and repetition of a load or a store.
+/// Reads the shape and the repetition of a load or a store.
 fn moved(r: &Reader<'_, '_>, w: &mut Words<'_>) -> Parsed<(MoveShape, u8)> {
     let Some(shape) = w.pick(&MOVE_SHAPES) else {
         let known: Vec<&str> = MOVE_SHAPES.iter().map(|(s, _)| *s).collect();
@@ -115,7 +115,7 @@ fn moved(r: &Reader<'_, '_>, w: &mut Words<'_>) -> Parsed<(MoveShape, u8)> {
     }
 }
 
-/// The number after the address of `.16x32bx2`.
+/// Reads the number after the address of `.16x32bx2`.
 fn split(r: &mut Reader<'_, '_>, shape: MoveShape) -> Parsed<Option<i32>> {
     if shape != MoveShape::L16x32bx2 {
         return Ok(None);

@@ -8,15 +8,15 @@
 //! tile.choose t5, p, t3, t4
 //! ```
 //!
-//! An element is `@mask [address] -> register, operands`: what is stored, added or compared with and put there, and the
-//! padding of a load. `.cta` is the tile block, `.gpu` the device.
+//! An element is `@mask [address] -> register, operands`. The operands are the value of a store or an atomic, the compared
+//! and the new value of a cas, or the padding of a load. `.cta` is the tile block, `.gpu` the device.
 
 use super::qualifiers::Takes;
 use super::reader::Reader;
 use crate::ir::*;
 use crate::text::scan::Parsed;
 
-/// What the dotted words of a tile access may say: order and scope, and what an atomic does.
+/// Qualifiers of a tile access: order and scope. An atomic also has an operation.
 const TILE: Takes = Takes { access: true, mmio: false, vector: false, op: false, lo: false };
 
 pub(super) fn tile_block(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {

@@ -1,16 +1,16 @@
-//! Dotted words of an instruction, in any order: each is taken once, and none may be left over.
+//! The qualifiers of an instruction, in any order: each is taken once, and none may remain.
 
 use super::qualifiers::scope_of;
 use super::reader::Reader;
 use crate::ir::{CtaGroup, Scope, Space};
 use crate::text::scan::{Parsed, closest};
 
-/// The words not yet understood.
+/// The qualifiers that are not yet taken.
 pub(super) struct Words<'w> {
     /// Name of the instruction, for messages.
     name: String,
     left: Vec<&'w str>,
-    /// Words that were asked for: the qualifiers this instruction can have.
+    /// All qualifiers that this instruction may have, as far as they have been asked for.
     asked: Vec<&'static str>,
 }
 
@@ -19,31 +19,31 @@ impl<'w> Words<'w> {
         Words { name: name.to_owned(), left: words.to_vec(), asked: Vec::new() }
     }
 
-    /// Takes the word if it is there; says whether it was.
+    /// Takes the word if it is there. Returns whether it was.
     pub(super) fn take(&mut self, word: &'static str) -> bool {
         self.asked.push(word);
         let at = self.left.iter().position(|w| *w == word);
         at.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// Whether the word is there; leaves it.
+    /// Whether the word is there. Does not take it.
     pub(super) fn has(&mut self, word: &'static str) -> bool {
         self.asked.push(word);
         self.left.contains(&word)
     }
 
-    /// Takes the first word of the table that is there; gives its value.
+    /// Takes the first word of the table that is there. Returns its value.
     pub(super) fn pick<T: Copy>(&mut self, table: &[(&'static str, T)]) -> Option<T> {
         table.iter().find(|(word, _)| self.take(word)).map(|(_, value)| *value)
     }
 
-    /// Takes the first word that `read` understands; gives its value.
+    /// Takes the first word for which `read` returns a value. Returns the value.
     pub(super) fn find<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
         let at = self.left.iter().position(|w| read(w).is_some())?;
         read(self.left.remove(at))
     }
 
-    /// A state space qualifier.
+    /// Takes a state space.
     pub(super) fn space(&mut self) -> Option<Space> {
         self.pick(&[
             ("shared::cta", Space::SharedCta),
@@ -53,18 +53,18 @@ impl<'w> Words<'w> {
         ])
     }
 
-    /// A scope.
+    /// Takes a scope.
     pub(super) fn scope(&mut self) -> Option<Scope> {
         self.asked.extend(["cta", "cluster", "gpu", "sys"]);
         self.find(scope_of)
     }
 
-    /// `.cta_group::1` or `.cta_group::2`.
+    /// Takes `.cta_group::1` or `.cta_group::2`.
     pub(super) fn group(&mut self) -> Option<CtaGroup> {
         self.pick(&[("cta_group::1", CtaGroup::One), ("cta_group::2", CtaGroup::Two)])
     }
 
-    /// `.multicast::cluster`, and whether its mask has 32 bits.
+    /// Takes `.multicast::cluster`. Returns whether its mask has 32 bits.
     pub(super) fn multicast(&mut self) -> Option<bool> {
         self.pick(&[
             ("multicast::cluster", false),
@@ -99,11 +99,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Refuses words that are left over.
+    /// Refuses words that remain.
     pub(super) fn done(&self, words: &Words<'_>) -> Parsed<()> {
         let Some(word) = words.left.first() else { return Ok(()) };
         if words.asked.contains(word) {
-            return self.fail(format!("`.{word}` stands twice"), None);
+            return self.fail(format!("`.{word}` occurs twice"), None);
         }
         let hint = closest(word, &words.asked).map(|k| format!("did you mean `.{k}`?"));
         self.fail(format!("`.{word}` is not a qualifier of {}", words.name), hint)

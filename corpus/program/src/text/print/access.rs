@@ -1,4 +1,4 @@
-//! Printing loads, stores, atomics and multimem.
+//! Prints loads, stores, atomics and multimem.
 
 use super::operands::Printer;
 use super::tile::tile;

@@ -1,4 +1,4 @@
-//! Printing election, launch control, warpgroup products and ignored instructions.
+//! Prints election, launch control, warpgroup products and ignored instructions.
 
 use super::operands::Printer;
 use super::words::{space, word};

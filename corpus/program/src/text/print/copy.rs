@@ -1,10 +1,10 @@
-//! Printing asynchronous copies and remote writes.
+//! Prints asynchronous copies and remote writes.
 
 use super::operands::Printer;
 use super::words::{ATOM_OPS, group, multicast_words, scope, space, type_name, word};
 use crate::ir::*;
 
-/// Load modes of tensor copies.
+/// Modes of tensor copies.
 pub(crate) const TILE_MODES: [(&str, TileMode); 7] = [
     ("tile", TileMode::Tile),
     ("tile::gather4", TileMode::Gather4),
@@ -49,7 +49,7 @@ pub(super) fn copy(p: &Printer<'_>, op: &AsyncCopy) -> String {
     }
 }
 
-/// `.tensor.Nd` and the mode.
+/// `.tensor.Nd` and the mode of a tensor copy.
 fn tensor_words(end: &BulkEnd) -> (String, String) {
     match end {
         BulkEnd::Bytes { .. } => (String::new(), String::new()),

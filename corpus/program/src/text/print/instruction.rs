@@ -1,4 +1,4 @@
-//! Prints one instruction: finds the function for its kind. Arithmetic, fences and barriers are printed here.
+//! Prints one instruction: dispatches on its kind. Arithmetic, fences and barriers are printed here.
 
 use super::access::memory;
 use super::control::{control, wgmma};

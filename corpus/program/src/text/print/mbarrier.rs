@@ -1,4 +1,4 @@
-//! Printing `mbarrier.*`: every qualifier is written out.
+//! Prints `mbarrier.*` with every qualifier.
 
 use super::operands::Printer;
 use super::words::{scope, space};

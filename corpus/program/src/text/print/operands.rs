@@ -1,8 +1,8 @@
-//! Operands as text: registers, addresses, descriptors, vectors.
+//! Prints operands: registers, addresses, descriptors, vectors.
 
 use crate::ir::*;
 
-/// The names that an instruction can mention: those of its program and its thread.
+/// The program and the thread whose names an instruction can mention.
 pub(super) struct Printer<'a> {
     pub(super) program: &'a Program,
     pub(super) thread: &'a Thread,
@@ -78,7 +78,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `, operand` where there is one.
+    /// `, operand`, if there is one.
     pub(super) fn more(&self, operand: Option<Operand>) -> String {
         operand.map_or(String::new(), |o| format!(", {}", self.operand(o)))
     }

@@ -1,10 +1,10 @@
-//! Printing fences of the async and tensormap proxies with a space, a direction or a range; `tensormap.*`.
+//! Prints fences of the async and tensormap proxies with a space, a direction or a range, and `tensormap.*`.
 
 use super::operands::Printer;
 use super::words::{scope, space, type_name, word};
 use crate::ir::*;
 
-/// What a one-sided fence is about.
+/// The memory that a one-sided fence orders.
 pub(crate) const RESTRICTIONS: [(&str, Restrict); 3] = [
     ("sync_restrict::shared::cta", Restrict::SharedCta),
     ("sync_restrict::shared::cluster", Restrict::SharedCluster),

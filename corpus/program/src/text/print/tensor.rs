@@ -1,4 +1,4 @@
-//! Printing `tcgen05.*`; the tables of words that reader and printer share.
+//! Prints `tcgen05.*`, with the tables of words that reader and printer share.
 
 use super::operands::Printer;
 use super::words::{group, multicast_words, space, type_name, word};

@@ -1,6 +1,5 @@
-//! Prints memory instructions of tile blocks and tokens.
-//!
-//! `@mask [address] -> register, operands` an element; `after` and `gives` name tokens.
+//! Prints memory instructions of tile blocks, and tokens. An element is `@mask [address] -> register, operands`; `after`
+//! and `gives` name tokens.
 
 use super::operands::Printer;
 use super::words::{ATOM_OPS, load_order, rmw_order, scope, store_order, type_name, word};

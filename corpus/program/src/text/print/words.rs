@@ -1,4 +1,4 @@
-//! Qualifiers as text, and the tables of words that the printer and the reader share.
+//! Prints qualifiers, with the tables of words that printer and reader share.
 
 use crate::ir::*;
 
@@ -106,7 +106,7 @@ pub(super) fn word<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'st
     table.iter().find(|(_, v)| v == value).map_or("", |(w, _)| w)
 }
 
-/// Prefix of a mnemonic that goes through another proxy.
+/// The mnemonic of an access through `proxy`.
 pub(super) fn stem(proxy: Proxy, plain: &str) -> String {
     match (proxy, plain) {
         (Proxy::Texture, _) => format!("t{plain}"),
