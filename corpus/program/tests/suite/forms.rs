@@ -1,10 +1,10 @@
-//! Instruction forms of the tensor cores and asynchronous copies against the assembler's answers, target by target.
+//! Compares instruction forms of tensor cores and asynchronous copies with the assembler's answers, target by target.
 //!
-//! `data/targets.csv`: version of the assembler, the targets that take the form joined by `+` (`-`: none), the form.
+//! `data/targets.csv`: version of the assembler, the targets that accept the form joined by `+` (`-`: none), the form.
 //! Each form was put into a kernel with registers of every class (`r` 32 bit, `d` 64, `h` 16, `f` floating, `p`
 //! predicates, `o` 128; `g ad bd sd zd` 64, `t tA tB tS idesc cols` 32), shared memory `buf`, `mb` and `slot`,
-//! `.version 9.5`, and given to
-//! `ptxas -arch TARGET` for seven targets. The published probes beside the checkout are read where they are.
+//! `.version 9.5`, and given to `ptxas -arch TARGET` for seven targets. The published probes are read if they are beside
+//! the checkout.
 
 use moire_program::text::{Diagnostic, Format, Severity, parse, print};
 use moire_program::validate::{Target, notation, rule, targets, validate};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 const ANSWERS: &str = include_str!("../data/targets.csv");
 
-/// Widths that the kernel of the answers declares.
+/// Fixes the widths of registers that the kernel of the answers declares.
 const PROLOGUE: &str = "mov.u64 g, 0; mov.u64 sd, 0; mov.u32 r3, 1; setp.eq.u32 p, 0, 0; mov.u32 t, 0; \
                         mov.u32 idesc, 0; mov.b16 h0, 3;";
 
@@ -24,8 +24,8 @@ fn kernel(line: &str) -> String {
     )
 }
 
-/// The targets for which we take the text, and the rules that forbid it. A register of two widths is an error to the
-/// assembler and advice here.
+/// The targets for which we accept the form, or the rule that refuses it. A register with two widths counts as refused,
+/// because the assembler refuses it; here it is only a lint.
 fn ours(line: &str) -> Result<Vec<Target>, Option<&'static str>> {
     let program = parse(&kernel(line), Format::Native).map_err(|_| None)?;
     let again = parse(&print(&program), Format::Native).unwrap_or_else(|e| panic!("{line}: {e}"));
@@ -37,14 +37,18 @@ fn ours(line: &str) -> Result<Vec<Target>, Option<&'static str>> {
     }
 }
 
-/// Forms that read and that the assembler does not have: our notation for what it writes otherwise.
+/// Whether a form is a notation of our own, which the assembler does not have.
 fn notated(line: &str) -> bool {
     let program = parse(&kernel(line), Format::Native);
     program.is_ok_and(|p| p.threads[0].body.iter().any(|i| notation(&i.op).is_some()))
 }
 
-/// Forms that are not compared: the assembler crashes on the first, has the second undocumented, tells the third from
-/// the declaration of the register, and takes a negative number of groups.
+/// Forms that are not compared, in order:
+///
+/// - the assembler crashes on it,
+/// - the assembler accepts it without documentation,
+/// - the assembler recognises the predicate by the declaration of the register,
+/// - the assembler accepts a negative number of groups.
 fn left_out(line: &str) -> bool {
     (line.starts_with("cp.async.c") && line.contains("L2::cache_hint"))
         || (line.starts_with("fence.proxy") && line.contains(".acq_rel"))
@@ -53,7 +57,7 @@ fn left_out(line: &str) -> bool {
 }
 
 #[test]
-fn the_assembler_says_the_same_of_each_target() {
+fn the_rules_agree_with_the_assembler_on_each_target() {
     let (mut wrong, mut rules) = (Vec::new(), BTreeMap::<&str, usize>::new());
     let mut compared = [0, 0];
     for row in ANSWERS.lines().skip(1) {
@@ -84,7 +88,7 @@ fn the_assembler_says_the_same_of_each_target() {
     }
 }
 
-/// Why a published probe is not compared, if so.
+/// The reason why a published probe is not compared, if it is not.
 fn foreign(line: &str) -> Option<&'static str> {
     let layouts = ["layout::", "phase_type::", "pending_count", "check_layout"];
     if line.starts_with("mbarrier") && layouts.iter().any(|w| line.contains(w)) {
@@ -105,7 +109,7 @@ fn the_published_probes_agree() {
         return;
     };
     let mut all: Vec<&str> = Vec::new();
-    // Form, targets asked, targets that take it.
+    // Form, targets asked, targets that accept it.
     let mut rows: Vec<(&str, Vec<&str>, Vec<&str>)> = Vec::new();
     for line in text.lines() {
         if let Some((_, targets)) = line.strip_prefix('#').and_then(|l| l.split_once("; targets ")) {

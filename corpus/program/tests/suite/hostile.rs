@@ -1,4 +1,4 @@
-//! Readers against texts nobody would write: no panic, no endless work, and what is read prints and reads back.
+//! Hostile texts for the readers: they cause no panic and no endless work, and an accepted program prints and parses back.
 
 use moire_program::canon::canonical;
 use moire_program::ir::Program;
@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 const FORMATS: [Format; 3] = [Format::Native, Format::Dat3m, Format::MixedProxy];
 
-/// Reads `text` in every format; what is a program must survive the rules, printing and reading.
+/// Reads `text` in every format. A program must survive the rules, printing and reading. Returns the number of programs.
 fn survive(text: &str) -> usize {
     let mut programs = 0;
     for format in FORMATS {
@@ -33,7 +33,7 @@ fn survive(text: &str) -> usize {
     programs
 }
 
-/// The canonical form of what is small enough is a text of the same program.
+/// Checks that the canonical text of a small program can be read and prints the same.
 fn renamed(program: &Program, text: &str) {
     if program.threads.len() > 4 || program.threads.iter().map(|t| t.body.len()).sum::<usize>() > 64 {
         return;
@@ -75,7 +75,7 @@ const MIXED: [&str; 2] = [
     "// comment\n.shared s;\nd1.b0.t0 { ld.acquire.sys a, [s]; sured.relaxed.gpu.add [s], a; }\ncheck(true) as t;\n",
 ];
 
-/// Texts that are programs.
+/// Texts of valid programs.
 fn seeds() -> &'static [String] {
     static SEEDS: OnceLock<Vec<String>> = OnceLock::new();
     SEEDS.get_or_init(|| {
@@ -237,7 +237,7 @@ const TOKENS: &[&str] = &[
     "\"",
 ];
 
-/// A change of a text at a place given as a fraction.
+/// A change of a text at a place, given as a fraction of its length.
 #[derive(Clone, Debug)]
 enum Edit {
     Cut(f64, usize),
@@ -301,7 +301,7 @@ fn apply(text: &mut Vec<u8>, edit: &Edit) {
     }
 }
 
-/// Sixteen times what `PROPTEST_CASES` says, 4096 when it says nothing.
+/// Sixteen times as many cases as `PROPTEST_CASES` says; 4096 by default.
 fn config() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases * 16, failure_persistence: None, ..usual }
@@ -362,7 +362,7 @@ proptest! {
     }
 }
 
-/// Texts at the size limit whose reading, printing or judging would never end if it were quadratic.
+/// Texts at the size limit. If reading, printing or validation were quadratic, they would hardly end.
 #[test]
 fn large_texts() {
     let fill = |head: &str, piece: &dyn Fn(usize) -> String, tail: &str| {

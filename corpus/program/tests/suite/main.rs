@@ -1,4 +1,4 @@
-//! Texts, validation, canonical form and reducer of programs.
+//! Tests of texts, validation, canonical form and reducer.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Tensor-core instructions: cells and bytes against the published table, texts, canonical form, reduction.
+//! Tensor-core instructions: cells and bytes compared with the published tables, texts, canonical form, reduction.
 
 use moire_program::canon::canonical;
 use moire_program::ir::*;
@@ -30,7 +30,7 @@ fn shape(cells: &[Cells]) -> Vec<(u32, u32)> {
     cells.iter().map(size).collect()
 }
 
-/// PTX ISA 9.2, 9.7.16.2.3 and the pages of tcgen05.ld and tcgen05.st.
+/// Source: PTX ISA 9.2, 9.7.16.2.3 and the pages of tcgen05.ld and tcgen05.st.
 #[test]
 fn loads_and_stores_touch_lanes_by_columns() {
     for times in [1u8, 2, 4, 8, 16, 32, 64, 128] {
@@ -49,7 +49,7 @@ fn loads_and_stores_touch_lanes_by_columns() {
 }
 
 #[test]
-fn copies_touch_what_their_shape_says() {
+fn copies_touch_the_cells_of_their_shape() {
     let of = |words: &str| {
         let all = touched(&format!("tcgen05.cp.cta_group::1.{words} [t], d"));
         assert_eq!((all.len(), all[0].usage), (1, Usage::Write));
@@ -124,7 +124,7 @@ fn products_touch_all_their_operands() {
     assert_eq!(touches(&packed, Some((128, 64))).unwrap()[0].usage, Usage::Update);
 }
 
-/// A descriptor such as kernels use: no swizzle, 128 and 256 bytes between groups.
+/// A typical descriptor of a kernel: no swizzle, 128 and 256 bytes between groups.
 #[test]
 fn packed_descriptors_name_bytes() {
     let plain = SharedMatrix::decode(0x0000_4010_0008_0000 | 0x1234).unwrap();
@@ -148,12 +148,12 @@ fn swizzles_exchange_chunks_within_rows() {
         let m = SharedMatrix { start, leading: 16, stride: 1024, base_offset: 0, absolute: false, swizzle };
         m.ranges(factor_extent(MmaKind::F16, 8, false, Major::K))
     };
-    // Eight rows of 128 bytes, two chunks of each: row 0 keeps its place, row 1 is turned by one chunk, ..
+    // Eight rows of 128 bytes, two chunks of each: row 0 stays in place, row 1 is rotated by one chunk, and so on.
     let first = rows(Swizzle::B128, 0);
     assert_eq!(first.iter().map(|r| r.end - r.start).sum::<u32>(), 256);
     assert_eq!(first[0], 0..32);
     assert!(first.contains(&(128..160)) && first.contains(&(256 + 32..256 + 64)));
-    // The four steps of a row together are the whole tile, each byte once.
+    // All steps along a row together cover the whole tile, each byte once.
     for (swizzle, width) in
         [(Swizzle::B128, 128u32), (Swizzle::B64, 64), (Swizzle::B32, 32), (Swizzle::B128Atom32, 128)]
     {
@@ -203,7 +203,7 @@ fn instruction_descriptors_hold_the_shape() {
 }
 
 #[test]
-fn targets_are_those_of_all_instructions() {
+fn targets_have_every_instruction() {
     let all = program("P0 (gpu 0, cta 0) { ld.global.u32 r, [g]; }");
     assert_eq!(targets(&all).len(), Target::ALL.len());
     let none = program("P0 (gpu 0, cta 0) { tcgen05.fence::before_thread_sync; wgmma.fence.sync.aligned; }");
@@ -214,7 +214,7 @@ fn targets_are_those_of_all_instructions() {
 }
 
 #[test]
-fn groups_are_those_of_a_kernel() {
+fn a_kernel_has_one_kind_of_cta_group() {
     let mixed = |grid: &str| {
         program(&format!(
             "P0 (gpu 0, cta 0) {{ tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; }}\n\
@@ -255,7 +255,7 @@ fn addresses_are_in_the_space_of_their_instruction() {
 }
 
 #[test]
-fn notations_are_known_as_ours() {
+fn our_own_notations_are_recognised() {
     for (ours, theirs) in [
         ("tcgen05.shift.cta_group::1.down [t]", "tcgen05.shift.cta_group::1.down [r]"),
         ("tcgen05.cp.cta_group::1.128x128b [r], desc(a, 16)", "tcgen05.cp.cta_group::1.128x128b [r], d"),
@@ -271,7 +271,7 @@ fn notations_are_known_as_ours() {
 }
 
 #[test]
-fn refusals_say_what_is_wanted() {
+fn refusals_say_what_is_expected() {
     let refused = |line: &str, expected: &str| {
         let text = format!("moire \"k\" .tmem t[64]; .shared .b64 s; P0 (gpu 0, cta 0) {{ {line}; }}");
         let error = parse(&text, Format::Native).expect_err(line).to_string();
@@ -320,7 +320,7 @@ fn canonical_form_renames_tensor_memory() {
 }
 
 #[test]
-fn reduction_drops_what_is_not_needed() {
+fn reduction_drops_unneeded_instructions() {
     let kept = |p: &Program| {
         let ops = || p.threads.iter().flat_map(|t| &t.body).map(|i| &i.op);
         ops().any(|op| matches!(op, Op::Tcgen05(Tcgen05::Mma(_))))
