@@ -1,4 +1,4 @@
-//! Kernels in PTX: modules as compilers print them, and the programs they become for one launch.
+//! PTX kernels: reads modules as compilers print them, and turns a kernel into a program for one launch.
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 
@@ -9,5 +9,5 @@ pub mod specialise;
 
 pub use moire_program::Refusal;
 
-/// Results of this crate.
+/// The result type of this crate.
 pub(crate) type Done<T> = Result<T, Refusal>;

@@ -1,4 +1,4 @@
-//! PTX modules: what reads, and what the static rules reject.
+//! PTX modules: reading them, and what the static rules reject.
 
 use moire_kernel::Refusal;
 use moire_kernel::ptx::parse;
@@ -6,7 +6,7 @@ use moire_kernel::specialise::{Launch, entry, lower};
 use moire_program::text::{self, Format, print};
 use std::path::Path;
 
-/// Outside modules.
+/// The modules of a folder outside this repository.
 fn modules(folder: &str) -> Vec<(String, String)> {
     inside(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder))
 }
@@ -33,7 +33,7 @@ fn inside(folder: &Path) -> Vec<(String, String)> {
     out
 }
 
-/// The first remark that rejects a module.
+/// The first error in a module.
 fn rejection(text: &str) -> Option<String> {
     match parse(text) {
         Err(e) => Some(e.to_string()),
@@ -51,7 +51,7 @@ fn our_modules_read() {
 }
 
 #[test]
-fn what_the_assembler_takes_is_taken() {
+fn modules_that_the_assembler_accepts_are_accepted() {
     let mut wrong = Vec::new();
     for folder in ["spec/examples-ptx/ok", "spec/examples-ptx/hazard", "kernels"] {
         wrong.extend(
@@ -64,13 +64,13 @@ fn what_the_assembler_takes_is_taken() {
 }
 
 #[test]
-fn what_the_assembler_rejects_is_rejected() {
+fn modules_that_the_assembler_rejects_are_rejected() {
     for (name, text) in modules("spec/examples-ptx/rejected") {
         assert!(rejection(&text).is_some(), "{name}");
     }
 }
 
-/// Kernels that become programs, with the parameters for the smallest launch of interest.
+/// Kernels that can be lowered, with the parameters of the smallest interesting launch.
 const LOWERED: &[(&str, &[(u16, u64)])] = &[
     ("cuda-copy-chain", &[(2, 3)]),
     ("gluon-mma-pipelined", &[(15, 192)]),
@@ -90,7 +90,7 @@ fn kernels_become_programs() {
             lower(kernel, &launch.expect("the launch fits")).unwrap_or_else(|e| panic!("{name}: {e}"));
         let program = lowered.program;
         assert!(program.threads.iter().all(|t| t.body.len() < 200), "{name}: arithmetic is sliced away");
-        // What a person reads is the program itself.
+        // The printed program reads back.
         let text = print(&program);
         let again = text::parse(&text, Format::Native).unwrap_or_else(|e| panic!("{name}: {e}\n{text}"));
         assert_eq!(print(&again), text, "{name}");
@@ -115,11 +115,11 @@ fn the_launch_must_fit() {
     ];
     assert!(refused.iter().all(|r| matches!(r, Err(Refusal::Launch(_)))), "{refused:?}");
     let launch = of(None, None, None, &[]).expect("a launch");
-    let why = lower(kernel, &launch).expect_err("how many rounds is not known").to_string();
+    let why = lower(kernel, &launch).expect_err("the number of rounds is not known").to_string();
     assert!(why.contains("--param 0=VALUE"), "{why}");
 }
 
-/// A generator of numbers without a dependency.
+/// A random number generator without a dependency.
 struct Draw(u64);
 
 impl Draw {
@@ -158,7 +158,7 @@ fn damaged_modules_are_survived() {
                     bytes.drain(at..end);
                 }
                 _ => {
-                    // A line somewhere else: loops that never end, labels and registers out of place.
+                    // A copied line elsewhere gives endless loops, and misplaced labels and registers.
                     let lines: Vec<&str> = text.lines().collect();
                     let mut moved = lines.clone();
                     moved.insert(draw.next(lines.len()), lines[draw.next(lines.len())]);
@@ -195,16 +195,16 @@ fn hostile_modules_are_refused() {
         let error = parse(&text).expect_err("no module").to_string();
         assert!(error.contains(want), "{error:?} does not say {want:?}");
     }
-    // A loop without an end is a limit, not a hang.
+    // An endless loop hits a limit and does not hang.
     let text = body(".reg .b32 %r<2>; mov.b32 %r0, 0; L: add.s32 %r0, %r0, 1; fence.sc.cta; bra L;");
     let module = parse(&text).expect("it reads");
     let launch = Launch::of(&module.kernels[0], None, None, None, [].into()).expect("it fits");
-    assert!(lower(&module.kernels[0], &launch).is_ok(), "a counter nobody reads is sliced away");
+    assert!(lower(&module.kernels[0], &launch).is_ok(), "an unused counter is sliced away");
     let text = body(".reg .b32 %r<2>; mov.b32 %r0, 0; L: add.s32 %r0, %r0, 1; bar.sync %r0; bra L;");
     let module = parse(&text).expect("it reads");
     let refusal = lower(&module.kernels[0], &launch).expect_err("it never ends");
     assert!(matches!(refusal, Refusal::Bounded(_)), "{refusal}");
-    // Loops that end are bounded together, whatever the number of warps.
+    // One limit bounds the loops of all warps together.
     let long = "add.s32 %r1, %r1, %r0;".repeat(300);
     let text = body(&format!(
         ".reg .b32 %r<2>; .reg .pred %p; mov.b32 %r0, 0; mov.b32 %r1, 0; L: {long} add.s32 %r0, %r0, 1; \

@@ -1,5 +1,5 @@
-//! Compiled kernels, thread by thread, and the cut of a pair: against small kernels in `data/simt`, in the shape compilers
-//! print them.
+//! Tests of compiled kernels run thread by thread, and of cutting a pair, on small kernels in `data/simt` in the form that
+//! compilers print.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -38,7 +38,7 @@ fn names(program: &Program) -> Vec<&str> {
     program.threads.iter().map(|t| t.name.as_str()).collect()
 }
 
-/// Objects, threads and jumps are what they must be, and the text of a compiled program reads back.
+/// Checks that a program is valid, and that the text of a compiled program reads back.
 fn sound(program: &Program) {
     let faults = validate(program);
     let severe = faults.iter().filter(|d| d.severity == moire_program::text::Severity::Error);
@@ -53,9 +53,9 @@ fn reads_back(program: &Program) {
     }
 }
 
-/// Lanes 0 to 7 name rows of 16 bytes, here 32 apart; lane t stores elements 2 (t mod 4) and the next of row t / 4.
+/// Lanes 0 to 7 name rows of 16 bytes, here 32 apart. Lane t stores elements 2 (t mod 4) and 2 (t mod 4) + 1 of row t / 4.
 #[test]
-fn lanes_store_a_matrix_at_rows_others_name() {
+fn lanes_store_a_matrix_at_rows_that_other_lanes_name() {
     let program = compiled("matrix", 1, &[4]);
     sound(&program);
     for (lane, thread) in (0..).zip(&program.threads) {
@@ -77,7 +77,7 @@ fn lanes_store_a_matrix_at_rows_others_name() {
     };
     refused("m8n8.x1.shared", "m8n8.x1.trans.shared");
     refused("stmatrix", "@%p1 stmatrix");
-    // Rows that depend on memory, and those of lanes that are not there.
+    // Rows whose addresses depend on memory, and rows of lanes that do not exist.
     let module = ptx::parse(&text.replace("and.b32 %r4, %r3, 224", "and.b32 %r4, %r2, 224")).unwrap();
     assert!(threads(&module.kernels[0], 1, &[4]).is_err());
     let module = ptx::parse(&text.replace(".reqntid 32", ".reqntid 6")).unwrap();
@@ -85,7 +85,7 @@ fn lanes_store_a_matrix_at_rows_others_name() {
 }
 
 #[test]
-fn offsets_that_no_address_has_are_refused() {
+fn offsets_out_of_range_are_refused() {
     let refused = |file: &str, from: &str, to: &str| {
         let text = read(file).replace(from, to);
         assert_ne!(text, read(file), "{from}");
@@ -94,7 +94,7 @@ fn offsets_that_no_address_has_are_refused() {
     };
     // The second element of the first lane would lie 2^31 bytes behind `here`.
     refused("matrix.ptx", "[%r6+16]", "[here+2147483646]");
-    // Both offsets together are -2 if they wrap.
+    // The sum of both offsets wraps to -2.
     let far = "[here+9223372036854775807+9223372036854775807]";
     refused(
         "matrix.ptx",
@@ -104,7 +104,7 @@ fn offsets_that_no_address_has_are_refused() {
 }
 
 #[test]
-fn threads_are_where_they_run() {
+fn threads_have_the_place_of_their_cta_warp_and_lane() {
     let program = compiled("both", 2, &[4, 4, 4]);
     let places: Vec<_> =
         program.threads.iter().map(|t| (t.place.cluster, t.place.cta, t.place.lane)).collect();
@@ -119,7 +119,7 @@ fn threads_are_where_they_run() {
 }
 
 #[test]
-fn a_cluster_its_memory_and_its_barriers() {
+fn cluster_memory_and_barriers() {
     let mut program = compiled("both", 1, &[4, 4, 4]);
     sound(&program);
     program.threads.truncate(3);
@@ -140,14 +140,14 @@ fn a_loop_that_waits_stays_a_loop() {
 }
 
 #[test]
-fn what_may_be_written_is_kept_in_a_register() {
+fn registers_written_under_a_predicate_hold_their_value() {
     let program = compiled("merge", 1, &[64, 64, 4]);
-    // Registers are what the engines have, not of one width each.
+    // Registers of the engines have no fixed width, so the program is not valid PTX.
     reads_back(&program);
     insta::assert_snapshot!("merge", print(&program));
 }
 
-/// Runs a thread that meets nobody.
+/// Runs one thread alone.
 fn run(thread: &Thread, read: u128) -> Vec<(i32, u128)> {
     let mut regs = vec![0u128; thread.regs.len()];
     let (mut at, mut out) = (0, Vec::new());
@@ -222,7 +222,7 @@ fn run(thread: &Thread, read: u128) -> Vec<(i32, u128)> {
 }
 
 #[test]
-fn arithmetic_that_stays_is_that_of_the_kernel() {
+fn residual_arithmetic_equals_that_of_the_kernel() {
     let program = compiled("merge", 1, &[64, 64, 4]);
     for read in [0u32, 1, 3, 4, 9, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xffff_0001] {
         let x = read.cast_signed();
@@ -247,7 +247,7 @@ fn arithmetic_that_stays_is_that_of_the_kernel() {
 }
 
 #[test]
-fn what_is_not_interpreted_is_refused_where_it_counts() {
+fn unknown_results_are_refused_only_if_they_are_needed() {
     let at =
         |text: &str| u32::try_from(text.lines().position(|l| l.contains("add.rn")).unwrap() + 1).unwrap();
     let Err(Refusal::Abstained { what, line }) = compile("floats", 1, &[16, 4, 4]) else {
@@ -259,7 +259,7 @@ fn what_is_not_interpreted_is_refused_where_it_counts() {
 }
 
 #[test]
-fn instructions_without_a_meaning_here_are_refused_by_name() {
+fn uninterpreted_instructions_are_refused_by_name() {
     for (instruction, name) in [
         ("mapa.shared::cluster.u32 %r1, %r2, 0;", "`mapa` is not interpreted"),
         ("elect.sync %r1|%p1, -1;", "elect.sync is not interpreted"),
@@ -284,7 +284,7 @@ fn too_many_threads_are_refused() {
 }
 
 #[test]
-fn strong_loads_nobody_looks_at_stay() {
+fn unused_strong_loads_stay() {
     let count = |text: &str| {
         let module = ptx::parse(text).unwrap();
         threads(&module.kernels[0], 1, &[16, 4, 4]).unwrap().threads[0].body.len()
@@ -300,7 +300,7 @@ fn a_flag_and_a_tile() {
     let small = slice(&pair("publish", 2)).unwrap();
     sound(&small.compiled);
     assert_eq!(names(&small.source), ["B0", "B1"]);
-    // The thread that sets the flag, two others, and two of those that look at it.
+    // The thread that sets the flag, two others of its block, and three that read it.
     assert!(small.compiled.threads.len() <= 6, "{:?}", names(&small.compiled));
     let release = |i: &Op| matches!(i, Op::Store { order: StoreOrder::Release(_), .. });
     let acquire = |i: &Op| matches!(i, Op::Load { order: LoadOrder::Acquire(_), .. });
@@ -316,13 +316,13 @@ fn a_flag_and_a_tile() {
 fn one_value_for_a_tile() {
     let small = slice(&pair("share", 2)).unwrap();
     sound(&small.compiled);
-    // Each of two threads reads for itself; of the other block one thread stores and the others do nothing.
+    // Two threads read the value themselves. In the other block one thread stores and the others do nothing.
     assert_eq!(names(&small.compiled), ["c0t0", "c1t0", "c1t31"]);
     insta::assert_snapshot!("share", format!("{}\n{}", print(&small.source), print(&small.compiled)));
 }
 
 #[test]
-fn threads_that_meet_each_other_still_do() {
+fn threads_that_exchange_data_are_kept() {
     let small = slice(&pair("turn", 2)).unwrap();
     sound(&small.compiled);
     assert_eq!(names(&small.compiled), ["c0t0", "c0t7"]);
@@ -330,7 +330,7 @@ fn threads_that_meet_each_other_still_do() {
 }
 
 #[test]
-fn of_many_that_store_the_same_the_first_and_the_last_stay() {
+fn first_and_last_of_many_equal_stores_are_kept() {
     let small = slice(&pair("narrow", 2)).unwrap();
     sound(&small.compiled);
     // Even threads store the first element, odd ones the second.

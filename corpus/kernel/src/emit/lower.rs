@@ -1,8 +1,9 @@
-//! Writes out in PTX the notation that only litmus texts have: `desc`, `idesc` and `tile` become packed operands in registers, names of
-//! tensor memory become addresses in registers, a barrier counts whole warps, a packed access moves bits.
+//! Replaces notation that only litmus texts have by PTX: `desc`, `idesc` and `tile` become packed operands in registers,
+//! names of tensor memory become addresses in registers, barrier counts become multiples of 32, packed accesses become
+//! `.b32`.
 //!
-//! The result has no instruction that [`moire_program::validate::notation`] knows a reason for, except the mark of a
-//! predicate in `cp.async`, which the printer of modules takes away.
+//! [`moire_program::validate::notation`] finds nothing in the result, except the mark of a predicate in `cp.async`, which
+//! the printer of modules removes.
 
 use crate::Done;
 use crate::Refusal;
@@ -10,18 +11,17 @@ use moire_program::ir::*;
 use moire_program::registers::rewrite;
 use moire_program::validate::notation;
 
-/// A thread without notation that only litmus texts have.
+/// A thread in pure PTX.
 pub(super) struct Lowered {
-    /// Its branches lead where they led; its labels are those of the source and must be made anew.
+    /// The thread, with updated branch targets. Its labels are still those of the source and must be replaced.
     pub(super) thread: Thread,
-    /// For each instruction its index in the source, for one that prepares an operand nothing; and one entry more for
-    /// the end.
+    /// For each instruction its index in the source, or `None` if it prepares an operand; and one entry for the end.
     pub(super) origin: Vec<Option<usize>>,
-    /// Instructions PTX has no word for.
+    /// For each instruction left out because PTX cannot express it, the reason.
     pub(super) left_out: Vec<&'static str>,
 }
 
-/// Writes out the notation in `thread`.
+/// Replaces the notation in a thread.
 pub(super) fn lower(program: &Program, thread: &Thread) -> Done<Lowered> {
     let mut to = Lower {
         program,
@@ -103,7 +103,7 @@ impl Lower<'_> {
             operand
         });
         if named {
-            let what = "a name of tensor memory stands where PTX has no word for it".to_owned();
+            let what = "a name of tensor memory is used where PTX has no word for it".to_owned();
             return Err(Refusal::Abstained { what, line: instr.line });
         }
         self.body.push(lowered);
@@ -116,7 +116,7 @@ impl Lower<'_> {
         self.program.objects[self.program.symbols[symbol.index()].object.index()].space == Space::Tensor
     }
 
-    /// A register the program does not have.
+    /// Adds a register.
     fn register(&mut self, value: Value) -> Done<Reg> {
         let number = u16::try_from(self.regs.len())
             .map_err(|_| Refusal::Bounded("a thread with too many registers".to_owned()))?;
@@ -160,16 +160,16 @@ impl Lower<'_> {
             self.address(&mut scales.b)?;
         }
         if let ProductShape::Tile { m, n } = mma.shape {
-            // Extents in their fields, all types zero.
+            // The extents in their fields; all types are zero.
             let packed = u128::from(n >> 3) << 17 | u128::from(m >> 4) << 24;
             mma.shape = ProductShape::Packed(Operand::Reg(self.register(packed & u128::from(u32::MAX))?));
         }
         Ok(())
     }
 
-    /// An address of tensor memory: a register, and a column that is added.
+    /// Makes the base of an address in tensor memory a register. An offset that names a lane is added to the base.
     fn address(&mut self, address: &mut Address) -> Done<()> {
-        // A name of other memory stays, for the assembler to refuse.
+        // A name of other memory stays, so that the assembler refuses it.
         self.misplaced |= matches!(address.base, Operand::Address(_)) && !self.tensor(address.base);
         if self.tensor(address.base) {
             address.base = Operand::Reg(self.register(0)?);
@@ -183,7 +183,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The start of the bytes in units of 16; the layout is left zero.
+    /// Replaces a descriptor by a register with the start address in units of 16 bytes; the layout stays zero.
     fn descriptor(&mut self, descriptor: &mut Descriptor) -> Done<()> {
         let Descriptor::Range { addr, .. } = *descriptor else { return Ok(()) };
         let dst = self.register(0)?;

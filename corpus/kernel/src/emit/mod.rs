@@ -1,10 +1,10 @@
-//! A program as a PTX module that NVIDIA's assembler takes whenever the `ptxas-equal` rules take the program.
+//! Prints a program as a PTX module. NVIDIA's assembler accepts it if the `ptxas-equal` rules accept the program.
 //!
-//! What is launched together (device, stream, grid) is one `.entry`; each thread of the program is a block in it that
-//! the warp of its position runs. Names become `m0`, `m1` .. for memory and `r0`, `r1` .. for registers, declared with
-//! the width their uses want. Instructions are printed as in native text; what is notation of ours is written out
-//! first, see `lower`, and what has no word in PTX at all is left out and named in a comment. The module says which
-//! instructions there are, in which order and with which operands: it is made to be assembled, not to be launched.
+//! The threads of one launch (device, stream, grid) become one `.entry`. Each thread is a block in it, which the warp of
+//! its position runs. Memory is named `m0`, `m1` .., registers `r0`, `r1` .., declared with the width that their uses
+//! need. Instructions are printed as in native text, after `lower` has replaced our own notation. An instruction that PTX
+//! cannot express is left out and named in a comment. The module shows instructions, their order and their operands: it
+//! is meant to be assembled, not to be launched.
 
 mod lower;
 
@@ -15,26 +15,26 @@ use moire_program::text::instruction;
 use moire_program::validate::{Target, classes};
 use std::fmt::Write;
 
-/// Version of the language the module is written in; the recorded answers of the assembler are for this one.
+/// The PTX version of the module. The recorded answers of the assembler are for this version.
 pub const PTX_VERSION: &str = "9.5";
-/// Bytes of shared memory beyond which a module must declare it `.extern`.
+/// Most bytes of shared memory that a module may declare without `.extern`.
 const STATIC_SHARED: u32 = 48 << 10;
 
 /// A module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Its text.
+    /// The text.
     pub text: String,
-    /// Instructions it holds, those that prepare operands not counted.
+    /// The number of instructions, not counting those that prepare operands.
     pub instructions: usize,
-    /// Instructions left out because PTX has no word for them.
+    /// The number of instructions left out because PTX cannot express them.
     pub left_out: usize,
 }
 
-/// `program` as a module for `target`.
+/// Prints `program` as a module for `target`.
 ///
 /// # Errors
-/// The uses of a register fit no single declaration; a name of tensor memory stands where PTX has none.
+/// The uses of a register fit no single declaration, or a name of tensor memory is used where PTX has no word for it.
 pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
     let renamed = rename(program);
     let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
@@ -59,14 +59,14 @@ pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
     Ok(out)
 }
 
-/// What is launched together.
+/// The launch a thread belongs to: host, device, stream, grid.
 type Launch = (bool, u16, u16, u16);
 
 fn launch(place: &Placement) -> Launch {
     (place.host, place.gpu, place.stream, place.grid)
 }
 
-/// The program with names no assembler can mistake for words of its own.
+/// Renames memory, so the assembler cannot mistake a name for a word of its own.
 fn rename(program: &Program) -> Program {
     let mut renamed = program.clone();
     for (i, symbol) in renamed.symbols.iter_mut().enumerate() {
@@ -75,7 +75,7 @@ fn rename(program: &Program) -> Program {
     renamed
 }
 
-/// Every name is an array of its own: an assembler does not know that two names may be one memory.
+/// Declares each name as its own array, because the assembler does not know that two names may be one memory.
 fn memory(out: &mut String, program: &Program, renamed: &Program) {
     let object = |s: &Symbol| &program.objects[s.object.index()];
     let shared = |s: &&Symbol| object(s).space == Space::SharedCta;
@@ -121,7 +121,7 @@ fn kernel(
     Ok(())
 }
 
-/// Declarations, start values and code of one thread.
+/// Prints declarations, start values and code of one thread.
 fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Result<(), Refusal> {
     let Lowered { mut thread, origin, left_out } = lowered;
     for (i, reg) in thread.regs.iter_mut().enumerate() {
@@ -129,7 +129,7 @@ fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Resu
     }
     let classes = classes(&thread).map_err(|reg| {
         let (reg, name) = (reg.index(), &thread.name);
-        Refusal::about(&format!("the uses of register {reg} in {name} want different widths"))
+        Refusal::about(&format!("the uses of register {reg} in {name} need different widths"))
     })?;
     for (reg, bits) in thread.regs.iter().zip(&classes) {
         let class = if *bits == 1 { "pred".to_owned() } else { format!("b{bits}") };
@@ -161,20 +161,20 @@ fn body(out: &mut Module, program: &Program, t: usize, lowered: Lowered) -> Resu
     Ok(())
 }
 
-/// The text of an instruction with what native text leaves out or adds.
+/// Adjusts the text of an instruction from native text to PTX.
 fn worded(text: String, op: &Op) -> String {
     match op {
-        // The assembler wants the word that says what additions do anyway.
+        // The assembler requires the word, although additions do this anyway.
         Op::Rmw { op: AtomOp::Add, ty: Ty::F(16) | Ty::F16x2 | Ty::Bf16x2, .. } => {
             text.replacen(".add.", ".add.noftz.", 1)
         }
-        // The predicate that leaves out the source of a copy bears no mark.
+        // In PTX the predicate that ignores the source of a copy has no mark.
         Op::AsyncCopy(AsyncCopy::Small(_)) => text.replacen(", @", ", ", 1),
         _ => text,
     }
 }
 
-/// The value a register holds at the start; those that are never written must not be undefined.
+/// Prints the start value of a register, so that no register is undefined.
 fn start(out: &mut String, program: &Program, reg: &RegDecl, bits: u32) {
     let name = &reg.name;
     let _ = match &reg.init {

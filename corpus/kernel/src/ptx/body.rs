@@ -14,22 +14,22 @@ use moire_program::text::native::CORE;
 use moire_program::text::scan::{Parsed, Scan, Spot, closest};
 use std::collections::BTreeMap;
 
-/// What is open while a body is read.
+/// The braces that are open while a body is read.
 #[derive(Default)]
 struct Scope {
     labels: BTreeMap<String, usize>,
-    /// Jumps to labels not seen yet.
+    /// Branches to labels not seen yet.
     jumps: Vec<(Goal, Jump)>,
 }
 
-/// A label as written, and where.
+/// A label as written, and its position.
 #[derive(Clone)]
 struct Jump {
     label: String,
     at: usize,
 }
 
-/// What waits for the place of a label.
+/// The entry that a label resolves: a branch, or an entry of a table.
 #[derive(Clone, Copy)]
 enum Goal {
     Branch(usize),
@@ -46,7 +46,7 @@ struct Body<'b, 's> {
     tables: BTreeMap<String, usize>,
     /// Indexed branches and the names of their tables.
     indexed: Vec<(usize, Jump)>,
-    /// The label right before this statement.
+    /// The label directly before this statement.
     label: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn body(
             let hint = Some("write `name: .branchtargets label, ..;`".to_owned());
             return Err(b.scan.error_at(
                 jump.at,
-                format!("`{}` is no list of branch targets", jump.label),
+                format!("`{}` is not a list of branch targets", jump.label),
                 hint,
             ));
         };
@@ -91,7 +91,7 @@ pub(super) fn body(
 }
 
 impl Body<'_, '_> {
-    /// Resolves what the closing scope can, and hands the rest to the one around it.
+    /// Resolves the jumps to labels of the closing scope, and hands the others to the scope around it.
     fn close(&mut self) -> Parsed<()> {
         self.thread.close();
         let Some(scope) = self.scopes.pop() else { return Ok(()) };
@@ -160,13 +160,17 @@ impl Body<'_, '_> {
 
     fn new_label(&mut self, name: &str, at: usize) -> Parsed<()> {
         if name.starts_with(|c: char| c == '.' || c.is_ascii_digit()) {
-            return Err(self.scan.error_at(at, format!("`{name}` is no name of a label"), None));
+            return Err(self.scan.error_at(at, format!("`{name}` is not a name of a label"), None));
         }
         let here = self.kernel.body.len();
         if let Some(scope) = self.scopes.last_mut()
             && scope.labels.insert(name.to_owned(), here).is_some()
         {
-            return Err(self.scan.error_at(at, format!("label `{name}` stands twice in these braces"), None));
+            return Err(self.scan.error_at(
+                at,
+                format!("label `{name}` is defined twice in these braces"),
+                None,
+            ));
         }
         self.label = Some(name.to_owned());
         Ok(())
@@ -195,7 +199,11 @@ impl Body<'_, '_> {
             word => {
                 let known = ["reg", "shared", "local", "global", "const", "branchtargets", "pragma", "loc"];
                 let hint = closest(word, &known).map(|k| format!("did you mean `.{k}`?"));
-                Err(self.scan.error_at(at, format!("`.{word}` is no directive of a kernel's body"), hint))
+                Err(self.scan.error_at(
+                    at,
+                    format!("unknown directive `.{word}` in the body of a kernel"),
+                    hint,
+                ))
             }
         }
     }
@@ -215,7 +223,11 @@ impl Body<'_, '_> {
                 None if matches!(word, "v2" | "v4") => parts = if word == "v2" { "xy" } else { "xyzw" },
                 None => {
                     let hint = Some("for example .b32, .b64, .pred".to_owned());
-                    return Err(self.scan.error_at(at, format!("`.{word}` is no type of a register"), hint));
+                    return Err(self.scan.error_at(
+                        at,
+                        format!("`.{word}` is not a type of a register"),
+                        hint,
+                    ));
                 }
             }
         }
@@ -267,7 +279,7 @@ impl Body<'_, '_> {
     }
 
     fn instruction(&mut self, text: &str, at: usize, spot: Spot, guard: Option<Guard>) -> Parsed<What> {
-        // `shared::cta` keeps its colons: only single dots separate words.
+        // Only dots separate words, so `shared::cta` stays one word.
         let words: Vec<&str> = text.split('.').collect();
         let name = words[0];
         match name {
@@ -291,7 +303,7 @@ impl Body<'_, '_> {
             let pushed = self.thread.thread.body.get(before).map(|i| i.op.clone());
             return pushed
                 .map(What::Core)
-                .ok_or_else(|| self.scan.error_at(at, "this does nothing".into(), None));
+                .ok_or_else(|| self.scan.error_at(at, "this instruction does nothing".into(), None));
         }
         if !CORE.contains(&name) && !PLAIN.contains(&name) {
             let known: Vec<&str> = CORE.iter().chain(&PLAIN).copied().collect();
@@ -326,8 +338,8 @@ impl Body<'_, '_> {
         Ok(What::Table { index: *index, table: usize::MAX })
     }
 
-    /// Whether a litmus text has this form too. Accesses of parameters, of local memory and with cache operators are
-    /// kept as words, and so are those of floating-point immediates.
+    /// Whether litmus texts have this form too. Accesses with other qualifiers than `ACCESS` (parameters, local memory,
+    /// cache operators) or with floating-point immediates are kept as words.
     fn as_in_litmus(&mut self, words: &[&str]) -> bool {
         let access = matches!(words[0], "ld" | "st") && words.get(1) != Some(&"async");
         let rest = self.scan.rest();

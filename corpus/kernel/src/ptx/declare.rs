@@ -1,4 +1,4 @@
-//! Directives and declarations of a module, and the heads of its kernels.
+//! Reads directives and declarations of a module, and the heads of its kernels.
 
 use super::body::body;
 use super::module::{KERNELS, Kernel, Module, Param, Variable};
@@ -8,11 +8,11 @@ use moire_program::limits::OBJECT_BYTES;
 use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::scan::{Parsed, Scan, closest};
 
-/// What the text said so far.
+/// The parts of the module read so far.
 struct Reading {
     version: Option<(u32, u32)>,
     target: Option<String>,
-    /// Objects every kernel sees.
+    /// Objects that every kernel sees.
     shared: Builder,
     variables: Vec<Variable>,
     kernels: Vec<Kernel>,
@@ -72,7 +72,7 @@ fn top(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
             let text = scan.word("a version such as 9.0", ".")?;
             let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
             r.version = Some(parts.ok_or_else(|| {
-                scan.error_at(at, format!("`{text}` is no version of PTX"), Some("for example 9.0".into()))
+                scan.error_at(at, format!("`{text}` is not a version of PTX"), Some("for example 9.0".into()))
             })?);
         }
         "target" => {
@@ -91,13 +91,13 @@ fn top(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
         "file" | "section" | "pragma" | "alias" => skip(scan),
         word => {
             let hint = closest(word, &TOP).map(|k| format!("did you mean `.{k}`?"));
-            return Err(scan.error_at(at, format!("`.{word}` is no directive of a module"), hint));
+            return Err(scan.error_at(at, format!("unknown directive `.{word}` of a module"), hint));
         }
     }
     Ok(())
 }
 
-/// Over balanced braces to the end of a statement.
+/// Skips balanced braces up to the end of a statement.
 fn skip(scan: &mut Scan<'_>) {
     let mut depth = 0usize;
     while let Some(c) = scan.rest().chars().next() {
@@ -119,7 +119,7 @@ fn skip(scan: &mut Scan<'_>) {
     }
 }
 
-/// A function: its head up to `;`, or its body.
+/// Skips a function: up to `;`, or over its body.
 fn function(scan: &mut Scan<'_>) -> Parsed<()> {
     while let Some(c) = scan.rest().chars().next() {
         match c {
@@ -145,7 +145,7 @@ fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
         return Err(scan.error_at(at, format!("a module may have at most {KERNELS} kernels"), None));
     }
     if r.kernels.iter().any(|k| k.name == name) {
-        return Err(scan.error_at(at, format!("the kernel `{name}` stands twice"), None));
+        return Err(scan.error_at(at, format!("the kernel `{name}` is defined twice"), None));
     }
     let mut builder = r.shared.clone();
     builder.program.name = name.clone();
@@ -202,7 +202,7 @@ fn parameter(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Param> {
     Ok(Param { name, bytes, array, pointer: !array && bytes == 8 })
 }
 
-/// `.reqntid 128, 1, 1` and its like, up to the body.
+/// Reads directives such as `.reqntid 128, 1, 1`, up to the body.
 fn head(scan: &mut Scan<'_>, kernel: &mut Kernel) -> Parsed<()> {
     while scan.take(".") {
         let at = scan.at;
@@ -244,7 +244,7 @@ fn head(scan: &mut Scan<'_>, kernel: &mut Kernel) -> Parsed<()> {
                     "blocksareclusters",
                 ];
                 let hint = closest(word, &known).map(|k| format!("did you mean `.{k}`?"));
-                return Err(scan.error_at(at, format!("`.{word}` is no directive of a kernel"), hint));
+                return Err(scan.error_at(at, format!("unknown directive `.{word}` of a kernel"), hint));
             }
         }
     }

@@ -1,9 +1,8 @@
-//! PTX modules, as compilers print them: directives, declarations, and the bodies of kernels.
+//! Reads PTX modules as compilers print them: directives, declarations, and the bodies of kernels.
 //!
-//! Contract: an instruction that litmus texts have too is read by their reader; every other statement is kept as its
-//! dotted words and operands, and must at least start with a mnemonic of PTX. Nothing is interpreted here:
-//! [`crate::specialise`] does that for one launch. Bodies of functions are skipped. Source: PTX ISA 9.2, chapters 4, 5, 9
-//! and 11.
+//! Contract: the reader of litmus texts reads the instructions that they have too. Any other instruction is kept as its
+//! dotted words and operands, and must start with a mnemonic of PTX. Nothing is interpreted here: [`crate::specialise`]
+//! does that for one launch. Bodies of functions are skipped. Source: PTX ISA 9.2, chapters 4, 5, 9 and 11.
 
 mod body;
 mod declare;

@@ -1,10 +1,10 @@
-//! What a module holds: kernels, their parameters and variables, and their statements as written.
+//! The contents of a module: kernels, their parameters and variables, and their statements as written.
 
 use moire_program::ir::{Guard, Op, Program, Reg, SymbolId, Ty};
 
 /// Most kernels of one module.
 pub const KERNELS: usize = 64;
-/// Most braces inside each other.
+/// Deepest nesting of braces.
 pub const NESTING: usize = 64;
 
 /// A module.
@@ -12,18 +12,18 @@ pub const NESTING: usize = 64;
 pub struct Module {
     /// `.version`
     pub version: (u32, u32),
-    /// First word of `.target`.
+    /// The first word of `.target`.
     pub target: String,
-    /// In the order of the text.
+    /// The kernels in the order of the text.
     pub kernels: Vec<Kernel>,
 }
 
 /// One `.entry`.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// In the order of the text.
+    /// The parameters in the order of the text.
     pub params: Vec<Param>,
     /// `.reqntid`
     pub threads: Option<[u32; 3]>,
@@ -31,46 +31,46 @@ pub struct Kernel {
     pub most_threads: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub cluster: Option<[u32; 3]>,
-    /// Variables of the module and of the kernel, by symbol of `program`; a parameter is one too.
+    /// Variables of the module and of the kernel, and parameters, by symbol of `program`.
     pub variables: Vec<Variable>,
-    /// Declared types of the registers of `program`'s thread.
+    /// The declared types of the registers of the thread of `program`.
     pub types: Vec<Ty>,
     /// The code.
     pub body: Vec<Statement>,
-    /// `.branchtargets`: indices into `body`.
+    /// The lists of `.branchtargets`, as indices into `body`.
     pub tables: Vec<Vec<usize>>,
-    /// Objects, and one thread with the instructions that litmus texts have too: what static rules look at.
+    /// The program that static rules check: the objects, and one thread with the instructions that litmus texts have too.
     pub program: Program,
 }
 
 /// A kernel parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Param {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u32,
-    /// An array, as tensor maps and structures are.
+    /// Whether it is an array, as tensor maps and structures are.
     pub array: bool,
-    /// 64 bits wide, so that it may be a pointer.
+    /// Whether it is 64 bits wide and no array, so it may be a pointer.
     pub pointer: bool,
 }
 
-/// Memory a kernel names.
+/// A variable that a kernel names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
-    /// `.shared`: size and alignment; of unknown size when it is the dynamic one.
+    /// A `.shared` variable.
     Shared {
-        /// Bytes; none for `.extern .shared name[]`.
+        /// The size in bytes; `None` for `.extern .shared name[]`.
         bytes: Option<u32>,
-        /// Bytes.
+        /// The alignment in bytes.
         align: u32,
     },
-    /// `.global`, `.const`
+    /// A `.global` or `.const` variable.
     Global,
-    /// `.local`: private to a lane.
+    /// A `.local` variable, private to a lane.
     Local {
-        /// Bytes.
+        /// The size in bytes.
         bytes: u32,
     },
     /// A kernel parameter, by position.
@@ -82,16 +82,16 @@ pub enum Variable {
 pub struct Statement {
     /// `@p`, `@!p`
     pub guard: Option<Guard>,
-    /// 1-based.
+    /// The line, 1-based.
     pub line: u32,
-    /// What it is.
+    /// The statement without its guard.
     pub what: What,
 }
 
-/// What a statement is.
+/// The kinds of statements.
 #[derive(Clone, Debug)]
 pub enum What {
-    /// An instruction litmus texts have too; registers are those of the kernel.
+    /// An instruction that litmus texts have too, on registers of the kernel.
     Core(Op),
     /// Any other instruction.
     Plain(Plain),
@@ -102,7 +102,7 @@ pub enum What {
     },
     /// `brx.idx`
     Table {
-        /// Which entry.
+        /// The register that selects the entry.
         index: Reg,
         /// Index into [`Kernel::tables`].
         table: usize,
@@ -129,9 +129,9 @@ pub enum Arg {
     Not(Reg),
     /// `d|p`; either may be the sink.
     Pair(Option<Reg>, Option<Reg>),
-    /// A number, floating-point ones as their bits.
+    /// A number; a floating-point number as its bits.
     Imm(u64),
-    /// The address of a variable, and an offset.
+    /// The address of a variable plus an offset.
     Symbol(SymbolId, i64),
     /// `%tid.x`, ..
     Special(Special),
@@ -141,7 +141,7 @@ pub enum Arg {
     Vector(Vec<Arg>),
     /// `_`
     Sink,
-    /// A function, a label, a prototype: nothing that has a value.
+    /// A function, label or prototype, which has no value.
     Other,
 }
 
@@ -168,6 +168,6 @@ pub enum Special {
     LanemaskGt,
     LanemaskGe,
     DynamicSmemSize,
-    /// Clocks, identities of the machine: any value.
+    /// A clock or a property of the machine, which may have any value.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! Operands of instructions that are kept as words.
+//! Reads operands of instructions that are kept as words.
 
 use super::module::Arg;
 use super::words::special;
@@ -6,13 +6,13 @@ use moire_program::ir::Reg;
 use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::scan::{Parsed, Scan};
 
-/// What names mean where an operand stands.
+/// The names in scope of an operand.
 pub(super) struct Names<'n> {
     pub(super) builder: &'n Builder,
     pub(super) thread: &'n mut ThreadBuilder,
 }
 
-/// Operands up to the semicolon, which stays.
+/// Reads operands up to the semicolon.
 pub(super) fn operands(scan: &mut Scan<'_>, names: &mut Names<'_>) -> Parsed<Vec<Arg>> {
     let mut out = Vec::new();
     if scan.peek(";") {
@@ -52,7 +52,7 @@ fn operand(scan: &mut Scan<'_>, names: &mut Names<'_>, depth: usize) -> Parsed<A
         if scan.take("+") || scan.peek("-") {
             offset = number_of_bytes(scan)?;
         }
-        // Coordinates and further parts of an address of a texture.
+        // Coordinates and further parts of a texture address.
         while scan.take(",") {
             operand(scan, names, depth + 1)?;
         }
@@ -124,7 +124,7 @@ fn register(scan: &mut Scan<'_>, names: &mut Names<'_>) -> Parsed<Reg> {
     Ok(reg)
 }
 
-/// Integers in any base, and `0f..`, `0d..`.
+/// Reads an integer in any base, or `0f..`, `0d..`.
 fn immediate(scan: &mut Scan<'_>) -> Parsed<Arg> {
     scan.rest();
     let at = scan.at;
@@ -146,11 +146,11 @@ fn immediate(scan: &mut Scan<'_>) -> Parsed<Arg> {
     };
     match value {
         Some(v) => Ok(Arg::Imm(if negative { v.wrapping_neg() } else { v })),
-        None => Err(scan.error_at(at, format!("`{word}` is no number that fits 64 bits"), None)),
+        None => Err(scan.error_at(at, format!("`{word}` is not a number that fits 64 bits"), None)),
     }
 }
 
-/// An offset behind an address. PTX has no offset that does not fit 64 signed bits, so such a number is refused.
+/// Reads the offset behind an address. Refuses a number that does not fit 64 signed bits.
 fn number_of_bytes(scan: &mut Scan<'_>) -> Parsed<i64> {
     let at = scan.at;
     let offset = scan.number()?;

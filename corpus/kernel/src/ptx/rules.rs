@@ -1,4 +1,4 @@
-//! Static rules on a kernel, for the target of its module.
+//! Applies the static rules to a kernel, for the target of its module.
 
 use super::module::{Kernel, Module};
 use moire_program::ir::Op;
@@ -6,7 +6,7 @@ use moire_program::text::{Diagnostic, Severity};
 use moire_program::validate::{Target, notation, targets, validate};
 
 impl Kernel {
-    /// Everything the static rules call an error, for the target of the module: rules that agree with the assembler.
+    /// All errors of the static rules, which agree with the assembler, for the target of the module.
     pub fn rejected(&self, module: &Module) -> Vec<Diagnostic> {
         let error = |line: u32, column: u32, message: String, rule: Option<&'static str>| Diagnostic {
             line,
@@ -19,7 +19,7 @@ impl Kernel {
         let mut out = validate(&self.program);
         out.retain(|d| d.severity == Severity::Error);
         for instr in self.program.threads.iter().flat_map(|t| &t.body) {
-            // The predicate of cp.async is told by the declaration here, and a barrier count is one of threads.
+            // In PTX the declaration marks the predicate of `cp.async`, and a barrier count counts threads.
             let told = matches!(instr.op, Op::AsyncCopy(_) | Op::Bar { .. });
             if let Some(what) = notation(&instr.op).filter(|_| !told) {
                 let message = format!("this is litmus notation, not PTX: {what}");

@@ -1,4 +1,4 @@
-//! Declarations of variables: type, alignment, extents.
+//! Reads declarations of variables: type, alignment, extents.
 
 use super::module::Variable;
 use super::words::type_of;
@@ -7,7 +7,7 @@ use moire_program::limits::OBJECT_BYTES;
 use moire_program::text::build::Builder;
 use moire_program::text::scan::{Parsed, Scan};
 
-/// A number of bytes, elements, registers or threads.
+/// Reads a number of bytes, elements, registers or threads.
 pub(super) fn small(scan: &mut Scan<'_>) -> Parsed<u32> {
     scan.rest();
     let at = scan.at;
@@ -15,7 +15,7 @@ pub(super) fn small(scan: &mut Scan<'_>) -> Parsed<u32> {
     u32::try_from(number).map_err(|_| scan.error_at(at, format!("{number} does not fit 32 bits"), None))
 }
 
-/// `.align n`, `.b32`, `.ptr .global .align n` in any order; the element type.
+/// `.align n`, `.b32`, `.ptr .global .align n` in any order. Returns the element type and the alignment.
 pub(super) fn element(scan: &mut Scan<'_>) -> Parsed<(Option<Ty>, u32)> {
     let (mut ty, mut align) = (None, 0);
     while scan.take(".") {
@@ -30,7 +30,7 @@ pub(super) fn element(scan: &mut Scan<'_>) -> Parsed<(Option<Ty>, u32)> {
                 None => {
                     return Err(scan.error_at(
                         at,
-                        format!("`.{word}` is no type"),
+                        format!("unknown type `.{word}`"),
                         Some("for example .b32".into()),
                     ));
                 }
@@ -40,7 +40,7 @@ pub(super) fn element(scan: &mut Scan<'_>) -> Parsed<(Option<Ty>, u32)> {
     Ok((ty, align))
 }
 
-/// `[n][m]`: how many elements; none for `[]`.
+/// `[n][m]`. Returns the number of elements: the outer `None` without brackets, the inner one for `[]`.
 pub(super) fn extent(scan: &mut Scan<'_>) -> Parsed<Option<Option<u32>>> {
     let mut count: Option<Option<u32>> = None;
     while scan.take("[") {
@@ -48,7 +48,7 @@ pub(super) fn extent(scan: &mut Scan<'_>) -> Parsed<Option<Option<u32>>> {
             count = Some(None);
             continue;
         }
-        // What has more elements is larger than any object.
+        // With more elements it is larger than any object.
         let n = u32::try_from(scan.number()?).unwrap_or(u32::MAX);
         scan.expect("]")?;
         let before = count.flatten().unwrap_or(1);
@@ -57,7 +57,7 @@ pub(super) fn extent(scan: &mut Scan<'_>) -> Parsed<Option<Option<u32>>> {
     Ok(count)
 }
 
-/// `.shared .align 8 .b64 name[4];` behind its space.
+/// `.align 8 .b64 name[4];`, the rest of a declaration behind its space.
 pub(super) fn variable(
     scan: &mut Scan<'_>,
     builder: &mut Builder,
@@ -105,7 +105,7 @@ pub(super) fn variable(
     }
 }
 
-/// Initial values say nothing about synchronisation.
+/// Skips initial values, which do not matter for synchronisation.
 fn initial(scan: &mut Scan<'_>) {
     let mut depth = 0usize;
     while let Some(c) = scan.rest().chars().next() {

@@ -1,4 +1,4 @@
-//! Words of PTX: types, special registers, and the mnemonics that are no instructions of a litmus text.
+//! Words of PTX: types, special registers, and mnemonics that litmus texts do not have.
 
 use super::module::Special;
 use moire_program::ir::Ty;
@@ -76,7 +76,7 @@ pub(super) fn special(name: &str) -> Option<Special> {
     })
 }
 
-/// Qualifiers of plain loads and stores that matter; with any other the access is kept as words.
+/// Qualifiers of loads and stores that litmus texts have too. With any other the access is kept as words.
 pub(super) const ACCESS: [&str; 37] = [
     "weak",
     "relaxed",
@@ -117,7 +117,7 @@ pub(super) const ACCESS: [&str; 37] = [
     "async",
 ];
 
-/// All other mnemonics (PTX ISA 9.2, chapter 9).
+/// Mnemonics that litmus texts do not have (PTX ISA 9.2, chapter 9).
 pub(super) const PLAIN: [&str; 99] = [
     "abs",
     "activemask",

@@ -1,5 +1,5 @@
-//! Special registers, parameters, and loads and stores with cache hints, which litmus texts lack and which change no
-//! meaning.
+//! Special registers, parameters, and loads and stores with cache hints. Litmus texts have no cache hints, and they do
+//! not change the meaning of an access.
 
 use super::run::{Run, Val};
 use crate::Done;
@@ -7,7 +7,7 @@ use crate::ptx::{Arg, Plain, Special, Variable, type_of};
 use moire_program::ir::{Address, LoadOrder, Op, Operand, Proxy, Scope, Space, StoreOrder};
 
 impl Run<'_> {
-    /// Special registers, as far as the launch says.
+    /// The value of a special register, if the launch fixes it.
     pub(super) fn special(&self, special: Special) -> Val {
         let h = &self.here;
         let (lane, cta) = (h.tid % 32, h.cta);
@@ -36,7 +36,7 @@ impl Run<'_> {
         }))
     }
 
-    /// `ld.param`: a pointer is the address of what is behind it, anything else is not known.
+    /// `ld.param`: a pointer gives the address of its object, any other parameter is unknown.
     pub(super) fn parameter(&self, plain: &Plain) -> Val {
         let unknown = Val::Unknown(self.pc);
         let Some(Arg::Address(base, 0)) = plain.args.get(1) else { return unknown };
@@ -48,7 +48,7 @@ impl Run<'_> {
         if pointer { self.symbol(*symbol, 0) } else { unknown }
     }
 
-    /// The access in the words of litmus texts.
+    /// The access as an instruction of litmus texts.
     pub(super) fn access(&self, words: &[&str], plain: &Plain) -> Done<Op> {
         let refused = || self.refuse(&format!("`{}`", plain.words.join(".")));
         let (mut ty, mut space, mut scope, mut order) = (None, Space::Generic, None, "weak");

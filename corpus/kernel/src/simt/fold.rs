@@ -1,7 +1,7 @@
 //! Instructions kept as words: evaluated if all operands are known, otherwise written as register arithmetic.
 //!
-//! The result of an instruction without such arithmetic (floats, exchanges between lanes) is unknown, and is refused where it
-//! counts.
+//! The result of any other instruction (floats, exchanges between lanes) is unknown. It is refused if a branch, an
+//! address or memory depends on it.
 
 use super::run::{Run, Val, When};
 use crate::Done;
@@ -107,7 +107,7 @@ impl Run<'_> {
         };
         results.resize(written.len(), Rhs::Val(Val::Unknown(self.pc)));
         if results.len() > 1 {
-            // None of them may be written before the last is read.
+            // No destination may be written before the last source is read.
             for result in &mut results {
                 if !matches!(result, Rhs::Val(_)) {
                     *result = Rhs::Mov(Ty::B(64), self.calculate(*result)?);
@@ -145,7 +145,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A result in a register of its own.
+    /// Computes a result into a new register.
     fn calculate(&mut self, result: Rhs) -> Done<Operand> {
         if let Rhs::Val(value) = result {
             return self.place(value, Operand::Imm(0));
@@ -169,7 +169,7 @@ impl Run<'_> {
         }
     }
 
-    /// One for each register that is written, or fewer: the others are unknown.
+    /// The results for the registers that are written. Missing ones are unknown.
     fn results(&mut self, words: &[&str], plain: &Plain) -> Done<Vec<Rhs>> {
         let args = &plain.args;
         let ty = words.last().and_then(|w| type_of(w));
@@ -214,7 +214,7 @@ impl Run<'_> {
         Ok(vec![self.computed(words, ty, &operands)?.unwrap_or(unknown)])
     }
 
-    /// An address in shared memory as a number.
+    /// Turns an address in shared memory into a number.
     fn bits(&self, value: Val) -> Val {
         match value {
             Val::Address(symbol, offset) => self.names.number(symbol, offset).map_or(value, Val::Known),
@@ -293,7 +293,7 @@ impl Run<'_> {
         self.calculate(result)
     }
 
-    /// At 64 bits; numbers are worked out.
+    /// Arithmetic on 64 bits; evaluates it if both operands are numbers.
     fn folded(&mut self, op: AluOp, a: Operand, b: Operand) -> Done<Rhs> {
         let name = match op {
             AluOp::Shl => "shl",
@@ -379,7 +379,7 @@ impl Run<'_> {
         })
     }
 
-    /// A narrow operand as a number of 64 bits.
+    /// Extends a narrow operand to 64 bits.
     fn widened(&mut self, t: Int, a: Operand) -> Done<Operand> {
         if let Operand::Imm(v) = a {
             return Ok(Operand::Imm(t.number(Int { bits: 64, signed: false }.pattern(v))));
@@ -392,7 +392,7 @@ impl Run<'_> {
         self.alu(AluOp::Shr, Ty::S(64), high, by)
     }
 
-    /// Arithmetic on operands of which one is not known.
+    /// Arithmetic on operands of which at least one is unknown.
     fn computed(&mut self, words: &[&str], ty: Ty, args: &[Operand]) -> Done<Option<Rhs>> {
         let Some(t) = Int::of(ty) else { return Ok(None) };
         let wide = bits(t.bits);
@@ -499,7 +499,7 @@ fn comparison(name: &str, t: Int) -> Option<(CmpOp, Ty)> {
     })
 }
 
-/// Moves of a value that change nothing, and offsets of addresses.
+/// Evaluates moves and offsets of addresses.
 fn moved(words: &[&str], values: &[Val]) -> Option<Val> {
     let add = |s, o: i64, k: u64| Val::Address(s, o.wrapping_add(k.cast_signed()));
     match (words[0], values) {

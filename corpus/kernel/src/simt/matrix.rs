@@ -1,9 +1,9 @@
-//! `stmatrix` of one 8x8 matrix: the lanes of a warp store its elements together.
+//! Runs `stmatrix` of one 8x8 matrix, which the lanes of a warp store together.
 //!
-//! Lanes 0 to 7 name the rows, 16 bytes each; lane `t` holds elements `2 (t mod 4)` and the next one of row `t / 4` (PTX ISA
-//! 9.2, 9.7.14.5.16). So a lane stores two elements of 16 bits at an address another lane knows. Threads are specialised one
-//! by one, so a first round follows every thread to note the addresses they name; where a lane names different ones at one
-//! place of the text, it is refused. The elements are weak accesses of their own, in no order.
+//! Lanes 0 to 7 name the rows, 16 bytes each. Lane `t` holds elements `2 (t mod 4)` and `2 (t mod 4) + 1` of row `t / 4`
+//! (PTX ISA 9.2, 9.7.14.5.16). So a lane stores two elements of 16 bits at an address that another lane names. Threads
+//! are specialised one by one, so a first round runs every thread to record the addresses. A lane that names different
+//! addresses at one place of the text is refused. Each element becomes its own weak store; they are unordered.
 
 use super::run::{Run, Val, When};
 use crate::Done;
@@ -12,10 +12,10 @@ use moire_program::ir::{AluOp, Op, Operand, Proxy, Space, StoreOrder, Ty};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Addresses of rows by CTA, thread of it and place in the text; `None` where there are several.
+/// Addresses of rows by CTA, thread in the CTA and place in the text; `None` if there are several.
 type Named = BTreeMap<(u32, u32, usize), Option<Val>>;
 
-/// Addresses of rows: while they are noted, and afterwards.
+/// Addresses of rows, in the recording round and afterwards.
 #[derive(Debug)]
 pub(super) enum Rows {
     Noting(RefCell<Named>),
@@ -23,14 +23,14 @@ pub(super) enum Rows {
 }
 
 impl Rows {
-    /// No addresses yet; whether any are needed.
+    /// Starts without addresses. Returns also whether the kernel needs any.
     pub(super) fn new(kernel: &Kernel) -> (Rows, bool) {
         let stores = |what: &What| matches!(what, What::Plain(p) if p.words[0] == "stmatrix");
         let needed = kernel.body.iter().any(|s| stores(&s.what));
         (if needed { Rows::Noting(RefCell::default()) } else { Rows::Known(Named::new()) }, needed)
     }
 
-    /// What was noted.
+    /// Ends the recording round.
     pub(super) fn noted(self) -> Rows {
         match self {
             Rows::Noting(named) => Rows::Known(named.into_inner()),

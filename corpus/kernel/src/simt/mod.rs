@@ -1,17 +1,17 @@
-//! A compiled kernel, thread by thread: from the PTX of one launch to a program of ordinary instructions.
+//! Runs a compiled kernel thread by thread: turns the PTX of one launch into a program of ordinary instructions.
 //!
 //! [`crate::specialise`] runs warps ahead to find out how they synchronise. This module keeps every access of every
-//! thread, because what a compiler's output *does* is compared with what its input *may do*. Each thread is
+//! thread, because it is used to compare the behaviour of a compiler's output with that of its input. Each thread is
 //! specialised on its own: its place in the grid and the addresses of its parameters are constants. Arithmetic on
-//! constants is done, branches on them are taken, loops over them are unrolled.
+//! constants is evaluated, branches on them are taken, loops over them are unrolled.
 //!
-//! Values that depend on memory are computed by the program's own instructions. A branch on such a value is followed in
-//! both directions. A path that reaches a place in a state seen before jumps back to it, so a loop that waits remains a
-//! loop. Only dead arithmetic and dead weak loads are dropped.
+//! Values that depend on memory are computed by instructions of the program. A branch on such a value is followed in both
+//! directions. A path that reaches a place in a state seen before jumps back to it, so a wait loop remains a loop. Only
+//! dead arithmetic and dead weak loads are dropped.
 //!
-//! Parameter `n` is the address of the object `arg` and its number, as in `moire_tile_ir::run`. Shared variables exist once
-//! a CTA. An instruction that is not understood is refused by name and line, but only if its result reaches a branch, an
-//! address or memory.
+//! Parameter `n` is the address of the object `argn`, as in `moire_tile_ir::run`. Each CTA has its own shared variables.
+//! An instruction that is not interpreted is refused by name and line. If it only writes registers, it is refused only
+//! if its result reaches a branch, an address or memory.
 //! [`slice()`] cuts the program, together with the one it was compiled from, down to a few threads and locations.
 
 mod access;
@@ -36,13 +36,13 @@ use run::{Here, Run};
 
 /// Most threads of one launch.
 pub const THREADS: u32 = 4_096;
-/// Most instructions of all threads together.
+/// Most instructions in all threads together.
 pub const TOTAL: usize = 1 << 20;
 
-/// The program of so many tile blocks in a row, with objects of the given sizes behind its parameters.
+/// Makes the program for `blocks` tile blocks in one dimension, with objects of the given sizes behind the parameters.
 ///
 /// # Errors
-/// The kernel has something that is not interpreted, or a limit is hit.
+/// The kernel has something that is not interpreted, or a limit is exceeded.
 pub fn threads(kernel: &Kernel, blocks: u32, sizes: &[u32]) -> Done<Program> {
     let Some([width, 1, 1]) = kernel.threads else {
         return Err(Refusal::about("a kernel without .reqntid, or with more than one row of threads"));
@@ -87,7 +87,7 @@ fn place(here: &Here) -> Done<Placement> {
     })
 }
 
-/// A program with the objects of the parameters, followed by the shared variables.
+/// Makes a program with the objects of the parameters, followed by the shared variables.
 fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
     let mut program = Program { name: kernel.name.clone(), ..Program::default() };
     let mut add = |name: String, space: Space, bytes: u32| -> Done<SymbolId> {

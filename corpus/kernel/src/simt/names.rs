@@ -1,17 +1,17 @@
-//! Symbols of a kernel in its program, and numbers that stand for addresses in shared memory.
+//! Maps symbols of a kernel to symbols of the program, and addresses in shared memory to numbers.
 
 use moire_program::ir::SymbolId;
 
 /// The symbols of the kernel as symbols of the program.
 pub(super) struct Names {
-    /// None for those that nothing is known about.
+    /// For each symbol of the kernel its symbol in the program, or `None` for memory that is not modelled.
     pub(super) known: Vec<Option<SymbolId>>,
-    /// Symbols from this one on are variables of a CTA.
+    /// The first symbol of a shared variable.
     pub(super) shared: u16,
 }
 
-/// Distance in bytes between the numbers of two shared variables. PTX fixes their alignment and not their addresses, so a
-/// number is chosen when code looks at the bits of an address.
+/// The distance in bytes between the numbers of two shared variables. PTX does not fix their addresses, only their
+/// alignment, so we choose a number when code uses the bits of an address.
 const WINDOW: u64 = 1 << 20;
 
 impl Names {

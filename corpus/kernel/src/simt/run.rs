@@ -1,8 +1,7 @@
 //! Specialises one thread, statement by statement (polyvariant specialisation).
 //!
-//! A target of jumps is copied once for each different knowledge about the registers that are live there. To come back to a
-//! target with the same knowledge is a jump to its copy. A register that is not known lives in the register of the same
-//! number.
+//! A jump target is copied once for each different knowledge about its live registers. A path that comes back to the target
+//! with the same knowledge jumps to that copy. An unknown value stays in the register of the same number.
 
 use super::matrix::Rows;
 use super::names::Names;
@@ -17,23 +16,23 @@ use moire_program::ir::{
 use moire_program::registers::uses;
 use std::collections::BTreeMap;
 
-/// Most statements that one thread runs through.
+/// Most statements that are run for one thread.
 const STEPS: usize = 1 << 18;
 
-/// Where a thread is.
+/// The place of a thread in the launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Here {
     pub(super) tid: u32,
     pub(super) width: u32,
-    /// In the grid.
+    /// The number of the CTA in the grid.
     pub(super) cta: u32,
-    /// CTAs of a cluster.
+    /// The number of CTAs in a cluster.
     pub(super) rank: u32,
-    /// Clusters.
+    /// The number of clusters.
     pub(super) blocks: u32,
 }
 
-/// What is known about a register.
+/// The knowledge about a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Val {
     /// Never written.
@@ -42,9 +41,9 @@ pub(super) enum Val {
     Known(u64),
     /// An offset in bytes behind a symbol.
     Address(SymbolId, i64),
-    /// It lives in a register.
+    /// An unknown number, computed at run time in the register.
     Dynamic,
-    /// The statement at this place is not interpreted.
+    /// The result of the statement at this place, which is not interpreted.
     Unknown(usize),
 }
 
@@ -63,7 +62,7 @@ enum Next {
     End,
 }
 
-/// What is worked out once a kernel: where jumps lead, and which registers are still read.
+/// Jump targets and live registers, computed once for each kernel.
 pub(super) struct Targets {
     jumped: Vec<bool>,
     live: Vec<Vec<bool>>,
@@ -123,10 +122,10 @@ pub(super) struct Run<'k> {
     regs: Vec<RegDecl>,
     out: Vec<Instr>,
     seen: BTreeMap<(usize, Vec<Val>), usize>,
-    /// Where each of those stands in the result.
+    /// For each number in `seen`, the place of its copy in the result.
     placed: Vec<Option<usize>>,
     open: Vec<(usize, Vec<Val>, usize)>,
-    /// The statement that is run.
+    /// The current statement.
     pub(super) pc: usize,
 }
 
@@ -157,7 +156,7 @@ impl<'k> Run<'k> {
         })
     }
 
-    /// The thread, without its name and place. Takes its instructions from what is `left` for all threads.
+    /// Makes the thread, without its name and place. Subtracts its instructions from `left`, which all threads share.
     pub(super) fn run(mut self, left: &mut usize) -> Done<Thread> {
         let mut steps = 0;
         self.meet(0);
@@ -183,7 +182,7 @@ impl<'k> Run<'k> {
         Ok(super::tidy::tidy(thread))
     }
 
-    /// Follows one way until it ends or comes to a place that is there.
+    /// Follows one path until it ends or reaches an existing copy.
     fn stretch(&mut self, from: usize, steps: &mut usize) -> Done<()> {
         let mut pc = from;
         let mut first = true;
@@ -216,7 +215,7 @@ impl<'k> Run<'k> {
         }
     }
 
-    /// The number of this place in this state, and whether it is new.
+    /// The number of this place with the current knowledge, and whether it is new.
     fn number(&mut self, pc: usize) -> (usize, bool) {
         let live = &self.targets.live[pc.min(self.kernel.body.len())];
         let env = self.env.iter().zip(live).map(|(v, l)| if *l { *v } else { Val::Unset }).collect();
@@ -228,7 +227,7 @@ impl<'k> Run<'k> {
         (id, id == next)
     }
 
-    /// As `number`; a new place is run later.
+    /// The number of this place with the current knowledge. A new place is run later.
     fn meet(&mut self, pc: usize) -> usize {
         let (id, new) = self.number(pc);
         if new {
@@ -264,7 +263,7 @@ impl<'k> Run<'k> {
                 return entry
                     .copied()
                     .map(Next::Jump)
-                    .ok_or_else(|| self.refuse("an entry behind a table of branches"));
+                    .ok_or_else(|| self.refuse("an entry beyond the end of a table of branches"));
             }
             (What::Table { .. }, _) => return Err(self.refuse("a table of branches under a predicate")),
         }
@@ -282,7 +281,7 @@ impl<'k> Run<'k> {
         }
     }
 
-    /// An instruction litmus texts have too.
+    /// Runs an instruction that litmus texts have too.
     pub(super) fn core(&mut self, mut op: Op, when: When) -> Done<()> {
         match &mut op {
             Op::Load { addr, .. } => *addr = self.address(*addr)?,
@@ -348,7 +347,7 @@ impl<'k> Run<'k> {
         Ok(())
     }
 
-    /// Writes what is known about a register into it, before it is written under a predicate.
+    /// Writes the known value into a register before the register is written under a predicate.
     pub(super) fn settle(&mut self, reg: Reg) -> Done<()> {
         if let Val::Known(_) | Val::Address(..) = self.env[reg.index()] {
             let src = self.source(Operand::Reg(reg))?;
@@ -367,7 +366,7 @@ impl<'k> Run<'k> {
         }
     }
 
-    /// What is known about an operand of an instruction of the kernel.
+    /// The knowledge about an operand of the kernel.
     pub(super) fn value(&self, operand: Operand) -> Val {
         match operand {
             Operand::Reg(r) => self.env.get(r.index()).copied().unwrap_or(Val::Dynamic),
@@ -382,7 +381,7 @@ impl<'k> Run<'k> {
         known.map_or(Val::Unknown(self.pc), |s| Val::Address(s, offset))
     }
 
-    /// An operand of the result.
+    /// Turns an operand of the kernel into one of the result.
     pub(super) fn source(&mut self, operand: Operand) -> Done<Operand> {
         match operand {
             Operand::Imm(_) => Ok(operand),
@@ -393,7 +392,7 @@ impl<'k> Run<'k> {
         }
     }
 
-    /// A value as an operand; a dynamic one is where it was.
+    /// Turns a value into an operand; a dynamic value stays in the operand `was`.
     pub(super) fn place(&mut self, value: Val, was: Operand) -> Done<Operand> {
         match value {
             Val::Known(v) => Ok(Operand::Imm(i128::from(v))),
@@ -410,7 +409,7 @@ impl<'k> Run<'k> {
         }
     }
 
-    /// An operand that must be a register.
+    /// Turns an operand into a register.
     fn register(&mut self, operand: Operand) -> Done<Operand> {
         let src = self.source(operand)?;
         if let Operand::Reg(_) = src {
@@ -428,7 +427,7 @@ impl<'k> Run<'k> {
         }
     }
 
-    /// The place so far behind a known one.
+    /// The address `offset` bytes behind a known one.
     pub(super) fn at(&self, start: Val, offset: i64) -> Done<Address> {
         let (symbol, whole, what) = match start {
             Val::Address(s, first) => (s, first.wrapping_add(offset), "parameter"),
@@ -446,7 +445,7 @@ impl<'k> Run<'k> {
         Ok(Address { base: Operand::Address(symbol), offset })
     }
 
-    /// A register of the result that the kernel does not have.
+    /// Adds a register to the result.
     pub(super) fn temp(&mut self) -> Done<Reg> {
         let number = u16::try_from(self.regs.len()).ok().filter(|n| *n < u16::MAX);
         let number = number.ok_or_else(|| Refusal::Bounded("a thread with too many registers".to_owned()))?;
@@ -464,7 +463,7 @@ impl<'k> Run<'k> {
         Refusal::Abstained { what: format!("{what} is not interpreted"), line }
     }
 
-    /// The refusal of a statement whose unknown result has come to where it counts.
+    /// The refusal of a statement whose unknown result is needed.
     pub(super) fn unknown(&self, pc: usize) -> Refusal {
         let name = match self.kernel.body.get(pc).map(|s| &s.what) {
             Some(What::Plain(plain)) => format!("`{}`", plain.words.join(".")),
@@ -474,7 +473,7 @@ impl<'k> Run<'k> {
         Refusal::Abstained { what: format!("{name} is not interpreted"), line }
     }
 
-    /// What is known about an operand of an instruction kept as words; `!p` of what is not known is not.
+    /// The knowledge about an operand of an instruction kept as words.
     pub(super) fn argument(&self, arg: &Arg) -> Val {
         match arg {
             Arg::Reg(r) => self.value(Operand::Reg(*r)),

@@ -3,22 +3,22 @@
 use moire_program::ir::{Address, Op, Operand, Program, Space, Thread, TileKind, TileOp};
 use std::collections::BTreeMap;
 
-/// Where an access is: object, CTA of it where that matters, offset.
+/// The location of an access: object, CTA if the object is shared memory, offset.
 type Place = (u16, u16, i32);
 
-/// Accesses of one place.
+/// The number of accesses of one place.
 #[derive(Clone, Copy, Default)]
 struct Count {
     reads: u32,
     writes: u32,
 }
 
-/// Logarithm to base two of a bound on the number of executions. Each read takes the initial value or one of the writes of
-/// its place; the writes of a place have an order.
+/// The logarithm to base two of a bound on the number of executions. Each read reads the initial value or one of the
+/// writes of its place, and the writes of a place are ordered.
 ///
-/// Of an instruction of a tile block with more than `few` elements only the first and the last count. A load of one
-/// element counts as `scalars` reads. Loops count as if they ran once. Accesses whose address comes from memory are left
-/// out.
+/// For an instruction of a tile block with more than `few` elements, only the first and the last element count. A load of
+/// one element counts as `scalars` reads. Loops count as if they ran once. Accesses whose address comes from memory do
+/// not count.
 pub fn log2_executions(program: &Program, few: usize, scalars: u32) -> f64 {
     let mut places: BTreeMap<Place, Count> = BTreeMap::new();
     for thread in &program.threads {
@@ -39,7 +39,7 @@ pub fn log2_executions(program: &Program, few: usize, scalars: u32) -> f64 {
     places.values().map(one).sum()
 }
 
-/// A load of a tile block that reads one element.
+/// Whether this is a load of a tile block that reads one element.
 fn scalar(op: &Op) -> bool {
     matches!(op, Op::Tile(TileOp::Access(a)) if a.elements.len() == 1 && matches!(a.kind, TileKind::Load(_)))
 }

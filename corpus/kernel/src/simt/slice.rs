@@ -1,34 +1,40 @@
-//! A pair of programs, the tile blocks and what they were compiled to, cut down to a few threads and locations.
+//! Cuts a pair of programs, tile blocks and their compiled form, down to a few threads and locations.
 //!
-//! A *cell* is a range of bytes that some access of either side treats as one. Kept are some cells and, of the compiled
-//! program, some threads; of the tile blocks every instruction is kept with its elements on kept cells. What the small
-//! programs say about kept cells is what the large ones say, because of the following, which is checked, not assumed.
+//! A *cell* is a range of bytes that some access of either side treats as one. The cut keeps some cells, and some threads
+//! of the compiled program. Of the tile blocks it keeps every instruction, with its elements on kept cells. The small
+//! programs say the same about kept cells as the large ones, for reasons that are checked, not assumed.
 //!
-//! *Source.* Every write of a kept cell is in the small program, with the same value, because if the value or the mask of a
-//! kept element depends on an element, that element's cell is kept, too. So the events of an execution of the large program
-//! that are on kept cells, with the relations between them, are an execution of the small one, and it is consistent when
-//! the large one is: the axioms ask relations to have no cycles, and fewer events make none. No outcome is lost, so
-//! nothing is called forbidden that is not. Each cell that goes has one that stays and is touched by the same instructions
-//! of the same blocks, under masks made in the same way, and fed by the same ones, so that its races are those of the
-//! other.
+//! *Source: no outcome is lost.* Every write of a kept cell is in the small program, with the same value: if the value or
+//! the mask of a kept element depends on another element, the cell of that element is kept too. Take an execution of the
+//! large program. Its events on kept cells, with their relations, are an execution of the small program. It is consistent
+//! if the large one is, because the axioms require relations to be acyclic, and fewer events make no cycle. So no allowed
+//! outcome is called forbidden. Each removed cell has a kept image that the same instructions of the same blocks access,
+//! under masks computed alike, with data flow from and to the images of the same cells. So its races are those of its
+//! image.
 //!
-//! *Compiled.* A map (`mirror`) takes each thread that goes to a kept thread of its CTA with the same code but for
-//! offsets and numbers that decide nothing, and each cell that goes to a kept cell; it is the identity on what is kept.
-//! What a thread does with a cell its image does with the image, in the same order: accesses of the same kind, order,
-//! width and predicate between the same two instructions that synchronise or branch. What a thread moves from a cell to
-//! another its image moves between their images, and the writes of a cell go to all those of its image, atomics and those
-//! of one thread one to one. Given an execution of the small program let what goes do as its image does: reads read from
-//! the copies of what their images read from, copies of writes stand in the coherence order as their images do, those of
-//! one write beside each other, what is kept behind what goes. Values that decide something are equal, others are what
-//! comes out. Reads-from, coherence, from-reads, dependencies, scopes, barriers, and program order on one cell or across
-//! what synchronises are taken into those of the small execution, warps included where warps synchronise; none of the
-//! axioms of PTX looks at program order elsewhere. Thus a cycle in the large execution is one in the small, and what the
-//! small program allows the large one does. Of each kind of cell two are kept that different threads touch, where there
-//! are such, so that threads that meet each other still do, and of many threads that store the same to a kept cell, as
-//! those of a tile with fewer elements than threads do, the first and the last; if that is too much, one.
+//! *Compiled: no outcome is added.* A map (`mirror`) takes each removed thread to a kept thread of its CTA with the same
+//! code, except for offsets and numbers that decide nothing. It takes each removed cell to a kept cell, and kept threads
+//! and cells to themselves.
 //!
-//! Threads that only read, without a barrier and a branch, may go without an image: let them run last. Masks of
-//! `bar.warp.sync` are cut to the lanes that stay. Barriers with a count, votes and addresses from memory are refused.
+//! - The accesses of a thread to a cell match those of its image to the image of the cell, in the same order: same kind,
+//!   order, width and predicate, between the same two instructions that synchronise or branch.
+//! - If a thread moves data from one cell to another, its image moves data between the images of the cells.
+//! - The writes of a cell map onto all writes of its image. Atomics, and the stores of one thread, map one to one.
+//!
+//! Take an execution of the small program, and let each removed thread do what its image does. Reads read from the copies
+//! of the writes that their images read from. Copies of writes have the coherence order of their images; the copies of one
+//! write are adjacent, the kept one last. Values that decide something are equal to those of the image, others are
+//! whatever results. The map takes reads-from, coherence, from-reads, dependencies, scopes, barriers, and program order on
+//! one cell or across synchronisation into those of the small execution. It preserves warps if warps synchronise. No axiom
+//! of PTX uses any other program order. So a cycle in the large execution gives one in the small execution, and the large
+//! program allows what the small one allows.
+//!
+//! Of each kind of cell, two that different threads access are kept, if there are such, so that threads that interact
+//! still do. Of many threads that store the same to a kept cell (a tile with fewer elements than threads), the first and
+//! the last are kept. If that is too much, one of each is kept.
+//!
+//! Threads that only read, without barrier and branch, need no image: they can run last. Masks of `bar.warp.sync` are cut
+//! to the kept lanes. Barriers with a count, votes and addresses from memory are refused.
 
 mod cells;
 mod cut;
@@ -44,28 +50,28 @@ use moire_program::ir::{LoadOrder, Op, Program, StoreOrder, Thread};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Threads of the compiled side that may be left when two of each kind are kept.
+/// Most compiled threads left when two of each kind are kept.
 const FEW_THREADS: usize = 10;
-/// Cells that may be left then.
+/// Most cells left when two of each kind are kept.
 const FEW_CELLS: usize = 24;
-/// Threads of the compiled side that may be left.
+/// Most compiled threads left.
 const THREADS: usize = 48;
-/// Cells that may be left.
+/// Most cells left.
 const CELLS: usize = 128;
 
-/// A program and what it was compiled to, on the same objects.
+/// A program and its compiled form, on the same objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// One thread a tile block.
+    /// The source: each thread is a tile block.
     pub source: Program,
-    /// One thread a thread.
+    /// The compiled form: each thread is a thread of a CTA.
     pub compiled: Program,
 }
 
-/// Both programs, with as few threads and locations as represent the others: see the header of this file.
+/// Cuts both programs down to threads and locations that represent all others, as the header of this file explains.
 ///
 /// # Errors
-/// What is not understood; too much would be left.
+/// An instruction is not handled, or too much would be left.
 pub fn slice(pair: &Pair) -> Done<Pair> {
     let view = View::new(pair)?;
     match view.cut(2, FEW_THREADS, FEW_CELLS) {
@@ -74,33 +80,34 @@ pub fn slice(pair: &Pair) -> Done<Pair> {
     }
 }
 
-/// The same with one of each kind: what threads of one kind do to each other is lost, and nothing false appears.
+/// As [`slice()`], with one thread of each kind. Interactions between threads of one kind are lost; no false outcome is
+/// added.
 ///
 /// # Errors
-/// See [`slice()`].
+/// Those of [`slice()`].
 pub fn slice_least(pair: &Pair) -> Done<Pair> {
     View::new(pair)?.cut(1, THREADS, CELLS)
 }
 
-/// A pair and what is worked out about it once.
+/// A pair with the facts that are computed once.
 struct View<'p> {
     pair: &'p Pair,
     cells: Cells,
-    /// By tile block.
+    /// The flows of each tile block.
     tiles: Vec<Flows>,
-    /// By compiled thread.
+    /// The flows of each compiled thread.
     threads: Vec<Flows>,
-    /// What the code of a compiled thread is.
+    /// For each compiled thread, a hash of its code.
     classes: Vec<u64>,
-    /// By compiled thread.
+    /// The cells of each compiled thread.
     reach: Vec<Reach>,
     /// Cells whose content decides something.
     looked: BTreeSet<usize>,
-    /// By cell: equal for those that are touched alike.
+    /// For each cell, a hash that is equal for cells that are touched alike.
     signs: Vec<u64>,
 }
 
-/// The cells of a thread, each once, in order.
+/// The cells of a thread, sorted and without duplicates.
 struct Reach {
     touched: Vec<usize>,
     written: Vec<usize>,
@@ -155,7 +162,7 @@ impl<'p> View<'p> {
     }
 }
 
-/// Cells whose content decides something, or gets to where it does.
+/// Cells whose content decides something, or flows into such a cell.
 fn looked(tiles: &[Flows], threads: &[Flows]) -> BTreeSet<usize> {
     let all = || tiles.iter().chain(threads);
     let mut out: BTreeSet<usize> = all().flat_map(|f| f.looked.iter().copied()).collect();
@@ -173,7 +180,7 @@ fn looked(tiles: &[Flows], threads: &[Flows]) -> BTreeSet<usize> {
     }
 }
 
-/// By cell: what touches it, on both sides.
+/// For each cell, a hash of the accesses on both sides.
 fn signs(pair: &Pair, cells: &Cells, classes: &[u64], looked: &BTreeSet<usize>) -> Vec<u64> {
     let mut all: Vec<Vec<(u8, u64, u64, Option<i128>)>> = vec![Vec::new(); cells.ranges.len()];
     let mut add = |side: u8, place: u64, touches: &[Touch]| {
@@ -197,8 +204,8 @@ fn signs(pair: &Pair, cells: &Cells, classes: &[u64], looked: &BTreeSet<usize>) 
     all.into_iter().zip(&cells.ranges).map(sign).collect()
 }
 
-/// By cell: threads that write it. Of those of a CTA with one code that only store, the same values to it from the same
-/// cells, so many from both ends.
+/// For each cell, the compiled threads that write it. Of several threads of a CTA with the same code that only store, the
+/// same values from the same cells, the first is included, and the last too if `most` is two.
 fn writers(view: &View<'_>, most: usize) -> BTreeMap<usize, BTreeSet<usize>> {
     let mut alike: BTreeMap<(usize, u64), Vec<usize>> = BTreeMap::new();
     for (thread, touches) in view.cells.compiled.iter().enumerate() {
@@ -226,19 +233,19 @@ fn writers(view: &View<'_>, most: usize) -> BTreeMap<usize, BTreeSet<usize>> {
     out
 }
 
-/// What is kept so far.
+/// The threads and cells kept so far.
 struct Cut<'v> {
     view: &'v View<'v>,
     kept: BTreeSet<usize>,
     threads: BTreeSet<usize>,
-    /// Compiled threads that write a cell: of those that store the same, the first and the last.
+    /// The result of `writers`.
     writers: BTreeMap<usize, BTreeSet<usize>>,
-    /// How many threads and cells there may be.
+    /// Most threads and cells that may be kept.
     room: (usize, usize),
 }
 
 impl<'v> Cut<'v> {
-    /// The first cell of each kind, and, of two, the last, unless the same threads touch it.
+    /// Starts with the first cell of each kind, and if `most` is two also the last, unless the same threads touch both.
     fn new(view: &'v View<'v>, most: usize, room: (usize, usize)) -> Self {
         let mut users: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); view.signs.len()];
         for (thread, touches) in view.cells.compiled.iter().enumerate() {
@@ -261,7 +268,7 @@ impl<'v> Cut<'v> {
         Cut { view, kept, threads: BTreeSet::new(), writers, room }
     }
 
-    /// Whatever what is kept depends on is kept.
+    /// Keeps everything that kept threads and cells depend on.
     fn close(&mut self) -> Done<()> {
         loop {
             let before = (self.threads.len(), self.kept.len());
@@ -290,7 +297,7 @@ impl<'v> Cut<'v> {
         }
     }
 
-    /// Of each kind of thread of a CTA one is kept, unless it may run last: one that brings few cells with it.
+    /// Keeps one thread of each kind in a CTA, the one that adds the fewest cells, unless it is passive.
     fn represent(&mut self) {
         let threads = &self.view.pair.compiled.threads;
         let kind = |t: usize| {
@@ -310,14 +317,14 @@ impl<'v> Cut<'v> {
         self.threads.extend(best.into_values().map(|b| b.1));
     }
 
-    /// Cells read into registers that are needed.
+    /// Adds cells that are read into needed registers.
     fn wanted(&self, thread: &Thread, touches: &[Touch], more: &mut BTreeSet<usize>) {
         let needed = needed(thread, touches, &self.kept);
         let read = touches.iter().filter(|t| t.dst.is_some_and(|d| needed.contains(&d)));
         more.extend(read.map(|t| t.cell));
     }
 
-    /// A cell of each instruction that would have none.
+    /// Adds one cell for each instruction that would have none.
     fn emptied(&self, touches: &[Touch], more: &mut BTreeSet<usize>) {
         let mut first: BTreeMap<usize, Option<usize>> = BTreeMap::new();
         for t in touches {
@@ -329,7 +336,7 @@ impl<'v> Cut<'v> {
         more.extend(first.into_values().flatten());
     }
 
-    /// Only weak and relaxed vectors may be taken apart.
+    /// Adds all cells of stronger vector accesses, because only weak and relaxed vectors may be split.
     fn vectors(&self, thread: usize, more: &mut BTreeSet<usize>) {
         let body = &self.view.pair.compiled.threads[thread].body;
         let whole = |t: &&Touch| match body.get(t.at).map(|i| &i.op) {
@@ -347,7 +354,7 @@ impl<'v> Cut<'v> {
         more.extend(together.iter().filter(|t| some.contains(&t.at)).map(|t| t.cell));
     }
 
-    /// Checks the cut; what has no image is kept. Whether anything was added.
+    /// Checks the cut and keeps what has no image. Returns whether anything was added.
     fn grow(&mut self) -> bool {
         let view = self.view;
         let bodies = &view.pair.compiled.threads;
@@ -358,14 +365,14 @@ impl<'v> Cut<'v> {
             if self.threads.contains(t) {
                 return !mirror.stands(*t, *t, true);
             }
-            // Neighbours first: where code counts from both ends, each end goes to its own.
+            // Neighbours first: if code counts from both ends, each end is represented by its own.
             let mut near: Vec<usize> = self.threads.iter().copied().filter(|o| view.alike(*o, *t)).collect();
             near.sort_by_key(|o| o.abs_diff(*t));
-            // One of its own first, then one that stands for others that write the same.
+            // First a thread that represents no other writer, then one that does.
             let mut found = |shared: bool| near.iter().any(|o| mirror.stands(*t, *o, shared));
             !passive(&bodies[*t]) && !found(false) && !found(true)
         });
-        // For one that goes another that goes may do; otherwise it stays itself, with all it touches.
+        // Another removed thread may represent the lost one and is kept instead. Otherwise the lost one and its cells are kept.
         let goes = |t: &usize| !self.threads.contains(t);
         let others = || (0..bodies.len()).filter(|o| goes(o) && Some(*o) != lost);
         let stand_in = |t: usize| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o, false));
@@ -384,11 +391,11 @@ impl<'v> Cut<'v> {
         before != (self.threads.len(), self.kept.len())
     }
 
-    /// Cells of the tile blocks that go and are not fed as their images are.
+    /// Removed cells of tile blocks whose data flow differs from that of their images.
     fn sources(&self, found: &BTreeMap<usize, usize>) -> BTreeSet<usize> {
         let (mut image, mut cells) = (found.clone(), BTreeSet::new());
         for cell in (0..self.view.signs.len()).filter(|c| !self.kept.contains(c)) {
-            // Only tile blocks touch it, or threads that may run last.
+            // Only tile blocks or passive threads touch this cell.
             if let Entry::Vacant(free) = image.entry(cell) {
                 let same = |k: &&usize| self.view.signs[**k] == self.view.signs[cell];
                 match self.kept.iter().find(same) {
@@ -410,7 +417,7 @@ impl<'v> Cut<'v> {
     }
 }
 
-/// Whether a thread only reads, and neither waits nor branches.
+/// Whether a thread is passive: it only reads, and neither waits nor branches.
 fn passive(thread: &Thread) -> bool {
     let quiet = |op: &Op| {
         matches!(op, Op::Load { .. } | Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. })

@@ -1,11 +1,11 @@
 //! Removes dead arithmetic, dead weak loads and jumps to the next instruction, and renumbers registers.
 //!
-//! A weak load that no one observes orders nothing. Everything else that touches memory stays.
+//! A weak load whose value is not used orders nothing. All other accesses stay.
 
 use moire_program::ir::{Instr, Label, LoadOrder, Op, Operand, Reg, Thread};
 use moire_program::registers::{rewrite, uses};
 
-/// Removes dead arithmetic, dead weak loads and idle jumps, and numbers registers anew. Labels are made here, one a place that is jumped to.
+/// Removes dead arithmetic, dead weak loads and idle jumps, and renumbers registers. Makes one label for each jump target.
 pub(super) fn tidy(mut thread: Thread) -> Thread {
     loop {
         let live = live(&thread);
@@ -33,7 +33,7 @@ fn unread(live: &[bool], op: &Op) -> bool {
     uses(op).1.iter().all(|r| !live[r.index()])
 }
 
-/// Keeps some instructions; jumps to others lead to what is next.
+/// Removes instructions. Jumps to a removed instruction lead to the next one that is kept.
 pub(super) fn retain(thread: &mut Thread, keep: &[bool]) {
     let mut moved = Vec::with_capacity(keep.len() + 1);
     let mut next = 0;
@@ -63,7 +63,7 @@ fn labels(body: &[Instr]) -> Vec<Label> {
     places.into_iter().map(|at| Label { name: format!("L{at}"), at }).collect()
 }
 
-/// Registers still read before each instruction and at the end, where none is.
+/// The live registers before each instruction; none is live at the end.
 fn live(thread: &Thread) -> Vec<Vec<bool>> {
     let (body, count) = (&thread.body, thread.regs.len());
     let mut live = vec![vec![false; count]; body.len() + 1];

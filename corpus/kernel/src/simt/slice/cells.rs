@@ -1,4 +1,4 @@
-//! Cells: ranges of bytes that some access treats as one. Every access is described by the cells it touches.
+//! Divides memory into cells, ranges of bytes that some access treats as one, and describes each access by its cells.
 
 use super::flow::{makers, recipe};
 use crate::Done;
@@ -8,13 +8,13 @@ use moire_program::ir::{
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Instructions of one thread that is cut.
+/// Most instructions of a compiled thread that is cut.
 const INSTRUCTIONS: usize = 768;
 
-/// How far back the mask of an element is followed.
+/// How many steps back the computation of a mask is followed.
 const DEPTH: usize = 6;
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Does {
     Read,
@@ -22,33 +22,33 @@ pub(super) enum Does {
     Update,
 }
 
-/// One memory operation of the text of a thread.
+/// One element of a memory instruction of a thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
-    /// The instruction.
+    /// The index of the instruction.
     pub(super) at: usize,
-    /// Of the instruction.
+    /// The index of the element in the instruction.
     pub(super) element: usize,
     pub(super) cell: usize,
     pub(super) does: Does,
-    /// Accesses that may stand for each other have one number: see the header of [`super`].
+    /// Equal for accesses that may represent each other: see the header of [`super`].
     pub(super) group: u64,
-    /// The number it writes.
+    /// The number it writes, if that is a constant.
     pub(super) value: Option<i128>,
     /// The register it reads into.
     pub(super) dst: Option<Reg>,
 }
 
-/// An object, and the CTA whose copy it is.
+/// An object, and the CTA that owns it if it is shared memory.
 type Key = (u16, Option<u16>);
 
 /// All cells of a pair.
 pub(super) struct Cells {
-    /// By thread.
+    /// The accesses of each tile block.
     pub(super) source: Vec<Vec<Touch>>,
-    /// By thread.
+    /// The accesses of each compiled thread.
     pub(super) compiled: Vec<Vec<Touch>>,
-    /// Object, first byte, byte behind the last.
+    /// Object, first byte and end of each cell.
     pub(super) ranges: Vec<(Key, u32, u32)>,
 }
 
@@ -105,7 +105,7 @@ fn touch(at: usize, element: usize, does: Does, group: u64) -> Touch {
     Touch { at, element, cell: 0, does, group, value: None, dst: None }
 }
 
-/// The accesses of a tile block: elements of one instruction stand for each other.
+/// The accesses of a tile block. Elements of one instruction with masks computed alike are in one group.
 fn tile(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
     let (mut out, makers) = (Vec::new(), makers(thread));
     for (at, instr) in thread.body.iter().enumerate() {
@@ -137,8 +137,8 @@ fn tile(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
     Ok(out)
 }
 
-/// The accesses of a compiled thread: weak and relaxed ones between the same two of the others, of one kind, order and
-/// width, stand for each other.
+/// The accesses of a compiled thread. Weak and relaxed accesses are in one group if they have the same kind, order, space,
+/// width and guard and no wall lies between them.
 fn simt(program: &Program, thread: &Thread) -> Done<Vec<Raw>> {
     if thread.body.len() > INSTRUCTIONS {
         return Err(Refusal::Bounded(format!(
@@ -194,7 +194,7 @@ pub(super) fn behind(addr: Address, element: usize, bytes: u32) -> Done<Address>
     Ok(Address { offset, ..addr })
 }
 
-/// Whether accesses on its two sides may not stand for each other.
+/// Whether an instruction is a wall: accesses on its two sides may not represent each other.
 fn wall(op: &Op) -> Done<bool> {
     Ok(match op {
         Op::Mov { .. } | Op::Alu { .. } | Op::Setp { .. } | Op::Selp { .. } => false,

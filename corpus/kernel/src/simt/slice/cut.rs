@@ -1,4 +1,4 @@
-//! Cuts both programs down to the cells and threads that are kept.
+//! Cuts both programs down to the kept cells and threads.
 
 use super::super::tidy::{retain, tidy};
 use super::cells::{Cells, Touch, behind};
@@ -7,13 +7,13 @@ use crate::Done;
 use moire_program::ir::{Instr, LoadOrder, Op, Operand, Program, Thread, TileKind, TileOp};
 use std::collections::BTreeSet;
 
-/// Elements of an instruction that stay.
+/// The elements of an instruction that are kept.
 fn elements(touches: &[Touch], at: usize, kept: &BTreeSet<usize>) -> BTreeSet<usize> {
     touches.iter().filter(|t| t.at == at && kept.contains(&t.cell)).map(|t| t.element).collect()
 }
 
-/// All tile blocks, each instruction with the elements that are kept. Reads of one cell whose values nothing uses, under
-/// equal masks, are kept once, unless they acquire.
+/// All tile blocks, each instruction with its kept elements. Of several unused reads of one cell under equal masks only
+/// one is kept, unless they acquire.
 pub(super) fn source(program: &Program, cells: &Cells, kept: &BTreeSet<usize>) -> Program {
     let mut out = program.clone();
     for (thread, touches) in out.threads.iter_mut().zip(&cells.source) {
@@ -44,7 +44,7 @@ pub(super) fn source(program: &Program, cells: &Cells, kept: &BTreeSet<usize>) -
     out
 }
 
-/// The threads that are kept, with their accesses of kept cells.
+/// The kept threads with their accesses of kept cells.
 pub(super) fn compiled(
     program: &Program,
     cells: &Cells,
@@ -78,7 +78,7 @@ fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Done<Th
         at_new.push(out.body.len());
         let stay = elements(touches, at, kept);
         let parts = split(instr, &stay)?;
-        // Something stays in its place until jumps are right.
+        // A placeholder stays until the jumps are corrected.
         keep.extend(if parts.is_empty() { vec![false] } else { vec![true; parts.len()] });
         out.body.extend(if parts.is_empty() { vec![instr.clone()] } else { parts });
     }
@@ -93,7 +93,7 @@ fn thread(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> Done<Th
     Ok(out)
 }
 
-/// The instruction with the elements that stay. A vector of which not all stay is taken apart.
+/// The instruction with its kept elements. A vector that loses elements is split.
 fn split(instr: &Instr, stay: &BTreeSet<usize>) -> Done<Vec<Instr>> {
     let whole = |count: usize| stay.len() == count;
     let one = |op: Op| Instr { op, ..instr.clone() };

@@ -1,4 +1,4 @@
-//! Data flow of a thread, from the cells it reads to those it writes; the order of instructions does not matter.
+//! Data flow of a thread from the cells it reads to the cells it writes, ignoring the order of instructions.
 
 use super::cells::{Does, Touch};
 use moire_program::ir::{Op, Operand, Program, Reg, Thread, TileOp, TileToken};
@@ -6,27 +6,27 @@ use moire_program::registers::uses;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How a value reaches a cell.
+/// How a value affects a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Way {
     /// It is stored.
     Data,
-    /// It decides whether the access is there.
+    /// It decides whether the access takes place.
     Mask,
 }
 
-/// From one cell to another.
+/// A flow from one cell to another.
 pub(super) type Edge = (usize, usize, Way);
 
-/// What one thread does with what it reads.
+/// The flows of one thread.
 #[derive(Default)]
 pub(super) struct Flows {
     pub(super) edges: BTreeSet<Edge>,
-    /// Cells whose content decides something: what is there, where control goes, what an atomic does.
+    /// Cells whose content decides something: whether an access takes place, a branch, or the effect of an atomic.
     pub(super) looked: BTreeSet<usize>,
 }
 
-/// Operands of an access: of this element.
+/// The operands and the mask of one element of an access.
 fn wanted(op: &Op, touch: &Touch) -> (Vec<Operand>, Option<Reg>) {
     match op {
         Op::Store { src, .. } => (src.get(touch.element).copied().into_iter().collect(), None),
@@ -43,7 +43,7 @@ fn registers(operands: Vec<Operand>) -> impl Iterator<Item = Reg> {
     operands.into_iter().filter_map(|o| if let Operand::Reg(r) = o { Some(r) } else { None })
 }
 
-/// Registers that decide where control goes, or which tokens there are.
+/// Registers that decide branches or choose tokens.
 fn control(thread: &Thread) -> impl Iterator<Item = Reg> {
     thread.body.iter().flat_map(|instr| {
         let choice = match &instr.op {
@@ -107,12 +107,12 @@ impl Flows {
     }
 }
 
-/// All threads of a program.
+/// The flows of all threads of a program.
 pub(super) fn flows(program: &Program, touches: &[Vec<Touch>]) -> Vec<Flows> {
     program.threads.iter().zip(touches).map(|(thread, touches)| Flows::new(thread, touches)).collect()
 }
 
-/// Registers a thread needs when only accesses of kept cells are left.
+/// The registers that a thread needs for its accesses of kept cells.
 pub(super) fn needed(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>) -> BTreeSet<Reg> {
     let mut all: BTreeSet<Reg> = control(thread).collect();
     for t in touches.iter().filter(|t| kept.contains(&t.cell)) {
@@ -123,7 +123,7 @@ pub(super) fn needed(thread: &Thread, touches: &[Touch], kept: &BTreeSet<usize>)
     backwards(thread, all)
 }
 
-/// Registers that decide something, or reach a cell that does.
+/// Registers that decide something, or flow into a cell that does.
 pub(super) fn decisive(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>) -> BTreeSet<Reg> {
     let mut all: BTreeSet<Reg> = control(thread).collect();
     for t in touches {
@@ -152,7 +152,7 @@ fn backwards(thread: &Thread, mut all: BTreeSet<Reg>) -> BTreeSet<Reg> {
     }
 }
 
-/// A hash of the code of a thread without offsets and without numbers that decide nothing.
+/// A hash of the code of a thread, without offsets and numbers that decide nothing.
 pub(super) fn class(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>) -> u64 {
     let decisive = decisive(thread, touches, looked);
     let blank = |o: &mut Operand| {
@@ -182,7 +182,7 @@ pub(super) fn class(thread: &Thread, touches: &[Touch], looked: &BTreeSet<usize>
     hasher.finish()
 }
 
-/// Which instructions write a register.
+/// For each register, the instructions that write it.
 pub(super) type Makers = BTreeMap<Reg, Vec<usize>>;
 
 pub(super) fn makers(thread: &Thread) -> Makers {
@@ -202,7 +202,7 @@ pub(super) fn recipe(thread: &Thread, makers: &Makers, reg: Reg, depth: usize) -
         made.hash(&mut hasher);
         return hasher.finish();
     };
-    // Each element has an instruction of its own: what counts is what it does.
+    // Each element has its own instruction, so its operation is hashed and not its place.
     match &instr.op {
         Op::Alu { op, ty, .. } => format!("{op:?}{ty:?}"),
         Op::Setp { op, ty, .. } => format!("{op:?}{ty:?}"),

@@ -1,4 +1,4 @@
-//! Checks a cut: each thread that goes needs a thread that stays and does the same, cell by cell.
+//! Checks a cut: each removed thread needs a kept thread that does the same, cell by cell.
 
 use super::View;
 use super::cells::{Does, Touch};
@@ -12,13 +12,13 @@ const STEPS: usize = 4_096;
 pub(super) struct Mirror<'c> {
     view: &'c View<'c>,
     kept: &'c BTreeSet<usize>,
-    /// By cell that goes: the one that stands for it.
+    /// For each removed cell, the kept cell that represents it.
     pub(super) image: BTreeMap<usize, usize>,
-    /// By compiled thread.
+    /// For each checked compiled thread, the thread that represents it.
     threads: BTreeMap<usize, usize>,
-    /// Which kept threads already stand for a writer of a cell.
+    /// Pairs of a cell and a thread that already represents a writer of this cell.
     taken: BTreeSet<(usize, usize)>,
-    /// By CTA and warp, where warps synchronise.
+    /// For each CTA and warp that synchronises, the warp that represents it.
     warps: BTreeMap<(u16, u16), u16>,
     steps: usize,
 }
@@ -29,8 +29,8 @@ impl<'c> Mirror<'c> {
         Mirror { view, kept, image, threads, taken: BTreeSet::new(), warps, steps: 0 }
     }
 
-    /// Whether the second thread stands for the first. What else stands for what is added to what was found before. If
-    /// `shared`, it may stand for others that store to the same cells already.
+    /// Whether the second thread can represent the first; if so, records the images of its cells. If `shared`, the second
+    /// thread may already represent others that store to the same cells.
     pub(super) fn stands(&mut self, thread: usize, other: usize, shared: bool) -> bool {
         let threads = &self.view.pair.compiled.threads;
         let (place, there) = (threads[thread].place, threads[other].place);
@@ -45,7 +45,7 @@ impl<'c> Mirror<'c> {
         if alone.iter().any(|cell| self.taken.contains(&(*cell, other))) {
             return false;
         }
-        // What was found on the way is forgotten where it comes to nothing.
+        // A failed search removes the images it recorded.
         if !self.cells(&reach.touched, thread, other) {
             return false;
         }
@@ -61,14 +61,14 @@ impl<'c> Mirror<'c> {
         self.view.cells.compiled.get(thread).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// What a thread does with a cell, in the order of its text.
+    /// The accesses of a cell by a thread, in the order of the text.
     fn story(&self, thread: usize, cell: usize) -> Vec<(u64, Option<i128>)> {
         let looked = self.view.looked.contains(&cell);
         let all = self.touches(thread).iter().filter(|t| t.cell == cell);
         all.map(|t| (t.group, t.value.filter(|_| looked))).collect()
     }
 
-    /// Finds an image for each of the cells in turn.
+    /// Searches an image for each of the cells, with backtracking.
     fn cells(&mut self, left: &[usize], thread: usize, other: usize) -> bool {
         self.steps += 1;
         if self.steps > STEPS {
@@ -110,8 +110,8 @@ impl<'c> Mirror<'c> {
         edges.all(|(a, b, way)| there.contains(&(self.of(*a), self.of(*b), *way)))
     }
 
-    /// Cells whose writes do not go to all those of their images: stores of several threads may go to one, those of one thread
-    /// and atomics go one to one.
+    /// Cells whose writes do not map onto all writes of their images. Stores of several threads may map to one; stores of one
+    /// thread, and atomics, map one to one.
     pub(super) fn unlike(&self) -> BTreeSet<usize> {
         type Write = (usize, u64, usize);
         let mut writes: BTreeMap<usize, BTreeSet<Write>> = BTreeMap::new();
