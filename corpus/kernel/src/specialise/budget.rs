@@ -1,16 +1,16 @@
-//! Limits the work of running ahead: one allowance for all warps of a launch and all rounds. A hostile module is refused in
-//! seconds, however many warps, loops and registers it has.
+//! Limits the work of running ahead, with one allowance for all warps and rounds of a launch. A hostile module is refused
+//! in seconds, however many warps, loops and registers it has.
 
 use crate::Refusal;
 use std::cell::Cell;
 
-/// The price of an item, in statements: later passes visit it many times before it is an instruction.
+/// The price of an item, in statements. Later passes visit an item many times before it becomes an instruction.
 const ITEM: usize = 16;
-/// How many looks cost as much as one statement. A look is a register hashed, compared or copied, or an entry of the heap
-/// visited.
+/// How many visits cost as much as one statement. Hashing, comparing or copying a register is a visit, and so is a look at
+/// an entry of the heap.
 const LOOKS: usize = 16;
 
-/// What is left of the allowance, in statements.
+/// The remaining allowance, in statements.
 pub(super) struct Budget {
     left: Cell<u64>,
 }
@@ -24,7 +24,7 @@ impl Budget {
         self.left.set(self.left.get().saturating_sub(statements as u64));
     }
 
-    /// Takes the price of looks at so many registers; if that was too much, the next statement is refused.
+    /// Takes the price of visiting this many registers. If the allowance is used up, the next statement is refused.
     pub(super) fn looks(&self, registers: usize) {
         self.take(registers / LOOKS);
     }
@@ -42,7 +42,7 @@ impl Budget {
         }
     }
 
-    /// Takes the price of an item, beside a heap of so many entries.
+    /// Takes the price of an item, and of visiting a heap of this many entries.
     pub(super) fn item(&self, heap: usize) {
         self.take(ITEM + heap / LOOKS);
     }

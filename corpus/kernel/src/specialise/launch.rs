@@ -1,4 +1,4 @@
-//! Launches of a kernel: their shape, whether it fits, and the warps there are.
+//! The shape of a launch: its checks, and its warps.
 
 use crate::Refusal;
 use crate::ptx::Kernel;
@@ -14,15 +14,16 @@ pub struct Launch {
     pub block: [u32; 3],
     /// CTAs of a cluster along each axis.
     pub cluster: [u32; 3],
-    /// Values of parameters, by position.
+    /// The values of parameters, by position.
     pub params: BTreeMap<u16, u64>,
 }
 
 impl Launch {
-    /// The launch of the given shape. What is `None` follows from the directives of the kernel, or is one cluster.
+    /// Makes a launch of the given shape. A missing block or cluster comes from the directives of the kernel; a missing grid is
+    /// one cluster.
     ///
     /// # Errors
-    /// The shape does not fit the kernel, or is too large to run ahead.
+    /// The shape does not fit the kernel, or has too many warps.
     pub fn of(
         kernel: &Kernel,
         grid: Option<[u32; 3]>,
@@ -101,16 +102,16 @@ impl Launch {
 #[derive(Clone, Debug)]
 pub(super) struct Here {
     pub(super) ctaid: [u32; 3],
-    /// Number of the CTA in the grid.
+    /// The number of the CTA in the grid.
     pub(super) cta: u32,
-    /// Number of the cluster in the grid.
+    /// The number of the cluster in the grid.
     pub(super) cluster: u32,
-    /// Rank of the CTA in its cluster.
+    /// The rank of the CTA in its cluster.
     pub(super) rank: u32,
     pub(super) warp: u32,
-    /// Mask of the lanes that exist.
+    /// The mask of the existing lanes.
     pub(super) lanes: u32,
-    /// CTAs of the cluster, by rank, as numbers in the grid.
+    /// The CTAs of the cluster, by rank, as numbers in the grid.
     pub(super) peers: Vec<u32>,
 }
 

@@ -1,25 +1,25 @@
 //! Specialises a kernel of a PTX module for one launch: from instructions to a residual program that can be explored.
 //!
-//! Every warp of the launch is run ahead. Special registers and parameters are constants. Arithmetic on constants is done
-//! here, branches on them are taken, loops are unrolled. What synchronises or touches memory is left, in the order of the
-//! kernel. What only the exploration can know stays in the program:
+//! Every warp of the launch is run ahead. Special registers and parameters are constants. Arithmetic on constants is
+//! evaluated, branches on them are taken, loops are unrolled. Instructions that synchronise or access memory stay, in the
+//! order of the kernel. So do values that only the exploration knows:
 //!
-//! - the answer of a wait: the run goes both ways, and a way that comes back to a place in the same state becomes a loop;
+//! - the answer of a wait: the run follows both ways, and a way that comes back to a place in the same state becomes a
+//!   loop;
 //! - a word of shared memory that decides a branch: the run splits once for each value that some warp stores there, in
 //!   rounds over all warps until no warp stores anything new;
 //! - an address that an allocation returns.
 //!
-//! Lanes that differ are told apart by predicates. Arithmetic that reaches none of this is not evaluated.
+//! Lanes that diverge are told apart by predicates. Arithmetic that affects none of this is not evaluated.
 //!
-//! `known` holds what is known before a warp runs, `warp` one warp, `step` what a statement does, `run` which statement is
-//! next, `residual` the way from items to a program.
+//! `known` has the facts from before a warp runs, `warp` the state of one warp, `step` the effect of a statement, `run` the
+//! choice of the next statement, and `residual` turns items into a program.
 //!
-//! Assumed: `elect.sync` elects the first lane of its warp; different pointer parameters point to different memory; boxes
-//! of a tensor map at different coordinates are different memory, and have as many bytes as their barrier is told to
-//! expect.
+//! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; boxes of a
+//! tensor map at different coordinates are different memory, and have as many bytes as their barrier expects.
 //!
-//! Abstained from by name and line: `multimem` (the module does not say which memories are behind an address), calls,
-//! texture and surface writes, and lanes of a warp that wait in one arm of a branch.
+//! Abstained from by name and line: `multimem` (the module does not say which memories an address names), calls, texture
+//! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod budget;
 mod item;
@@ -45,24 +45,24 @@ use run::run;
 use std::collections::BTreeSet;
 use warp::Round;
 
-/// A launch as a program that can be explored.
+/// The program of a launch, with remarks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lowered {
-    /// Lines are those of the module.
+    /// The program; its lines are those of the module.
     pub program: Program,
-    /// Sorted.
+    /// The remarks, sorted.
     pub notes: Vec<Note>,
 }
 
-/// Most work of all warps in all rounds together, in statements. Costly steps count as several statements (`Budget`).
+/// Most work in all warps and rounds together, in statements. Costly steps count as several statements (`Budget`).
 pub const STEPS: u64 = 4_000_000;
 /// Most rounds until no warp stores anything new.
 const ROUNDS: usize = 12;
 
-/// The kernel of that name, or the only one.
+/// Finds the kernel with this name, or the only kernel.
 ///
 /// # Errors
-/// There is no such kernel, or there are several and no name.
+/// There is no such kernel, or there are several and no name is given.
 pub fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Kernel, Refusal> {
     let known = || module.kernels.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ");
     match (name, module.kernels.as_slice()) {
@@ -74,10 +74,10 @@ pub fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Kernel, R
     }
 }
 
-/// Runs every warp of the launch ahead and makes a program of the items they leave.
+/// Runs every warp of the launch ahead and makes a program of their items.
 ///
 /// # Errors
-/// The launch does not fit; the kernel has something that is not interpreted; a limit is hit.
+/// The launch does not fit, the kernel has something that is not interpreted, or a limit is exceeded.
 pub fn lower(kernel: &Kernel, launch: &Launch) -> Result<Lowered, Refusal> {
     launch.fits(kernel)?;
     let flow = Flow::new(kernel);

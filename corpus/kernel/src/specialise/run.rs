@@ -1,13 +1,12 @@
-//! Runs one warp ahead: which statement is next, which ways are open, and where lanes part and meet.
+//! Runs one warp ahead: chooses the next statement, tracks open ways, and splits and joins lanes.
 //!
 //! - A branch on known values is taken, so a loop with a known count is unrolled.
-//! - Where only the exploration can tell, the run splits into *ways*: the answer of an mbarrier wait gives two, a word of
-//!   shared memory one for each value that some warp stores there.
-//! - A way that comes back to a place with the same live registers becomes a jump, so a wait is a short loop again,
-//!   however it was written.
-//! - Lanes part at a branch on which they differ, and meet at its immediate post-dominator. Each side is a *region*.
+//! - If only the exploration knows a value, the run splits into *ways*: two for the answer of an mbarrier wait, and for a
+//!   word of shared memory one for each value that some warp stores there.
+//! - A way that comes back to a place with the same live registers becomes a jump, so every wait becomes a short loop.
+//! - Lanes diverge at a branch on which they differ, and join at its immediate post-dominator. Each side is a *region*.
 //!
-//! Registers that reach no control, address or operand of synchronisation are not evaluated.
+//! Registers that affect no branch, address or operand of synchronisation are not evaluated.
 
 use super::item::{Item, Trace};
 use super::known::value::{Val, Why};
@@ -22,22 +21,22 @@ use moire_program::ir::Reg;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// Most regions inside each other.
+/// Deepest nesting of regions.
 const DEPTH: usize = 64;
 
-/// How far a way of a region has come.
+/// The progress of a way in its region.
 enum Progress {
     Going,
-    /// It is where the region ends.
+    /// It has reached the end of the region.
     Arrived,
-    /// It ends before, or is run elsewhere already.
+    /// It exits before the end, or continues as another way.
     Ended,
 }
 
-/// Labels of places that something jumps to, by what the rest of the run from there depends on.
+/// Labels of jump targets, by a hash of the state that the rest of the run depends on.
 type Memo = BTreeMap<(usize, u64, u64), u32>;
 
-/// Runs a warp ahead, in a round.
+/// Runs a warp ahead in one round.
 pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
     Run { warp: Warp::new(round, here) }.run()
 }
@@ -62,7 +61,7 @@ impl<'r> Run<'r> {
         Ok(self.warp.out)
     }
 
-    /// A hash of all that the rest of the run from here depends on.
+    /// A hash of the state that the rest of the run depends on.
     fn key(&self, state: &State, pc: usize) -> (usize, u64, u64) {
         let hash = |seed: u64| {
             let mut h = std::collections::hash_map::DefaultHasher::new();
@@ -75,10 +74,10 @@ impl<'r> Run<'r> {
         (pc, hash(1), hash(2))
     }
 
-    /// Runs a region: until all its lanes are at `stop`, or gone.
+    /// Runs a region until all its lanes are at `stop` or have exited.
     fn region(&mut self, start: State, stop: usize, depth: usize) -> Result<Option<State>, Refusal> {
         if depth > DEPTH {
-            return self.warp.abstain(&start, "lanes of a warp that part ways too often");
+            return self.warp.abstain(&start, "lanes of a warp that diverge too deeply");
         }
         let outside = std::mem::replace(&mut self.warp.together, start.active);
         let mut memo = Memo::new();
@@ -108,7 +107,7 @@ impl<'r> Run<'r> {
         Ok(result)
     }
 
-    /// Ends a way of a region. All ways that arrive must be in the same state, because one run continues for all.
+    /// Ends a way at the end of its region. All such ways must be in the same state, because one run continues for all.
     fn arrive(
         &mut self,
         end: u32,
@@ -117,7 +116,8 @@ impl<'r> Run<'r> {
         result: &mut Option<State>,
     ) -> Result<(), Refusal> {
         if result.as_ref().is_some_and(|r| self.key(r, stop) != self.key(&state, stop)) {
-            let what = "lanes that part ways over something undecided and go on differently";
+            let what =
+                "lanes that diverge on a value only the exploration knows, and then continue differently";
             return self.warp.abstain(&state, what);
         }
         self.warp.emit(&state, self.warp.together, Item::Jump(end))?;
@@ -179,7 +179,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Goes on with the last way; the others are jumped to and run later.
+    /// Continues with the last way. Branches lead to the others, which are run later.
     fn ways(
         &mut self,
         state: &mut State,

@@ -1,9 +1,9 @@
-//! Touches: which bytes of which memory an instruction touches, and how.
+//! Footprints of instructions: which bytes of which memory they touch, and how.
 
-/// A memory, by what names it.
+/// A memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mem {
-    /// Of a CTA, by its number in the grid.
+    /// Shared memory of a CTA, by its number in the grid.
     Shared(u32),
     /// Global memory at a numeric address.
     Absolute,
@@ -13,14 +13,14 @@ pub(crate) enum Mem {
     Variable(u16),
     /// Boxes of a tensor map.
     Boxes(u64),
-    /// A further copy of words of a CTA (`agree`), by number.
+    /// A further copy of words of a CTA (`agree`): the CTA and the number of the copy.
     Copy(u32, u32),
-    /// Marks that accesses of a CTA leave (`agree`), by number.
+    /// Marks that stores of a CTA leave (`agree`): the CTA and the number of the store.
     Mark(u32, u32),
 }
 
 impl Mem {
-    /// The memory whose layout this one has: that of one CTA for all.
+    /// The memory whose layout this one shares: all CTAs have the layout of the first.
     pub(crate) fn domain(self) -> Mem {
         match self {
             Mem::Shared(_) => Mem::Shared(0),
@@ -30,7 +30,7 @@ impl Mem {
         }
     }
 
-    /// The CTA whose shared memory it is.
+    /// The CTA that owns this memory.
     pub(crate) fn cta(self) -> Option<u32> {
         match self {
             Mem::Shared(cta) | Mem::Copy(cta, _) | Mem::Mark(cta, _) => Some(cta),
@@ -46,53 +46,53 @@ pub(crate) enum Kind {
     Barrier,
     /// A word whose value matters.
     Word,
-    /// A word in which several warps store one number by one line.
+    /// A word in which several warps store the same number by the same line.
     Agreed,
-    /// Data, by ordinary accesses.
+    /// Data of ordinary accesses.
     Data,
-    /// Data, by copies and products.
+    /// Data of asynchronous copies and products.
     Async,
-    /// Data, by copies of single lanes (`cp.async`).
+    /// Data of copies by single lanes (`cp.async`).
     Small {
-        /// It is written.
+        /// Whether it is written.
         writes: bool,
     },
     /// A tensor map that is read.
     Map,
-    /// Data by copies, of unknown size: as much as the barrier is told to expect.
+    /// Data of copies of a size that is not known yet.
     Box {
-        /// The barrier it reports to.
+        /// The barrier that the copy reports to.
         reported: Option<(Mem, u64)>,
     },
 }
 
 impl Kind {
-    /// Whether the bytes keep their place.
+    /// Whether the bytes keep their place and size in the layout.
     pub(crate) fn fixed(self) -> bool {
         matches!(self, Kind::Barrier | Kind::Word | Kind::Agreed)
     }
 
-    /// Whether the bytes stay together, as the one run that a copy or a product names.
+    /// Whether the bytes stay consecutive, because a copy or a product names them as one run.
     pub(crate) fn together(self) -> bool {
         matches!(self, Kind::Async | Kind::Map | Kind::Box { .. })
     }
 
-    /// Whether an instruction with such an access may write there.
+    /// Whether an instruction may write these bytes.
     pub(crate) fn may_write(self) -> bool {
         !matches!(self, Kind::Map | Kind::Small { writes: false })
     }
 
-    /// Whether the access goes on behind its instruction: even one warp can be in a race with itself.
+    /// Whether the access may outlast its instruction, so that even one warp can race with itself.
     pub(crate) fn asynchronous(self) -> bool {
         self.together() || matches!(self, Kind::Small { .. })
     }
 }
 
-/// Bytes an item touches.
+/// The bytes that an item touches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Touch {
     pub(crate) mem: Mem,
-    /// First byte and end of each run, ascending.
+    /// The first byte and the end of each run, ascending.
     pub(crate) ranges: Vec<(u64, u64)>,
     pub(crate) kind: Kind,
 }

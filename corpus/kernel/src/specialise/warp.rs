@@ -1,4 +1,4 @@
-//! One warp while it is run ahead: what it knows, and the items it has left so far.
+//! One warp while it is run ahead: its knowledge, and its items so far.
 
 use super::budget::Budget;
 use super::item::{Item, Placed, Trace};
@@ -14,18 +14,18 @@ use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
 use std::collections::BTreeMap;
 
-/// What is the same for all warps of a round.
+/// The data that all warps of a round share.
 pub(super) struct Round<'r> {
     pub(super) kernel: &'r Kernel,
     pub(super) flow: &'r Flow,
     pub(super) launch: &'r Launch,
     pub(super) map: &'r Map,
-    /// What the warps stored in the round before.
+    /// The stores of all warps in the previous round.
     pub(super) heap: &'r Heap,
     pub(super) budget: &'r Budget,
 }
 
-/// Where the lanes that are together stand, and what registers hold.
+/// The place of the lanes that are together, and the values of registers.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) pc: usize,
@@ -33,12 +33,12 @@ pub(super) struct State {
     pub(super) env: Vec<Val>,
 }
 
-/// What the lanes of a warp did with `cp.async` so far.
+/// The `cp.async` of the lanes of a warp so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Copying {
     /// Lanes that copied.
     pub(super) copied: u32,
-    /// Lanes of all commits so far.
+    /// Lanes that took part in a commit.
     pub(super) committed: Option<u32>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Warp<'r> {
     /// Lanes that are together.
     pub(super) together: u32,
     labels: u32,
-    /// Registers of the items by the statement that writes them.
+    /// The registers of the items, by place of the statement, number of the result, and version.
     slots: BTreeMap<(usize, usize, usize), u16>,
 }
 
@@ -81,14 +81,13 @@ impl<'r> Warp<'r> {
         Err(Refusal::Abstained { what: what.into(), line: self.line(state.pc) })
     }
 
-    /// A label no item has yet.
+    /// A new label.
     pub(super) fn fresh(&mut self) -> u32 {
         self.labels += 1;
         self.labels
     }
 
-    /// The register of the items that the statement of the state writes as its `n`th; another one while a value somewhere
-    /// still depends on that one.
+    /// The register for result `n` of the current statement. If a live value still depends on that register, another one.
     pub(super) fn slot(&mut self, state: &State, n: usize) -> Result<Reg, Refusal> {
         let next_pc = (state.pc + 1).min(self.round.kernel.body.len());
         let live = &self.round.flow.live[next_pc];
@@ -106,18 +105,18 @@ impl<'r> Warp<'r> {
         }
     }
 
-    /// A register of the items that belongs to no statement.
+    /// A register that belongs to no statement.
     pub(super) fn spare(&mut self, n: usize) -> Result<Reg, Refusal> {
         let end = State { pc: self.round.kernel.body.len(), active: 0, env: Vec::new() };
         self.slot(&end, n)
     }
 
-    /// Registers of the items so far.
+    /// The number of registers so far.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Leaves an item for the lanes of the mask.
+    /// Emits an item for the lanes of the mask.
     pub(super) fn emit(&mut self, state: &State, mask: u32, item: Item) -> Result<(), Refusal> {
         if self.out.items.len() >= INSTRUCTIONS {
             let what =
@@ -130,12 +129,12 @@ impl<'r> Warp<'r> {
         Ok(())
     }
 
-    /// A mask as items have it: none for all lanes that are together.
+    /// The mask of an item: `None` for all lanes that are together.
     pub(super) fn relative(&self, mask: u32) -> Option<u32> {
         (mask != self.together).then_some(mask)
     }
 
-    /// What a value that is not known depends on.
+    /// Describes what an unknown value depends on.
     pub(super) fn reason(&self, value: &Val) -> String {
         match value {
             Val::Unknown(Why::Param(n)) => {
@@ -145,13 +144,13 @@ impl<'r> Warp<'r> {
             }
             Val::Unknown(Why::Loaded(line)) => format!("data loaded in line {line}"),
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),
-            Val::Unknown(Why::Unset) => "a register nothing wrote".into(),
-            Val::Based(..) => "an address only the exploration knows".into(),
+            Val::Unknown(Why::Unset) => "a register that was never written".into(),
+            Val::Based(..) => "a value that only the exploration knows".into(),
             Val::Known(_) => "values that differ from lane to lane".into(),
         }
     }
 
-    /// Lanes of the state for which a guard holds.
+    /// The lanes of the state for which a guard holds.
     pub(super) fn guarded(&self, state: &State, guard: Option<Guard>) -> Result<u32, Refusal> {
         let Some(Guard { reg, negated }) = guard else { return Ok(state.active) };
         match &state.env[reg.index()] {
@@ -170,7 +169,7 @@ impl<'r> Warp<'r> {
     pub(super) fn set(&self, state: &mut State, reg: Reg, value: Val, mask: u32) {
         if self.round.flow.matters.get(reg.index()) == Some(&true) {
             let old = std::mem::replace(&mut state.env[reg.index()], Val::Unknown(Why::Unset));
-            // Lanes outside those that are there never matter.
+            // Lanes that do not exist never matter.
             let mask = mask | !self.here.lanes;
             state.env[reg.index()] = value.over(mask, &old);
         }

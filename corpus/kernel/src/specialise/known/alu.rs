@@ -1,8 +1,8 @@
-//! Integer arithmetic of PTX on known values (PTX ISA 9.2, 9.7.1 to 9.7.8); floating-point values stay unknown.
+//! Integer arithmetic of PTX on known values (PTX ISA 9.2, 9.7.1 to 9.7.8). Floating-point values stay unknown.
 
 use moire_program::ir::Ty;
 
-/// Width in bits and whether it is signed.
+/// An integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Int {
     pub(crate) bits: u32,
@@ -10,7 +10,7 @@ pub(crate) struct Int {
 }
 
 impl Int {
-    /// The integer type of a PTX type; none for floating point.
+    /// The integer type of a PTX type; `None` for floating point.
     pub(crate) fn of(ty: Ty) -> Option<Self> {
         match ty {
             Ty::Pred => Some(Int { bits: 1, signed: false }),
@@ -20,12 +20,12 @@ impl Int {
         }
     }
 
-    /// As many low bits as the type has.
+    /// The low bits that fit the type.
     pub(crate) fn cut(self, v: u64) -> u64 {
         if self.bits >= 64 { v } else { v & ((1 << self.bits) - 1) }
     }
 
-    /// The number a bit pattern stands for.
+    /// The number of a bit pattern.
     pub(crate) fn number(self, v: u64) -> i128 {
         let v = self.cut(v);
         if self.signed && self.bits < 64 && v >> (self.bits - 1) & 1 == 1 {
@@ -48,7 +48,7 @@ impl Int {
     }
 }
 
-/// Operations of two operands that keep their type.
+/// Evaluates an operation on two operands of one type.
 pub(crate) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
     let (x, y) = (t.number(a), t.number(b));
     let shift = u32::try_from(b & 0xffff_ffff).unwrap_or(u32::MAX);
@@ -74,7 +74,7 @@ pub(crate) fn two(name: &str, t: Int, a: u64, b: u64) -> Option<u64> {
     })
 }
 
-/// Operations of one operand that keep their type.
+/// Evaluates an operation on one operand.
 pub(crate) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
     let v = t.cut(a);
     Some(match name {
@@ -93,7 +93,7 @@ pub(crate) fn one(name: &str, t: Int, a: u64) -> Option<u64> {
     })
 }
 
-/// `mul` and `mad`: which half, or twice as wide.
+/// The product of `mul` and `mad`: its low half, its high half, or all of it.
 pub(crate) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
     let full = t.number(a).checked_mul(t.number(b))?;
     let wide = Int { bits: (t.bits * 2).min(64), ..t };
@@ -105,7 +105,7 @@ pub(crate) fn product(part: &str, t: Int, a: u64, b: u64) -> Option<u64> {
     })
 }
 
-/// `setp`, `set`, `isspacep`: comparison by name.
+/// Evaluates a comparison by name.
 pub(crate) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
     let (x, y) = (t.number(a), t.number(b));
     Some(match name {
@@ -123,7 +123,7 @@ pub(crate) fn compare(name: &str, t: Int, a: u64, b: u64) -> Option<bool> {
     })
 }
 
-/// `bfe`
+/// Evaluates `bfe`.
 pub(crate) fn extract(t: Int, a: u64, from: u64, count: u64) -> u64 {
     let (from, count) = (from & 0xff, count & 0xff);
     let top = u64::from(t.bits) - 1;
@@ -135,7 +135,7 @@ pub(crate) fn extract(t: Int, a: u64, from: u64, count: u64) -> u64 {
     })
 }
 
-/// `bfi`: `a` into `b`.
+/// Evaluates `bfi`, which inserts `a` into `b`.
 pub(crate) fn insert(t: Int, a: u64, b: u64, from: u64, count: u64) -> u64 {
     let (from, count) = (from & 0xff, count & 0xff);
     (0..count).filter(|i| from + i < u64::from(t.bits)).fold(t.cut(b), |out, i| {
@@ -144,7 +144,7 @@ pub(crate) fn insert(t: Int, a: u64, b: u64, from: u64, count: u64) -> u64 {
     })
 }
 
-/// `lop3`: the bit of the table that three bits select.
+/// Evaluates `lop3`: three bits select a bit of the table.
 pub(crate) fn table(a: u64, b: u64, c: u64, lut: u64) -> u64 {
     (0..32).fold(0, |out, i| {
         let index = (a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1;
@@ -152,7 +152,7 @@ pub(crate) fn table(a: u64, b: u64, c: u64, lut: u64) -> u64 {
     })
 }
 
-/// `prmt` in its default mode.
+/// Evaluates `prmt` in its default mode.
 pub(crate) fn permute(a: u64, b: u64, selector: u64) -> u64 {
     let bytes = (a & 0xffff_ffff) | b << 32;
     (0..4).fold(0, |out, i| {
@@ -163,7 +163,7 @@ pub(crate) fn permute(a: u64, b: u64, selector: u64) -> u64 {
     })
 }
 
-/// `shf`: a funnel shift of `b:a`.
+/// Evaluates `shf`, a funnel shift of `b:a`.
 pub(crate) fn funnel(left: bool, wrap: bool, a: u64, b: u64, by: u64) -> u64 {
     let by = if wrap { by & 31 } else { by.min(32) };
     let both = (b & 0xffff_ffff) << 32 | a & 0xffff_ffff;

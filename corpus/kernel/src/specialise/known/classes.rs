@@ -1,10 +1,10 @@
-//! Registers of warpgroup products in classes: those that the same products use in the same way count as one.
+//! Classes of registers of warpgroup products: registers that the same products use in the same way form one class.
 
 use crate::ptx::{Kernel, What};
 use moire_program::ir::{Op, Reg, Wgmma, WgmmaFactor, WgmmaProduct};
 use std::collections::BTreeMap;
 
-/// For each register of the kernel: the number of its class, if a product uses it.
+/// For each register of the kernel, the number of its class, if a product uses it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Classes(Vec<Option<usize>>);
 

@@ -1,18 +1,18 @@
-//! Control flow of a kernel: where branches meet again, which registers are still wanted, and which registers can reach
-//! control, addresses or operands of synchronisation at all.
+//! Control flow of a kernel: post-dominators, live registers, and registers that can affect branches, addresses or
+//! operands of synchronisation.
 
 use crate::ptx::{Arg, Kernel, Statement, What};
 use moire_program::ir::{Op, Operand, Parts, Reg};
 
-/// Control flow of one kernel. Positions are those of the body; its length is the end.
+/// The control flow of one kernel. Positions are those of the body; its length is the end.
 pub(crate) struct Flow {
-    /// Where all paths from here meet first.
+    /// The first place where all paths from here meet.
     pub(crate) meets: Vec<usize>,
     /// Whether something jumps here.
     pub(crate) target: Vec<bool>,
-    /// Registers that matter and may still be read, sorted.
+    /// The live registers that matter, sorted.
     pub(crate) live: Vec<Vec<Reg>>,
-    /// Whether a register can reach control, an address or an operand of synchronisation.
+    /// Whether a register can affect a branch, an address or an operand of synchronisation.
     pub(crate) matters: Vec<bool>,
 }
 
@@ -57,7 +57,7 @@ fn meets(next: &[Vec<usize>]) -> Vec<usize> {
     for (pc, all) in next.iter().enumerate() {
         all.iter().for_each(|s| before[*s].push(pc));
     }
-    // Postorder of the reversed graph from the end; a loop without a way out is not reached and meets at the end.
+    // Postorder of the reversed graph from the end. A loop without exit is not reached and counts as meeting at the end.
     let mut number = vec![usize::MAX; end + 1];
     let mut order = Vec::new();
     let mut stack = vec![(end, 0)];
@@ -118,7 +118,7 @@ fn read_by(arg: &Arg, out: &mut Vec<Reg>) {
     }
 }
 
-/// Whether the first operand of a plain instruction is read, not written.
+/// Whether a plain instruction reads its first operand instead of writing it.
 pub(crate) fn stores(words: &[String]) -> bool {
     matches!(
         words[0].as_str(),
@@ -126,7 +126,7 @@ pub(crate) fn stores(words: &[String]) -> bool {
     )
 }
 
-/// Registers that a statement writes and reads, its guard left out.
+/// The registers that a statement writes and reads, without its guard.
 pub(crate) fn effects(statement: &Statement) -> (Vec<Reg>, Vec<Reg>) {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     match &statement.what {
@@ -152,13 +152,13 @@ fn core(op: &Op, writes: &mut Vec<Reg>, reads: &mut Vec<Reg>) {
     op.registers(&mut |reg, written| if written { &mut *writes } else { &mut *reads }.push(reg));
 }
 
-/// Registers that an instruction of synchronisation reads other than as data.
+/// Registers that an instruction reads, without those that are only data.
 fn wanted(op: &Op) -> Vec<Reg> {
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     match op {
         Op::Store { addr, src, .. } => {
             operand(&addr.base, &mut reads);
-            // A single word may be what another warp branches on.
+            // Another warp may branch on a single word.
             if let [one] = src.as_slice() {
                 operand(one, &mut reads);
             }
@@ -169,7 +169,7 @@ fn wanted(op: &Op) -> Vec<Reg> {
     reads
 }
 
-/// For each register: whether it can reach control, an address or an operand of synchronisation (a backward slice).
+/// For each register, whether it can affect a branch, an address or an operand of synchronisation (a backward slice).
 fn matters(kernel: &Kernel) -> Vec<bool> {
     let mut found = vec![false; kernel.types.len()];
     let want = |regs: Vec<Reg>, found: &mut Vec<bool>| {

@@ -1,20 +1,20 @@
-//! Memory while warps are run ahead: which words decide branches, and what is stored there.
+//! Memory while warps are run ahead: words that decide branches, and the stores there.
 //!
-//! Stores to a word that an ordered or atomic access touches are kept as numbers. If such a store is of unknown data, the
-//! kernel is abstained from where something depends on the word.
+//! Stores to a word that an ordered or atomic access touches are kept as numbers. If such a store has unknown data and
+//! something depends on the word, the kernel is abstained from.
 
 use crate::specialise::item::{Content, Stored, Trace};
 use crate::specialise::touch::Mem;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the warps stored and asked for in the round before.
+/// The stores of all warps in the previous round, and the words that decided something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heap {
-    /// CTA, first byte: bytes, content, line, warp.
+    /// By CTA and first byte: size, content, line and warp of each store.
     stores: BTreeMap<(u32, u32), BTreeSet<(u32, Content, u32, u32)>>,
-    /// Bytes that decide something: CTA, first byte, end.
+    /// Bytes of shared memory that decide something: CTA, first byte, end.
     wanted: BTreeSet<(u32, u32, u32)>,
-    /// The same in global memory.
+    /// Bytes of global memory that ordered accesses touch.
     asked: BTreeSet<(Mem, u64, u64)>,
 }
 
@@ -35,7 +35,7 @@ impl Heap {
         }
     }
 
-    /// The number of entries a lookup may visit.
+    /// The number of entries that a lookup may visit.
     pub(crate) fn size(&self) -> usize {
         self.stores.len() + self.wanted.len() + self.asked.len()
     }
@@ -45,12 +45,12 @@ impl Heap {
         self.wanted.iter().any(|w| w.0 == cta && w.1 < at.saturating_add(bytes) && at < w.2)
     }
 
-    /// Whether an ordered access looks at some of these bytes of global memory.
+    /// Whether an ordered access touches some of these bytes of global memory.
     pub(crate) fn asked(&self, mem: Mem, start: u64, end: u64) -> bool {
         self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
     }
 
-    /// What these bytes may hold; empty when nothing writes them.
+    /// The possible contents of these bytes; empty if nothing writes them.
     pub(crate) fn contents(&self, cta: u32, at: u32, bytes: u32) -> BTreeSet<Content> {
         let mut out = BTreeSet::new();
         for ((_, start), all) in self.stores.range((cta, 0)..=(cta, at.saturating_add(bytes - 1))) {

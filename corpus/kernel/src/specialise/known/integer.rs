@@ -1,10 +1,10 @@
-//! Instructions with one destination, on lanes: offsets from addresses, and integers.
+//! Evaluates instructions with one destination on all lanes: offsets of addresses, and integers.
 
 use super::alu::{self, Int};
 use super::value::{Base, Lanes, Val};
 use moire_program::ir::Ty;
 
-/// Moves of an address and offsets added to it.
+/// Evaluates offsets and conversions of an address.
 pub(crate) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<Val> {
     match (name, args) {
         ("add", [b @ Val::Based(..), Val::Known(k)] | [Val::Known(k), b @ Val::Based(..)]) => Some(b.add(k)),
@@ -12,7 +12,7 @@ pub(crate) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<V
         ("sub", [Val::Based(p, a), Val::Based(q, b)]) if p == q => {
             Some(Val::Known(a.zip(b, u64::wrapping_sub)))
         }
-        // The base of an allocation has no lane: bits of a lane are added by `or` as well.
+        // The base of an allocation has lane 0, so `or` adds the lane bits too.
         (
             "or",
             [b @ Val::Based(Base::Register(_), Lanes::Same(o)), Val::Known(k)]
@@ -30,7 +30,7 @@ pub(crate) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<V
     }
 }
 
-/// Integer instructions on known operands.
+/// Evaluates an integer instruction on known operands.
 pub(crate) fn integer(name: &str, words: &[&str], ty: Ty, args: &[&Lanes]) -> Option<Lanes> {
     let t = Int::of(ty)?;
     let part = words.get(1).copied().unwrap_or_default();

@@ -1,25 +1,25 @@
-//! Addresses while warps are run ahead: where variables and parameters of a kernel lie.
+//! Addresses of variables and parameters while warps are run ahead.
 
 use crate::ptx::{Kernel, Variable};
 
-/// Where shared memory begins: the hardware keeps the bytes before.
+/// The start of shared memory. The hardware reserves the bytes before.
 const SHARED_START: u32 = 1024;
-/// Bit of an address in shared memory from which on it holds the rank of the CTA in its cluster.
+/// The lowest bit of the CTA rank in an address of shared memory.
 pub(crate) const RANK_SHIFT: u32 = 24;
-/// Where the window of shared memory begins among generic addresses.
+/// The generic address of the window of shared memory.
 pub(crate) const SHARED_WINDOW: u64 = 1 << 45;
-/// Where parameters begin.
+/// The address of the first parameter.
 pub(crate) const PARAMS: u64 = 0x4000_0000;
-/// Where local memory begins.
+/// The start of local memory.
 pub(crate) const LOCALS: u64 = 0x5000_0000;
 
-/// Addresses of the variables of a kernel.
+/// The addresses of the variables of a kernel.
 pub(crate) struct Map {
-    /// By symbol: address of shared variables in their CTA, of parameters, of local variables; none for global memory.
+    /// For each symbol its address: of a shared variable in its CTA, a parameter or a local variable. `None` for global memory.
     pub(crate) at: Vec<Option<u64>>,
-    /// By parameter: its address.
+    /// The address of each parameter.
     pub(crate) params: Vec<u64>,
-    /// Shared variables: start, end (the dynamic one ends nowhere), name.
+    /// Shared variables: start, end, name. The dynamic one extends to the end of shared memory.
     pub(crate) shared: Vec<(u32, u32, String)>,
 }
 
@@ -57,7 +57,7 @@ impl Map {
             };
             map.at.push(at);
         }
-        // All dynamic arrays start at one place, aligned as every swizzle wants it.
+        // All dynamic arrays start at one place, aligned for every swizzle.
         let start = shared.next_multiple_of(1024);
         for i in dynamic {
             map.at[i] = Some(u64::from(start));
@@ -68,7 +68,7 @@ impl Map {
         map
     }
 
-    /// The variable an offset of shared memory lies in: its name and where it starts.
+    /// The name and the start of the variable at an offset of shared memory.
     pub(crate) fn named(&self, at: u32) -> (String, u32) {
         let found = self.shared.iter().rfind(|s| s.0 <= at && at < s.1);
         found.map_or_else(|| ("shared".to_owned(), 0), |s| (s.2.clone(), s.0))

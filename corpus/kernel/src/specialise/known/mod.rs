@@ -1,5 +1,5 @@
-//! What is known before a warp is run: arithmetic on values, the control flow of the kernel, addresses, and what warps
-//! stored in the round before.
+//! Facts known before a warp is run: arithmetic on values, control flow of the kernel, addresses, and the stores of the
+//! previous round.
 
 pub(crate) mod alu;
 pub(super) mod classes;

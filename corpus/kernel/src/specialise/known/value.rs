@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub(crate) const LANES: usize = 32;
 /// The mask of all lanes.
 pub(crate) const ALL: u32 = u32::MAX;
@@ -52,7 +52,7 @@ impl Lanes {
         Lanes::from_fn(|l| if mask >> l & 1 == 1 { self.get(l) } else { other.get(l) })
     }
 
-    /// The one value the lanes of the mask have.
+    /// The value of the lanes of the mask, if it is the same for all.
     pub(crate) fn one(&self, mask: u32) -> Option<u64> {
         let first = self.get((mask.trailing_zeros() % 32) as usize);
         let same = match self {
@@ -73,38 +73,38 @@ pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..LANES).filter(move |l| mask >> l & 1 == 1)
 }
 
-/// An address that only the exploration knows, from which offsets count.
+/// A value that only the exploration knows, the base of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Base {
     /// The value of a kernel parameter.
     Param(u16),
     /// A variable in global memory, by symbol.
     Variable(u16),
-    /// A register of the program that is explored.
+    /// A register of the residual program.
     Register(u16),
 }
 
 /// Why a value is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Why {
-    /// Nothing was written, or only in other lanes.
+    /// It was never written, or only in other lanes.
     Unset,
     /// A parameter without a value.
     Param(u16),
     /// Loaded by this line.
     Loaded(u32),
-    /// Computed by an instruction of this line that is not evaluated, or from such values.
+    /// Computed by an instruction of this line that is not evaluated, or from such a value.
     Computed(u32),
 }
 
-/// The value of a register of a warp that is run ahead.
+/// The value of a register of a warp while it is run ahead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Val {
-    /// Known.
+    /// A known number for each lane.
     Known(Lanes),
     /// The base plus an offset in bytes.
     Based(Base, Lanes),
-    /// Not known.
+    /// Unknown.
     Unknown(Why),
 }
 
@@ -128,7 +128,7 @@ impl Val {
         match (&self, old) {
             (Val::Known(a), Val::Known(b)) => Val::Known(a.over(mask, b)),
             (Val::Based(p, a), Val::Based(q, b)) if p == q => Val::Based(*p, a.over(mask, b)),
-            // Lanes that never had a value have none that matters.
+            // The value of lanes that were never written does not matter.
             (_, Val::Unknown(Why::Unset)) => self,
             (Val::Unknown(_), _) => self,
             (_, Val::Unknown(why)) => Val::Unknown(*why),

@@ -1,21 +1,21 @@
-//! Agreed words: if several warps store the same number in a word by the same line, each of them gets a copy of the word.
+//! Agreed words: if several warps store the same number to a word by the same line, each of them gets a copy of the word.
 //!
-//! Compilers let all warps of a role store the same state for other warps to branch on. The stores are in no order.
-//! Whichever a reader sees, it is the same number; but their sources and orders would multiply executions. So each
-//! storing warp has a copy of the word:
+//! Compilers let all warps of a role store the same state for other warps to branch on. The stores are unordered. A reader
+//! sees the same number in each case, but the choice of sources and orders would multiply executions. So each storing
+//! warp has a copy of the word:
 //!
 //! - such a store writes the copy of its warp;
 //! - any other store writes all copies;
-//! - a load reads all copies, goes on with the first, and ends in an abstention if they differ.
+//! - a load reads all copies, continues with the first, and ends in an abstention if they differ.
 //!
-//! *Nothing is lost.* Let a load be ordered with every store; otherwise it is in a race with the copies, as it was with
-//! the word. The number it reads is that of a latest store before it. That store is the last one to the copy of its warp.
-//! So if the copies agree, they hold this number.
+//! *Nothing is lost.* Assume that a load is ordered with every store; otherwise it races with the copies, as it did with
+//! the word. It reads the number of a latest store before it. That store is the last one to the copy of its warp. So if
+//! the copies agree, they hold this number.
 //!
-//! Two stores of one number by one line are not counted as a race. All other pairs of unordered stores were races, and
-//! still are: a store to all copies meets the other store in its copy, and two stores of different lines or numbers meet
-//! in *marks*. A warp writes a mark of its own with each such store, and reads the marks that other warps leave with
-//! other stores.
+//! Two stores of the same number by the same line are not counted as a race. All other pairs of unordered stores were
+//! races, and still are: a store to all copies races with the other store in its copy, and two agreed stores of different
+//! lines or numbers race on *marks*. With each agreed store, a warp writes its own mark of this store and reads the marks
+//! that other warps write with other stores.
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
@@ -23,13 +23,13 @@ use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words that belong together, and the warps that have a copy.
+/// Overlapping agreed words of a CTA, and the warps that have a copy.
 struct Region {
     cta: u32,
     start: u64,
     end: u64,
     warps: Vec<usize>,
-    /// Line, first byte, end, number of each agreed store, and the warps that make it.
+    /// Each agreed store (line, first byte, end, number) with the warps that make it.
     stores: BTreeMap<Agreed, BTreeSet<usize>>,
 }
 
@@ -49,7 +49,7 @@ impl Region {
         Touch { mem, ranges: touch.ranges.clone(), kind: Kind::Word }
     }
 
-    /// Marks of warps at one agreed store.
+    /// The marks of warps for one agreed store.
     fn marks(&self, store: u32, warps: impl Iterator<Item = usize>) -> Touch {
         let at = |n: usize| self.start * 64 + n as u64;
         let place = warps.filter_map(|w| self.warps.iter().position(|s| *s == w));
@@ -61,7 +61,7 @@ impl Region {
     }
 }
 
-/// Gives agreed words their copies, in all traces; `regs` counts the registers of each trace.
+/// Gives agreed words their copies in all traces. `regs` counts the registers of each trace.
 pub(crate) fn split(traces: &mut [Vec<Placed>], regs: &mut [usize]) -> Result<(), Refusal> {
     for region in regions(traces) {
         for (warp, (trace, regs)) in traces.iter_mut().zip(regs.iter_mut()).enumerate() {
@@ -95,7 +95,7 @@ fn agreed(placed: &Placed) -> Option<(&Touch, Agreed)> {
     Some((touch, (placed.line, *start, *end, *v)))
 }
 
-/// Regions of agreed words and what overlaps them. Regions with accesses other than simple ones are left out.
+/// The regions of agreed words, extended by overlapping words. Regions with accesses that are not simple are left out.
 fn regions(traces: &[Vec<Placed>]) -> Vec<Region> {
     let mut found: Vec<Region> = Vec::new();
     for (touch, (_, start, end, _)) in traces.iter().flatten().filter_map(agreed) {
@@ -118,7 +118,7 @@ fn regions(traces: &[Vec<Placed>]) -> Vec<Region> {
     found
 }
 
-/// The run, extended by all fixed runs that overlap it.
+/// The run extended by all fixed runs that overlap it.
 fn closed(traces: &[Vec<Placed>], mem: Mem, mut run: (u64, u64)) -> (u64, u64) {
     loop {
         let all = traces.iter().flatten().flat_map(|p| touches(&p.item));
@@ -132,7 +132,7 @@ fn closed(traces: &[Vec<Placed>], mem: Mem, mut run: (u64, u64)) -> (u64, u64) {
     }
 }
 
-/// Whether an item leaves the region alone, or is a store of a number or a load by all lanes.
+/// Whether an item does not touch the region, or is a weak or agreed store, or a weak load of one word by all lanes.
 fn simple(region: &Region, placed: &Placed) -> bool {
     if !touches(&placed.item).iter().any(|t| region.holds(t)) {
         return true;
@@ -151,7 +151,7 @@ struct Writer<'r> {
     warp: usize,
     out: Vec<Placed>,
     regs: &'r mut usize,
-    /// Where loads that differ go, with the line and the bytes of the first.
+    /// The label to which loads that differ branch, with the line and the bytes of the first load.
     trap: Option<(u32, u32, Touch)>,
 }
 
@@ -212,7 +212,7 @@ impl Writer<'_> {
     fn load(&mut self, op: &Op, touch: &Touch, placed: &Placed) -> Result<(), Refusal> {
         let Op::Load { order, proxy, space, ty, dst, addr } = op else { return Ok(()) };
         let line = placed.line;
-        // Labels of the run count up from zero; those of traps count down, and each trap has registers of its own.
+        // Labels of the run count up from zero, labels of traps count down. Each trap has its own registers.
         let fresh = u32::MAX - u32::from(self.next()?);
         let label = self.trap.get_or_insert_with(|| (fresh, line, self.region.copy(touch, 0))).0;
         for (n, _) in (0..).zip(&self.region.warps) {

@@ -1,8 +1,8 @@
-//! Finds the size in bytes of each box of a tensor map, because the PTX does not say it.
+//! Finds the size in bytes of each box of a tensor map, which the PTX does not state.
 //!
-//! - A box that is loaded: its mbarrier is told how many bytes to expect (`expect_tx`). The copies up to the next such
-//!   announcement share that number equally. If equal shares do not fit, each copy reaches up to the next destination.
-//! - A box that is stored: the bytes that stores have put at its start, up to where the next copy starts.
+//! - A loaded box: `expect_tx` announces a number of bytes to its mbarrier. The copies up to the next announcement share
+//!   that number equally. If equal shares do not fit, each copy extends to the next destination.
+//! - A stored box: the run of written bytes at its start, up to the start of the next copy.
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
@@ -10,14 +10,14 @@ use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A copy of unknown size: item of a warp, and where it lies in shared memory.
+/// A copy of unknown size: its item in the trace of a warp, and its address in shared memory.
 struct Open {
     warp: usize,
     item: usize,
     at: u64,
 }
 
-/// Fills in the sizes.
+/// Sets the size of every box.
 pub(crate) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
     let (groups, stores) = collect(traces);
     let starts: BTreeSet<u64> =
@@ -59,10 +59,10 @@ pub(crate) fn measure(traces: &mut [Vec<Placed>]) -> Result<(), Refusal> {
 
 fn unknown(traces: &[Vec<Placed>], copy: Option<&Open>) -> Refusal {
     let line = copy.and_then(|c| Some(traces.get(c.warp)?.get(c.item)?.line)).unwrap_or(0);
-    Refusal::Abstained { what: "a copy through a tensor map whose size cannot be told".into(), line }
+    Refusal::Abstained { what: "a copy through a tensor map whose size cannot be determined".into(), line }
 }
 
-/// The copies that load, in groups that share an announced number of bytes, and the copies that store.
+/// The copies that load, in groups that share an announcement, and the copies that store.
 fn collect(traces: &[Vec<Placed>]) -> (Vec<(u64, Vec<Open>)>, Vec<Open>) {
     let mut groups: Vec<(u64, Vec<Open>)> = Vec::new();
     let mut stores = Vec::new();
@@ -105,7 +105,7 @@ fn collect(traces: &[Vec<Placed>]) -> (Vec<(u64, Vec<Open>)>, Vec<Open>) {
     (groups, stores)
 }
 
-/// The barrier that is told to expect bytes, and how many.
+/// The mbarrier and the number of bytes of an announcement.
 fn announced(item: &Item) -> Option<((Mem, u64), u64)> {
     let Item::Op { op, touches } = item else { return None };
     let Op::Mbarrier(m) = op.as_ref() else { return None };
@@ -119,7 +119,7 @@ fn announced(item: &Item) -> Option<((Mem, u64), u64)> {
     Some(((touch.mem, touch.ranges.first()?.0), u64::try_from(bytes).ok()?))
 }
 
-/// Sizes of the copies of a group that add up to its bytes; none if they cannot be told.
+/// Sizes of the copies of a group that add up to its bytes; `None` if they cannot be determined.
 fn share(bytes: u64, copies: &[Open], next: &dyn Fn(u64) -> Option<u64>) -> Option<Vec<u64>> {
     let count = copies.len() as u64;
     let room = |copy: &Open| next(copy.at).map(|n| n - copy.at);

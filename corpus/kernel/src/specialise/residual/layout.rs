@@ -1,12 +1,12 @@
-//! Lays out the memory of the residual program: bytes that no access tells apart become one place.
+//! Lays out the memory of the residual program: bytes that all accesses treat alike become one place.
 //!
-//! Footprints of warps are scattered (swizzled tiles, one word a lane). Two bytes that the same accesses touch are in the
-//! same races. All such bytes form a *class* and are laid out next to each other. Classes are ordered so that the bytes of
-//! a copy or a product are consecutive again. An ordinary access of data touches one byte for the whole class. Barriers,
-//! and words that decide something, keep their place and size. All CTAs of the launch have one layout.
+//! Footprints of warps are scattered (swizzled tiles, one word for each lane). Two bytes that the same accesses touch are
+//! in the same races. All such bytes form a *class* and are laid out next to each other. Classes are ordered so that the
+//! bytes of a copy or a product are consecutive again. An ordinary access of data touches one byte for the whole class.
+//! Barriers, and words that decide something, keep their place and size. All CTAs of the launch have one layout.
 //!
-//! Places that only one warp touches, or that no one writes, are dropped, because no race can be about them. So the
-//! program has a few events for each tile instead of one for each lane.
+//! Ordinary accesses of places that only one warp touches, or that no warp writes, are dropped, because no race can involve
+//! them. So the program has a few events for each tile instead of one for each lane.
 
 use crate::Refusal;
 use crate::specialise::item::{Item, Placed};
@@ -29,15 +29,15 @@ struct Piece {
     contested: bool,
 }
 
-/// The memory of the program, in the course of being laid out.
+/// The layout of the memory of the program.
 pub(crate) struct Layout {
     pieces: BTreeMap<Mem, Vec<Piece>>,
-    /// Places that no other access touches: object, next byte.
+    /// An object with places that no other access touches, and its next free byte.
     aside: Option<(ObjectId, Cell<u32>)>,
     pub(crate) objects: Vec<Object>,
 }
 
-/// Every touch of an item.
+/// All touches of an item.
 fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
     let (many, one, writes) = match item {
         Item::Op { touches, .. } => (touches.as_slice(), None, true),
@@ -47,21 +47,21 @@ fn touches(warp: usize, item: &Item) -> impl Iterator<Item = Used<'_>> {
     many.iter().chain(one).map(move |touch| Used { touch, warp, writes: writes && touch.kind.may_write() })
 }
 
-/// A run between two cuts with what touches it.
+/// A run of bytes between two cuts, with the accesses that touch it.
 struct Run {
     start: u64,
     end: u64,
-    /// Sum of the names of all accesses to it. Bytes with the same accesses have equal sums.
+    /// The sum of the names of all accesses to it. Bytes with the same accesses have equal sums.
     name: u128,
-    /// Asynchronous accesses, largest first.
+    /// Copies and products that touch it, largest first: size and first byte.
     group: Vec<(std::cmp::Reverse<u64>, u64)>,
     fixed: bool,
-    /// A `cp.async` touches it, which has four bytes at least.
+    /// Whether a `cp.async` touches it; such a copy has at least four bytes.
     small: bool,
     contested: bool,
 }
 
-/// A touch, by which warp, and whether it may write.
+/// A touch, its warp, and whether it may write.
 struct Used<'t> {
     touch: &'t Touch,
     warp: usize,
@@ -98,7 +98,7 @@ impl Layout {
     fn object(&mut self, name: String, mem: Mem, bytes: u32) -> Result<ObjectId, Refusal> {
         if bytes > OBJECT_BYTES {
             let text =
-                format!("{bytes} bytes of memory that accesses tell apart are more than {OBJECT_BYTES}");
+                format!("{bytes} bytes of memory that accesses distinguish are more than {OBJECT_BYTES}");
             return Err(Refusal::Bounded(text));
         }
         let space = if mem.cta().is_some() { Space::SharedCta } else { Space::Global };
@@ -114,7 +114,7 @@ impl Layout {
         Ok(id)
     }
 
-    /// The object that is made next.
+    /// The number of the next object.
     fn next(&self) -> Result<ObjectId, Refusal> {
         if self.objects.len() >= OBJECTS {
             return Err(Refusal::Bounded("too many memory objects".into()));
@@ -122,7 +122,7 @@ impl Layout {
         Ok(ObjectId::at(self.objects.len()))
     }
 
-    /// Gives each word and barrier outside tiles an object of its own; lays out all other bytes by class.
+    /// Gives each word and barrier outside tiles its own object. Lays out all other bytes by class.
     fn place(
         &mut self,
         mem: Mem,
@@ -133,7 +133,7 @@ impl Layout {
     ) -> Result<(), Refusal> {
         let mut pieces: Vec<Piece> = Vec::new();
         let inside = |r: &Run, f: &(u64, u64)| r.fixed && f.0 <= r.start && r.end <= f.1;
-        // A word in a tile stays there.
+        // A word inside a tile stays in the tile.
         let tiled = |f: &&(u64, u64)| runs.iter().any(|r| inside(r, f) && !r.group.is_empty());
         for (start, end) in fixed.iter().filter(|f| !tiled(f)) {
             let name = match mem {
@@ -177,7 +177,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes one piece of each class: with all its bytes if a copy or a product touches them, else with one byte.
+    /// Makes a piece of each class: all its bytes if a copy or a product touches it or it is fixed, four bytes if a `cp.async`
+    /// does, otherwise one byte.
     fn lay_out(
         &mut self,
         mem: Mem,
@@ -212,7 +213,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes so many places that no other access touches, four bytes each.
+    /// Makes places that no other access touches, four bytes each.
     pub(crate) fn make_room(&mut self, places: usize) -> Result<(), Refusal> {
         if places > 0 {
             let bytes = short(places as u64 * 4)?;
@@ -222,7 +223,7 @@ impl Layout {
         Ok(())
     }
 
-    /// The next of them.
+    /// The next place that no other access touches.
     pub(crate) fn aside(&self) -> Result<(ObjectId, u32, u32), Refusal> {
         let Some((object, next)) = &self.aside else {
             return Err(Refusal::Bounded("too many copies that only read".into()));
@@ -244,7 +245,7 @@ impl Layout {
         joined
     }
 
-    /// Classes of the touch that others could be in a race about.
+    /// The places of a touch that may be in a race.
     pub(crate) fn contested(&self, touch: &Touch) -> Vec<(ObjectId, u32, u32)> {
         self.classes(touch, true)
     }
@@ -267,14 +268,16 @@ impl Layout {
     }
 }
 
-/// A number of bytes in an object.
+/// Narrows a number of bytes.
 fn short(n: u64) -> Result<u32, Refusal> {
     u32::try_from(n).map_err(|_| {
-        Refusal::Bounded(format!("{n} bytes of memory that accesses tell apart are more than {OBJECT_BYTES}"))
+        Refusal::Bounded(format!(
+            "{n} bytes of memory that accesses distinguish are more than {OBJECT_BYTES}"
+        ))
     })
 }
 
-/// Runs of barriers and words, each from a multiple of eight bytes on; those that overlap are joined.
+/// The runs of barriers and words, each starting at a multiple of eight bytes. Overlapping runs are joined.
 fn fixed(all: &[Used<'_>]) -> Vec<(u64, u64)> {
     let kept = all.iter().map(|u| u.touch).filter(|t| t.kind.fixed());
     let mut found: Vec<(u64, u64)> = kept.flat_map(|t| t.ranges.iter().map(|r| (r.0 & !7, r.1))).collect();
@@ -320,7 +323,7 @@ impl Here {
     }
 }
 
-/// Cuts memory where some access starts or ends.
+/// Cuts memory at the start and the end of every access.
 fn runs(all: &[Used<'_>]) -> Vec<Run> {
     let mut ends: Vec<(u64, i64, usize)> = Vec::new();
     for (n, used) in all.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Drops reads and fences of tensor maps that no one writes: they have no part in any race.
+//! Drops reads and fences of tensor maps that are never written, because no race can involve them.
 
 use crate::specialise::item::{Item, Placed};
 use crate::specialise::touch::{Kind, Touch};
 use moire_program::ir::*;
 
-/// Drops constant tensor maps from all traces.
+/// Drops reads and fences of constant tensor maps from all traces.
 pub(super) fn drop_constant_maps(traces: &mut [Vec<Placed>]) {
     let touches = |item: &Item| match item {
         Item::Op { touches, .. } => touches.clone(),

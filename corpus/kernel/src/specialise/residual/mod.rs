@@ -1,6 +1,6 @@
-//! The residual program: makes a program of the items that the warps have left.
+//! Makes the residual program from the items of the warps.
 //!
-//! Places of memory become names, masks of lanes become predicates on `%laneid`, jumps become branches.
+//! Footprints become places in named objects, lane masks become predicates on `%laneid`, jumps become branches.
 
 mod agree;
 mod boxes;
@@ -19,7 +19,7 @@ use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The program of all warps, in the order of `places`.
+/// Makes the program of all warps, in the order of `places`.
 pub(crate) fn program(
     kernel: &Kernel,
     map: &Map,
@@ -60,13 +60,14 @@ pub(crate) fn program(
     Ok(program)
 }
 
-/// The contested bytes that a `cp.async` reads: memory, object, byte.
+/// The contested places that a `cp.async` reads: memory, object, byte.
 fn small_sources(layout: &Layout, from: &[Touch]) -> Vec<(Mem, ObjectId, u32)> {
     let of = |t: &Touch| layout.contested(t).into_iter().map(|(object, at, _)| (t.mem, object, at)).collect();
     from.iter().flat_map(|t: &Touch| -> Vec<_> { of(t) }).collect()
 }
 
-/// Makes places for copies that only read: a `cp.async` needs them if its source has more classes than its destination.
+/// Makes destinations for copies that only read. A `cp.async` needs them if its source has more places than its
+/// destination.
 fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> {
     let spare = |placed: &Placed| match &placed.item {
         Item::Op { op, touches } if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) => {
@@ -79,7 +80,7 @@ fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> 
     layout.make_room(spare)
 }
 
-/// The name, without characters that native text does not take.
+/// The name without characters that native text does not allow.
 fn plain_name(name: &str) -> String {
     let safe: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').take(80).collect();
     if safe.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') { safe } else { format!("v{safe}") }
@@ -92,7 +93,7 @@ struct Maker<'l> {
     thread: Thread,
     lane: Option<Reg>,
     masks: BTreeMap<u32, Reg>,
-    /// Addresses in other CTAs: object and rank.
+    /// The registers with addresses in other CTAs, by object and rank.
     remote: BTreeMap<(ObjectId, u32), Reg>,
     sink: Option<Reg>,
     /// Instructions that run before all others.
@@ -201,7 +202,7 @@ impl Maker<'_> {
             }
             Item::Exit => self.push(guard, Op::Exit, line),
             Item::Differ(touch) => {
-                // Before the start of every object.
+                // An address before the start of every object, so the exploration abstains.
                 let address = Address { offset: i32::MIN, ..self.whole(touch, line)?.0 };
                 let (order, proxy, ty) = (LoadOrder::Weak, Proxy::Generic, Ty::U(8));
                 let dst = vec![self.sink()?];
@@ -240,7 +241,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// An access of data: one byte stands for all of its class.
+    /// An access of data; one byte represents its class.
     fn data(
         &mut self,
         write: bool,
@@ -263,8 +264,8 @@ impl Maker<'_> {
         Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()?], addr })
     }
 
-    /// `cp.async` of several lanes: one copy for each class of its destination. These copies read the sources too; a
-    /// source that no one writes is not read.
+    /// Emits a `cp.async` of several lanes: one copy for each place of its destination, which also reads one contested place of
+    /// the source while there are any.
     fn small(&mut self, guard: Option<Guard>, touches: &[Touch], line: u32) -> Result<(), Refusal> {
         let Some((to, from)) = touches.split_first() else { return Ok(()) };
         let targets = self.layout.classes(to, false);
@@ -272,7 +273,7 @@ impl Maker<'_> {
         for n in 0..targets.len().max(sources.len()) {
             let found = targets.get(n).copied();
             let (object, at, length) = found.map_or_else(|| self.layout.aside(), Ok)?;
-            // What the static rules ask for, where the class has it.
+            // The static rules require four aligned bytes; some places are smaller.
             let bytes = if length >= 4 && at % 4 == 0 { 4 } else { 1 };
             let dst = self.address(to.mem, object, at)?;
             let (src, read) = match sources.get(n) {
@@ -286,7 +287,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// A register nothing reads.
+    /// A register that is never read.
     fn sink(&mut self) -> Result<Reg, Refusal> {
         let sink = match self.sink {
             Some(sink) => sink,
@@ -324,7 +325,7 @@ impl Maker<'_> {
         Ok(Address { base: Operand::Reg(reg), offset })
     }
 
-    /// The one place of a touch; refused if it has become several.
+    /// The place of a touch; refused if the layout has split it.
     fn whole(&mut self, touch: &Touch, line: u32) -> Result<(Address, u32), Refusal> {
         let found = self.layout.find(touch);
         match found.as_slice() {
@@ -332,7 +333,7 @@ impl Maker<'_> {
             [(object, at, _), ..] if touch.kind.fixed() => Ok((self.address(touch.mem, *object, *at)?, 0)),
             _ => {
                 let what =
-                    "a copy or a matrix that overlaps others in a way no one order of bytes shows".to_owned();
+                    "a copy or a matrix that overlaps others so that no order of bytes keeps all of them whole".to_owned();
                 Err(Refusal::Abstained { what, line })
             }
         }
@@ -361,7 +362,7 @@ fn large() -> Refusal {
     Refusal::Bounded(format!("a warp with more than {INSTRUCTIONS} instructions or {REGISTERS} registers"))
 }
 
-/// Drops jumps to the next instruction and instructions that nothing reaches, and names the targets of jumps.
+/// Drops jumps to the next instruction and unreachable instructions, and makes labels for jump targets.
 fn straighten(thread: &mut Thread) {
     loop {
         let count = thread.body.len();
@@ -414,7 +415,7 @@ fn straighten(thread: &mut Thread) {
         targets.into_iter().enumerate().map(|(n, at)| Label { name: format!("L{n}"), at }).collect();
 }
 
-/// Every address of memory in an instruction that is left, with the place of its length where it has one.
+/// Visits every memory address in an instruction, with its length if it has one.
 fn addresses(op: &mut Op, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)) {
     let matrix = |d: &mut Descriptor, see: &mut dyn FnMut(&mut Address, Option<&mut u32>)| {
         if let Descriptor::Range { addr, bytes } = d {

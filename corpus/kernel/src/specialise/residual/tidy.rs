@@ -1,5 +1,5 @@
-//! Removes items that mean nothing: labels that no item jumps to, jumps to the next item, repeated accesses of data, and
-//! fences beside a stronger one.
+//! Removes items without effect: labels that no item jumps to, jumps to the next item, repeated accesses of data, and
+//! fences next to a stronger one.
 
 use crate::specialise::item::{Item, Placed};
 use moire_program::ir::{FenceOrder, Op, Scope};
@@ -34,8 +34,8 @@ fn fence(placed: &Placed) -> Option<(FenceOrder, Scope, Option<u32>)> {
     if let Op::Fence { order, scope } = **op { Some((order, scope, placed.mask)) } else { None }
 }
 
-/// Of memory fences in a row, keeps those that no other fence of the same lanes covers. No access lies between them, so a
-/// stronger fence orders all that a weaker one does.
+/// Of consecutive memory fences, keeps those that no other fence of the same lanes covers. No access lies between them, so
+/// a stronger fence orders everything that a weaker one orders.
 fn fences(all: Vec<Placed>) -> Vec<Placed> {
     let covers = |strong: FenceOrder, weak: FenceOrder| match strong {
         FenceOrder::Sc => true,
@@ -54,14 +54,14 @@ fn fences(all: Vec<Placed>) -> Vec<Placed> {
     all.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(placed, _)| placed).collect()
 }
 
-/// Whether an item is a jump to one of the labels right behind it.
+/// Whether an item is a jump to one of the labels directly behind it.
 fn leads_on(all: &[Placed], at: usize) -> bool {
     let Item::Jump(to) = all[at].item else { return false };
     let labels = all[at + 1..].iter().map_while(|p| if let Item::Label(l) = p.item { Some(l) } else { None });
     labels.into_iter().any(|l| l == to)
 }
 
-/// Joins neighbouring accesses of data by the same lanes.
+/// Joins consecutive accesses of data by the same lanes.
 fn join(all: Vec<Placed>) -> Vec<Placed> {
     let mut out: Vec<Placed> = Vec::with_capacity(all.len());
     for mut placed in all {

@@ -1,4 +1,4 @@
-//! Ordinary loads and stores. Words that decide something keep their values; of all other data only the bytes are kept.
+//! Runs ordinary loads and stores. Words that decide something keep their values; other data keeps only its footprint.
 
 use super::place::Place;
 use super::{Step, Then};
@@ -15,9 +15,9 @@ use std::collections::BTreeSet;
 pub(super) struct Access {
     pub(super) space: Space,
     pub(super) ty: Ty,
-    /// Elements.
+    /// The number of elements.
     pub(super) count: usize,
-    /// Has an order or is volatile.
+    /// Whether it has an order or is volatile.
     pub(super) strong: bool,
 }
 
@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Most values of a word for which the run splits; a word with more is unknown.
+/// Most values of a word for which the run splits. A word with more values is unknown.
 const WAYS: usize = 16;
 
 pub(super) fn load(
@@ -55,7 +55,7 @@ pub(super) fn load(
     Ok(Then::Next)
 }
 
-/// Loads words that decide something, with one way for each value. None if they may hold anything.
+/// Loads words that decide something, with one way for each value. `None` if they may hold any value.
 fn load_word(
     step: &mut Step<'_, '_>,
     access: &Access,
@@ -76,7 +76,7 @@ fn load_word(
             step.warp.out.starved = step.warp.out.starved.or(Some(line));
             return Ok(Some(Then::End));
         }
-        // Whether it is what the allocation wrote, and not data of another time, the exploration sees.
+        // The exploration finds out whether the word holds the allocation or other data.
         let allocated = contents.contains(&Content::Allocation);
         let contents = if allocated { [Content::Allocation].into() } else { contents };
         if contents.contains(&Content::Opaque)
@@ -180,7 +180,7 @@ pub(super) fn store(
         words.push((start, content));
     }
     if relaxed {
-        step.note("several warps store one value here: not counted as a race among them");
+        step.note("several warps store the same value here; this is not counted as a race");
     }
     if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
         let touch = Touch::one(mem, one, whole, Kind::Data);
@@ -208,7 +208,7 @@ fn asked(step: &Step<'_, '_>, mem: Mem, at: u64, bytes: u32) -> bool {
     step.round().heap.asked(mem, at, at.saturating_add(u64::from(bytes)))
 }
 
-/// Stores to a word of global memory that some ordered access looks at.
+/// Stores to a word of global memory that some ordered access touches.
 fn store_asked(
     step: &mut Step<'_, '_>,
     access: &Access,
@@ -227,7 +227,7 @@ fn store_asked(
     step.emit(Item::Op { op: Box::new(op), touches: vec![touch] })
 }
 
-/// Reads or writes so many bytes of data at the address of each lane.
+/// Reads or writes this many bytes of data at the address of each lane.
 pub(super) fn data(
     step: &mut Step<'_, '_>,
     write: bool,

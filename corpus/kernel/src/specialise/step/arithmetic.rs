@@ -1,4 +1,4 @@
-//! Instructions that only compute: moves, comparisons, conversions, integer arithmetic.
+//! Evaluates instructions that only compute: moves, comparisons, conversions, integer arithmetic.
 
 use super::Step;
 use super::lanes::{shuffled, voted};
@@ -9,9 +9,9 @@ use crate::specialise::known::map::SHARED_WINDOW;
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
 use moire_program::ir::{Reg, Ty};
 
-/// A value for each destination.
+/// The value of each destination.
 pub(super) fn results(step: &Step<'_, '_>, words: &[&str], plain: &Plain, count: usize) -> Vec<Val> {
-    // What does not come out depends on the first operand that is not known.
+    // A result that cannot be evaluated depends on the first unknown operand.
     let why = plain.args.iter().skip(1).find_map(|a| match step.arg(a) {
         Val::Unknown(why @ (Why::Param(_) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
         _ => None,
@@ -29,7 +29,7 @@ pub(super) fn results(step: &Step<'_, '_>, words: &[&str], plain: &Plain, count:
     found
 }
 
-/// Known bits beyond a register's declared width do not exist.
+/// Cuts a known value to the declared width of its register.
 pub(super) fn cut(step: &Step<'_, '_>, reg: Reg, value: Val) -> Val {
     let width = step.round().kernel.types.get(reg.index()).map_or(8, |t| t.bytes());
     match value {
@@ -41,7 +41,7 @@ pub(super) fn cut(step: &Step<'_, '_>, reg: Reg, value: Val) -> Val {
     }
 }
 
-/// `mov`, with packing and unpacking of vectors.
+/// Evaluates `mov`, with packing and unpacking of vectors.
 fn moved(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Val>> {
     let bits = 8 * words.last().and_then(|w| crate::ptx::type_of(w))?.bytes();
     match (plain.args.first()?, plain.args.get(1)?) {
@@ -114,7 +114,7 @@ fn compared(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Va
     })
 }
 
-/// Instructions with one destination.
+/// Evaluates an instruction with one destination.
 fn computed(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Val> {
     let args: Vec<Val> = plain.args.iter().skip(1).map(|a| step.arg(a)).collect();
     let name = words[0];
@@ -149,7 +149,7 @@ fn computed(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Val> {
     integer::integer(name, words, ty, &known).map(Val::Known)
 }
 
-/// Results that one operand decides, such as `and` with zero, or that repeat an operand.
+/// A result that one operand decides, such as `and` with zero, or that repeats an operand.
 fn simplified(name: &str, ty: Ty, args: &[Val]) -> Option<Val> {
     Int::of(ty)?;
     let zero = |v: &Val| v.known() == Some(&Lanes::Same(0));
@@ -165,7 +165,7 @@ fn simplified(name: &str, ty: Ty, args: &[Val]) -> Option<Val> {
     }
 }
 
-/// `cvta`: from and to the window of shared memory.
+/// Evaluates `cvta` to and from the window of shared memory.
 fn converted_address(words: &[&str], value: &Val) -> Option<Val> {
     let to = words.contains(&"to");
     let shared = words.iter().any(|w| w.starts_with("shared"));

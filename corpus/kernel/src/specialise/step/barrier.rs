@@ -1,4 +1,4 @@
-//! Barriers of a CTA, with and without predicates, and mbarriers.
+//! Runs barriers of a CTA, with and without predicates, and mbarriers.
 //!
 //! PTX ISA 9.2, 9.7.13.1 and 9.7.13.15.
 
@@ -8,7 +8,7 @@ use crate::specialise::known::value::{Base, Lanes, Val};
 use crate::specialise::touch::Kind;
 use moire_program::ir::*;
 
-/// `bar`, `barrier`. If it combines predicates, the run splits on the answer.
+/// Runs `bar` and `barrier`. The run splits on the answer of `red.and` and `red.or`.
 pub(super) fn bar(step: &mut Step<'_, '_>, op: Op) -> Result<Then, Refusal> {
     let Op::Bar { kind: BarKind::Red { op: how, dst, pred }, id, count, instance } = op else {
         return step.leave(op, Made::default());
@@ -81,7 +81,7 @@ pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Re
             Ok(Then::Next)
         }
         _ => {
-            // A state nobody asks for is none.
+            // An unused state is dropped.
             if let MbarrierOp::Arrive(arrive) = &mut new.op {
                 arrive.dst = None;
             }

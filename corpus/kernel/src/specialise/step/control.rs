@@ -1,7 +1,7 @@
-//! Election of a lane, launch control, and instructions that have no effect on what other threads see.
+//! Runs election of a lane, launch control, and instructions without effect on other threads.
 //!
-//! A cluster that started cannot be cancelled, and a launch of one cluster has no other: there the answer of `try_cancel`
-//! is that nothing was cancelled. Of a larger launch, whose other clusters may or may not have started, it is not known.
+//! A cluster that has started cannot be cancelled, and a launch of one cluster has no other. So there `try_cancel` answers
+//! that nothing was cancelled. In a larger launch other clusters may or may not have started, so the answer is unknown.
 //! PTX ISA 9.2, 9.7.13.14 and 9.7.13.17.
 
 use super::place::Place;
@@ -12,7 +12,7 @@ use crate::specialise::known::value::{Lanes, Val, Why};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
-/// Bytes of the answer of `try_cancel`.
+/// The size of the answer of `try_cancel`, in bytes.
 const ANSWER: u32 = 16;
 
 pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then, Refusal> {
@@ -62,7 +62,7 @@ fn try_cancel(
         _ => None,
     };
     let Some(touch) = touch else {
-        return step.abstain("an answer of `try_cancel` whose place differs from lane to lane");
+        return step.abstain("an answer of `try_cancel` whose address differs from lane to lane");
     };
     let Mem::Shared(own) = touch.mem else { return Ok(Then::Next) };
     for cta in step.receivers(own, multicast) {
@@ -76,7 +76,7 @@ fn try_cancel(
     step.leave(Op::Control(op), made)
 }
 
-/// `query_cancel`
+/// Runs `query_cancel`.
 fn cancelled(step: &mut Step<'_, '_>, ask: CancelQuery, dst: &[Option<Reg>]) {
     let line = step.line();
     let alone = step.round().launch.grid == step.round().launch.cluster;

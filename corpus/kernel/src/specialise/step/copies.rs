@@ -1,7 +1,7 @@
-//! Asynchronous copies with their operands filled in; boxes of tensor maps become places of their own.
+//! Runs asynchronous copies. Each box of a tensor map becomes its own place.
 //!
-//! If the kernel changes a tensor map in memory, copies keep their reads of it and the tensormap proxy keeps its fences.
-//! A map that nobody writes has no part in a race.
+//! If the kernel changes a tensor map in memory, copies keep their reads of it, and fences of the tensormap proxy stay. No
+//! race can involve a map that is never written.
 
 use super::place::Place;
 use super::remote::remote;
@@ -44,7 +44,7 @@ fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result
             }
             _ => None,
         },
-        // As many as the barrier is told to expect; found out when all copies are known.
+        // `residual::boxes` finds the size when all copies are known.
         None => None,
     };
     let reported = match &mut bulk.done {
@@ -73,7 +73,7 @@ fn bulk(step: &mut Step<'_, '_>, bulk: &mut BulkCopy, made: &mut Made) -> Result
     Ok(())
 }
 
-/// Tells other warps which shared memory a copy overwrites: no branch can depend on a number there.
+/// Tells other warps which shared memory a copy of known size overwrites: no branch can depend on a number there.
 fn arriving(
     step: &mut Step<'_, '_>,
     bulk: &BulkCopy,
@@ -91,7 +91,7 @@ fn arriving(
     Ok(())
 }
 
-/// Fills in one side of a copy, given its size if that is known and the barrier it reports to.
+/// Resolves one side of a copy, given its size, if known, and the barrier that it reports to.
 fn one_end(
     step: &mut Step<'_, '_>,
     end: &mut BulkEnd,
@@ -123,7 +123,7 @@ fn one_end(
     Ok(())
 }
 
-/// The tensor map, if it lies where a thread could change it.
+/// The read of the tensor map, if a thread could change the map.
 fn map_read(step: &Step<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Refusal> {
     let Some(map) = tensor.map.as_ref().map(|m| step.address(m)) else { return Ok(None) };
     Ok(match step.place(Space::Generic, &map)? {
@@ -132,7 +132,7 @@ fn map_read(step: &Step<'_, '_>, tensor: &TensorBox) -> Result<Option<Touch>, Re
     })
 }
 
-/// Fences of the tensormap proxy and what changes tensor maps; the new content of a field does not matter.
+/// Runs fences of the tensormap proxy and changes of tensor maps. The new content of a field does not matter.
 pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then, Refusal> {
     let mut made = Made::default();
     let mut new = op.clone();
@@ -160,11 +160,11 @@ pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then
         }
         _ => true,
     };
-    // Nobody changes a tensor map among the parameters.
+    // No thread can change a tensor map among the parameters.
     if seen { step.leave(Op::ProxyOrder(new), made) } else { Ok(Then::Next) }
 }
 
-/// The place of a box: one for each map and each choice of coordinates.
+/// The place of a box, different for each map and each choice of coordinates.
 fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
     let map = tensor.map.as_ref().map(|m| step.address(m)).unwrap_or(Val::same(0));
     let which = match &map {
@@ -181,7 +181,7 @@ fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refu
         let value = step.value(*c);
         let known = value.known().and_then(|l| l.one(step.mask));
         if known.is_none() {
-            step.note("a coordinate of a tensor map is not known: taken as 0");
+            step.note("a coordinate of a tensor map is unknown and taken as 0");
         }
         at = at.wrapping_mul(0x1_0003).wrapping_add(known.unwrap_or(0) & 0xffff_ffff);
     }

@@ -1,4 +1,4 @@
-//! Instructions that litmus texts have too, each handed to the functions of its kind.
+//! Dispatches instructions that litmus texts have too.
 
 use super::access::{Access, load, store};
 use super::barrier::{bar, mbarrier};
@@ -60,25 +60,25 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
             | ProxyOrder::ReplaceTensormap { .. }),
         ) => tensormap(step, order),
         Op::ProxyOrder(order @ ProxyOrder::Fabric { .. }) => {
-            let text = format!("{} is ignored: nothing is seen to go through that proxy", order.name());
+            let text = format!("{} is ignored: no access uses that proxy", order.name());
             step.note(text);
             Ok(Then::Next)
         }
         Op::ProxyOrder(order @ ProxyOrder::AliasOneSided(_)) => {
-            // Less order than there is: what is clean without it is clean.
-            let text = format!("{} is ignored: it is taken to order nothing", order.name());
+            // This keeps less order than PTX has. What is clean without the fence is clean with it.
+            let text = format!("{} is ignored: it is assumed to order nothing", order.name());
             step.note(text);
             Ok(Then::Next)
         }
         Op::Wgmma(w) => warpgroup(step, w),
         Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
-            step.abstain("`multimem`: which memories are behind its address, the module does not say")
+            step.abstain("`multimem`: the module does not say which memories its address names")
         }
         op => step.leave(op.clone(), Made::default()),
     }
 }
 
-/// `mapa`
+/// Evaluates `mapa`.
 fn mapped(step: &Step<'_, '_>, shared: bool, src: Operand, rank: Operand) -> Val {
     let low = (1 << RANK_SHIFT) - 1;
     let low = if shared { low } else { SHARED_WINDOW | low };

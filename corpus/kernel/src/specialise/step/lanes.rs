@@ -1,4 +1,4 @@
-//! Exchanges between the lanes of a warp: shuffles, votes, matches, reductions.
+//! Evaluates exchanges between the lanes of a warp: shuffles, votes, matches, reductions.
 
 use super::Step;
 use crate::ptx::Plain;
@@ -39,7 +39,7 @@ pub(super) fn voted(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Optio
     }
     let Val::Known(v) = step.arg(plain.args.get(1)?) else { return None };
     let truth = v.truth(step.mask);
-    // Lanes that are named and not here say what they say elsewhere.
+    // If a named lane is not active here, it contributes a value from elsewhere, which is unknown.
     let members = step.arg(plain.args.get(2)?);
     let named = members.known().and_then(|m| m.one(step.mask))? & 0xffff_ffff;
     if words.contains(&"sync") && named & u64::from(step.warp.here.lanes) != u64::from(step.mask) {

@@ -1,4 +1,4 @@
-//! Matrices in shared memory: descriptors become the bytes they name.
+//! Matrices in shared memory: turns descriptors into footprints.
 
 use super::{Made, Step};
 use crate::Refusal;
@@ -6,7 +6,7 @@ use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::Descriptor;
 use moire_program::tensor::{Extent, SharedMatrix};
 
-/// A matrix in the shared memory of the CTA.
+/// The footprint of a matrix, from its descriptor.
 pub(super) fn matrix_at(
     step: &mut Step<'_, '_>,
     descriptor: &Descriptor,
@@ -14,7 +14,7 @@ pub(super) fn matrix_at(
     made: &mut Made,
 ) -> Result<Descriptor, Refusal> {
     let Descriptor::Packed(operand) = descriptor else {
-        return step.abstain("a matrix that is no descriptor");
+        return step.abstain("a matrix that is not a descriptor");
     };
     let value = step.value(*operand);
     let Some(bits) = value.known().and_then(|l| l.one(step.mask)) else {
@@ -26,7 +26,7 @@ pub(super) fn matrix_at(
     matrix_of(step, matrix, extent, made)
 }
 
-/// The bytes of a matrix in the shared memory of the CTA.
+/// The footprint of a matrix in the shared memory of the CTA.
 pub(super) fn matrix_of(
     step: &mut Step<'_, '_>,
     matrix: SharedMatrix,
@@ -43,7 +43,7 @@ pub(super) fn matrix_of(
         ranges.iter_mut().for_each(|r| *r = (r.0.min(end), r.1.min(end)));
         ranges.retain(|r| r.0 < r.1);
         let text =
-            format!("a matrix reaches beyond `{name}`, which it starts in: only the part inside is judged");
+            format!("a matrix extends beyond `{name}`, in which it starts; only the part inside is judged");
         step.note(text);
     }
     let mut touch = Touch { mem: Mem::Shared(step.warp.here.cta), ranges, kind: Kind::Async };

@@ -1,7 +1,7 @@
-//! One step: a statement, run by some lanes of a warp in one state.
+//! Runs one statement by some lanes of a warp in one state.
 //!
-//! Each file here has the statements of one kind as functions on a [`Step`]. They read and write the state, leave items
-//! behind, and return how the run goes on ([`Then`]). They never choose the next statement: `run` does.
+//! Each file has the statements of one kind as functions on a [`Step`]. They read and write the state, emit items, and
+//! return how the run continues ([`Then`]). They never choose the next statement: `run` does.
 
 mod access;
 mod arithmetic;
@@ -29,27 +29,26 @@ use super::warp::{Round, State, Warp};
 use crate::Refusal;
 use moire_program::ir::{Address, Guard, Op, Operand, Reg, Ty};
 
-/// How the run goes on behind a statement.
+/// How the run continues after a statement.
 pub(super) enum Then {
     /// With the next statement.
     Next,
-    /// Nowhere: the lanes are gone, or wait for a word nothing writes.
+    /// Not at all: the lanes have exited, or load a word for which no store is known yet.
     End,
-    /// Several ways: the state of each, and the register of the items that is true if it is taken. The last way has no
-    /// register and is taken otherwise.
+    /// In several ways: the state of each, and the register that is true if it is taken. The last way has no register and is
+    /// taken otherwise.
     Ways(Vec<(Option<Reg>, State)>),
 }
 
-/// A statement that is run, by which lanes of which warp, in which state.
+/// A statement that some lanes of a warp run in one state.
 pub(super) struct Step<'s, 'r> {
     pub(super) warp: &'s mut Warp<'r>,
     pub(super) state: &'s mut State,
-    /// Lanes that run the statement.
+    /// The lanes that run the statement.
     pub(super) mask: u32,
 }
 
-/// The memory that an instruction under construction touches. An address in it that is the number `n` stands for touch
-/// `n`.
+/// The touches of an instruction under construction. An immediate address `n` in it stands for touch `n`.
 #[derive(Default)]
 pub(super) struct Made {
     pub(super) touches: Vec<Touch>,
@@ -80,13 +79,13 @@ impl<'r> Step<'_, 'r> {
         self.warp.abstain(self.state, what)
     }
 
-    /// Remarks something about the statement.
+    /// Adds a remark about the statement.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let line = self.line();
         self.warp.out.notes.insert(Note { line, text: text.into() });
     }
 
-    /// Whether a register can reach control, an address or an operand of synchronisation.
+    /// Whether a register can affect a branch, an address or an operand of synchronisation.
     pub(super) fn matters(&self, reg: Reg) -> bool {
         self.round().flow.matters.get(reg.index()) == Some(&true)
     }
@@ -100,17 +99,17 @@ impl<'r> Step<'_, 'r> {
         self.warp.slot(self.state, n)
     }
 
-    /// Leaves an item for the lanes of the step.
+    /// Emits an item for the lanes of the step.
     pub(super) fn emit(&mut self, item: Item) -> Result<(), Refusal> {
         self.warp.emit(self.state, self.mask, item)
     }
 
-    /// Leaves an instruction that touches no memory.
+    /// Emits an instruction that touches no memory.
     pub(super) fn leave_op(&mut self, op: Op) -> Result<(), Refusal> {
         self.emit(Item::Op { op: Box::new(op), touches: Vec::new() })
     }
 
-    /// Leaves an instruction, and goes on behind it.
+    /// Emits an instruction and continues with the next statement.
     pub(super) fn leave(&mut self, op: Op, made: Made) -> Result<Then, Refusal> {
         self.emit(Item::Op { op: Box::new(op), touches: made.touches })?;
         Ok(Then::Next)
@@ -124,13 +123,13 @@ impl<'r> Step<'_, 'r> {
         Ok(())
     }
 
-    /// The CTAs that asynchronous data for one of them reaches: if it is multicast, all of the cluster.
+    /// The CTAs that receive asynchronous data for one of them: if it is multicast, all CTAs of the cluster.
     pub(super) fn receivers(&self, own: u32, multicast: bool) -> Vec<u32> {
         let others = self.warp.here.peers.iter().copied().filter(|p| multicast && *p != own);
         others.chain([own]).collect()
     }
 
-    /// Tells other warps that data is stored where a touch of shared memory is, if it is one.
+    /// Tells other warps that data overwrites the bytes of a touch in shared memory. Other memory is ignored.
     pub(super) fn overwritten(&mut self, touch: &Touch) -> Result<(), Refusal> {
         let Mem::Shared(cta) = touch.mem else { return Ok(()) };
         touch
@@ -139,28 +138,28 @@ impl<'r> Step<'_, 'r> {
             .try_for_each(|(start, end)| self.stored(cta, *start, end - start, Content::Opaque))
     }
 
-    /// Bytes of a vector of so many elements.
+    /// The size in bytes of a vector of `count` elements.
     pub(super) fn vector_bytes(&self, ty: Ty, count: usize) -> Result<u32, Refusal> {
         let bytes = u32::try_from(count).ok().and_then(|count| ty.bytes().checked_mul(count));
-        bytes.map_or_else(|| self.abstain("a vector of so many elements"), Ok)
+        bytes.map_or_else(|| self.abstain("a vector with too many elements"), Ok)
     }
 
     /// The untyped type of the same width.
     pub(super) fn untyped(&self, ty: Ty) -> Result<Ty, Refusal> {
-        u8::try_from(8 * ty.bytes()).map(Ty::B).or_else(|_| self.abstain("an access so wide"))
+        u8::try_from(8 * ty.bytes()).map(Ty::B).or_else(|_| self.abstain("an access that is too wide"))
     }
 
-    /// An offset in shared memory, which has far fewer than 2^32 bytes.
+    /// Narrows an offset in shared memory, which has far fewer than 2^32 bytes.
     pub(super) fn shared_offset(&self, at: u64) -> Result<u32, Refusal> {
-        u32::try_from(at).or_else(|_| self.abstain("an address far behind shared memory"))
+        u32::try_from(at).or_else(|_| self.abstain("an address far beyond shared memory"))
     }
 
-    /// Lanes for which a guard holds.
+    /// The lanes for which a guard holds.
     pub(super) fn guarded(&self, guard: Option<Guard>) -> Result<u32, Refusal> {
         self.warp.guarded(self.state, guard)
     }
 
-    /// Two ways: the registers are 1 where `q` is true, 0 where it is not.
+    /// Splits the run in two: the registers are 1 if `q` is true, otherwise 0.
     pub(super) fn both(&mut self, q: Reg, regs: &[Reg]) -> Then {
         let way = |value: u64| {
             let mut next = self.state.clone();

@@ -1,5 +1,5 @@
-//! Loads and stores that litmus texts do not have: of parameters, constants and local memory, with cache hints, of
-//! matrices.
+//! Runs loads and stores that litmus texts do not have: of parameters, constants, local memory and matrices, and with
+//! cache hints.
 
 use super::access::{Access, data, load, store};
 use super::place::Place;
@@ -67,7 +67,7 @@ pub(super) fn plain_store(
     Ok(Then::Next)
 }
 
-/// `st.async` of a register that is a vector; its elements count as unknown.
+/// Runs `st.async` of a vector in one register. Its elements count as unknown.
 fn vector_away(step: &mut Step<'_, '_>, words: &[&str], plain: &Plain) -> Result<Then, Refusal> {
     let address = |arg: Option<&Arg>| match arg {
         Some(Arg::Address(base, offset)) => match **base {
@@ -135,7 +135,7 @@ fn parameter(step: &Step<'_, '_>, at: u64, size: u64) -> Val {
     }
 }
 
-/// A matrix of eight rows that warps move between shared memory and registers.
+/// Runs `ldmatrix` and `stmatrix`, which move matrices of eight rows between shared memory and registers.
 pub(super) fn matrix(
     step: &mut Step<'_, '_>,
     statement: &Statement,
@@ -156,7 +156,7 @@ pub(super) fn matrix(
     } else {
         1
     };
-    // Row r of matrix m is where lane 8 m + r points.
+    // Lane 8 m + r has the address of row r of matrix m.
     let rows = if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 };
     let space = if words.iter().any(|w| w.starts_with("shared")) { Space::SharedCta } else { Space::Generic };
     if let Place::In(mem, at) = step.place(space, &address)? {

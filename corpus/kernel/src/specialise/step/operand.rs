@@ -1,4 +1,4 @@
-//! Operands of a statement: what is known about their values.
+//! The known values of the operands of a statement.
 
 use super::Step;
 use crate::Refusal;
@@ -25,7 +25,7 @@ impl Step<'_, '_> {
         self.value(addr.base).add(&Lanes::Same(i64::from(addr.offset).cast_unsigned()))
     }
 
-    /// A number that all lanes agree on.
+    /// The number of an operand on which all lanes agree.
     pub(super) fn number(&self, operand: Operand, what: &str) -> Result<Operand, Refusal> {
         let value = self.value(operand);
         match value.known().and_then(|l| l.one(self.mask)) {

@@ -1,4 +1,4 @@
-//! Ordered and atomic accesses: they stay in the residual program as they are, and the exploration knows their values.
+//! Runs ordered and atomic accesses. They stay in the residual program, and the exploration knows their values.
 
 use super::place::Place;
 use super::{Made, Step, Then};
@@ -94,7 +94,7 @@ pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> 
     Ok(Then::Next)
 }
 
-/// Memory at an address that all lanes agree on. From now on stores there are kept as numbers.
+/// The word at an address on which all lanes agree. From the next round on, stores there keep their values.
 fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Result<Touch, Refusal> {
     match step.place(space, address)? {
         Place::In(mem, at) => match at.one(step.mask) {
@@ -114,7 +114,7 @@ fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Res
     }
 }
 
-/// The value that the access finds in element `n`: a register of the exploration, or unknown if some warp stores data there.
+/// The value that the access reads in element `n`: a register of the exploration, or unknown if some warp stores data there.
 fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
     let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
     let data = match word.mem {
@@ -130,7 +130,7 @@ fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> R
     Ok(Val::Based(Base::Register(slot.0), Lanes::Same(0)))
 }
 
-/// Tells other warps that the exploration knows what these elements hold.
+/// Tells other warps that the exploration knows the values of these elements.
 fn holds(step: &mut Step<'_, '_>, word: &Touch, bytes: u32) -> Result<(), Refusal> {
     let (Mem::Shared(cta), Some((start, end))) = (word.mem, word.ranges.first()) else { return Ok(()) };
     for at in (*start..*end).step_by(bytes.max(1) as usize) {

@@ -1,4 +1,4 @@
-//! Places in memory: what an address means in a state space.
+//! Places in memory: resolves addresses of a state space.
 
 use super::Step;
 use crate::Refusal;
@@ -7,22 +7,22 @@ use crate::specialise::known::value::{Base, Lanes, Val};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::Space;
 
-/// The memory that lanes point to.
+/// The memory that the addresses of lanes name.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
-    /// Memory that other warps see, and the offset of each lane in it.
+    /// Memory that other warps see, with the offset of each lane.
     In(Mem, Lanes),
     /// Parameters and local memory, which no other lane sees.
     Private,
 }
 
 impl Step<'_, '_> {
-    /// The CTA of a rank.
+    /// The CTA with this rank in the cluster.
     fn peer(&self, rank: u64) -> Option<u32> {
         usize::try_from(rank).ok().and_then(|r| self.warp.here.peers.get(r)).copied()
     }
 
-    /// The place that an address of a state space means.
+    /// The place of an address in a state space.
     pub(super) fn place(&self, space: Space, address: &Val) -> Result<Place, Refusal> {
         let known = match address {
             Val::Known(l) => l,
@@ -52,12 +52,12 @@ impl Step<'_, '_> {
             return self.abstain("an address of shared memory outside the cluster");
         };
         if space == Space::SharedCta && cta != self.warp.here.cta {
-            return self.abstain("an address of another CTA in an access of .shared::cta");
+            return self.abstain("an access of .shared::cta with an address of another CTA");
         }
         Ok(Place::In(Mem::Shared(cta), offset.map(|v| v & ((1 << RANK_SHIFT) - 1))))
     }
 
-    /// Shared memory at an address all lanes agree on.
+    /// The touch of shared memory at an address on which all lanes agree.
     pub(super) fn shared(
         &self,
         space: Space,

@@ -1,4 +1,4 @@
-//! Instructions that litmus texts do not have, each handed to the functions of its kind.
+//! Dispatches instructions that litmus texts do not have.
 
 use super::arithmetic::{cut, results};
 use super::moves::{matrix, plain_load, plain_store};
@@ -17,8 +17,8 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
         "st" => return plain_store(step, statement, &words, plain),
         "brkpt" | "discard" | "applypriority" => return Ok(Then::Next),
         "fence" => {
-            // Less order than there is: what is clean without it is clean.
-            let text = format!("{} is ignored: it is taken to order nothing", plain.words.join("."));
+            // This keeps less order than PTX has. What is clean without the fence is clean with it.
+            let text = format!("{} is ignored: it is assumed to order nothing", plain.words.join("."));
             step.note(text);
             return Ok(Then::Next);
         }
@@ -69,7 +69,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     Ok(Then::Next)
 }
 
-/// Splits the run at a comparison with a register of the exploration: both answers are possible.
+/// Splits the run at a comparison with a register of the exploration, because both answers are possible.
 fn dynamic(step: &mut Step<'_, '_>, words: &[&str], plain: &Plain) -> Result<Option<Then>, Refusal> {
     let ("setp", [Arg::Reg(dst), a, b]) = (words[0], plain.args.as_slice()) else { return Ok(None) };
     let Some(ty) = words.last().and_then(|w| crate::ptx::type_of(w)) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! `st.async` and `red.async`, lane by lane: each has its own address and reports its own bytes.
+//! Runs `st.async` and `red.async` lane by lane: each lane has its own address and reports its own bytes.
 //!
 //! PTX ISA 9.2, 9.7.9.13 and 9.7.13.8.
 
@@ -15,7 +15,7 @@ pub(super) fn remote(step: &mut Step<'_, '_>, write: &RemoteWrite) -> Result<The
     remote_of(step, write, &values)
 }
 
-/// The same with the values given.
+/// Runs a remote write of the given values.
 pub(super) fn remote_of(
     step: &mut Step<'_, '_>,
     write: &RemoteWrite,
@@ -58,7 +58,7 @@ fn remote_lane(
         }
         new.src.push(match known {
             Some(operand) => operand,
-            // Data, that nothing depends on.
+            // Nothing depends on this data.
             None if weak => Operand::Imm(0),
             None => {
                 let name = AsyncCopy::Remote(Box::new(write.clone())).name();

@@ -1,7 +1,7 @@
-//! `cp.async`: each lane copies a few bytes; the copies of all lanes become one item.
+//! Runs `cp.async`: each lane copies a few bytes, and the copies of all lanes become one item.
 //!
-//! In PTX each lane has its own groups, in the residual program each warp has. Both mean the same if every lane that copies
-//! takes part in each commit, wait and arrival behind its copies. Other kernels are abstained from.
+//! In PTX each lane has its own groups, in the residual program each warp. Both mean the same if every lane that copies
+//! takes part in each later commit, wait and arrival. Other kernels are abstained from.
 //! PTX ISA 9.2, 9.7.9.25.
 
 use super::place::Place;
@@ -26,7 +26,7 @@ pub(super) fn grouped(step: &mut Step<'_, '_>, op: &AsyncCopy) -> Result<(), Ref
     Ok(())
 }
 
-/// How many bytes each lane reads.
+/// The number of bytes that each lane reads.
 fn read_by_lane(step: &Step<'_, '_>, copy: &SmallCopy) -> Result<Lanes, Refusal> {
     let whole = u64::from(copy.bytes);
     let (operand, negated) = match copy.part {
@@ -37,9 +37,9 @@ fn read_by_lane(step: &Step<'_, '_>, copy: &SmallCopy) -> Result<Lanes, Refusal>
     let value = step.value(operand);
     let Val::Known(known) = &value else {
         let why = step.warp.reason(&value);
-        return step.abstain(format!("the part of its source `cp.async` reads, which depends on {why}"));
+        return step.abstain(format!("`cp.async` of a part of its source that depends on {why}"));
     };
-    // PTX tells a size from a predicate by the declaration of the register.
+    // In PTX the declaration of the register tells a size from a predicate.
     let predicate = matches!(copy.part, SmallPart::IgnoredWhen(_))
         || matches!(operand, Operand::Reg(r) if step.round().kernel.types.get(r.index()) == Some(&Ty::Pred));
     if predicate {
@@ -78,7 +78,7 @@ pub(super) fn small(step: &mut Step<'_, '_>, copy: &SmallCopy) -> Result<Then, R
     Ok(Then::Next)
 }
 
-/// Joins the copy with the one before, if the same lanes copy to other bytes.
+/// Joins the copy with the previous one, if the same lanes copy to other bytes.
 fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
     let alike = step.warp.relative(step.mask);
     let Some(Placed { item: Item::Op { op, touches: before }, mask: theirs, .. }) =
@@ -107,7 +107,7 @@ fn joined(step: &mut Step<'_, '_>, touches: &mut Vec<Touch>) -> bool {
     true
 }
 
-/// The bytes the lanes of the mask touch, so many each.
+/// The bytes that the lanes of the mask touch, given the number for each lane.
 fn footprint(mem: Mem, at: &Lanes, bytes: &Lanes, mask: u32, writes: bool) -> Touch {
     let range = |l: usize| (at.get(l), at.get(l).saturating_add(bytes.get(l)));
     let ranges = lanes(mask).map(range).filter(|r| r.0 < r.1).collect();

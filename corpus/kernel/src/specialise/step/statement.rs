@@ -1,4 +1,4 @@
-//! A statement that does not branch, by the lanes that stand at it.
+//! Runs one statement that does not branch.
 
 use super::instruction::instruction;
 use super::plain::plain;
@@ -7,7 +7,7 @@ use super::{Step, Then};
 use crate::Refusal;
 use crate::ptx::{Statement, What};
 
-/// Runs the statement the state is at. The lanes of the step are those that are there; its guard may leave fewer.
+/// Runs a statement by the lanes of the step for which its guard holds.
 pub(crate) fn statement(step: &mut Step<'_, '_>, statement: &Statement) -> Result<Then, Refusal> {
     touch_registers(step, statement)?;
     match &statement.what {

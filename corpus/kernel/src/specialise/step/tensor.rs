@@ -1,4 +1,4 @@
-//! Tensor-core instructions with their operands filled in: descriptors become the bytes they name.
+//! Runs tensor-core instructions: resolves their operands, and turns descriptors into footprints.
 
 use super::matrix::matrix_at;
 use super::{Made, Step, Then};
@@ -9,7 +9,7 @@ use crate::specialise::touch::{Kind, Mem};
 use moire_program::ir::*;
 use moire_program::tensor::{InstructionDescriptor, copied_extent, factor_extent};
 
-/// An address in tensor memory.
+/// Resolves an address in tensor memory.
 fn in_tensor(step: &Step<'_, '_>, addr: &Address) -> Result<Address, Refusal> {
     let value = step.address(addr);
     if let Val::Based(Base::Register(r), l) = &value
@@ -88,15 +88,16 @@ pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refu
 fn product(step: &mut Step<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<(), Refusal> {
     mma.d = in_tensor(step, &mma.d)?;
     let ProductShape::Packed(word) = mma.shape else {
-        return step.abstain("a shape that is no instruction descriptor");
+        return step.abstain("a shape that is not an instruction descriptor");
     };
     let Operand::Imm(word) = step.number(word, "an instruction descriptor")? else {
         return Ok(());
     };
-    let word = u32::try_from(word).or_else(|_| step.abstain("an instruction descriptor so wide"))?;
+    let word =
+        u32::try_from(word).or_else(|_| step.abstain("an instruction descriptor wider than 32 bits"))?;
     let shape = InstructionDescriptor::decode(word, mma.kind);
     mma.shape = ProductShape::Tile { m: shape.m, n: shape.n };
-    // In a pair each CTA holds half of the rows of A and half of the columns of B.
+    // In a CTA pair, each CTA holds half of the rows of A and half of the columns of B.
     let share = |n: u16| u32::from(n / mma.group.ctas());
     let sparse = mma.metadata.is_some();
     let rows = factor_extent(mma.kind, share(shape.m), false, shape.a_major);
@@ -134,7 +135,8 @@ fn product(step: &mut Step<'_, '_>, mma: &mut Mma, made: &mut Made) -> Result<()
     if let EnableInput::When(guard) = mma.input {
         let value = &step.state.env[guard.reg.index()];
         let Some(on) = value.known().and_then(|l| l.one(step.mask)) else {
-            return step.abstain(format!("a product that adds or not by {}", step.warp.reason(value)));
+            return step
+                .abstain(format!("a product whose `enable-input-d` depends on {}", step.warp.reason(value)));
         };
         mma.input = EnableInput::Always((on != 0) != guard.negated);
     }

@@ -1,8 +1,8 @@
-//! Warpgroup products: descriptors become the bytes they name, and registers that the same products use become one.
+//! Runs warpgroup products: turns descriptors into footprints, and merges registers that the same products use alike.
 //!
-//! Each of the four warps issues the product, and is taken to read the whole matrices. The values in the registers of a
-//! product are not followed. But no instruction may touch these registers while the product may run (`wgmma.fence`,
-//! `wgmma.wait_group`); so every instruction that does leaves a `mov` behind. PTX ISA 9.2, 9.7.15.
+//! Each of the four warps issues the product and is assumed to read the whole matrices. The values in the registers of a
+//! product are not tracked. But no instruction may touch these registers while the product may run (`wgmma.fence`,
+//! `wgmma.wait_group`), so an instruction that touches them leaves a `mov`. PTX ISA 9.2, 9.7.15.
 
 use super::matrix::matrix_of;
 use super::{Made, Step, Then};
@@ -15,12 +15,12 @@ use moire_program::ir::*;
 use moire_program::tensor::{Extent, Major, SharedMatrix};
 use std::collections::BTreeMap;
 
-/// The register of the items that stands for a class.
+/// The register that represents a class.
 fn stands_for(step: &mut Step<'_, '_>, class: usize) -> Result<Reg, Refusal> {
     step.warp.spare(1 + class)
 }
 
-/// Leaves a trace of the registers of products that a statement touches.
+/// Emits a `mov` for each class of product registers that a statement touches.
 pub(super) fn touch_registers(step: &mut Step<'_, '_>, statement: &Statement) -> Result<(), Refusal> {
     if step.warp.classes.is_empty() || matches!(statement.what, What::Core(Op::Wgmma(_))) {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn touch_registers(step: &mut Step<'_, '_>, statement: &Statement) ->
     Ok(())
 }
 
-/// Whether the same trace was left since the last instruction of a warpgroup, with no branch in between.
+/// Whether the same `mov` was emitted since the last warpgroup instruction, with no branch in between.
 fn touched_before(step: &Step<'_, '_>, trace: &Op) -> bool {
     let straight = |item: &&Item| match item {
         Item::Op { op, .. } => !matches!(**op, Op::Wgmma(_)),
@@ -70,11 +70,11 @@ pub(super) fn warpgroup(step: &mut Step<'_, '_>, op: &Wgmma) -> Result<Then, Ref
         }
         for reg in product.d.iter_mut().chain(regs) {
             let Some(class) = step.warp.classes.of(*reg) else {
-                return step.abstain("a product on registers that are not the kernel's");
+                return step.abstain("a product on registers that the kernel does not declare");
             };
             *reg = stands_for(step, class)?;
         }
-        // Whether it adds is about what the accumulator holds.
+        // This affects only the values in the accumulator.
         product.input = EnableInput::Always(true);
         matrices(step, product, &mut made)?;
     }
@@ -107,7 +107,7 @@ fn factor_at(
     made: &mut Made,
 ) -> Result<Descriptor, Refusal> {
     let Descriptor::Packed(operand) = descriptor else {
-        return step.abstain("a matrix that is no descriptor");
+        return step.abstain("a matrix that is not a descriptor");
     };
     let value = step.value(*operand);
     let Some(bits) = value.known().and_then(|l| l.one(step.mask)) else {
@@ -116,7 +116,7 @@ fn factor_at(
     matrix_of(step, SharedMatrix::decode_warpgroup(bits), extent, made)
 }
 
-/// Both factors may be along their rows: there are four immediates.
+/// Whether the product has all four immediates, so that both factors may be transposed.
 fn all_four(product: &WgmmaProduct) -> bool {
     product.immediates.len() == 4
 }
