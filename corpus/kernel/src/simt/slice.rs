@@ -80,11 +80,11 @@ pub fn slice(pair: &Pair) -> Done<Pair> {
     }
 }
 
-/// As [`slice()`], with one thread of each kind. Interactions between threads of one kind are lost; no false outcome is
-/// added.
+/// Cuts as [`slice()`] does, but keeps one of each kind. Interactions between threads of one kind are lost; nothing false
+/// is added.
 ///
 /// # Errors
-/// Those of [`slice()`].
+/// The errors of [`slice()`].
 pub fn slice_least(pair: &Pair) -> Done<Pair> {
     View::new(pair)?.cut(1, THREADS, CELLS)
 }
@@ -372,7 +372,7 @@ impl<'v> Cut<'v> {
             let mut found = |shared: bool| near.iter().any(|o| mirror.stands(*t, *o, shared));
             !passive(&bodies[*t]) && !found(false) && !found(true)
         });
-        // Another removed thread may represent the lost one and is kept instead. Otherwise the lost one and its cells are kept.
+        // If another removed thread represents the lost one, it is kept instead. Otherwise the lost one and its cells are.
         let goes = |t: &usize| !self.threads.contains(t);
         let others = || (0..bodies.len()).filter(|o| goes(o) && Some(*o) != lost);
         let stand_in = |t: usize| others().find(|o| view.alike(*o, t) && mirror.stands(t, *o, false));

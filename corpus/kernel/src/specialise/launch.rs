@@ -19,8 +19,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Makes a launch of the given shape. A missing block or cluster comes from the directives of the kernel; a missing grid is
-    /// one cluster.
+    /// Makes a launch of the given shape. The directives of the kernel give a missing block or cluster; a missing grid is one
+    /// cluster.
     ///
     /// # Errors
     /// The shape does not fit the kernel, or has too many warps.

@@ -37,7 +37,7 @@ pub(super) struct Block<'h> {
     bodies: Vec<Vec<Instr>>,
     /// For each thread, the registers whose values it needs.
     needs: Vec<BTreeSet<Reg>>,
-    /// What each token stands for; used only if the tile block has no branches.
+    /// The accesses that each token stands for; used only if the tile block has no branches.
     tokens: BTreeMap<Reg, Since>,
     loops: bool,
     barriers: u32,

@@ -110,8 +110,8 @@ impl<'c> Mirror<'c> {
         edges.all(|(a, b, way)| there.contains(&(self.of(*a), self.of(*b), *way)))
     }
 
-    /// Cells whose writes do not map onto all writes of their images. Stores of several threads may map to one; stores of one
-    /// thread, and atomics, map one to one.
+    /// Cells whose writes do not map onto all writes of their images. Stores of several threads may map to one. Atomics, and
+    /// stores of one thread, map one to one.
     pub(super) fn unlike(&self) -> BTreeSet<usize> {
         type Write = (usize, u64, usize);
         let mut writes: BTreeMap<usize, BTreeSet<Write>> = BTreeMap::new();

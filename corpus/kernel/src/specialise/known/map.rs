@@ -15,7 +15,7 @@ pub(crate) const LOCALS: u64 = 0x5000_0000;
 
 /// The addresses of the variables of a kernel.
 pub(crate) struct Map {
-    /// For each symbol its address: of a shared variable in its CTA, a parameter or a local variable. `None` for global memory.
+    /// The address of each symbol; a shared variable has its address in the CTA. `None` for global memory.
     pub(crate) at: Vec<Option<u64>>,
     /// The address of each parameter.
     pub(crate) params: Vec<u64>,

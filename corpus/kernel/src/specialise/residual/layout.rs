@@ -177,8 +177,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Makes a piece of each class: all its bytes if a copy or a product touches it or it is fixed, four bytes if a `cp.async`
-    /// does, otherwise one byte.
+    /// Makes a piece of each class: all its bytes if it is fixed or a copy or a product touches it, four bytes if a
+    /// `cp.async` does, otherwise one byte.
     fn lay_out(
         &mut self,
         mem: Mem,

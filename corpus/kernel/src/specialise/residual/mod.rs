@@ -264,8 +264,8 @@ impl Maker<'_> {
         Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()?], addr })
     }
 
-    /// Emits a `cp.async` of several lanes: one copy for each place of its destination, which also reads one contested place of
-    /// the source while there are any.
+    /// Emits a `cp.async` of several lanes: one copy for each place of its destination. Each also reads one contested place
+    /// of the source while there are any.
     fn small(&mut self, guard: Option<Guard>, touches: &[Touch], line: u32) -> Result<(), Refusal> {
         let Some((to, from)) = touches.split_first() else { return Ok(()) };
         let targets = self.layout.classes(to, false);

@@ -35,8 +35,8 @@ pub(super) enum Then {
     Next,
     /// Not at all: the lanes have exited, or load a word for which no store is known yet.
     End,
-    /// In several ways: the state of each, and the register that is true if it is taken. The last way has no register and is
-    /// taken otherwise.
+    /// In several ways: the state of each, and the register that is true if it is taken. The last way has no register and
+    /// is taken otherwise.
     Ways(Vec<(Option<Reg>, State)>),
 }
 

@@ -114,7 +114,7 @@ fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Res
     }
 }
 
-/// The value that the access reads in element `n`: a register of the exploration, or unknown if some warp stores data there.
+/// The value read from element `n`: a register of the exploration, or unknown if some warp stores data there.
 fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
     let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
     let data = match word.mem {
