@@ -51,7 +51,7 @@ impl Value {
         Value(u32::try_from(position).expect("a function has less than 2^32 values"))
     }
 
-    /// The index of this value in [`Function::types`].
+    /// The index of this value in the types of its function.
     pub fn index(self) -> usize {
         self.0 as usize
     }

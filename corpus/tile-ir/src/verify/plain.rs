@@ -242,7 +242,7 @@ impl<'f> Check<'f> {
 }
 
 impl Sign {
-    /// Whether this is [`Sign::Signed`].
+    /// Whether this is `Signed`.
     pub fn signed(self) -> bool {
         self == Sign::Signed
     }
