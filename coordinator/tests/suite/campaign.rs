@@ -1,5 +1,5 @@
-//! A campaign from end to end over loopback: the digest depends on neither the number of workers nor their
-//! deaths nor a restart of the coordinator.
+//! A campaign from end to end over loopback: its digest does not depend on the number of workers, on workers that die,
+//! or on a restart of the coordinator.
 
 mod reduce;
 
@@ -53,9 +53,9 @@ async fn digest_survives_lost_workers_and_a_restart() {
     assert_eq!(end.digest, expected.digest);
 }
 
-/// A claim that nobody could run again is no finding, and nobody makes it smaller.
+/// A claim that no worker could run again is not a finding, and is not minimised.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_verified_is_counted_and_not_kept() {
+async fn a_claim_that_cannot_be_verified_is_counted_and_not_kept() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path()).await;
     let task = worker(&local, Arc::new(Fake { mute: true, ..Fake::default() }));
@@ -69,7 +69,7 @@ async fn what_cannot_be_verified_is_counted_and_not_kept() {
 }
 
 #[tokio::test]
-async fn strangers_are_refused_with_a_reason() {
+async fn other_builds_far_addresses_and_bad_names_are_refused_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path()).await;
     let other = v1::CampaignSpec { fingerprint: "another".to_owned(), ..spec(10) };
@@ -97,13 +97,13 @@ async fn a_rolling_upgrade_mixes_no_builds() {
     local.run(spec(600), tokio::time::sleep(Duration::from_millis(100)), |_| {}).await.unwrap();
     local.stop().await.unwrap();
     task.abort();
-    // The coordinator first; a worker that is upgraded too early is refused, and does not try again.
+    // The coordinator is upgraded first. A worker that is upgraded too early is refused and does not try again.
     let local = start(dir.path()).await;
     let options = moire_worker::Options { name: "new".to_owned(), threads: 1 };
     let (_asked, stop) = tokio::sync::watch::channel(());
     let refused = moire_worker::stay(&local.addr().into(), new.clone(), options, stop).await.unwrap_err();
     assert!(refused.to_string().contains("fingerprint mismatch: the worker has fake-2"), "{refused}");
-    // Then a campaign of the new build: each worker gets the items of its own.
+    // Then a campaign of the new build starts: each worker gets the items of its own build.
     let next = v1::CampaignSpec { name: "next".to_owned(), fingerprint: "fake-2".to_owned(), ..spec(600) };
     local.create(next.clone()).await.unwrap();
     let tasks = [worker(&local, old.clone()), worker(&local, new.clone())];
@@ -151,7 +151,7 @@ async fn a_campaign_keeps_what_it_needs_over_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_needs_a_device_class_is_run_again_only_where_that_is() {
+async fn a_finding_that_needs_a_device_class_is_run_again_only_on_workers_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path()).await;
     let class = "sm_100a".to_owned();
@@ -175,7 +175,7 @@ async fn what_needs_a_device_class_is_run_again_only_where_that_is() {
     let ran = |fake: &Fake| fake.verified.load(std::sync::atomic::Ordering::Relaxed);
     assert_eq!((ran(&bare), ran(&older)), (0, 0));
     assert!(ran(&equipped) >= 8);
-    // The one with the class leaves, and is not stood in for.
+    // The worker with the class leaves, and no other takes its place.
     tasks[2].abort();
     let gone = async {
         while workers_here(&local).await > 2 {
@@ -189,7 +189,7 @@ async fn what_needs_a_device_class_is_run_again_only_where_that_is() {
     tasks.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Workers that are connected.
+/// Returns the number of connected workers.
 async fn workers_here(local: &Local) -> u32 {
     let mut client = crate::fake::people(local).await;
     client.get_status(v1::GetStatusRequest {}).await.unwrap().get_ref().workers

@@ -1,6 +1,6 @@
-//! Workers that speak nonsense, lie, or vanish: nothing panics, no finding is stored that does not reproduce, and the
-//! campaign ends with the digest of a quiet one. Also what keeps a worker within its bounds, and what the server offers
-//! beside its two services, and who gets in at all.
+//! Workers that send nonsense, lie or vanish: nothing panics, no finding is stored that does not reproduce, and the
+//! campaign ends with the digest of a quiet one. Also tested: the bounds on a worker, the services for health and
+//! reflection, and access control.
 
 mod door;
 mod pieces;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
-/// A worker driven by hand.
+/// A worker whose messages the test writes.
 struct Hand {
     up: mpsc::Sender<v1::FromWorker>,
     down: tonic::Streaming<v1::ToWorker>,
@@ -26,7 +26,7 @@ fn hello() -> v1::Hello {
 }
 
 impl Hand {
-    /// Connects and says `first`.
+    /// Connects and sends `first`.
     async fn try_with(local: &Local, first: Option<Up>) -> Result<Self, Status> {
         let addr = format!("http://{}", local.addr());
         let mut client =
@@ -43,7 +43,7 @@ impl Hand {
         Self::try_with(local, Some(Up::Hello(hello()))).await.unwrap()
     }
     async fn say(&self, message: Up) {
-        // Fails when the stream has ended, which the caller then sees.
+        // Sending fails if the stream has ended, which the caller notices.
         let _ = self.up.send(v1::FromWorker { message: Some(message) }).await;
     }
     async fn report(&self, report: v1::Report) {
@@ -65,7 +65,7 @@ impl Hand {
         let next = tokio::time::timeout(Duration::from_secs(20), self.down.message());
         next.await.expect("an answer")?.ok_or_else(|| Status::unknown("the stream is over"))
     }
-    /// Whether the report with this number was taken.
+    /// Waits for the acknowledgement of a report. Returns whether it was accepted.
     async fn acknowledged(&mut self, sequence: u64) -> bool {
         loop {
             if let Some(Down::Ack(ack)) = self.next().await.unwrap().message
@@ -75,8 +75,8 @@ impl Hand {
             }
         }
     }
-    /// The leases among what was sent until all before this call is heard and leases are given out for it: the answer
-    /// to the second question is sent after that.
+    /// Returns the leases sent until the coordinator has handled all earlier messages and given out leases for them.
+    /// Two reports are sent for that: the answer to the second comes after those leases.
     async fn leases(&mut self) -> Vec<v1::Lease> {
         let mut leases = Vec::new();
         for sequence in [u64::MAX - 1, u64::MAX] {
@@ -91,7 +91,7 @@ impl Hand {
         }
         leases
     }
-    /// How the stream ends.
+    /// Reads to the end of the stream, and returns its status.
     async fn end(mut self) -> Status {
         loop {
             if let Err(status) = self.next().await {
@@ -104,16 +104,16 @@ impl Hand {
 fn range(lease: &v1::Lease) -> std::ops::Range<u64> {
     match &lease.work {
         Some(Work::Range(r)) => r.from..r.to,
-        other => panic!("{other:?} is no range"),
+        other => panic!("{other:?} is not a range"),
     }
 }
 
-/// A report on the lease, empty.
+/// Makes an empty report on the lease.
 fn on(lease: &v1::Lease) -> v1::Report {
     v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() }
 }
 
-/// The honest and complete report on a range lease.
+/// Makes the honest and complete report on a range lease.
 fn all(lease: &v1::Lease) -> v1::Report {
     v1::Report { items: range(lease).map(honest).collect(), done: true, ..on(lease) }
 }
@@ -122,7 +122,7 @@ fn verified(answer: v1::verify_result::Answer) -> v1::VerifyResult {
     v1::VerifyResult { answer: answer.into(), reason: String::new() }
 }
 
-/// No clock runs out, however slow the machine.
+/// Returns a configuration in which no clock runs out, however slow the machine.
 fn patient() -> Config {
     let hour = 3_600_000;
     Config { liveness_ms: hour, progress_ms: hour, kill_ms: hour, avoid_ms: hour, ..Config::default() }
@@ -133,7 +133,7 @@ async fn status(local: &Local) -> v1::Status {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_and_garbage_at_the_door() {
+async fn garbage_and_bad_first_messages_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), patient()).await;
     let refused = |first| async { Hand::try_with(&local, first).await.err().unwrap().code() };
@@ -145,7 +145,7 @@ async fn strangers_and_garbage_at_the_door() {
     assert_eq!(refused(Some(Up::Hello(long))).await, Code::InvalidArgument);
     let many = v1::Hello { capabilities: vec!["x".to_owned(); 1000], ..hello() };
     assert_eq!(refused(Some(Up::Hello(many))).await, Code::InvalidArgument);
-    // Bytes that are no HTTP at all.
+    // Bytes that are not HTTP at all.
     let mut raw = tokio::net::TcpStream::connect(local.addr()).await.unwrap();
     tokio::io::AsyncWriteExt::write_all(&mut raw, &[0xA5; 4096]).await.unwrap();
     let hand = Hand::new(&local).await;
@@ -159,7 +159,7 @@ async fn strangers_and_garbage_at_the_door() {
     local.stop().await.unwrap();
 }
 
-/// Reports on `lease`, each a breach of the protocol.
+/// Lists reports on `lease` that each breach the protocol.
 fn breaches(lease: &v1::Lease) -> Vec<v1::Report> {
     let first = range(lease).start;
     let item = honest(first);
@@ -186,7 +186,7 @@ fn breaches(lease: &v1::Lease) -> Vec<v1::Report> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn breaches_cost_the_connection_and_nothing_else() {
+async fn a_breach_costs_the_connection_and_nothing_else() {
     let (expected, findings) = quiet(1, 400).await;
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), patient()).await;
@@ -231,9 +231,9 @@ async fn stale_foreign_and_repeated_reports_change_nothing() {
     let part = v1::Report { items: range(&mine).skip(1).take(3).map(honest).collect(), ..on(&mine) };
     for n in [10, 11] {
         a.report(v1::Report { sequence: n, ..part.clone() }).await;
-        assert!(a.acknowledged(n).await, "twice is harmless");
+        assert!(a.acknowledged(n).await, "repeating is harmless");
     }
-    // What another says of an item already taken is not believed.
+    // Another answer for an item already taken is ignored.
     let lie = v1::ItemResult { program: vec![9; 32], ..honest(range(&mine).start + 1) };
     a.report(v1::Report { sequence: 12, items: vec![lie], ..on(&mine) }).await;
     assert!(a.acknowledged(12).await);
@@ -257,7 +257,7 @@ async fn lies_are_refuted_and_floods_are_cut() {
     local.create(spec(300)).await.unwrap();
     let mut liar = Hand::new(&local).await;
     let lease = liar.lease().await;
-    // True rows, but every item comes with a claim that is none, one that is too large, and a flood of reasons.
+    // The rows are true, but every item has a false claim, a claim that is too large, and a flood of reasons.
     let mut report = all(&lease);
     for item in &mut report.items {
         let program = format!("a lie about {}", item.item);
@@ -272,7 +272,7 @@ async fn lies_are_refuted_and_floods_are_cut() {
         item.abstentions = (0..50).map(|n| (format!("reason {n} of {}", item.item), u64::MAX)).collect();
     }
     liar.report(report).await;
-    // It takes no more work, and stays: nobody waits for it for long.
+    // The liar takes no more work but stays connected, and the others do not wait for it for long.
     let task = worker(&local, Arc::default());
     let end = local.run(spec(300), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
     assert_eq!((end.phase(), end.digest), (v1::CampaignPhase::Done, expected.digest));
@@ -285,7 +285,7 @@ async fn lies_are_refuted_and_floods_are_cut() {
     task.abort();
 }
 
-/// One claim, on the way to a finding, in the hands of workers that answer what they were not asked.
+/// One claim on its way to a finding, handled by workers that send wrong answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_answers_to_jobs_go_to_another_worker() {
     use v1::verify_result::Answer::{Confirmed, Refuted};
@@ -299,7 +299,8 @@ async fn wrong_answers_to_jobs_go_to_another_worker() {
         let claim = v1::Claim { program: program.to_owned(), oracle: oracle.to_owned(), ..claim(0).into() };
         v1::MinimiseResult { claim: Some(claim), tried: 1, normal: true, ..v1::MinimiseResult::default() }
     };
-    // To verify: answered with a minimisation, with nothing, with an answer that is none.
+    // Wrong answers to a verification: a minimisation, nothing, an answer without a verdict, and items besides the
+    // answer.
     let kinds = [
         v1::Report { minimise: Some(minimised("p0", "fake")), ..v1::Report::default() },
         v1::Report { done: true, ..v1::Report::default() },
@@ -316,7 +317,7 @@ async fn wrong_answers_to_jobs_go_to_another_worker() {
     let mut other = Hand::new(&local).await;
     let lease = other.lease().await;
     other.report(v1::Report { verify: Some(verified(Confirmed)), ..on(&lease) }).await;
-    // To minimise: another rule is a breach; a program that does not show it is found out.
+    // Wrong answers to a minimisation: another rule is a breach; a program that does not show the claim is refuted.
     let mut bad = Hand::new(&local).await;
     let lease = bad.lease().await;
     assert!(matches!(lease.work, Some(Work::Minimise(_))), "{lease:?}");
@@ -328,7 +329,7 @@ async fn wrong_answers_to_jobs_go_to_another_worker() {
     let lease = good.lease().await;
     assert!(matches!(&lease.work, Some(Work::Verify(c)) if c.program == "nonsense"), "{lease:?}");
     good.report(v1::Report { verify: Some(verified(Refuted)), ..on(&lease) }).await;
-    // Made again by another, run again by a third.
+    // Another worker minimises the claim, and a third one runs the result again.
     let lease = good.lease().await;
     assert!(matches!(lease.work, Some(Work::Minimise(_))), "{lease:?}");
     good.report(v1::Report { minimise: Some(minimised("p0", "fake")), ..on(&lease) }).await;
@@ -356,7 +357,7 @@ async fn disconnects_count_against_an_item_and_drains_do_not() {
             hand.say(Up::Draining(v1::Draining {})).await;
         }
         hand.report(v1::Report { sequence: 1, lease: u64::MAX, ..v1::Report::default() }).await;
-        assert!(!hand.acknowledged(1).await, "all before it is heard");
+        assert!(!hand.acknowledged(1).await, "all earlier messages are handled");
         drop(hand);
         while status(&local).await.workers > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -373,7 +374,7 @@ async fn disconnects_count_against_an_item_and_drains_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn credit_bounds_the_leases_outstanding() {
+async fn credit_bounds_the_number_of_leases_out() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), Config { credit_max: 4, ..patient() }).await;
     local.create(spec(100_000)).await.unwrap();
@@ -391,9 +392,9 @@ async fn credit_bounds_the_leases_outstanding() {
     local.stop().await.unwrap();
 }
 
-/// A worker whose answers hold everything up does not make the coordinator hold everything in memory.
+/// A flood of unverified claims does not fill the coordinator's memory: it leases no new items while they are open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn claims_under_way_hold_back_new_items() {
+async fn open_claims_hold_back_new_items() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), patient()).await;
     local.create(spec(1_000_000)).await.unwrap();
@@ -402,7 +403,7 @@ async fn claims_under_way_hold_back_new_items() {
     loop {
         fast.say(Up::Credit(v1::Credit { leases: 1 })).await;
         let Some(lease) = fast.leases().await.pop() else { break };
-        // Verification is asked of the other, which asks for nothing; so every item with a claim stays under way.
+        // The other worker should verify, but asks for no work. So every item with a claim stays open.
         let claimed = |index| v1::ItemResult { claims: vec![claim(index).into()], ..honest(index) };
         leased += 1;
         fast.report(v1::Report { items: range(&lease).map(claimed).collect(), done: true, ..on(&lease) })

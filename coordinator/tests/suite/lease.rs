@@ -1,10 +1,10 @@
-//! Properties of the lease state machine under random workers: nothing lost, nothing taken twice, clocks and
-//! epochs respected, fair share, priorities.
+//! Properties of the lease state machine under random workers: no item is lost or taken twice, clocks and epochs are
+//! respected, shares are fair, priorities hold.
 
 use moire_coordinator::lease::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// SplitMix64: the faults of a run are a function of its seed.
+/// SplitMix64, so that the faults of a run are a function of its seed.
 struct Random(u64);
 impl Random {
     fn below(&mut self, n: u64) -> u64 {
@@ -26,7 +26,7 @@ fn spec(to: u64, batch: u64, weight: u32) -> CampaignSpec {
     }
 }
 
-/// One random life of a fleet; returns items taken and items quarantined.
+/// Simulates a random fleet. Returns the items taken and the items quarantined.
 fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let mut random = Random(seed);
     let config = Config { liveness_ms: 50, progress_ms: 80, kill_ms: 30, ..Config::default() };
@@ -85,7 +85,7 @@ fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
                 assert!(fleet.check(worker, lease, 7, now).is_some());
                 if let Some(item) = (from..to).find(|i| !taken.contains(i)) {
                     assert!(fleet.take_item(lease, item) && taken.insert(item));
-                    assert!(!fleet.take_item(lease, item), "twice is harmless");
+                    assert!(!fleet.take_item(lease, item), "repeating is harmless");
                 }
             }
             4..=7 if (from..to).all(|i| taken.contains(&i)) => {
@@ -99,7 +99,7 @@ fn live(seed: u64, items: u64) -> (BTreeSet<u64>, BTreeSet<u64>) {
                 workers.remove(&worker);
                 held.retain(|_, l| l.0 != worker);
             }
-            _ => {} // A silent worker: the clocks find it.
+            _ => {} // A silent worker, which the clocks find.
         }
     }
     (taken, given_up)
@@ -115,7 +115,8 @@ fn every_item_is_taken_once_or_quarantined() {
     }
 }
 
-/// A simulated cluster found that leaving was not a sign of life (`moire bench cluster --runs 1 --seed 101820`).
+/// A simulated cluster found that `Draining` did not count as a sign of life (`moire bench cluster --runs 1 --seed
+/// 101820`).
 #[test]
 fn every_message_is_a_sign_of_life() {
     let config = Config { liveness_ms: 100, progress_ms: 10_000, ..Config::default() };
@@ -185,14 +186,14 @@ fn urgent_jobs_first_and_verification_elsewhere() {
     fleet.run_campaign("c", false);
     let waits = fleet.job("", Kind::Verify, Some(a));
     fleet.credit(a, 1, 0);
-    assert_eq!(works(fleet.poll(0)), [], "another may come for it");
+    assert_eq!(works(fleet.poll(0)), [], "it waits for another worker");
     fleet.heartbeat(a, &[], 10_001);
     fleet.heartbeat(c, &[], 10_001);
-    assert_eq!(works(fleet.poll(10_001)), [(a, Work::Job(waits))], "but does not");
+    assert_eq!(works(fleet.poll(10_001)), [(a, Work::Job(waits))], "no other worker has come");
 }
 
 #[test]
-fn a_job_waits_for_who_has_its_tool_while_somebody_has() {
+fn a_job_waits_for_a_worker_with_its_tool_while_one_is_connected() {
     let mut fleet = Scheduler::new(Config::default());
     let bare = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
     let equipped = fleet.hello(["tileiras".to_owned()].into(), "f", 0).unwrap();
@@ -201,7 +202,7 @@ fn a_job_waits_for_who_has_its_tool_while_somebody_has() {
             |a| if let Action::Grant { worker, grant, .. } = a { Some((worker, grant.work)) } else { None };
         actions.into_iter().filter_map(grant).collect::<Vec<_>>()
     };
-    // A side of a claim may be a model, which is nobody's capability.
+    // A side of a claim may be a model, which no worker has as a capability.
     let sides = || ["tileiras".to_owned(), "tile-ir".to_owned()];
     let (job, plain) = (fleet.job("", Kind::Verify, None), fleet.job("", Kind::Verify, None));
     fleet.takes(job, sides());
@@ -218,9 +219,9 @@ fn a_job_waits_for_who_has_its_tool_while_somebody_has() {
     left.extend(granted(fleet.poll(0)));
     assert!(
         left.contains(&(bare, Work::Job(last))),
-        "who has it is gone, and somebody has to say so: {left:?}"
+        "no worker with the tool is left, so another one must abstain: {left:?}"
     );
-    // What is needed is waited for.
+    // Without a worker that has the needed class, the job waits.
     let class = || BTreeSet::from(["sm_100a".to_owned()]);
     let device = fleet.job("", Kind::Verify, None);
     fleet.needs(device, class());

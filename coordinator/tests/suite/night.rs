@@ -1,7 +1,8 @@
-//! Two nights over the same findings: what is said of each in all five formats, and that the formats are what they claim.
+//! Two nights over the same findings: the words for each finding in all five formats, and the validity of the formats.
 //!
-//! The coordinator, its service and the worker's lease loop are real; the engine is told what to find. SARIF and the JSON
-//! lines are held to their schemas; JUnit to the rules of `junit-10.xsd`, and to that file itself where `xmllint` is there.
+//! The coordinator, its service and the worker's lease loop are real; the engine is told what to find. SARIF and the
+//! JSON lines are checked against their schemas. JUnit is checked against the rules of `junit-10.xsd`, and also against
+//! the file itself if `xmllint` is installed.
 
 use moire_coordinator::nightly::{self, NightPlan, Spool, Stop};
 use moire_coordinator::report::{Findings, Grade, Night, Score};
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Finds a claim for each of its words, one an item, and answers about each as the word after it says.
+/// An engine that finds one claim for each word in `finds`, one per item, and answers verifications as `answers` says.
 #[derive(Default)]
 struct Told {
     finds: Vec<&'static str>,
@@ -93,7 +94,7 @@ fn word(f: &Finding) -> &str {
     f.reduced.split(' ').next().unwrap()
 }
 
-/// Takes the findings into memory, in their order; a report from the file is the same as one from memory.
+/// Takes the findings into memory, and checks that a report from the file equals one from memory.
 fn kept(night: &mut Night, spool: &Spool) {
     night.findings = spool.each().map(|f| f.unwrap().into_owned()).collect();
     let (mut from_file, mut from_memory) = (Vec::new(), Vec::new());
@@ -110,7 +111,7 @@ fn said(night: &Night) -> BTreeMap<String, (Since, bool)> {
     night.rows().iter().map(|r| (word(r.finding).to_owned(), (r.since, r.fails()))).collect()
 }
 
-/// The second night's words for each finding.
+/// The change of each finding in the second night, and whether it fails the night.
 const EXPECTED: [(&str, Since, bool); 8] = [
     ("back", Since::New, true),
     ("differs", Since::Still, false),
@@ -122,7 +123,7 @@ const EXPECTED: [(&str, Since, bool); 8] = [
     ("untested", Since::NotRetested, false),
 ];
 
-/// Two nights; between them a person closed one finding, which comes back, and suppressed another.
+/// Runs two nights. Between them a person closes one finding, which comes back, and suppresses another.
 async fn two_nights() -> Night {
     let dir = tempfile::tempdir().unwrap();
     let before = ["still", "fixed", "flaky", "untested", "differs", "known", "back"];
@@ -136,7 +137,7 @@ async fn two_nights() -> Night {
     store.mark(now, &id(&first, "back"), &Mark::Fixed, "a person", "repaired").unwrap();
     let untested = store.named(&id(&first, "untested")).unwrap();
     drop(store);
-    // The clock of the store is in milliseconds, and the second night is a later one.
+    // The store counts milliseconds, and the second night must be later.
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     let answers = BTreeMap::from([("fixed", "holds"), ("flaky", "wavers"), ("untested", "silent")]);
     let second = night(dir.path(), Told { finds: vec!["new"], answers, ..Told::default() }, 10).await;
@@ -145,7 +146,7 @@ async fn two_nights() -> Night {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_nights_are_told_apart_in_all_formats() {
+async fn all_formats_show_the_changes_between_two_nights() {
     let night = two_nights().await;
     let expected: BTreeMap<_, _> = EXPECTED.iter().map(|(w, s, f)| ((*w).to_owned(), (*s, *f))).collect();
     assert_eq!(said(&night), expected);
@@ -161,7 +162,7 @@ async fn two_nights_are_told_apart_in_all_formats() {
     assert_eq!(fixed.history[0].why, "did not show in 4 of 4 runs");
 }
 
-/// Each finding as a format says it: id to word.
+/// Checks the change that a format gives for each finding, by id.
 fn check(night: &Night, said: &BTreeMap<String, String>) {
     let expected = EXPECTED.map(|(w, since, _)| (id(night, w)[..16].to_owned(), since.word().to_owned()));
     assert_eq!(*said, BTreeMap::from(expected));
@@ -196,7 +197,7 @@ fn json_lines(night: &Night, text: &str) {
     assert_eq!(note("untested").unwrap(), "it needs a tool that is not here");
     assert!(note("known").unwrap().contains("suppressed by a person until 20"));
     assert!(note("back").unwrap().ends_with("reopened by nightly: seen again"));
-    // A later reader is told when a line is not of this version.
+    // The schema refuses a line of a later version.
     let mut later = lines[1].clone();
     later["version"] = 3.into();
     let schema: Value = serde_json::from_str(schema).unwrap();
@@ -232,7 +233,7 @@ fn sarif(night: &Night, text: &str) {
     assert!(of("new")["message"]["text"].as_str().unwrap().contains("moire replay m1."));
 }
 
-/// What `junit-10.xsd` allows: the attributes of each element, those required marked, and its children.
+/// The rules of `junit-10.xsd`: the attributes of each element, with required ones marked by `!`, and its children.
 const XSD: [(&str, &[&str], &[&str]); 8] = [
     ("testsuites", &["name", "time", "tests", "failures", "errors"], &["testsuite"]),
     (
@@ -315,7 +316,7 @@ fn junit(night: &Night, text: &str) {
     lint.arg("--noout").arg("--schema").arg(schema).arg(dir.path().join("junit.xml"));
     match lint.output() {
         Ok(out) => assert!(out.status.success(), "{}\n{text}", String::from_utf8_lossy(&out.stderr)),
-        Err(_) => println!("xmllint is not here: JUnit is held to the rules of its schema alone"),
+        Err(_) => println!("xmllint is not installed: JUnit is checked only against the rules in this test"),
     }
 }
 
@@ -354,7 +355,7 @@ fn html(night: &Night, text: &str) {
     check(night, &said);
     for outside in ["http:", "https:", "src=", "<link", "@import", "url("] {
         let found = text.match_indices(outside).filter(|(at, _)| !text[*at..].starts_with("url(#a)")).count();
-        assert_eq!(found, 0, "{outside}: the page is to work offline");
+        assert_eq!(found, 0, "{outside}: the page must work offline");
     }
 }
 

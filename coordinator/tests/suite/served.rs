@@ -1,4 +1,4 @@
-//! What is served over HTTP: health, metrics whose counters survive a restart, and to whom.
+//! The HTTP service: health, metrics whose counters survive a restart, pages, and access control.
 
 use crate::fake::{Fake, spec, worker};
 use moire_coordinator::{Local, Setup};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use tokio_rustls::rustls::{self, RootCertStore};
 
-/// A coordinator with an HTTP address.
+/// Starts a coordinator with an HTTP address.
 async fn open(dir: &Path) -> (Local, SocketAddr) {
     let anywhere: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let setup = Setup { http: Some(anywhere), ..Setup::new(anywhere) };
@@ -20,13 +20,13 @@ async fn open(dir: &Path) -> (Local, SocketAddr) {
     (local, http)
 }
 
-/// Status and body of a request.
+/// Sends a request. Returns the status and the body of the answer.
 async fn ask(addr: SocketAddr, method: &str, path: &str) -> (u16, String) {
     let stream = tokio::net::TcpStream::connect(addr).await.unwrap();
     say(stream, method, path, "").await
 }
 
-/// Status and body of a request over TLS, with this header.
+/// Sends a request over TLS with this header. Returns the status and the body of the answer.
 async fn ask_tls(addr: SocketAddr, ca: &Path, path: &str, header: &str) -> (u16, String) {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(ca).unwrap()).unwrap();
@@ -48,13 +48,13 @@ async fn say(
     let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{header}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // A server that closes without a word of TLS has said everything all the same.
+    // If the server closes without the closing message of TLS, the answer is still complete.
     let _ = stream.read_to_string(&mut answer).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-/// The samples of a page; every one stands under the head of its family.
+/// Parses the samples of a page, and checks that each follows the header of its family.
 fn samples(page: &str) -> BTreeMap<String, u64> {
     let (mut family, mut found) = ("", BTreeMap::new());
     for line in page.lines() {
@@ -101,7 +101,7 @@ async fn counters_are_of_the_store_and_survive_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_queue_is_as_deep_as_there_is_work() {
+async fn the_queue_depth_is_the_number_of_leases_left() {
     let dir = tempfile::tempdir().unwrap();
     let (local, http) = open(dir.path()).await;
     let depth = async || samples(&ask(http, "GET", "/metrics").await.1)["moire_queue_depth"];
@@ -113,9 +113,9 @@ async fn the_queue_is_as_deep_as_there_is_work() {
     local.stop().await.unwrap();
 }
 
-/// Everything a page says to the browser, and what it takes from an address.
+/// Tests the headers of pages, their content, and bad addresses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_load_nothing_from_elsewhere_and_believe_nothing() {
+async fn pages_load_nothing_from_elsewhere_and_check_their_input() {
     let dir = tempfile::tempdir().unwrap();
     let (local, http) = open(dir.path()).await;
     let task = worker(&local, Arc::new(Fake::default()));
@@ -155,7 +155,7 @@ async fn pages_load_nothing_from_elsewhere_and_believe_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_the_lock_pages_want_the_token_of_a_viewer_and_health_none() {
+async fn with_certificates_pages_need_the_token_of_a_viewer_and_health_needs_none() {
     let dir = tempfile::tempdir().unwrap();
     let certs = dir.path().join("certs");
     moire_coordinator::certs::init(&certs, &[], 1).unwrap();

@@ -1,4 +1,4 @@
-//! An engine that answers from the index alone, and a coordinator to put it to work on.
+//! An engine whose answers are a function of the index alone, and a coordinator for it.
 
 use moire_coordinator::{Local, lease::Config, v1};
 use moire_worker::job::*;
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Every 50th item breaks one of three rules.
+/// An engine for which every 50th item breaks one of three rules.
 #[derive(Default)]
 pub(crate) struct Fake {
     pub pause: Duration,
     pub ran: AtomicU64,
-    /// Builds after the first one.
+    /// Number of the build; 0 is the first one.
     pub build: u64,
-    /// It cannot say whether a rule is broken.
+    /// Whether it abstains from every verification.
     pub mute: bool,
-    /// What it has beside plain CPU work.
+    /// Its capabilities.
     pub has: Vec<String>,
-    /// Claims that it ran again.
+    /// Number of claims that it ran again.
     pub verified: AtomicU64,
     /// Campaigns of which it ran items.
     pub campaigns: Mutex<BTreeSet<String>>,
@@ -64,14 +64,14 @@ impl Engine for Fake {
     }
 }
 
-/// The rule that the item at `index` breaks, if it breaks one.
+/// Returns the claim about the item at `index`, for items that break a rule.
 pub(crate) fn claim(index: u64) -> Claim {
     let rule = format!("rule-{}", index / 50 % 3);
     let program = format!("program of {}", index / 50 % 7);
     Claim { oracle: "fake".to_owned(), axioms: vec![vec![rule]], program, ..Claim::default() }
 }
 
-/// The honest answer for an item, as a message.
+/// Returns the honest answer for an item, as a message.
 pub(crate) fn honest(index: u64) -> v1::ItemResult {
     let source = Source::Generated { seed: 1, profile: String::new(), index };
     let item = Item { plan: Arc::default(), index, source };
@@ -91,7 +91,7 @@ pub(crate) fn worker(local: &Local, engine: Arc<Fake>) -> tokio::task::JoinHandl
     tokio::spawn(async move { _ = moire_worker::work(addr, engine, options).await })
 }
 
-/// Waits until so many workers are connected.
+/// Waits until this many workers are connected.
 pub(crate) async fn connected(local: &Local, workers: u32) {
     let mut client = people(local).await;
     while client.get_status(v1::GetStatusRequest {}).await.unwrap().get_ref().workers < workers {
@@ -99,7 +99,7 @@ pub(crate) async fn connected(local: &Local, workers: u32) {
     }
 }
 
-/// A client of the control service.
+/// Connects a client of the control service.
 pub(crate) async fn people(
     local: &Local,
 ) -> v1::control_service_client::ControlServiceClient<tonic::transport::Channel> {
@@ -107,7 +107,7 @@ pub(crate) async fn people(
     v1::control_service_client::ControlServiceClient::connect(addr).await.unwrap()
 }
 
-/// The end of a campaign nobody disturbs, and its findings.
+/// Runs a campaign without faults. Returns its last status and its findings.
 pub(crate) async fn quiet(workers: usize, programs: u64) -> (v1::CampaignStatus, Vec<moire_corpus::Finding>) {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), Config { avoid_ms: 3_600_000, ..Config::default() }).await;

@@ -1,5 +1,5 @@
-//! A finding of many instructions made smaller by a fleet: the result depends neither on the number of workers nor on
-//! their deaths nor on a restart of the coordinator, which goes on with the best claim so far.
+//! A finding of many instructions, minimised by a fleet. The result does not depend on the number of workers, on
+//! workers that die, or on a restart of the coordinator, which continues with the best claim so far.
 
 use crate::fake;
 use moire_coordinator::{Local, lease::Config, v1};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Finds that the first item has fences in two threads, among much else.
+/// An engine for which the first item breaks a rule: its program has fences in two threads, among many stores.
 #[derive(Default)]
 struct Cutting {
     pause: Duration,
-    /// Never ends a whole minimisation.
+    /// Whether a whole minimisation never ends.
     stuck: bool,
-    /// Parts of minimisations answered.
+    /// Number of parts of minimisations answered.
     parts: AtomicU64,
-    /// Whole minimisations begun.
+    /// Number of whole minimisations begun.
     wholes: AtomicU64,
 }
 
@@ -111,7 +111,7 @@ fn kept(dir: &Path) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_fleet_says_what_one_worker_says_whoever_dies() {
+async fn a_fleet_gives_the_result_of_one_worker_even_if_workers_die() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Arc::new(Cutting::default());
     let local = start(dir.path()).await;
@@ -120,7 +120,7 @@ async fn a_fleet_says_what_one_worker_says_whoever_dies() {
     task.abort();
     assert!(engine.parts.load(Ordering::Relaxed) > 10, "the cuts were leased");
     assert_eq!((reduced.matches("fence.").count(), reduced.matches("st.").count()), (2, 0), "{reduced}");
-    assert_eq!(kept(dir.path()), 0, "nothing is kept of a finding that is there");
+    assert_eq!(kept(dir.path()), 0, "no reduction is kept once the finding is stored");
 
     let dir = tempfile::tempdir().unwrap();
     let engine = Arc::new(Cutting { pause: Duration::from_millis(10), ..Cutting::default() });
@@ -136,7 +136,7 @@ async fn a_fleet_says_what_one_worker_says_whoever_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_best_so_far_survives_a_restart() {
+async fn the_best_claim_so_far_survives_a_restart() {
     let (quiet, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let engine = Arc::new(Cutting::default());
     let local = start(quiet.path()).await;
@@ -159,6 +159,6 @@ async fn the_best_so_far_survives_a_restart() {
     let task = worker(&local, &again);
     assert_eq!(finish(local).await, expected);
     task.abort();
-    assert_eq!(again.parts.load(Ordering::Relaxed), 0, "it went on where it was");
+    assert_eq!(again.parts.load(Ordering::Relaxed), 0, "it resumed from the stop");
     assert_eq!(kept(dir.path()), 0);
 }

@@ -1,4 +1,5 @@
-//! Workers that come before their coordinator, or before its name: they wait for it. Those with a mistake of their own do not.
+//! Workers that start before their coordinator, or before its name resolves, wait for it. Workers with wrong
+//! certificates or a wrong address end at once.
 
 use super::*;
 use moire_worker::WorkError;
@@ -6,7 +7,7 @@ use moire_worker::link::LinkError;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A worker on this link, and how it is asked to stop.
+/// Starts a worker on this link. Returns the channel that asks it to stop, and its task.
 fn starts(link: Link) -> (watch::Sender<()>, JoinHandle<Result<(), WorkError>>) {
     let (asked, stop) = watch::channel(());
     let options = moire_worker::Options { name: "early".to_owned(), threads: 1 };
@@ -14,19 +15,19 @@ fn starts(link: Link) -> (watch::Sender<()>, JoinHandle<Result<(), WorkError>>) 
     (asked, tokio::spawn(working))
 }
 
-/// An address at which nobody listens.
+/// Returns an address at which no process listens.
 fn nowhere() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_comes_first_waits_for_the_coordinator_and_for_its_name() {
+async fn a_worker_that_starts_first_waits_for_the_coordinator_and_for_its_name() {
     let dir = tempfile::tempdir().unwrap();
     let certs = dir.path().join("certs");
     init(&certs, &[], 30).unwrap();
     let (addr, folder) = (nowhere(), certs.join("worker"));
     let (_go_on, first) = starts(Link::new(addr.into(), Some(folder.clone())));
-    // RFC 6761: no name under it is ever known.
+    // RFC 6761: no name under `.invalid` ever resolves.
     let unknown = "coordinator.invalid:7420".parse().unwrap();
     let (leave, second) = starts(Link::new(unknown, Some(folder.clone())));
     tokio::time::sleep(Duration::from_millis(700)).await;
@@ -36,7 +37,7 @@ async fn a_worker_that_comes_first_waits_for_the_coordinator_and_for_its_name() 
     let local = Local::open(&dir.path().join("store"), setup).await.unwrap();
     let done = local.run(spec(10), tokio::time::sleep(Duration::from_secs(60)), |_| {}).await.unwrap();
     assert_eq!(done.phase(), v1::CampaignPhase::Done, "the first worker did it");
-    // Looking up a name may take its time.
+    // A name lookup may take long.
     let left = tokio::time::timeout(Duration::from_secs(60), second).await.expect("it leaves when asked to");
     left.unwrap().unwrap();
     local.stop().await.unwrap();
@@ -44,7 +45,7 @@ async fn a_worker_that_comes_first_waits_for_the_coordinator_and_for_its_name() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_with_a_mistake_of_its_own_says_so_at_once() {
+async fn a_misconfigured_worker_says_so_at_once() {
     let house = House::new(Limits::FAR).await;
     let elsewhere = house.dir.path().join("elsewhere");
     init(&elsewhere, &[], 30).unwrap();

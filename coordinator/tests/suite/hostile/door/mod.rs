@@ -1,5 +1,5 @@
-//! At a door with a lock: who gets in, what each role may do, what happens when certificates and tokens are replaced,
-//! and what a client of the control service can do to others.
+//! A coordinator with certificates and tokens: access control, the permissions of each role, replaced certificates and
+//! tokens, and bounds on hostile clients of the control service.
 
 mod early;
 
@@ -21,7 +21,7 @@ use tonic::{Code, Status};
 use v1::control_service_client::ControlServiceClient;
 use v1::worker_service_client::WorkerServiceClient;
 
-/// A coordinator with a lock, and the keys to it.
+/// A coordinator with certificates, and the folders of its clients.
 struct House {
     dir: tempfile::TempDir,
     local: Local,
@@ -47,17 +47,17 @@ impl House {
     fn link(&self, folder: &Path) -> Link {
         Link::new(self.local.addr().into(), Some(folder.to_owned()))
     }
-    /// A client with the folder of this name.
+    /// Connects a client with the folder of this name.
     async fn people(&self, name: &str) -> ControlServiceClient<Linked> {
         ControlServiceClient::new(self.link(&self.certs().join(name)).connect().await.unwrap())
     }
-    /// The first answer to a client with the certificates of this folder.
+    /// Connects with the certificates of this folder, and returns the first answer.
     async fn ask(&self, folder: &Path) -> Result<v1::Status, String> {
         let linked = self.link(folder).connect().await.map_err(|e| e.to_string())?;
         let answer = ControlServiceClient::new(linked).get_status(v1::GetStatusRequest {}).await;
         answer.map(tonic::Response::into_inner).map_err(|s| format!("{:?}: {}", s.code(), s.message()))
     }
-    /// A connection with the folder's certificate, and no token.
+    /// Connects with the folder's certificate but without a token.
     async fn anonymous(&self, name: &str) -> Channel {
         let read = |file: &str| std::fs::read(self.certs().join(name).join(file)).unwrap();
         let tls = ClientTlsConfig::new()
@@ -72,7 +72,7 @@ impl House {
     }
 }
 
-/// A worker's stream on this connection.
+/// Opens a worker's stream on this connection.
 async fn stream(linked: Linked) -> Result<Hand, Status> {
     let (up, outgoing) = mpsc::channel(64);
     up.send(v1::FromWorker { message: Some(Up::Hello(hello())) }).await.unwrap();
@@ -82,7 +82,7 @@ async fn stream(linked: Linked) -> Result<Hand, Status> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_this_machine_nothing_is_served_without_certificates() {
+async fn beyond_loopback_nothing_is_served_without_certificates() {
     let dir = tempfile::tempdir().unwrap();
     let (everywhere, here) = ("0.0.0.0:0".parse().unwrap(), "127.0.0.1:0".parse().unwrap());
     let pages = Setup { http: Some(everywhere), ..Setup::new(here) };
@@ -100,11 +100,11 @@ async fn beyond_this_machine_nothing_is_served_without_certificates() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_comes_in_without_a_certificate_of_the_ca_and_a_token() {
+async fn every_client_needs_a_certificate_of_the_ca_and_a_token() {
     let house = House::new(Limits::FAR).await;
     let (certs, elsewhere) = (house.certs(), house.dir.path().join("elsewhere"));
     assert!(house.ask(&certs.join("viewer")).await.is_ok());
-    // Another CA: theirs is unknown here, and ours is unknown to them.
+    // Another CA: this coordinator does not know it, and its clients do not know ours.
     init(&elsewhere, &[], 30).unwrap();
     assert!(house.ask(&elsewhere.join("viewer")).await.is_err());
     for (ca, own) in [("certs", "elsewhere"), ("elsewhere", "certs")] {
@@ -117,10 +117,10 @@ async fn nobody_comes_in_without_a_certificate_of_the_ca_and_a_token() {
         ["tls.crt", "tls.key", "token"].iter().for_each(|name| _ = copy(own, name));
         assert!(house.ask(&mixed).await.is_err(), "trusts {ca}, shows {own}");
     }
-    // A certificate that has expired, with a token that is good.
+    // An expired certificate with a good token.
     let old = issue(&certs, "old", &Holder::Client(Role::Viewer), -1).unwrap();
     assert!(house.ask(&old).await.is_err());
-    // One of ours with no token, and with the token of another house.
+    // Our certificate without a token, and with the token of another coordinator.
     let mut bare = ControlServiceClient::new(house.anonymous("viewer").await);
     let status = bare.get_status(v1::GetStatusRequest {}).await.unwrap_err();
     assert_eq!(status.code(), Code::Unauthenticated);
@@ -131,7 +131,7 @@ async fn nobody_comes_in_without_a_certificate_of_the_ca_and_a_token() {
     }
     std::fs::copy(elsewhere.join("viewer/token"), wrong.join("token")).unwrap();
     assert!(house.ask(&wrong).await.unwrap_err().starts_with("Unauthenticated"));
-    // Plain text where TLS is spoken.
+    // Plain text instead of TLS.
     let plain = Endpoint::from_shared(format!("http://{}", house.local.addr())).unwrap().connect().await;
     if let Ok(channel) = plain {
         assert!(ControlServiceClient::new(channel).get_status(v1::GetStatusRequest {}).await.is_err());
@@ -150,7 +150,7 @@ async fn nobody_comes_in_without_a_certificate_of_the_ca_and_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_role_does_its_part_and_it_is_written_down() {
+async fn each_role_may_do_its_part_and_calls_are_audited() {
     let house = House::new(Limits::FAR).await;
     let list = v1::ListCampaignsRequest {};
     for (role, reads, creates, works) in
@@ -190,7 +190,7 @@ async fn each_role_does_its_part_and_it_is_written_down() {
         "",
         "PermissionDenied: this needs a token of the role operator; viewer is viewer",
     );
-    // A second campaign of the name is an answer too.
+    // The refusal of a second campaign of this name is audited too.
     let named = v1::CampaignSpec { name: "of-operator".to_owned(), ..spec(10) };
     assert!(house.people("operator").await.create_campaign(named).await.is_err());
     found("operator", "/CreateCampaign", "of-operator", "AlreadyExists");
@@ -198,7 +198,7 @@ async fn each_role_does_its_part_and_it_is_written_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_campaign_runs_behind_the_lock_and_who_marks_is_who_the_token_says() {
+async fn a_campaign_runs_with_certificates_and_marks_carry_the_name_of_the_token() {
     let house = House::new(Limits::FAR).await;
     let link = house.link(&house.certs().join("worker"));
     let (_go_on, stop) = tokio::sync::watch::channel(());
@@ -221,7 +221,7 @@ async fn a_campaign_runs_behind_the_lock_and_who_marks_is_who_the_token_says() {
     let record = operator.mark_finding(mark("not a bug")).await.unwrap().into_inner();
     let change: serde_json::Value = serde_json::from_str(&record.json).unwrap();
     assert_eq!(change["history"][0]["who"], "operator", "{change}");
-    // However often and at whatever length it is marked, the record fits the store and the coordinator goes on.
+    // Many long marks: the record still fits the store, and the coordinator goes on.
     for _ in 0..100 {
         operator.mark_finding(mark(&"\"".repeat(5_000))).await.unwrap();
     }
@@ -230,7 +230,7 @@ async fn a_campaign_runs_behind_the_lock_and_who_marks_is_who_the_token_says() {
     task.abort();
 }
 
-/// Asks until the answer is as wanted: files are looked at twice a second.
+/// Asks until access is as wanted: the coordinator polls its files twice a second.
 async fn until(house: &House, folder: &Path, good: bool) {
     let asked = async {
         while house.ask(folder).await.is_ok() != good {
@@ -245,29 +245,29 @@ async fn certificates_and_tokens_are_replaced_without_a_restart() {
     let house = House::new(Limits::FAR).await;
     let (certs, server) = (house.certs(), house.certs().join("server"));
     let mut worker = stream(house.link(&certs.join("worker")).connect().await.unwrap()).await.unwrap();
-    // One more holder, who is known at once.
+    // A new holder has access at once.
     let second = issue(&certs, "second", &Holder::Client(Role::Viewer), 30).unwrap();
     until(&house, &second, true).await;
-    // Garbage leaves what was there in force.
+    // If a file holds garbage, the old certificate stays in force.
     let good = std::fs::read(server.join("tls.crt")).unwrap();
     std::fs::write(server.join("tls.crt"), "no certificate").unwrap();
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert!(house.ask(&second).await.is_ok());
-    // A certificate that nobody takes shows that new connections get the new one; those that stand go on.
+    // An expired certificate, which clients refuse, shows that new connections get the new one. Open connections go on.
     let expired = issue(&certs, "server-old", &Holder::Server(Vec::new()), -1).unwrap();
     for name in ["tls.crt", "tls.key"] {
         std::fs::copy(expired.join(name), server.join(name)).unwrap();
     }
     until(&house, &second, false).await;
     worker.say(Up::Heartbeat(v1::Heartbeat::default())).await;
-    assert!(worker.leases().await.is_empty(), "it is heard");
+    assert!(worker.leases().await.is_empty(), "its message is handled");
     let fresh = issue(&certs, "server-new", &Holder::Server(Vec::new()), 30).unwrap();
     for name in ["tls.crt", "tls.key"] {
         std::fs::copy(fresh.join(name), server.join(name)).unwrap();
     }
     until(&house, &second, true).await;
     assert_ne!(std::fs::read(server.join("tls.crt")).unwrap(), good);
-    // Without its line a token is worth nothing, not even on a stream that stands.
+    // Once its line is removed, a token is refused, even on an open stream.
     let tokens = std::fs::read_to_string(server.join("tokens")).unwrap();
     let kept: String =
         tokens.lines().filter(|l| !l.starts_with("worker")).map(|l| format!("{l}\n")).collect();
@@ -287,12 +287,12 @@ async fn certificates_and_tokens_are_replaced_without_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_peer_has_so_many_connections_calls_and_streams() {
+async fn connections_calls_and_streams_of_one_peer_are_bounded() {
     let limits =
         Limits { peer_connections: 3, peer_calls: 8, patience: Duration::from_secs(2), ..Limits::FAR };
     let house = House::new(limits).await;
     let viewer = house.certs().join("viewer");
-    // Connections that say nothing have their places for a while, and others none; then they are closed.
+    // Silent connections take all places for a while; then they are closed.
     let mut silent = Vec::new();
     for _ in 0..3 {
         silent.push(tokio::net::TcpStream::connect(house.local.addr()).await.unwrap());
@@ -306,7 +306,7 @@ async fn one_peer_has_so_many_connections_calls_and_streams() {
     assert!(house.ask(&viewer).await.is_err(), "the fourth");
     drop(held);
     until(&house, &viewer, true).await;
-    // Streams that do not begin end in time, and give their places back.
+    // Streams that send no first message are ended after a time, and free their places.
     let linked = house.link(&house.certs().join("worker")).connect().await.unwrap();
     let mut open = Vec::new();
     for _ in 0..8 {
@@ -340,17 +340,17 @@ async fn a_peer_that_calls_too_often_waits_and_the_log_is_not_washed_out() {
     house.local.stop().await.unwrap();
 }
 
-/// Waits until so many jobs are queued.
+/// Waits until this many jobs are queued.
 async fn until_queued(client: &ControlServiceClient<Linked>, jobs: u32) {
     let asked = async {
         while client.clone().get_status(v1::GetStatusRequest {}).await.unwrap().into_inner().queued != jobs {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), asked).await.expect("as many come and go");
+    tokio::time::timeout(Duration::from_secs(20), asked).await.expect("the number of queued jobs");
 }
 
-/// What one client of the control service does costs the others nothing.
+/// One hostile client of the control service does not harm the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hostile_client_fills_nothing_and_stops_nothing() {
     let house = House::new(Limits { calls_per_second: 10_000, ..Limits::FAR }).await;
@@ -370,7 +370,7 @@ async fn a_hostile_client_fills_nothing_and_stops_nothing() {
     for spec in bad {
         assert_eq!(client.create_campaign(spec).await.unwrap_err().code(), Code::InvalidArgument);
     }
-    // Jobs whose client goes away: more than may wait, and yet there is room.
+    // Jobs whose clients disconnect: more of them than may wait, but they free their places.
     use v1::submit_job_request::Job;
     let job = || v1::SubmitJobRequest {
         plan: None,
@@ -382,8 +382,8 @@ async fn a_hostile_client_fills_nothing_and_stops_nothing() {
             let mut client = client.clone();
             tasks.push(tokio::spawn(async move { client.submit_job(job()).await.map(drop) }));
         }
-        // All have begun before they are dropped, and all are gone before the next begin: calls that are
-        // dropped before the coordinator looked at them cost the connection (`RESETS_MAX`).
+        // All calls have begun before they are dropped, and all are gone before the next begin. Calls dropped
+        // before the coordinator has handled them would cost the connection (`RESETS_MAX`).
         until_queued(&client, 128).await;
         tasks.iter().for_each(tokio::task::JoinHandle::abort);
         for task in tasks {
@@ -393,7 +393,7 @@ async fn a_hostile_client_fills_nothing_and_stops_nothing() {
         }
         until_queued(&client, 0).await;
     }
-    // Watchers that went away leave their places.
+    // Watchers that disconnect free their places.
     client.create_campaign(spec(100)).await.unwrap();
     for _ in 0..600 {
         let name = v1::CampaignName { name: "c".to_owned() };
@@ -406,7 +406,7 @@ async fn a_hostile_client_fills_nothing_and_stops_nothing() {
         }
     }
     until(&house, &house.certs().join("viewer"), true).await;
-    // Bytes that are TLS and no HTTP/2.
+    // Bytes that begin a TLS record but no handshake.
     let mut raw = tokio::net::TcpStream::connect(house.local.addr()).await.unwrap();
     raw.write_all(&[0x16, 3, 1, 0xFF, 0xFF]).await.unwrap();
     drop(raw);

@@ -1,5 +1,5 @@
 //! Pieces of an exploration given to workers that report twice, report too late, or never report: the counts and the
-//! remaining pieces stay consistent. The tree is made up; the coordinator knows none.
+//! remaining pieces stay consistent. The tree is made up, because the coordinator knows nothing of trees.
 
 use super::{Hand, hello, on, patient, people, start, status};
 use moire_coordinator::v1::{
@@ -29,7 +29,7 @@ fn asked() -> v1::Exploration {
     }
 }
 
-/// So many executions, with a mark.
+/// Makes totals with this many executions and a mark.
 fn counted(complete: u64, path: &[u32]) -> v1::Explored {
     let mark = ("thing".to_owned(), v1::Node { path: path.to_vec() });
     v1::Explored {
@@ -63,7 +63,7 @@ fn over(lease: &v1::Lease, path: &[u32], complete: u64) -> v1::Report {
 fn piece(lease: &v1::Lease) -> (Vec<u32>, Vec<u32>) {
     match &lease.work {
         Some(Work::Explore(job)) => job.piece.clone().map(|p| (p.behind, p.until)).unwrap(),
-        other => panic!("{other:?} is no piece"),
+        other => panic!("{other:?} is not a piece"),
     }
 }
 
@@ -75,7 +75,7 @@ async fn explore(local: &Local) -> (ControlServiceClient<Channel>, Stream) {
     (client, stream)
 }
 
-/// The first word for which `wanted` holds.
+/// Reads the stream up to the first status for which `wanted` holds.
 async fn heard(stream: &mut Stream, wanted: impl Fn(&ExploreStatus) -> bool) -> ExploreStatus {
     loop {
         let status = stream.message().await.unwrap().expect("it goes on");
@@ -90,7 +90,7 @@ fn complete(status: &ExploreStatus) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_counted_and_what_is_left_stay_in_step() {
+async fn counts_and_remaining_pieces_stay_consistent() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), patient()).await;
     let (_client, mut stream) = explore(&local).await;
@@ -98,7 +98,7 @@ async fn what_is_counted_and_what_is_left_stay_in_step() {
     let whole = first.lease().await;
     assert_eq!(piece(&whole), (vec![], vec![]));
     for _ in 0..2 {
-        // Twice each, and some where nothing is left: behind what is explored, or given.
+        // Each report comes twice. Some are about parts that are already explored or given away.
         first.report(reached(&whole, &[0], 5)).await;
         first.report(given(&whole, &[2])).await;
         first.report(given(&whole, &[1, 4])).await;
@@ -110,7 +110,7 @@ async fn what_is_counted_and_what_is_left_stay_in_step() {
     }
     let now = heard(&mut stream, |s| s.waiting == 2).await;
     assert_eq!((complete(&now), now.leased, now.able), (5, 1, 1));
-    // Its holder dies: the piece is as it was after the last step.
+    // The holder dies: the piece is as after its last step.
     drop(first);
     let mut second = hand(&local).await;
     let mut pieces: Vec<_> = Vec::new();
@@ -122,7 +122,7 @@ async fn what_is_counted_and_what_is_left_stay_in_step() {
     let stretches: Vec<_> = pieces.iter().map(|p| p.0.clone()).collect();
     let expected = [(vec![0], vec![1, 4]), (vec![1, 4], vec![2]), (vec![2], vec![])];
     assert_eq!(stretches, expected);
-    // A report of the dead one, and one that comes twice, change nothing.
+    // A report on the lease of the dead worker, and repeated reports, change nothing.
     second.report(over(&whole, &[0], 1000)).await;
     for (n, (_, lease)) in pieces.iter().enumerate().rev() {
         let path = [n as u32, 1];
@@ -139,7 +139,7 @@ async fn what_is_counted_and_what_is_left_stay_in_step() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_idle_is_fed_by_who_is_busy() {
+async fn a_busy_worker_gives_a_part_to_an_idle_one() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), patient()).await;
     let (_client, mut stream) = explore(&local).await;
@@ -154,7 +154,7 @@ async fn who_is_idle_is_fed_by_who_is_busy() {
     assert_eq!(wish.lease, lease.lease);
     busy.report(given(&lease, &[0])).await;
     assert_eq!(piece(&idle.next_lease().await), (vec![0], vec![]));
-    // What no engine models ends it, for all.
+    // An unsupported construct ends the exploration for all.
     let why = v1::Unsupported { reason: "é".repeat(2_000), line: 3 };
     let step = v1::ExploreStep { step: Some(Step::Unsupported(why)), explored: None };
     busy.report(v1::Report { explore: Some(step), done: true, ..on(&lease) }).await;
@@ -165,7 +165,7 @@ async fn who_is_idle_is_fed_by_who_is_busy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_is_none_ends_its_worker_and_not_the_exploration() {
+async fn an_invalid_step_disconnects_its_worker_and_does_not_end_the_exploration() {
     let dir = tempfile::tempdir().unwrap();
     let local = start(dir.path(), patient()).await;
     let (_client, mut stream) = explore(&local).await;
@@ -189,7 +189,7 @@ async fn a_step_that_is_none_ends_its_worker_and_not_the_exploration() {
     local.stop().await.unwrap();
 }
 
-/// The numbers of the metrics.
+/// Reads a number from the metrics.
 async fn metric(http: std::net::SocketAddr, name: &str) -> u64 {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(http).await.unwrap();
@@ -201,7 +201,7 @@ async fn metric(http: std::net::SocketAddr, name: &str) -> u64 {
     line.trim().parse().unwrap()
 }
 
-/// A coordinator with metrics, whose explorations rest after that time.
+/// Starts a coordinator with metrics, whose explorations rest after this time without a client.
 async fn resting(dir: &Path, rest_ms: u64) -> (Local, std::net::SocketAddr) {
     let anywhere = "127.0.0.1:0".parse().unwrap();
     let lease = moire_coordinator::lease::Config { rest_ms, ..patient() };
@@ -213,7 +213,7 @@ async fn resting(dir: &Path, rest_ms: u64) -> (Local, std::net::SocketAddr) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_asks_about_rests_and_goes_on_when_asked() {
+async fn an_exploration_without_clients_rests_until_one_asks() {
     let dir = tempfile::tempdir().unwrap();
     let (local, http) = resting(dir.path(), 200).await;
     let asked = explore(&local).await;
@@ -245,7 +245,7 @@ async fn what_nobody_asks_about_rests_and_goes_on_when_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn as_many_as_the_store_keeps_and_one_more() {
+async fn one_exploration_more_than_the_store_keeps_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (local, http) = resting(dir.path(), 3_600_000).await;
     let mut client = people(&local).await;
@@ -256,7 +256,7 @@ async fn as_many_as_the_store_keeps_and_one_more() {
     }
     let full = client.explore(numbered(64)).await.unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted, "{full}");
-    // One that is over makes room.
+    // A finished exploration makes room.
     let mut hand = hand(&local).await;
     let lease = hand.lease().await;
     hand.report(v1::Report { sequence: 3, ..over(&lease, &[0], 1) }).await;
@@ -268,9 +268,9 @@ async fn as_many_as_the_store_keeps_and_one_more() {
     local.stop().await.unwrap();
 }
 
-/// Started again on its store, a coordinator goes on, and believes nothing that is left of the time before.
+/// A restarted coordinator continues from its store, and refuses reports of the epoch before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_start_goes_on_in_another_epoch() {
+async fn a_restart_continues_in_another_epoch() {
     async fn part(
         dir: &Path,
         number: u32,
