@@ -1,7 +1,7 @@
-//! Executions per second of the explorer, family by family, under the current PTX text.
+//! Executions per second of the explorer, family by family, under the model `ptx`.
 //!
-//! One iteration explores a whole program; the throughput counts its executions. `moire bench families` prints the
-//! same at the sizes at which published tools are compared, with checks and dead ends.
+//! One iteration explores a whole program; the throughput counts its executions. `moire bench families` measures the
+//! same at the sizes at which published tools are compared, and also counts checks and dead ends.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use moire_cat::Variants;

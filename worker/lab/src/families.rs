@@ -1,11 +1,11 @@
 //! Families of programs whose number of executions is known in closed form, for tests and benchmarks.
 //!
-//! Contract: a family is a program text and a formula. Under `ptx` the explorer finds exactly [`Family::executions`] complete
-//! executions of [`Family::text`] and no blocked one (`tests/suite/closed_forms.rs`).
+//! Contract: a family is a program text and a formula. Under `ptx` the explorer finds exactly [`Family::executions`]
+//! complete executions of [`Family::text`] and no blocked one (`tests/suite/closed_forms.rs`).
 //!
-//! Source: benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with `.relaxed.gpu` and
-//! one CTA a thread unless said otherwise. In addition rings, counters, locks, a sequence lock, a queue, a barrier, and a
-//! kernel of matrix products.
+//! Source: benchmark families of the stateless model checking literature (GenMC, Nidhugg), written with `.relaxed.gpu`
+//! and one CTA per thread unless stated otherwise. In addition there are rings, counters, locks, a sequence lock, a
+//! queue, a barrier, and a kernel of matrix products.
 
 use moire_generate::tensor::Gemm;
 use std::fmt::Write;
@@ -13,13 +13,13 @@ use std::fmt::Write;
 /// One family.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Its name in the literature.
+    /// Its name; in the literature, if it comes from there.
     pub name: &'static str,
     /// The quantity that the size counts, in a few words.
     pub what: &'static str,
     /// Smallest size that makes sense.
     pub least: usize,
-    /// Largest size a quick test explores.
+    /// Largest size that a quick test explores.
     pub quick: usize,
     /// Size for statistics over repeated runs. A run takes some milliseconds.
     pub bench: usize,
@@ -30,12 +30,12 @@ pub struct Family {
 }
 
 impl Family {
-    /// The program of size `n`, native litmus text.
+    /// Writes the program of size `n` as native litmus text.
     pub fn text(&self, n: usize) -> String {
         (self.text)(n.max(self.least))
     }
 
-    /// Its complete executions under `ptx`.
+    /// Computes the number of its complete executions under `ptx`.
     pub fn executions(&self, n: usize) -> u64 {
         (self.executions)(n.max(self.least) as u64)
     }
@@ -109,7 +109,7 @@ const fn family(sizes: [usize; 4], text: fn(usize) -> String, executions: fn(u64
     Family { name: "", what: "", least, quick, bench, full, text, executions }
 }
 
-/// The family called `name`.
+/// Finds the family called `name`.
 pub fn named(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().find(|f| f.name == name)
 }
@@ -118,14 +118,14 @@ fn factorial(n: u64) -> u64 {
     (1..=n).product()
 }
 
-/// Executions of `casrot`: the first `k` of `n` swaps succeed, one after another. Swap `k + 1` fails and reads any of the `k`
-/// values it does not want; each later one reads any of all `k + 1`.
+/// Counts the executions of `casrot`: the first `k` of `n` swaps succeed, one after another. Swap `k + 1` fails and
+/// reads any of the `k` values it does not want; each later swap reads any of all `k + 1` values.
 fn rotations(n: u64) -> u64 {
     let failing = |k: u64| (k + 2..=n).fold(if k < n { k } else { 1 }, |all, _| all * (k + 1));
     (1..=n).map(failing).sum()
 }
 
-/// A program with one thread for each body, each in a CTA of its own.
+/// Writes a program with one thread for each body, each in its own CTA.
 fn program(name: &str, n: usize, locations: &[String], bodies: &[String], after: &str) -> String {
     let mut text = format!("moire \"{name}({n})\"\n");
     for location in locations {
@@ -150,8 +150,8 @@ fn bodies(n: usize, body: impl Fn(usize) -> String) -> Vec<String> {
     (0..n).map(body).collect()
 }
 
-/// Load buffering in a ring, with fences. Without the fences there would be one more execution, in which every thread reads
-/// the write of the one before it.
+/// Writes load buffering in a ring, with fences. Without the fences there would be one more execution, in which every
+/// thread reads the write of the thread before it.
 fn lbf(n: usize) -> String {
     let body = |i| {
         let next = (i + 1) % n;
@@ -160,7 +160,8 @@ fn lbf(n: usize) -> String {
     program("lbf", n, &array("x", n), &bodies(n, body), "")
 }
 
-/// A ring with awaits: a thread reads `y`, then stores `x`; the thread before it awaits that store and then stores the `y`.
+/// Writes a ring with awaits. A thread reads `y` and then stores `x`; the thread before it awaits that store and then
+/// stores that `y`.
 fn lbawait(n: usize) -> String {
     let body = |i| {
         let next = (i + 1) % n;
@@ -216,8 +217,9 @@ fn casrot(n: usize) -> String {
     program("casrot", n, &names(&["x"]), &bodies(n, body), "")
 }
 
-/// The search is unrolled, so where it stops is decided by branches and not by an address. Loads acquire and stores release,
-/// because the published count assumes that a thread which reads a sum also sees its summand.
+/// Writes a search for the last zero beside writers. The search is unrolled, so branches decide where it stops, not an
+/// address. Loads acquire and stores release, because the published count assumes that a thread which reads a sum also
+/// sees its summand.
 fn lastzero(n: usize) -> String {
     let step = |i: usize| format!("ld.acquire.gpu.u32 r, [a{i}]; setp.eq.u32 p, r, 0; @p bra END;");
     let mut all =
@@ -249,12 +251,12 @@ fn mp(n: usize) -> String {
     program("mp", n, &locations, &all, "")
 }
 
-/// The body of a critical section: the thread writes its number and reads it back.
+/// Writes the body of a critical section: the thread writes its number and reads it back.
 fn critical(i: usize) -> String {
     format!("st.weak.u32 [cs], {i}; ld.weak.u32 c, [cs];")
 }
 
-/// The condition that each thread read its own number in the critical section.
+/// Writes the condition that each thread read its own number in the critical section.
 fn alone(n: usize) -> String {
     let seen: Vec<String> = (0..n).map(|i| format!("P{i}:c == {i}")).collect();
     format!("forall ({})\n", seen.join(" /\\ "))
@@ -276,7 +278,7 @@ fn ticket(n: usize) -> String {
     program("ticket", n, &names(&["next", "serving", "cs"]), &bodies(n, ticketed), &alone(n))
 }
 
-/// The critical section of thread `i` under a ticket lock.
+/// Writes the critical section of thread `i` under a ticket lock.
 fn ticketed(i: usize) -> String {
     format!(
         "atom.relaxed.gpu.add.u32 t, [next], 1; \
@@ -286,7 +288,8 @@ fn ticketed(i: usize) -> String {
     )
 }
 
-/// One writer with two rounds, and `n` readers. A reader starts over unless it read the same even count before and after.
+/// Writes one writer with two rounds, and `n` readers. A reader starts over unless it reads the same even count before
+/// and after.
 fn seqlock(n: usize) -> String {
     let round = |k: usize| {
         format!(
@@ -307,7 +310,8 @@ fn seqlock(n: usize) -> String {
     program("seqlock", n, &names(&["seq", "d"]), &all, "")
 }
 
-/// A queue with one slot. `turn` is `2 k` when it is the turn of producer `k`, and `2 k + 1` when it is that of consumer `k`.
+/// Writes a queue with one slot. `turn` is `2 k` on the turn of producer `k`, and `2 k + 1` on the turn of consumer
+/// `k`.
 fn mpmc(n: usize) -> String {
     let side = |counter: &str, offset: usize, work: String| {
         format!(
@@ -337,13 +341,14 @@ fn barrier(n: usize) -> String {
     text + &format!("forall ({})\n", seen.join(" /\\ "))
 }
 
-/// A matrix product with three stages and four k-steps a tile. Each lane of the epilogue warps arrives on its own.
+/// Writes a matrix product with three stages and four k-steps per tile. Each lane of the epilogue warps arrives on its
+/// own.
 fn gemm(n: usize) -> String {
     Gemm::usual(false, n, 32).protocol().text()
 }
 
-/// The same by a pair of CTAs, in which one lane arrives for its warp. It has two executions: the deallocation of the pair
-/// waits, or it does not.
+/// Writes the matrix product for a pair of CTAs, in which one lane arrives for its warp. It has two executions: the
+/// deallocation of the pair waits, or it does not.
 fn gemm2(n: usize) -> String {
     Gemm::usual(true, n, 1).protocol().text()
 }

@@ -34,7 +34,8 @@ pub struct Campaign<'a> {
     /// If set, each program is compared only under the model that this gives for its seed. `models` and `settings` are
     /// ignored then.
     pub turns: Option<&'a (dyn Fn(u64) -> &'a Model + Sync)>,
-    /// Whether the explorer is also compared with itself on each program with its threads reversed and all names changed.
+    /// Whether the explorer is also compared with itself on each program with its threads reversed and all names
+    /// changed.
     pub turned: bool,
     /// A strong and a weak model, to count the programs with outcomes that only the weak one allows.
     pub yardstick: Option<(&'a Model, &'a Model)>,
@@ -107,7 +108,8 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Traits of which a campaign must have a share: name, number of programs that have it, least share in percent.
+    /// Lists the traits of which a campaign must have a share: name, number of programs with it, least share in
+    /// percent.
     pub fn shares(&self) -> [(&'static str, u64, u64); 6] {
         [
             ("6+ memory events", self.six_events, 60),
@@ -119,7 +121,7 @@ impl Totals {
         ]
     }
 
-    /// The histogram, one line a trait.
+    /// Prints the histogram, one line per trait.
     pub fn histogram(&self) -> String {
         let mut out = String::new();
         for (name, have, least) in self.shares() {
@@ -141,7 +143,7 @@ impl Default for Campaign<'_> {
             first_seed: 0,
             done: None,
             count: 1_000,
-            // The enumerator needs about 20 microseconds a candidate. Few programs are worth more time than this.
+            // The enumerator needs about 20 microseconds per candidate. Few programs are worth more time than this.
             limits: NaiveLimits {
                 candidates: 4_000,
                 combinations: 60_000,
@@ -158,7 +160,7 @@ impl Default for Campaign<'_> {
     }
 }
 
-/// Programs drawn here and by `moire-generate`, in turns.
+/// Draws the program of a seed, by the drawers of this crate and by `moire-generate` in turns.
 pub fn mixed(seed: u64) -> Program {
     match seed % 4 {
         0 => program(seed, Style::Wide),
@@ -167,7 +169,8 @@ pub fn mixed(seed: u64) -> Program {
     }
 }
 
-/// A program with tcgen05, copies, mbarriers or lanes, from each drawer in turns. `None` if the drawn text is refused.
+/// Draws a program with tcgen05, copies, mbarriers or lanes, by each drawer in turns. `None` if the drawn text is
+/// refused.
 pub fn tcgen05(seed: u64) -> Option<Program> {
     let (turn, seed) = (seed % 5, seed / 5);
     match turn {
@@ -179,7 +182,7 @@ pub fn tcgen05(seed: u64) -> Option<Program> {
     }
 }
 
-/// `count` random settings of a model's switches; most switches keep their default.
+/// Draws `count` random settings of a model's switches; most switches keep their default.
 pub fn random_settings(model: &Model, seed: u64, count: usize) -> Vec<Variants> {
     let mut draw = Draw::new(seed);
     let mut one = || {
@@ -195,7 +198,8 @@ pub fn random_settings(model: &Model, seed: u64, count: usize) -> Vec<Variants> 
 }
 
 impl Campaign<'_> {
-    /// Runs until `count` programs are compared or `failures` differences found. `progress` is called after each seed.
+    /// Runs until `count` programs are compared or `failures` differences are found. `progress` is called after each
+    /// seed.
     ///
     /// The result depends on the seeds and not on `workers`: programs are compared in parallel and counted in order.
     pub fn run(&self, progress: &(dyn Fn(&Totals) + Sync)) -> Totals {
@@ -210,7 +214,8 @@ impl Campaign<'_> {
         let compare = |at: u64| {
             let at = done + at;
             let (program, identity) = self.drawn(self.seed(at))?;
-            // Of two equal programs, a thread may reach the later one first. Then both are compared, and the first counts.
+            // Of two equal programs, a thread may reach the later one first. Then both are compared, and the first
+            // counts.
             let first =
                 *lock(&claims).entry(identity).and_modify(|first| *first = at.min(*first)).or_insert(at);
             Some((identity, (first == at).then(|| self.one(self.seed(at), &program))))
@@ -232,14 +237,14 @@ impl Campaign<'_> {
         self.first_seed.wrapping_add(at)
     }
 
-    /// The program of a seed, with its identity.
+    /// Draws the program of a seed, with its identity.
     fn drawn(&self, seed: u64) -> Option<(Program, u128)> {
         let program = (self.source)(seed)?;
         let identity = (self.identity)(&program);
         Some((program, identity))
     }
 
-    /// For each program of the first `end` seeds, the first position at which it was drawn.
+    /// Finds, for each program of the first `end` seeds, the first position at which it was drawn.
     fn claims(&self, end: u64) -> FxHashMap<u128, u64> {
         let mut claims = FxHashMap::default();
         if end == 0 {
@@ -253,7 +258,7 @@ impl Campaign<'_> {
         claims
     }
 
-    /// Shrinks a program as long as `again` finds a difference, and reports it.
+    /// Reports a difference, and shrinks its program as long as `again` finds a difference.
     fn smallest(
         &self,
         seed: u64,
@@ -276,7 +281,7 @@ impl Campaign<'_> {
         Failure { seed, model: name, difference, program }
     }
 
-    /// The reason for leaving out a program, found before it is enumerated: too few candidates, or too many.
+    /// Finds the reason for leaving out a program before it is enumerated: it has too few or too many candidates.
     fn unwanted(&self, program: &Program, model: &Model) -> Option<String> {
         match weigh(program, model, &self.limits) {
             Ok(candidates) if candidates < self.least => Some(FEWER.into()),
@@ -349,7 +354,7 @@ impl Campaign<'_> {
     }
 }
 
-/// The outcomes that the explorer finds.
+/// Returns the outcomes that the explorer finds; none if it abstains.
 fn outcomes(program: &Program, model: &Model) -> BTreeSet<Outcome> {
     let mut out = BTreeSet::new();
     let limits = Limits { leaves: 100_000, ..Limits::default() };

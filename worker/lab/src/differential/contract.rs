@@ -1,8 +1,9 @@
-//! Tests the contract with models: compares explorer and enumerator under models that lack checks or have other switches.
+//! A test of the contract with models: compares explorer and enumerator under models that lack checks or have other
+//! switches.
 //!
-//! The explorer relies only on what checks of a model license ([`moire_cat::licence`]). So it must agree with the enumerator
-//! whichever checks a model lacks. The work is cut into parts of a few hundred programs. A part depends only on its number
-//! and the seed, so a run can be stopped and continued.
+//! The explorer relies only on what checks of a model license ([`moire_cat::licence`]). So it must agree with the
+//! enumerator whichever checks a model lacks. The work is cut into parts of a few hundred programs. A part depends only
+//! on its number and the seed, so a run can be stopped and continued.
 
 use super::campaign::{Campaign, Failure, mixed, tcgen05};
 use super::draw::Draw;
@@ -31,10 +32,10 @@ pub enum Change {
 }
 
 impl Change {
-    /// All of them.
+    /// All changes.
     pub const ALL: [Change; 4] = [Change::Nothing, Change::Check, Change::Switch, Change::Checks];
 
-    /// The change in words.
+    /// Returns the change in words.
     pub fn word(self) -> &'static str {
         match self {
             Change::Nothing => "as shipped",
@@ -71,7 +72,7 @@ pub struct Counts {
     pub drawn: u64,
 }
 
-/// The mutants: each shipped model with every change. `flip` loads a shipped model with one switch set.
+/// Makes the mutants: each shipped model with every change. `flip` loads a shipped model with one switch set.
 pub fn mutants(
     shipped: &[Model],
     counts: Counts,
@@ -115,7 +116,7 @@ pub fn mutants(
     out
 }
 
-/// The program of a seed, in a part of the language that the model has rules for.
+/// Draws the program of a seed, in a part of the language for which the model has rules.
 fn program(model: &Model, seed: u64) -> Option<Program> {
     if model.covers(Feature::TileBlocks) {
         return if seed.is_multiple_of(4) { tile_mixed(seed / 4) } else { tile_program(seed) };
@@ -143,13 +144,13 @@ pub struct Found {
     pub programs: u64,
     /// Executions in all comparisons.
     pub executions: u64,
-    /// Programs drawn and not compared.
+    /// Programs drawn but not compared.
     pub skipped: u64,
     /// Differences.
     pub failures: Vec<Failure>,
 }
 
-/// The parts of all mutants, in order.
+/// Lists the parts of all mutants, in order.
 pub fn parts(mutants: &[Mutant], seed: u64) -> Vec<Part> {
     let of = |(mutant, m): (usize, &Mutant)| {
         let starts = (0..m.programs.div_ceil(PART)).map(|n| n * PART);

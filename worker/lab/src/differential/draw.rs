@@ -1,6 +1,6 @@
-//! Small random programs for comparing engines: rich in what engines get wrong, and cheap to enumerate.
+//! Small random programs for comparing engines: rich in features that engines get wrong, and cheap to enumerate.
 //!
-//! They are drawn independently of `moire-generate`, from which campaigns draw, so that a gap there is not a gap here, too.
+//! This drawer is independent of `moire-generate`, from which campaigns draw, so that both do not have the same gaps.
 
 use moire_program::ir::*;
 
@@ -9,12 +9,12 @@ use moire_program::ir::*;
 pub struct Draw(u64);
 
 impl Draw {
-    /// The stream of `seed`.
+    /// Starts the stream of `seed`.
     pub fn new(seed: u64) -> Self {
         Draw(seed)
     }
 
-    /// The next 64 bits.
+    /// Draws the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -23,17 +23,17 @@ impl Draw {
         z ^ z >> 31
     }
 
-    /// A number below `n` (0 when `n` is 0).
+    /// Draws a number below `n` (0 if `n` is 0).
     pub fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.bits() % (n.max(1) as u64)).unwrap_or(0)
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns true in `percent` of 100 cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of the members. There must be at least one.
+    /// Picks a member. There must be at least one.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
@@ -44,7 +44,7 @@ impl Draw {
 pub enum Style {
     /// Only what the Dat3M dialect can express.
     Dat3m,
-    /// In addition, everything else that the engines model (except what has a drawer of its own).
+    /// In addition, everything else that the engines model, except features with a drawer of their own.
     Wide,
 }
 
@@ -69,7 +69,7 @@ struct Knobs {
     ty: Ty,
 }
 
-/// The program of a seed.
+/// Draws the program of a seed.
 pub fn program(seed: u64, style: Style) -> Program {
     let mut d = Draw::new(seed);
     let d = &mut d;
@@ -327,7 +327,7 @@ impl Writer<'_> {
         }
     }
 
-    /// In the wide style: sometimes gives the next instruction a predicate.
+    /// Sometimes gives the next instruction a predicate, in the wide style only.
     fn guard_next(&mut self) {
         if self.knobs.style == Style::Wide && !self.read.is_empty() && self.d.chance(6) {
             let p = self.register();
@@ -402,7 +402,8 @@ impl Writer<'_> {
             }
             _ if !wide => {
                 let kind = if self.d.chance(15) { BarKind::Arrive } else { BarKind::Sync };
-                // At most one bar of an instance in a thread, because in the Dat3M dialect a second one never completes.
+                // At most one bar of an instance in a thread, because in the Dat3M dialect a second one never
+                // completes.
                 let used = self.body.iter().filter(|i| matches!(i.op, Op::Bar { .. })).count();
                 let instance = u32::try_from(used).unwrap_or(0);
                 self.push(Op::Bar { kind, id: Operand::Imm(0), count: None, instance: Some(instance) });
@@ -414,7 +415,7 @@ impl Writer<'_> {
         }
     }
 
-    /// `if (read == k) goto later`; the target is set by the caller.
+    /// Writes `if (read == k) goto later`. The caller sets the target.
     fn branch(&mut self) -> usize {
         let a = Operand::Reg(self.d.pick(&self.read.clone()));
         let op = self.d.pick(&[CmpOp::Eq, CmpOp::Ne]);
@@ -429,7 +430,7 @@ impl Writer<'_> {
         self.body.len() - 1
     }
 
-    /// A loop that waits for a value, by loading or by compare-and-swap.
+    /// Writes a loop that waits for a value, by loading or by compare-and-swap.
     fn await_loop(&mut self) {
         let head = self.body.len();
         let object = self.d.below(self.knobs.locations);

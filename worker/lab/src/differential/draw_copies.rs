@@ -1,5 +1,6 @@
-//! Small random programs of asynchronous copies: loads that report to mbarriers, stores and small copies in groups, copies to
-//! other CTAs, warpgroup products, launch control. Each wait, fence and group of a correct program is sometimes left out.
+//! Small random programs of asynchronous copies: loads that report to mbarriers, stores and small copies in groups,
+//! copies to other CTAs, warpgroup products, launch control. Each wait, fence and group of a correct program is
+//! sometimes left out.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -17,7 +18,7 @@ struct Writer<'d> {
     cta: usize,
 }
 
-/// The program of a seed. `None` if the drawn text is refused.
+/// Draws the program of a seed. `None` if the drawn text is refused.
 pub fn copies_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
@@ -94,7 +95,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A write to shared memory: a copy from global memory to one CTA or both, or the answer of launch control.
+    /// Writes a copy from global memory to the shared memory of one CTA or both, or a launch control request, whose
+    /// answer goes there.
     fn load(&mut self) -> String {
         let Some(b) = self.object() else { return String::new() };
         self.writes += 1;
@@ -118,7 +120,7 @@ impl Writer<'_> {
         format!("{expect}{copy}")
     }
 
-    /// A copy out of shared memory, in a group.
+    /// Writes a copy out of shared memory, in a group.
     fn store(&mut self) -> String {
         self.writes += 1;
         let fence = self.maybe("fence.proxy.async;\n");
@@ -236,7 +238,7 @@ impl Writer<'_> {
         format!("tensormap.replace.tile.global_address.global.b1024.b64 [m], 0;\n{release}{acquire}")
     }
 
-    /// Message passing through a word.
+    /// Writes one half of message passing through a word.
     fn flag(&mut self) -> &'static str {
         self.d.pick(&[
             "st.release.gpu.global.u32 [f], 1;\n",

@@ -1,5 +1,5 @@
-//! Programs that reductions apply to: threads with equal bodies, atomics and loads whose value is unused, stores that are
-//! never read.
+//! Programs that reductions apply to: threads with equal bodies, atomics and loads whose value is unused, stores that
+//! are never read.
 
 use super::draw::Draw;
 use super::reduced::questioned;
@@ -7,8 +7,8 @@ use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
 use std::fmt::Write;
 
-/// Gives some threads of a drawn program the code of one of them, and adds a condition. `None` if the result is refused, for
-/// example because the code only fits the placement of its thread.
+/// Gives some threads of a drawn program the code of one of them, and adds a condition. `None` if the result is
+/// refused, for example because the code only fits the placement of its thread.
 pub fn twins(mut program: Program, seed: u64) -> Option<Program> {
     let mut d = Draw::new(seed ^ 0x7317);
     let from = d.below(program.threads.len());
@@ -26,7 +26,7 @@ pub fn twins(mut program: Program, seed: u64) -> Option<Program> {
     Some(questioned(read, seed))
 }
 
-/// The program of a seed, with a condition.
+/// Draws the program of a seed, with a condition.
 pub fn crowd(seed: u64) -> Option<Program> {
     let mut d = Draw::new(seed);
     let d = &mut d;

@@ -1,13 +1,13 @@
-//! Small random programs whose threads stand for several lanes: elected lanes, branches that only some lanes take, counts
-//! to which every lane adds.
+//! Small random programs whose threads stand for several lanes: elected lanes, branches that only some lanes take,
+//! counts to which every lane adds.
 //!
-//! They are drawn as text and parsed, which tests the parser, too.
+//! They are drawn as text and parsed, which also tests the parser.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
 use moire_program::text::{Format, parse};
 
-/// The program of a seed. `None` if the drawn text is refused.
+/// Draws the program of a seed. `None` if the drawn text is refused.
 pub fn lanes_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let d = &mut draw;
@@ -50,7 +50,7 @@ impl Writer<'_> {
         self.d.pick(&["", "", "@e ", "@!e ", "@z ", "@h "])
     }
 
-    /// An instruction, a region that only some lanes enter, or a branch with two arms.
+    /// Writes an instruction, a region that only some lanes enter, or a branch with two arms.
     fn piece(&mut self) -> String {
         let some = self.d.pick(&["e", "h", "z", "!e", "!h"]);
         match self.d.below(10) {

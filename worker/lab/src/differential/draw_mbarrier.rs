@@ -1,7 +1,7 @@
 //! Small random programs around mbarriers: protocols of two or three threads, right and wrong.
 //!
-//! They are drawn as text and parsed, which tests the parser, too. Most programs initialise their objects and synchronise
-//! once before they use them. Some do not, and some invalidate an object and initialise it again.
+//! They are drawn as text and parsed, which also tests the parser. Most programs initialise their objects and
+//! synchronise once before they use them. Some do not, and some invalidate an object and initialise it again.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -18,7 +18,7 @@ struct Writer<'d> {
     states: Vec<bool>,
 }
 
-/// The program of a seed. `None` if the drawn text is refused.
+/// Draws the program of a seed. `None` if the drawn text is refused.
 pub fn mbarrier_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let d = &mut draw;
@@ -137,7 +137,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A test of a phase, whose answer may decide a store or be stored.
+    /// Writes a test of a phase, whose answer may decide a store or be stored.
     fn test(&mut self, b: usize) -> String {
         let scope = self.scope("acquire");
         let ask = self.ask(b, "test_wait", &scope, "q");

@@ -1,5 +1,5 @@
-//! Small random programs that allocate tensor memory, in one CTA and in pairs of CTAs: collective operations before and after
-//! barriers, products of both CTAs, commits to one CTA or both. Parts of correct programs are sometimes left out.
+//! Small random programs that allocate tensor memory, in one CTA and in pairs of CTAs: collective operations before and
+//! after barriers, products of both CTAs, commits to one CTA or both. Parts of correct programs are sometimes left out.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -18,7 +18,7 @@ struct Writer<'d> {
     barrier: &'static str,
 }
 
-/// The program of a seed. `None` if the drawn text is refused.
+/// Draws the program of a seed. `None` if the drawn text is refused.
 pub fn allocation_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let pair = draw.chance(55);

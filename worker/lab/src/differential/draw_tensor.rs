@@ -1,6 +1,6 @@
-//! Small random programs of tcgen05 instructions: two or three warps of a CTA that synchronise by barriers and mbarriers.
-//! Each fence, wait and commit of a correct program is sometimes left out. Some or all registers of a load may be read
-//! before its wait, or without one. Waits may be repeated.
+//! Small random programs of tcgen05 instructions: two or three warps of a CTA that synchronise by barriers and
+//! mbarriers. Each fence, wait and commit of a correct program is sometimes left out. Some or all registers of a load
+//! may be read before its wait, or without one. Waits may be repeated.
 
 use super::draw::Draw;
 use moire_program::ir::Program;
@@ -15,7 +15,7 @@ struct Writer<'d> {
     warp: usize,
 }
 
-/// The program of a seed. `None` if the drawn text is refused.
+/// Draws the program of a seed. `None` if the drawn text is refused.
 pub fn tensor_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let threads = draw.pick(&[1, 2, 2, 2, 3]);
@@ -85,7 +85,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Load or store of the warp's own lanes, with its wait.
+    /// Writes a load or store of the warp's own lanes, with its wait.
     fn moved(&mut self) -> String {
         let warp = if self.d.chance(97) { self.warp % 4 } else { 1 };
         let at = format!("{}+{}", self.d.pick(&["t", "t", "u"]), (32 * warp) << 16);
@@ -96,7 +96,7 @@ impl Writer<'_> {
         format!("tcgen05.st.sync.aligned.32x32b.x1.b32 [{at}], {{r1}};\n{wait}")
     }
 
-    /// A load, instructions that read its registers, and its wait, in some order; parts may be missing.
+    /// Writes a load, instructions that read its registers, and its wait, in some order; parts may be missing.
     fn loaded(&mut self, at: &str) -> String {
         let (count, registers) = self.d.pick(&[("x1", "r1"), ("x1", "r1"), ("x2", "r1, r2")]);
         let load = format!("tcgen05.ld.sync.aligned.32x32b.{count}.b32 {{{registers}}}, [{at}];\n");
@@ -158,7 +158,8 @@ impl Writer<'_> {
         format!("mbarrier.arrive.{how}.shared::cta.b64 _, [b{b}];\n")
     }
 
-    /// A wait for a phase. Sometimes a second wait for the same phase follows, possibly with an instruction in between.
+    /// Writes a wait for a phase. Sometimes a second wait for the same phase follows, perhaps after another
+    /// instruction.
     fn wait(&mut self) -> String {
         let Some(b) = self.object() else { return String::new() };
         let parity = self.d.pick(&[0, 0, 0, 1]);

@@ -1,11 +1,11 @@
-//! Small random programs of tile blocks: overlapping tiles, masks, all orders and scopes; tokens that are passed on, missing,
-//! joined, or chosen by a condition.
+//! Small random programs of tile blocks: overlapping tiles, masks, all orders and scopes; tokens that are passed on,
+//! missing, joined, or chosen by a condition.
 
 use super::draw::Draw;
 use moire_program::ir::*;
 use moire_tile_ir::lowering::{Lowering, lower};
 
-/// The program of a seed.
+/// Draws the program of a seed.
 pub fn tile_program(seed: u64) -> Option<Program> {
     let mut draw = Draw::new(seed);
     let blocks = draw.pick(&[1, 2, 2, 2, 2, 3]);
@@ -46,16 +46,16 @@ pub fn tile_program(seed: u64) -> Option<Program> {
     })
 }
 
-/// The program of a seed with some of its tile blocks lowered to PTX threads, for every fourth seed all of them. The second
-/// name of a location gets the same address, because the model has no aliases in such programs. `None` if a tile block
-/// cannot be lowered.
+/// Draws the program of a seed and lowers some of its tile blocks to PTX threads; for every fourth seed, all of them.
+/// The second name of a location gets the same address, because the model has no aliases in such programs. `None` if a
+/// tile block cannot be lowered.
 pub fn tile_mixed(seed: u64) -> Option<Program> {
     let mut program = tile_mixed_with_alias(seed)?;
     program.symbols.iter_mut().skip(2).for_each(|s| s.virt = SymbolId(0));
     Some(program)
 }
 
-/// The same, but the second name of a location remains an alias.
+/// Does the same as [`tile_mixed`], but the second name of a location remains an alias.
 pub fn tile_mixed_with_alias(seed: u64) -> Option<Program> {
     let mut program = tile_program(seed)?;
     let one = Lowering { threads: 1, turns: false, weakened: None };
@@ -196,7 +196,7 @@ impl<'d> Block<'d> {
         TileElement { addr: self.address(), mask: off.or(mask), dst, a: Some(self.compared(b)), b }
     }
 
-    /// The value that a compare-and-swap compares with; one that memory often holds.
+    /// Draws the value that a compare-and-swap compares with: mostly 0, which memory often holds.
     fn compared(&mut self, b: Option<Operand>) -> Operand {
         if b.is_some() && self.d.chance(60) { Operand::Imm(0) } else { self.value() }
     }

@@ -1,10 +1,10 @@
 //! Makes a drawn program larger: repeats some of its accesses and fences later in their threads.
 //!
-//! A copy uses the registers and locations of its thread, so whatever the drawer guarantees (protocols, address spaces,
-//! tokens defined before their use) still holds.
+//! A copy uses the registers and locations of its thread, so the guarantees of the drawer still hold (protocols,
+//! address spaces, tokens defined before their use).
 //!
-//! With `moire bench selfcheck --pruned --least N --candidates M` a program grows until it has that many candidates. If its
-//! enumeration would take more than a second, it is left out, and the report counts that reason.
+//! With `moire bench selfcheck --pruned --least N --candidates M` a program grows until it has that many candidates. If
+//! its enumeration would take more than a second, it is left out, and the report counts that reason.
 
 use super::draw::Draw;
 use moire_program::ir::{Op, Program};
@@ -35,8 +35,8 @@ fn copied(op: &Op) -> bool {
     matches!(op, Op::Load { .. } | Op::Store { .. } | Op::Rmw { .. } | Op::Fence { .. } | Op::Tile(_))
 }
 
-/// Inserts a copy of the instruction `at` in front of `to`. Targets of jumps behind `to` move down by one; a jump to `to` now
-/// reaches the copy.
+/// Inserts a copy of the instruction `at` in front of `to`. Targets of jumps behind `to` move down by one; a jump to
+/// `to` now reaches the copy.
 fn again(program: &mut Program, t: usize, at: usize, to: usize) {
     let thread = &mut program.threads[t];
     let copy = thread.body[at].clone();
@@ -56,7 +56,7 @@ mod tests {
     use crate::differential::campaign::mixed;
 
     #[test]
-    fn jumps_still_jump_to_what_they_did() {
+    fn jumps_keep_their_targets() {
         let mut jumps = 0;
         for seed in 0..400 {
             let program = mixed(seed);

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Most pieces of work taken but not reported. Large, so that a slow piece does not stop the other workers.
+/// Most pieces of work taken but not reported. The number is large, so that a slow piece does not stop the other
+/// workers.
 const AHEAD: u64 = 8_192;
 
 struct Line<T, F> {
@@ -26,7 +27,7 @@ struct Shared<T, F> {
     moved: Condvar,
 }
 
-/// Runs `work` of 0, 1, 2 and so on, on `workers` threads. Passes each result to `tell`, in order, until that breaks.
+/// Runs `work` of 0, 1, 2 and so on, on `workers` threads. Passes each result to `tell`, in order, until `tell` breaks.
 pub(super) fn in_order<T: Send>(
     workers: usize,
     work: impl Fn(u64) -> T + Sync,
@@ -51,7 +52,7 @@ impl<T, F> Shared<T, F> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next number to work on. `None` once `tell` has ended the run.
+    /// Takes the next number to work on. `None` once `tell` has ended the run.
     fn take(&self) -> Option<u64> {
         let far = |line: &mut Line<T, F>| !line.over && line.next >= line.told + AHEAD;
         let mut line = self.moved.wait_while(self.lock(), far).unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +77,7 @@ impl<T, F: FnMut(u64, T) -> ControlFlow<()>> Shared<T, F> {
     }
 }
 
-/// Ends the run when a worker panics, so that the others do not wait for the piece it had taken.
+/// A guard that ends the run if its worker panics, so that the others do not wait for the piece it had taken.
 struct Fallen<'a, T, F>(&'a Shared<T, F>);
 
 impl<T, F> Drop for Fallen<'_, T, F> {
@@ -94,7 +95,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn order_and_end_are_those_of_the_numbers() {
+    fn results_are_reported_in_order_until_the_break() {
         for workers in [1, 2, 7] {
             let mut told = Vec::new();
             let slow = |at: u64| {
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_one_who_fell() {
+    fn a_panic_in_one_worker_ends_the_run() {
         let run = || {
             let work = |at: u64| assert_ne!(at, 3, "falls");
             in_order(2, work, |_, ()| ControlFlow::Continue(()));

@@ -1,6 +1,6 @@
 //! Compares explorer and naive enumerator: their sets of leaf keys, final states and flags, on one program or on many.
 //!
-//! Sets are compared and not counts, because a missing and an invented execution cancel out in a count.
+//! It compares sets, not counts, because a missing and an invented execution cancel out in a count.
 
 pub mod campaign;
 pub mod contract;
@@ -40,7 +40,7 @@ pub enum Comparison {
     Same {
         /// Executions, complete and blocked.
         leaves: u64,
-        /// Candidates the enumerator judged.
+        /// Candidates that the enumerator judged.
         candidates: u64,
     },
     /// The engines differ.
@@ -54,9 +54,9 @@ pub enum Comparison {
 pub enum Difference {
     /// The explorer visited a leaf twice.
     Duplicate(LeafKey),
-    /// The enumerator has a leaf the explorer lacks.
+    /// The enumerator has a leaf that the explorer lacks.
     Missing(LeafKey),
-    /// The explorer has a leaf the enumerator lacks.
+    /// The explorer has a leaf that the enumerator lacks.
     Extra(LeafKey),
     /// A leaf has different final states or another kind: explorer, enumerator.
     Outcomes(Box<(LeafFacts, LeafFacts)>),
@@ -67,7 +67,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// One word for the kind of difference.
+    /// Names the kind of difference.
     pub fn kind(&self) -> &'static str {
         match self {
             Difference::Duplicate(_) => "duplicate",
@@ -80,7 +80,7 @@ impl Difference {
     }
 }
 
-/// All leaves that the enumerator finds, by key.
+/// Collects all leaves that the enumerator finds, by key.
 pub fn naive_leaves(
     program: &Program,
     model: &Model,
@@ -102,7 +102,7 @@ pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Compar
     compare_planted(program, model, limits, None)
 }
 
-/// [`compare`] with a bug planted in the explorer.
+/// Does the same as [`compare`], with a bug planted in the explorer.
 pub fn compare_planted(
     program: &Program,
     model: &Model,
@@ -150,7 +150,7 @@ pub fn compare_planted(
     }
 }
 
-/// The first difference between two sets of leaves.
+/// Finds the first difference between two sets of leaves.
 pub fn difference(explored: &Leaves, naive: &Leaves) -> Option<Difference> {
     if let Some(key) = naive.keys().find(|k| !explored.contains_key(*k)) {
         return Some(Difference::Missing(key.clone()));

@@ -1,4 +1,4 @@
-//! Compares the explorer with reductions against itself without: final states, flags and hangs must be the same.
+//! Compares the explorer with reductions and without: final states, flags and hangs must be the same.
 
 use super::draw::Draw;
 use moire_cat::Model;
@@ -25,7 +25,7 @@ pub struct Told {
     pub hangs: bool,
 }
 
-/// Reductions that change these facts, and the facts: without them, with them.
+/// Reductions that change these facts, and the facts without and with them.
 pub type Changed = (Reductions, Box<(Told, Told)>);
 
 /// The number of executions of one program under several settings of reductions.
@@ -39,7 +39,7 @@ pub struct Saved {
     pub changed: Option<Changed>,
 }
 
-/// The facts about a program under these reductions, and the totals of the exploration. The error says why there is none.
+/// Explores a program with these reductions, and returns the facts and the totals. The error says why there are none.
 pub fn told(
     program: &Program,
     model: &Model,
@@ -95,7 +95,8 @@ pub fn compare_reduced(
     Ok(out)
 }
 
-/// Adds a condition to the program: about some of its registers, about one register of all threads that have it, or none.
+/// Replaces the condition of a program by one about some of its registers, by one about the same register of all
+/// threads, or by none.
 pub fn questioned(mut program: Program, seed: u64) -> Program {
     let mut d = Draw::new(seed ^ 0x5eed);
     let all = observed_registers(&program);

@@ -8,18 +8,18 @@ use std::collections::BTreeSet;
 pub struct Shape {
     /// Reads and writes on the path without jumps. An atomic counts as both.
     pub memory_events: usize,
-    /// Has an atomic or a reduction.
+    /// The program has an atomic or a reduction.
     pub rmw: bool,
     /// A value read from memory reaches a store, an address or a branch.
     pub dependency: bool,
     /// Threads form a ring in which each reads one object and then writes the next.
     pub load_buffering: bool,
-    /// Has a backward branch.
+    /// The program has a backward branch.
     pub awaits: bool,
 }
 
 impl Shape {
-    /// The traits of `program`.
+    /// Finds the traits of `program`.
     pub fn of(program: &Program) -> Self {
         let mut shape = Shape { load_buffering: load_buffering(program), ..Shape::default() };
         for thread in &program.threads {
@@ -63,7 +63,7 @@ impl Shape {
     }
 }
 
-/// For each thread the pairs (object read, object written later).
+/// Lists, for each thread, the pairs (object read, object written later).
 fn passages(program: &Program) -> Vec<BTreeSet<(u16, u16)>> {
     let object = |s: SymbolId| program.symbols[s.index()].object.0;
     let named = |o: Operand| if let Operand::Address(s) = o { Some(object(s)) } else { None };

@@ -64,7 +64,7 @@ fn candidates(p: &Program) -> Vec<Program> {
     out
 }
 
-/// The program without one instruction. Targets of jumps behind it move up by one.
+/// Removes one instruction from a program. Jump targets behind it move up by one.
 fn without(p: &Program, t: usize, at: usize) -> Program {
     let mut q = p.clone();
     let thread = &mut q.threads[t];

@@ -1,5 +1,5 @@
-//! A program with its threads in reverse order and all names changed. No answer of an engine about executions may depend on
-//! either.
+//! A program with its threads in reverse order and all names changed. An engine's answers about executions must depend
+//! on neither.
 
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
@@ -8,8 +8,8 @@ use moire_program::ir::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-/// Reverses the threads of a program and renames threads, memory, registers and labels. Conditions are dropped, because they
-/// refer to threads by position.
+/// Reverses the threads of a program and renames threads, memory, registers and labels. Conditions are dropped, because
+/// they refer to threads by position.
 pub fn turned(program: &Program) -> Program {
     let mut out = program.clone();
     out.conditions.clear();
@@ -36,10 +36,11 @@ pub fn turned(program: &Program) -> Program {
     out
 }
 
-/// Number of executions of each kind (true: blocked) with each set of flags.
+/// The number of executions of each kind (true: blocked) with each set of flags.
 pub type Tally = BTreeMap<(bool, BTreeSet<String>), u64>;
 
-/// The tallies of a program and of the turned program, if they differ. `None` also if the explorer does not finish.
+/// Returns the tallies of a program and of the turned program if they differ. `None` also if the explorer does not
+/// finish.
 pub fn differs_when_turned(program: &Program, model: &Model, limits: &Limits) -> Option<(Tally, Tally)> {
     let here = tally(program, model, limits)?;
     let there = tally(&turned(program), model, limits)?;

@@ -1,4 +1,4 @@
-//! The explorer finds exactly as many executions of each family as its closed form says.
+//! Closed forms: the explorer finds exactly as many executions of each family as its formula says.
 
 use moire_cat::Variants;
 use moire_execution::leaf::LeafKey;
@@ -86,7 +86,7 @@ impl Visitor for Tally {
 }
 
 #[test]
-fn several_threads_visit_what_one_visits() {
+fn several_threads_visit_the_leaves_of_one_thread() {
     let model = moire_models::load("ptx", &Variants::new()).expect("loads");
     for (name, n) in
         [("lb", 9), ("ainc", 5), ("sb", 8), ("lastzero", 6), ("ttas", 3), ("mpmc", 4), ("barrier", 5)]
@@ -111,7 +111,7 @@ fn several_threads_visit_what_one_visits() {
 
 /// Every leaf splits the tree in two: the leaves up to it, and the piece behind it.
 #[test]
-fn a_piece_is_what_was_left() {
+fn a_piece_holds_the_leaves_left() {
     let model = moire_models::load("ptx", &Variants::new()).expect("loads");
     let program = program(&family("lb").text(5));
     let mut paths: Vec<Vec<u32>> = Vec::new();
@@ -164,7 +164,7 @@ fn a_spin_without_a_writer_hangs() {
 
 /// If a thread hits the bound of a loop and then a bound of the whole exploration, the other thread still ends.
 #[test]
-fn bounds_of_loops_and_of_work_end_all_threads() {
+fn a_loop_bound_and_a_bound_on_leaves_end_all_threads() {
     let count = |n: u32| {
         format!(
             "P{n} (gpu 0, cta {n}) {{ L0: atom.add.relaxed.gpu.u32 r0, [x], 1; setp.lt.u32 p, r0, 40; @p bra L0; }}\n"

@@ -1,4 +1,4 @@
-//! Tests the contract with models: the explorer relies only on what a model licenses.
+//! The contract with models: the explorer relies only on properties that a model licenses.
 //!
 //! A sample of `moire bench contract`; `MOIRE_CONTRACT=N` multiplies it.
 
@@ -57,7 +57,7 @@ fn engines_agree_whatever_checks_a_model_lacks() {
         }
     });
     eprintln!("{} models, {programs} programs, {executions} executions", mutants.len());
-    assert!(mutants.len() > 200 && programs > 1_000 && executions > 5_000, "a sample that says something");
+    assert!(mutants.len() > 200 && programs > 1_000 && executions > 5_000, "the sample is too small");
     assert!(wrong.is_empty(), "{} differences\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -71,7 +71,7 @@ fn is_found(model: &Model, count: u64, source: &(dyn Fn(u64) -> Option<Program> 
 }
 
 #[test]
-fn every_licence_declared_falsely_is_found() {
+fn every_false_licence_is_found() {
     for kind in Kind::ALL {
         let (model, source): (Model, fn(u64) -> Option<Program>) = match kind {
             Kind::LateStores => {
@@ -88,9 +88,13 @@ fn every_licence_declared_falsely_is_found() {
             ),
         };
         assert_eq!(model.licence(kind), None, "{} is false", kind.word());
-        assert!(!is_found(&model, 300, &source), "{} is not granted, and nothing is lost", kind.word());
+        assert!(!is_found(&model, 300, &source), "{} is not granted, but the engines differ", kind.word());
         let trusting = model.trusting(kind);
-        assert!(is_found(&trusting, 3_000, &source), "{} granted all the same", kind.word());
+        assert!(
+            is_found(&trusting, 3_000, &source),
+            "{} is granted falsely, but no program shows it",
+            kind.word()
+        );
     }
 }
 
@@ -101,10 +105,10 @@ fn agrees(program: &str, model: &Model) {
     assert!(matches!(same, Comparison::Same { leaves: 1.., .. }), "{}: {same:?}", model.name());
 }
 
-/// A check may fail without a fence and pass with it. So a part of an execution in which the fence is still missing must not
-/// be refused.
+/// A check may fail without a fence and pass with it. So a part of an execution in which the fence is still missing
+/// must not be refused.
 #[test]
-fn a_check_that_later_events_can_meet_prunes_nothing() {
+fn a_check_that_later_events_can_satisfy_prunes_nothing() {
     let model = own("let fenced = (_ * _); [MF]; (_ * _)
         acyclic rf | addr | data | ctrl as NoThinAir
         empty ((W \\ IW) * R & rf) \\ fenced as NeedsFence");
@@ -119,7 +123,8 @@ fn a_check_that_later_events_can_meet_prunes_nothing() {
     );
 }
 
-/// Models that a user may write: with fewer axioms than any shipped one, or with orders that no shipped one demands.
+/// Models that a user may write: with fewer axioms than any shipped model, or with orders that no shipped model
+/// demands.
 #[test]
 fn odd_models_agree() {
     let odd = [

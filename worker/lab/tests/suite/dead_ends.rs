@@ -1,5 +1,5 @@
-//! Exploration with few dead ends: programs whose pending addresses once led to hundreds of thousands of them, and threads
-//! that wait for each other. Each condition of the pruning that prevents them is needed.
+//! Exploration with few dead ends, on programs whose pending addresses once led to hundreds of thousands of them, and
+//! on threads that wait for each other. Each side condition of the pruning is needed.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -34,7 +34,7 @@ P1 (gpu 0, cta 1) {
 }
 "#;
 
-/// Reads in front of two spin loops stay open for writes whose addresses turn out to be others.
+/// Reads in front of two spin loops stay open for writes that turn out to have other addresses.
 const SPINS: &str = r#"moire "spins"
 .global .b64 x;
 .global .b64 y;
@@ -88,8 +88,8 @@ fn pending_addresses_cost_few_decisions() {
     }
 }
 
-/// A thread takes a write that ends its wait, or goes on waiting, but only if a write that may end the wait can still come.
-/// This holds in rings of load buffering, too.
+/// A thread takes a write that ends its wait. It goes on waiting only if such a write can still come, even in rings of
+/// load buffering.
 #[test]
 fn awaits_cost_few_dead_ends() {
     for (name, n, most) in
@@ -101,10 +101,10 @@ fn awaits_cost_few_dead_ends() {
     }
 }
 
-/// Loops whose end does not depend on a read in them. That read may take the thread's own write behind the loop, by its
-/// other name.
+/// Loops whose end does not depend on a read in them: that read may take the thread's own write behind the loop, which
+/// uses another name of the location.
 #[test]
-fn what_is_behind_a_loop_in_any_case_is_read_in_it() {
+fn a_read_in_a_loop_may_take_a_later_write_of_its_thread() {
     let loops = [
         "L0: atom.relaxed.sys.cas.b32 r1, [x], 0, 1; @p bra L0;",
         "L0: ld.weak.u32 r0, [x]; @p bra L0;",
@@ -126,10 +126,10 @@ fn what_is_behind_a_loop_in_any_case_is_read_in_it() {
     }
 }
 
-/// An iteration that may have written has not failed. Whether a compare-and-swap succeeds may be known only after the branch
-/// back.
+/// An iteration that may have written has not failed. Whether a compare-and-swap succeeds may be known only after the
+/// branch back.
 #[test]
-fn what_may_have_written_is_not_in_vain() {
+fn an_iteration_that_may_have_written_has_not_failed() {
     let loops = [
         "L0: atom.relaxed.gpu.cas.b32 r1, [x], 0, 1; setp.ne.u32 q, r1, 0; \
          atom.relaxed.gpu.cas.b32 r1, [x], 0, 1; @q bra L0;",
@@ -152,7 +152,7 @@ fn what_may_have_written_is_not_in_vain() {
 
 /// A value read in a failed iteration may be in the final state.
 #[test]
-fn what_is_read_in_vain_is_seen_in_the_end() {
+fn a_value_read_in_a_failed_iteration_is_in_the_final_state() {
     let text = r#"moire "guarded"
 .global .b32 g;
 .global .b32 h;
@@ -174,14 +174,14 @@ exists (P0:r0 == 1 /\ P0:r1 == 2)
     assert!(matches!(same, Comparison::Same { .. }), "{same:?}");
 }
 
-/// Waiting for ever in front of a loop is not tried if the thread passes in any case. Each side condition of that has a
-/// program in which a thread can wait for ever although a write that ends its loop is there:
+/// Await gating does not try a hang at a loop that the thread must pass. Each side condition of it has a program in
+/// which a thread can wait for ever although a write that ends its loop exists:
 ///
-/// - of two racing writes the other one may be coherence-last;
-/// - another waiting thread is let in and overwrites the write;
-/// - a waiting thread that no write can let in yet is let in later, and overwrites the write.
+/// - the other one of two racing writes may be coherence-last;
+/// - another waiting thread passes its loop and overwrites the write;
+/// - a waiting thread that cannot pass yet passes later and overwrites the write.
 #[test]
-fn bugs_planted_in_front_of_loops_are_noticed() {
+fn bugs_planted_in_await_gating_are_found() {
     let wait = |object: &str, then: &str| {
         format!("L0:\n ld.relaxed.gpu.u32 r0, [{object}];\n setp.ne.u32 r9, r0, 1;\n @r9 bra L0;\n{then}")
     };

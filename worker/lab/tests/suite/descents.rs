@@ -1,5 +1,5 @@
-//! Random descents: every execution can be reached, the path of an execution leads to it again, and the estimate of the number
-//! of executions is unbiased. The last is shown exactly, by enumerating all sequences of draws.
+//! Random descents: every execution can be reached, the path of an execution leads to it again, and the estimate of the
+//! number of executions is unbiased, which is shown exactly by enumerating all sequences of draws.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKey;
@@ -62,12 +62,12 @@ impl Odometer {
         digits[at].0
     }
 
-    /// The probability of the sequence.
+    /// Computes the probability of the sequence.
     fn chance(&self) -> f64 {
         self.digits.borrow().iter().map(|(_, n)| 1.0 / *n as f64).product()
     }
 
-    /// The next sequence, if there is one.
+    /// Moves to the next sequence, if there is one.
     fn next(&self) -> bool {
         self.at.set(0);
         let mut digits = self.digits.borrow_mut();
@@ -82,7 +82,7 @@ impl Odometer {
 }
 
 #[test]
-fn what_is_expected_of_one_descent_is_the_number_of_executions() {
+fn the_expected_estimate_of_one_descent_is_the_number_of_executions() {
     for (name, size) in [
         ("sb", 2),
         ("lb", 2),
@@ -104,18 +104,21 @@ fn what_is_expected_of_one_descent_is_the_number_of_executions() {
                 break;
             }
         }
-        assert!((chances - 1.0).abs() < 1e-9, "{name}({size}): the draws have chances of {chances} together");
+        assert!(
+            (chances - 1.0).abs() < 1e-9,
+            "{name}({size}): the probabilities of all draws add up to {chances}"
+        );
         let wrong = (expected - executions as f64).abs();
         assert!(
             wrong < 1e-6 * executions as f64,
-            "{name}({size}): {expected} expected, {executions} there are"
+            "{name}({size}): estimated {expected}, but there are {executions}"
         );
         assert_eq!(seen.len() as u64, executions, "{name}({size}): not every execution can be reached");
     }
 }
 
 #[test]
-fn many_descents_come_near_and_show_what_is_new_first() {
+fn many_descents_estimate_well_and_soon_show_all_communications() {
     for (name, size) in [("sb", 8), ("nw1r", 5), ("readers", 8), ("mp", 8), ("seqlock", 2)] {
         let (program, executions) = family(name, size);
         let (sample, keys) = made(&program, 2_000, &numbers(7));
@@ -124,14 +127,14 @@ fn many_descents_come_near_and_show_what_is_new_first() {
         let off = (sample.executions.mean - executions as f64).abs();
         assert!(off <= 5.0 * sample.executions.error + 1e-6, "{name}({size}): {executions}, {sample:?}");
     }
-    // Sixteen threads with a read each, which has two sources: 32 communications, all seen soon.
+    // Each of sixteen threads has a read with two possible sources: 32 communications, all seen soon.
     let (program, _) = family("sb", 16);
     let (sample, _) = made(&program, 40, &numbers(1));
     assert_eq!((sample.lost, sample.communications), (0, 32), "{sample:?}");
 }
 
 #[test]
-fn a_path_shows_its_execution_again() {
+fn a_path_leads_to_its_execution_again() {
     let (program, _) = family("ainc", 4);
     let mut shown = Vec::new();
     let visitor = &mut |leaf: &mut dyn LeafView| {
@@ -154,7 +157,7 @@ fn a_path_shows_its_execution_again() {
 }
 
 #[test]
-fn what_no_descent_saw_is_not_said_to_be_absent() {
+fn an_outcome_that_no_descent_saw_is_not_called_unreachable() {
     let program = |condition: &str| {
         let text = format!(
             "moire \"sb\"\n.global .b32 x;\n.global .b32 y;\n\
@@ -170,7 +173,7 @@ fn what_no_descent_saw_is_not_said_to_be_absent() {
         judge_some(&program(condition), &model(), descents, &Limits::default(), questions).0
     };
     let bounded = Verdict::Bounded(Bound::Descents.to_string());
-    // All four outcomes are seen soon. There is no fifth.
+    // All four outcomes are seen soon, and there is no fifth.
     let never = asked("exists (P0:r0 == 2)");
     assert_eq!(never.verdicts, std::slice::from_ref(&bounded));
     let seen = asked("~exists (P0:r0 == 0 /\\ P1:r0 == 0)");

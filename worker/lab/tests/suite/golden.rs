@@ -1,8 +1,9 @@
-//! Compares our own litmus programs with the expectation beside each.
+//! Golden tests: our own litmus programs are compared with the expectation beside each.
 //!
-//! `NAME.expected` has a header line and one line a model: model (with settings of its switches, as in `ptx:Q6=B`),
-//! complete executions, blocked executions, verdicts. `BLESS=1` rewrites the files; a program without one gets the
-//! lines of the shipped models. The naive enumerator must find the same executions where the program is small enough.
+//! `NAME.expected` has a header line and one line per model: model (with settings of its switches, as in `ptx:Q6=B`),
+//! complete executions, blocked executions, verdicts. `BLESS=1` rewrites the files; a program without a file gets lines
+//! for `sc`, `ptx-6.0`, `ptx-7.5` and `ptx`. If a program is small enough, the naive enumerator must find the same
+//! executions.
 
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
@@ -51,7 +52,7 @@ fn model(spec: &str) -> Model {
     moire_models::load(name, &variants).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
 
-/// The line that `moire test` compares.
+/// Writes the line that `moire test` compares.
 fn line(spec: &str, program: &Program, model: &Model) -> String {
     let questions = Questions { witnesses: false, about: About::All };
     let judgement = judge(program, model, &Limits::default(), questions);
@@ -136,7 +137,7 @@ fn switches_are_separated() {
 }
 
 #[test]
-fn programs_print_and_read_back() {
+fn printed_programs_parse_to_themselves() {
     for path in programs() {
         let mut program = read(&path);
         let text = print(&program);

@@ -1,4 +1,5 @@
-//! Verdicts on kernels of PTX modules: our own have their expectation beside them, outside ones the verdict of their folder.
+//! Verdicts on kernels of PTX modules. Our own modules have an expectation beside them; outside modules must have the
+//! verdict of their folder.
 
 use moire_cat::Variants;
 use moire_explore::Limits;
@@ -9,12 +10,12 @@ use moire_kernel::specialise::{Launch, lower};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Outside modules that are abstained from, each with the reason. The list may only shrink. `*` stands for all others.
+/// Outside modules that we abstain from, each with the reason. The list may only shrink. `*` stands for all modules.
 const ABSTAINS: &[(&str, &str)] = &[("14_mma_family_tour", "a mask of lanes of a product that is not known")];
 
-/// Outside modules whose folder says clean, with our verdict. In 12 the address that a thread stores to depends only on its
-/// number in the CTA, so threads of both CTAs store different values to the same words of global memory. In 15 there is no
-/// wait between stores to the same cells, which is correct under TQ12=B only.
+/// Outside modules that their folder calls clean, with our verdict. In 12 the address of a store depends only on the
+/// thread's number in its CTA, so threads of both CTAs store different values to the same words of global memory. In 15
+/// there is no wait between stores to the same cells, which is correct only under TQ12=B.
 const OPEN: &[(&str, &str)] = &[("12_cta_pair_mma_multicast_commit", "race"), ("15_ld_st_shapes", "race")];
 
 /// The verdict on each outside hazard.
@@ -51,7 +52,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The verdicts in words, such as `clean`, `race, hang`, `abstained REASON`, `bounded REASON`.
+/// Returns the verdicts in words, such as `clean`, `race, hang`, `abstained REASON`, `bounded REASON`.
 fn verdicts(path: &Path, params: BTreeMap<u16, u64>, variants: &Variants) -> String {
     verdicts_of(path, None, params, variants, 20_000)
 }
@@ -89,7 +90,7 @@ fn stem(path: &Path) -> String {
 }
 
 #[test]
-fn our_modules_have_the_answer_beside_them() {
+fn our_modules_have_the_expected_verdicts() {
     let all = modules(&root().join("corpus/ptx"));
     assert!(all.len() > 6, "the modules are there");
     let mut wrong = Vec::new();
@@ -115,7 +116,7 @@ fn our_modules_have_the_answer_beside_them() {
 }
 
 #[test]
-fn outside_modules_have_the_answer_of_their_folder() {
+fn outside_modules_have_the_verdict_of_their_folder() {
     let outside = root().join("../shared/spec/examples-ptx");
     let mut wrong = Vec::new();
     for folder in ["ok", "hazard"] {
@@ -145,7 +146,7 @@ struct Outside {
     name: &'static str,
     /// Values of the kernel parameters that determine its loops.
     params: &'static [(u16, u64)],
-    /// The expected verdict, under the readings that shipped kernels rely on. A mutant may have other verdicts beside it.
+    /// The expected verdict, under the readings that shipped kernels rely on. A mutant may also have other verdicts.
     verdict: &'static str,
 }
 
@@ -178,7 +179,7 @@ const KERNELS: &[Outside] = &[
 ];
 
 #[test]
-fn outside_kernels_have_the_answer_of_their_folder() {
+fn outside_kernels_have_the_expected_verdicts() {
     let folder = root().join("../shared/kernels");
     let known = modules(&folder);
     let practice = Variants::from([("profile".to_owned(), "practice".to_owned())]);
@@ -199,7 +200,7 @@ fn outside_kernels_have_the_answer_of_their_folder() {
 }
 
 #[test]
-fn the_hazard_of_two_kinds_is_contested() {
+fn hazard_14_depends_on_contested_readings() {
     let folder = root().join("../shared/spec/examples-ptx/hazard");
     let Some(path) = modules(&folder).into_iter().find(|p| stem(p).starts_with("h14")) else { return };
     for (name, value, want) in [("TQ1", "A", "race"), ("TQ1", "B", "clean"), ("profile", "practice", "clean")]

@@ -1,11 +1,12 @@
-//! Compares the rules of tcgen05 with an outside witness: `tcgen05-lab/tcref.py`, a literal evaluation of the documents.
+//! Compares the rules of tcgen05 with an outside witness: `tcgen05-lab/tcref.py`, a literal evaluation of the
+//! documents.
 //!
-//! Its programs are translated to litmus text (`lab/translate.rs`). The explorer judges them with default switches, under the
-//! profile `practice`, and with each switch flipped. The kinds of finding must be those of the script. Then the same is done
-//! for mutants with one edit.
+//! Its programs are translated to litmus text (`lab/translate.rs`). The explorer judges them with default switches,
+//! under the profile `practice`, and with each switch flipped. The kinds of finding must be those of the script. Then
+//! the same is done for mutants, which have one edit each.
 //!
-//! `MOIRE_LAB_MUTANTS=N` sets the number of mutants, `MOIRE_LAB_SEED` the first seed, `MOIRE_LAB_SHOW=NAME` prints the programs
-//! of that name. If python3 or the suite is not there, the test says so and is skipped.
+//! `MOIRE_LAB_MUTANTS=N` sets the number of mutants, `MOIRE_LAB_SEED` the first seed. `MOIRE_LAB_SHOW=NAME` prints the
+//! programs of that name. If python3 or the suite is missing, the test says so and is skipped.
 
 #[path = "lab/corpus.rs"]
 mod corpus;
@@ -27,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Switches with different names in the script and here.
 const SWITCHES: &[(&str, &str)] = &[("cQ5", "Q5"), ("cQ11", "Q11")];
 
-/// The switches for a setting of the script. `None` if there is no such switch here.
+/// Translates a setting of the script to our switches. `None` if we have no such switch.
 fn setting(theirs: &str, model: &Model) -> Option<Variants> {
     let known = |name: &str| model.switches().iter().any(|s| s.name == name);
     let settings: Vec<(&str, &str)> = match theirs {
@@ -53,7 +54,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// The kinds of finding on a program, in the words of the script. The error is the reason for abstaining.
+/// Finds the kinds of finding on a program, in the words of the script. The error is the reason for abstaining.
 fn kinds(program: &Program, model: &Model) -> Result<BTreeSet<String>, String> {
     let limits = Limits { leaves: 20_000, ..Limits::default() };
     let judgement = judge(program, model, &limits, Questions { witnesses: false, about: About::All });
@@ -78,15 +79,15 @@ fn explained(setting: &str, lab: &BTreeSet<String>, ours: &BTreeSet<String>) -> 
         set.insert(kind.to_owned());
         set
     };
-    // The script runs operations one after another. Here an arrival that is not ordered after the init may come before it
-    // and be lost; then the wait hangs.
+    // The script runs operations one after another. Here an arrival that is not ordered after the init may come before
+    // it and be lost; then the wait hangs.
     let lost = lab.contains("lifetime") && with(lab, "hang") == *ours;
-    // Failed polls are not events here. So a poll before the init that fails for ever is a hang and breaks no other rule.
+    // Failed polls are not events here. So a poll before the init that fails for ever is only a hang.
     let vain = ours.contains("hang") && with(ours, "lifetime") == *lab;
-    // A collective operation that waits for ever is issued here; in the script it has not happened.
+    // A collective operation that waits for ever counts as issued here; in the script it has not happened.
     let issued = lab.contains("hang") && ["lifetime", "protocol"].iter().any(|k| with(lab, k) == *ours);
-    // If a read needs no proxy fence before a write, then neither does the write that the read observed (8.9.5: observation,
-    // then proxy-preserved base causality). The script has no observation among ordinary accesses.
+    // If a read needs no proxy fence before a write, then neither does the write that the read observed (8.9.5:
+    // observation, then proxy-preserved base causality). The script has no observation among ordinary accesses.
     let observed = setting == "cQ11=B" && with(ours, "race") == *lab;
     lost || vain || issued || observed
 }
@@ -170,13 +171,13 @@ fn programs_agree() {
 }
 
 #[test]
-fn the_corpus_holds_the_bugs() {
+fn the_corpus_has_the_bug_programs() {
     if let Some(all) = programs(0, 0) {
         let (wrong, held) = corpus::check(&all);
         eprintln!("{held} programs");
         assert!(
             held >= 200 && wrong.is_empty(),
-            "{held} held, not as translated (BLESS=1 writes): {wrong:?}"
+            "{held} in the corpus; these differ from their translation (BLESS=1 rewrites them): {wrong:?}"
         );
     }
 }

@@ -1,8 +1,8 @@
-//! Mistakes planted in the skeleton of a warp-specialised matrix product, by one CTA and by a pair. Each has the verdict that
-//! must be found within few consistency checks. Edits that are no mistakes are listed with the reason.
+//! Mistakes planted in the skeleton of a warp-specialised matrix product, by one CTA and by a pair. Each has a verdict
+//! that must be found within few consistency checks.
 //!
-//! The mistakes are those of collected bugs: a missing wait, commit, fence or barrier; a wrong parity, count, stage, scope or
-//! CTA; columns deallocated too early, too late or never.
+//! The mistakes are those of collected bugs: a missing wait, commit, fence or barrier; a wrong parity, count, stage,
+//! scope or CTA; columns deallocated too early, too late or never.
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
@@ -11,8 +11,8 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
 use moire_generate::tensor::{Gemm, Kind, Protocol, Step};
 
-/// The steps that an edit changes: those of a CTA and warp (`None`: of all) whose words contain `what`, the `nth` of them,
-/// counted from 0.
+/// The steps that an edit changes: the `nth` step, counted from 0, whose words contain `what`, in one CTA and warp or
+/// (`None`) in all.
 #[derive(Clone, Copy)]
 struct Place {
     cta: Option<u16>,
@@ -58,7 +58,7 @@ const PRODUCER: u16 = 0;
 const ISSUER: u16 = 1;
 const EPILOGUE: u16 = 4;
 
-/// A mistake of one warp.
+/// Makes a mistake of one warp.
 const fn one(
     name: &'static str,
     (cta, warp): (u16, u16),
@@ -71,7 +71,7 @@ const fn one(
     Mistake { name, again: false, place, edit, verdict }
 }
 
-/// A mistake of every warp that has such a step.
+/// Makes a mistake of every warp that has such a step.
 const fn all(
     name: &'static str,
     what: &'static str,
@@ -82,12 +82,12 @@ const fn all(
     Mistake { name, again: false, place: Place { cta: None, warp: None, what, nth }, edit, verdict }
 }
 
-/// The same mistake in the product that reuses accumulators.
+/// Moves a mistake to the product that reuses accumulators.
 const fn again(mistake: Mistake) -> Mistake {
     Mistake { again: true, ..mistake }
 }
 
-/// The words by which a [`Place`] finds a step.
+/// Returns the words by which a [`Place`] finds a step.
 fn words(step: &Step) -> String {
     match &step.kind {
         Kind::Before => "before".into(),
@@ -119,7 +119,7 @@ fn change(step: &mut Step, edit: Edit) {
             Kind::Commit { at, .. } | Kind::Arrive { at, .. } | Kind::Wait { at, .. } | Kind::Copy { at, .. },
         ) => *at = name.to_owned(),
         (Edit::Words(from, to), _) => step.text = step.text.replacen(from, to, 1),
-        _ => panic!("an edit that is not about {step:?}"),
+        _ => panic!("an edit that does not apply to {step:?}"),
     }
 }
 
@@ -160,7 +160,8 @@ fn judged(protocol: &Protocol, model: &Model) -> Judgement {
     judge(&program, model, &limits, questions)
 }
 
-/// Compares a judgement with the expected verdicts. All of them must be there, and no others if the exploration was complete.
+/// Compares a judgement with the expected verdicts. All of them must be there, and no others if the exploration is
+/// complete.
 fn complaint(mistake: &Mistake, judgement: &Judgement) -> Option<String> {
     let words: Vec<&str> = judgement.verdicts.iter().map(|v| v.word()).collect();
     let wanted: Vec<&str> = mistake.verdict.split('+').collect();

@@ -1,4 +1,4 @@
-//! Tests of the naive enumerator alone, and of both engines on programs with features that drawn ones rarely have.
+//! Tests of the naive enumerator alone, and of both engines on programs with features that drawn programs rarely have.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
@@ -19,7 +19,7 @@ fn native(text: &str) -> Program {
     parse(&text, Format::Native).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// A program with a CTA for each thread, and 32-bit locations x, y, z.
+/// Makes a program with a CTA for each thread, and 32-bit locations x, y, z.
 fn spread(threads: &[&str]) -> Program {
     let mut text = String::from(".global .b32 x;\n.global .b32 y;\n.global .b32 z;\n");
     for (i, body) in threads.iter().enumerate() {
@@ -28,7 +28,7 @@ fn spread(threads: &[&str]) -> Program {
     native(&text)
 }
 
-/// Numbers of complete and blocked executions that the enumerator finds. The explorer must find the same executions.
+/// Counts the complete and blocked executions that the enumerator finds. The explorer must find the same executions.
 fn count(program: &Program, name: &str) -> (usize, usize) {
     let (limits, model) = (NaiveLimits::default(), model(name));
     match compare(program, &model, &limits) {
@@ -59,7 +59,8 @@ fn closed_forms() {
     assert_eq!(count(&spread(&[&w("x", 1), &w("x", 2), &w("x", 3), &r("x")]), "ptx"), (24, 0));
 }
 
-/// Shapes whose executions published side conditions of revisits lose, and one on which published tools differ.
+/// Shapes with executions that published side conditions of revisits lose, and one shape on which published tools
+/// differ.
 #[test]
 fn shapes_that_are_easily_lost() {
     let w = |v: u32| format!("st.relaxed.gpu.u32 [x], {v};");
@@ -219,8 +220,8 @@ fn pending_values() {
     ]));
 }
 
-/// A copy is issued when the predicate that decides whether it reads its source is known, and nothing of its thread is
-/// issued before. So the store behind it cannot feed the load that the predicate depends on.
+/// A predicate decides whether a copy reads its source. The copy is issued once it is known, and later instructions of
+/// the thread wait for the copy. So the store behind it cannot feed the load that the predicate depends on.
 #[test]
 fn a_copy_waits_for_its_predicate() {
     let program = native(

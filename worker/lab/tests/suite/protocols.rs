@@ -1,5 +1,5 @@
-//! Generated protocols of tensor-core kernels are clean, and with one mistake they are not. The enumerator agrees on protocols
-//! and mutants that are small enough for it.
+//! Generated protocols of tensor-core kernels: they are clean, and with one mistake they are not. The enumerator agrees
+//! on protocols and mutants that are small enough for it.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -27,7 +27,7 @@ fn words(program: &Program, model: &Model) -> String {
     judged.verdicts.iter().map(|v| v.word()).collect::<Vec<_>>().join("+")
 }
 
-/// Every protocol up to these sizes.
+/// Lists every protocol up to these sizes.
 fn plans(steps: usize, tiles: usize, epilogues: u16) -> Vec<Plan> {
     let mut out = Vec::new();
     for feed in FEEDS {
@@ -48,7 +48,7 @@ fn plans(steps: usize, tiles: usize, epilogues: u16) -> Vec<Plan> {
     out
 }
 
-/// Every protocol of allocating columns.
+/// Lists every protocol of allocating columns.
 fn columns() -> Vec<Columns> {
     let mut out = Vec::new();
     for (pair, rival) in [(false, false), (false, true), (true, false)] {
@@ -63,7 +63,7 @@ fn columns() -> Vec<Columns> {
     out
 }
 
-/// Every matrix product up to these sizes.
+/// Lists every matrix product up to these sizes.
 fn products(stages: usize, steps: usize, tiles: usize, warps: u16, lanes: &[u8]) -> Vec<Gemm> {
     let mut out = Vec::new();
     for pair in [false, true] {
@@ -114,22 +114,25 @@ fn clean(program: &Program, model: &Model) -> Option<bool> {
     Some(!wrong)
 }
 
-/// Reasons why a mutation is no mistake, by the steps it changes. Every other mutation must be found.
+/// Reasons why a mutation is not a mistake, by the steps it changes. Every other mutation must be found.
 const REASONS: [(&[&str], &str); 8] = [
     (
         &["init", "init fence"],
-        "of an mbarrier whose phases nobody waits for, or before a barrier that orders more",
+        "of an mbarrier whose phases no thread waits for, or before a barrier that orders more",
     ),
     (&["wait", "after"], "a phase that is over from the start, or is known to be over from another wait"),
-    (&["commit", "arrival", "before"], "a phase nobody waits for, or two commits that complete at once"),
+    (
+        &["commit", "arrival", "before"],
+        "a phase that no thread waits for, or two commits that complete at once",
+    ),
     (&["arrival that only counts"], "the copy completes its bytes itself"),
     (&["barrier"], "between steps of the same warp, or doing what another barrier does"),
-    (&["columns taken", "columns given back", "right given up"], "nobody else takes columns"),
-    (&["tcgen05.wait"], "nothing after it touches what was loaded, or another wait comes first"),
-    (&["warp"], "a warp that says nothing of its CTA"),
+    (&["columns taken", "columns given back", "right given up"], "no other thread takes columns"),
+    (&["tcgen05.wait"], "nothing after it touches the loaded registers, or another wait comes first"),
+    (&["warp"], "a warp whose number does not depend on its CTA"),
 ];
 
-/// The reason why a clean mutant is no mistake.
+/// Finds the reason why a clean mutant is not a mistake.
 fn reason(mutant: &Mutant) -> Option<&'static str> {
     let step = match mutant.what.split_once(" of ") {
         Some((_, rest)) => rest.split(" in ").next()?,
@@ -140,7 +143,7 @@ fn reason(mutant: &Mutant) -> Option<&'static str> {
     REASONS.iter().find(|(steps, _)| steps.contains(&step)).map(|(_, why)| *why)
 }
 
-/// The clean mutants of a protocol. Counts the others by mutation in `found`.
+/// Returns the clean mutants of a protocol. Counts the others by mutation in `found`.
 fn sorted(
     scheme: Scheme,
     model: &Model,
@@ -163,7 +166,7 @@ fn sorted(
 }
 
 #[test]
-fn mistakes_are_found_or_are_none() {
+fn mutants_are_found_or_have_a_reason() {
     let model = ptx();
     let mut schemes: Vec<Scheme> =
         plans(2, 1, 1).into_iter().filter(|p| !p.relay).map(Scheme::Plan).collect();
@@ -175,7 +178,7 @@ fn mistakes_are_found_or_are_none() {
             let name = &mutant.protocol.name;
             let said = compare(&mutant.protocol.program().unwrap(), &model, &NaiveLimits::default());
             assert!(matches!(said, Comparison::Same { .. }), "{name}: {said:?}");
-            let why = reason(&mutant).unwrap_or_else(|| panic!("{name} is no mistake"));
+            let why = reason(&mutant).unwrap_or_else(|| panic!("{name} is clean without a reason"));
             *reasons.entry(why).or_default() += 1;
         }
     }
@@ -184,12 +187,12 @@ fn mistakes_are_found_or_are_none() {
     assert_eq!(found.len() + 1, Mutation::ALL.len(), "{found:?}");
     assert_eq!(reasons.len(), REASONS.len(), "{reasons:?}");
     let (found, same) = (found.values().sum::<usize>(), reasons.values().sum::<usize>());
-    assert!(same * 6 <= found, "{same} are no mistakes, {found} are found");
+    assert!(same * 6 <= found, "{same} are not mistakes, {found} are found");
 }
 
-/// A pair of CTAs is too large for the enumerator. A mutant that the explorer finds clean must have one of the reasons.
+/// A pair of CTAs is too large for the enumerator. A mutant that the explorer finds clean must still have a reason.
 #[test]
-fn mistakes_of_a_pair_are_found_or_have_a_reason() {
+fn mutants_of_a_pair_are_found_or_have_a_reason() {
     let model = ptx();
     let once = Gemm { pair: true, stages: 1, steps: 1, tiles: 1, warps: 1, lanes: 1 };
     // Scopes matter only if accumulators are reused.
@@ -205,10 +208,10 @@ fn mistakes_of_a_pair_are_found_or_have_a_reason() {
     assert!(same.len() * 2 <= found.values().sum(), "{}", same.len());
 }
 
-/// The skeleton of a matrix product has one execution, that of a pair two, because its allocator waits for the other CTA or
-/// does not. The search has no dead end.
+/// The skeleton of a matrix product has one execution. That of a pair has two, because its allocator waits for the
+/// other CTA or does not. The search has no dead end.
 #[test]
-fn a_matrix_product_is_explored_without_a_detour() {
+fn a_matrix_product_is_explored_without_dead_ends() {
     let model = ptx();
     let questions = Questions { witnesses: false, about: About::All };
     for (pair, lanes, executions) in [(false, 1, 1), (false, 32, 1), (true, 1, 2)] {

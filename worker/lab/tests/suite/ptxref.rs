@@ -1,8 +1,8 @@
 //! Compares both engines with an outside witness: `ptx-lab/ptxref.py`, a literal evaluation of the PTX memory model.
 //!
-//! Drawn programs are written in the Dat3M dialect with a random condition; reachability and termination are
-//! compared under the three PTX models and random switch settings. `MOIRE_PTXREF_PROGRAMS=N` sets how many,
-//! `MOIRE_PTXREF_SEED` where to start. Skipped with a line when python3 or the suite is not there.
+//! Drawn programs are written in the Dat3M dialect with a random condition. Reachability and termination are compared
+//! under the three PTX models and random switch settings. `MOIRE_PTXREF_PROGRAMS=N` sets the number of programs,
+//! `MOIRE_PTXREF_SEED` the first seed. If python3 or the suite is missing, the test says so and is skipped.
 
 #[path = "ptxref/dat3m.rs"]
 mod dat3m;
@@ -116,7 +116,7 @@ fn arrives(p: &Program) -> bool {
     p.threads.iter().any(|t| t.body.iter().any(arrive))
 }
 
-/// Some terms of a final state that is possible if no model forbids anything.
+/// Draws some terms of a final state that is possible if no model forbids anything.
 fn condition(d: &mut Draw, p: &Program) -> Option<Vec<Wanted>> {
     let any = moire_models::load("any", &Variants::new()).expect("shipped models load");
     let states: Vec<Outcome> = explorer(p, &any)?.outcomes.into_iter().collect();
@@ -140,7 +140,7 @@ struct Case {
     text: String,
 }
 
-/// The script's answers by file name: reachable, stuck.
+/// Asks the script. Returns its answers by file name: reachable, stuck.
 fn ask(script: &Path, folder: &Path, setting: &Setting, cases: &[Case]) -> BTreeMap<String, (bool, bool)> {
     let mut command = Command::new("python3");
     let switches: Vec<String> = setting.switches.iter().map(|(k, v)| format!("{k}={v}")).collect();

@@ -37,7 +37,7 @@ fn tiles() -> Model {
     moire_models::load("tile-ir", &Variants::new()).unwrap()
 }
 
-/// Compares programs. Returns the numbers of executions without reductions and with each setting.
+/// Compares programs. Returns the number of executions without reductions, then with each setting.
 fn same(count: u64, models: &[Model], source: &dyn Fn(u64) -> Option<Program>) -> Vec<u64> {
     let settings = Reductions::settings();
     let first = number("MOIRE_REDUCTIONS_SEED", 1);
@@ -62,20 +62,20 @@ fn same(count: u64, models: &[Model], source: &dyn Fn(u64) -> Option<Program>) -
 }
 
 #[test]
-fn they_change_nothing_in_crowds() {
+fn reductions_keep_the_facts_about_crowds() {
     let sums = same(60, &models(), &crowd);
     assert!(sums[1..].iter().all(|n| n < &sums[0]), "each saves something: {sums:?}");
     assert!(2 * sums[5] < sums[0], "together they save half: {sums:?}");
 }
 
 #[test]
-fn they_change_nothing_in_drawn_programs() {
+fn reductions_keep_the_facts_about_drawn_programs() {
     same(60, &models(), &|seed| Some(questioned(mixed(seed), seed)));
     same(20, &models(), &|seed| twins(mixed(seed), seed));
 }
 
 #[test]
-fn they_change_nothing_in_tile_blocks() {
+fn reductions_keep_the_facts_about_tile_blocks() {
     let mut models = vec![tiles()];
     let settings = random_settings(&models[0], 3, 2);
     models.extend(settings.iter().map(|v| moire_models::load("tile-ir", v).unwrap()));
@@ -87,7 +87,7 @@ fn they_change_nothing_in_tile_blocks() {
 /// Programs with tensor memory and mbarriers keep all of their executions, because reductions do not apply to their
 /// instructions.
 #[test]
-fn they_leave_out_nothing_beside_mbarriers() {
+fn programs_with_mbarriers_are_not_reduced() {
     let sums = same(60, &[ptx()], &|seed| twins(tcgen05(seed)?, seed));
     assert!(sums.iter().all(|n| *n == sums[0]), "{sums:?}");
 }
@@ -114,7 +114,7 @@ fn each_side_condition_is_needed() {
         };
         let found = (0..2_000).find(|seed| shows(*seed));
         eprintln!("{bug:?}: seed {found:?}");
-        assert!(found.is_some(), "{bug:?} changes nothing");
+        assert!(found.is_some(), "no program shows {bug:?}");
     }
 }
 
@@ -131,7 +131,7 @@ fn threads(n: usize, body: impl Fn(usize) -> String, after: &str) -> String {
 
 /// Each reduction alone, on programs for which the numbers of executions are known.
 #[test]
-fn they_save_what_they_say() {
+fn each_reduction_saves_the_expected_executions() {
     let one = |name: &str| name.parse::<Reductions>().unwrap();
     let add = threads(5, |_| "red.relaxed.gpu.add.u32 [x], 1;".into(), "");
     assert_eq!(executions(&add, Reductions::NONE), 120);
@@ -159,9 +159,9 @@ fn they_save_what_they_say() {
     assert_eq!(executions(&readers, one("threads")), 5);
 }
 
-/// The same for tile blocks. Token order does not depend on values.
+/// Tile blocks are reduced like threads. Token order does not depend on values.
 #[test]
-fn they_save_in_tile_blocks_what_they_save_in_threads() {
+fn reductions_save_the_same_in_tile_blocks() {
     let one = |name: &str| name.parse::<Reductions>().unwrap();
     let executions = |text: &str, on: Reductions| {
         let program = parse(text, Format::Native).unwrap();
@@ -185,7 +185,7 @@ fn they_save_in_tile_blocks_what_they_save_in_threads() {
 }
 
 #[test]
-fn a_race_that_hangs_on_an_order_is_found() {
+fn a_race_that_depends_on_an_order_is_found() {
     let text = threads(2, |i| if i == 0 { MESSAGE } else { TAKEN }.to_owned(), "");
     let program = parse(&text, Format::Native).unwrap();
     let (told, summary) = told(&program, &ptx(), Reductions::ALL, None).unwrap();
@@ -193,9 +193,9 @@ fn a_race_that_hangs_on_an_order_is_found() {
     assert!(summary.complete > 1, "the first execution does not race");
 }
 
-/// Reductions cut the pieces that two threads share as they cut the whole tree.
+/// Reductions cut the same executions if two threads share the tree.
 #[test]
-fn they_save_the_same_on_two_threads() {
+fn reductions_save_the_same_on_two_threads() {
     let model = ptx();
     for seed in 1..40 {
         let Some(program) = crowd(seed) else { continue };

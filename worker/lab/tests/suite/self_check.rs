@@ -1,4 +1,5 @@
-//! Compares explorer and naive enumerator on drawn programs, under all shipped models and default and random switch settings.
+//! Compares explorer and naive enumerator on drawn programs, under all shipped models and default and random switch
+//! settings.
 //!
 //! `MOIRE_SELF_CHECK=N` compares N programs for each model, from seed `MOIRE_SELF_CHECK_SEED`, instead of a sample.
 //! `MOIRE_SELF_CHECK_MODELS=a,b` chooses models. Differences are shrunk and printed.
@@ -112,7 +113,7 @@ fn engines_agree_on_larger_programs() {
     assert!(totals.candidates >= 4_000 * totals.comparisons, "{} are few", totals.candidates);
 }
 
-/// Adds a thread that writes to a location of its own, so often that a set of events takes several machine words.
+/// Adds a thread that writes to its own location so often that a set of events takes several machine words.
 fn widened(program: &Program) -> Program {
     let mut wide = program.clone();
     let number = |n: usize| u16::try_from(n).expect("small");
@@ -135,7 +136,7 @@ fn widened(program: &Program) -> Program {
     wide
 }
 
-/// An independent thread changes the width of all rows, and no answer.
+/// An independent thread changes the width of all rows, but no answer.
 #[test]
 fn wide_graphs_have_as_many_executions() {
     let models = ["sc", "ptx"].map(|n| model(n, &Variants::new()));
@@ -193,7 +194,7 @@ fn pruning_loses_nothing() {
             let pruned = NaiveLimits { pruned: true, ..all };
             let Ok((plain, counted)) = naive_leaves(&program, &model, &all) else { continue };
             let (other, summary) = naive_leaves(&program, &model, &pruned).expect("it does less");
-            assert!(plain == other, "seed {seed}, {name}: pruning changes what is found");
+            assert!(plain == other, "seed {seed}, {name}: pruning changes the leaves");
             // With pruning, orders of writes are tried for the remaining candidates only.
             assert!(summary.candidates <= counted.candidates, "seed {seed}, {name}");
             let weight = weigh(&program, &model, &pruned).expect("it does less still");
@@ -235,7 +236,8 @@ fn engines_agree_on_mbarriers() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs with tcgen05, each under the default and under a random setting, and also with threads reversed and renamed.
+/// Programs with tcgen05, each under the default and under a random setting, and also with threads reversed and
+/// renamed.
 #[test]
 fn engines_agree_on_tcgen05_under_random_switches() {
     let plain = model("ptx", &Variants::new());
@@ -320,7 +322,8 @@ fn engines_agree_on_copies() {
     assert!(totals.comparisons > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs that allocate tensor memory, in one CTA and in pairs, under default switches and with those that concern them.
+/// Programs that allocate tensor memory, in one CTA and in pairs, under default switches and with each switch flipped
+/// that concerns them.
 #[test]
 fn engines_agree_on_allocation() {
     let switched = ["TQ2=C", "TQ6=B", "TQ7=B", "TQ18=B", "TQ18=C", "TQ19=B", "TQ23=B", "TQ26=B"];
@@ -344,9 +347,9 @@ fn engines_agree_on_allocation() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// A planted bug is noticed: the explorer grants every allocation as soon as it fits.
+/// A planted bug makes the explorer grant every allocation as soon as it fits. The comparison finds it.
 #[test]
-fn the_bug_planted_in_allocation_is_noticed() {
+fn the_bug_planted_in_allocation_is_found() {
     let ptx = model("ptx", &Variants::new());
     let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
     let noticed = (0..300).filter_map(allocation_program).any(|program| {
@@ -356,9 +359,9 @@ fn the_bug_planted_in_allocation_is_noticed() {
     assert!(noticed);
 }
 
-/// Every planted bug is noticed within 3,000 programs.
+/// Every planted bug is found within 3,000 programs.
 #[test]
-fn planted_bugs_are_noticed() {
+fn planted_bugs_are_found() {
     let models = [model("ptx", &Variants::new()), model("any", &Variants::new())];
     let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
     let mut left: BTreeSet<Planted> = Planted::ALL.into_iter().collect();
@@ -382,10 +385,10 @@ fn planted_bugs_are_noticed() {
     panic!("not noticed: {left:?}");
 }
 
-/// Side conditions of pruning, each with the smallest program that needs it: an exchange may write before its read has a
-/// source, and an initial write may be the source of read-modify-writes of different bytes.
+/// Side conditions of pruning, each with the smallest program that needs it: an exchange may write before its read has
+/// a source, and an initial write may be the source of read-modify-writes of different bytes.
 #[test]
-fn bugs_planted_in_reductions_are_noticed() {
+fn bugs_planted_in_pruning_are_found() {
     let programs = [
         (
             Planted::HalfWaits,
@@ -412,9 +415,9 @@ fn bugs_planted_in_reductions_are_noticed() {
     }
 }
 
-/// The planted bug in mbarriers is noticed on programs that have them.
+/// The bug planted in mbarriers is found on programs with mbarriers.
 #[test]
-fn the_bug_planted_in_mbarriers_is_noticed() {
+fn the_bug_planted_in_mbarriers_is_found() {
     let any = model("any", &Variants::new());
     let limits = NaiveLimits { candidates: 2_000, ..NaiveLimits::default() };
     let noticed = (0..300).filter_map(mbarrier_program).any(|program| {

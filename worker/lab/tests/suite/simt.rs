@@ -1,6 +1,6 @@
-//! A Tile IR kernel and the PTX compiled from it, both cut to a few threads and locations: on the locations that are kept, the
-//! small programs have the outcomes of the large ones. The kernels are those of the tests of `slice`, on tiles of few
-//! elements.
+//! Slices of a Tile IR kernel and of the PTX compiled from it, with few threads and locations. On the kept locations
+//! the small programs have the outcomes of the large ones. The kernels are those of the tests of `slice`, on tiles of
+//! few elements.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::LeafKind;
@@ -25,7 +25,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The kernel on four threads, with changes to its text.
+/// Reads a kernel and its compiled PTX, with changes to their texts.
 fn pair(name: &str, source: &[(&str, &str)], compiled: &[(&str, &str)]) -> Pair {
     let change = |text: String, all: &[(&str, &str)]| all.iter().fold(text, |t, (a, b)| t.replace(a, b));
     let module =
@@ -81,7 +81,7 @@ fn model(name: &str) -> Model {
     moire_models::load(name, &Variants::new()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Compares the outcomes of both programs of a pair, whole and cut. Returns the number of those of the compiled one.
+/// Compares the outcomes of both programs of a pair, whole and cut. Returns the number of outcomes of the compiled one.
 fn same(what: &str, whole: &Pair) -> usize {
     let small = slice(whole).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert!(small.compiled.threads.len() < whole.compiled.threads.len(), "{what}");
@@ -131,7 +131,7 @@ fn elements_stored_by_several_threads() {
 }
 
 #[test]
-fn a_tile_turned_round() {
+fn a_transposed_tile() {
     let tiles = [("8x", "4x"), ("<i32: 7>", "<i32: 3>")];
     let small = [("reqntid 8", "reqntid 4"), ("28", "12")];
     let with = |more: &[(&str, &str)]| pair("turn", &tiles, &[&small, more].concat());

@@ -1,6 +1,6 @@
-//! The outside suites with published verdicts, read from `../shared/litmus` beside the checkout where present.
+//! The outside suites with published verdicts, read from `../shared/litmus` beside the checkout if present.
 //!
-//! Rows of `debated.csv` never gate (the reasons are there).
+//! Rows of files in `debated.csv` are left out; the reasons are in that file.
 
 #![expect(clippy::print_stdout, reason = "tests")]
 

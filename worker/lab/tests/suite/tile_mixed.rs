@@ -36,7 +36,7 @@ fn engines_agree_on_mixed_programs() {
 }
 
 #[test]
-fn drawn_programs_are_read_as_printed() {
+fn printed_programs_parse_to_themselves() {
     for seed in 0..300 {
         let Some(program) = tile_mixed_with_alias(seed) else { continue };
         let text = print(&program);
@@ -55,7 +55,7 @@ fn outcomes(program: &Program, model: &Model) -> Result<BTreeSet<Outcome>, Strin
 }
 
 #[test]
-fn threads_of_ptx_alone_are_those_of_the_ptx_model() {
+fn ptx_threads_alone_behave_as_under_the_ptx_model() {
     let (tiles, ptx) = (model("tile-ir", &Variants::new()), model("ptx", &Variants::new()));
     let mut compared = 0;
     for profile in [Profile::Random, Profile::Shapes] {
@@ -73,7 +73,7 @@ fn threads_of_ptx_alone_are_those_of_the_ptx_model() {
 }
 
 #[test]
-fn what_is_not_known_is_named() {
+fn unsupported_instructions_are_abstained_from_by_name() {
     let tiles = model("tile-ir", &Variants::new());
     let tile = "B0 (gpu 0, cta 0) { tile.st.relaxed.gpu.u32 {[x], 1}; }";
     for (threads, says) in [

@@ -1,11 +1,12 @@
-//! Compares both engines with an outside witness: `tile-lab/refmodel.py`, a literal evaluation of the Tile IR memory model.
+//! Compares both engines with an outside witness: `tile-lab/refmodel.py`, a literal evaluation of the Tile IR memory
+//! model.
 //!
 //! Drawn programs of scalar accesses, with tokens, conditions and data, are written in the form of the script. They are
-//! judged under random settings of its six switches, with total coherence. Final states must be equal, and whether there is
-//! a race. If there is none, partial coherence must give the same answer.
+//! judged under random settings of its six switches, with total coherence. Final states and the presence of a race must
+//! be equal. If there is no race, partial coherence must give the same answer.
 //!
-//! `MOIRE_TILEREF_PROGRAMS=N` sets the number of programs, `MOIRE_TILEREF_SEED` the first seed. If python3 or the suite is not
-//! there, the test says so and is skipped.
+//! `MOIRE_TILEREF_PROGRAMS=N` sets the number of programs, `MOIRE_TILEREF_SEED` the first seed. If python3 or the suite
+//! is missing, the test says so and is skipped.
 
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::{LeafFacts, Outcome, observed_registers};
@@ -104,7 +105,7 @@ fn blocks(d: &mut Draw) -> Vec<Vec<Step>> {
     out
 }
 
-/// A program and switches as a line for the script.
+/// Writes a program and switches as a line for the script.
 fn line(blocks: &[Vec<Step>], switches: &Variants) -> String {
     let one = |(n, s): (usize, &Step)| {
         let place = ["x", "y"][s.place];
@@ -160,7 +161,7 @@ fn kind(s: &Step) -> TileKind {
     }
 }
 
-/// A block as a thread for the engines.
+/// Makes a thread for the engines from a block.
 fn thread(number: usize, steps: &[Step]) -> Thread {
     let number = u16::try_from(number).expect("few blocks");
     let place = Placement { cluster: number, cta: number, ..Placement::default() };
@@ -221,7 +222,7 @@ fn program(seed: u64, blocks: &[Vec<Step>]) -> Program {
     program
 }
 
-/// Whether there is a race, and the final states in the script's words.
+/// An answer: whether there is a race, and the final states in the script's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Answer {
     race: bool,
@@ -268,7 +269,7 @@ fn enumerator(p: &Program, model: &Model) -> Option<Answer> {
 struct Case {
     program: Program,
     model: Model,
-    /// The same with partial coherence.
+    /// The same model with partial coherence.
     partial: Model,
     line: String,
 }
@@ -301,8 +302,8 @@ fn case(seed: u64) -> Option<Case> {
     (writes(0) < 5 && writes(1) < 5 && !observed_registers(&case.program).is_empty()).then_some(case)
 }
 
-/// The shapes of the suite's own table. `|` separates blocks, `;` instructions. An instruction is kind, location, order and
-/// scope, value, `@` and the instructions it waits for, `?` and the instruction and value that it depends on.
+/// The shapes of the suite's own table. `|` separates blocks, `;` instructions. An instruction is kind, location, order
+/// and scope, value, `@` and the instructions it waits for, `?` and the instruction and value that it depends on.
 const SHAPES: &[&str] = &[
     "W x weak 1; W y release 1 @0 | R y acquire; R x weak @0 ?0=1",
     "W x weak 1; W y release 1 | R y acquire; R x weak ?0=1",
@@ -367,7 +368,7 @@ fn shape(text: &str) -> Vec<Vec<Step>> {
     text.split('|').map(|block| block.split(';').map(step).collect()).collect()
 }
 
-/// All settings of the six switches.
+/// Lists all settings of the six switches.
 fn settings() -> Vec<Variants> {
     let mut out = vec![Variants::from([("CO".to_owned(), "total".to_owned())])];
     for (name, values) in SWITCHES {
@@ -381,7 +382,7 @@ fn settings() -> Vec<Variants> {
     out
 }
 
-/// The script's answers, in order.
+/// Asks the script. Returns its answers in order.
 fn ask(script: &Path, cases: &[Case]) -> Vec<Answer> {
     let mut child = Command::new("python3")
         .args(["-c", include_str!("tile_ref/driver.py")])
@@ -398,7 +399,7 @@ fn ask(script: &Path, cases: &[Case]) -> Vec<Answer> {
     String::from_utf8_lossy(&output.stdout).lines().map(Answer::read).collect()
 }
 
-/// The path of the script. `None`, with a printed line, if something is missing.
+/// Finds the script. `None`, with a printed line, if something is missing.
 fn witness() -> Option<PathBuf> {
     let found = script();
     if found.is_none() {
@@ -426,7 +427,7 @@ fn agree(script: &Path, cases: &[Case]) -> (usize, usize) {
                 case.line
             ));
         }
-        // Without a race, partial coherence relates all writes, too.
+        // Without a race, partial coherence also relates all writes.
         let partial = explorer(&case.program, &case.partial);
         if !theirs.race && partial.as_ref() != Some(theirs) {
             wrong.push(format!("{}\n  theirs {theirs:?}\n  partial coherence {partial:?}", case.line));

@@ -1,11 +1,11 @@
 //! Kernels of `corpus/tile` launched under the Tile IR model: verdicts of both engines, under each switch.
 //!
-//! A row of `expected.csv` has five columns: kernel, number of tile blocks, a switch that is not at its default, a final
-//! state (values of elements of parameters), and the verdict. The verdict is `allowed`, `forbidden` or `undefined`. After
-//! `undefined and` stands whether the state is reachable in the executions of an undefined kernel.
+//! A row of `expected.csv` has five columns: kernel, number of tile blocks, a switch that is not at its default, a
+//! final state (values of elements of parameters), and the verdict. The verdict is `allowed`, `forbidden` or
+//! `undefined`. For an undefined kernel, `undefined and` is followed by the state's reachability in its executions.
 //!
-//! The rows are those of the verdict table of the memory model. Each switch that this table leaves out has at least four
-//! more, some on which the switch has an effect and some on which it has none.
+//! The rows are those of the verdict table of the memory model. Each switch that this table leaves out has at least
+//! four more rows: some that the switch changes and some that it does not.
 
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
@@ -52,7 +52,7 @@ fn kernel(name: &str, blocks: u32) -> Program {
     lower(tile_entry(&module, None).expect("one kernel"), &launch).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Whether the kernel is defined (has no undefined race), and whether the final state is allowed or forbidden.
+/// Returns whether the kernel is defined (has no undefined race), and whether the final state is allowed or forbidden.
 fn verdict(program: &Program, model: &Model) -> (bool, &'static str) {
     let questions = Questions { witnesses: false, about: About::All };
     let judged = judge(program, model, &Limits::default(), questions);
@@ -64,7 +64,7 @@ fn verdict(program: &Program, model: &Model) -> (bool, &'static str) {
 }
 
 #[test]
-fn the_table() {
+fn kernels_have_the_verdicts_of_the_table() {
     let table = std::fs::read_to_string(folder().join("expected.csv")).expect("readable");
     let (mut wrong, mut rows) = (Vec::new(), 0);
     for line in table.lines().skip(1) {
@@ -94,7 +94,7 @@ fn the_table() {
     assert!(rows > 120, "only {rows} rows");
 }
 
-/// The rows of one setting: verdict by kernel and final state.
+/// Reads the rows of one setting: verdict by kernel and final state.
 fn answers(rows: &str, setting: &str) -> BTreeMap<(String, String), String> {
     let cells = rows.lines().skip(1).map(|l| l.split(',').collect::<Vec<_>>());
     let of = cells.filter(|c| c[2] == setting);

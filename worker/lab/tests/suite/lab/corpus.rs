@@ -1,5 +1,5 @@
-//! Bug and ConSan programs of the lab (`tcgen05-lab`) in our corpus: each text has a sentence of our own above it, and
-//! expectations with default switches, under `practice`, and under each switch that changes the lab's verdict.
+//! Bug and ConSan programs of the lab (`tcgen05-lab`) in our corpus. Each text has our own sentence above it. Its
+//! expectations are for default switches, for `practice`, and for each switch that changes the lab's verdict.
 
 use super::read::LabProgram;
 use super::{kinds, setting, translate};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 const SENTENCES: &str = include_str!("sentences.txt");
 
-/// The path below the corpus and the text of a program, if the corpus keeps it.
+/// Returns the path in the corpus and the text of a program, if the corpus keeps it.
 fn kept(lab: &LabProgram) -> Option<(PathBuf, String)> {
     let line = SENTENCES.lines().find(|l| l.split('|').next() == Some(&lab.name))?;
     let mut fields = line.split('|').skip(1);
@@ -38,7 +38,7 @@ fn kept(lab: &LabProgram) -> Option<(PathBuf, String)> {
     Some((Path::new(folder).join(format!("{}-{half}.litmus", lab.name)), text))
 }
 
-/// The settings that get a line of expectation.
+/// Lists the settings that get a line of expectation.
 fn specs(lab: &LabProgram, plain: &Model) -> Vec<String> {
     let letter = &lab.kinds["letter"];
     let mut out = vec!["ptx".to_owned(), format!("ptx:{PROFILE}=practice")];
@@ -68,7 +68,8 @@ fn expectation(lab: &LabProgram, text: &str, plain: &Model) -> String {
     out
 }
 
-/// Compares the corpus with the lab: the files that differ, and the number of programs. `BLESS` writes the files.
+/// Compares the corpus with the lab. Returns the files that differ and the number of programs. `BLESS` writes the
+/// files.
 pub(crate) fn check(all: &[LabProgram]) -> (Vec<String>, usize) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");
     let plain = moire_models::load("ptx", &Variants::new()).expect("the shipped model loads");

@@ -1,8 +1,8 @@
 """Prints the programs of the tcgen05 lab, and single-edit mutants of them, with the kinds of finding the lab gives.
 
-Usage: driver.py FOLDER SEED MUTANTS. A block a program, fields separated by tabs: `program` NAME HALF EDIT, `mbar` NAME
+Usage: driver.py FOLDER SEED MUTANTS. One block per program, fields separated by tabs: `program` NAME HALF EDIT, `mbar` NAME
 VALID COUNT, `meta` WORDS, `agent` NAME CTA SIZE GPU WARP, `op` VERB ARGUMENTS KEYS FLAGS, `group` CTA ID TOTAL SIZE
-MEMBERS (who meets at a named barrier before any edit), `kinds` SETTING KINDS, `end`.
+MEMBERS (the agents that meet at a named barrier before any edit), `kinds` SETTING KINDS, `end`.
 """
 import importlib, random, sys
 
@@ -17,7 +17,7 @@ SETTINGS = [('letter', DEFAULT), ('practice', PRACTICE)] + [(f'{q}={v}', dict(DE
 
 
 def judged(text, edit):
-    """Kinds by setting, as tcref.judge, of the edited program."""
+    """Finds the kinds of the edited program by setting, as tcref.judge does."""
     found, leaves = {}, {}
     for name, sw in SETTINGS:
         mode = sw['Q18']
@@ -73,7 +73,7 @@ def dump(name, half, what, text, edit):
 
 
 def weaker(o):
-    """Ways to weaken or change one operation."""
+    """Lists ways to weaken or change one operation."""
     out = []
     if o.v in ('wait', 'twait'):
         out.append(Op(o.v, [o.a[0], str(1 - int(o.a[1]))] + o.a[2:], o.k, o.f, o.text))
@@ -91,7 +91,7 @@ def weaker(o):
 
 
 def change(p, rng):
-    """One edit and its name; None when the place drawn has none."""
+    """Draws one edit and its name; None if the drawn place has none."""
     i = rng.randrange(len(p.agents))
     ops = p.agents[i].ops
     j = rng.randrange(len(ops))

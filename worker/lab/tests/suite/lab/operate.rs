@@ -58,7 +58,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// A bulk copy that completes on mbarriers.
+    /// Writes a bulk copy that completes on mbarriers.
     fn load(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
         let to: Vec<Place> = op.arg(0).split(',').map(|x| place(x, agent.cta)).collect();
         let bars: Vec<Place> = op.arg(1).split(',').map(|x| place(x, agent.cta)).collect();
@@ -106,7 +106,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Every tensor map of the program.
+    /// Lists every tensor map of the program.
     fn maps(&self, agent: &LabAgent) -> Vec<String> {
         let ops = self.program.agents.iter().flat_map(|a| &a.ops);
         let named: BTreeSet<String> = ops
@@ -115,7 +115,7 @@ impl Translator<'_> {
         named.into_iter().collect()
     }
 
-    /// Warpgroup products. The lab has no `wgmma.fence` and assumes one before each product.
+    /// Writes warpgroup products. The lab has no `wgmma.fence` and assumes one before each product.
     pub(super) fn warpgroup(&self, agent: &LabAgent, op: &LabOp, body: &mut Body) -> Result<(), Missing> {
         let shared = |s: &&str| self.name(&place(s, agent.cta), Kind::Shared);
         match op.verb.as_str() {
@@ -190,7 +190,8 @@ impl Translator<'_> {
             }
             "dealloc" => {
                 let name = self.name(&place(op.arg(0), agent.cta), Kind::Tensor);
-                let (_, columns) = self.allocation(&name, agent.cta)?.ok_or("what is never allocated")?;
+                let (_, columns) =
+                    self.allocation(&name, agent.cta)?.ok_or("memory that is never allocated")?;
                 body.line(&format!("tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 {name}, {columns}"));
             }
             "use" => {

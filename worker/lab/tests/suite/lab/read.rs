@@ -1,4 +1,4 @@
-//! Reads the answers of `driver.py`: programs of the lab, and the kinds of finding on each.
+//! Parses the output of `driver.py`: programs of the lab, and the kinds of finding on each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl LabOp {
         self.keys.get(key).map(String::as_str)
     }
 
-    /// The list that a key holds.
+    /// Returns the list that a key holds.
     pub(crate) fn list(&self, key: &str) -> Vec<&str> {
         self.key(key).unwrap_or_default().split(',').filter(|w| !w.is_empty()).collect()
     }
@@ -63,7 +63,7 @@ pub(crate) struct Group {
     pub(crate) members: Vec<String>,
 }
 
-/// A program with the answers.
+/// A program with the lab's answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LabProgram {
     pub(crate) name: String,
@@ -79,13 +79,13 @@ pub(crate) struct LabProgram {
     pub(crate) kinds: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// The folder of the lab beside this checkout.
+/// Finds the folder of the lab beside this checkout.
 pub(crate) fn folder() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().map(|a| a.join("shared/tcgen05-lab")).find(|p| p.join("tcref.py").is_file())
 }
 
-/// The original programs, or this number of mutants. `None`, with a printed line, if something is missing.
+/// Reads the original programs, or this number of mutants. `None`, with a printed line, if something is missing.
 pub(crate) fn programs(seed: u64, mutants: u64) -> Option<Vec<LabProgram>> {
     let Some(folder) = folder() else {
         eprintln!("skipped: no shared/tcgen05-lab beside this checkout");

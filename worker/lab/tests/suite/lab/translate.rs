@@ -1,13 +1,13 @@
 //! Translates a program of the lab to native litmus text.
 //!
-//! - An agent becomes one thread that stands for all its lanes. At an mbarrier it arrives with the count of its lanes.
+//! - An agent becomes one thread that stands for all its lanes. It arrives at an mbarrier with the number of its lanes.
 //! - At a named barrier it arrives once, and the count is the number of agents that meet. They all block there, so the
 //!   barrier completes exactly when it does in the lab.
 //! - Agents that access tensor memory as warps become warps of the same quarter of its lanes, because the lab does not
 //!   distinguish lanes.
-//! - A location becomes as many cells as it has parts. A generic access touches one word of each cell, an asynchronous one
-//!   all bytes.
-//! - Bytes of a bulk copy count 16 times.
+//! - A location becomes as many cells as it has parts. A generic access touches one word of each cell, an asynchronous
+//!   access touches all bytes.
+//! - Each byte of a bulk copy becomes 16 bytes.
 
 use super::read::{LabAgent, LabOp, LabProgram};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ impl Thing {
         each * self.cells()
     }
 
-    /// The cells of a part.
+    /// Lists the cells of a part.
     pub(super) fn of(&self, part: (u32, u32)) -> Vec<u32> {
         let inside = |c: &(usize, &u32)| part.0 <= *c.1 && *c.1 < part.1;
         self.cuts.iter().enumerate().filter(inside).map(|c| u32::try_from(c.0).unwrap_or(0)).collect()
@@ -88,7 +88,7 @@ pub(super) struct Translator<'a> {
     several: bool,
 }
 
-/// The native text of a program.
+/// Writes the native text of a program.
 pub(crate) fn translate(program: &LabProgram) -> Result<String, Missing> {
     let ctas: BTreeSet<(u16, u16)> = program.agents.iter().map(|a| (a.gpu, a.cta)).collect();
     let mut t =
@@ -124,7 +124,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Every object with its parts.
+    /// Collects every object with its parts.
     fn collect(&mut self) -> Result<(), Missing> {
         for (name, _, _) in &self.program.mbarriers {
             self.note(name, 0, Kind::Mbarrier, 8);
@@ -199,7 +199,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The address and columns of the tensor memory that a CTA allocates under a name. The register of that name holds it.
+    /// Finds the address and columns of the tensor memory that a CTA allocates under a name. The register of that name
+    /// holds the address.
     pub(super) fn allocation(&self, name: &str, cta: u16) -> Result<Option<(u32, u32)>, Missing> {
         let mut found: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
         let allocates = |a: &&LabAgent| a.ops.iter().any(|o| o.verb == "alloc");
@@ -259,7 +260,7 @@ impl Translator<'_> {
         self.program.agents.iter().any(|a| a.ops.iter().any(bare))
     }
 
-    /// Warp and lane of each agent.
+    /// Places each agent: its warp and lane.
     fn places(&self) -> Result<Vec<(u16, Option<u16>)>, Missing> {
         let agents = &self.program.agents;
         let mut out: Vec<Option<(u16, Option<u16>)>> = vec![None; agents.len()];
@@ -318,7 +319,7 @@ impl Translator<'_> {
                 for b in valid.iter().filter(own) {
                     body.line(&format!("mbarrier.init.shared::cta.b64 [{}], {}", place_name(&b.0), b.2));
                 }
-                // The init is published to every proxy, so that it does not matter how asynchronous arrivals are read.
+                // The init is published to every proxy, so that the reading of asynchronous arrivals does not matter.
                 if !valid.is_empty() {
                     body.line("fence.mbarrier_init.release.cluster");
                 }
@@ -371,7 +372,7 @@ impl Body {
         }
     }
 
-    /// A new register to load into.
+    /// Declares a new register to load into.
     pub(super) fn register(&mut self) -> String {
         self.registers += 1;
         format!("d{}", self.registers)
@@ -440,7 +441,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Name of an mbarrier of the agent's own CTA.
+    /// Names an mbarrier of the agent's own CTA.
     fn own(&self, agent: &LabAgent, op: &LabOp) -> Result<String, Missing> {
         let p = place(op.arg(0), agent.cta);
         if p.cta == agent.cta { Ok(p.name) } else { Err("a wait at a remote mbarrier".into()) }
@@ -469,7 +470,7 @@ impl Translator<'_> {
         body.line(&format!("mbarrier.{form}.{order}.{space}.b64 _, [{name}]{tail}"));
     }
 
-    /// The number of transaction bytes for one byte of the lab. Bulk copies need multiples of 16.
+    /// Returns the number of transaction bytes for one byte of the lab. Bulk copies need multiples of 16.
     pub(super) fn unit(&self, p: &Place) -> u32 {
         let remote =
             |o: &LabOp| o.verb == "stas" && o.arg(1).split(',').any(|b| place(b, p.cta).name == p.name);
@@ -532,7 +533,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The name an object got.
+    /// Returns the name of an object.
     pub(super) fn name(&self, p: &Place, kind: Kind) -> String {
         self.key(p, kind)
     }

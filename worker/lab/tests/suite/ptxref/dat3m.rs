@@ -11,7 +11,7 @@ pub(crate) enum Wanted {
     Object(usize, i64),
 }
 
-/// The text of a program in the drawn subset, with a condition.
+/// Writes a program in the drawn subset, with a condition.
 pub(crate) fn print(p: &Program, wanted: &[Wanted]) -> String {
     let mut out = format!("PTX {}\n{{\n", p.name);
     for (i, s) in p.symbols.iter().enumerate() {
