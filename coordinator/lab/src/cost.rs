@@ -10,7 +10,7 @@ pub(super) fn memory(name: &str) -> Option<u64> {
     line.trim_start_matches(':').trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb >> 10)
 }
 
-/// Formats the result of [`memory`]; `-` if there is none.
+/// Formats the same value as text; `-` if there is none.
 pub(super) fn mib(name: &str) -> String {
     memory(name).map_or_else(|| "-".to_owned(), |m| m.to_string())
 }

@@ -115,8 +115,7 @@ fn every_item_is_taken_once_or_quarantined() {
     }
 }
 
-/// A simulated cluster found that `Draining` did not count as a sign of life (`moire bench cluster --runs 1 --seed
-/// 101820`).
+/// `Draining` once did not count as a sign of life (`moire bench cluster --runs 1 --seed 101820`).
 #[test]
 fn every_message_is_a_sign_of_life() {
     let config = Config { liveness_ms: 100, progress_ms: 10_000, ..Config::default() };

@@ -1,5 +1,5 @@
-//! The assembler oracle with a tool that is a few lines of shell. A module that the tool refuses and the rules accept is
-//! claimed, verified and reduced; the claim names its architecture and its cause.
+//! The assembler oracle with a shell script as assembler. If the script refuses a module that the rules accept, the
+//! module is claimed, verified and reduced. The claim names its architecture and its cause.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Refuses modules with the word, takes all others.
+/// Makes an assembler that refuses modules with the word and accepts all others.
 fn tool(folder: &Path, word: &str) -> Ptxas {
     let path = folder.join("ptxas");
     let script = format!(
@@ -32,7 +32,7 @@ fn item() -> Item {
 }
 
 #[test]
-fn what_only_the_tool_refuses_is_claimed_verified_and_reduced() {
+fn a_module_that_only_the_tool_refuses_is_claimed_verified_and_reduced() {
     let folder = tempfile::tempdir().unwrap();
     let oracles = Oracles::with_assembler(tool(folder.path(), "fence.sc"));
     assert!(oracles.capabilities().iter().any(|c| c == PTXAS.capability));
@@ -51,7 +51,7 @@ fn what_only_the_tool_refuses_is_claimed_verified_and_reduced() {
 }
 
 #[test]
-fn what_only_the_rules_refuse_is_claimed_with_the_rule() {
+fn a_module_that_only_the_rules_refuse_is_claimed_with_the_rule() {
     let folder = tempfile::tempdir().unwrap();
     let oracles = Oracles::with_assembler(tool(folder.path(), "no such word"));
     let text = PROGRAM.replace("st.u32 [x], 1;", "bar.sync 16;");

@@ -1,5 +1,5 @@
-//! The compiler oracle with NVIDIA's compiler, where it is installed. Its known bugs are found from random kernels and made
-//! small; behaviour that the model allows is no finding. Without `tileiras` each test says so and passes.
+//! The compiler oracle with NVIDIA's compiler. Its known bugs are found from random kernels and minimised; behaviour
+//! that the model allows is not a finding. If `tileiras` is not installed, each test says so and passes.
 
 use crate::outside::skipped;
 use moire_generate::Profile;
@@ -25,7 +25,7 @@ fn run(oracles: &Oracles, source: Source) -> ItemReport {
     oracles.run(&Item { plan: Arc::new(plan), index: 0, source }, &Cancel::new())
 }
 
-/// Memory instructions of a kernel.
+/// Counts the memory instructions of a kernel.
 fn accesses(text: &str) -> usize {
     let kernel = text.lines().filter(|l| !l.starts_with("//"));
     kernel
@@ -50,13 +50,13 @@ fn one_read_that_becomes_many_is_found_from_random_kernels() {
     assert!(small.normal && accesses(&small.claim.program) <= 6, "{}", small.claim.program);
     assert!(small.claim.witness.contains("\"outcome\""), "{}", small.claim.witness);
     assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
-    // The text alone says everything.
+    // The text alone is enough to find the claim again.
     let again = run(&oracles, Source::Text(small.claim.program.clone()));
     assert_eq!(again.claims, [small.claim]);
 }
 
 #[test]
-fn weak_behaviour_that_the_model_allows_is_no_bug() {
+fn weak_behaviour_that_the_model_allows_is_not_a_bug() {
     let Some(oracles) = oracles() else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tile");
     let mut answered = 0;
@@ -67,7 +67,7 @@ fn weak_behaviour_that_the_model_allows_is_no_bug() {
             let text = TileLaunch::row(2).note() + &text;
             let report = run(&oracles, Source::Text(text));
             let wrong: Vec<&Claim> = report.claims.iter().filter(|c| c.direction.is_bug()).collect();
-            // One read that becomes one of each thread is the bug that is known.
+            // The known bug: one read becomes one read of each thread.
             let known = path.file_stem().is_some_and(|name| name == "one_read");
             assert_eq!(!wrong.is_empty(), known, "{}: {wrong:#?}", path.display());
             answered += usize::from(!report.engines.is_empty());
@@ -76,7 +76,8 @@ fn weak_behaviour_that_the_model_allows_is_no_bug() {
     assert!(answered >= 36, "{answered} answers");
 }
 
-/// A load that is masked off stands between a load and a store of one place. The order its token hands on is lost.
+/// A masked-off load stands between a load and a store of one place. The compiler loses the order that its token passes
+/// on.
 const MASKED_OFF: &str = "// tile blocks: 1
 entry @masked_off(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
   %q, %s = load_ptr_tko weak %y : tile<ptr<i32>> -> tile<i32>, token
@@ -92,15 +93,15 @@ entry @masked_off(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %out: tile<ptr<i32>>) 
 ";
 
 #[test]
-fn order_handed_on_by_what_is_masked_off_is_a_class_of_its_own() {
+fn lost_order_through_a_masked_off_load_has_its_own_class() {
     let Some(oracles) = oracles() else { return };
     let report = run(&oracles, Source::Text(MASKED_OFF.into()));
     let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
     assert_eq!(causes, [[vec!["TOK=A".to_owned()]]], "{report:#?}");
 }
 
-/// A tile of a view with fewer elements than the CTA has threads: each element is stored by several of them, so that the
-/// store of another block can come between.
+/// A tile of a view with fewer elements than the CTA has threads. Several threads store each element, so the store of
+/// another block can come between.
 const STORED_TWICE: &str = "// tile blocks: 2
 entry @stored_twice(%x: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
   %zero = constant <i32: 0> : tile<i32>
@@ -121,7 +122,7 @@ entry @stored_twice(%x: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
 ";
 
 #[test]
-fn one_write_that_becomes_many_is_a_class_of_its_own() {
+fn one_write_that_becomes_many_has_its_own_class() {
     let Some(oracles) = oracles() else { return };
     let report = run(&oracles, Source::Text(STORED_TWICE.into()));
     let causes: Vec<&[Vec<String>]> = report.claims.iter().map(|c| c.axioms.as_slice()).collect();
@@ -146,7 +147,7 @@ entry @waits(%flag: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
 ";
 
 #[test]
-fn a_wait_that_is_dropped_is_about_progress() {
+fn a_dropped_wait_is_a_claim_about_progress() {
     let Some(oracles) = oracles() else { return };
     parse(WAITS).unwrap_or_else(|e| panic!("{e}"));
     let report = run(&oracles, Source::Text(WAITS.into()));
@@ -156,7 +157,7 @@ fn a_wait_that_is_dropped_is_about_progress() {
 
 /// A compiler that refuses the kernel has not fixed the bug.
 #[test]
-fn what_a_compiler_refuses_is_not_gone() {
+fn a_claim_about_a_refused_kernel_is_not_refuted() {
     let Some(oracles) = oracles() else { return };
     let mut claim = run(&oracles, Source::Text(WAITS.into())).claims.pop().expect("a claim");
     assert_eq!(oracles.verify(&claim, &Cancel::new()), Verification::Confirmed);

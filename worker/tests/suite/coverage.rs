@@ -1,10 +1,10 @@
-//! Every check of every shipped model is needed: some program has other executions without it. A check that no program
-//! needs says so in the model's text, with the number of programs explored:
+//! The need for every check of every shipped model: some program has other executions without the check. If no program
+//! needs a check, the model's text says so, with the number of programs explored:
 //!
 //! `vacuous: CHECK (MODEL, ..), NUMBER programs: WHY`
 //!
-//! Other checks do not say it. The programs are those of the corpus, a few below, and for vacuous checks all those of
-//! `DIFFERENCES.md`. Executions are compared by leaf key and raised flags.
+//! No other check has such a line. The programs are those of the corpus, a few below, and for vacuous checks all those
+//! of `DIFFERENCES.md`. Executions are compared by leaf key and raised flags.
 
 use moire_cat::{CheckId, Model, Variants};
 use moire_execution::leaf::LeafKey;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Most executions of one program; a program with more proves nothing.
+/// Most executions of one program; programs with more are not used.
 const LEAVES: u64 = 20_000;
 
 /// Programs made for one check.
@@ -79,7 +79,7 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The corpus and [`MADE`], by name.
+/// Reads the corpus and [`MADE`], by name.
 fn programs() -> Vec<(String, Program)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/litmus");
     let mut paths = Vec::new();
@@ -98,7 +98,7 @@ fn programs() -> Vec<(String, Program)> {
     paths.iter().map(read).chain(made).collect()
 }
 
-/// The checks of one model that no program of the corpus needs.
+/// Lists the checks of one model that no program of the corpus needs.
 fn unneeded(model: &Model, corpus: &[(String, Program)]) -> Vec<usize> {
     let mut left: Vec<(usize, Model)> =
         (0..model.checks().len()).map(|c| (c, model.without(CheckId(c)))).collect();
@@ -115,7 +115,7 @@ fn unneeded(model: &Model, corpus: &[(String, Program)]) -> Vec<usize> {
     left.into_iter().map(|(c, _)| c).collect()
 }
 
-/// `vacuous:` lines of the shipped texts: model and check, with the number of programs.
+/// Reads the `vacuous:` lines of the shipped texts: model and check, with the number of programs.
 fn announced() -> BTreeMap<(String, String), u64> {
     let mut out = BTreeMap::new();
     for (file, text) in moire_models::FILES {
@@ -139,7 +139,7 @@ fn announced() -> BTreeMap<(String, String), u64> {
 fn every_check_is_needed_or_says_that_it_is_not() {
     let programs = programs();
     let mut vacuous = BTreeSet::new();
-    // The model of tile blocks has kernels of its own, `trace_tile.rs`.
+    // The model of tile blocks is tested with its own kernels in `trace_tile.rs`.
     for name in moire_models::names().filter(|name| *name != "tile-ir") {
         let model = moire_models::load(name, &Variants::new()).unwrap_or_else(|e| panic!("{e}"));
         for check in unneeded(&model, &programs) {
@@ -157,7 +157,7 @@ struct Weakened {
 }
 
 #[test]
-fn vacuous_checks_are_vacuous_as_far_as_they_say() {
+fn vacuous_checks_are_not_needed_in_the_stated_number_of_programs() {
     let announced = announced();
     let mut models: BTreeMap<&str, Weakened> = BTreeMap::new();
     for (name, check) in announced.keys() {

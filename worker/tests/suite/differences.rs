@@ -1,4 +1,5 @@
-//! `worker/models/DIFFERENCES.md` says what the search for least differences finds; `BLESS=1` writes it.
+//! `worker/models/DIFFERENCES.md`: the results of the search for least differences. `BLESS=1` writes the file; the same
+//! test compares it.
 
 use moire_worker::difference::{Difference, Finding, Reach, least, shown};
 use moire_worker::oracle::Oracles;
@@ -6,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Pairs beside the switches of `ptx`: versions, and settings that differ from those of `ptx`.
+/// Pairs besides those of the switches of `ptx`: versions, and settings that differ from those of `ptx`.
 const PAIRS: &[(&str, &str)] = &[
     ("ptx-6.0", "ptx-7.5"),
     ("ptx-7.5", "ptx"),
@@ -25,7 +26,7 @@ const PAIRS: &[(&str, &str)] = &[
 /// Results beyond the bound of the test, each with the command that found it.
 const FURTHER: &[(&str, &str)] = &[];
 
-/// All pairs: versions, the switches of `ptx`, the rest.
+/// Lists all pairs: versions, the switches of `ptx`, the rest.
 fn pairs(oracles: &Oracles) -> Vec<(String, String)> {
     let owned = |(a, b): &(&str, &str)| (String::from(*a), String::from(*b));
     let mut out: Vec<(String, String)> = PAIRS[..4].iter().map(owned).collect();
@@ -124,9 +125,12 @@ fn document(oracles: &Oracles) -> (String, Vec<(String, String)>, Vec<Finding>) 
     (out, pairs, findings)
 }
 
-/// What no program can tell apart, by the argument in the digests and models: Q7, Q10 and Q12 where base causality
-/// contains program order, and so 7.5 and the current text; a failed cas that writes back what is there, if memory is
-/// sequentially consistent; the lanes of a warp that move together (TQ13); and the halves of 128 bits where no check binds even two bytes together.
+/// Whether no program can tell a pair apart, by the arguments in the digests and models:
+///
+/// - Q7, Q10 and Q12 if base causality contains program order, and therefore 7.5 and the current text;
+/// - a failed cas that writes back the old value, if memory is sequentially consistent;
+/// - the lanes of a warp that move together (TQ13);
+/// - the halves of 128 bits, if no check binds even two bytes together.
 fn is_equal(a: &str, b: &str) -> bool {
     let equal = ["Q7=A", "Q7=B", "Q10=A", "Q10=B", "Q12=A", "Q12=B", "TQ13=B"];
     let setting = b.split(':').nth(1).unwrap_or_default();
@@ -136,7 +140,7 @@ fn is_equal(a: &str, b: &str) -> bool {
         || a != "ptx-6.0" && equal.contains(&setting)
 }
 
-/// Settings that only operations tell apart which no alphabet has, each with the program that does.
+/// Settings that can only be told apart by operations in no alphabet, each with a program that does.
 const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:Q4=A", "copies/multicast"),
     ("ptx:Q4=C", "copies/multicast"),
@@ -186,14 +190,14 @@ fn elsewhere(b: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn the_table_of_differences_is_what_the_search_finds() {
+fn the_table_of_differences_is_the_result_of_the_search() {
     let oracles = Oracles::new();
     let (text, pairs, findings) = document(&oracles);
     for ((a, b), f) in pairs.iter().zip(&findings) {
         assert!(f.cut.is_none() && f.tried > 0);
         let none = is_equal(a, b) || elsewhere(b).is_some();
         assert_eq!(f.least.is_none(), none, "{a} and {b}: {:?}", f.least);
-        // What the engine declines is part of the document; no other setting declines anything.
+        // The document lists the programs that the engine abstains from. Only this setting has any.
         assert!(f.unanswered.is_empty() || b == "ptx:Q14=B", "{a} and {b}: {:?}", f.unanswered);
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/DIFFERENCES.md");
@@ -201,5 +205,5 @@ fn the_table_of_differences_is_what_the_search_finds() {
         std::fs::write(&path, &text).expect("the document can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{} is not what is found now; BLESS=1 writes:\n{text}", path.display());
+    assert!(written == text, "{} is out of date; BLESS=1 writes:\n{text}", path.display());
 }

@@ -1,5 +1,4 @@
-//! Tests of the lowering oracle: it raises no claim against the reference lowering, and one against every planted weakening
-//! of it.
+//! The lowering oracle: it raises no claim against the reference lowering, and one against every planted weakening.
 
 use moire_generate::Profile;
 use moire_generate::lowering::draw;
@@ -32,7 +31,7 @@ fn weakened(weakening: Weakening) -> Oracles {
     Oracles::with_lowering(Lowering { weakened: Some(weakening), ..Lowering::default() })
 }
 
-/// Kernels of the corpus for two tile blocks, by name.
+/// Reads the kernels of the corpus for two tile blocks, by name.
 fn corpus() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/tile");
     let mut all = Vec::new();
@@ -48,9 +47,9 @@ fn corpus() -> Vec<(String, String)> {
     all
 }
 
-/// Kernels that show weakenings which no kernel of the corpus shows, each for two tile blocks.
+/// Kernels for two tile blocks that show weakenings which no kernel of the corpus shows.
 const OWN: [(&str, &str); 7] = [
-    // Each element stores a value of its own at an address of its own.
+    // Each element stores its own value at its own address.
     (
         "numbers",
         "%step = iota : tile<2xi32>
@@ -93,7 +92,7 @@ const OWN: [(&str, &str); 7] = [
   %t1 = store_ptr_tko weak %at, %r : tile<ptr<i32>>, tile<i32> -> token
   %r2, %t2 = atomic_cas_tko relaxed device %y, %two, %one : tile<ptr<i32>>, tile<i32> -> tile<i32>, token",
     ),
-    // The yielded token depends on the value that was read, so waiting for the token is waiting for the value.
+    // The yielded token depends on the value read, so waiting for the token means waiting for the value.
     (
         "choice",
         "if %first {
@@ -176,7 +175,7 @@ fn own() -> Vec<(String, String)> {
 }
 
 #[test]
-fn named_kernels_are_kept_whatever_the_threads() {
+fn named_kernels_raise_no_claim_for_any_number_of_threads() {
     let mut verdicts = BTreeMap::new();
     for (threads, turns) in [(1, false), (2, false), (2, true), (3, true)] {
         let oracles = Oracles::with_lowering(Lowering { threads, turns, weakened: None });
@@ -195,7 +194,7 @@ fn named_kernels_are_kept_whatever_the_threads() {
 }
 
 #[test]
-fn drawn_kernels_are_kept() {
+fn drawn_kernels_raise_no_claim() {
     let oracles = Oracles::new();
     let mut verdicts = BTreeMap::new();
     for index in 0..DRAWN {
@@ -209,7 +208,7 @@ fn drawn_kernels_are_kept() {
     assert!(clean * 4 > DRAWN * 3, "{verdicts:#?}");
 }
 
-/// The first kernel for which the oracle raises a claim against this weakening.
+/// Finds the first kernel for which the oracle raises a claim against this weakening.
 fn caught(weakening: Weakening) -> Option<(String, Claim)> {
     let oracles = weakened(weakening);
     let drawn = (0..DRAWN).map(|i| (format!("drawn {i}"), draw(1, i).text()));
@@ -238,7 +237,7 @@ fn every_planted_weakening_is_found() {
 }
 
 #[test]
-fn a_claim_is_verified_and_made_smaller() {
+fn a_claim_is_verified_and_minimised() {
     let oracles = weakened(Weakening::NoBarrier);
     let (_, tiles) = own().pop().expect("there are kernels");
     let claim = text(&oracles, &tiles).claims.pop().expect("a claim");

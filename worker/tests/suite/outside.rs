@@ -1,15 +1,15 @@
-//! Outside suites and tools, and the one line that a test prints where one of them is missing.
+//! Outside suites and tools, and the line that a test prints if one is missing.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Says that a test did not run. The line goes past the capture of the test harness, so a test that passes says it too.
+/// Prints that a test did not run. The line bypasses the capture of the test harness, so passing tests show it too.
 pub(crate) fn skipped(what: &str) {
-    let line = format!("skipped: {what} is not here\n");
+    let line = format!("skipped: {what} is missing\n");
     std::io::stderr().write_all(line.as_bytes()).expect("the tests have a standard error");
 }
 
-/// A file or folder beside this checkout, such as `shared/litmus`; says so where it is missing.
+/// Finds a file or folder beside this checkout, such as `shared/litmus`; prints a line if it is missing.
 pub(crate) fn beside(path: &str) -> Option<PathBuf> {
     let checkout =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().find(|folder| folder.join("Cargo.lock").is_file());

@@ -13,7 +13,7 @@ fn item(index: u64) -> Item {
 }
 
 #[test]
-fn protocols_break_nothing_and_most_mistakes_are_found() {
+fn protocols_break_no_rule_and_most_mistakes_are_found() {
     let oracles = Oracles::new();
     let (mut rows, mut found) = (0, 0);
     for index in 0..8 {
@@ -51,7 +51,7 @@ fn a_claim_is_verified_from_its_text_and_kept_whole() {
 
 /// A fuzzer found that a cancelled lease went on through all mutants (`worker/fuzz/kept/lease/cancelled-protocol`).
 #[test]
-fn a_cancelled_item_is_left_before_its_mutants() {
+fn a_cancelled_item_stops_before_its_mutants() {
     let cancel = Cancel::new();
     cancel.cancel();
     let report = Oracles::new().run(&item(3), &cancel);

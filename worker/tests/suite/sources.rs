@@ -1,5 +1,5 @@
-//! The table from sections to definitions to programs (`worker/models/SOURCES.md`) holds: no empty cell, every
-//! definition and program exists, every section the models cite and every check and switch of `ptx` has a row.
+//! The table from sections to definitions to programs (`worker/models/SOURCES.md`). No cell is empty, and every
+//! definition and program exists. Every section that the models cite, and every check and switch of `ptx`, has a row.
 
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Model, Variants};
@@ -59,7 +59,7 @@ fn every_definition_and_program_exists() {
     }
 }
 
-/// Words such as `8.10.2` in a text.
+/// Finds words such as `8.10.2` in a text.
 fn cited(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.').map(|w| w.trim_matches('.'));
     words.filter(|w| w.starts_with("8.") && w.len() > 2).map(str::to_owned).collect()

@@ -1,6 +1,6 @@
-//! `worker/models/DIFFERENCES-TILE.md`: the least kernel on which each setting of each switch of the Tile IR model differs from
-//! the default, or the bound if there is none. `BLESS=1` writes the file; the same test compares it. Both engines agree on
-//! these kernels: a sample is compared, and all of them with `MOIRE_TILE_EVERY=1`.
+//! `worker/models/DIFFERENCES-TILE.md`: the least kernel on which each setting of each switch of the Tile IR model
+//! differs from the default, or the bound if there is none. `BLESS=1` writes the file; the same test compares it. Both
+//! engines are compared on a sample of these kernels, with `MOIRE_TILE_EVERY=1` on all.
 
 use moire_cat::Variants;
 use moire_lab::differential::campaign::random_settings;
@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Pairs beside each setting and the default.
+/// Pairs besides each setting and the default.
 const PAIRS: &[(&str, &str)] = &[
     ("tile-ir:RPO=B", "tile-ir:RPO=C"),
     ("tile-ir:HB=B", "tile-ir:HB=C"),
@@ -20,7 +20,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("tile-ir:NTA=1", "tile-ir:NTA=2"),
 ];
 
-/// Settings that no defined kernel separates from the default, and why.
+/// Settings that no defined kernel separates from the default, each with the reason.
 const NONE: &[(&str, &str)] = &[(
     "tile-ir:CO=total",
     "writes that are neither morally strong nor ordered, which is what it orders, are a race",
@@ -119,9 +119,9 @@ fn document(oracles: &Oracles) -> (String, Vec<((String, String), Finding)>) {
     (out, found)
 }
 
-/// Here both engines are asked about all small kernels; other tests ask about larger random ones.
+/// This test compares the engines on small kernels; other tests compare them on larger random ones.
 #[test]
-fn engines_agree_on_what_is_tried() {
+fn engines_agree_on_the_kernels_tried() {
     let every = std::env::var("MOIRE_TILE_EVERY").ok().and_then(|n| n.parse().ok()).unwrap_or(23);
     let oracles = Oracles::new();
     let plain = oracles.model(MODEL).expect("the shipped model loads");
@@ -145,7 +145,7 @@ fn engines_agree_on_what_is_tried() {
 }
 
 #[test]
-fn the_table_of_differences_is_what_the_search_finds() {
+fn the_table_of_differences_is_the_result_of_the_search() {
     let oracles = Oracles::new();
     let (text, found) = document(&oracles);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/DIFFERENCES-TILE.md");
@@ -158,5 +158,5 @@ fn the_table_of_differences_is_what_the_search_finds() {
         assert_eq!(f.least.is_none(), none, "{a} and {b}: {:?}", f.least);
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{} is not what is found now; BLESS=1 writes:\n{text}", path.display());
+    assert!(written == text, "{} is out of date; BLESS=1 writes:\n{text}", path.display());
 }

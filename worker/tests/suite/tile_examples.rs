@@ -1,6 +1,6 @@
-//! Published examples of the Tile IR memory model through the compiler oracle: each is compiled, explored with its PTX, and
-//! judged; abstentions are named. Without `tileiras` or `../shared/spec/examples-tile-ir` the test says so and passes. The
-//! deleted spin loop (F4) is in `compiler.rs`.
+//! Published examples of the Tile IR memory model, judged by the compiler oracle. Each is compiled, explored with its
+//! PTX and judged; abstentions are named. If `tileiras` or `../shared/spec/examples-tile-ir` is missing, the test says
+//! so and passes. The deleted spin loop (F4) is in `compiler.rs`.
 
 use crate::outside::{beside, skipped};
 use moire_tile_ir::run::TileLaunch;
@@ -15,7 +15,7 @@ fn run(oracles: &Oracles, text: String, cells: &[String]) -> ItemReport {
     oracles.run(&Item { plan: Arc::new(plan), index: 0, source: Source::Text(text) }, &Cancel::new())
 }
 
-/// The result of an example, in words.
+/// Returns the result of an example, in words.
 fn class(report: &ItemReport) -> String {
     let verdicts = report.engines.iter().map(|e| e.verdict.clone());
     let claims = report.claims.iter().map(|c| c.direction.to_string());
@@ -23,7 +23,7 @@ fn class(report: &ItemReport) -> String {
     verdicts.chain(claims).chain(abstained).collect::<Vec<_>>().join("; ")
 }
 
-/// How an example is launched.
+/// The launch of an example.
 #[derive(Clone, Copy, Debug)]
 enum Launch {
     /// One tile block, alone.
@@ -34,15 +34,15 @@ enum Launch {
     Written,
     /// One tile block, with tiles of 256 elements cut to four.
     Narrow,
-    /// Two tile blocks, with loops of 1024 rounds cut to two: the bound for kernels that were made for hardware.
+    /// Two tile blocks, with loops of 1024 rounds cut to two, for kernels made for hardware.
     Bounded,
 }
 
 use Launch::{Alone, Bounded, Narrow, Two, Written};
 
-/// Example, what is seen in it (the numbers are those of the digest's section on the compiler), launch, class.
-/// `clean` and `discrepancy` are about final states; blocks that hand each other nothing are `silent`; a kernel that has a
-/// race under the weakest sensible reading, where tokens order accesses to one location only, is `racy`.
+/// The examples: name, observation (with numbers from the digest's section on the compiler), launch, class. `clean` and
+/// `discrepancy` are about final states. A kernel is `silent` if its blocks pass each other no value. It is `racy` if
+/// it has a race under the weakest sensible reading, in which tokens order only accesses to one location.
 const EXAMPLES: &[(&str, &str, Launch, &str)] = &[
     ("alias_st_rlx", "256 stores to a cell", Alone, CELLS),
     ("alias_st_rlx", "four stores to a cell", Narrow, "clean, silent"),
@@ -84,10 +84,10 @@ const EXAMPLES: &[(&str, &str, Launch, &str)] = &[
     ("sb_rlx_notok", "store buffering", Two, "clean"),
 ];
 
-/// Why the oracle abstains from one of them.
+/// The reason why the oracle abstains from one of them.
 const CELLS: &str = "abstained: compiler: slice: more than 48 threads or 128 locations would be left";
 
-/// The kernel with a further block that stores to its first parameter; the first block does what the kernel did.
+/// Adds a block that stores to the kernel's first parameter; the first block does what the kernel did.
 fn with_writer(text: &str) -> String {
     let (module, rest) = text.split_once("{\n").expect("a module");
     let (entry, rest) = rest.split_once("{\n").expect("a kernel");
@@ -112,7 +112,7 @@ fn launched(text: &str, launch: Launch) -> String {
     TileLaunch::row(blocks).note() + &text
 }
 
-/// The compiler; `None` if it or the examples are missing, which is printed.
+/// Finds the compiler. `None`, with a printed line, if it or the examples are missing.
 fn oracles() -> Option<Oracles> {
     let oracles = Oracles::new();
     let here = oracles.capabilities().iter().any(|c| c == TILEIRAS.capability);
@@ -127,7 +127,7 @@ fn examples() -> Option<PathBuf> {
 }
 
 #[test]
-fn what_becomes_of_each_example() {
+fn each_example_has_the_expected_class() {
     let (Some(oracles), Some(folder)) = (oracles(), examples()) else { return };
     let listed = std::fs::read_dir(&folder).expect("readable").map(|e| e.expect("readable").path());
     let there: BTreeSet<String> = listed
@@ -151,9 +151,10 @@ fn what_becomes_of_each_example() {
     assert_eq!(abstained.len(), 1, "{abstained:?}");
 }
 
-/// Without tokens accesses to one location may be swapped, merged and dropped (F2), at some levels more than at others (F7).
+/// Without tokens, accesses to one location may be swapped, merged and dropped (F2); which of it happens depends on the
+/// level (F7).
 #[test]
-fn what_changes_with_the_level_is_no_bug() {
+fn changes_with_the_optimisation_level_are_not_bugs() {
     let (Some(oracles), Some(folder)) = (oracles(), examples()) else { return };
     for name in ["corr_rlx_notok", "cowr_rlx_notok", "coww_rlx_notok", "corw_rlx_notok"] {
         let text = std::fs::read_to_string(folder.join(format!("{name}.tile"))).expect("readable");
@@ -165,7 +166,8 @@ fn what_changes_with_the_level_is_no_bug() {
     }
 }
 
-/// An acquire whose value is not used (F5), and an access without a token beside two that are joined (F6).
+/// Kernels with an acquire whose value is not used (F5), and with an access without a token beside two joined ones
+/// (F6).
 const UNUSED: [&str; 2] = [
     "entry @f5(%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %out: tile<ptr<i32>>) {
   %zero = constant <i32: 0> : tile<i32>
@@ -206,7 +208,7 @@ const UNUSED: [&str; 2] = [
 ];
 
 #[test]
-fn dropped_loads_and_spare_order_are_no_bugs() {
+fn dropped_loads_and_spare_order_are_not_bugs() {
     let Some(oracles) = oracles() else { return };
     for text in UNUSED {
         let report = run(&oracles, TileLaunch::row(2).note() + text, &[]);

@@ -1,10 +1,10 @@
 //! `worker/models/TRACE.md`: from every rule, table and example of two sections of the PTX ISA (9.7.16.5 issue
-//! granularity, 9.7.16.6 memory consistency of tcgen05, in both published wordings) to the definitions that hold it and to
-//! programs, with what each program is judged. `BLESS=1` writes the document, the same test compares it.
+//! granularity, 9.7.16.6 memory consistency of tcgen05, in both published wordings) to the definitions that state it
+//! and to programs with their verdicts. `BLESS=1` writes the document; the same test compares it.
 //!
-//! The rows are here, in our own words; verdicts come from the expectation beside each program, which the tests of
-//! `moire-explore` hold to the engines. A cell that is empty, a name that no model defines, a program that is not
-//! there, a switch of tcgen05 that no row names: each fails.
+//! The rows are in this file, in our own words. Verdicts come from the expectation beside each program, which the tests
+//! of `moire-lab` check. The tests fail for an empty cell, a name that no model defines, a missing program, and a
+//! switch of tcgen05 without a row.
 
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Model, Variants};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Section, what it is there, in our words, definitions, programs.
+/// A row: section, kind of text, the rule in our words, definitions, programs.
 struct Row(&'static str, Kind, &'static str, &'static str, &'static str);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,28 +85,28 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6",
         Rule,
-        "cells that the mask of lanes of an mma leaves out are no accesses, or are: TQ21",
+        "whether an mma accesses the cells that its mask of lanes leaves out is TQ21",
         "tc-conflict TC_ACCESS",
         "tcgen05/mma-mask",
     ),
     Row(
         "9.7.16.6.1",
         Rule,
-        "columns are given back as they were taken, or in parts: TQ23",
+        "whether columns may be given back in parts is TQ23",
         "TC_PUT tc-freed",
         "tcgen05/dealloc-parts, tcgen05/dealloc-count",
     ),
     Row(
         "9.7.16.6.2",
         Wording,
-        "what makes two accumulators the same is TQ2; whether a pipeline spans the CTAs of a pair is TQ19",
+        "when two accumulators are the same is TQ2; whether a pipeline spans the CTAs of a pair is TQ19",
         "tc-accumulator tc-issued-near",
         "tcgen05/mma-mma-base, tcgen05/mma-mma-cell, tcgen05/pair-pipeline, tcgen05/pair-pipeline-no-before",
     ),
     Row(
         "9.7.16.6",
         Rule,
-        "accesses to tensor memory are races unless the rules below order them; there is nothing strong to excuse one",
+        "conflicting accesses to tensor memory are races unless the rules below order them; none of them is strong",
         "tcause tc-conflict tensor-race",
         "tcgen05/st-ld, tcgen05/st-wait-ld, tcgen05/st-other-lanes",
     ),
@@ -172,7 +172,7 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.2",
         Wording,
-        "the newer wording wants the same kind, the older did not: TQ1",
+        "the newer wording demands the same kind, the older does not: TQ1",
         "tc-pipe tc-same-kind tc-pairs",
         "tcgen05/mma-mma-kinds",
     ),
@@ -252,7 +252,7 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.3",
         Rule,
-        "execution is ordered by mbarriers, whatever order their operations have; across scopes it is TQ15",
+        "mbarriers order execution, even if their operations are relaxed; across scopes it is TQ15",
         "tc-mbar-edge tc-edge",
         "tcgen05/cp-mma-threads, tcgen05/relay-narrow-scope",
     ),
@@ -386,7 +386,7 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.4.5",
         Example,
-        "pattern 5: what uses a register of a load gets the loaded value without a wait",
+        "pattern 5: an instruction that uses a register of a load gets the loaded value without a wait",
         "tc-conflict",
         "tcgen05/register-dependency",
     ),
@@ -421,14 +421,14 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.5",
         Rule,
-        "an operand in another CTA: where the proxy fence of its generic writer stands is TQ17",
+        "an operand in another CTA: the place of the proxy fence for its generic writer is TQ17",
         "near-operand far-fenced",
         "copies/remote-operand, copies/remote-operand-far-fence, copies/remote-operand-cluster",
     ),
     Row(
         "9.7.16.6.5",
         Rule,
-        "the word an allocation wrote is generic too; whether a copy over it wants a proxy fence is TQ32",
+        "the word that an allocation writes is generic too; whether a copy over it needs a proxy fence is TQ32",
         "slot-over slot-after",
         "tcgen05/alloc-under-copy",
     ),
@@ -463,7 +463,7 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.1",
         Rule,
-        "loads and stores of one warp are unordered without a wait, whose they are being the warp or the lane: TQ12, TQ13",
+        "loads and stores of one warp are unordered without a wait; whether they belong to the warp or the lane is TQ12, TQ13",
         "tc-warp-order",
         "tcgen05/ld-st, tcgen05/ld-wait-st",
     ),
@@ -484,13 +484,13 @@ const ROWS: &[Row] = &[
     Row(
         "9.7.16.6.4.5",
         Example,
-        "a load whose registers have been read is not complete by that; practice takes it to be: TQ30",
+        "reading the registers of a load does not complete it; practice assumes that it does: TQ30",
         "tc-used",
         "tcgen05/ld-use-mma-threads, tcgen05/ld-half-use-mma-threads",
     ),
 ];
 
-/// Parts of the sections that no row is about yet, and why.
+/// Parts of the sections that have no row yet, each with the reason.
 const OPEN: &[(&str, &str)] = &[(
     "9.7.16.5: what 32 products of one warp do to each other",
     "a warp without election is a broken rule by itself; its operation is taken as one, with as many arrivals",
@@ -500,7 +500,7 @@ fn litmus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/litmus").join(name)
 }
 
-/// Verdicts of a program under `ptx`, from the expectation beside it.
+/// Reads the verdicts of a program under `ptx` from the expectation beside it.
 fn verdicts(program: &str) -> String {
     let path = litmus(&format!("{program}.expected"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -540,18 +540,18 @@ fn document() -> String {
 }
 
 #[test]
-fn the_document_is_what_rows_and_expectations_say() {
+fn the_document_matches_rows_and_expectations() {
     let text = document();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/TRACE.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).expect("the document can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{} is not what the rows say; BLESS=1 writes:\n{text}", path.display());
+    assert!(written == text, "{} is out of date; BLESS=1 writes:\n{text}", path.display());
 }
 
 #[test]
-fn every_row_names_what_exists() {
+fn every_row_names_existing_definitions_and_programs() {
     let models: Vec<Model> = moire_models::names()
         .map(|n| moire_models::load(n, &Variants::new()).unwrap_or_else(|e| panic!("{e}")))
         .collect();
@@ -573,7 +573,7 @@ fn every_row_names_what_exists() {
     }
 }
 
-/// Each rule has a program that breaks it and one that keeps it; with only one of them it would prove little.
+/// Rules have both programs that keep them and programs that break them; one kind alone would prove little.
 #[test]
 fn programs_keep_and_break_the_rules() {
     let programs: BTreeSet<&str> = ROWS.iter().flat_map(|r| r.4.split(", ")).collect();

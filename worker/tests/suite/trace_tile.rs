@@ -1,11 +1,11 @@
 //! `worker/models/TRACE-TILE.md`: from every rule, table and example of the chapter on the memory model in the Tile IR
-//! specification to the definitions of `tile-ir.cat` that hold it and to kernels of `corpus/tile`, with what each is
-//! judged. What is about threads of PTX beside tile blocks has programs of `corpus/litmus/tile`.
-//! `BLESS=1` writes the document, the same test compares it.
+//! specification to the definitions of `tile-ir.cat` that state it and to kernels of `corpus/tile` with their verdicts.
+//! Rows about threads of PTX beside tile blocks have programs of `corpus/litmus/tile`. `BLESS=1` writes the document;
+//! the same test compares it.
 //!
-//! The rows are here, in our own words; verdicts come from `corpus/tile/expected.csv`, which the tests of `moire-explore`
-//! hold to both engines. A cell that is empty, a name that no model defines, a kernel that is not there, a section, a
-//! check or a switch without a row, a check that no kernel of the corpus needs and that does not say so: each fails.
+//! The rows are in this file, in our own words. Verdicts come from `corpus/tile/expected.csv`, which the tests of
+//! `moire-lab` check. The tests fail for an empty cell, a name that no model defines, a missing kernel, a section,
+//! check or switch without a row, and a check that no kernel needs and that `FOLLOW` does not list.
 
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{CheckId, Model, Variants};
@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Section, what it is there, in our words, definitions, kernels.
+/// A row: section, kind of text, the rule in our words, definitions, kernels.
 struct Row(&'static str, Kind, &'static str, &'static str, &'static str);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +45,17 @@ const ROWS: &[Row] = &[
     Row(
         "7.1",
         Rule,
-        "the operations of one instruction are in no order, on purpose",
+        "the operations of one instruction are unordered, on purpose",
         "token po",
         "twice_weak twice_relaxed",
     ),
-    Row("7.1", Table, "a load reads, a store writes, an element each", "R W", "mp_all_relaxed_bare one_read"),
+    Row(
+        "7.1",
+        Table,
+        "a load reads and a store writes, one operation per element",
+        "R W",
+        "mp_all_relaxed_bare one_read",
+    ),
     Row(
         "7.1",
         Table,
@@ -60,7 +66,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.1",
         Table,
-        "a compare-and-swap writes where the comparison holds; whether it writes the old value back where not is CAS",
+        "a compare-and-swap writes if the comparison holds; whether it otherwise writes the old value back is CAS",
         "rmw",
         "cas_holds cas_fails cas_bare cas_token cas_store cas_narrow",
     ),
@@ -88,7 +94,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.1",
         Table,
-        "a reduction into a view is an atomic that gives nothing back (13.3)",
+        "a reduction into a view is an atomic without a result (13.3)",
         "rmw sr",
         "view_reduce view_reduce_narrow",
     ),
@@ -137,7 +143,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.2",
         Rule,
-        "a weak access has no scope: nobody accesses the location at the same time, no other part of the block either",
+        "a weak access has no scope: no other access to the location may happen at the same time, not even in the same block",
         "undefined-race sr",
         "cowr_weak_bare cowr_weak_token stores_weak stores_relaxed",
     ),
@@ -193,7 +199,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.4",
         Reading,
-        "the same location is the same bytes, or overlapping ones: MS",
+        "whether the same location means the same bytes or overlapping bytes is MS",
         "scoped same-range",
         "halves whole halves_block halves_token halves_weak",
     ),
@@ -215,7 +221,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.6",
         Rule,
-        "what makes a token comes before what waits for it, through joins and whatever hands tokens on",
+        "the instruction that makes a token comes before those that wait for it, also through joins and instructions that pass tokens on",
         "token token-direct",
         "mp_weak_token masked_joined two_orders",
     ),
@@ -229,7 +235,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.6",
         Wording,
-        "`waits for` is written the other way round than its verb reads: the earlier instruction stands first",
+        "`waits for` is written in reverse: the earlier instruction stands first",
         "token-order",
         "cowr_weak_token coww_token",
     ),
@@ -328,7 +334,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.10",
         Rule,
-        "a race leaves the whole program undefined, whatever else it does",
+        "a race makes the whole program undefined",
         "undefined-race",
         "mp_unguarded race_behind_sb two_orders",
     ),
@@ -356,7 +362,7 @@ const ROWS: &[Row] = &[
     Row(
         "7.11",
         Rule,
-        "a race across the border leaves no meaning, as one of tile blocks does",
+        "a race between tile blocks and threads of PTX is undefined, like one between tile blocks",
         "undefined-race plain",
         "tile/race-across tile/race-across-store tile/mp-ptx-to-tile-bare tile/mp-tile-to-ptx-bare tile/mp-ptx-to-tile-narrow",
     ),
@@ -384,13 +390,13 @@ const ROWS: &[Row] = &[
     Row(
         "7.12.3",
         Example,
-        "what is to stay before a release or behind an acquire waits for tokens; a branch on the flag does not do",
+        "only tokens keep an access before a release or behind an acquire; a branch on the flag is not enough",
         "rpo sw",
         "mp_weak_token mp_weak_bare mp_weak_writer mp_weak_reader mp_relaxed_bare",
     ),
 ];
 
-/// A part of the chapter that no row is about, and why; parameters and body of a kernel with it, and what is said of it.
+/// A part of the chapter without a row: the part, the reason, parameters and body of a kernel with it, and the refusal.
 struct Open(&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const POINTER: &str = "%p: tile<ptr<i32>>";
@@ -451,7 +457,7 @@ const OPEN: &[Open] = &[
 
 const MODEL: &str = "tile-ir";
 
-/// Checks without which no kernel would have other executions, and why; kept because the reconstruction names them.
+/// Checks that follow from others, each with the reason. They are kept because the reconstruction names them.
 const FOLLOW: &[(&str, &str)] = &[
     (
         "HappensBefore",
@@ -495,12 +501,12 @@ fn expectations() -> Vec<Expected> {
     table.lines().skip(1).map(row).collect()
 }
 
-/// Whether a text names a switch as a word.
+/// Returns whether a text names a switch as a word.
 fn names(text: &str, switch: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == switch)
 }
 
-/// What a kernel is judged by default, and under settings of the switches that the row names.
+/// Lists the verdicts on a kernel by default, and under settings of the switches that the row names.
 fn verdicts(kernel: &str, what: &str, all: &[Expected]) -> String {
     if kernel.contains('/') {
         return litmus_verdicts(kernel);
@@ -520,12 +526,12 @@ fn verdicts(kernel: &str, what: &str, all: &[Expected]) -> String {
     said.join("; ")
 }
 
-/// Programs of `corpus/litmus` are named with their folder.
+/// Finds a file of `corpus/litmus`, whose programs are named with their folder.
 fn litmus(name: &str, ending: &str) -> PathBuf {
     folder().join("../litmus").join(format!("{name}.{ending}"))
 }
 
-/// The verdicts of the expectation beside a program.
+/// Reads the verdicts of the expectation beside a program.
 fn litmus_verdicts(name: &str) -> String {
     let table = std::fs::read_to_string(litmus(name, "expected")).expect("readable");
     let mut out = String::new();
@@ -578,18 +584,18 @@ fn document() -> String {
 }
 
 #[test]
-fn the_document_is_what_rows_and_expectations_say() {
+fn the_document_matches_rows_and_expectations() {
     let text = document();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/TRACE-TILE.md");
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(&path, &text).expect("the document can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{} is not what the rows say; BLESS=1 writes:\n{text}", path.display());
+    assert!(written == text, "{} is out of date; BLESS=1 writes:\n{text}", path.display());
 }
 
 #[test]
-fn every_row_names_what_exists() {
+fn every_row_names_existing_definitions_and_kernels() {
     let model = model();
     let text = moire_models::FILES.iter().find(|(name, _)| *name == MODEL).expect("shipped").1;
     let base: BTreeSet<&str> = sets::ALL.iter().chain(rels::ALL).map(|(name, _)| *name).collect();
@@ -615,9 +621,9 @@ fn every_row_names_what_exists() {
     }
 }
 
-/// Once one of them is modelled, it needs a row.
+/// The parts without a row are refused. Once one of them is modelled, it needs a row.
 #[test]
-fn what_is_not_modelled_is_refused_by_name() {
+fn parts_that_are_not_modelled_are_refused_by_name() {
     for Open(what, _, params, body, wanted) in OPEN.iter().filter(|o| !o.2.is_empty()) {
         let text = format!("entry @k({params}) {{\n{body}\nreturn\n}}\n");
         let said = launched(&text, 1).map(drop);
@@ -625,7 +631,7 @@ fn what_is_not_modelled_is_refused_by_name() {
     }
 }
 
-/// Words such as `7.10.2` in a text.
+/// Finds words such as `7.10.2` in a text.
 fn cited(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_digit() && c != '.').map(|w| w.trim_matches('.'));
     words.filter(|w| w.starts_with("7.") && w.len() > 2).map(str::to_owned).collect()
@@ -674,7 +680,7 @@ fn executions(program: &Program, model: &Model) -> BTreeSet<(LeafKey, BTreeSet<S
     out
 }
 
-/// Readings in which a check may say more than under the default.
+/// Lists readings in which a check may forbid more than under the default.
 fn readings() -> Vec<Model> {
     let load = |setting: &str| {
         let pair = setting.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()));

@@ -55,7 +55,7 @@ pub fn tile_mixed(seed: u64) -> Option<Program> {
     Some(program)
 }
 
-/// Does the same as [`tile_mixed`], but the second name of a location remains an alias.
+/// Does the same as `tile_mixed`, but the second name of a location remains an alias.
 pub fn tile_mixed_with_alias(seed: u64) -> Option<Program> {
     let mut program = tile_program(seed)?;
     let one = Lowering { threads: 1, turns: false, weakened: None };

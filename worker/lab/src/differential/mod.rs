@@ -102,7 +102,7 @@ pub fn compare(program: &Program, model: &Model, limits: &NaiveLimits) -> Compar
     compare_planted(program, model, limits, None)
 }
 
-/// Does the same as [`compare`], with a bug planted in the explorer.
+/// [`compare`] with a bug planted in the explorer.
 pub fn compare_planted(
     program: &Program,
     model: &Model,

@@ -129,7 +129,7 @@ const REASONS: [(&[&str], &str); 8] = [
     (&["barrier"], "between steps of the same warp, or doing what another barrier does"),
     (&["columns taken", "columns given back", "right given up"], "no other thread takes columns"),
     (&["tcgen05.wait"], "nothing after it touches the loaded registers, or another wait comes first"),
-    (&["warp"], "a warp whose number does not depend on its CTA"),
+    (&["warp"], "a warp whose steps do not depend on its CTA"),
 ];
 
 /// Finds the reason why a clean mutant is not a mistake.

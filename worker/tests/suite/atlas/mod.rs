@@ -1,5 +1,6 @@
-//! `worker/models/ATLAS.md`: the least program that separates the settings of each switch of tcgen05 and of asynchronous
-//! synchronisation, or the bound if there is none. `BLESS=1` writes the file; the same test compares it.
+//! `worker/models/ATLAS.md`: the least program that separates the settings of each switch of tcgen05 and of
+//! asynchronous synchronisation, or the bound if there is no such program. `BLESS=1` writes the file; the same test
+//! compares it.
 
 mod search;
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// Switches of the core model that need mbarriers or asynchronous copies; `DIFFERENCES.md` has the others.
 const CORE: [&str; 4] = ["Q4", "Q8", "Q9", "Q13"];
 
-/// Name and value of each setting other than a default.
+/// Lists the name and value of each setting other than a default.
 fn settings(ptx: &Model) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for switch in ptx.switches() {
@@ -51,7 +52,7 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The shortest program of the corpus whose expectation separates the setting.
+/// Finds the shortest program of the corpus whose expectation separates the setting.
 fn elsewhere(setting: &str) -> Option<String> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus/litmus");
     let mut files = Vec::new();
@@ -93,7 +94,7 @@ fn row(name: &str, value: &str, found: Option<&Separation>) -> String {
 }
 
 #[test]
-fn the_atlas_is_what_the_search_finds() {
+fn the_atlas_is_the_result_of_the_search() {
     let oracles = Oracles::new();
     let ptx = oracles.model("ptx").expect("the shipped model loads");
     let settings = settings(&ptx);
@@ -128,8 +129,8 @@ fn the_atlas_is_what_the_search_finds() {
         std::fs::write(&path, &text).expect("the document can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == text, "{} is not what is found now; BLESS=1 writes:\n{text}", path.display());
-    // The search reaches the readings that are about one CTA.
+    assert!(written == text, "{} is out of date; BLESS=1 writes:\n{text}", path.display());
+    // The search separates the readings that concern one CTA.
     for switch in ["TQ1", "TQ5", "TQ7", "TQ9", "TQ10", "TQ11", "TQ14", "TQ15", "TQ16"] {
         let separated = settings.iter().zip(&found).any(|((name, _), f)| name == switch && f.is_some());
         assert!(separated, "{switch} is not separated");

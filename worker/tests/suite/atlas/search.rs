@@ -1,10 +1,10 @@
 //! The search behind the atlas: the least tensor-core program on which two settings of a model differ.
 //!
-//! Programs with mbarriers, waits and fences are too long to try all programs of their size. So each grammar fixes what a
-//! family of programs has in common (threads, their places, the set-up of the barriers) and leaves slots. Every filling of
-//! the slots is tried, fewest steps first; the answer is the least text of the first size with a difference. Programs are
-//! compared by how their executions end and which flags they raise. Without a difference the bound is the number of
-//! programs.
+//! Programs with mbarriers, waits and fences are too long to try all programs of their size. So each grammar fixes the
+//! common parts of a family of programs (threads, their places, the set-up of the barriers) and leaves slots. Every
+//! filling of the slots is tried, fewest steps first. The answer is the least text of the first size with a difference.
+//! Programs are compared by the ends of their executions and the flags they raise. If there is no difference, the bound
+//! is the number of programs.
 
 use moire_cat::Model;
 use moire_execution::leaf::LeafKind;
@@ -18,10 +18,10 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Most executions of one program. These programs have a few.
+/// Most executions of one program. These programs have only a few.
 const MAX_LEAVES: u64 = 2_000;
 
-/// A slot: the choices for each step, the least and the most number of steps.
+/// A slot: the choices for each step, the least and the greatest number of steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot(&'static [&'static str], usize, usize);
 
@@ -41,7 +41,7 @@ pub(super) struct Part {
 pub(super) struct Grammar {
     /// One or two words.
     pub(super) name: &'static str,
-    /// What its programs are, in words.
+    /// A description of its programs.
     pub(super) about: &'static str,
     /// Its threads.
     pub(super) parts: &'static [Part],
@@ -173,7 +173,7 @@ pub(super) const GRAMMARS: &[Grammar] = &[
     },
 ];
 
-/// A step as PTX; `n` makes its label unique.
+/// Writes a step as PTX; `n` makes its label unique.
 fn step(word: &str, n: usize) -> String {
     let mma = |at: &str, kind: &str, columns: u32| {
         format!(
@@ -232,7 +232,7 @@ fn step(word: &str, n: usize) -> String {
     }
 }
 
-/// The declaration behind each name.
+/// The declaration of each name.
 const NAMES: [(&str, &str); 5] = [
     ("[t", ".tmem t[64];"),
     ("(a", ".shared .b8 a[64];"),
@@ -241,7 +241,7 @@ const NAMES: [(&str, &str); 5] = [
     ("[g]", ".global .b32 g;"),
 ];
 
-/// The text of one filling: for each thread its steps.
+/// Writes the text of one filling, which has the steps of each thread.
 fn text(grammar: &Grammar, filling: &[Vec<&str>]) -> String {
     let mut threads = String::new();
     let mut n = 0;
@@ -267,7 +267,7 @@ fn text(grammar: &Grammar, filling: &[Vec<&str>]) -> String {
 }
 
 impl Grammar {
-    /// Every filling with so many steps, as text.
+    /// Writes every filling with this many steps as text.
     pub(super) fn programs(&self, steps: usize) -> Vec<String> {
         let mut partial: Vec<(Vec<Vec<&str>>, usize)> = vec![(Vec::new(), 0)];
         for part in self.parts {
@@ -299,17 +299,17 @@ impl Grammar {
         all
     }
 
-    /// Least and most steps.
+    /// Returns the least and the greatest number of steps.
     pub(super) fn range(&self) -> (usize, usize) {
         let slots = || self.parts.iter().flat_map(|p| p.slots);
         (slots().map(|s| s.1).sum(), slots().map(|s| s.2).sum())
     }
 }
 
-/// The verdicts on a program: the flags for each way in which its executions end.
+/// The verdicts on a program: the flags by the way in which executions end.
 pub(super) type Judged = BTreeSet<(bool, BTreeSet<String>)>;
 
-/// The verdicts of `model` on a program; `None` if the engine gives no answer.
+/// Finds the verdicts of `model` on a program; `None` if the engine gives no answer.
 pub(super) fn judged(program: &Program, model: &Model) -> Option<Judged> {
     let mut out = Judged::new();
     let limits = Limits { leaves: MAX_LEAVES, ..Limits::default() };
@@ -324,19 +324,19 @@ pub(super) fn judged(program: &Program, model: &Model) -> Option<Judged> {
 /// The least program that separates a setting from the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Separation {
-    /// Family it is of.
+    /// Its family.
     pub(super) grammar: &'static str,
-    /// Threads and steps, see [`Size`]; there are no memory events to count.
+    /// Its threads and steps, see [`Size`]; memory events are not counted.
     pub(super) size: Size,
     /// Its text.
     pub(super) text: String,
-    /// Under the default.
+    /// The verdicts under the default.
     pub(super) first: Judged,
-    /// Under the setting.
+    /// The verdicts under the setting.
     pub(super) second: Judged,
 }
 
-/// Finds the least program for each setting; also returns the number of programs.
+/// Finds the least program for each setting. Also returns the number of programs tried.
 pub(super) fn separations(default: &Model, settings: &[Arc<Model>]) -> (Vec<Option<Separation>>, usize) {
     let mut found: Vec<Option<Separation>> = vec![None; settings.len()];
     let mut tried = 0;
@@ -368,7 +368,7 @@ pub(super) fn separations(default: &Model, settings: &[Arc<Model>]) -> (Vec<Opti
 }
 
 #[test]
-fn every_filling_reads() {
+fn every_filling_parses() {
     for grammar in GRAMMARS {
         let (least, most) = grammar.range();
         let mut n = 0;
