@@ -117,7 +117,7 @@ fn compared(args: &Reduced, asked: &Asked, first: u64, count: u64) -> Totals {
 /// Compares the program of a seed.
 fn one(args: &Reduced, asked: &Asked, seed: u64, totals: &mut Totals) {
     let Some((drawn, program)) = args.draw.program(seed) else {
-        *totals.skipped.entry("what is drawn is not read".to_owned()).or_default() += 1;
+        *totals.skipped.entry("the drawn text is refused".to_owned()).or_default() += 1;
         return;
     };
     let settings = Reductions::settings();

@@ -77,7 +77,7 @@ fn case(row: &Row<'_>) -> TestCase {
         Since::Gone => TestCaseStatus::success(),
         _ if row.suppressed.is_some() => skipped("suppressed", &title),
         Since::NotRetested => skipped(word, &title),
-        _ if f.rule == DIFFERENCE => skipped(word, &format!("{title}; a difference is no failure")),
+        _ if f.rule == DIFFERENCE => skipped(word, &format!("{title}; a difference is not a failure")),
         Since::New | Since::Still | Since::Flaky => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(word);

@@ -550,9 +550,9 @@ mod tests {
     #[test]
     fn missing_and_repeated_events_are_found() {
         let first = |at| broken(&without(at)).first().copied();
-        assert_eq!(first(4), Some("workers"), "a lease that nobody gave");
+        assert_eq!(first(4), Some("workers"), "a lease that was never given");
         assert_eq!(first(6), None, "a worker's own event may be missing: the worker was killed");
-        assert_eq!(first(9), Some("once"), "an item that nobody counted");
+        assert_eq!(first(9), Some("once"), "an item that was never counted");
         assert_eq!(first(10), Some("durable"), "acknowledged before it is durable");
         assert_eq!(first(24), Some("end"));
         let twice = |at: usize| {

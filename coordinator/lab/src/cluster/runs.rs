@@ -231,7 +231,7 @@ fn planted(args: &Cluster, fleet: &Fleet, name: &str) -> Result<u8> {
     let chosen: Vec<_> = all.iter().filter(|(n, _)| name == "all" || n == name).collect();
     if chosen.is_empty() {
         let names: Vec<_> = all.iter().map(|(n, _)| n.as_str()).collect();
-        return Err(anyhow!("there is no bug `{name}`; there are all, {}", names.join(", ")));
+        return Err(anyhow!("there is no bug `{name}`; the names are all, {}", names.join(", ")));
     }
     let mut missed = 0;
     for (name, bug) in chosen {
