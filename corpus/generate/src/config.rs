@@ -1,4 +1,4 @@
-//! Knobs of the random generator: what may appear, how often, and how big.
+//! Knobs of the random generator: the features it may use, how often, and the size of a program.
 //!
 //! Contract: knobs are data. They can be drawn from the same bytes as programs, which switches whole features off for
 //! some of the programs (swarm testing). Percentages are per decision, not per program.

@@ -26,12 +26,12 @@ pub fn program(u: &mut Unstructured<'_>, knobs: &Knobs) -> Result<Program> {
     draft.finish(u)
 }
 
-/// A location the threads may touch.
+/// A location that threads may access.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Location {
     pub(super) symbol: SymbolId,
     pub(super) space: Space,
-    /// Value of the next constant store. Each store gets its own, which tells stores apart.
+    /// Value of the next constant store. Each store gets its own, which distinguishes stores.
     pub(super) next_value: i128,
 }
 
@@ -83,7 +83,7 @@ impl<'k> Draft<'k> {
         Ok(Draft { knobs, build, locations, threads, load })
     }
 
-    /// One step of one thread: an access with what it needs, a fence, or an await.
+    /// Adds one step to a thread, perhaps after a planned barrier.
     fn step(&mut self, u: &mut Unstructured<'_>, thread: usize, round: u8) -> Result<()> {
         if !self.threads[thread].barriers.is_empty() && u.ratio(1u8, 3u8)? {
             let op = self.threads[thread].barriers.remove(0);

@@ -97,7 +97,7 @@ pub fn size(program: &Program) -> Size {
     (f.threads, f.memory_events, f.instructions)
 }
 
-/// All sizes of at most so many threads, memory events and instructions, least first.
+/// All sizes up to `most`, least first.
 pub fn sizes(most: Size) -> impl Iterator<Item = Size> + use<> {
     let (t, e, i) = most;
     (1..=t).flat_map(move |t| (t..=e).flat_map(move |e| (1..=i).map(move |i| (t, e, i))))

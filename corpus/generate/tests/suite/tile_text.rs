@@ -27,12 +27,12 @@ fn errors_have_a_position_and_a_reason() {
         ("tile.ld.volatile.u32 {[x] -> r}", "not volatile"),
         ("tile.ld.weak.global.u32 {[x] -> r}", "no state space"),
         ("tile.st.weak.f16x2 {[x], 1}", "not packed"),
-        ("tile.st.weak.u32 {[x] -> r, 1}", "no element of such an access"),
-        ("tile.ld.weak.u32 {[x] -> r, 1, 2}", "no element of such an access"),
-        ("tile.atom.relaxed.gpu.cas.u32 {[x] -> r, 1}", "no element of such an access"),
+        ("tile.st.weak.u32 {[x] -> r, 1}", "does not fit its access"),
+        ("tile.ld.weak.u32 {[x] -> r, 1, 2}", "does not fit its access"),
+        ("tile.atom.relaxed.gpu.cas.u32 {[x] -> r, 1}", "does not fit its access"),
         ("tile.atom.relaxed.gpu.inc.u32 {[x] -> r, 1}", "needs an operation"),
         ("tile.atom.relaxed.add.u32 {[x] -> r, 1}", "needs a scope"),
-        ("tile.mask r, {}", "no instruction of a tile block"),
+        ("tile.mask r, {}", "not an instruction of a tile block"),
         ("tile.join t, {t1 t2}", "expected `,`"),
     ] {
         let text = format!("moire \"t\"\n.global .b32 x;\nB0 (gpu 0, cta 0) {{\n  {instruction};\n}}\n");

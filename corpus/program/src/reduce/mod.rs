@@ -20,7 +20,7 @@ use crate::ir::Program;
 /// One way to make programs smaller.
 #[derive(Clone, Copy)]
 pub struct Pass {
-    /// The name, which says what it does.
+    /// The name.
     pub name: &'static str,
     /// The programs after one application of the pass; large cuts come first.
     pub candidates: fn(&Program) -> Box<dyn Iterator<Item = Program> + '_>,

@@ -117,7 +117,7 @@ fn ends(end: &BulkEnd, way: Way) -> Wrong {
         TileMode::Im2colNoOffsets => (!loads && dims >= 3, dims, 0),
     };
     if !possible {
-        return bad("this mode does not exist here", "");
+        return bad("this copy has no such mode", "");
     }
     if tensor.coordinates.len() != coordinates || tensor.offsets.len() != offsets {
         let what = format!("there must be {coordinates} coordinates and {offsets} offsets");
@@ -169,7 +169,7 @@ fn remote(write: &RemoteWrite) -> Wrong {
     };
     let vector = write.src.len() > 1;
     if !known || (vector && (write.op.is_some() || !reported)) {
-        return bad("this does not exist for this type", "");
+        return bad("this instruction does not exist for this type", "");
     }
     let bits = u64::from(write.ty.bytes()) * 8 * write.src.len() as u64;
     if bits > 128 { bad(&format!("{bits} bits are too many"), "at most 128") } else { None }

@@ -142,7 +142,7 @@ fn multimem(order: bool, types: &[Ty], ty: Ty) -> Wrong {
         return Some(("multimem-form", "this order does not exist for multimem".into(), None));
     }
     (!types.contains(&ty))
-        .then(|| ("multimem-form", "this does not exist for this type".into(), listed(types)))
+        .then(|| ("multimem-form", "this instruction does not exist for this type".into(), listed(types)))
 }
 
 fn arithmetic(known: bool) -> Wrong {

@@ -45,10 +45,10 @@ fn within(
     let reach = cells.iter().map(|c| base + i64::from(c.columns.end)).max().unwrap_or(0);
     let deep = cells.iter().map(|c| i64::from(c.lanes.end)).max().unwrap_or(0);
     if reach > columns {
-        let what = format!("columns up to {} of {columns}", reach - 1);
+        let what = format!("reaches column {} of a name with {columns} columns", reach - 1);
         report.at("tensor-address", thread, instr, &what, None);
     } else if deep > i64::from(TENSOR_LANES) {
-        let what = format!("lanes up to {} of {TENSOR_LANES}", deep - 1);
+        let what = format!("reaches lane {} of {TENSOR_LANES} lanes", deep - 1);
         report.at("tensor-address", thread, instr, &what, None);
     }
 }
@@ -64,7 +64,7 @@ fn quarter(report: &mut Report<'_>, thread: &Thread, instr: &Instr, op: &Tcgen05
     let own = i32::from(thread.place.warp % 4);
     let lane = address.offset >> 16;
     if (0..128).contains(&lane) && lane / 32 != own {
-        let what = format!("lane {lane} is not of warp {}", thread.place.warp);
+        let what = format!("warp {} cannot access lane {lane}", thread.place.warp);
         let hint = format!("its lanes are {} to {}", own * 32, own * 32 + 31);
         report.at("tensor-address", thread, instr, &what, Some(hint));
     }
@@ -101,7 +101,7 @@ fn range(report: &mut Report<'_>, thread: &Thread, instr: &Instr, address: &Addr
     let object = &report.program.objects[report.program.symbols[symbol.index()].object.index()];
     let (from, to) = (i64::from(address.offset), i64::from(address.offset) + i64::from(bytes));
     if from < 0 || to > i64::from(object.bytes) {
-        let what = format!("bytes {from} to {} of an object of {}", to - 1, object.bytes);
+        let what = format!("bytes {from} to {} of an object with {} bytes", to - 1, object.bytes);
         report.at("static-address", thread, instr, &what, None);
     }
 }

@@ -88,7 +88,8 @@ fn address(report: &mut Report<'_>, access: &Access) {
     let instr = &thread.body[access.at];
     let bytes = i64::from(access.bytes);
     if offset < 0 || offset + bytes > i64::from(object.bytes) {
-        let what = format!("bytes {offset} to {} of an object of {}", offset + bytes - 1, object.bytes);
+        let end = offset + bytes - 1;
+        let what = format!("bytes {offset} to {end} of an object with {} bytes", object.bytes);
         report.at("static-address", thread, instr, &what, None);
     } else if bytes > 0 && offset % bytes != 0 {
         let what = format!("offset {offset} is not a multiple of {bytes}");

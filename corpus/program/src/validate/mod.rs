@@ -10,7 +10,7 @@
 //! counts, a literal for a state). A [`RuleKind::Lint`] rule is advice and never compared.
 //!
 //! Rules of the first kind do not judge notations that PTX does not have, see [`notation`]. Registers here are untyped:
-//! the lint `register-width` says whether one declaration fits all uses. The reader drops qualifiers without a meaning in
+//! the lint `register-width` checks that one declaration fits all uses. The reader drops qualifiers without a meaning in
 //! the model (`.noftz`, `.aligned`); they are not judged.
 
 mod access;

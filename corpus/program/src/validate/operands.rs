@@ -25,7 +25,13 @@ pub(super) fn check(report: &mut Report<'_>, thread: &Thread, instr: &Instr) {
             Operand::Imm(n) => match ty {
                 Some(Ty::F(_) | Ty::F16x2 | Ty::Bf16x2) => {
                     let hint = Some("load the bits into a register with mov.b32 or mov.b64".to_owned());
-                    report.at("float-immediate", thread, instr, "an integer where a float must be", hint);
+                    report.at(
+                        "float-immediate",
+                        thread,
+                        instr,
+                        "a floating-point operand cannot be an integer literal",
+                        hint,
+                    );
                 }
                 Some(ty) if !fits(n, ty) => {
                     let what = format!("{n} does not fit {} bits", ty.bytes() * 8);

@@ -125,7 +125,10 @@ fn product(mma: &Mma) -> Wrong {
         };
     }
     if mma.stationary && (mma.kind.scaled() || mma.group == CtaGroup::Two) {
-        return bad("there is no .ws of this kind or for pairs", "use .cta_group::1 and no scale factors");
+        return bad(
+            ".ws does not exist for this kind or for pairs",
+            "use .cta_group::1 and no scale factors",
+        );
     }
     if mma.stationary && (mma.ashift || mma.collector_a.is_some() || !mma.lanes_off.is_empty()) {
         return bad(".ws has no .ashift, no collector of A and no mask of lanes", "");
@@ -133,7 +136,7 @@ fn product(mma: &Mma) -> Wrong {
     let numbered = mma.collector_b.is_some_and(|b| b.buffer.is_some());
     if mma.collector_b.is_some() && numbered != mma.stationary {
         return bad(
-            "this collector does not exist here",
+            "this product has no such collector",
             ".collector::b0 to b3 for .ws, .collector::b otherwise",
         );
     }

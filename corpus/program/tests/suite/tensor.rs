@@ -292,7 +292,7 @@ fn refusals_say_what_is_expected() {
     assert!(declared(".tmem t[48];").contains("multiples of 32"));
     assert!(declared(".tmem t[512]; .tmem u[32];").contains("512 are taken already"));
     assert!(declared(".tmem t[32]; .alias x = t;").contains("one name"));
-    assert!(declared(".tmem t[32]; exists ([t] == 1)").contains("no condition reaches"));
+    assert!(declared(".tmem t[32]; exists ([t] == 1)").contains("cannot read tensor memory"));
 }
 
 const PAIR: &str = "P0 (gpu 0, cta 0) {\n\

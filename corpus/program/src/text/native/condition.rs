@@ -61,7 +61,7 @@ fn term(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Term> {
     let object = &builder.program.objects[builder.program.symbols[symbol.index()].object.index()];
     if object.space == Space::Tensor {
         let hint = "load it into registers and ask for those".to_owned();
-        return Err(scan.error_at(at, "no condition reaches tensor memory".into(), Some(hint)));
+        return Err(scan.error_at(at, "a condition cannot read tensor memory".into(), Some(hint)));
     }
     let offset = if bracket && scan.take("+") { scan.number()? } else { 0 };
     // The default width is the largest of 1, 2, 4 and 8 bytes that fits the object.

@@ -95,7 +95,7 @@ impl Reader<'_, '_> {
     pub(super) fn value(&mut self, what: &str, hint: &str) -> Parsed<Operand> {
         match self.operand()? {
             Operand::Address(_) => {
-                self.fail(format!("a name is no {what}"), Some(format!("write {hint}, or use a register")))
+                self.fail(format!("a name cannot be the {what}"), Some(format!("write {hint}, or use a register")))
             }
             operand => Ok(operand),
         }

@@ -26,7 +26,7 @@ pub(super) fn tile_block(r: &mut Reader<'_, '_>, words: &[&str]) -> Parsed<()> {
         [kind @ ("ld" | "st" | "atom"), rest @ ..] => TileOp::Access(Box::new(tile_access(r, kind, rest)?)),
         _ => {
             let hint = "one of tile.ld, tile.st, tile.atom, tile.join, tile.choose".to_owned();
-            return r.fail("this is no instruction of a tile block".into(), Some(hint));
+            return r.fail("this is not an instruction of a tile block".into(), Some(hint));
         }
     };
     r.push(Op::Tile(op))
@@ -102,7 +102,7 @@ fn tile_element(r: &mut Reader<'_, '_>, kind: TileKind) -> Parsed<TileElement> {
     };
     if !fits {
         let hint = "`[x], 1` of a store, `[x] -> r` of a load, `[x] -> r, 0, 1` of a cas".to_owned();
-        return r.fail("this is no element of such an access".into(), Some(hint));
+        return r.fail("this element does not fit its access".into(), Some(hint));
     }
     let mut operands = operands.into_iter();
     Ok(TileElement { addr, mask, dst, a: operands.next(), b: operands.next() })

@@ -10,7 +10,7 @@ pub(super) struct Words<'w> {
     /// Name of the instruction, for messages.
     name: String,
     left: Vec<&'w str>,
-    /// All qualifiers that this instruction may have, as far as they have been asked for.
+    /// The qualifiers looked up so far, all of which the instruction may have.
     asked: Vec<&'static str>,
 }
 
