@@ -117,7 +117,7 @@ pub struct Enumeration {
 }
 
 impl Enumeration {
-    /// The enumeration of a bound. It lists no program before [`Enumeration::of_size`] is called.
+    /// The enumeration of a bound. It lists no program before `of_size` is called.
     pub fn new(bound: &Bound) -> Self {
         Enumeration { bound: Rc::new(bound.clone()), tokens: tokens(bound) }
     }

@@ -190,13 +190,13 @@ impl ThreadBuilder {
     pub fn label(&mut self, scan: &mut Scan<'_>, name: &str) -> Parsed<()> {
         // A word with dots is an instruction: no branch could name it.
         if name.contains('.') || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(scan.error(format!("`{name}` is no name of a label"), None));
+            return Err(scan.error(format!("`{name}` is not a name of a label"), None));
         }
         if self.thread.labels.len() > INSTRUCTIONS {
             return Err(scan.error(format!("a thread may have at most {INSTRUCTIONS} labels"), None));
         }
         if self.labels.insert(name.to_owned(), self.thread.body.len()).is_some() {
-            return Err(scan.error(format!("label `{name}` occurs twice in this thread"), None));
+            return Err(scan.error(format!("label `{name}` is defined twice in this thread"), None));
         }
         self.thread.labels.push(Label { name: name.into(), at: self.thread.body.len() });
         Ok(())
@@ -315,7 +315,7 @@ impl Builder {
             return Err(scan.error(format!("`{}` cannot name a thread", thread.name), None));
         }
         if self.program.threads.iter().any(|t| t.name == thread.name) {
-            return Err(scan.error(format!("thread `{}` occurs twice", thread.name), None));
+            return Err(scan.error(format!("thread `{}` is defined twice", thread.name), None));
         }
         self.program.threads.push(thread);
         Ok(())

@@ -155,7 +155,8 @@ impl<'a> Scan<'a> {
             }
             Ok(_) => Err(self.error("this number does not fit 64 bits".into(), None)),
             Err(_) if length > 0 && digits.starts_with(|c: char| c.is_ascii_digit()) => {
-                Err(self.error(format!("`{}` is not a 64-bit number", &rest[..length.min(40)]), None))
+                Err(self
+                    .error(format!("`{}` is not a number that fits 64 bits", &rest[..length.min(40)]), None))
             }
             Err(_) => {
                 self.at = start;

@@ -94,9 +94,10 @@ impl Reader<'_, '_> {
     /// Reads a register or a number. `what` and `hint` are for the message that refuses a name.
     pub(super) fn value(&mut self, what: &str, hint: &str) -> Parsed<Operand> {
         match self.operand()? {
-            Operand::Address(_) => {
-                self.fail(format!("a name cannot be the {what}"), Some(format!("write {hint}, or use a register")))
-            }
+            Operand::Address(_) => self.fail(
+                format!("a name cannot be the {what}"),
+                Some(format!("write {hint}, or use a register")),
+            ),
             operand => Ok(operand),
         }
     }
