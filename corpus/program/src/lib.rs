@@ -6,6 +6,7 @@ pub mod canon;
 pub mod features;
 pub mod ir;
 pub mod limits;
+pub mod loops;
 pub mod reduce;
 mod refusal;
 pub mod registers;

@@ -6,6 +6,8 @@ pub const TEXT_BYTES: usize = 1 << 20;
 pub const THREADS: usize = 256;
 /// Instructions of one thread.
 pub const INSTRUCTIONS: usize = 16_384;
+/// Most times that a loop with a number is repeated.
+pub const REPEATS: u32 = 1 << 16;
 /// Registers of one thread.
 pub const REGISTERS: usize = 8_192;
 /// Memory objects.

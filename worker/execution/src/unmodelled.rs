@@ -70,6 +70,7 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         }
         Op::Tile(_) if tiles => None,
         Op::Tile(op) => under(op.name()),
+        Op::Control(Control::Repeat(_) | Control::EndRepeat) => Some("repeat".to_owned()),
         op if tiles && interoperates(op) => None,
         op if tiles => under(beyond_tiles(op)),
         Op::Control(Control::Ignored(_) | Control::Elect { .. }) => None,
@@ -122,7 +123,7 @@ fn interoperates(op: &Op) -> bool {
 fn beyond(op: &Op, model: &Model) -> Option<String> {
     let name = op.extended()?;
     match op {
-        Op::Control(Control::Elect { .. })
+        Op::Control(Control::Elect { .. } | Control::Repeat(_) | Control::EndRepeat)
         | Op::ProxyOrder(ProxyOrder::AliasOneSided(_) | ProxyOrder::Fabric { .. }) => Some(name.to_owned()),
         _ if !model.covers(Feature::Copies) => Some(format!("{name} under the model {}", model.name())),
         _ => None,

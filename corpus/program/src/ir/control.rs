@@ -41,8 +41,27 @@ pub enum Control {
         /// 128-bit register with the answer.
         src: Operand,
     },
+    /// `repeat N {`: what follows up to the matching `}` is executed so often. Litmus texts only.
+    Repeat(Trips),
+    /// The `}` of a `repeat`.
+    EndRepeat,
     /// Nothing that the model sees.
     Ignored(Ignored),
+}
+
+/// How often a `repeat` is executed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trips {
+    /// So often.
+    Number(u32),
+    /// Any number of times, the same wherever the name stands. A `repeat` inside another one may have another number each
+    /// time it is entered.
+    Free {
+        /// The name of the number.
+        name: String,
+        /// The least number.
+        least: u32,
+    },
 }
 
 /// What is asked of the answer of `try_cancel`.
@@ -98,6 +117,8 @@ impl Control {
             Control::WaitDependencies => "griddepcontrol.wait",
             Control::TryCancel { .. } => "clusterlaunchcontrol.try_cancel",
             Control::QueryCancel { .. } => "clusterlaunchcontrol.query_cancel",
+            Control::Repeat(_) => "repeat",
+            Control::EndRepeat => "the end of a repeat",
             Control::Ignored(what) => what.name(),
         }
     }
@@ -124,6 +145,8 @@ parts_of!(Control, |control, see| match control {
     Control::Ignored(Ignored::Nanosleep(time)) => see(Part::Source(time, Role::Known)),
     Control::Ignored(Ignored::Prefetch(addr) | Ignored::PrefetchTensormap(addr)) => addr.each(see),
     Control::Ignored(Ignored::SetMaxRegisters { .. } | Ignored::PerformanceEvent(_))
+    | Control::Repeat(_)
+    | Control::EndRepeat
     | Control::LaunchDependents
     | Control::WaitDependencies => {}
 });

@@ -113,7 +113,9 @@ fn print_thread(out: &mut String, program: &Program, thread: &Thread) {
             let _ = writeln!(out, "{}:", label.name);
         }
         if let Some(instr) = thread.body.get(pc) {
-            let _ = writeln!(out, "  {};", instruction(program, thread, instr));
+            let braces = matches!(instr.op, Op::Control(Control::Repeat(_) | Control::EndRepeat));
+            let end = if braces { "" } else { ";" };
+            let _ = writeln!(out, "  {}{end}", instruction(program, thread, instr));
         }
     }
     out.push_str("}\n");

@@ -135,6 +135,7 @@ fn control(op: &Control, out: &mut Widths) {
         }
         Control::Ignored(Ignored::Nanosleep(time)) => out.push((*time, 32)),
         Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies => {}
+        Control::Repeat(_) | Control::EndRepeat => {}
         Control::TryCancel { .. } => {}
     }
 }

@@ -38,6 +38,7 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
             step.note(format!("{} is ignored: one grid is judged", control.name()));
             Ok(Then::Next)
         }
+        Control::Repeat(_) | Control::EndRepeat => step.abstain("repeat"),
         Control::TryCancel { multicast, space, addr, mbarrier } => {
             try_cancel(step, (*multicast, *space), (addr, mbarrier))
         }

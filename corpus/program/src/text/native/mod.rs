@@ -29,8 +29,9 @@ mod words;
 
 use super::ParseError;
 use super::build::{Builder, ThreadBuilder};
-use super::scan::{Comments, Parsed, Scan, closest};
+use super::scan::{Comments, Parsed, Scan, Spot, closest};
 use crate::ir::*;
+use crate::limits::REPEATS;
 use condition::condition;
 use declare::{declaration, named};
 pub use instruction::{CORE, instruction};
@@ -77,10 +78,38 @@ fn thread(scan: &mut Scan<'_>, builder: &Builder) -> Parsed<Thread> {
     let place = placement(scan)?;
     let mut thread = ThreadBuilder::new(&name, place);
     scan.expect("{")?;
-    while !scan.take("}") {
-        statement(scan, builder, &mut thread)?;
+    let mut loops = 0;
+    loop {
+        let spot = scan.spot();
+        if !scan.take("}") {
+            loops += usize::from(statement(scan, builder, &mut thread)?);
+        } else if loops > 0 {
+            thread.push(scan, spot, None, Op::Control(Control::EndRepeat))?;
+            loops -= 1;
+        } else {
+            return thread.finish(scan.source);
+        }
     }
-    thread.finish(scan.source)
+}
+
+/// `repeat 3 {`, `repeat N {`, `repeat N >= 1 {`
+fn repeat(scan: &mut Scan<'_>, thread: &mut ThreadBuilder, spot: Spot) -> Parsed<()> {
+    let least = |scan: &mut Scan<'_>| {
+        let at = scan.at;
+        let number = scan.number()?;
+        let hint = Some(format!("it is at most {REPEATS}"));
+        let fits = u32::try_from(number).ok().filter(|n| *n <= REPEATS);
+        fits.ok_or_else(|| scan.error_at(at, format!("a loop cannot be repeated {number} times"), hint))
+    };
+    let trips = if scan.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        Trips::Number(least(scan)?)
+    } else {
+        let name = scan.name("a number, or the name of one")?.to_owned();
+        let least = if scan.take(">=") { least(scan)? } else { 0 };
+        Trips::Free { name, least }
+    };
+    thread.push(scan, spot, None, Op::Control(Control::Repeat(trips)))?;
+    scan.expect("{")
 }
 
 fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
@@ -136,11 +165,17 @@ fn placement(scan: &mut Scan<'_>) -> Parsed<Placement> {
     Ok(place)
 }
 
-fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder) -> Parsed<()> {
+/// Reads a statement. Returns whether it opens a loop.
+fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder) -> Parsed<bool> {
     if scan.keyword(".reg") {
-        return registers(scan, builder, thread);
+        return registers(scan, builder, thread).map(|()| false);
     }
     let spot = scan.spot();
+    let mut ahead = scan.clone();
+    if ahead.keyword("repeat") && !ahead.peek(":") {
+        *scan = ahead;
+        return repeat(scan, thread, spot).map(|()| true);
+    }
     let guard = if scan.take("@") {
         let negated = scan.take("!");
         Some(Guard { reg: register(scan, builder, thread)?, negated })
@@ -151,7 +186,7 @@ fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
     let at = scan.at;
     let word = scan.word("an instruction, a label or `}`", ".")?;
     if guard.is_none() && !scan.peek("::") && scan.take(":") {
-        return thread.label(scan, word);
+        return thread.label(scan, word).map(|()| false);
     }
     // `.shared::cta` contains colons; a label cannot.
     let mut text = word.to_owned();
@@ -161,7 +196,7 @@ fn statement(scan: &mut Scan<'_>, builder: &Builder, thread: &mut ThreadBuilder)
         text.push_str(scan.word("cta or cluster", ".")?);
     }
     instruction(scan, builder, thread, (at, spot), guard, &text)?;
-    scan.expect(";")
+    scan.expect(";").map(|()| false)
 }
 
 /// `.reg r0, r1 = 5, r2 = x;` and PTX's own `.reg .b32 r0;`

@@ -47,6 +47,10 @@ pub(super) fn control(p: &Printer<'_>, op: &Control) -> String {
             let dst = if all.len() == 1 { all[0].clone() } else { format!("{{{}}}", all.join(", ")) };
             format!("{}.{form}.b128 {dst}, {}", op.name(), p.operand(*src))
         }
+        Control::Repeat(Trips::Number(number)) => format!("repeat {number} {{"),
+        Control::Repeat(Trips::Free { name, least: 0 }) => format!("repeat {name} {{"),
+        Control::Repeat(Trips::Free { name, least }) => format!("repeat {name} >= {least} {{"),
+        Control::EndRepeat => "}".to_owned(),
         Control::Ignored(what) => ignored(p, what),
     }
 }
