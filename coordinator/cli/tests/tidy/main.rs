@@ -69,6 +69,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "thiserror",
         ],
     ),
+    ("worker/operate", &["moire-program", "rustc-hash"]),
     ("worker/toolchain", &["moire-tile-ir", "rustix", "tempfile", "thiserror"]),
     ("worker/gpu", &["moire-program", "libloading", "serde", "serde_json", "thiserror"]),
     ("proto", &["prost", "tonic", "tonic-prost"]),

@@ -1,0 +1,332 @@
+//! What all steps of a run share: the program, the readings, the records and the findings.
+
+use crate::carrier::{Carrier, Carriers, Own, row};
+use crate::finding::{Condition, Finding, Findings, Kind, Stop};
+use crate::flow::Flows;
+use crate::layout::{Layout, Span};
+use crate::record::{Key, Object, Universe, What};
+use crate::rows::{self, Rows};
+use crate::settings::Settings;
+use crate::state::{Mbarrier, State, ThreadState};
+use crate::value::Val;
+use moire_program::ir::{Address, Instr, Op, Operand, Program, RegInit};
+use std::collections::BTreeSet;
+
+/// How a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// `dealloc` and `relinquish` of a pair wait for the other CTA.
+    pub(crate) together: bool,
+    /// Every instance of a copy is a record of its own: for programs without free loops.
+    pub(crate) instances: bool,
+    /// Completions are steps of their own, and each thread may run at any time.
+    pub(crate) every_order: bool,
+}
+
+pub(crate) struct Engine<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) settings: &'a Settings,
+    pub(crate) mode: Mode,
+    pub(crate) layout: &'a Layout,
+    pub(crate) flows: &'a Flows,
+    pub(crate) universe: Universe,
+    pub(crate) carriers: Carriers,
+    pub(crate) findings: Findings,
+    /// Mbarriers that some instruction invalidates may be invalidated.
+    pub(crate) invalidates: bool,
+    /// Threads that waited at each mbarrier so far, and threads that arrived.
+    pub(crate) waiters: BTreeSet<(Object, usize)>,
+    pub(crate) arrivers: BTreeSet<(Object, usize)>,
+    /// Instructions executed.
+    pub(crate) steps: u64,
+    /// A thread that waits has done something since this was last asked: it arrived, or called another CTA.
+    pub(crate) arrived: bool,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(
+        program: &'a Program,
+        settings: &'a Settings,
+        mode: Mode,
+        (layout, flows): (&'a Layout, &'a Flows),
+        words: usize,
+    ) -> Self {
+        let all = || program.threads.iter().flat_map(|t| &t.body);
+        let invalidates = all().any(
+            |i| matches!(&i.op, Op::Mbarrier(m) if matches!(m.op, moire_program::ir::MbarrierOp::Inval)),
+        );
+        Engine {
+            program,
+            settings,
+            mode,
+            layout,
+            flows,
+            universe: Universe::new(words, layout.ctas.len()),
+            carriers: Carriers::new(layout.ctas.len(), program.threads.len()),
+            findings: Findings::default(),
+            invalidates,
+            waiters: BTreeSet::new(),
+            arrivers: BTreeSet::new(),
+            steps: 0,
+            arrived: false,
+        }
+    }
+
+    /// The state before the first instruction.
+    pub(crate) fn start(&mut self) -> Result<State, Stop> {
+        let threads = self.program.threads.iter().enumerate().map(|(t, thread)| ThreadState {
+            pc: 0,
+            regs: thread
+                .regs
+                .iter()
+                .map(|r| match &r.init {
+                    RegInit::Value(value) => Val::Known(*value),
+                    RegInit::Address(symbol) => Val::Known(self.layout.address(*symbol, t)),
+                    RegInit::Lane if thread.place.more_lanes > 0 => Val::Unknown,
+                    RegInit::Lane => Val::Known(u128::from(thread.place.lane.unwrap_or(0))),
+                })
+                .collect(),
+            exited: false,
+            held: false,
+            loads: Vec::new(),
+            copies: 0,
+            allocations: 0,
+        });
+        let mut state = State {
+            threads: threads.collect(),
+            mbarriers: Default::default(),
+            meetings: Default::default(),
+            clusters: Default::default(),
+            columns: Vec::new(),
+            calls: Default::default(),
+            suspects: BTreeSet::new(),
+            relinquished: BTreeSet::new(),
+            contents: Default::default(),
+            live: vec![0; self.universe.words],
+            rows: Rows::new(self.universe.words),
+            pending: Vec::new(),
+        };
+        if self.program.launched {
+            for cta in 0..self.layout.ctas.len() {
+                let started = self.fact(usize::MAX, What::Started(cta), 0)?;
+                rows::insert(&mut state.live, started);
+                for t in &self.layout.ctas[cta] {
+                    state.rows.set(self.carriers.thread(*t) + row::FACTS, started);
+                }
+            }
+        }
+        Ok(state)
+    }
+
+    /// The record of a fact, without an instance number.
+    pub(crate) fn fact(&mut self, thread: usize, what: What, line: u32) -> Result<usize, Stop> {
+        self.record(Key { thread, what, instance: 0 }, line)
+    }
+
+    pub(crate) fn record(&mut self, key: Key, line: u32) -> Result<usize, Stop> {
+        self.universe.number(key, line, self.layout, self.settings)
+    }
+
+    /// Adds a finding about instructions.
+    pub(crate) fn find(&mut self, kind: Kind, text: String, places: Vec<(usize, u32)>) {
+        self.findings.add(Finding { kind, condition: None, text, places });
+    }
+
+    /// Adds the violation of a condition.
+    pub(crate) fn broken(&mut self, condition: Condition, text: String, places: Vec<(usize, u32)>) {
+        let kind = Kind::Protocol;
+        self.findings.add(Finding { kind, condition: Some(condition), text, places });
+    }
+
+    /// The name of an object with its CTA.
+    pub(crate) fn name_of(&self, span: &Span) -> String {
+        let copy = self.layout.copies[span.copy];
+        let name = &self.program.objects[copy.object].name;
+        let cta = match copy.cta {
+            Some(cta) if self.layout.ctas.len() > 1 => format!("@cta{}", self.place(cta)),
+            _ => String::new(),
+        };
+        let offset = if span.offset > 0 { format!("+{}", span.offset) } else { String::new() };
+        format!("{name}{cta}{offset}")
+    }
+
+    pub(crate) fn name_of_object(&self, object: Object) -> String {
+        self.name_of(&Span { copy: object.copy, offset: object.offset, bytes: 8 })
+    }
+
+    /// The number that the text gives a CTA.
+    pub(crate) fn place(&self, cta: usize) -> u16 {
+        self.program.threads[self.layout.ctas[cta][0]].place.cta
+    }
+
+    pub(crate) fn thread_name(&self, thread: usize) -> &str {
+        &self.program.threads[thread].name
+    }
+}
+
+/// One instruction of one thread.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'p> {
+    pub(crate) thread: usize,
+    pub(crate) cta: usize,
+    pub(crate) instr: &'p Instr,
+    /// Lanes that execute it.
+    pub(crate) lanes: u32,
+}
+
+impl At<'_> {
+    pub(crate) fn line(&self) -> u32 {
+        self.instr.line
+    }
+
+    pub(crate) fn place(&self) -> (usize, u32) {
+        (self.thread, self.instr.line)
+    }
+
+    pub(crate) fn abstain(&self, what: impl Into<String>) -> Stop {
+        Stop::abstain(what, self.instr.line)
+    }
+}
+
+/// The value of an operand.
+pub(crate) fn operand(e: &Engine<'_>, s: &State, thread: usize, operand: Operand) -> Val {
+    match operand {
+        Operand::Reg(reg) => s.threads[thread].regs[reg.index()],
+        Operand::Imm(value) => Val::Known(value.cast_unsigned()),
+        Operand::Address(symbol) => Val::Known(e.layout.address(symbol, thread)),
+    }
+}
+
+/// The value of an operand that must be known.
+pub(crate) fn known(e: &Engine<'_>, s: &State, at: At<'_>, of: Operand) -> Result<u128, Stop> {
+    let value = operand(e, s, at.thread, of).known();
+    value.ok_or_else(|| at.abstain("an operand that comes from memory or differs among lanes"))
+}
+
+/// An address that must be known.
+pub(crate) fn address(e: &Engine<'_>, s: &State, at: At<'_>, of: &Address) -> Result<u128, Stop> {
+    let base = known(e, s, at, of.base)?;
+    let sum = base.wrapping_add(i128::from(of.offset).cast_unsigned());
+    Ok(crate::value::low(sum, 64))
+}
+
+/// The bytes that an address names; they must be there.
+pub(crate) fn span(e: &Engine<'_>, s: &State, at: At<'_>, of: &Address, bytes: u32) -> Result<Span, Stop> {
+    let value = address(e, s, at, of)?;
+    let span = e.layout.locate(value, bytes);
+    span.ok_or_else(|| at.abstain("an address outside every object"))
+}
+
+/// The mbarrier that an address names.
+pub(crate) fn object(e: &Engine<'_>, s: &State, at: At<'_>, of: &Address) -> Result<Object, Stop> {
+    let value = address(e, s, at, of)?;
+    object_at(e, at, value)
+}
+
+/// The mbarrier at an address.
+pub(crate) fn object_at(e: &Engine<'_>, at: At<'_>, value: u128) -> Result<Object, Stop> {
+    let span = e.layout.locate(value, 8).filter(|span| span.offset % 8 == 0);
+    let span = span.filter(|span| e.layout.owner(span).is_some());
+    let span = span.ok_or_else(|| at.abstain("an mbarrier outside shared memory, or not aligned"))?;
+    Ok(Object { copy: span.copy, offset: span.offset })
+}
+
+/// The CTA an mbarrier belongs to.
+pub(crate) fn home(e: &Engine<'_>, object: Object) -> usize {
+    e.layout.copies[object.copy].cta.unwrap_or(0)
+}
+
+/// Makes a record stand for a new instance: nothing knows it any more.
+pub(crate) fn renew(s: &mut State, record: usize) {
+    if rows::has(&s.live, record) {
+        forget(s, record);
+    }
+    rows::insert(&mut s.live, record);
+}
+
+fn forget(s: &mut State, record: usize) {
+    s.rows.forget_bit(record);
+    s.pending.iter_mut().for_each(|(_, vector)| vector.forget_bit(record));
+}
+
+/// Removes a record.
+pub(crate) fn drop_record(s: &mut State, record: usize) {
+    if rows::has(&s.live, record) {
+        forget(s, record);
+        s.live[record / 64] &= !(1 << (record % 64));
+    }
+}
+
+/// Whether a thread knows a record in a row of its vector.
+pub(crate) fn knows(e: &Engine<'_>, s: &State, thread: usize, row: usize, record: usize) -> bool {
+    s.rows.has(e.carriers.thread(thread) + row, record)
+}
+
+/// What a thread hands on at an ordinary operation: the rows of a vector one after another.
+pub(crate) fn published(e: &Engine<'_>, s: &State, thread: usize) -> Rows {
+    let (first, count, words) = (e.carriers.thread(thread), e.carriers.vector(), s.rows.words);
+    let mut out = Rows::new(words);
+    for at in 0..count {
+        out.add(at, &s.rows.get(first + at));
+    }
+    out.add(row::ORDERED, &s.rows.get(e.carriers.own(thread, Own::Before)));
+    if e.settings.bare_waits {
+        out.add(row::ORDERED, &s.rows.get(e.carriers.own(thread, Own::Waited)));
+    }
+    out.add(row::ISSUED, &s.rows.get(e.carriers.own(thread, Own::IssuedBefore)));
+    out
+}
+
+/// Adds a vector to the rows of a carrier.
+pub(crate) fn deliver(e: &mut Engine<'_>, s: &mut State, carrier: Carrier, vector: &Rows) {
+    let first = e.carriers.first(carrier);
+    for at in 0..e.carriers.vector() {
+        s.rows.add(first + at, &vector.get(at));
+    }
+}
+
+/// A vector of a carrier.
+pub(crate) fn vector(e: &Engine<'_>, s: &State, first: usize) -> Rows {
+    let mut out = Rows::new(s.rows.words);
+    for at in 0..e.carriers.vector() {
+        out.add(at, &s.rows.get(first + at));
+    }
+    out
+}
+
+/// Empties a vector.
+pub(crate) fn empty(e: &Engine<'_>, s: &mut State, first: usize) {
+    let none = vec![0; s.rows.words];
+    for at in 0..e.carriers.vector() {
+        s.rows.replace(first + at, &none);
+    }
+}
+
+/// How a vector reaches a thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// The order of tensor memory passes.
+    pub(crate) ordered: bool,
+    /// The levels pass.
+    pub(crate) levels: bool,
+}
+
+/// Adds a vector to what a thread knows.
+pub(crate) fn learn(e: &Engine<'_>, s: &mut State, thread: usize, vector: &Rows, reach: Reach) {
+    let first = e.carriers.thread(thread);
+    s.rows.add(first + row::FACTS, &vector.get(row::FACTS));
+    if reach.ordered {
+        s.rows.add(first + row::ORDERED, &vector.get(row::ORDERED));
+        s.rows.add(first + row::ISSUED, &vector.get(row::ISSUED));
+    }
+    if reach.levels {
+        for at in row::BASE..e.carriers.vector() {
+            s.rows.add(first + at, &vector.get(at));
+        }
+    }
+}
+
+/// A new mbarrier.
+pub(crate) fn fresh_mbarrier(count: u32) -> Mbarrier {
+    Mbarrier { valid: true, count, pending: count, tx: 0, phase: 0, observed_by_all: false }
+}

@@ -1,0 +1,144 @@
+//! Which registers can still decide something: an address, a count, a branch, or a value that is stored and decides later.
+//!
+//! A register that only feeds its own increment decides nothing. Leaving it out of the state is what lets a loop with a
+//! counter come back to a state it had before.
+
+use crate::finding::Stop;
+use moire_program::ir::{Op, Operand, Part, Parts, Program, Reg, Role, Thread};
+use moire_program::registers::only_registers;
+use std::collections::BTreeSet;
+
+/// Most positions times registers of a thread.
+const MOST: usize = 1 << 26;
+
+/// By position the registers that can still decide something before it.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    words: usize,
+    live: Vec<u64>,
+}
+
+impl Flow {
+    pub(crate) fn is_live(&self, pc: usize, reg: Reg) -> bool {
+        let at = pc * self.words + reg.index() / 64;
+        self.live.get(at).is_some_and(|word| word >> (reg.index() % 64) & 1 == 1)
+    }
+
+    /// `stored`: stored values may be loaded again and decide something.
+    fn new(thread: &Thread, stored: bool) -> Result<Self, Stop> {
+        let words = thread.regs.len().div_ceil(64).max(1);
+        if words * 64 * (thread.body.len() + 1) > MOST {
+            return Err(Stop::abstain("a thread with so many instructions and registers", 0));
+        }
+        let mut flow = Flow { words, live: vec![0; words * (thread.body.len() + 1)] };
+        let back: Vec<Option<usize>> = opening(thread);
+        loop {
+            let mut changed = false;
+            for pc in (0..thread.body.len()).rev() {
+                changed |= flow.transfer(thread, pc, stored, &back);
+            }
+            if !changed {
+                return Ok(flow);
+            }
+        }
+    }
+
+    /// Computes what is live before an instruction; returns whether that is more than before.
+    fn transfer(&mut self, thread: &Thread, pc: usize, stored: bool, back: &[Option<usize>]) -> bool {
+        let instr = &thread.body[pc];
+        let mut row = vec![0u64; self.words];
+        for next in successors(thread, pc, back) {
+            for (word, more) in row.iter_mut().zip(&self.live[next * self.words..]) {
+                *word |= more;
+            }
+        }
+        let has = |row: &[u64], reg: Reg| row[reg.index() / 64] >> (reg.index() % 64) & 1 == 1;
+        let mut written = Vec::new();
+        moire_program::registers::written(&instr.op, &mut |reg| written.push(reg));
+        let wanted = !only_registers(&instr.op) || written.iter().any(|reg| has(&row, *reg));
+        if instr.guard.is_none() {
+            written.iter().for_each(|reg| row[reg.index() / 64] &= !(1 << (reg.index() % 64)));
+        }
+        let mut use_of = |reg: Reg| row[reg.index() / 64] |= 1 << (reg.index() % 64);
+        if wanted {
+            if let Some(guard) = instr.guard {
+                use_of(guard.reg);
+            }
+            let data = only_registers(&instr.op) || (stored && matches!(instr.op, Op::Store { .. }));
+            Parts::each(&instr.op, &mut |part| match part {
+                Part::Source(Operand::Reg(reg), role) | Part::Read(reg, role)
+                    if role == Role::Known || (data && role == Role::Data) =>
+                {
+                    use_of(*reg);
+                }
+                _ => {}
+            });
+        }
+        let old = &mut self.live[pc * self.words..][..self.words];
+        let more = old.iter().zip(&row).any(|(a, b)| b & !a != 0);
+        old.iter_mut().zip(&row).for_each(|(a, b)| *a |= b);
+        more
+    }
+}
+
+/// By closing brace of a loop the position of the loop.
+pub(crate) fn opening(thread: &Thread) -> Vec<Option<usize>> {
+    vec![None; thread.body.len()]
+}
+
+fn successors(thread: &Thread, pc: usize, back: &[Option<usize>]) -> Vec<usize> {
+    let instr = &thread.body[pc];
+    let jump = match instr.op {
+        Op::Bra { target } => Some(target),
+        Op::Exit => Some(thread.body.len()),
+        _ => back[pc],
+    };
+    match jump {
+        None => vec![pc + 1],
+        Some(to) if instr.guard.is_none() => vec![to],
+        Some(to) => vec![to, pc + 1],
+    }
+}
+
+/// The registers and the memory of a program that can decide something.
+#[derive(Clone, Debug)]
+pub(crate) struct Flows {
+    pub(crate) threads: Vec<Flow>,
+    /// Objects whose content is loaded and decides something.
+    pub(crate) read: BTreeSet<usize>,
+}
+
+impl Flows {
+    pub(crate) fn new(program: &Program) -> Result<Self, Stop> {
+        let all =
+            |stored| program.threads.iter().map(|t| Flow::new(t, stored)).collect::<Result<Vec<_>, _>>();
+        let threads = all(false)?;
+        let read = deciding(program, &threads);
+        if read.is_empty() {
+            return Ok(Flows { threads, read });
+        }
+        let threads = all(true)?;
+        let read = deciding(program, &threads);
+        Ok(Flows { threads, read })
+    }
+}
+
+/// Objects that a load reads whose destination can decide something.
+fn deciding(program: &Program, flows: &[Flow]) -> BTreeSet<usize> {
+    let mut out = BTreeSet::new();
+    for (thread, flow) in program.threads.iter().zip(flows) {
+        for (pc, instr) in thread.body.iter().enumerate() {
+            let Op::Load { dst, addr, .. } = &instr.op else { continue };
+            if !dst.iter().any(|reg| flow.is_live(pc + 1, *reg)) {
+                continue;
+            }
+            match addr.base {
+                Operand::Address(symbol) => {
+                    out.insert(program.symbols[symbol.index()].object.index());
+                }
+                _ => out.extend(0..program.objects.len()),
+            }
+        }
+    }
+    out
+}

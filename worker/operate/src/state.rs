@@ -1,0 +1,166 @@
+//! The state of a run: where each thread stands, what synchronisation objects hold, and what is known to be ordered.
+
+use crate::carrier::Class;
+use crate::record::{Barrier, Object};
+use crate::rows::Rows;
+use crate::value::Val;
+use moire_program::ir::Reg;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A load from tensor memory with registers that are still unread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Loading {
+    pub(crate) record: usize,
+    pub(crate) unread: Vec<Reg>,
+}
+
+/// One thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ThreadState {
+    pub(crate) pc: usize,
+    pub(crate) regs: Vec<Val>,
+    pub(crate) exited: bool,
+    /// Arrived at a barrier and waits there.
+    pub(crate) held: bool,
+    pub(crate) loads: Vec<Loading>,
+    /// Number of copies so far, where instances are told apart.
+    pub(crate) copies: u32,
+    /// Number of allocations so far.
+    pub(crate) allocations: u32,
+}
+
+/// An mbarrier. The phase: 0 before the first completion, then 1 and 2 in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Mbarrier {
+    pub(crate) valid: bool,
+    pub(crate) count: u32,
+    pub(crate) pending: u32,
+    pub(crate) tx: i64,
+    pub(crate) phase: u8,
+    /// Every thread that arrives knows that the last phase was observed.
+    pub(crate) observed_by_all: bool,
+}
+
+/// What an operation adds to a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Added {
+    pub(crate) arrivals: u32,
+    pub(crate) tx: i64,
+    /// Later phases expect as many arrivals fewer.
+    pub(crate) drops: bool,
+    /// It must observe the previous phase, by the text of the PTX ISA (9.4, 9.7.13.15.5.1).
+    pub(crate) observes: bool,
+}
+
+/// An asynchronous operation on an mbarrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Completion {
+    /// The thread and the line that issued it.
+    pub(crate) place: (usize, u32),
+    pub(crate) of: Object,
+    pub(crate) class: Class,
+    pub(crate) added: Added,
+}
+
+/// A barrier in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Meeting {
+    pub(crate) lanes: u32,
+    /// Threads that arrived, and whether they wait.
+    pub(crate) members: Vec<(usize, bool)>,
+    /// A generation is complete.
+    pub(crate) again: bool,
+}
+
+/// A cluster barrier.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct ClusterBarrier {
+    pub(crate) arrived: BTreeSet<usize>,
+    /// Threads that may pass.
+    pub(crate) open: BTreeSet<usize>,
+}
+
+/// Columns that were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Columns {
+    pub(crate) cta: usize,
+    pub(crate) slot: u32,
+    pub(crate) columns: u32,
+    pub(crate) exclusive: bool,
+    pub(crate) pair: bool,
+    pub(crate) freed: bool,
+}
+
+/// A call of an allocator instruction that may meet one of the other CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Call {
+    Get(u32),
+    Put(Option<u32>),
+    Release,
+}
+
+/// An instruction whose fault depends on what other threads do with the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Suspect {
+    pub(crate) cta: usize,
+    pub(crate) slot: u32,
+    /// For an access: the end of its columns. For a `dealloc`: nothing.
+    pub(crate) end: Option<u32>,
+    pub(crate) place: (usize, u32),
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) threads: Vec<ThreadState>,
+    pub(crate) mbarriers: BTreeMap<Object, Mbarrier>,
+    pub(crate) meetings: BTreeMap<Barrier, Meeting>,
+    /// By first CTA of the cluster.
+    pub(crate) clusters: BTreeMap<usize, ClusterBarrier>,
+    pub(crate) columns: Vec<Columns>,
+    /// By CTA and call: how many columns it names.
+    pub(crate) calls: BTreeMap<(usize, Call), u32>,
+    /// Accesses to columns that are not allocated yet, and deallocations of a part.
+    pub(crate) suspects: BTreeSet<Suspect>,
+    /// CTAs in which the right to allocate was given up.
+    pub(crate) relinquished: BTreeSet<usize>,
+    /// Content of memory that can decide something: copy, offset, bytes.
+    pub(crate) contents: BTreeMap<(usize, u32, u32), Val>,
+    /// Records that stand for something.
+    pub(crate) live: Vec<u64>,
+    pub(crate) rows: Rows,
+    /// Operations under way, with what they hand on; none unless every order is tried.
+    pub(crate) pending: Vec<(Completion, Rows)>,
+}
+
+impl State {
+    /// 128 bits that stand for what decides how a run goes on.
+    pub(crate) fn fingerprint(&self) -> u128 {
+        let mut all = 0;
+        for seed in [0x9e37_79b9_7f4a_7c15u64, 0x2545_f491_4f6c_dd1d] {
+            let mut hasher = DefaultHasher::new();
+            seed.hash(&mut hasher);
+            (&self.threads, &self.mbarriers, &self.meetings, &self.clusters).hash(&mut hasher);
+            (&self.columns, &self.calls, &self.relinquished, &self.contents).hash(&mut hasher);
+            (&self.live, &self.suspects).hash(&mut hasher);
+            trimmed(&self.rows).hash(&mut hasher);
+            for (completion, vector) in &self.pending {
+                completion.hash(&mut hasher);
+                trimmed(vector).hash(&mut hasher);
+            }
+            all = all << 64 | u128::from(hasher.finish());
+        }
+        all
+    }
+
+    pub(crate) fn all_exited(&self, threads: &[usize]) -> bool {
+        threads.iter().all(|t| self.threads[*t].exited)
+    }
+}
+
+/// Rows without empty ones at the end.
+fn trimmed(rows: &Rows) -> &[u64] {
+    let end = rows.data.iter().rposition(|w| *w != 0).map_or(0, |p| p + 1);
+    &rows.data[..end]
+}

@@ -1,0 +1,208 @@
+//! Barriers of a CTA, a warp and a cluster (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3).
+
+use super::fence::fenced_inits;
+use crate::carrier::{Carrier, row};
+use crate::engine::{At, Engine, Reach, deliver, drop_record, empty, known, knows, learn, published, vector};
+use crate::finding::{Condition, Stop};
+use crate::record::{Barrier, What};
+use crate::rows;
+use crate::state::State;
+use moire_program::ir::{BarKind, Op};
+
+/// Lanes of all threads of a CTA.
+fn lanes_of(e: &Engine<'_>, cta: usize) -> u32 {
+    e.layout.ctas[cta].iter().map(|t| e.program.threads[*t].place.lanes().count_ones()).sum()
+}
+
+/// `bar`, `bar.warp.sync`. Returns whether the thread goes on.
+pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool, Stop> {
+    let (barrier, count, waits) = match &at.instr.op {
+        Op::Bar { kind: BarKind::Red { .. }, .. } => return Err(at.abstain("bar.red")),
+        Op::Bar { instance: Some(_), .. } => return Err(at.abstain("a barrier without phases")),
+        Op::Bar { kind, id, count, instance: None } => {
+            let id = known(e, s, at, *id)?.cast_signed();
+            let count = match count {
+                Some(count) => Some(
+                    u32::try_from(known(e, s, at, *count)?)
+                        .map_err(|_| at.abstain("a barrier count that is no number of threads"))?,
+                ),
+                None => None,
+            };
+            let part = count.filter(|n| *n != lanes_of(e, at.cta));
+            (Barrier::Cta { cta: at.cta, id, part }, count, *kind == BarKind::Sync)
+        }
+        Op::WarpSync { mask } => {
+            let mask = crate::value::low(known(e, s, at, *mask)?, 32);
+            let place = &e.program.threads[at.thread].place;
+            let alone = place.lane.is_none().then_some(at.thread);
+            let mask = u32::try_from(mask).unwrap_or(u32::MAX);
+            (Barrier::Warp { cta: at.cta, warp: place.warp, mask, alone }, None, true)
+        }
+        _ => return Ok(true),
+    };
+    apart(s, at, barrier)?;
+    let mut meeting = s.meetings.get(&barrier).cloned().unwrap_or_default();
+    if meeting.members.iter().any(|m| m.0 == at.thread) && count.is_none() {
+        return Err(at.abstain("a thread that arrives twice at a barrier for all threads"));
+    }
+    if count.is_some_and(|n| meeting.lanes + at.lanes > n) {
+        return Err(at.abstain("more arrivals at a barrier than its count"));
+    }
+    let generation = e.fact(usize::MAX, What::Generation(barrier), at.line())?;
+    if meeting.again && !e.mode.every_order && !knows(e, s, at.thread, row::FACTS, generation) {
+        let text =
+            format!("{} arrives at a barrier without order after its last use", e.thread_name(at.thread));
+        e.broken(Condition::Generation, text, vec![at.place()]);
+    }
+    let held = published(e, s, at.thread);
+    deliver(e, s, Carrier::Meeting(barrier), &held);
+    meeting.lanes += at.lanes;
+    meeting.members.push((at.thread, waits));
+    meeting.members.sort_unstable();
+    s.meetings.insert(barrier, meeting);
+    s.threads[at.thread].held = waits;
+    e.arrived = true;
+    complete(e, s, barrier, count)?;
+    Ok(!waits || !s.threads[at.thread].held)
+}
+
+/// Abstains where the same barrier is used with different counts.
+fn apart(s: &State, at: At<'_>, barrier: Barrier) -> Result<(), Stop> {
+    let Barrier::Cta { cta, id, part } = barrier else { return Ok(()) };
+    let other = |b: &Barrier| matches!(b, Barrier::Cta { cta: c, id: i, part: p } if *c == cta && *i == id && *p != part);
+    if s.meetings.keys().any(other) {
+        return Err(at.abstain("a barrier whose arrivals name different counts"));
+    }
+    Ok(())
+}
+
+/// Whether everyone a barrier without a count waits for is there.
+fn all_there(e: &Engine<'_>, s: &State, barrier: Barrier) -> bool {
+    let meeting = &s.meetings[&barrier];
+    let there = |t: usize| s.threads[t].exited || meeting.members.iter().any(|m| m.0 == t);
+    match barrier {
+        Barrier::Cta { cta, .. } => e.layout.ctas[cta].iter().all(|t| there(*t)),
+        Barrier::Warp { alone: Some(_), .. } => true,
+        Barrier::Warp { cta, warp, mask, .. } => e.layout.ctas[cta].iter().all(|t| {
+            let place = &e.program.threads[*t].place;
+            let named = place.lane.is_some_and(|lane| mask >> lane & 1 == 1);
+            place.warp != warp || !named || there(*t)
+        }),
+    }
+}
+
+/// Lets everyone go if a barrier has all it waits for.
+fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, count: Option<u32>) -> Result<(), Stop> {
+    let over = match count {
+        Some(count) => s.meetings[&barrier].lanes >= count,
+        None => all_there(e, s, barrier),
+    };
+    if !over || s.meetings[&barrier].members.is_empty() {
+        return Ok(());
+    }
+    let generation = e.fact(usize::MAX, What::Generation(barrier), 0)?;
+    drop_record(s, generation);
+    rows::insert(&mut s.live, generation);
+    let first = e.carriers.first(Carrier::Meeting(barrier));
+    let held = vector(e, s, first);
+    empty(e, s, first);
+    let warp = matches!(barrier, Barrier::Warp { .. });
+    let reach = Reach {
+        ordered: !(warp && e.settings.unordered_warp_barrier),
+        levels: !(warp && e.settings.bare_warp_barrier),
+    };
+    let meeting = s.meetings.entry(barrier).or_default();
+    let members = std::mem::take(&mut meeting.members);
+    (meeting.lanes, meeting.again) = (0, true);
+    for (thread, waits) in members {
+        if !waits {
+            continue;
+        }
+        learn(e, s, thread, &held, reach);
+        s.rows.set(e.carriers.thread(thread) + row::FACTS, generation);
+        if s.threads[thread].held {
+            s.threads[thread].held = false;
+            s.threads[thread].pc += 1;
+        }
+    }
+    Ok(())
+}
+
+/// `barrier.cluster.arrive`, `barrier.cluster.wait`. Returns whether the thread goes on.
+pub(super) fn cluster(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool, Stop> {
+    let cluster = e.layout.clusters[at.cta][0];
+    let barrier = s.clusters.entry(cluster).or_default();
+    match &at.instr.op {
+        Op::ClusterArrive { relaxed } => {
+            if barrier.arrived.contains(&at.thread) || barrier.open.contains(&at.thread) {
+                return Err(at.abstain("barrier.cluster.arrive without a wait for the last one"));
+            }
+            barrier.arrived.insert(at.thread);
+            let bare = *relaxed && !e.settings.relaxed_cluster_synchronises;
+            let mut held = published(e, s, at.thread);
+            if bare {
+                let none = vec![0; s.rows.words];
+                (row::BASE..e.carriers.vector()).for_each(|level| held.replace(level, &none));
+            }
+            deliver(e, s, Carrier::Cluster(cluster, false), &held);
+            if *relaxed {
+                fenced_inits(e, s, at.thread, cluster);
+            }
+            cluster_complete(e, s, cluster);
+            Ok(true)
+        }
+        _ => {
+            if barrier.arrived.contains(&at.thread) {
+                return Ok(false);
+            }
+            if !barrier.open.remove(&at.thread) {
+                return Err(at.abstain("barrier.cluster.wait without an arrival"));
+            }
+            let over = barrier.open.is_empty();
+            let first = e.carriers.first(Carrier::Cluster(cluster, true));
+            let held = vector(e, s, first);
+            learn(e, s, at.thread, &held, Reach { ordered: true, levels: true });
+            if over {
+                empty(e, s, first);
+            }
+            Ok(true)
+        }
+    }
+}
+
+fn cluster_complete(e: &mut Engine<'_>, s: &mut State, cluster: usize) {
+    let Some(barrier) = s.clusters.get_mut(&cluster) else { return };
+    let members = e.layout.clusters[cluster].iter().flat_map(|c| &e.layout.ctas[*c]);
+    let mut waited_for = members.filter(|t| !s.threads[**t].exited);
+    if barrier.arrived.is_empty() || !waited_for.all(|t| barrier.arrived.contains(t)) {
+        return;
+    }
+    barrier.open = std::mem::take(&mut barrier.arrived);
+    let from = e.carriers.first(Carrier::Cluster(cluster, false));
+    let to = e.carriers.first(Carrier::Cluster(cluster, true));
+    let held = vector(e, s, from);
+    for at in 0..e.carriers.vector() {
+        s.rows.replace(to + at, &held.get(at));
+    }
+    empty(e, s, from);
+}
+
+/// A thread has exited: barriers no longer wait for it.
+pub(crate) fn without(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<(), Stop> {
+    let cta = e.layout.cta_of[thread];
+    let uncounted: Vec<Barrier> = s
+        .meetings
+        .keys()
+        .copied()
+        .filter(|b| match b {
+            Barrier::Cta { cta: c, part: None, .. } | Barrier::Warp { cta: c, .. } => *c == cta,
+            Barrier::Cta { .. } => false,
+        })
+        .collect();
+    for barrier in uncounted {
+        complete(e, s, barrier, None)?;
+    }
+    let cluster = e.layout.clusters[cta][0];
+    cluster_complete(e, s, cluster);
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! CTAs that start and exit: whose memory an instruction works on (PTX ISA 9.2, 9.7.16.5).
+
+use crate::carrier::row;
+use crate::engine::{At, Engine, drop_record, knows, renew};
+use crate::finding::{Kind, Stop};
+use crate::record::{Key, What};
+use crate::rows;
+use crate::state::State;
+
+/// How a CTA that has not started is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unstarted {
+    Protocol,
+    Lifetime,
+    /// Another access of the instruction reports it.
+    Elsewhere,
+}
+
+/// Checks that the first other CTA among `owners` has started and not exited. Returns the record of the access.
+pub(super) fn reaching(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    owners: &[Option<usize>],
+    name: &'static str,
+    unstarted: Unstarted,
+) -> Result<Option<usize>, Stop> {
+    let other = owners.iter().flatten().copied().find(|cta| *cta != at.cta);
+    let Some(cta) = other.filter(|_| e.program.launched) else { return Ok(None) };
+    let started = e.fact(usize::MAX, What::Started(cta), 0)?;
+    if !e.settings.unstarted && !knows(e, s, at.thread, row::FACTS, started) {
+        let text =
+            format!("{name} by {}: CTA {} may not have started", e.thread_name(at.thread), e.place(cta));
+        match unstarted {
+            Unstarted::Protocol => e.find(Kind::Protocol, text, vec![at.place()]),
+            Unstarted::Lifetime => e.find(Kind::Lifetime, text, vec![at.place()]),
+            Unstarted::Elsewhere => {}
+        }
+    }
+    if s.all_exited(&e.layout.ctas[cta]) {
+        exited(e, cta, at.place(), name);
+        return Ok(None);
+    }
+    let instance = if e.mode.instances { s.threads[at.thread].copies } else { 0 };
+    let record = e.record(Key { thread: at.thread, what: What::Reaches(cta, name), instance }, at.line())?;
+    renew(s, record);
+    Ok(Some(record))
+}
+
+/// The same for an access in program order.
+pub(super) fn reach_out(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    owners: &[Option<usize>],
+    name: &'static str,
+) -> Result<(), Stop> {
+    if let Some(record) = reaching(e, s, at, owners, name, Unstarted::Lifetime)? {
+        s.rows.set(e.carriers.thread(at.thread) + row::FACTS, record);
+    }
+    Ok(())
+}
+
+fn exited(e: &mut Engine<'_>, cta: usize, place: (usize, u32), name: &str) {
+    let text = format!("{name} by {}: CTA {} may have exited", e.thread_name(place.0), e.place(cta));
+    e.find(Kind::Lifetime, text, vec![place]);
+}
+
+/// A thread ends.
+pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
+    s.threads[thread].exited = true;
+    s.threads[thread].loads.clear();
+    let cta = e.layout.cta_of[thread];
+    let last = s.all_exited(&e.layout.ctas[cta]);
+    let facts = e.carriers.thread(thread) + row::FACTS;
+    for record in rows::members(&s.live) {
+        let key = &e.universe.keys[record];
+        if !matches!(key.what, What::Reaches(to, _) if to == cta) {
+            continue;
+        }
+        let place = (key.thread, e.universe.lines[record]);
+        if s.rows.has(facts, record) {
+            drop_record(s, record);
+        } else if last {
+            if let What::Reaches(_, name) = key.what {
+                exited(e, cta, place, name);
+            }
+            drop_record(s, record);
+        }
+    }
+    if last && s.columns.iter().any(|c| c.cta == cta && !c.freed) {
+        let text = format!("CTA {} exits while columns are allocated", e.place(cta));
+        e.find(Kind::Protocol, text, vec![(thread, 0)]);
+    }
+}

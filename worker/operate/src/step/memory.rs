@@ -1,0 +1,296 @@
+//! Accesses to memory: which earlier ones must be ordered before them, and by what (PTX ISA 9.2, 8.7 and 8.9.5).
+
+use super::launch::reach_out;
+use crate::carrier::row;
+use crate::engine::{At, Engine, drop_record, renew, span};
+use crate::finding::{Kind, Stop};
+use crate::layout::Span;
+use crate::record::{Access, Key, Object, Part, Via, What};
+use crate::rows::{self, add, both, without};
+use crate::state::State;
+use crate::value::{Val, low};
+use moire_program::ir::{LoadOrder, Op, Proxy, Space, StoreOrder, Ty};
+
+/// Executes accesses of one instruction: checks each against what is there, and enters them. Returns their records.
+pub(super) fn access(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    at: At<'_>,
+    accesses: &[Access],
+) -> Result<Vec<usize>, Stop> {
+    let mut records = Vec::new();
+    for access in accesses {
+        let counted = e.mode.instances && access.part != Part::Plain;
+        let first = if counted { s.threads[at.thread].copies } else { 0 };
+        let what = What::Memory(*access);
+        let mut record =
+            e.record(Key { thread: at.thread, what: what.clone(), instance: first }, at.line())?;
+        if !e.mode.instances && rows::has(&s.live, record) && apart(access) {
+            let other = e.record(Key { thread: at.thread, what, instance: 1 }, at.line())?;
+            if rows::has(&s.live, other) {
+                return Err(at.abstain("two copies under way into the same bytes"));
+            }
+            record = other;
+        }
+        let conflicts = both(&e.universe.conflicts[record], &s.live);
+        if !rows::is_empty(&conflicts) {
+            let left = without(&conflicts, &ordered(e, s, at, access));
+            report(e, at, access, &left);
+        }
+        bytes_as_data(e, s, at, access);
+        records.push(record);
+    }
+    for (access, record) in accesses.iter().zip(&records) {
+        renew(s, *record);
+        if matches!(access.part, Part::Plain | Part::Slot | Part::SlotRead) {
+            s.rows.set(e.carriers.thread(at.thread) + row::BASE, *record);
+        }
+    }
+    Ok(records)
+}
+
+/// Whether two instances of an access complete independently.
+fn apart(access: &Access) -> bool {
+    matches!(access.part, Part::Copy | Part::Reduction)
+}
+
+/// The CTA in which a proxy fence for an access stands.
+fn fence_place(e: &Engine<'_>, at: At<'_>, access: &Access) -> usize {
+    let owner = e.layout.owner(&access.span).filter(|_| !e.settings.fence_at_instruction);
+    owner.unwrap_or(at.cta)
+}
+
+/// Memory records that are ordered before an access that a thread makes now.
+fn ordered(e: &Engine<'_>, s: &State, at: At<'_>, access: &Access) -> Vec<u64> {
+    let first = e.carriers.thread(at.thread);
+    let base = s.rows.get(first + row::BASE);
+    let sets = &e.universe.sets;
+    match access.via {
+        Via::Generic => {
+            let mut out = both(&base, &sets.generic);
+            add(&mut out, &both(&base, &sets.copies));
+            let products = both(&base, &sets.products);
+            let left = s.rows.get(first + row::LEFT);
+            add(&mut out, if e.settings.fenced_products { &left } else { &products });
+            add(&mut out, &left);
+            out
+        }
+        Via::Async => {
+            let fenced = s.rows.get(first + e.carriers.fenced(fence_place(e, at, access)));
+            let mut out = fenced;
+            let near = if e.settings.stands_at_issue {
+                &sets.issued[at.cta]
+            } else {
+                &sets.home[e.layout.owner(&access.span).unwrap_or(at.cta)]
+            };
+            add(&mut out, &both(&both(&base, &sets.asynchronous), near));
+            if access.writes && e.settings.slot_in_order {
+                add(&mut out, &both(&base, &sets.slots));
+            }
+            if access.writes && e.settings.free_write_after_read {
+                add(&mut out, &both(&base, &sets.reads));
+            }
+            out
+        }
+        Via::Map => s.rows.get(first + e.carriers.mapped(at.cta)),
+    }
+}
+
+fn report(e: &mut Engine<'_>, at: At<'_>, access: &Access, left: &[u64]) {
+    for other in rows::members(left) {
+        let theirs = (e.universe.keys[other].thread, e.universe.lines[other]);
+        let What::Memory(earlier) = &e.universe.keys[other].what else { continue };
+        let text = format!(
+            "{}: {} by {} (line {}) and {} by {} (line {}) are not ordered",
+            e.name_of(&access.span),
+            word(earlier),
+            e.thread_name(theirs.0),
+            theirs.1,
+            word(access),
+            e.thread_name(at.thread),
+            at.line(),
+        );
+        e.find(Kind::Race, text, vec![theirs, at.place()]);
+    }
+}
+
+fn word(access: &Access) -> &'static str {
+    match (access.writes, access.via) {
+        (false, Via::Generic) => "a read",
+        (true, Via::Generic) => "a write",
+        (false, Via::Async) => "a read through the async proxy",
+        (true, Via::Async) => "a write through the async proxy",
+        (_, Via::Map) => "a read of the tensor map",
+    }
+}
+
+/// Reports an access to the bytes of an mbarrier that is alive.
+fn bytes_as_data(e: &mut Engine<'_>, s: &State, at: At<'_>, access: &Access) {
+    let used: Vec<Object> = s.mbarriers.keys().copied().filter(|o| covers(&access.span, *o)).collect();
+    for object in used {
+        let own = |what: What| e.universe.find(usize::MAX, what).filter(|r| rows::has(&s.live, *r));
+        let Some(_) = own(What::Init(object)) else { continue };
+        let base = e.carriers.thread(at.thread) + row::BASE;
+        if !own(What::Inval(object)).is_some_and(|inval| s.rows.has(base, inval)) {
+            let name = e.name_of_object(object);
+            e.find(Kind::Lifetime, format!("{name}: bytes of an mbarrier used as data"), vec![at.place()]);
+        }
+    }
+}
+
+fn covers(span: &Span, object: Object) -> bool {
+    span.meets(&Span { copy: object.copy, offset: object.offset, bytes: 8 })
+}
+
+/// Reports accesses to the bytes of an mbarrier that are not ordered before its init.
+pub(super) fn data_before_init(e: &mut Engine<'_>, s: &State, at: At<'_>, object: Object) {
+    let base = s.rows.get(e.carriers.thread(at.thread) + row::BASE);
+    let unordered = without(&both(&s.live, &e.universe.sets.memory), &base);
+    for record in rows::members(&unordered) {
+        if let What::Memory(access) = &e.universe.keys[record].what
+            && covers(&access.span, object)
+        {
+            let theirs = (e.universe.keys[record].thread, e.universe.lines[record]);
+            let text = format!("{}: bytes of an mbarrier used as data", e.name_of_object(object));
+            e.find(Kind::Lifetime, text, vec![theirs, at.place()]);
+        }
+    }
+}
+
+/// Whether a qualifier allows the space of an object.
+pub(super) fn admits(qualifier: Space, space: Space) -> bool {
+    match qualifier {
+        Space::Generic => space != Space::Tensor,
+        Space::Global => space == Space::Global,
+        Space::Tensor => space == Space::Tensor,
+        Space::SharedCta | Space::SharedCluster => space == Space::SharedCta,
+    }
+}
+
+fn elements(ty: Ty, count: usize) -> Option<(u32, u32)> {
+    let bytes = ty.bytes() * u32::try_from(count).ok()?;
+    (!ty.packed() && bytes > 0).then_some((ty.bytes(), bytes))
+}
+
+/// `ld` and `st`, weak and generic.
+pub(super) fn plain(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<(), Stop> {
+    match &at.instr.op {
+        Op::Load { order, proxy, space, ty, dst, addr } => {
+            if *order != LoadOrder::Weak || *proxy != Proxy::Generic {
+                return Err(at.abstain("a load that is strong or of another proxy"));
+            }
+            let Some((each, bytes)) = elements(*ty, dst.len()) else {
+                return Err(at.abstain("an access to packed values"));
+            };
+            let whole = span(e, s, at, addr, bytes)?;
+            if !admits(*space, e.layout.space(&whole)) {
+                return Err(at.abstain("an address outside the state space of the access"));
+            }
+            reach_out(e, s, at, &[e.layout.owner(&whole)], "ld")?;
+            for (n, reg) in dst.iter().enumerate() {
+                let part = piece(whole, each, n);
+                let read = slot_read(e, s, at, &part);
+                access(e, s, at, &[read])?;
+                let value = content(e, s, &part, *ty);
+                s.threads[at.thread].regs[reg.index()] = value;
+            }
+            Ok(())
+        }
+        Op::Store { order, proxy, space, ty, addr, src } => {
+            if *order != StoreOrder::Weak || *proxy != Proxy::Generic {
+                return Err(at.abstain("a store that is strong or of another proxy"));
+            }
+            let Some((each, bytes)) = elements(*ty, src.len()) else {
+                return Err(at.abstain("an access to packed values"));
+            };
+            let whole = span(e, s, at, addr, bytes)?;
+            if !admits(*space, e.layout.space(&whole)) {
+                return Err(at.abstain("an address outside the state space of the access"));
+            }
+            reach_out(e, s, at, &[e.layout.owner(&whole)], "st")?;
+            for (n, src) in src.iter().enumerate() {
+                let span = piece(whole, each, n);
+                let write = Access { span, writes: true, via: Via::Generic, part: Part::Plain };
+                access(e, s, at, &[write])?;
+                let value = crate::engine::operand(e, s, at.thread, *src);
+                let value = value.known().map_or(Val::Unknown, |v| Val::Known(low(v, 8 * each)));
+                keep(e, s, &span, value);
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn piece(whole: Span, each: u32, n: usize) -> Span {
+    let n = u32::try_from(n).unwrap_or(u32::MAX);
+    Span { offset: whole.offset + each * n, bytes: each, ..whole }
+}
+
+/// A generic read. It is a read of the address of an allocation if the store of the address is ordered before it.
+fn slot_read(e: &Engine<'_>, s: &State, at: At<'_>, span: &Span) -> Access {
+    let base = s.rows.get(e.carriers.thread(at.thread) + row::BASE);
+    let stored = both(&both(&base, &s.live), &e.universe.sets.slots);
+    let here = |record: usize| match &e.universe.keys[record].what {
+        What::Memory(access) => access.part == Part::Slot && access.span.meets(span),
+        _ => false,
+    };
+    let part = if rows::members(&stored).into_iter().any(here) { Part::SlotRead } else { Part::Plain };
+    Access { span: *span, writes: false, via: Via::Generic, part }
+}
+
+/// Notes what is written, where that can decide something.
+pub(super) fn keep(e: &Engine<'_>, s: &mut State, span: &Span, value: Val) {
+    if !e.flows.read.contains(&e.layout.copies[span.copy].object) {
+        return;
+    }
+    let meets = |k: &(usize, u32, u32)| span.meets(&Span { copy: k.0, offset: k.1, bytes: k.2 });
+    for (key, old) in &mut s.contents {
+        if meets(key) {
+            *old = Val::Unknown;
+        }
+    }
+    s.contents.insert((span.copy, span.offset, span.bytes), value);
+}
+
+/// What a load returns.
+fn content(e: &Engine<'_>, s: &State, span: &Span, ty: Ty) -> Val {
+    if let Some(value) = s.contents.get(&(span.copy, span.offset, span.bytes)) {
+        return match (value, ty) {
+            (Val::Known(bits), Ty::S(width)) if width < 64 => Val::Known(extended(*bits, u32::from(width))),
+            (value, _) => *value,
+        };
+    }
+    let meets = |k: &(usize, u32, u32)| span.meets(&Span { copy: k.0, offset: k.1, bytes: k.2 });
+    if s.contents.keys().any(meets) || !e.flows.read.contains(&e.layout.copies[span.copy].object) {
+        return Val::Unknown;
+    }
+    let init = &e.program.objects[e.layout.copies[span.copy].object].init;
+    let at = span.offset as usize;
+    let bytes = (at..at + span.bytes as usize).rev().map(|n| init.get(n).copied().unwrap_or(0));
+    let bits = bytes.fold(0u128, |all, byte| all << 8 | u128::from(byte));
+    match ty {
+        Ty::S(width) if width < 64 => Val::Known(extended(bits, u32::from(width))),
+        _ => Val::Known(bits),
+    }
+}
+
+fn extended(bits: u128, width: u32) -> u128 {
+    let unused = 128 - width.clamp(1, 128);
+    ((bits << unused).cast_signed() >> unused).cast_unsigned()
+}
+
+/// A write of unknown data, by a copy.
+pub(super) fn overwritten(e: &Engine<'_>, s: &mut State, span: &Span) {
+    keep(e, s, span, Val::Unknown);
+}
+
+/// The records of an object that start its life, or end it.
+pub(super) fn life(e: &mut Engine<'_>, object: Object, line: u32) -> Result<(usize, usize), Stop> {
+    Ok((e.fact(usize::MAX, What::Init(object), line)?, e.fact(usize::MAX, What::Inval(object), line)?))
+}
+
+/// Forgets that an object was invalidated.
+pub(super) fn revive(s: &mut State, inval: usize) {
+    drop_record(s, inval);
+}

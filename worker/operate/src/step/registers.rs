@@ -1,0 +1,99 @@
+//! Instructions that touch registers only, and loops that only wait.
+
+use crate::engine::{At, Engine, operand};
+use crate::state::State;
+use crate::value::{Val, compare, compute as arithmetic, low};
+use moire_program::ir::{Control, Op, Operand, Reg, Ty};
+use moire_program::registers::only_registers;
+
+/// Most instructions of a loop that only waits.
+const SPIN: usize = 64;
+
+/// The value that a register instruction writes.
+fn result(e: &Engine<'_>, s: &State, at: At<'_>) -> Option<(Reg, Val)> {
+    let of = |o: Operand| operand(e, s, at.thread, o);
+    let two = |f: &dyn Fn(u128, u128) -> u128, a: Operand, b: Operand| match (of(a), of(b)) {
+        (Val::Known(a), Val::Known(b)) => Val::Known(f(a, b)),
+        _ => Val::Unknown,
+    };
+    let width = |ty: &Ty| 8 * ty.bytes();
+    Some(match &at.instr.op {
+        Op::Mov { ty, dst, src } => (
+            *dst,
+            match of(*src) {
+                Val::Known(value) => Val::Known(low(value, width(ty))),
+                other => other,
+            },
+        ),
+        Op::Alu { op, ty, dst, a, b } => (*dst, two(&|a, b| arithmetic(*op, *ty, a, b), *a, *b)),
+        Op::Setp { op, ty, dst, a, b } => (*dst, two(&|a, b| u128::from(compare(*op, *ty, a, b)), *a, *b)),
+        Op::Selp { ty, dst, a, b, p } => {
+            let chosen = match of(Operand::Reg(*p)) {
+                Val::Known(p) => of(if p != 0 { *a } else { *b }),
+                _ => Val::Unknown,
+            };
+            (*dst, chosen.known().map_or(Val::Unknown, |v| Val::Known(low(v, width(ty)))))
+        }
+        Op::Mapa { dst, src, rank, .. } => {
+            (*dst, two(&|a, r| e.layout.mapped(a, low(r, 32), at.thread).unwrap_or(0), *src, *rank))
+        }
+        _ => return None,
+    })
+}
+
+/// Executes a register instruction.
+pub(super) fn compute(e: &Engine<'_>, s: &mut State, at: At<'_>) {
+    if let Some((dst, value)) = result(e, s, at) {
+        s.threads[at.thread].regs[dst.index()] = value;
+        return;
+    }
+    let Op::Control(Control::Elect { dst, pred, mask }) = &at.instr.op else { return };
+    let place = &e.program.threads[at.thread].place;
+    let leader = operand(e, s, at.thread, *mask).known().map(|m| u128::from(low(m, 32).trailing_zeros()));
+    let first = u128::from(place.lane.unwrap_or(0));
+    let inside = |l: u128| l < 32 && place.lanes() >> l & 1 == 1;
+    let (chosen, elected) = match leader {
+        Some(leader) if place.more_lanes == 0 => {
+            (Val::Known(leader), Val::Known(u128::from(leader == first)))
+        }
+        Some(leader) if inside(leader) => (Val::Known(leader), Val::Elected),
+        Some(leader) => (Val::Known(leader), Val::Known(0)),
+        None => (Val::Unknown, Val::Unknown),
+    };
+    let regs = &mut s.threads[at.thread].regs;
+    regs[pred.index()] = elected;
+    if let Some(dst) = dst {
+        regs[dst.index()] = chosen;
+    }
+}
+
+/// Whether a thread whose wait is answered with no comes back to the wait with nothing changed.
+pub(super) fn spins(e: &Engine<'_>, s: &State, at: At<'_>, answer: Reg) -> bool {
+    let body = &e.program.threads[at.thread].body;
+    let start = s.threads[at.thread].pc;
+    let mut trial = State { rows: Default::default(), ..s.clone() };
+    trial.threads[at.thread].regs[answer.index()] = Val::Known(0);
+    let mut pc = start + 1;
+    for _ in 0..SPIN {
+        if pc == start {
+            let live = |n: &usize| e.flows.threads[at.thread].is_live(start, Reg::at(*n));
+            let (old, new) = (&s.threads[at.thread].regs, &trial.threads[at.thread].regs);
+            return (0..old.len()).filter(live).all(|n| old[n] == new[n]);
+        }
+        let Some(instr) = body.get(pc) else { return false };
+        let runs = match instr.guard.map(|g| (trial.threads[at.thread].regs[g.reg.index()], g.negated)) {
+            None => true,
+            Some((Val::Known(value), negated)) => (value != 0) != negated,
+            Some(_) => return false,
+        };
+        pc += 1;
+        match &instr.op {
+            _ if !runs => {}
+            Op::Bra { target } => pc = *target,
+            Op::Control(Control::Ignored(_)) => {}
+            op if only_registers(op) => compute(e, &mut trial, At { instr, ..at }),
+            _ => return false,
+        }
+    }
+    false
+}

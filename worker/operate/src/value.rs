@@ -1,0 +1,98 @@
+//! Values of registers: arithmetic on known bits.
+
+use moire_program::ir::{AluOp, CmpOp, Ty};
+
+/// What a register holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Val {
+    /// The same bits in every lane.
+    Known(u128),
+    /// True in one lane of the warp and false in the others.
+    Elected,
+    /// Data that no instruction here computes with, or that differs among lanes.
+    Unknown,
+}
+
+impl Val {
+    pub(crate) fn known(self) -> Option<u128> {
+        match self {
+            Val::Known(bits) => Some(bits),
+            Val::Elected | Val::Unknown => None,
+        }
+    }
+}
+
+/// The lowest `width` bits.
+pub(crate) fn low(value: u128, width: u32) -> u128 {
+    if width >= 128 { value } else { value & ((1 << width) - 1) }
+}
+
+fn signed(value: u128, width: u32) -> i128 {
+    let unused = 128 - width.clamp(1, 128);
+    (value << unused).cast_signed() >> unused
+}
+
+fn width(ty: Ty) -> u32 {
+    8 * ty.bytes()
+}
+
+/// `op` at the width and signedness of `ty`.
+pub(crate) fn compute(op: AluOp, ty: Ty, a: u128, b: u128) -> u128 {
+    let bits = width(ty);
+    let with_sign = matches!(ty, Ty::S(_));
+    let (x, y) = (low(a, bits), low(b, bits));
+    let (s, t) = (signed(a, bits), signed(b, bits));
+    let far = u32::try_from(y).unwrap_or(u32::MAX);
+    let result = match op {
+        AluOp::Add => x.wrapping_add(y),
+        AluOp::Sub => x.wrapping_sub(y),
+        AluOp::Mul => x.wrapping_mul(y),
+        AluOp::Div if with_sign => s.checked_div(t).unwrap_or(0).cast_unsigned(),
+        AluOp::Div => x.checked_div(y).unwrap_or(0),
+        AluOp::Rem if with_sign => s.checked_rem(t).unwrap_or(0).cast_unsigned(),
+        AluOp::Rem => x.checked_rem(y).unwrap_or(0),
+        AluOp::And => x & y,
+        AluOp::Or => x | y,
+        AluOp::Xor => x ^ y,
+        AluOp::Shl => x.checked_shl(far).unwrap_or(0),
+        AluOp::Shr if with_sign => (s >> far.min(127)).cast_unsigned(),
+        AluOp::Shr => x.checked_shr(far).unwrap_or(0),
+        AluOp::Min if with_sign => s.min(t).cast_unsigned(),
+        AluOp::Max if with_sign => s.max(t).cast_unsigned(),
+        AluOp::Min => x.min(y),
+        AluOp::Max => x.max(y),
+    };
+    low(result, bits)
+}
+
+/// A comparison at the width and signedness of `ty`.
+pub(crate) fn compare(op: CmpOp, ty: Ty, a: u128, b: u128) -> bool {
+    let bits = width(ty);
+    let order = if matches!(ty, Ty::S(_)) {
+        signed(a, bits).cmp(&signed(b, bits))
+    } else {
+        low(a, bits).cmp(&low(b, bits))
+    };
+    match op {
+        CmpOp::Eq => order.is_eq(),
+        CmpOp::Ne => order.is_ne(),
+        CmpOp::Lt => order.is_lt(),
+        CmpOp::Le => order.is_le(),
+        CmpOp::Gt => order.is_gt(),
+        CmpOp::Ge => order.is_ge(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_has_the_width_and_sign_of_the_type() {
+        assert_eq!(compute(AluOp::Add, Ty::U(8), 250, 10), 4);
+        assert_eq!(compute(AluOp::Shr, Ty::S(32), 0xffff_fff0, 2), 0xffff_fffc);
+        assert_eq!(compute(AluOp::Rem, Ty::U(32), 7, 0), 0);
+        assert!(compare(CmpOp::Lt, Ty::S(32), 0xffff_ffff, 0));
+        assert!(!compare(CmpOp::Lt, Ty::U(32), 0xffff_ffff, 0));
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of the operational engine that need no other engine.
+
+mod corpus;
