@@ -171,6 +171,15 @@ impl Carriers {
         first
     }
 
+    /// The first rows of what was ordered before tensor-core accesses, by record.
+    pub(crate) fn priors(&self) -> Vec<(usize, usize)> {
+        let prior = |(carrier, first): (&Carrier, &usize)| match carrier {
+            Carrier::Prior(record) => Some((*record, *first)),
+            _ => None,
+        };
+        self.found.iter().filter_map(prior).collect()
+    }
+
     /// The first row of a carrier that has rows.
     pub(crate) fn known(&self, carrier: &Carrier) -> Option<usize> {
         self.found.get(carrier).copied()

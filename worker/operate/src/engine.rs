@@ -1,13 +1,14 @@
 //! What all steps of a run share: the program, the readings, the records and the findings.
 
 use crate::carrier::{Carrier, Carriers, Own, row};
-use crate::finding::{Condition, Finding, Findings, Kind, Stop};
+use crate::finding::{Condition, FINDINGS, Finding, Kind, Stop};
 use crate::flow::Flows;
 use crate::layout::{Layout, Span};
 use crate::record::{Key, Object, Universe, What};
 use crate::rows::{self, Rows};
 use crate::settings::Settings;
 use crate::state::{Mbarrier, State, ThreadState};
+use crate::trips::{Classes, Loops};
 use crate::value::Val;
 use moire_program::ir::{Address, Instr, Op, Operand, Program, RegInit};
 use std::collections::BTreeSet;
@@ -29,9 +30,10 @@ pub(crate) struct Engine<'a> {
     pub(crate) mode: Mode,
     pub(crate) layout: &'a Layout,
     pub(crate) flows: &'a Flows,
+    pub(crate) loops: &'a Loops,
     pub(crate) universe: Universe,
     pub(crate) carriers: Carriers,
-    pub(crate) findings: Findings,
+    pub(crate) findings: BTreeSet<Finding>,
     /// Mbarriers that some instruction invalidates may be invalidated.
     pub(crate) invalidates: bool,
     /// Threads that waited at each mbarrier so far, and threads that arrived.
@@ -48,7 +50,7 @@ impl<'a> Engine<'a> {
         program: &'a Program,
         settings: &'a Settings,
         mode: Mode,
-        (layout, flows): (&'a Layout, &'a Flows),
+        (layout, flows, loops): (&'a Layout, &'a Flows, &'a Loops),
         words: usize,
     ) -> Self {
         let all = || program.threads.iter().flat_map(|t| &t.body);
@@ -61,9 +63,10 @@ impl<'a> Engine<'a> {
             mode,
             layout,
             flows,
+            loops,
             universe: Universe::new(words, layout.ctas.len()),
             carriers: Carriers::new(layout.ctas.len(), program.threads.len()),
-            findings: Findings::default(),
+            findings: BTreeSet::new(),
             invalidates,
             waiters: BTreeSet::new(),
             arrivers: BTreeSet::new(),
@@ -91,6 +94,7 @@ impl<'a> Engine<'a> {
             loads: Vec::new(),
             copies: 0,
             allocations: 0,
+            inside: Vec::new(),
         });
         let mut state = State {
             threads: threads.collect(),
@@ -104,6 +108,9 @@ impl<'a> Engine<'a> {
             contents: Default::default(),
             live: vec![0; self.universe.words],
             rows: Rows::new(self.universe.words),
+            classes: Classes::new(self.loops),
+            demoted: BTreeSet::new(),
+            waited: None,
             pending: Vec::new(),
         };
         if self.program.launched {
@@ -127,15 +134,21 @@ impl<'a> Engine<'a> {
         self.universe.number(key, line, self.layout, self.settings)
     }
 
+    fn add(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS {
+            self.findings.insert(finding);
+        }
+    }
+
     /// Adds a finding about instructions.
     pub(crate) fn find(&mut self, kind: Kind, text: String, places: Vec<(usize, u32)>) {
-        self.findings.add(Finding { kind, condition: None, text, places });
+        self.add(Finding { kind, condition: None, text, places });
     }
 
     /// Adds the violation of a condition.
     pub(crate) fn broken(&mut self, condition: Condition, text: String, places: Vec<(usize, u32)>) {
         let kind = Kind::Protocol;
-        self.findings.add(Finding { kind, condition: Some(condition), text, places });
+        self.add(Finding { kind, condition: Some(condition), text, places });
     }
 
     /// The name of an object with its CTA.

@@ -1,6 +1,5 @@
 //! What a run says: findings, abstentions, and the words for both.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// What kind of mistake a finding is.
@@ -101,21 +100,5 @@ impl Stop {
     }
 }
 
-/// Findings so far, each with the number of the state it was first seen in.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Findings {
-    pub(crate) all: BTreeMap<Finding, usize>,
-    /// The state that is being run from.
-    pub(crate) state: usize,
-}
-
 /// Most findings that are kept: the first ones say what is wrong.
-const KEPT: usize = 256;
-
-impl Findings {
-    pub(crate) fn add(&mut self, finding: Finding) {
-        if self.all.len() < KEPT {
-            self.all.entry(finding).or_insert(self.state);
-        }
-    }
-}
+pub(crate) const FINDINGS: usize = 256;

@@ -4,7 +4,7 @@
 //! counter come back to a state it had before.
 
 use crate::finding::Stop;
-use moire_program::ir::{Op, Operand, Part, Parts, Program, Reg, Role, Thread};
+use moire_program::ir::{Control, Op, Operand, Part, Parts, Program, Reg, Role, Thread};
 use moire_program::registers::only_registers;
 use std::collections::BTreeSet;
 
@@ -82,8 +82,16 @@ impl Flow {
 }
 
 /// By closing brace of a loop the position of the loop.
-pub(crate) fn opening(thread: &Thread) -> Vec<Option<usize>> {
-    vec![None; thread.body.len()]
+fn opening(thread: &Thread) -> Vec<Option<usize>> {
+    let (mut out, mut open) = (vec![None; thread.body.len()], Vec::new());
+    for (pc, instr) in thread.body.iter().enumerate() {
+        match instr.op {
+            Op::Control(Control::Repeat(_)) => open.push(pc),
+            Op::Control(Control::EndRepeat) => out[pc] = open.pop(),
+            _ => {}
+        }
+    }
+    out
 }
 
 fn successors(thread: &Thread, pc: usize, back: &[Option<usize>]) -> Vec<usize> {
@@ -91,6 +99,10 @@ fn successors(thread: &Thread, pc: usize, back: &[Option<usize>]) -> Vec<usize> 
     let jump = match instr.op {
         Op::Bra { target } => Some(target),
         Op::Exit => Some(thread.body.len()),
+        Op::Control(Control::Repeat(_)) => {
+            let end = back.iter().position(|start| *start == Some(pc));
+            return vec![pc + 1, end.map_or(back.len(), |end| end + 1)];
+        }
         _ => back[pc],
     };
     match jump {

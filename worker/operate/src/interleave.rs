@@ -6,12 +6,23 @@
 use crate::engine::Engine;
 use crate::finding::Stop;
 use crate::run::{Ended, stuck};
-use crate::state::State;
+use crate::state::{Completion, State};
 use crate::step::{Moved, complete, step};
+use moire_program::ir::Scope;
 use rustc_hash::FxHashSet;
 
 /// Most asynchronous operations under way.
 const PENDING: usize = 24;
+
+/// Whether an operation under way may complete now: commits of one thread may have to complete in order (TQ33).
+fn ready(e: &Engine<'_>, s: &State, at: usize) -> bool {
+    let commit = |c: &Completion| c.added.arrivals > 0 && c.class.scope == Scope::Cluster;
+    let this = s.pending[at].0;
+    let mut earlier = s.pending[..at].iter().map(|p| p.0);
+    !(e.settings.commits_in_order
+        && commit(&this)
+        && earlier.any(|c| commit(&c) && c.place.0 == this.place.0))
+}
 
 /// Runs in every order.
 pub(crate) fn run(e: &mut Engine<'_>, first: State, most: u64) -> Result<Ended, Stop> {
@@ -27,7 +38,8 @@ pub(crate) fn run(e: &mut Engine<'_>, first: State, most: u64) -> Result<Ended, 
                 next.push(after);
             }
         }
-        for at in 0..state.pending.len() {
+        let completing: Vec<usize> = (0..state.pending.len()).filter(|at| ready(e, &state, *at)).collect();
+        for at in completing {
             let mut after = state.clone();
             let completion = after.pending.remove(at);
             complete(e, &mut after, completion)?;

@@ -1,23 +1,100 @@
-//! The operational engine: a program of threads that synchronise through counting objects is run once, and that run
-//! stands for all.
+//! The operational engine: a program whose threads synchronise through counting objects is run once, and that run stands
+//! for all. Loops whose number of trips is not known are run until the states repeat.
 //!
-//! Pure: no I/O, no clock, no environment.
+//! Pure: no I/O, no clock, no environment. It is the third witness: it shares only `moire-program` with the explorer and
+//! the enumerator, and reads no model. Its transitions are the rules of PTX ISA 9.2, 8.9 and 9.7.16.6, with a reading for
+//! each switch that they can see ([`Settings`]).
+//!
+//! # Domain
+//!
+//! Weak accesses, asynchronous copies, tensor-core instructions, mbarriers, named, warp and cluster barriers, completion
+//! groups, commits. Branches and addresses may depend on registers, and on memory that is written in order. Everything else
+//! is an [`Abstain`] with its name and line: strong accesses and atomics, `fence.sc`, waits whose answer decides more than
+//! whether to wait on, warpgroup products, allocations that wait for each other, several names of one object, several grids.
+//!
+//! # Theorem
+//!
+//! Let one run end. It satisfies
+//!
+//! - **D1** if an arrival or a completion that counts in a later phase of an mbarrier comes after a wait that answered for
+//!   the phase before it;
+//! - **D2** if every wait that answered for a phase comes before some arrival of the next phase, when that one is complete:
+//!   no waiting thread can be *lapped*;
+//! - **D3** if an arrival at a barrier of a CTA comes after the last generation of the barrier;
+//! - **D4** if every `expect_tx` that is no arrival comes before some arrival of its phase.
+//!
+//! *Comes before* is the order of execution: program order, from an issue to its accesses and their completion, from
+//! arrivals to the waits that they release. If D1 to D4 hold, every other run is a reordering of this one: the same
+//! instructions, the same phases, the same answers of waits. So it has the same races, the same faults and the same threads
+//! that wait for ever. A violation is a finding of its own ([`Condition`]): another run may then do anything, and what this
+//! run found is still found.
+//!
+//! *Why.* Take another run, and the first step at which it is no reordering of this one. Steps of different threads that
+//! touch different objects commute. On one object, two arrivals of one phase commute, because they add. An arrival and a wait
+//! for the phase before it commute, unless the arrival completes its phase. Two arrivals of different phases do not. By D1 a
+//! step of a later phase comes after the phase before it, and by D2 a completion comes after every wait that it could lap.
+//! So the steps that do not commute are ordered in this run, and are never ready together in the other one. The first step
+//! that differs is therefore a step of this run with nothing left before it, and moves to the front. A thread that waits for
+//! ever in this run does so in the other: no step that is left can complete its phase.
+//! This argument is on paper. Its evidence are the comparisons with the explorer, and the runs in every order
+//! ([`operate_in_every_order`]).
+//!
+//! # Knowledge
+//!
+//! A run needs no clocks. For each thread, each phase of an mbarrier and each barrier the state holds *which records are
+//! ordered before what it does next*, one row of bits for each way of being ordered (`carrier`): base causality, behind
+//! a proxy fence of a CTA, `tcause` of tensor memory, and so on. A record is a kind of access: this thread, this instruction, these
+//! bytes. An access races with every live record that conflicts with it and is not in the row that it needs. An arrival
+//! adds rows to a phase, and a wait takes them. Because rows are sets, the states of a loop repeat.
+//!
+//! # Free loops
+//!
+//! `repeat N { .. }` in a litmus text is executed N times, for every N: all loops with one name the same number of times.
+//! The first thread that asks whether there is a next iteration decides, once for each answer; the others read the
+//! decision (`trips`). The thread with the least progress runs next, so the schedule is a function of the state. When no
+//! new state is left, every sequence of decisions has been run, and the program is *clean for every trip count* (`prove`).
+//! A record is dropped from the state when every thread that could race with it knows it well enough (`forget`). A
+//! finding comes with numbers of trips. [`counterexample`] makes them as small as possible, and returns the program without loops.
+//!
+//! # Example
+//!
+//! A producer and a consumer share one stage. `full` expects one arrival and 64 bytes, `empty` one arrival.
+//!
+//! ```text
+//! producer: repeat K { wait empty, parity 1^i; arrive.expect_tx full, 64; copy -> stage, full; }
+//! consumer: repeat K { wait full, parity i; ld stage; arrive empty; }
+//! ```
+//!
+//! The copy writes record `w`, and its completion hands `w` to the phase of `full`. The wait of the consumer takes `w`, so its
+//! load `r` finds `w` known. The arrival at `empty` hands on `r`, and the wait of the producer takes it. The next copy
+//! finds `r` known. After two rounds, one for each parity, the state is one that was there before: 24 states, and no race for any K.
+//!
+//! Now the consumer forgets to wait every other time, so that its arrival at `empty` in round 1 comes without an
+//! observation of `full`. The run may still find every access ordered. But when the second phase of `full` is complete,
+//! nothing shows that the wait of round 0 has answered: D2 is violated, the consumer *can be lapped*. In a run in which it is slow,
+//! it sees the parity of round 2 in place of round 0. The finding names the wait, the completion and the least number of trips
+//! (K = 2), and the unrolled program lets the explorer show the hang or the race.
 
 mod admit;
 mod carrier;
+mod counterexample;
 mod engine;
 mod finding;
 mod flow;
+mod forget;
 mod interleave;
 mod layout;
+mod prove;
 mod record;
 mod rows;
 mod run;
 mod settings;
 mod state;
 mod step;
+mod trips;
 mod value;
 
+pub use counterexample::{Counterexample, counterexample};
 pub use finding::{Abstain, Condition, Finding, Kind};
 pub use settings::{Accumulator, PairRelease, Pipeline, Settings};
 
@@ -26,33 +103,25 @@ use finding::Stop;
 use flow::Flows;
 use layout::Layout;
 use moire_program::ir::Program;
+use moire_program::loops::{free, has_loops, unroll};
 use run::Ended;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Runs a program in every order: a check of the theorem, for small programs.
-///
-/// # Errors
-/// What this engine does not decide.
-pub fn operate_in_every_order(
-    program: &Program,
-    settings: &Settings,
-    limits: &Limits,
-) -> Result<Outcome, Abstain> {
-    judged(program, settings, limits, true)
-}
+use trips::Loops;
 
 /// Bounds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most instructions executed.
     pub steps: u64,
+    /// Most states of a program with free loops.
+    pub states: usize,
     /// Most kinds of accesses and facts that are told apart.
     pub records: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { steps: 10_000_000, records: 1 << 14 }
+        Limits { steps: 50_000_000, states: 200_000, records: 1 << 14 }
     }
 }
 
@@ -65,6 +134,12 @@ pub struct Outcome {
     pub bounded: Option<String>,
     /// Instructions executed.
     pub steps: u64,
+    /// States that were stored: none unless there are free loops.
+    pub states: usize,
+    /// The free numbers of the program, with the least value of each. A clean program is clean for all greater ones.
+    pub classes: Vec<(String, u32)>,
+    /// Numbers of trips for which the findings occur.
+    pub numbers: BTreeMap<String, Vec<u32>>,
 }
 
 impl Outcome {
@@ -89,14 +164,35 @@ impl Outcome {
         }
         out
     }
+
+    /// For which numbers of trips a clean program is clean: `N >= 1, K`. Nothing if there are no free loops.
+    pub fn scope(&self) -> Option<String> {
+        let one = |(name, least): &(String, u32)| match least {
+            0 => name.clone(),
+            least => format!("{name} >= {least}"),
+        };
+        (!self.classes.is_empty()).then(|| self.classes.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
 }
 
-/// Runs a program.
+/// Runs a program. Loops with a free number are run for every number.
 ///
 /// # Errors
 /// What this engine does not decide.
 pub fn operate(program: &Program, settings: &Settings, limits: &Limits) -> Result<Outcome, Abstain> {
     judged(program, settings, limits, false)
+}
+
+/// Runs a program without free loops in every order: a check of the theorem, for small programs.
+///
+/// # Errors
+/// What this engine does not decide.
+pub fn operate_in_every_order(
+    program: &Program,
+    settings: &Settings,
+    limits: &Limits,
+) -> Result<Outcome, Abstain> {
+    judged(program, settings, limits, true)
 }
 
 fn judged(
@@ -105,30 +201,26 @@ fn judged(
     limits: &Limits,
     every_order: bool,
 ) -> Result<Outcome, Abstain> {
-    let run = || {
-        admit::admit(program)?;
-        let (layout, flows) = (Layout::new(program), Flows::new(program)?);
+    let all = |program: &Program| {
         let together: &[bool] = match settings.pair_release {
             PairRelease::Alone => &[false],
             PairRelease::Together => &[true],
             PairRelease::Either => &[false, true],
         };
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome { classes: free(program), ..Outcome::default() };
         for together in together {
-            let mode = Mode { together: *together, instances: true, every_order };
-            let part = widening(limits, |words| {
-                let mut engine = Engine::new(program, settings, mode, (&layout, &flows), words);
-                let mut state = engine.start()?;
-                let ended = if every_order {
-                    interleave::run(&mut engine, state, limits.steps)?
-                } else {
-                    run::run(&mut engine, &mut state, limits.steps)?
-                };
-                Ok((engine.findings.all, ended, engine.steps))
-            })?;
-            merge(&mut outcome, part);
+            let mode = Mode { together: *together, instances: outcome.classes.is_empty(), every_order };
+            part(program, settings, limits, mode, &mut outcome)?;
         }
         Ok(outcome)
+    };
+    let run = || {
+        admit::admit(program)?;
+        if !has_loops(program) || !free(program).is_empty() {
+            return all(program);
+        }
+        let unrolled = unroll(program, &BTreeMap::new()).map_err(|r| Stop::abstain(r.to_string(), 0))?;
+        all(&unrolled)
     };
     run().map_err(|stop| match stop {
         Stop::Abstain(abstain) => abstain,
@@ -136,12 +228,51 @@ fn judged(
     })
 }
 
-fn merge(outcome: &mut Outcome, (found, ended, steps): (BTreeMap<Finding, usize>, Ended, u64)) {
-    outcome.findings.extend(found.into_keys());
-    outcome.steps += steps;
-    if ended == Ended::Cut {
-        outcome.bounded = Some("steps".to_owned());
+/// Runs a program in one mode, and adds what it finds.
+fn part(
+    program: &Program,
+    settings: &Settings,
+    limits: &Limits,
+    mode: Mode,
+    outcome: &mut Outcome,
+) -> Result<(), Stop> {
+    let (layout, flows, loops) = (Layout::new(program), Flows::new(program)?, Loops::new(program)?);
+    if mode.every_order && !mode.instances {
+        return Err(Stop::abstain("a free loop in every order", 0));
     }
+    widening(limits, |words| {
+        let mut engine = Engine::new(program, settings, mode, (&layout, &flows, &loops), words);
+        if !mode.instances {
+            return proved(&mut engine, limits, outcome);
+        }
+        let mut state = engine.start()?;
+        let ended = if mode.every_order {
+            interleave::run(&mut engine, state, limits.steps)?
+        } else {
+            run::run(&mut engine, &mut state, limits.steps)?
+        };
+        if ended == Ended::Cut {
+            outcome.bounded = Some("steps".to_owned());
+        }
+        outcome.steps += engine.steps;
+        outcome.findings.append(&mut engine.findings);
+        Ok(())
+    })
+}
+
+fn proved(engine: &mut Engine<'_>, limits: &Limits, outcome: &mut Outcome) -> Result<(), Stop> {
+    let explored = prove::prove(engine, limits.states, limits.steps)?;
+    if let Some(abstain) = explored.abstained.filter(|_| explored.findings.is_empty()) {
+        return Err(Stop::Abstain(abstain));
+    }
+    outcome.bounded = outcome.bounded.take().or(explored.bounded.map(str::to_owned));
+    outcome.steps += explored.steps;
+    outcome.states += explored.states;
+    if outcome.findings.is_empty() && !explored.findings.is_empty() {
+        outcome.numbers = explored.numbers;
+    }
+    outcome.findings.extend(explored.findings);
+    Ok(())
 }
 
 /// Tries wider and wider rows.

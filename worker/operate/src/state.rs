@@ -3,6 +3,7 @@
 use crate::carrier::Class;
 use crate::record::{Barrier, Object};
 use crate::rows::Rows;
+use crate::trips::Classes;
 use crate::value::Val;
 use moire_program::ir::Reg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ pub(crate) struct ThreadState {
     pub(crate) copies: u32,
     /// Number of allocations so far.
     pub(crate) allocations: u32,
+    /// The loops it is in, by position among the loops of the thread, with the iterations completed.
+    pub(crate) inside: Vec<(usize, u32)>,
 }
 
 /// An mbarrier. The phase: 0 before the first completion, then 1 and 2 in turn.
@@ -130,6 +133,12 @@ pub(crate) struct State {
     /// Records that stand for something.
     pub(crate) live: Vec<u64>,
     pub(crate) rows: Rows,
+    /// How far each thread is in loops with a free number.
+    pub(crate) classes: Classes,
+    /// Threads that completed an iteration without a wait, and no thread has moved since.
+    pub(crate) demoted: BTreeSet<usize>,
+    /// The thread that decided last, if it had waited in its iteration.
+    pub(crate) waited: Option<usize>,
     /// Operations under way, with what they hand on; none unless every order is tried.
     pub(crate) pending: Vec<(Completion, Rows)>,
 }
@@ -144,6 +153,7 @@ impl State {
             (&self.threads, &self.mbarriers, &self.meetings, &self.clusters).hash(&mut hasher);
             (&self.columns, &self.calls, &self.relinquished, &self.contents).hash(&mut hasher);
             (&self.live, &self.suspects).hash(&mut hasher);
+            (&self.classes.all, &self.demoted, self.waited).hash(&mut hasher);
             trimmed(&self.rows).hash(&mut hasher);
             for (completion, vector) in &self.pending {
                 completion.hash(&mut hasher);

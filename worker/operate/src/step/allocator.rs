@@ -86,6 +86,9 @@ fn get(
     if contended(e, at.cta) {
         return Err(at.abstain("allocations that may wait for each other"));
     }
+    if !s.threads[at.thread].inside.is_empty() {
+        return Err(at.abstain("an allocation in a loop"));
+    }
     let slot = next_slot(e, s, at, peer.is_some())?;
     if let Some(peer) = peer
         && !called(e, s, at, peer, Call::Get(slot), columns)

@@ -70,6 +70,7 @@ fn exited(e: &mut Engine<'_>, cta: usize, place: (usize, u32), name: &str) {
 pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
     s.threads[thread].exited = true;
     s.threads[thread].loads.clear();
+    s.classes.exit(thread);
     let cta = e.layout.cta_of[thread];
     let last = s.all_exited(&e.layout.ctas[cta]);
     let facts = e.carriers.thread(thread) + row::FACTS;

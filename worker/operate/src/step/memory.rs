@@ -54,6 +54,36 @@ fn apart(access: &Access) -> bool {
     matches!(access.part, Part::Copy | Part::Reduction)
 }
 
+/// The row of its vector in which a thread must know an access before a later one of its own, wherever it makes that.
+pub(crate) fn level_needed(
+    e: &Engine<'_>,
+    (issuer, earlier): (usize, &Access),
+    (thread, later): (usize, &Access),
+) -> usize {
+    let cta = e.layout.cta_of[thread];
+    let place = |span: &Span| e.layout.owner(span);
+    match later.via {
+        Via::Generic if matches!(earlier.part, Part::Product { .. }) && e.settings.fenced_products => {
+            row::LEFT
+        }
+        Via::Generic => row::BASE,
+        Via::Async => {
+            let near = if e.settings.stands_at_issue {
+                e.layout.cta_of[issuer] == cta
+            } else {
+                let home = |t: usize| e.layout.cta_of[t];
+                place(&earlier.span).unwrap_or(home(issuer)) == place(&later.span).unwrap_or(cta)
+            };
+            if earlier.via == Via::Async && near {
+                return row::BASE;
+            }
+            let owner = place(&later.span).filter(|_| !e.settings.fence_at_instruction);
+            e.carriers.fenced(owner.unwrap_or(cta))
+        }
+        Via::Map => e.carriers.mapped(cta),
+    }
+}
+
 /// The CTA in which a proxy fence for an access stands.
 fn fence_place(e: &Engine<'_>, at: At<'_>, access: &Access) -> usize {
     let owner = e.layout.owner(&access.span).filter(|_| !e.settings.fence_at_instruction);

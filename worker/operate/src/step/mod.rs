@@ -14,6 +14,7 @@ mod registers;
 mod tensor;
 
 pub(crate) use allocator::suspects;
+pub(crate) use memory::level_needed;
 
 use crate::engine::{At, Engine, known};
 use crate::finding::{Kind, Stop};

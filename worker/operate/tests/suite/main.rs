@@ -1,3 +1,5 @@
 //! Tests of the operational engine that need no other engine.
 
 mod corpus;
+mod families;
+mod loops;

@@ -1,0 +1,97 @@
+//! Programs with free loops: pipelines are proved for every number of trips, and planted mistakes are found.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
+use super::families::{MISTAKES, persistent, planted, program, ring};
+use moire_operate::{Limits, Outcome, Settings, counterexample, operate};
+use moire_program::loops::unroll;
+use std::collections::BTreeMap;
+
+fn judged(text: &str, settings: &Settings) -> Outcome {
+    operate(&program(text), settings, &Limits::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+#[test]
+fn rings_are_clean_for_every_number_of_trips() {
+    let mut states = Vec::new();
+    for stages in 1..=6 {
+        let outcome = judged(&ring(stages), &Settings::letter());
+        assert_eq!(outcome.words(), ["clean"].into(), "{stages}: {:#?}", outcome.findings);
+        assert_eq!(outcome.scope().as_deref(), Some("K"));
+        println!("ring of {stages}: {} states, {} steps", outcome.states, outcome.steps);
+        states.push(outcome.states);
+    }
+    // Twice as many stages, at most twice as many states and some.
+    assert!(states[5] < 3 * states[1] + 40, "{states:?}");
+}
+
+#[test]
+fn persistent_products_are_clean_for_every_number_of_tiles_and_steps() {
+    for settings in [Settings::letter(), Settings::practice()] {
+        for (stages, warps) in [(1, 1), (2, 1), (2, 2), (3, 2)] {
+            let outcome = judged(&persistent(stages, warps), &settings);
+            println!(
+                "persistent {stages}, {warps} warps: {} states, {} steps",
+                outcome.states, outcome.steps
+            );
+            assert_eq!(outcome.words(), ["clean"].into(), "{:#?}", outcome.findings);
+            assert_eq!(outcome.scope().as_deref(), Some("T, K"));
+        }
+    }
+}
+
+/// Each finding comes with numbers for which the program without loops has a finding of the same kind.
+#[test]
+fn planted_mistakes_are_found_with_their_numbers() {
+    let (settings, limits) = (Settings::letter(), Limits::default());
+    let text = persistent(2, 2);
+    for mistake in &MISTAKES {
+        let wrong = program(&planted(&text, mistake));
+        let outcome = operate(&wrong, &settings, &limits).unwrap_or_else(|e| panic!("{}: {e}", mistake.name));
+        let words = outcome.words();
+        println!("{}: {words:?} {:?} {} states", mistake.name, outcome.numbers, outcome.states);
+        assert!(
+            mistake.kinds.iter().any(|k| words.contains(k)),
+            "{}: {words:?} {:#?}",
+            mistake.name,
+            outcome.findings
+        );
+        let found = counterexample(&wrong, &settings, &limits, &outcome).unwrap();
+        let found = found.unwrap_or_else(|| panic!("{}: nothing for {:?}", mistake.name, outcome.numbers));
+        println!("  least {:?}", found.numbers);
+        assert!(found.outcome.findings.iter().any(|f| words.contains(f.kind.word())), "{}", mistake.name);
+    }
+}
+
+/// What is proved for every number holds for some.
+#[test]
+fn unrolled_pipelines_are_clean_as_well() {
+    let settings = Settings::letter();
+    for (tiles, steps) in [(0, 0), (1, 0), (1, 1), (2, 3), (5, 2), (3, 7)] {
+        let numbers = BTreeMap::from([("T".to_owned(), vec![tiles]), ("K".to_owned(), vec![steps])]);
+        let unrolled = unroll(&program(&persistent(2, 2)), &numbers).unwrap();
+        let outcome = operate(&unrolled, &settings, &Limits::default()).unwrap();
+        assert_eq!(outcome.words(), ["clean"].into(), "{tiles} {steps}: {:#?}", outcome.findings);
+    }
+}
+
+/// A limit on states is a bounded answer, and never a clean one.
+#[test]
+fn a_limit_on_states_is_no_proof() {
+    let limits = Limits { states: 100, ..Limits::default() };
+    let outcome = operate(&program(&persistent(2, 2)), &Settings::letter(), &limits).unwrap();
+    assert_eq!((outcome.words(), outcome.bounded.as_deref()), (["bounded"].into(), Some("states")));
+}
+
+/// A thread that never waits runs ahead of the others: not decided, by name.
+#[test]
+fn a_loop_that_runs_ahead_is_not_decided() {
+    let text = "moire \"ahead\"\n.shared .b8 x;\n.shared .b8 y;\n\
+                a (gpu 0, cta 0) { repeat N { st.weak.shared::cta.b8 [x], 1; } }\n\
+                b (gpu 0, cta 0, warp 1) { bar.sync 1, 1; repeat N { st.weak.shared::cta.b8 [y], 1; } bar.sync 0, 2; }\n";
+    let outcome = operate(&program(text), &Settings::letter(), &Limits::default());
+    match outcome {
+        Err(abstain) => assert!(abstain.what.contains("runs ahead"), "{abstain}"),
+        Ok(outcome) => assert_eq!(outcome.words(), ["hang"].into(), "{:#?}", outcome.findings),
+    }
+}
