@@ -94,6 +94,8 @@ pub(crate) enum Carrier {
     Acquired(usize, Option<Class>),
     /// Levels of the last commit of a thread.
     Committed(usize),
+    /// Facts that the arrivals of the collecting phase of an mbarrier know.
+    Arrivals(Object),
     /// The phase of an mbarrier that collects (`false`) or was completed last (`true`).
     Phase(Object, bool, Class),
     Meeting(Barrier),
@@ -162,7 +164,7 @@ impl Carriers {
             return *first;
         }
         let rows = match carrier {
-            Carrier::Copies(..) | Carrier::Prior(_) => 1,
+            Carrier::Copies(..) | Carrier::Prior(_) | Carrier::Arrivals(_) => 1,
             _ => self.vector(),
         };
         let first = self.next;

@@ -4,6 +4,7 @@ use crate::carrier::{Carrier, Carriers, Own, row};
 use crate::finding::{Condition, FINDINGS, Finding, Kind, Stop};
 use crate::flow::Flows;
 use crate::layout::{Layout, Span};
+use crate::planted::Planted;
 use crate::record::{Key, Object, Universe, What};
 use crate::rows::{self, Rows};
 use crate::settings::Settings;
@@ -20,6 +21,8 @@ pub(crate) struct Mode {
     pub(crate) together: bool,
     /// Every instance of a copy is a record of its own: for programs without free loops.
     pub(crate) instances: bool,
+    /// The rule that is weakened.
+    pub(crate) planted: Option<Planted>,
     /// Completions are steps of their own, and each thread may run at any time.
     pub(crate) every_order: bool,
 }
@@ -134,6 +137,11 @@ impl<'a> Engine<'a> {
         self.universe.number(key, line, self.layout, self.settings)
     }
 
+    /// Whether a bug is planted.
+    pub(crate) fn has(&self, planted: Planted) -> bool {
+        self.mode.planted == Some(planted)
+    }
+
     fn add(&mut self, finding: Finding) {
         if self.findings.len() < FINDINGS {
             self.findings.insert(finding);
@@ -147,6 +155,15 @@ impl<'a> Engine<'a> {
 
     /// Adds the violation of a condition.
     pub(crate) fn broken(&mut self, condition: Condition, text: String, places: Vec<(usize, u32)>) {
+        let unchecked = match condition {
+            Condition::Observed => Planted::Unobserved,
+            Condition::Lapped => Planted::Lapped,
+            Condition::Generation => Planted::Generations,
+            Condition::Expected => Planted::Expected,
+        };
+        if self.has(unchecked) {
+            return;
+        }
         let kind = Kind::Protocol;
         self.add(Finding { kind, condition: Some(condition), text, places });
     }
@@ -283,7 +300,7 @@ pub(crate) fn published(e: &Engine<'_>, s: &State, thread: usize) -> Rows {
         out.add(at, &s.rows.get(first + at));
     }
     out.add(row::ORDERED, &s.rows.get(e.carriers.own(thread, Own::Before)));
-    if e.settings.bare_waits {
+    if e.settings.bare_waits || e.has(Planted::FreeBefore) {
         out.add(row::ORDERED, &s.rows.get(e.carriers.own(thread, Own::Waited)));
     }
     out.add(row::ISSUED, &s.rows.get(e.carriers.own(thread, Own::IssuedBefore)));

@@ -6,6 +6,7 @@
 
 use crate::carrier::{Carrier, Own, row};
 use crate::engine::{Engine, drop_record, knows};
+use crate::planted::Planted;
 use crate::record::{Access, Home, Object, Part, What};
 use crate::rows::{self, both, without};
 use crate::state::State;
@@ -101,7 +102,11 @@ impl Needs {
                 Place::Tensor => ordered(e, s, *thread),
             };
             let missing = without(needed, &known);
-            over = without(&over, &missing);
+            if !e.has(Planted::EagerForgetting) {
+                over = without(&over, &missing);
+            } else if !rows::is_empty(&both(needed, &known)) {
+                break;
+            }
         }
         for record in rows::members(&over) {
             drop_record(s, record);
@@ -207,7 +212,8 @@ pub(crate) fn registers(e: &Engine<'_>, s: &mut State) {
     for (thread, is) in s.threads.iter_mut().enumerate() {
         let flow = &e.flows.threads[thread];
         for (reg, value) in is.regs.iter_mut().enumerate() {
-            if is.exited || !flow.is_live(is.pc, Reg::at(reg)) {
+            let blind = e.has(Planted::WrongPeriod) && matches!(value, Val::Known(0 | 1));
+            if blind || is.exited || !flow.is_live(is.pc, Reg::at(reg)) {
                 *value = Val::Known(0);
             }
         }

@@ -84,6 +84,7 @@ mod flow;
 mod forget;
 mod interleave;
 mod layout;
+mod planted;
 mod prove;
 mod record;
 mod rows;
@@ -96,6 +97,7 @@ mod value;
 
 pub use counterexample::{Counterexample, counterexample};
 pub use finding::{Abstain, Condition, Finding, Kind};
+pub use planted::Planted;
 pub use settings::{Accumulator, PairRelease, Pipeline, Settings};
 
 use engine::{Engine, Mode};
@@ -180,7 +182,7 @@ impl Outcome {
 /// # Errors
 /// What this engine does not decide.
 pub fn operate(program: &Program, settings: &Settings, limits: &Limits) -> Result<Outcome, Abstain> {
-    judged(program, settings, limits, false)
+    judged(program, settings, limits, false, None)
 }
 
 /// Runs a program without free loops in every order: a check of the theorem, for small programs.
@@ -192,7 +194,20 @@ pub fn operate_in_every_order(
     settings: &Settings,
     limits: &Limits,
 ) -> Result<Outcome, Abstain> {
-    judged(program, settings, limits, true)
+    judged(program, settings, limits, true, None)
+}
+
+/// Runs a program with a planted bug, to test the tests.
+///
+/// # Errors
+/// What this engine does not decide.
+pub fn operate_planted(
+    program: &Program,
+    settings: &Settings,
+    limits: &Limits,
+    planted: Planted,
+) -> Result<Outcome, Abstain> {
+    judged(program, settings, limits, false, Some(planted))
 }
 
 fn judged(
@@ -200,6 +215,7 @@ fn judged(
     settings: &Settings,
     limits: &Limits,
     every_order: bool,
+    planted: Option<Planted>,
 ) -> Result<Outcome, Abstain> {
     let all = |program: &Program| {
         let together: &[bool] = match settings.pair_release {
@@ -209,7 +225,8 @@ fn judged(
         };
         let mut outcome = Outcome { classes: free(program), ..Outcome::default() };
         for together in together {
-            let mode = Mode { together: *together, instances: outcome.classes.is_empty(), every_order };
+            let mode =
+                Mode { together: *together, instances: outcome.classes.is_empty(), planted, every_order };
             part(program, settings, limits, mode, &mut outcome)?;
         }
         Ok(outcome)

@@ -7,6 +7,7 @@
 use crate::engine::Engine;
 use crate::finding::{Abstain, Finding, Stop};
 use crate::forget::{Needs, registers, seen};
+use crate::planted::Planted;
 use crate::run::stuck;
 use crate::state::State;
 use crate::step::{Moved, step};
@@ -160,7 +161,7 @@ fn round(e: &mut Engine<'_>, mut s: State) -> Result<Vec<State>, Stop> {
                         let mut on = s.clone();
                         s.classes.decide(class, thread, false);
                         on.classes.decide(class, thread, true);
-                        return Ok(vec![s, on]);
+                        return Ok(if e.has(Planted::NeverLeaves) { vec![on] } else { vec![s, on] });
                     }
                 }
                 if !e.findings.is_empty() {
@@ -222,6 +223,7 @@ fn at_loop(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Result<Option<We
             let index = s.threads[thread].inside.last().map_or(0, |l| l.1);
             if index < *n { More::Yes } else { More::No }
         }
+        (_, Some(_)) if e.has(Planted::NeverEnters) && s.threads[thread].inside.len() > 1 => More::No,
         (_, Some(class)) => s.classes.more(class, thread),
         _ => More::No,
     };

@@ -185,17 +185,18 @@ fn after_everything(e: &mut Engine<'_>, s: &State, at: At<'_>, slot: u32, peer: 
         let place = (e.universe.keys[record].thread, e.universe.lines[record]);
         let name = e.thread_name(at.thread).to_owned();
         match &e.universe.keys[record].what {
-            What::Tensor(tensor) if rows::has(&unordered, record) => {
-                if tensor.cells.iter().any(|c| c.home == Home::Slot(slot) && here(c.cta)) {
-                    let text = format!("{name} gives back columns without order after line {}", place.1);
-                    e.find(Kind::Lifetime, text, vec![place, at.place()]);
-                }
+            What::Tensor(tensor)
+                if rows::has(&unordered, record)
+                    && tensor.cells.iter().any(|c| c.home == Home::Slot(slot) && here(c.cta)) =>
+            {
+                let text = format!("{name} gives back columns without order after line {}", place.1);
+                e.find(Kind::Lifetime, text, vec![place, at.place()]);
             }
-            What::Got { cta, slot: theirs, .. } if *theirs == slot && here(*cta) => {
-                if !knows(e, s, at.thread, row::FACTS, record) {
-                    let text = format!("{name} gives back columns without order after their allocation");
-                    e.find(Kind::Lifetime, text, vec![place, at.place()]);
-                }
+            What::Got { cta, slot: theirs, .. }
+                if *theirs == slot && here(*cta) && !knows(e, s, at.thread, row::FACTS, record) =>
+            {
+                let text = format!("{name} gives back columns without order after their allocation");
+                e.find(Kind::Lifetime, text, vec![place, at.place()]);
             }
             _ => {}
         }

@@ -7,6 +7,7 @@ use crate::carrier::{Carrier, Class, DEPTH, Group, row};
 use crate::engine::{At, Engine, address, home, known, object_at, published};
 use crate::finding::Stop;
 use crate::layout::Span;
+use crate::planted::Planted;
 use crate::record::{Access, Object, Part, Via, What};
 use crate::rows::{self, Rows, both};
 use crate::state::{Added, Completion, State};
@@ -124,6 +125,7 @@ fn await_groups(
         return Err(at.abstain("a wait that leaves eight groups or more"));
     }
     let first = e.carriers.thread(at.thread);
+    let kept = if e.has(Planted::AllGroups) { 0 } else { kept };
     for n in kept..=DEPTH {
         let row = e.carriers.first(Carrier::Copies(at.thread, group, n));
         let mut done = s.rows.get(row);
@@ -280,6 +282,9 @@ fn reported(
         let mut vector = vector.clone();
         for record in &records {
             let What::Memory(access) = &e.universe.keys[*record].what else { continue };
+            if e.has(Planted::EmptyCopy) {
+                continue;
+            }
             if only || !access.writes || e.layout.owner(&access.span) == Some(home(e, of)) {
                 vector.set(row::BASE, *record);
             }
@@ -293,7 +298,7 @@ fn reported(
     Ok(())
 }
 
-/// Accesses to the address of an allocation that a copy overwrites in plain order (TQ32): whoever comes after the copy comes
+/// Accesses to the address of an allocation that a copy overwrites in plain order (TQ32). What comes after the copy comes
 /// after them.
 fn settled_slots(e: &Engine<'_>, s: &State, at: At<'_>, accesses: &[Access]) -> Vec<u64> {
     let mut out = vec![0; s.rows.words];

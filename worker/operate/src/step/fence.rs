@@ -25,11 +25,9 @@ pub(super) fn fence(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<(),
                 release(e, s, at, *scope);
             }
         }
-        Op::ProxyFence(kinds) => {
-            if kinds.contains(&ProxyFence::Of(Proxy::Async)) {
-                let everything = vec![u64::MAX; s.rows.words];
-                through(e, s, at, &everything);
-            }
+        Op::ProxyFence(kinds) if kinds.contains(&ProxyFence::Of(Proxy::Async)) => {
+            let everything = vec![u64::MAX; s.rows.words];
+            through(e, s, at, &everything);
         }
         Op::MbarrierInitFence => {
             let (first, own) = (e.carriers.thread(at.thread), e.carriers.own(at.thread, Own::Inits));

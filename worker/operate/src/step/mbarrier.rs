@@ -8,6 +8,7 @@ use crate::engine::{
     published, renew, vector,
 };
 use crate::finding::{Condition, Kind, Stop};
+use crate::planted::Planted;
 use crate::record::{Key, Object, What};
 use crate::rows::{self, Rows, both};
 use crate::state::{Added, State};
@@ -96,6 +97,8 @@ fn init(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, count: u32) -
 
 /// Forgets what the phases of an object hold.
 fn clear(e: &mut Engine<'_>, s: &mut State, of: Object) {
+    let arrivals = e.carriers.first(Carrier::Arrivals(of));
+    s.rows.replace(arrivals, &vec![0; s.rows.words]);
     for class in e.carriers.classes.get(&of).cloned().unwrap_or_default() {
         for last in [false, true] {
             let first = e.carriers.first(Carrier::Phase(of, last, class));
@@ -228,9 +231,11 @@ fn ordinary(
     if e.settings.arrival_waits && added.arrivals > 0 {
         vector.add(row::ORDERED, &s.rows.get(e.carriers.own(at.thread, crate::carrier::Own::ProductsBefore)));
     }
-    let mut parts =
-        vec![(Class { scope, cta: at.cta, release: (!relaxed).then_some(scope) }, vector.clone())];
-    if relaxed {
+    let mut parts = vec![(
+        Class { scope, cta: at.cta, release: (!relaxed || e.has(Planted::RelaxedArrivals)).then_some(scope) },
+        vector.clone(),
+    )];
+    if relaxed && !e.has(Planted::RelaxedArrivals) {
         let levels = row::BASE..e.carriers.vector();
         levels.for_each(|level| parts[0].1.replace(level, &vec![0; s.rows.words]));
         for fence in e.carriers.fences[at.thread].clone() {
@@ -275,7 +280,11 @@ pub(crate) fn add(
             e.broken(Condition::Observed, text, vec![place]);
         }
     }
+    let arrivals = e.carriers.first(Carrier::Arrivals(of));
     for (class, vector) in parts {
+        if added.arrivals > 0 {
+            s.rows.add(arrivals, &vector.get(row::FACTS));
+        }
         e.carriers.classes.entry(of).or_default().insert(class);
         deliver(e, s, Carrier::Phase(of, false, class), &vector);
     }
@@ -311,6 +320,9 @@ fn turn(e: &mut Engine<'_>, s: &mut State, place: (usize, u32), of: Object) -> R
         let first = e.carriers.first(Carrier::Phase(of, false, *class));
         rows::add(&mut facts, &s.rows.get(first + row::FACTS));
     }
+    let arrivals = e.carriers.first(Carrier::Arrivals(of));
+    let arrived = s.rows.get(arrivals);
+    s.rows.replace(arrivals, &vec![0; s.rows.words]);
     let name = e.name_of_object(of);
     for record in rows::members(&both(&s.live, &e.universe.sets.facts)) {
         let key = &e.universe.keys[record];
@@ -320,7 +332,9 @@ fn turn(e: &mut Engine<'_>, s: &mut State, place: (usize, u32), of: Object) -> R
             What::Expected(o) if o == of => Condition::Expected,
             _ => continue,
         };
-        if !rows::has(&facts, record) && !e.mode.every_order {
+        // An operation that only counts bytes does not keep the phase open for bytes that are announced later.
+        let known = if condition == Condition::Expected { &arrived } else { &facts };
+        if !rows::has(known, record) && !e.mode.every_order {
             let what = match condition {
                 Condition::Lapped => "can be lapped: the next phase may complete before its wait answers",
                 _ => "may raise the transaction count after the phase is complete",
@@ -346,7 +360,7 @@ fn turn(e: &mut Engine<'_>, s: &mut State, place: (usize, u32), of: Object) -> R
 /// Whether two operations, by scope and place, include each other.
 pub(super) fn include(e: &Engine<'_>, (a, p): (Scope, usize), (b, q): (Scope, usize)) -> bool {
     let place = |cta: usize| -> &Placement { &e.program.threads[e.layout.ctas[cta][0]].place };
-    place(p).includes(a, place(q)) && place(q).includes(b, place(p))
+    e.has(Planted::AnyScope) || (place(p).includes(a, place(q)) && place(q).includes(b, place(p)))
 }
 
 /// A wait for a phase. Returns whether it has answered.
@@ -393,7 +407,7 @@ fn take(e: &mut Engine<'_>, s: &mut State, at: At<'_>, of: Object, class: Class,
     let meets = include(e, (class.scope, class.cta), (wait.scope, at.cta));
     let ordered = meets || e.settings.any_scope;
     let released = class.release.filter(|r| meets && include(e, (*r, class.cta), (wait.scope, at.cta)));
-    let levels = released.is_some() && !wait.relaxed;
+    let levels = released.is_some() && (!wait.relaxed || e.has(Planted::RelaxedWaits));
     learn(e, s, at.thread, &held, Reach { ordered, levels });
     if class.release.is_none() || levels {
         return;

@@ -5,6 +5,7 @@ use crate::carrier::row;
 use crate::engine::{At, Engine, drop_record, renew, span};
 use crate::finding::{Kind, Stop};
 use crate::layout::Span;
+use crate::planted::Planted;
 use crate::record::{Access, Key, Object, Part, Via, What};
 use crate::rows::{self, add, both, without};
 use crate::state::State;
@@ -41,7 +42,10 @@ pub(super) fn access(
         records.push(record);
     }
     for (access, record) in accesses.iter().zip(&records) {
-        renew(s, *record);
+        if !e.has(Planted::StaysKnown) {
+            renew(s, *record);
+        }
+        rows::insert(&mut s.live, *record);
         if matches!(access.part, Part::Plain | Part::Slot | Part::SlotRead) {
             s.rows.set(e.carriers.thread(at.thread) + row::BASE, *record);
         }
@@ -105,6 +109,7 @@ fn ordered(e: &Engine<'_>, s: &State, at: At<'_>, access: &Access) -> Vec<u64> {
             add(&mut out, &left);
             out
         }
+        Via::Async if e.has(Planted::FreeProxy) => base,
         Via::Async => {
             let fenced = s.rows.get(first + e.carriers.fenced(fence_place(e, at, access)));
             let mut out = fenced;

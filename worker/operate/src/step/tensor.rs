@@ -8,6 +8,7 @@ use super::place::{masks, place_in_tensor, shape_of};
 use crate::carrier::{Carrier, Class, Own, row};
 use crate::engine::{At, Engine, address, home, known, object, renew};
 use crate::finding::{Kind, Stop};
+use crate::planted::Planted;
 use crate::record::{Access, Cells, Home, Key, Object, Part, Tensor, Via, What, Work};
 use crate::rows::{self, Rows, add, both, without};
 use crate::settings::Pipeline;
@@ -29,7 +30,10 @@ pub(super) fn tensor(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05
             s.rows.add_row(e.carriers.own(at.thread, Own::IssuedAfter), first + row::ISSUED);
         }
         Tcgen05::WaitLoad => {
-            let all = s.rows.get(e.carriers.own(at.thread, Own::Loads));
+            let mut all = s.rows.get(e.carriers.own(at.thread, Own::Loads));
+            if e.has(Planted::AnyWait) {
+                add(&mut all, &s.rows.get(e.carriers.own(at.thread, Own::Stores)));
+            }
             waited(e, s, at.thread, &all);
         }
         Tcgen05::WaitStore => {
@@ -106,6 +110,9 @@ fn at_issue(e: &Engine<'_>, s: &State, thread: usize) -> Vec<u64> {
     if e.settings.released {
         add(&mut out, &s.rows.get(e.carriers.thread(thread) + row::COMPLETED));
     }
+    if e.has(Planted::FreeAfter) {
+        add(&mut out, &s.rows.get(e.carriers.thread(thread) + row::ORDERED));
+    }
     out
 }
 
@@ -116,6 +123,9 @@ fn pipelined(e: &Engine<'_>, s: &State, thread: usize, record: usize) -> Vec<u64
         issued = both(&issued, &e.universe.sets.issued[e.layout.cta_of[thread]]);
     }
     add(&mut issued, &s.rows.get(e.carriers.own(thread, Own::Issued)));
+    if e.has(Planted::AllPipeline) {
+        return both(&issued, &s.live);
+    }
     both(&both(&issued, &e.universe.before[record]), &s.live)
 }
 
@@ -397,7 +407,9 @@ fn committed(e: &mut Engine<'_>, s: &mut State, at: At<'_>, commit: &Commit) -> 
     let own = |own| e.carriers.own(at.thread, own);
     let all = s.rows.get(own(if pair { Own::Two } else { Own::One }));
     let first = e.carriers.thread(at.thread);
-    let followed = if commit.reads_only {
+    let followed = if e.has(Planted::EmptyCommit) {
+        vec![0; s.rows.words]
+    } else if commit.reads_only {
         s.rows.get(own(if pair { Own::FirstTwo } else { Own::FirstOne }))
     } else {
         all

@@ -3,7 +3,7 @@
 //! An expectation may name more kinds than one run shows: the run may stop at the cause. It never names fewer. Where the run
 //! breaks a condition under which it stands for all runs, what else it finds must be expected.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use moire_operate::{Limits, Outcome, Settings, operate, operate_in_every_order};
 use moire_program::ir::Program;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Folders of programs that synchronise through counting objects.
-const FOLDERS: [&str; 9] = [
+pub(crate) const FOLDERS: [&str; 9] = [
     "tcgen05",
     "tmem-table",
     "mbarrier",
@@ -40,7 +40,7 @@ fn settings(spec: &str) -> Option<Result<Settings, String>> {
     }))
 }
 
-fn program(path: &Path) -> Program {
+pub(crate) fn program(path: &Path) -> Program {
     let text = std::fs::read_to_string(path).unwrap();
     let program = parse(&text, Format::detect(&path.to_string_lossy(), &text)).unwrap();
     Program { conditions: Vec::new(), filter: None, ..program }

@@ -1,7 +1,5 @@
 //! Programs with free loops: pipelines are proved for every number of trips, and planted mistakes are found.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
-
 use super::families::{MISTAKES, persistent, planted, program, ring};
 use moire_operate::{Limits, Outcome, Settings, counterexample, operate};
 use moire_program::loops::unroll;

@@ -1,0 +1,74 @@
+//! Planted bugs: the engine with one rule weakened ([`crate::operate_planted`]).
+//!
+//! They test the tests: agreement with other engines is evidence only if it fails for each of these.
+
+/// The rule that is weakened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Planted {
+    /// D1 is not checked.
+    Unobserved,
+    /// D2 is not checked.
+    Lapped,
+    /// D3 is not checked.
+    Generations,
+    /// D4 is not checked.
+    Expected,
+    /// All scopes include each other.
+    AnyScope,
+    /// Relaxed waits acquire.
+    RelaxedWaits,
+    /// Relaxed arrivals release.
+    RelaxedArrivals,
+    /// Nothing needs `fence::before_thread_sync`.
+    FreeBefore,
+    /// Nothing needs `fence::after_thread_sync`.
+    FreeAfter,
+    /// Nothing needs a proxy fence.
+    FreeProxy,
+    /// A commit follows nothing.
+    EmptyCommit,
+    /// The completion of a copy says nothing of the copy.
+    EmptyCopy,
+    /// All tensor-core instructions of a thread pipeline.
+    AllPipeline,
+    /// A wait for loads follows stores as well.
+    AnyWait,
+    /// What was known of an access is known of the next one of its kind.
+    StaysKnown,
+    /// A wait for groups follows all groups.
+    AllGroups,
+    /// A record is dropped when one of the threads that need it knows it.
+    EagerForgetting,
+    /// States are compared without registers, so that rounds of different parity count as one.
+    WrongPeriod,
+    /// A loop that may end always goes on.
+    NeverLeaves,
+    /// Loops in loops are never entered.
+    NeverEnters,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Planted; 20] = [
+        Planted::Unobserved,
+        Planted::Lapped,
+        Planted::Generations,
+        Planted::Expected,
+        Planted::AnyScope,
+        Planted::RelaxedWaits,
+        Planted::RelaxedArrivals,
+        Planted::FreeBefore,
+        Planted::FreeAfter,
+        Planted::FreeProxy,
+        Planted::EmptyCommit,
+        Planted::EmptyCopy,
+        Planted::AllPipeline,
+        Planted::AnyWait,
+        Planted::StaysKnown,
+        Planted::AllGroups,
+        Planted::EagerForgetting,
+        Planted::WrongPeriod,
+        Planted::NeverLeaves,
+        Planted::NeverEnters,
+    ];
+}
