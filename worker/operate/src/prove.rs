@@ -56,7 +56,7 @@ fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -
     let mut todo = VecDeque::from([first]);
     while let Some(state) = todo.pop_front() {
         let numbers = numbers(e, &state);
-        let next = match round(e, state) {
+        let next = match round(e, state, steps) {
             Ok(next) => next,
             Err(Stop::Abstain(abstain)) => {
                 out.abstained.get_or_insert(abstain);
@@ -125,8 +125,8 @@ enum Went {
     Ask(usize),
 }
 
-/// Runs from a state to the next ones that are stored.
-fn round(e: &mut Engine<'_>, mut s: State) -> Result<Vec<State>, Stop> {
+/// Runs from a state to the next ones that are stored. There are none when more instructions than allowed were executed.
+fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop> {
     loop {
         let mut moved = false;
         for thread in order(e, &s) {
@@ -145,6 +145,10 @@ fn round(e: &mut Engine<'_>, mut s: State) -> Result<Vec<State>, Stop> {
                     },
                 };
                 progressed = true;
+                // A loop of branches need not end.
+                if e.steps > most {
+                    return Ok(Vec::new());
+                }
                 match went {
                     Went::On => {}
                     Went::Round => {

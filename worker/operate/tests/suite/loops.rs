@@ -81,6 +81,18 @@ fn a_limit_on_states_is_no_proof() {
     assert_eq!((outcome.words(), outcome.bounded.as_deref()), (["bounded"].into(), Some("states")));
 }
 
+/// A branch to itself ends at the limit on instructions, inside a free loop and outside.
+#[test]
+fn a_loop_of_branches_is_bounded() {
+    for text in ["repeat N { L: bra L; }", "L: bra L;"] {
+        let text = format!("moire \"endless\"\na (gpu 0, cta 0) {{ {text} }}\n");
+        let limits = Limits { steps: 10_000, ..Limits::default() };
+        let outcome =
+            operate(&program(&text), &Settings::letter(), &limits).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(outcome.bounded.as_deref(), Some("steps"), "{text}");
+    }
+}
+
 /// A thread that never waits runs ahead of the others: not decided, by name.
 #[test]
 fn a_loop_that_runs_ahead_is_not_decided() {
