@@ -16,6 +16,7 @@ mod fleet;
 mod kept;
 mod litmus;
 mod minimise;
+mod mutants;
 mod process;
 mod reductions;
 mod scale;
@@ -50,6 +51,8 @@ enum Trial {
     Litmus(litmus::Litmus),
     /// Make findings of forty instructions smaller: a fleet, one worker, ddmin
     Minimise(minimise::Minimise),
+    /// Make one mistake each in the synchronisation of right programs: what is found, what is confirmed to be harmless
+    Mutants(mutants::Mutants),
     /// Compare the explorer with and without reductions on many drawn programs
     Reductions(reductions::Reduced),
     /// Measure one coordinator with ten thousand simulated workers and a million findings: rates, times, memory
@@ -74,6 +77,7 @@ pub fn run(bench: &Bench) -> Result<u8> {
         Trial::Fleet(args) => fleet::run(args),
         Trial::Litmus(args) => litmus::run(args),
         Trial::Minimise(args) => minimise::run(args),
+        Trial::Mutants(args) => mutants::run(args),
         Trial::Reductions(args) => reductions::run(args),
         Trial::Scale(args) => scale::run(args),
         Trial::Selfcheck(args) => selfcheck::run(args),

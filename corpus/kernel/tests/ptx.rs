@@ -215,3 +215,20 @@ fn hostile_modules_are_refused() {
     let refusal = lower(&module.kernels[0], &launch).expect_err("seven million statements").to_string();
     assert!(refusal.contains("fewer warps"), "{refusal}");
 }
+
+#[test]
+fn blanks_before_a_suffix_are_read_as_the_assembler_reads_them() {
+    let module = |text: &str| {
+        parse(&format!(
+            ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n{text}\nret;\n}}\n"
+        ))
+    };
+    let whats = |text: &str| {
+        let module = module(text).expect("the module is legal");
+        module.kernels[0].body.iter().map(|s| format!("{:?}", s.what)).collect::<Vec<_>>()
+    };
+    let close = "ld.param.u64 %rd1, [p];\nld.relaxed.gpu.global.u32 %r1, [%rd1];\nfence.acq_rel.gpu;";
+    let apart = "ld.param .u64 %rd1, [p];\nld .relaxed\t.gpu .global.u32 %r1, [%rd1];\nfence.acq_rel\n.gpu;";
+    assert_eq!(whats(close), whats(apart));
+    assert!(module("ld.relaxed. gpu.global.u32 %r1, [%rd1];").is_err());
+}

@@ -7,6 +7,7 @@ pub mod features;
 pub mod ir;
 pub mod limits;
 pub mod loops;
+pub mod mutate;
 pub mod reduce;
 mod refusal;
 pub mod registers;

@@ -66,6 +66,7 @@ vocabulary! {
     TC_SLOT = "TC_SLOT", "that store";
     TC_PUT = "TC_PUT", "tcgen05.dealloc";
     EXIT = "EXIT", "end of a thread, in programs whose CTAs start and exit";
+    GRID_WAIT = "GRID_WAIT", "griddepcontrol.wait in a grid that has others ahead of it on its stream";
     TC_REL = "TC_REL", "tcgen05.relinquish_alloc_permit";
     WEAK = "WEAK", "weak accesses";
     RLX = "RLX", "relaxed accesses; the read half of a release rmw, the write half of an acquire rmw";
@@ -120,7 +121,7 @@ vocabulary! {
     DATA = "data", "data dependency";
     CTRL = "ctrl", "control dependency, to every later event";
     CTRL_RECONV = "ctrl-reconv", "control dependency, up to the reconvergence point";
-    SYNC_API = "sync_api", "stream order between grids";
+    SYNC_API = "sync_api", "a grid to a later one of its stream; to its griddepcontrol.wait only, if it has any";
     ISSUE = "issue", "issue of an instruction to its asynchronous events";
     TC_CONFLICT = "tc-conflict", "accesses of different instructions to one cell of tensor memory, at least one a write; symmetric";
     TC_PIPE = "tc-pipe", "accesses of two instructions, two mma aside, that pipeline in this order";

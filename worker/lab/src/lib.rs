@@ -5,3 +5,4 @@
 
 pub mod differential;
 pub mod families;
+pub mod mutants;

@@ -354,7 +354,14 @@ impl Runner<'_> {
             Op::Control(Control::QueryCancel { dst, .. }) => {
                 dst.iter().flatten().for_each(|r| s.regs[r.index()] = (0, UNKNOWN));
             }
-            Op::Control(Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies) => {}
+            Op::Control(Control::WaitDependencies) => {
+                let own = &self.program.threads[self.thread].place;
+                if self.program.starts_early(own) {
+                    let e = self.event(s, bit(sets::GRID_WAIT), None);
+                    Self::push(s, e);
+                }
+            }
+            Op::Control(Control::Ignored(_) | Control::LaunchDependents) => {}
             other => return Err(Refusal::Unsupported(format!("{other:?}"))),
         }
         Ok(())

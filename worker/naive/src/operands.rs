@@ -8,6 +8,11 @@ pub(super) fn written(op: &Op) -> Vec<Reg> {
     registers::uses(op).1
 }
 
+/// Registers it reads, for whatever purpose.
+pub(super) fn read(op: &Op) -> Vec<Reg> {
+    registers::uses(op).0
+}
+
 /// Registers whose value it uses.
 pub(super) fn used(op: &Op) -> Vec<Reg> {
     let mut out = Vec::new();

@@ -162,7 +162,12 @@ impl<'a> Scenery<'a> {
         define(rels::CTRL_RECONV, &|a, b| depends(a, b, |e| e.nearby));
         let stream = |p: &Placement| (p.gpu, p.stream);
         define(rels::SYNC_API, &|a, b| {
-            near(a, b, &|p, q| !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid)
+            let complete =
+                |q: &Placement| !self.program.starts_early(q) || b.tags >> sets::GRID_WAIT & 1 == 1;
+            let behind = |p: &Placement, q: &Placement| {
+                !p.host && !q.host && stream(p) == stream(q) && p.grid < q.grid
+            };
+            near(a, b, &|p, q| behind(p, q) && complete(q))
         });
         relations[rels::REACHES] = Pairs::such_that(n, |i, j| self.reaches(i, j));
         self.effects(&mut relations);

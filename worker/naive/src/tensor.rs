@@ -30,7 +30,7 @@ pub(super) fn reading(run: &Runner<'_>, s: &mut State, instr: &Instr) {
     if s.unread.is_empty() || s.lanes.active != run.program.threads[run.thread].place.lanes() {
         return;
     }
-    let mut read = super::operands::used(&instr.op);
+    let mut read = super::operands::read(&instr.op);
     read.extend(instr.guard.map(|g| g.reg));
     let written = super::operands::written(&instr.op);
     let mut spent = Vec::new();

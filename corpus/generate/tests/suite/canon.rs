@@ -6,6 +6,7 @@ use moire_program::ir::{
     Expr, FenceOrder, ObjectId, Op, Operand, Program, Reg, RegInit, SymbolId, Term, ThreadId,
 };
 use moire_program::registers;
+use moire_program::text::{Format, parse};
 use proptest::prelude::*;
 
 /// Permutes threads, objects, symbols and registers.
@@ -139,4 +140,24 @@ fn only_copied_values_are_renamed() {
     assert_eq!(program(7, 9, false), program(2, 1, false));
     assert_ne!(program(7, 7, false), program(2, 1, false));
     assert_ne!(program(7, 9, true), program(2, 1, true));
+}
+
+#[test]
+fn warps_that_touch_tensor_memory_keep_their_quarter_of_the_lanes() {
+    let text = |first: u16, second: u16| {
+        format!(
+            "moire \"q\"\n.tmem t[32];\nA (gpu 0, cta 0, warp {first}) {{\n  .reg r0;\n  \
+             tcgen05.ld.sync.aligned.32x32b.x1.b32 {{r0}}, [t+{}];\n}}\nB (gpu 0, cta 0, warp {second}) {{\n  bar.arrive 1, 64;\n}}\n",
+            (u32::from(first) % 4) << 21,
+        )
+    };
+    let read = |text: &str| parse(text, Format::Native).expect("the program is legal");
+    let quarter = |program: &Program| {
+        let mut all: Vec<u16> = canonical(program).program.threads.iter().map(|t| t.place.warp % 4).collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(quarter(&read(&text(6, 3))), [2, 3]);
+    assert_eq!(canonical(&read(&text(6, 3))).id, canonical(&read(&text(2, 7))).id);
+    assert_ne!(canonical(&read(&text(6, 3))).id, canonical(&read(&text(5, 3))).id);
 }

@@ -141,12 +141,7 @@ impl Body<'_, '_> {
         if guard.is_none() && !self.scan.peek("::") && self.scan.take(":") {
             return self.new_label(word, at);
         }
-        let mut text = word.to_owned();
-        while self.scan.source[self.scan.at..].starts_with("::") {
-            self.scan.at += 2;
-            text.push_str("::");
-            text.push_str(self.scan.word("the rest of a qualifier", ".")?);
-        }
+        let text = self.mnemonic(word)?;
         if self.kernel.body.len() >= INSTRUCTIONS {
             return Err(self
                 .scan
@@ -156,6 +151,20 @@ impl Body<'_, '_> {
         self.kernel.body.push(Statement { guard, line: spot.line, what });
         self.label = None;
         self.scan.expect(";")
+    }
+
+    /// The rest of a mnemonic. The assembler accepts blanks before a `.suffix`, and no operand begins with a dot.
+    fn mnemonic(&mut self, word: &str) -> Parsed<String> {
+        let mut text = word.to_owned();
+        loop {
+            if self.scan.source[self.scan.at..].starts_with("::") {
+                self.scan.at += 2;
+                text.push_str("::");
+            } else if !self.scan.peek(".") {
+                return Ok(text);
+            }
+            text.push_str(self.scan.word("the rest of a mnemonic", ".")?);
+        }
     }
 
     fn new_label(&mut self, name: &str, at: usize) -> Parsed<()> {

@@ -141,7 +141,9 @@ pub enum Arg {
     Vector(Vec<Arg>),
     /// `_`
     Sink,
-    /// A function, label or prototype, which has no value.
+    /// A function, label or prototype, by name.
+    Name(String),
+    /// The parameters of a call.
     Other,
 }
 
@@ -168,6 +170,7 @@ pub enum Special {
     LanemaskGt,
     LanemaskGe,
     DynamicSmemSize,
+    Envreg(u8),
     /// A clock or a property of the machine, which may have any value.
     Unknown,
 }

@@ -100,7 +100,7 @@ fn named(scan: &mut Scan<'_>, names: &mut Names<'_>) -> Parsed<Arg> {
         return Ok(Arg::Symbol(symbol, offset));
     }
     if !word.starts_with('%') && names.thread.known(word).is_none() {
-        return Ok(Arg::Other);
+        return Ok(Arg::Name(word.to_owned()));
     }
     scan.at = start;
     let reg = register(scan, names)?;

@@ -47,6 +47,9 @@ pub(super) fn special(name: &str) -> Option<Special> {
             _ => return None,
         });
     }
+    if let Some(number) = name.strip_prefix("%envreg").and_then(|n| n.parse::<u8>().ok()) {
+        return (number < 32).then_some(Special::Envreg(number));
+    }
     Some(match name {
         "%cluster_ctarank" => Special::ClusterCtarank,
         "%cluster_nctarank" => Special::ClusterNctarank,

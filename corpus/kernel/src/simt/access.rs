@@ -32,7 +32,7 @@ impl Run<'_> {
             Special::LanemaskLe => low(lane + 1),
             Special::LanemaskGt => !low(lane + 1),
             Special::LanemaskGe => !low(lane),
-            Special::DynamicSmemSize | Special::Unknown => return Val::Unknown(self.pc),
+            Special::Envreg(_) | Special::DynamicSmemSize | Special::Unknown => return Val::Unknown(self.pc),
         }))
     }
 

@@ -1,7 +1,7 @@
 //! The trace of a warp that was run ahead: its residual items, and its stores.
 
 use super::touch::{Mem, Touch};
-use moire_program::ir::{Op, Reg};
+use moire_program::ir::{Op, Reg, Scope};
 use std::collections::BTreeSet;
 
 /// A remark about how the kernel was read.
@@ -19,7 +19,14 @@ pub(crate) enum Item {
     /// An instruction. An immediate address is an index into `touches`.
     Op { op: Box<Op>, touches: Vec<Touch> },
     /// An ordinary access to data that nothing depends on.
-    Data { write: bool, relaxed: bool, touch: Touch },
+    Data {
+        /// Written, not read.
+        write: bool,
+        /// The scope of relaxed accesses; none for weak ones.
+        strong: Option<Scope>,
+        /// Where.
+        touch: Touch,
+    },
     /// A jump target.
     Label(u32),
     /// `bra`
@@ -75,6 +82,8 @@ pub(crate) struct Trace {
     pub(crate) stores: Vec<Stored>,
     pub(crate) wanted: BTreeSet<(u32, u32, u32)>,
     pub(crate) asked: BTreeSet<(Mem, u64, u64)>,
+    /// Bytes of global memory that get data whose value is not followed, though an ordered access touches them.
+    pub(crate) opaque: BTreeSet<(Mem, u64, u64)>,
     pub(crate) notes: BTreeSet<Note>,
     /// A line that loads a word for which no store is known.
     pub(crate) starved: Option<u32>,

@@ -22,6 +22,7 @@
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod budget;
+mod dependent;
 mod item;
 pub(crate) mod known;
 mod launch;
@@ -79,6 +80,21 @@ pub fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Kernel, R
 /// # Errors
 /// The launch does not fit, the kernel has something that is not interpreted, or a limit is exceeded.
 pub fn lower(kernel: &Kernel, launch: &Launch) -> Result<Lowered, Refusal> {
+    lowered(kernel, launch, false)
+}
+
+/// Does the same, but explores predicates that depend on data both ways instead of abstaining.
+///
+/// Every run of the kernel on some data is among those of the program, so the kernel is clean if the program is. A violation
+/// need not be one of the kernel: predicates that depend on the same data are independent in the program.
+///
+/// # Errors
+/// As for [`lower`].
+pub fn lower_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Lowered, Refusal> {
+    lowered(kernel, launch, true)
+}
+
+fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, Refusal> {
     launch.fits(kernel)?;
     let flow = Flow::new(kernel);
     let places = launch.warps();
@@ -91,7 +107,8 @@ pub fn lower(kernel: &Kernel, launch: &Launch) -> Result<Lowered, Refusal> {
         let mut notes = BTreeSet::new();
         let mut starved = None;
         for here in &places {
-            let round = Round { kernel, flow: &flow, launch, map: &map, heap: &heap, budget: &budget };
+            let round =
+                Round { kernel, flow: &flow, launch, map: &map, heap: &heap, budget: &budget, choosing };
             let trace = run(&round, here.clone())?;
             next.absorb(&trace);
             notes.extend(trace.notes.iter().cloned());

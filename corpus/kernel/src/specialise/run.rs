@@ -8,16 +8,20 @@
 //!
 //! Registers that affect no branch, address or operand of synchronisation are not evaluated.
 
-use super::item::{Item, Trace};
+use super::dependent;
+use super::item::{Item, Note, Trace};
+use super::known::arms::moves_data;
 use super::known::value::{Val, Why};
 use super::launch::Here;
 use super::residual::tidy;
+use super::step::choice::choice;
 use super::step::statement::statement;
 use super::step::{Step, Then};
-use super::warp::{Round, State, Warp};
+use super::warp::{Round, State, Unread, Warp};
 use crate::Refusal;
 use crate::ptx::{Statement, What};
-use moire_program::ir::Reg;
+use moire_program::ir::{Guard, Reg};
+use moire_program::registers::only_registers;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
@@ -41,6 +45,21 @@ pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
     Run { warp: Warp::new(round, here) }.run()
 }
 
+/// Whether a statement that moves data is an access: it does more than compute.
+fn accesses(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Plain(plain) => matches!(plain.words[0].as_str(), "ld" | "ldu" | "st" | "ldmatrix"),
+        What::Core(op) => !only_registers(op),
+        What::Branch { .. } | What::Table { .. } | What::Exit => false,
+    }
+}
+
+/// Loads of tensor memory that are equally unread at the end of two ways. Another one is forgotten: it never counts as
+/// complete by being read.
+fn unread_in_both(one: &[Unread], other: &[Unread]) -> Vec<Unread> {
+    one.iter().filter(|load| other.contains(load)).cloned().collect()
+}
+
 struct Run<'r> {
     warp: Warp<'r>,
 }
@@ -53,9 +72,10 @@ impl<'r> Run<'r> {
     fn run(mut self) -> Result<Trace, Refusal> {
         self.round().budget.looks(self.round().kernel.types.len());
         let env = vec![Val::Unknown(Why::Unset); self.round().kernel.types.len()];
-        let start = State { pc: 0, active: self.warp.here.lanes, env };
+        let start = State { pc: 0, active: self.warp.here.lanes, env, loads: Vec::new() };
         let end = self.round().kernel.body.len();
         self.region(start, end, 0)?;
+        self.warp.out.notes.extend(dependent::assumed(&self.warp.out.items));
         self.warp.out.regs = self.warp.slots();
         self.warp.out.items = tidy::items(self.warp.out.items);
         Ok(self.warp.out)
@@ -65,7 +85,7 @@ impl<'r> Run<'r> {
     fn key(&self, state: &State, pc: usize) -> (usize, u64, u64) {
         let hash = |seed: u64| {
             let mut h = std::collections::hash_map::DefaultHasher::new();
-            (seed, state.active).hash(&mut h);
+            (seed, state.active, &state.loads).hash(&mut h);
             for r in &self.round().flow.live[pc] {
                 state.env[r.index()].hash(&mut h);
             }
@@ -112,13 +132,18 @@ impl<'r> Run<'r> {
         &mut self,
         end: u32,
         stop: usize,
-        state: State,
+        mut state: State,
         result: &mut Option<State>,
     ) -> Result<(), Refusal> {
-        if result.as_ref().is_some_and(|r| self.key(r, stop) != self.key(&state, stop)) {
-            let what =
-                "lanes that diverge on a value only the exploration knows, and then continue differently";
-            return self.warp.abstain(&state, what);
+        if let Some(other) = result {
+            let loads = unread_in_both(&other.loads, &state.loads);
+            other.loads.clone_from(&loads);
+            state.loads = loads;
+            if self.key(other, stop) != self.key(&state, stop) {
+                let what =
+                    "lanes that diverge on a value only the exploration knows, and then continue differently";
+                return self.warp.abstain(&state, what);
+            }
         }
         self.warp.emit(&state, self.warp.together, Item::Jump(end))?;
         *result = Some(state);
@@ -155,6 +180,12 @@ impl<'r> Run<'r> {
             memo.insert(key, label);
             self.warp.emit(state, self.warp.together, Item::Label(label))?;
         }
+        if let Some(guard) = statement.guard
+            && self.is_data(state, guard)
+            && let Some(progress) = self.undecided(state, statement, guard, work)?
+        {
+            return Ok(progress);
+        }
         match &statement.what {
             What::Branch { target } => self.branch(state, statement, *target, depth),
             What::Table { index, table } => self.indexed(state, statement, *index, *table),
@@ -174,9 +205,60 @@ impl<'r> Run<'r> {
                     Ok(Progress::Going)
                 }
                 Then::End => Ok(Progress::Ended),
-                Then::Ways(ways) => self.ways(state, ways, work),
+                Then::Ways(ways) => self.ways(state, ways, 1, work),
             },
         }
+    }
+
+    /// Whether a guard depends on data or on what is not evaluated.
+    fn is_data(&self, state: &State, guard: Guard) -> bool {
+        matches!(state.env[guard.reg.index()], Val::Unknown(Why::Loaded(_) | Why::Computed(_)))
+    }
+
+    /// Runs a statement of which it is not known whether its guard holds. A branch into a failed check is not taken. What
+    /// only moves data is run in any case, because no order depends on it. For everything else both answers are tried.
+    /// None if the statement can be run as it is.
+    fn undecided(
+        &mut self,
+        state: &mut State,
+        statement: &Statement,
+        guard: Guard,
+        work: &mut Vec<(Option<u32>, State)>,
+    ) -> Result<Option<Progress>, Refusal> {
+        let flow = self.round().flow;
+        if let What::Branch { target } = statement.what {
+            let (taken, passed) = (flow.fails[target.min(flow.fails.len() - 1)], flow.fails[state.pc + 1]);
+            if taken != passed {
+                let text = "the check that this branch makes is assumed to hold";
+                self.warp.out.notes.insert(Note { line: statement.line, text: text.to_owned() });
+                state.pc = if passed { target } else { state.pc + 1 };
+                return Ok(Some(Progress::Going));
+            }
+            if flow.quiet[state.pc] {
+                return Ok(None);
+            }
+        } else if moves_data(statement) {
+            if !accesses(statement) {
+                return Ok(None);
+            }
+            let always = Statement { guard: None, ..statement.clone() };
+            return Ok(Some(match self.step(state, &always)? {
+                Then::Next => {
+                    state.pc += 1;
+                    Progress::Going
+                }
+                Then::End => Progress::Ended,
+                Then::Ways(ways) => self.ways(state, ways, 1, work)?,
+            }));
+        }
+        if !self.round().choosing {
+            return Ok(None);
+        }
+        let mask = state.active;
+        let mut step = Step { warp: &mut self.warp, state, mask };
+        let Some(answer) = choice(&mut step)? else { return Ok(None) };
+        let Then::Ways(ways) = step.both(answer, &[guard.reg]) else { return Ok(None) };
+        self.ways(state, ways, 0, work).map(Some)
     }
 
     /// Continues with the last way. Branches lead to the others, which are run later.
@@ -184,6 +266,7 @@ impl<'r> Run<'r> {
         &mut self,
         state: &mut State,
         mut ways: Vec<(Option<Reg>, State)>,
+        statements: usize,
         work: &mut Vec<(Option<u32>, State)>,
     ) -> Result<Progress, Refusal> {
         self.round().budget.looks(ways.len() * state.env.len());
@@ -192,11 +275,11 @@ impl<'r> Run<'r> {
             let Some(reg) = reg else { continue };
             let to = self.warp.fresh();
             self.warp.emit(state, self.warp.together, Item::Branch { reg, to })?;
-            other.pc += 1;
+            other.pc += statements;
             work.push((Some(to), other));
         }
         *state = last;
-        state.pc += 1;
+        state.pc += statements;
         Ok(Progress::Going)
     }
 
@@ -207,6 +290,9 @@ impl<'r> Run<'r> {
         target: usize,
         depth: usize,
     ) -> Result<Progress, Refusal> {
+        if statement.guard.is_some_and(|g| self.is_data(state, g)) && self.round().flow.quiet[state.pc] {
+            return self.both_arms(state, target, depth);
+        }
         let taken = self.warp.guarded(state, statement.guard)?;
         let rest = state.active & !taken;
         if rest == 0 {
@@ -222,7 +308,7 @@ impl<'r> Run<'r> {
         let end = self.warp.fresh();
         self.warp.emit(state, self.warp.together, Item::Others { mask: taken, to: other })?;
         self.round().budget.looks(2 * state.env.len());
-        let way = |pc: usize, active: u32, state: &State| State { pc, active, env: state.env.clone() };
+        let way = |pc: usize, active: u32, state: &State| State { pc, active, ..state.clone() };
         let first = self.region(way(target, taken, state), meet, depth + 1)?;
         self.warp.emit(state, self.warp.together, Item::Jump(end))?;
         self.warp.emit(state, self.warp.together, Item::Label(other))?;
@@ -236,13 +322,33 @@ impl<'r> Run<'r> {
                     let mine = std::mem::replace(&mut env[r], Val::Unknown(Why::Unset));
                     env[r] = a.env[r].clone().over(a.active, &mine);
                 }
-                State { pc: meet, active: a.active | b.active, env }
+                let loads = unread_in_both(&a.loads, &b.loads);
+                State { pc: meet, active: a.active | b.active, env, loads }
             }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),
         };
         *state = joined;
         self.warp.together = state.active;
+        Ok(Progress::Going)
+    }
+
+    /// Runs both arms of a branch that only move data, one after the other. What they compute differently is unknown.
+    fn both_arms(&mut self, state: &mut State, target: usize, depth: usize) -> Result<Progress, Refusal> {
+        let (meet, line) = (self.round().flow.meets[state.pc], self.warp.line(state.pc));
+        self.round().budget.looks(2 * state.env.len());
+        let first = self.region(State { pc: target, ..state.clone() }, meet, depth + 1)?;
+        let second = self.region(State { pc: state.pc + 1, ..state.clone() }, meet, depth + 1)?;
+        let (Some(one), Some(mut other)) = (first, second) else {
+            return self.warp.abstain(state, "an arm of a branch on data that ends the warp");
+        };
+        for (to, from) in other.env.iter_mut().zip(&one.env) {
+            if to != from {
+                *to = Val::Unknown(Why::Computed(line));
+            }
+        }
+        other.loads = unread_in_both(&one.loads, &other.loads);
+        *state = other;
         Ok(Progress::Going)
     }
 

@@ -15,6 +15,8 @@ pub(crate) enum Mem {
     Boxes(u64),
     /// A further copy of words of a CTA (`agree`): the CTA and the number of the copy.
     Copy(u32, u32),
+    /// A word that decides for data: the warp, by its number in the launch, and the number of the choice.
+    Choice(u32, u32),
     /// Marks that stores of a CTA leave (`agree`): the CTA and the number of the store.
     Mark(u32, u32),
 }

@@ -23,6 +23,8 @@ pub(super) struct Round<'r> {
     /// The stores of all warps in the previous round.
     pub(super) heap: &'r Heap,
     pub(super) budget: &'r Budget,
+    /// Whether predicates that depend on data are explored both ways.
+    pub(super) choosing: bool,
 }
 
 /// The place of the lanes that are together, and the values of registers.
@@ -31,6 +33,17 @@ pub(super) struct State {
     pub(super) pc: usize,
     pub(super) active: u32,
     pub(super) env: Vec<Val>,
+    /// Loads from tensor memory that are not known to be complete, in order of issue.
+    pub(super) loads: Vec<Unread>,
+}
+
+/// A load from tensor memory of which the warp has not read all registers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Unread {
+    /// The register of the items that stands for all of its registers.
+    pub(super) stands: Reg,
+    /// Those not read yet.
+    pub(super) left: Vec<Reg>,
 }
 
 /// The `cp.async` of the lanes of a warp so far.
@@ -48,6 +61,10 @@ pub(super) struct Warp<'r> {
     pub(super) here: Here,
     pub(super) out: Trace,
     pub(super) copying: Copying,
+    /// Boxes of tensor maps at unknown coordinates so far.
+    pub(super) unknown_boxes: u64,
+    /// Choices so far.
+    pub(super) choices: u32,
     pub(super) classes: Classes,
     /// Lanes that are together.
     pub(super) together: u32,
@@ -65,6 +82,8 @@ impl<'r> Warp<'r> {
             here,
             out,
             copying: Copying::default(),
+            unknown_boxes: 0,
+            choices: 0,
             classes: Classes::new(round.kernel),
             together,
             labels: 0,
@@ -107,7 +126,7 @@ impl<'r> Warp<'r> {
 
     /// A register that belongs to no statement.
     pub(super) fn spare(&mut self, n: usize) -> Result<Reg, Refusal> {
-        let end = State { pc: self.round.kernel.body.len(), active: 0, env: Vec::new() };
+        let end = State { pc: self.round.kernel.body.len(), active: 0, env: Vec::new(), loads: Vec::new() };
         self.slot(&end, n)
     }
 
@@ -169,8 +188,8 @@ impl<'r> Warp<'r> {
     pub(super) fn set(&self, state: &mut State, reg: Reg, value: Val, mask: u32) {
         if self.round.flow.matters.get(reg.index()) == Some(&true) {
             let old = std::mem::replace(&mut state.env[reg.index()], Val::Unknown(Why::Unset));
-            // Lanes that do not exist never matter.
-            let mask = mask | !self.here.lanes;
+            // Lanes that are not active in the state never matter there: where lanes join, each side has its own state.
+            let mask = mask | !state.active;
             state.env[reg.index()] = value.over(mask, &old);
         }
     }

@@ -282,8 +282,27 @@ fn asks_ranks(op: &Op) -> bool {
     }
 }
 
+/// Whether an instruction reaches only the lanes of tensor memory that belong to its warp's number modulo 4.
+fn asks_quarter(op: &Op) -> bool {
+    matches!(op, Op::Tcgen05(Tcgen05::Load(_) | Tcgen05::Store(_)))
+}
+
+/// The new number of a warp: its position in `mine`, the warps of its CTA seen so far. With `quarters` it keeps its number
+/// modulo 4.
+fn warp_number(mine: &mut Vec<u16>, warp: u16, quarters: bool) -> u16 {
+    if !mine.contains(&warp) {
+        mine.push(warp);
+    }
+    let step = if quarters { 4 } else { 1 };
+    let same = mine.iter().filter(|w| *w % step == warp % step);
+    let at = same.take_while(|w| **w != warp).count();
+    u16::try_from(at).expect("a program has less than 2^14 warps") * step
+        + if quarters { warp % step } else { 0 }
+}
+
 /// Renumbers places level by level in thread order. Grids keep their order within a stream, because it has a meaning. CTAs
-/// keep their order in a cluster if the program refers to ranks. Lanes keep their numbers.
+/// keep their order in a cluster if the program refers to ranks. Warps keep their number modulo 4 if one of them reads or
+/// writes tensor memory. Lanes keep their numbers.
 fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
     type Key = [u16; 6];
     fn number(seen: &mut Vec<Key>, key: Key) -> u16 {
@@ -293,6 +312,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
         });
         u16::try_from(at).expect("a program has less than 2^16 threads")
     }
+    let quarters = program.threads.iter().flat_map(|t| &t.body).any(|i| asks_quarter(&i.op));
     let ranked = program.threads.iter().flat_map(|t| &t.body).any(|i| asks_ranks(&i.op));
     let mut seen: [Vec<Key>; 5] = Default::default();
     let mut warps: BTreeMap<Key, Vec<u16>> = BTreeMap::new();
@@ -314,11 +334,7 @@ fn places(program: &Program, order: &[usize], threads: &mut [Thread]) {
         let grid = grids.iter().position(|g| *g == p.grid).and_then(|g| u16::try_from(g).ok()).unwrap_or(0);
         let cta = [p.gpu, p.stream, p.grid, p.cluster, p.cta, 0];
         let cta_number = if ranked { rank(program, &p) } else { number(&mut seen[3], cta) };
-        let mine = warps.entry(cta).or_default();
-        if !mine.contains(&p.warp) {
-            mine.push(p.warp);
-        }
-        let warp = mine.iter().position(|w| *w == p.warp).and_then(|w| u16::try_from(w).ok()).unwrap_or(0);
+        let warp = warp_number(warps.entry(cta).or_default(), p.warp, quarters);
         threads[n].place = Placement {
             host: false,
             gpu: number(&mut seen[0], [p.gpu, 0, 0, 0, 0, 0]),

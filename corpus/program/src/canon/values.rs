@@ -97,7 +97,7 @@ fn op_is_free(op: &Op, zeros: &BTreeSet<Reg>, sizes: &mut BTreeSet<u32>) -> bool
     }
 }
 
-/// Registers that are always zero: each instruction that writes one computes `x ^ x` or `x - x`.
+/// Registers that are always zero: they start as zero, and each instruction that writes one computes `x ^ x` or `x - x`.
 fn zeros(thread: &Thread) -> BTreeSet<Reg> {
     let mut zero: BTreeMap<Reg, bool> = BTreeMap::new();
     for instr in &thread.body {
@@ -107,7 +107,8 @@ fn zeros(thread: &Thread) -> BTreeSet<Reg> {
             *zero.entry(reg).or_insert(true) &= clears;
         }
     }
-    zero.into_iter().filter_map(|(reg, is)| is.then_some(reg)).collect()
+    let starts = |reg: Reg| thread.regs.get(reg.index()).is_some_and(|r| r.init == RegInit::Value(0));
+    zero.into_iter().filter_map(|(reg, is)| (is && starts(reg)).then_some(reg)).collect()
 }
 
 fn expr_is_free(expr: &Expr, sizes: &BTreeSet<u32>) -> bool {

@@ -3,7 +3,7 @@
 //! PTX ISA 9.2, 9.7.13.14 (`elect.sync`), 9.7.13.16 (`griddepcontrol`), 9.7.13.17 (`clusterlaunchcontrol`), 9.7.20.
 
 use super::parts::{Part, Role, parts_of};
-use super::{Address, Operand, Reg, Space};
+use super::{Address, Op, Operand, Placement, Program, Reg, Space};
 
 /// One such instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +62,23 @@ pub enum Trips {
         /// The least number.
         least: u32,
     },
+}
+
+impl Program {
+    /// Whether a grid may start before the grids ahead of it on its stream are complete: one of its threads has a
+    /// `griddepcontrol.wait`, so it was launched as a dependent. False for a grid with none ahead of it.
+    ///
+    /// PTX ISA 9.2, 9.7.13.16. When the earlier grids say `launch_dependents` makes no difference to memory: only
+    /// `griddepcontrol.wait` makes their operations visible.
+    pub fn starts_early(&self, grid: &Placement) -> bool {
+        let stream = |p: &Placement| (p.host, p.gpu, p.stream);
+        let waits = |op: &Op| matches!(op, Op::Control(Control::WaitDependencies));
+        let of_stream = || self.threads.iter().filter(|t| stream(&t.place) == stream(grid));
+        let own = || of_stream().filter(|t| t.place.grid == grid.grid);
+        !grid.host
+            && of_stream().any(|t| t.place.grid < grid.grid)
+            && own().any(|t| t.body.iter().any(|i| waits(&i.op)))
+    }
 }
 
 /// What is asked of the answer of `try_cancel`.

@@ -5,7 +5,7 @@
 //! smaller candidate of any pass satisfies the predicate. It is in canonical form, so one bug has one text.
 
 mod cuts;
-mod passes;
+pub(crate) mod passes;
 mod tensor;
 mod weaken;
 

@@ -93,7 +93,7 @@ pub(super) fn places(program: &Program) -> impl Iterator<Item = (usize, usize)> 
     program.threads.iter().enumerate().flat_map(|(t, thread)| (0..thread.body.len()).map(move |at| (t, at)))
 }
 
-pub(super) fn without(program: &Program, t: usize, from: usize, to: usize) -> Program {
+pub(crate) fn without(program: &Program, t: usize, from: usize, to: usize) -> Program {
     let mut next = program.clone();
     let thread = &mut next.threads[t];
     thread.body.drain(from..to);

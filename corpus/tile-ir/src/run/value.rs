@@ -275,14 +275,22 @@ impl Block<'_, '_> {
                     let offset = offset.or_else(|_| block.refuse("an offset this large"))?;
                     Ok(Lane::Pointer(Address { offset, ..address }))
                 }
-                None => block.moved(address, by, to.bytes()),
+                None => block.moved(address, (by, bits), to.bytes()),
             }
         })
     }
 
-    /// Moves an address by a number of elements in a register, read as a natural number.
-    fn moved(&mut self, address: Address, by: Lane, bytes: u32) -> Done<Lane> {
-        let (count, wide) = (self.number(by)?, Ty::U(64));
+    /// Moves an address by a signed number of elements, of so many bits, in a register.
+    fn moved(&mut self, address: Address, (by, bits): (Lane, u32), bytes: u32) -> Done<Lane> {
+        let (mut count, wide) = (self.number(by)?, Ty::U(64));
+        if bits < 64 {
+            let up = Operand::Imm(i128::from(64 - bits));
+            for (op, ty) in [(AluOp::Shl, wide), (AluOp::Shr, Ty::S(64))] {
+                let dst = self.fresh("n")?;
+                self.push(Code::Alu { op, ty, dst, a: count, b: up })?;
+                count = Operand::Reg(dst);
+            }
+        }
         let (step, dst) = (self.fresh("i")?, self.fresh("a")?);
         let size = Operand::Imm(i128::from(bytes));
         self.push(Code::Alu { op: AluOp::Mul, ty: wide, dst: step, a: count, b: size })?;
@@ -325,6 +333,9 @@ impl Block<'_, '_> {
                 CmpOp::Ge => x >= y,
             };
             return Ok(Lane::known(u128::from(holds)));
+        }
+        if scalar.bits() < 8 && sign == Sign::Signed && !matches!(op, CmpOp::Eq | CmpOp::Ne) {
+            return self.refuse("a signed comparison of a bit from memory");
         }
         let (a, b, dst) = (self.number(a)?, self.number(b)?, self.fresh("p")?);
         self.push(Code::Setp { op, ty: register_type(scalar, sign), dst, a, b })?;

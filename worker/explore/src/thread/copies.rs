@@ -379,7 +379,13 @@ pub(crate) fn launch_control<V: View>(
             return try_cancel(m, *multicast, (addr, mbarrier), instr, pc);
         }
         Op::Control(Control::QueryCancel { dst, .. }) => m.forget(dst.iter().flatten().copied()),
-        Op::Control(Control::Ignored(_) | Control::LaunchDependents | Control::WaitDependencies) => {}
+        Op::Control(Control::WaitDependencies) => {
+            if m.program.starts_early(&m.program.threads[m.thread.index()].place) {
+                let event = m.blank(instr, pc, Kind::Fence, labels(&[sets::GRID_WAIT]), None);
+                m.events.push(Some(event));
+            }
+        }
+        Op::Control(Control::Ignored(_) | Control::LaunchDependents) => {}
         op => return Err(m.wrong(instr, op.extended().unwrap_or("this instruction"))),
     }
     Ok(())

@@ -14,6 +14,13 @@ pub(crate) fn defines(op: &Op) -> Regs {
     out
 }
 
+/// Registers an instruction reads for whatever purpose, its guard included.
+pub(crate) fn reads(instr: &Instr) -> Regs {
+    let mut out: Regs = instr.guard.iter().map(|g| g.reg).collect();
+    out.extend(registers::uses(&instr.op).0);
+    out
+}
+
 /// Registers whose value an instruction uses, its guard included.
 pub(crate) fn uses(instr: &Instr) -> Regs {
     let mut out: Regs = instr.guard.iter().map(|g| g.reg).collect();

@@ -16,7 +16,7 @@ use super::event::tensor::{Accumulator, Cells, Home, TensorUse, Work};
 use super::event::{Emitted, Kind};
 use super::layout::{Access, STRIDE};
 use super::machine::Machine;
-use super::operands::{defines, uses};
+use super::operands::{defines, reads};
 use super::trace::{TraceEnd, View};
 
 use moire_cat::vocabulary::sets;
@@ -91,7 +91,7 @@ pub(crate) fn consume<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize)
     if m.loads.is_empty() || m.lanes.active != place.lanes() {
         return;
     }
-    let read = uses(instr);
+    let read = reads(instr);
     m.loads.iter_mut().for_each(|(_, left)| left.retain(|r| !read.contains(r)));
     let spent: Vec<u16> = m.loads.iter().filter(|l| l.1.is_empty()).map(|l| l.0).collect();
     let lost = defines(&instr.op);

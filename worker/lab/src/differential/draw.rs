@@ -124,7 +124,36 @@ pub fn program(seed: u64, style: Style) -> Program {
         let Writer { regs, labels, body, .. } = writer;
         p.threads.push(Thread { name: format!("P{t}"), place: *place, regs, labels, body });
     }
+    if wide && d.chance(6) {
+        grids(d, &mut p);
+    }
     p
+}
+
+/// Puts the threads into two or three grids of one stream, some of which start early and wait at some place.
+fn grids(d: &mut Draw, p: &mut Program) {
+    let count = d.pick(&[2, 2, 3]);
+    let waits = [false, d.chance(70), d.chance(70)];
+    for thread in &mut p.threads {
+        let grid = d.below(count);
+        thread.place.grid = u16::try_from(grid).unwrap_or(0);
+        let control = match grid {
+            0 if d.chance(30) => Control::LaunchDependents,
+            0 => continue,
+            _ if waits[grid] && d.chance(75) => Control::WaitDependencies,
+            _ => continue,
+        };
+        let at = d.below(thread.body.len() + 1);
+        thread.body.insert(at, Instr::new(Op::Control(control)));
+        thread.labels.iter_mut().filter(|l| l.at > at).for_each(|l| l.at += 1);
+        for instr in &mut thread.body {
+            if let Op::Bra { target } = &mut instr.op
+                && *target > at
+            {
+                *target += 1;
+            }
+        }
+    }
 }
 
 fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {

@@ -6,7 +6,7 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, judge};
 use moire_kernel::Refusal;
 use moire_kernel::ptx;
-use moire_kernel::specialise::{Launch, lower};
+use moire_kernel::specialise::{Launch, Lowered, lower, lower_for_any_data};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -64,10 +64,21 @@ fn verdicts_of(
     variants: &Variants,
     leaves: u64,
 ) -> String {
+    judged(path, grid.into(), params, (variants, leaves), lower)
+}
+
+/// The same for a way to make a program of a kernel and a launch.
+fn judged(
+    path: &Path,
+    grid: Option<[u32; 3]>,
+    params: BTreeMap<u16, u64>,
+    (variants, leaves): (&Variants, u64),
+    lower: fn(&ptx::Kernel, &Launch) -> Result<Lowered, Refusal>,
+) -> String {
     let text = std::fs::read_to_string(path).expect("a module is text");
     let module = ptx::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let kernel = &module.kernels[0];
-    let launch = Launch::of(kernel, grid.into(), None, None, params).expect("the launch fits");
+    let launch = Launch::of(kernel, grid, None, None, params).expect("the launch fits");
     match lower(kernel, &launch) {
         Ok(lowered) => {
             let model = moire_models::load("ptx", variants).expect("the model loads");
@@ -193,6 +204,67 @@ fn outside_kernels_have_the_expected_verdicts() {
         let leaves = if *verdict == "clean" { 20_000 } else { 1 };
         let got = verdicts_of(path, [1, 1, 1], params.iter().copied().collect(), &practice, leaves);
         if !got.split(", ").any(|g| g == *verdict) {
+            wrong.push(format!("{name}: {got}, not {verdict}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The classic kernels and their twins with one mistake: grid, values of parameters, verdict under the readings that
+/// shipped kernels rely on. Four are not decided yet: look-back unrolls without end, a worklist and a compaction store at
+/// addresses that depend on data, and functions are not interpreted.
+const CLASSIC: &[(&str, u32, &[(u16, u64)], &str)] = &[
+    ("cpasync", 1, &[(2, 3)], "clean"),
+    ("cpasync.bug", 1, &[(2, 3)], "race"),
+    ("cubreduce", 1, &[], "clean"),
+    ("cubreduce.bug", 1, &[], "race"),
+    ("dsmem", 2, &[], "clean"),
+    ("dsmem.bug", 2, &[], "lifetime"),
+    ("gridsync", 2, &[], "clean"),
+    ("gridsync.bug", 2, &[], "race"),
+    ("hist2", 1, &[], "clean"),
+    ("hist2.bug", 1, &[], "race"),
+    ("lastblock", 2, &[], "clean"),
+    ("lookback", 2, &[], "bounded"),
+    ("m-assert", 1, &[], "clean"),
+    ("m-bfs", 1, &[], "abstained"),
+    ("m-compact", 1, &[], "abstained"),
+    ("m-func", 1, &[], "abstained"),
+    ("m-printf", 1, &[], "clean"),
+    ("queue", 2, &[], "clean"),
+    ("queue.bug", 2, &[], "race"),
+    ("reduce", 1, &[], "clean"),
+    ("reduce.bug", 1, &[], "race"),
+    ("spinlock", 2, &[], "clean"),
+    ("spinlock.bug", 2, &[], "race"),
+    ("tiledmm", 1, &[(3, 32)], "clean"),
+    ("tiledmm.bug", 1, &[(3, 32)], "race"),
+    ("tmaring", 1, &[(2, 3)], "clean"),
+    ("tmaring.bug", 1, &[(2, 3)], "race"),
+    ("tmaring2", 1, &[(2, 3)], "clean"),
+    ("tmaring2.bug", 1, &[(2, 3)], "race"),
+    ("transpose", 1, &[], "clean"),
+    ("transpose.bug", 1, &[], "race"),
+];
+
+#[test]
+fn classic_kernels_have_the_expected_verdicts() {
+    let known = modules(&root().join("../shared/kernels/classic"));
+    let practice = Variants::from([("profile".to_owned(), "practice".to_owned())]);
+    let mut wrong = Vec::new();
+    for (name, grid, params, verdict) in CLASSIC {
+        let Some(path) = known.iter().find(|p| stem(p) == *name) else {
+            eprintln!("skipped: no {name}");
+            continue;
+        };
+        let leaves = if *verdict == "clean" { 20_000 } else { 1 };
+        let params: BTreeMap<u16, u64> = params.iter().copied().collect();
+        let mut got = verdicts_of(path, [*grid, 1, 1], params.clone(), &practice, leaves);
+        if got.starts_with("abstained") {
+            let any = judged(path, Some([*grid, 1, 1]), params, (&practice, leaves), lower_for_any_data);
+            got = format!("{any}, for any data; {got}");
+        }
+        if !got.split(", ").any(|g| g.split(' ').next() == Some(*verdict)) {
             wrong.push(format!("{name}: {got}, not {verdict}"));
         }
     }

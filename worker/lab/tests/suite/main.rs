@@ -8,6 +8,7 @@ mod golden;
 mod kernels;
 mod lab;
 mod mistakes;
+mod mutants;
 mod naive;
 mod protocols;
 mod ptxref;

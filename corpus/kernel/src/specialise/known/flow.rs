@@ -1,6 +1,7 @@
 //! Control flow of a kernel: post-dominators, live registers, and registers that can affect branches, addresses or
 //! operands of synchronisation.
 
+use super::arms;
 use crate::ptx::{Arg, Kernel, Statement, What};
 use moire_program::ir::{Op, Operand, Parts, Reg};
 
@@ -14,6 +15,10 @@ pub(crate) struct Flow {
     pub(crate) live: Vec<Vec<Reg>>,
     /// Whether a register can affect a branch, an address or an operand of synchronisation.
     pub(crate) matters: Vec<bool>,
+    /// Whether a place leads into a failed check.
+    pub(crate) fails: Vec<bool>,
+    /// Whether the arms of a branch only move data.
+    pub(crate) quiet: Vec<bool>,
 }
 
 impl Flow {
@@ -28,7 +33,9 @@ impl Flow {
         }
         let matters = matters(kernel);
         let live = liveness(kernel, &next, &matters);
-        Flow { meets: meets(&next), target, live, matters }
+        let meets = meets(&next);
+        let (fails, quiet) = (arms::fails(kernel), arms::quiet(kernel, &next, &meets));
+        Flow { meets, target, live, matters, fails, quiet }
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct Heap {
     wanted: BTreeSet<(u32, u32, u32)>,
     /// Bytes of global memory that ordered accesses touch.
     asked: BTreeSet<(Mem, u64, u64)>,
+    /// Those of them that get data whose value is not followed.
+    opaque: BTreeSet<(Mem, u64, u64)>,
 }
 
 /// Most stores kept for one place; with more, the place may hold anything.
@@ -25,6 +27,7 @@ impl Heap {
     pub(crate) fn absorb(&mut self, trace: &Trace) {
         self.wanted.extend(&trace.wanted);
         self.asked.extend(&trace.asked);
+        self.opaque.extend(&trace.opaque);
         for Stored { cta, at, bytes, content, line } in &trace.stores {
             let all = self.stores.entry((*cta, *at)).or_default();
             if all.len() < KEPT {
@@ -37,7 +40,7 @@ impl Heap {
 
     /// The number of entries that a lookup may visit.
     pub(crate) fn size(&self) -> usize {
-        self.stores.len() + self.wanted.len() + self.asked.len()
+        self.stores.len() + self.wanted.len() + self.asked.len() + self.opaque.len()
     }
 
     /// Whether a branch or an address depends on some of these bytes.
@@ -48,6 +51,11 @@ impl Heap {
     /// Whether an ordered access touches some of these bytes of global memory.
     pub(crate) fn asked(&self, mem: Mem, start: u64, end: u64) -> bool {
         self.asked.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
+    }
+
+    /// Whether some of these bytes of global memory get data whose value is not followed.
+    pub(crate) fn opaque(&self, mem: Mem, start: u64, end: u64) -> bool {
+        self.opaque.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
     }
 
     /// The possible contents of these bytes; empty if nothing writes them.

@@ -33,6 +33,10 @@ pub(crate) fn shifted_base(name: &str, words: &[&str], args: &[Val]) -> Option<V
 /// Evaluates an integer instruction on known operands.
 pub(crate) fn integer(name: &str, words: &[&str], ty: Ty, args: &[&Lanes]) -> Option<Lanes> {
     let t = Int::of(ty)?;
+    // Saturation, clamping and shift amounts give other values.
+    if words.iter().any(|w| matches!(*w, "sat" | "relu" | "shiftamt")) {
+        return None;
+    }
     let part = words.get(1).copied().unwrap_or_default();
     let three = |f: &dyn Fn(u64, u64, u64) -> Option<u64>| -> Option<Lanes> {
         let [a, b, c] = args else { return None };
@@ -52,7 +56,7 @@ pub(crate) fn integer(name: &str, words: &[&str], ty: Ty, args: &[&Lanes]) -> Op
     };
     match name {
         "cvt" => {
-            if words.iter().any(|w| matches!(*w, "sat" | "pack")) {
+            if words.contains(&"pack") {
                 return None;
             }
             let to = words.iter().rev().nth(1).and_then(|w| crate::ptx::type_of(w)).and_then(Int::of)?;

@@ -2,6 +2,7 @@
 //! previous round.
 
 pub(crate) mod alu;
+pub(crate) mod arms;
 pub(super) mod classes;
 pub(crate) mod flow;
 pub(super) mod heap;

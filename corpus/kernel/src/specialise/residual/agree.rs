@@ -200,7 +200,7 @@ impl Writer<'_> {
                     let write = *other == store;
                     let others = warps.iter().copied().filter(|w| (*w == self.warp) == write);
                     let touch = self.region.marks(n, others);
-                    push(&mut self.out, Item::Data { write, relaxed: false, touch });
+                    push(&mut self.out, Item::Data { write, strong: None, touch });
                 }
             }
             (op @ Op::Load { .. }, _) => self.load(&op, &touch, &placed)?,

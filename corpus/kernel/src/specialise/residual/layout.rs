@@ -144,6 +144,7 @@ impl Layout {
                 }
                 Mem::Param(n) => format!("{}_{start}", params(n)),
                 Mem::Variable(n) => format!("global{n}_{start}"),
+                Mem::Choice(warp, n) => format!("choice{warp}_{n}"),
                 _ => format!("global_{start}"),
             };
             let object = self.object(name, mem, short(end - start)?)?;
@@ -169,6 +170,7 @@ impl Layout {
                 Mem::Variable(n) => format!("global{n}"),
                 Mem::Absolute => "global".to_owned(),
                 Mem::Boxes(n) => format!("tensor{n}"),
+                Mem::Choice(warp, n) => format!("choice{warp}_{n}"),
             };
             self.lay_out(mem, name, &rest, &mut pieces)?;
         }

@@ -57,7 +57,28 @@ pub(crate) fn program(
             if many { format!("cta{}_warp{}", here.cta, here.warp) } else { format!("warp{}", here.warp) };
         program.threads.push(thread(name, here, items, regs, &layout)?);
     }
+    program.threads.extend(chooser(&layout, &items));
     Ok(program)
+}
+
+/// A thread of a stream of its own that sets every choice, in any order with the reads of the warps.
+fn chooser(layout: &Layout, items: &[Vec<Placed>]) -> Option<Thread> {
+    let touches = items.iter().flatten().flat_map(|placed| match &placed.item {
+        Item::Op { touches, .. } => touches.as_slice(),
+        _ => &[],
+    });
+    let places: BTreeSet<(ObjectId, u32, u32)> =
+        touches.filter(|t| matches!(t.mem, Mem::Choice(..))).flat_map(|t| layout.find(t)).collect();
+    let set = |(object, at, _): (ObjectId, u32, u32)| {
+        let offset = i32::try_from(at).ok()?;
+        let addr = Address { base: Operand::Address(SymbolId(object.0)), offset };
+        let (order, proxy, space) = (StoreOrder::Relaxed(Scope::Sys), Proxy::Generic, Space::Global);
+        Some(Instr::new(Op::Store { order, proxy, space, ty: Ty::U(32), addr, src: vec![Operand::Imm(1)] }))
+    };
+    let body: Vec<Instr> = places.into_iter().filter_map(set).collect();
+    let place = Placement { stream: 1, ..Placement::default() };
+    let name = "choices".to_owned();
+    (!body.is_empty()).then_some(Thread { name, place, regs: vec![], labels: vec![], body })
 }
 
 /// The contested places that a `cp.async` reads: memory, object, byte.
@@ -209,9 +230,9 @@ impl Maker<'_> {
                 let space = Space::SharedCta;
                 self.push(guard, Op::Load { order, proxy, space, ty, dst, addr: address }, line);
             }
-            Item::Data { write, relaxed, touch } => {
-                for (object, at, _) in self.layout.contested(touch) {
-                    let op = self.data(*write, *relaxed, touch.mem, object, at)?;
+            Item::Data { write, strong, touch } => {
+                for place in self.layout.contested(touch) {
+                    let op = self.data(*write, *strong, touch.mem, place)?;
                     self.push(guard, op, line);
                 }
             }
@@ -241,14 +262,14 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// An access of data; one byte represents its class.
+    /// An access of data; one byte represents its class. A word that keeps its size is accessed as one, so that accesses of
+    /// one size in the kernel do not differ in size here.
     fn data(
         &mut self,
         write: bool,
-        relaxed: bool,
+        strong: Option<Scope>,
         mem: Mem,
-        object: ObjectId,
-        at: u32,
+        (object, at, length): (ObjectId, u32, u32),
     ) -> Result<Op, Refusal> {
         let addr = self.address(mem, object, at)?;
         let space = match mem.cta() {
@@ -256,12 +277,19 @@ impl Maker<'_> {
             Some(_) => Space::SharedCluster,
             None => Space::Global,
         };
-        let (proxy, ty) = (Proxy::Generic, Ty::U(8));
+        let bits = match length {
+            2 if at % 2 == 0 => 16,
+            4 if at % 4 == 0 => 32,
+            8 if at % 8 == 0 => 64,
+            _ => 8,
+        };
+        let (proxy, ty) = (Proxy::Generic, Ty::U(bits));
         if write {
-            let order = if relaxed { StoreOrder::Relaxed(Scope::Cta) } else { StoreOrder::Weak };
+            let order = strong.map_or(StoreOrder::Weak, StoreOrder::Relaxed);
             return Ok(Op::Store { order, proxy, space, ty, addr, src: vec![Operand::Imm(0)] });
         }
-        Ok(Op::Load { order: LoadOrder::Weak, proxy, space, ty, dst: vec![self.sink()?], addr })
+        let order = strong.map_or(LoadOrder::Weak, LoadOrder::Relaxed);
+        Ok(Op::Load { order, proxy, space, ty, dst: vec![self.sink()?], addr })
     }
 
     /// Emits a `cp.async` of several lanes: one copy for each place of its destination. Each also reads one contested place

@@ -65,11 +65,11 @@ fn leads_on(all: &[Placed], at: usize) -> bool {
 fn join(all: Vec<Placed>) -> Vec<Placed> {
     let mut out: Vec<Placed> = Vec::with_capacity(all.len());
     for mut placed in all {
-        if let Item::Data { write, relaxed, touch } = &mut placed.item {
+        if let Item::Data { write, strong, touch } = &mut placed.item {
             let run = out.iter_mut().rev().take_while(|p| matches!(p.item, Item::Data { .. }));
             let same = |p: &&mut Placed| {
                 p.mask == placed.mask
-                    && matches!(&p.item, Item::Data { write: w, relaxed: x, touch: t } if (*w, *x, t.mem) == (*write, *relaxed, touch.mem))
+                    && matches!(&p.item, Item::Data { write: w, strong: x, touch: t } if (*w, *x, t.mem) == (*write, *strong, touch.mem))
             };
             if let Some(Placed { item: Item::Data { touch: earlier, .. }, .. }) = run.into_iter().find(same) {
                 earlier.ranges.append(&mut touch.ranges);

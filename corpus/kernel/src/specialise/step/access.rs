@@ -184,7 +184,7 @@ pub(super) fn store(
     }
     if !words.iter().any(|w| step.round().heap.wanted(cta, w.0, bytes)) {
         let touch = Touch::one(mem, one, whole, Kind::Data);
-        return step.emit(Item::Data { write: true, relaxed, touch });
+        return step.emit(Item::Data { write: true, strong: relaxed.then_some(Scope::Cta), touch });
     }
     for (start, content) in words {
         let kind = if relaxed { Kind::Agreed } else { Kind::Word };
@@ -215,11 +215,19 @@ fn store_asked(
     values: &[Val],
     (mem, at): (Mem, &Lanes),
 ) -> Result<(), Refusal> {
-    let src: Option<Vec<Operand>> = values.iter().map(|v| step.operand_of(v)).collect();
-    let (Some(one), Some(src)) = (at.one(step.mask), src) else {
-        let what = "a store of data, or of several lanes, to a word that is loaded with an order";
-        return step.abstain(what);
+    let Some(one) = at.one(step.mask) else {
+        return step.abstain("a store of several lanes to a word that is loaded with an order");
     };
+    let mut src = Vec::new();
+    for (n, value) in (0u64..).zip(values) {
+        let known = step.operand_of(value);
+        if known.is_none() {
+            let bytes = u64::from(access.ty.bytes());
+            let start = one.saturating_add(n * bytes);
+            step.warp.out.opaque.insert((mem, start, start.saturating_add(bytes)));
+        }
+        src.push(known.unwrap_or(Operand::Imm(0)));
+    }
     let touch = Touch::one(mem, one, access.bytes(step)?, Kind::Word);
     let addr = Address { base: Operand::Imm(0), offset: 0 };
     let (order, proxy, space, ty) = (StoreOrder::Weak, Proxy::Generic, Space::Global, access.ty);
@@ -235,11 +243,25 @@ pub(super) fn data(
     at: &Lanes,
     bytes: u32,
 ) -> Result<(), Refusal> {
+    moved(step, (write, None), mem, at, bytes)
+}
+
+/// Reads or writes this many bytes of data at the address of each lane, with relaxed accesses if a scope is given.
+pub(super) fn moved(
+    step: &mut Step<'_, '_>,
+    (write, strong): (bool, Option<Scope>),
+    mem: Mem,
+    at: &Lanes,
+    bytes: u32,
+) -> Result<(), Refusal> {
     let range = |lane: usize| (at.get(lane), at.get(lane).saturating_add(u64::from(bytes)));
     let mut touch = Touch { mem, ranges: lanes(step.mask).map(range).collect(), kind: Kind::Data };
     touch.join();
     if write {
         step.overwritten(&touch)?;
+        if strong.is_some() && touch.mem.cta().is_none() {
+            step.warp.out.opaque.extend(touch.ranges.iter().map(|(start, end)| (mem, *start, *end)));
+        }
     }
-    step.emit(Item::Data { write, relaxed: false, touch })
+    step.emit(Item::Data { write, strong, touch })
 }

@@ -34,11 +34,17 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
             step.note(format!("{} is ignored: it has no effect on what other threads see", what.name()));
             Ok(Then::Next)
         }
-        Control::LaunchDependents | Control::WaitDependencies => {
+        Control::LaunchDependents => {
             step.note(format!("{} is ignored: one grid is judged", control.name()));
             Ok(Then::Next)
         }
         Control::Repeat(_) | Control::EndRepeat => step.abstain("repeat"),
+        Control::WaitDependencies => {
+            step.note(
+                "one grid is judged: behind griddepcontrol.wait those ahead of it are taken to be complete",
+            );
+            step.leave(Op::Control(Control::WaitDependencies), Made::default())
+        }
         Control::TryCancel { multicast, space, addr, mbarrier } => {
             try_cancel(step, (*multicast, *space), (addr, mbarrier))
         }

@@ -164,7 +164,11 @@ pub(super) fn tensormap(step: &mut Step<'_, '_>, op: &ProxyOrder) -> Result<Then
     if seen { step.leave(Op::ProxyOrder(new), made) } else { Ok(Then::Next) }
 }
 
-/// The place of a box, different for each map and each choice of coordinates.
+/// Bits of the place of a box that its coordinates decide.
+const PLACE_BITS: u32 = 39;
+
+/// The place of a box, different for each map and each choice of coordinates: a hash of them, so that two boxes get one
+/// place once in 2^39 pairs. A box with an unknown coordinate gets a place of its own. No race can be about it.
 fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refusal> {
     let map = tensor.map.as_ref().map(|m| step.address(m)).unwrap_or(Val::same(0));
     let which = match &map {
@@ -176,15 +180,27 @@ fn boxed(step: &mut Step<'_, '_>, tensor: &TensorBox) -> Result<(Mem, u64), Refu
     let Some(which) = which else {
         return step.abstain(format!("a tensor map that depends on {}", step.warp.reason(&map)));
     };
-    let mut at: u64 = 0;
-    for c in &tensor.coordinates {
-        let value = step.value(*c);
-        let known = value.known().and_then(|l| l.one(step.mask));
-        if known.is_none() {
-            step.note("a coordinate of a tensor map is unknown and taken as 0");
+    let one = |c: &Operand| step.value(*c).known().and_then(|l| l.one(step.mask));
+    let known: Option<Vec<u64>> = tensor.coordinates.iter().map(one).collect();
+    let place = match known {
+        Some(all) => all.iter().fold(0, |at, c| mixed(at ^ (c & 0xffff_ffff))) >> (64 - PLACE_BITS),
+        None => {
+            step.note(
+                "a coordinate of a tensor map is unknown: it is assumed that no other box overlaps this one",
+            );
+            step.warp.unknown_boxes += 1;
+            let warp = u64::from(step.warp.out.warp) & 0x3f_ffff;
+            1 << PLACE_BITS | warp << 16 | step.warp.unknown_boxes & 0xffff
         }
-        at = at.wrapping_mul(0x1_0003).wrapping_add(known.unwrap_or(0) & 0xffff_ffff);
-    }
+    };
     // Far enough apart for any box.
-    Ok((Mem::Boxes(which), (at & 0xff_ffff_ffff) << 20))
+    Ok((Mem::Boxes(which), place << 20))
+}
+
+/// Mixes the bits of a number (splitmix64, Steele, Lea, Flood, OOPSLA 2014).
+fn mixed(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
 }

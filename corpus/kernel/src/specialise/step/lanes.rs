@@ -10,27 +10,30 @@ pub(super) fn shuffled(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Op
     let Val::Known(by) = step.arg(plain.args.get(2)?) else { return None };
     let Val::Known(clamp) = step.arg(plain.args.get(3)?) else { return None };
     let mode = *words.get(2)?;
-    let from = |l: usize| -> usize {
+    // The lane that the value comes from, and whether it is in range: otherwise the lane keeps its own.
+    let source_of = |l: usize| -> (usize, bool) {
         let (b, c) = (by.get(l), clamp.get(l));
         let (segment, bound) = (c >> 8 & 31, c & 31);
         let lane = l as u64;
         let most = (lane & segment) | (bound & !segment & 31);
         let j = match mode {
             "idx" => (lane & segment) | (b & !segment & 31),
-            "bfly" => lane ^ b,
+            "bfly" => lane ^ (b & 31),
             "down" => lane + (b & 31),
             _ => lane.wrapping_sub(b & 31),
         };
         let inside = if mode == "up" { j < 32 && j >= most } else { j <= most && j < 32 };
-        if inside { usize::try_from(j).unwrap_or(l) } else { l }
+        (usize::try_from(j).ok().filter(|_| inside).unwrap_or(l), inside)
     };
+    let from = |l: usize| source_of(l).0;
     let value = match &source {
         Val::Known(s) => Val::Known(Lanes::from_fn(|l| s.get(from(l)))),
         Val::Based(b, s) => Val::Based(*b, Lanes::from_fn(|l| s.get(from(l)))),
         Val::Unknown(_) => return None,
     };
     let all = lanes(step.mask).all(|l| step.mask >> from(l) & 1 == 1);
-    all.then(|| vec![value, Val::same(1)])
+    let inside = Lanes::from_fn(|l| u64::from(source_of(l).1));
+    all.then(|| vec![value, Val::Known(inside)])
 }
 
 pub(super) fn voted(step: &Step<'_, '_>, words: &[&str], plain: &Plain) -> Option<Vec<Val>> {

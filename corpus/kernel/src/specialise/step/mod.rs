@@ -6,10 +6,13 @@
 mod access;
 mod arithmetic;
 mod barrier;
+pub(super) mod choice;
 mod control;
 mod copies;
+mod followed;
 mod instruction;
 mod lanes;
+mod loaded;
 mod matrix;
 mod moves;
 mod operand;

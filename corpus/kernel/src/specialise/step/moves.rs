@@ -156,8 +156,9 @@ pub(super) fn matrix(
     } else {
         1
     };
-    // Lane 8 m + r has the address of row r of matrix m.
-    let rows = if count == 4 { u32::MAX } else { (1 << (8 * count)) - 1 };
+    // Lane `height * m + r` has the address of row r of matrix m (PTX ISA 9.2, 9.7.14.5.15). Every row has 16 bytes.
+    let height = if words.contains(&"m16n16") { 16 } else { 8 };
+    let rows = if height * count >= 32 { u32::MAX } else { (1 << (height * count)) - 1 };
     let space = if words.iter().any(|w| w.starts_with("shared")) { Space::SharedCta } else { Space::Generic };
     if let Place::In(mem, at) = step.place(space, &address)? {
         let mask = step.mask & rows;

@@ -7,6 +7,9 @@ use crate::specialise::known::map::RANK_SHIFT;
 use crate::specialise::known::value::{Base, LANES, Lanes, Val, Why};
 use moire_program::ir::{Address, Operand, Reg};
 
+/// The global memory that the CTAs of a cooperative launch synchronise in. It starts as zero.
+const GRID_WORKSPACE: u64 = 0x1e00_0000_0000;
+
 impl Step<'_, '_> {
     pub(super) fn value(&self, operand: Operand) -> Val {
         match operand {
@@ -96,7 +99,12 @@ impl Step<'_, '_> {
             Special::LanemaskLe => return lane(&|l| (2 << l) - 1),
             Special::LanemaskGt => return lane(&|l| 0xffff_ffff & !((2 << l) - 1)),
             Special::LanemaskGe => return lane(&|l| 0xffff_ffff & !((1 << l) - 1)),
-            Special::DynamicSmemSize | Special::Unknown => return Val::Unknown(Why::Computed(0)),
+            // The address of what all CTAs of a cooperative launch share (cooperative groups read it from these two).
+            Special::Envreg(1) => GRID_WORKSPACE >> 32,
+            Special::Envreg(2) => GRID_WORKSPACE & 0xffff_ffff,
+            Special::Envreg(_) | Special::DynamicSmemSize | Special::Unknown => {
+                return Val::Unknown(Why::Computed(0));
+            }
         })
     }
 

@@ -1,5 +1,7 @@
 //! Runs ordered and atomic accesses. They stay in the residual program, and the exploration knows their values.
 
+use super::access::moved;
+use super::followed::operand_left;
 use super::place::Place;
 use super::{Made, Step, Then};
 use crate::Refusal;
@@ -7,6 +9,9 @@ use crate::specialise::item::Content;
 use crate::specialise::known::value::{Base, Lanes, Val, Why};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
+
+/// Numbers of the registers of a statement for the values it stores.
+const STORED: usize = 4_000;
 
 pub(super) fn strong_load(
     step: &mut Step<'_, '_>,
@@ -16,6 +21,14 @@ pub(super) fn strong_load(
 ) -> Result<Then, Refusal> {
     let Op::Load { order, space, ty, .. } = op else { return Ok(Then::Next) };
     let bytes = step.vector_bytes(*ty, dst.len())?;
+    if let Some(scope) = relaxed_scope(*order)
+        && let Some((mem, at)) = apart(step, *space, address)?
+    {
+        moved(step, (false, Some(scope)), mem, &at, bytes)?;
+        let line = step.line();
+        dst.iter().for_each(|r| step.set(*r, Val::Unknown(Why::Loaded(line))));
+        return Ok(Then::Next);
+    }
     let touch = word(step, *space, address, bytes)?;
     let regs: Vec<Reg> = (0..dst.len()).map(|i| step.slot(i)).collect::<Result<_, _>>()?;
     let mut made = Made::default();
@@ -39,14 +52,23 @@ pub(super) fn strong_store(
 ) -> Result<Then, Refusal> {
     let Op::Store { order, space, ty, .. } = op else { return Ok(Then::Next) };
     let bytes = step.vector_bytes(*ty, values.len())?;
+    let scope = match order {
+        StoreOrder::Relaxed(scope) => Some(*scope),
+        StoreOrder::Volatile => Some(Scope::Sys),
+        _ => None,
+    };
+    if let Some(scope) = scope
+        && let Some((mem, at)) = apart(step, *space, address)?
+    {
+        moved(step, (true, Some(scope)), mem, &at, bytes)?;
+        return Ok(Then::Next);
+    }
     let touch = word(step, *space, address, bytes)?;
-    holds(step, &touch, ty.bytes())?;
     let mut src = Vec::new();
-    for value in values {
-        match step.operand_of(value) {
-            Some(o) => src.push(o),
-            None => return step.abstain(format!("an ordered store of {}", step.warp.reason(value))),
-        }
+    for (n, value) in values.iter().enumerate() {
+        let known = operand_left(step, value, *ty, STORED + n)?;
+        holds(step, &touch, n, ty.bytes(), known.is_some())?;
+        src.push(known.unwrap_or(Operand::Imm(0)));
     }
     let mut made = Made::default();
     let addr = made.touch(touch);
@@ -58,18 +80,31 @@ pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> 
         return Ok(Then::Next);
     };
     let address = step.address(addr);
+    if *order == RmwOrder::Relaxed
+        && let Some((mem, at)) = apart(step, *space, &address)?
+    {
+        // Its value is not followed. As an access it is a relaxed write.
+        moved(step, (true, Some(*scope)), mem, &at, ty.bytes())?;
+        if let Some(dst) = dst {
+            let line = step.line();
+            step.set(*dst, Val::Unknown(Why::Loaded(line)));
+        }
+        return Ok(Then::Next);
+    }
     let touch = word(step, *space, &address, ty.bytes())?;
-    let mut given = |o: Operand| {
-        let value = step.value(o);
-        step.operand_of(&value).map_or_else(
-            || step.abstain(format!("an atomic operation with {}", step.warp.reason(&value))),
-            Ok,
-        )
-    };
-    let a = given(*a)?;
-    let b = b.map(&mut given).transpose()?;
+    let (mut known, mut given) = (true, Vec::new());
+    for (n, operand) in [Some(*a), *b].into_iter().flatten().enumerate() {
+        let value = step.value(operand);
+        let found = operand_left(step, &value, *ty, STORED + n)?;
+        if found.is_none() && *how == AtomOp::Cas {
+            return step.abstain(format!("a compare-and-swap with {}", step.warp.reason(&value)));
+        }
+        known &= found.is_some();
+        given.push(found.unwrap_or(Operand::Imm(0)));
+    }
+    let (a, b) = (given[0], given.get(1).copied());
     let slot = dst.map(|_| step.slot(0)).transpose()?;
-    holds(step, &touch, ty.bytes())?;
+    holds(step, &touch, 0, ty.bytes(), known)?;
     let mut made = Made::default();
     let word = touch.clone();
     let addr = made.touch(touch);
@@ -92,6 +127,23 @@ pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> 
         step.set(*dst, value);
     }
     Ok(Then::Next)
+}
+
+/// The scope of a load that orders nothing.
+fn relaxed_scope(order: LoadOrder) -> Option<Scope> {
+    match order {
+        LoadOrder::Relaxed(scope) => Some(scope),
+        LoadOrder::Volatile => Some(Scope::Sys),
+        _ => None,
+    }
+}
+
+/// The places of the lanes, if they differ.
+fn apart(step: &Step<'_, '_>, space: Space, address: &Val) -> Result<Option<(Mem, Lanes)>, Refusal> {
+    match step.place(space, address)? {
+        Place::In(mem, at) if at.one(step.mask).is_none() => Ok(Some((mem, at))),
+        _ => Ok(None),
+    }
 }
 
 /// The word at an address on which all lanes agree. From the next round on, stores there keep their values.
@@ -122,7 +174,7 @@ fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> R
             let found = step.round().heap.contents(cta, step.shared_offset(at)?, bytes);
             found.contains(&Content::Opaque)
         }
-        _ => false,
+        mem => step.round().heap.opaque(mem, at, at.saturating_add(u64::from(bytes))),
     };
     if data {
         return Ok(Val::Unknown(Why::Loaded(step.line())));
@@ -130,11 +182,20 @@ fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> R
     Ok(Val::Based(Base::Register(slot.0), Lanes::Same(0)))
 }
 
-/// Tells other warps that the exploration knows the values of these elements.
-fn holds(step: &mut Step<'_, '_>, word: &Touch, bytes: u32) -> Result<(), Refusal> {
-    let (Mem::Shared(cta), Some((start, end))) = (word.mem, word.ranges.first()) else { return Ok(()) };
-    for at in (*start..*end).step_by(bytes.max(1) as usize) {
-        step.stored(cta, at, u64::from(bytes), Content::Held)?;
+/// Tells other warps whether the exploration knows the value that element `n` gets.
+fn holds(step: &mut Step<'_, '_>, word: &Touch, n: usize, bytes: u32, known: bool) -> Result<(), Refusal> {
+    let Some((start, _)) = word.ranges.first() else { return Ok(()) };
+    let at = start + u64::from(bytes) * n as u64;
+    match word.mem {
+        Mem::Shared(cta) => {
+            let content = if known { Content::Held } else { Content::Opaque };
+            step.stored(cta, at, u64::from(bytes), content)
+        }
+        mem => {
+            if !known {
+                step.warp.out.opaque.insert((mem, at, at.saturating_add(u64::from(bytes))));
+            }
+            Ok(())
+        }
     }
-    Ok(())
 }

@@ -1,14 +1,15 @@
 //! Dispatches instructions that litmus texts do not have.
 
 use super::arithmetic::{cut, results};
+use super::followed::followed;
 use super::moves::{matrix, plain_load, plain_store};
 use super::{Step, Then};
 use crate::Refusal;
-use crate::ptx::{Arg, Plain, Statement};
+use crate::ptx::{Plain, Statement};
 use crate::specialise::item::Item;
+use crate::specialise::known::arms::{ASSERT_FAIL, called};
 use crate::specialise::known::flow::effects;
-use crate::specialise::known::value::{Base, Val, Why};
-use moire_program::ir::{CmpOp, Op};
+use crate::specialise::known::value::{Val, Why};
 
 pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
     let words: Vec<&str> = plain.words.iter().map(String::as_str).collect();
@@ -27,12 +28,11 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
             if step.mask == 0 {
                 return Ok(Then::Next);
             }
-            step.emit(Item::Exit)?;
-            step.state.active &= !step.mask;
-            return Ok(if step.state.active == 0 { Then::End } else { Then::Next });
+            return ended(step);
         }
         "ldmatrix" | "stmatrix" => return matrix(step, statement, &words, plain),
-        "call" | "brx" | "alloca" | "stacksave" | "stackrestore" | "atom" | "red" | "cp" | "multimem"
+        "call" => return call(step, statement, plain),
+        "brx" | "alloca" | "stacksave" | "stackrestore" | "atom" | "red" | "cp" | "multimem"
         | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" => {
             step.mask = step.guarded(statement.guard)?;
             if step.mask == 0 {
@@ -58,7 +58,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     if step.mask == 0 {
         return Ok(Then::Next);
     }
-    if let Some(then) = dynamic(step, &words, plain)? {
+    if let Some(then) = followed(step, &words, plain, &written)? {
         return Ok(then);
     }
     let values = results(step, &words, plain, written.len());
@@ -69,31 +69,29 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     Ok(Then::Next)
 }
 
-/// Splits the run at a comparison with a register of the exploration, because both answers are possible.
-fn dynamic(step: &mut Step<'_, '_>, words: &[&str], plain: &Plain) -> Result<Option<Then>, Refusal> {
-    let ("setp", [Arg::Reg(dst), a, b]) = (words[0], plain.args.as_slice()) else { return Ok(None) };
-    let Some(ty) = words.last().and_then(|w| crate::ptx::type_of(w)) else { return Ok(None) };
-    let compare = match words.get(1) {
-        Some(&"eq") => CmpOp::Eq,
-        Some(&"ne") => CmpOp::Ne,
-        Some(&"lt") => CmpOp::Lt,
-        Some(&"le") => CmpOp::Le,
-        Some(&"gt") => CmpOp::Gt,
-        Some(&"ge") => CmpOp::Ge,
-        _ => return Ok(None),
-    };
-    let (a, b) = (step.arg(a), step.arg(b));
-    if !matches!(
-        (&a, &b),
-        (Val::Based(Base::Register(_), _), Val::Known(_)) | (Val::Known(_), Val::Based(Base::Register(_), _))
-    ) {
-        return Ok(None);
+/// Runs a call. Functions of this module are not read; two of the runtime are known.
+fn call(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
+    step.mask = step.guarded(statement.guard)?;
+    if step.mask == 0 {
+        return Ok(Then::Next);
     }
-    let (Some(a), Some(b)) = (step.operand_of(&a), step.operand_of(&b)) else {
-        return Ok(None);
-    };
-    let q = step.slot(0)?;
-    let op = Op::Setp { op: compare, ty, dst: q, a, b };
-    step.leave_op(op)?;
-    Ok(Some(step.both(q, &[*dst])))
+    match called(plain) {
+        Some("vprintf") => {
+            step.note("printf is ignored: it is taken to touch no memory that other threads use");
+            Ok(Then::Next)
+        }
+        Some(ASSERT_FAIL) => ended(step),
+        Some(name) => {
+            let shown: String = name.chars().take(80).collect();
+            step.abstain(format!("a call of `{shown}`: functions are not interpreted"))
+        }
+        None => step.abstain("a call of a function in a register"),
+    }
+}
+
+/// Ends the lanes of the step.
+fn ended(step: &mut Step<'_, '_>) -> Result<Then, Refusal> {
+    step.emit(Item::Exit)?;
+    step.state.active &= !step.mask;
+    Ok(if step.state.active == 0 { Then::End } else { Then::Next })
 }

@@ -1,6 +1,7 @@
 //! Runs one statement that does not branch.
 
 use super::instruction::instruction;
+use super::loaded::read_loaded;
 use super::plain::plain;
 use super::warpgroup::touch_registers;
 use super::{Step, Then};
@@ -10,6 +11,7 @@ use crate::ptx::{Statement, What};
 /// Runs a statement by the lanes of the step for which its guard holds.
 pub(crate) fn statement(step: &mut Step<'_, '_>, statement: &Statement) -> Result<Then, Refusal> {
     touch_registers(step, statement)?;
+    read_loaded(step, statement)?;
     match &statement.what {
         What::Plain(words) => plain(step, statement, words),
         What::Core(op) => {

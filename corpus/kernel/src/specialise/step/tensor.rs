@@ -1,5 +1,6 @@
 //! Runs tensor-core instructions: resolves their operands, and turns descriptors into footprints.
 
+use super::loaded::{loaded, waited};
 use super::matrix::matrix_at;
 use super::{Made, Step, Then};
 use crate::Refusal;
@@ -51,10 +52,13 @@ pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refu
         Tcgen05::Load(load) => {
             load.addr = in_tensor(step, &load.addr)?;
             let line = step.line();
-            for (i, r) in load.dst.iter_mut().chain(load.reduce.iter_mut().map(|r| &mut r.dst)).enumerate() {
+            let stands = step.slot(0)?;
+            let mut registers = Vec::new();
+            for r in load.dst.iter_mut().chain(load.reduce.iter_mut().map(|r| &mut r.dst)) {
                 step.set(*r, Val::Unknown(Why::Loaded(line)));
-                *r = step.slot(i)?;
+                registers.push(std::mem::replace(r, stands));
             }
+            loaded(step, registers, stands);
         }
         Tcgen05::Store(store) => {
             store.addr = in_tensor(step, &store.addr)?;
@@ -76,11 +80,8 @@ pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refu
                 multicast.mask = step.number(multicast.mask, "a mask of CTAs")?;
             }
         }
-        Tcgen05::Relinquish { .. }
-        | Tcgen05::WaitLoad
-        | Tcgen05::WaitStore
-        | Tcgen05::FenceBefore
-        | Tcgen05::FenceAfter => {}
+        Tcgen05::WaitLoad => waited(step),
+        Tcgen05::Relinquish { .. } | Tcgen05::WaitStore | Tcgen05::FenceBefore | Tcgen05::FenceAfter => {}
     }
     step.leave(Op::Tcgen05(new), made)
 }

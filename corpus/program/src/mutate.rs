@@ -1,0 +1,396 @@
+//! Mistakes in synchronisation: programs that differ from a given one in one instruction that synchronises.
+//!
+//! Contract: every instruction that orders, publishes or waits is deleted, weakened, narrowed, swapped with its neighbour,
+//! and given another parity, count or barrier, each as far as it has one. Mutants come in the order of the text. They may
+//! be illegal: [`crate::validate`] says so.
+
+use crate::ir::{
+    AsyncCopy, BarKind, Control, FenceOrder, Instr, LoadOrder, MbarrierOp, Op, Operand, Program, ProxyOrder,
+    RmwOrder, Scope, StoreOrder, SymbolId, Tcgen05, Wgmma,
+};
+use crate::reduce::passes::without;
+use crate::registers::uses;
+
+/// What was done to the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mistake {
+    /// It is gone.
+    Delete,
+    /// Its order is weaker by one step.
+    Weaken,
+    /// Its scope is narrower by one step.
+    Narrow,
+    /// It has changed places with the next instruction.
+    Move,
+    /// It waits for the other parity.
+    Parity,
+    /// It names another number of arrivals, threads, bytes or groups.
+    Count,
+    /// It names another barrier.
+    Barrier,
+}
+
+impl Mistake {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Mistake; 7] = [
+        Mistake::Delete,
+        Mistake::Weaken,
+        Mistake::Narrow,
+        Mistake::Move,
+        Mistake::Parity,
+        Mistake::Count,
+        Mistake::Barrier,
+    ];
+
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mistake::Delete => "delete",
+            Mistake::Weaken => "weaken",
+            Mistake::Narrow => "narrow",
+            Mistake::Move => "move",
+            Mistake::Parity => "parity",
+            Mistake::Count => "count",
+            Mistake::Barrier => "barrier",
+        }
+    }
+}
+
+/// A program with one mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutant {
+    /// Its kind.
+    pub mistake: Mistake,
+    /// Index of the thread.
+    pub thread: usize,
+    /// Index of the instruction in its body, before the change.
+    pub at: usize,
+    /// The result.
+    pub program: Program,
+}
+
+/// Every mutant of `program`.
+pub fn mutants(program: &Program) -> Vec<Mutant> {
+    let mut out = Vec::new();
+    for (thread, code) in program.threads.iter().enumerate() {
+        for (at, instr) in code.body.iter().enumerate().filter(|(_, i)| synchronises(&i.op)) {
+            let mut add = |mistake, program| out.push(Mutant { mistake, thread, at, program });
+            add(Mistake::Delete, without(program, thread, at, at + 1));
+            if swappable(program, thread, at) {
+                let mut next = program.clone();
+                next.threads[thread].body.swap(at, at + 1);
+                add(Mistake::Move, next);
+            }
+            for (mistake, op) in changed(program, &instr.op) {
+                let mut next = program.clone();
+                next.threads[thread].body[at].op = op;
+                add(mistake, next);
+            }
+        }
+    }
+    out
+}
+
+/// Whether an instruction orders, publishes or waits for something.
+pub fn synchronises(op: &Op) -> bool {
+    match op {
+        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => *order != LoadOrder::Weak,
+        Op::Store { order, .. } | Op::MultimemStore { order, .. } => *order != StoreOrder::Weak,
+        Op::Rmw { .. } | Op::MultimemRed { .. } => true,
+        Op::Fence { .. }
+        | Op::ProxyFence(_)
+        | Op::Bar { .. }
+        | Op::ClusterArrive { .. }
+        | Op::ClusterWait
+        | Op::WarpSync { .. }
+        | Op::Mbarrier(_)
+        | Op::MbarrierInitFence => true,
+        Op::Tcgen05(op) => matches!(
+            op,
+            Tcgen05::WaitLoad
+                | Tcgen05::WaitStore
+                | Tcgen05::FenceBefore
+                | Tcgen05::FenceAfter
+                | Tcgen05::Commit(_)
+                | Tcgen05::Dealloc { .. }
+                | Tcgen05::Relinquish { .. }
+        ),
+        Op::AsyncCopy(copy) => {
+            !matches!(copy, AsyncCopy::Small(_) | AsyncCopy::Bulk(_) | AsyncCopy::Prefetch(_))
+        }
+        Op::Wgmma(op) => !matches!(op, Wgmma::Product(_)),
+        Op::ProxyOrder(order) => !matches!(order, ProxyOrder::ReplaceTensormap { .. }),
+        Op::Control(control) => matches!(control, Control::WaitDependencies),
+        _ => false,
+    }
+}
+
+/// Whether an instruction and the next can change places without a change of what registers hold: no jump, no label between
+/// them, and neither reads or writes what the other writes.
+fn swappable(program: &Program, thread: usize, at: usize) -> bool {
+    let body = &program.threads[thread].body;
+    let Some(next) = body.get(at + 1) else { return false };
+    let jumps = |op: &Op| matches!(op, Op::Bra { .. } | Op::Exit);
+    let target = body.iter().any(|i| matches!(i.op, Op::Bra { target } if target == at + 1));
+    let reads = |i: &Instr| {
+        let mut all = uses(&i.op).0;
+        all.extend(i.guard.map(|g| g.reg));
+        all
+    };
+    let clash = |writer: &Instr, other: &Instr| {
+        let written = uses(&writer.op).1;
+        reads(other).into_iter().chain(uses(&other.op).1).any(|r| written.contains(&r))
+    };
+    !target && !jumps(&next.op) && !clash(&body[at], next) && !clash(next, &body[at]) && body[at] != *next
+}
+
+/// The instruction with one thing about it changed, in each way there is.
+fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
+    let mut out = Vec::new();
+    out.extend(weaker(op).into_iter().map(|op| (Mistake::Weaken, op)));
+    out.extend(narrower(op).map(|op| (Mistake::Narrow, op)));
+    out.extend(recounted(op).into_iter().map(|op| (Mistake::Count, op)));
+    out.extend(renamed(program, op).map(|op| (Mistake::Barrier, op)));
+    if let Op::Mbarrier(m) = op
+        && let MbarrierOp::Wait(wait) = &m.op
+        && let (true, Operand::Imm(parity)) = (wait.parity, wait.phase)
+    {
+        let (mut m, mut wait) = (m.clone(), wait.clone());
+        wait.phase = Operand::Imm(parity ^ 1);
+        m.op = MbarrierOp::Wait(wait);
+        out.push((Mistake::Parity, Op::Mbarrier(m)));
+    }
+    out
+}
+
+/// The instruction with the next weaker orders.
+fn weaker(op: &Op) -> Vec<Op> {
+    let mut out = Vec::new();
+    let mut next = op.clone();
+    match &mut next {
+        Op::Load { order, .. } | Op::MultimemLoad { order, .. } => {
+            *order = match *order {
+                LoadOrder::Acquire(scope) => LoadOrder::Relaxed(scope),
+                LoadOrder::MmioAcquire => LoadOrder::MmioRelaxed,
+                _ => LoadOrder::Weak,
+            };
+            out.push(next);
+        }
+        Op::Store { order, .. } | Op::MultimemStore { order, .. } => {
+            *order = match *order {
+                StoreOrder::Release(scope) => StoreOrder::Relaxed(scope),
+                StoreOrder::MmioRelease => StoreOrder::MmioRelaxed,
+                _ => StoreOrder::Weak,
+            };
+            out.push(next);
+        }
+        Op::Rmw { order, .. } | Op::MultimemRed { order, .. } => {
+            let steps: &[RmwOrder] = match *order {
+                RmwOrder::AcqRel => &[RmwOrder::Acquire, RmwOrder::Release],
+                RmwOrder::Acquire | RmwOrder::Release => &[RmwOrder::Relaxed],
+                RmwOrder::Relaxed => &[],
+            };
+            for step in steps {
+                let mut next = op.clone();
+                if let Op::Rmw { order, .. } | Op::MultimemRed { order, .. } = &mut next {
+                    *order = *step;
+                }
+                out.push(next);
+            }
+        }
+        Op::Fence { order, .. } => {
+            let steps: &[FenceOrder] = match *order {
+                FenceOrder::Sc => &[FenceOrder::AcqRel],
+                FenceOrder::AcqRel => &[FenceOrder::Acquire, FenceOrder::Release],
+                FenceOrder::Acquire | FenceOrder::Release => &[],
+            };
+            for step in steps {
+                let mut next = op.clone();
+                if let Op::Fence { order, .. } = &mut next {
+                    *order = *step;
+                }
+                out.push(next);
+            }
+        }
+        Op::ClusterArrive { relaxed: relaxed @ false } => {
+            *relaxed = true;
+            out.push(next);
+        }
+        Op::Bar { kind: kind @ BarKind::Sync, count: Some(_), .. } => {
+            *kind = BarKind::Arrive;
+            out.push(next);
+        }
+        Op::Mbarrier(m) => {
+            let relaxed = match &mut m.op {
+                MbarrierOp::Arrive(arrive) => &mut arrive.relaxed,
+                MbarrierOp::Wait(wait) => &mut wait.relaxed,
+                _ => return out,
+            };
+            if !std::mem::replace(relaxed, true) {
+                out.push(next);
+            }
+        }
+        Op::AsyncCopy(AsyncCopy::BulkWait { reads_only: reads_only @ false, .. }) => {
+            *reads_only = true;
+            out.push(next);
+        }
+        _ => {}
+    }
+    out
+}
+
+/// The instruction with the next narrower scope.
+fn narrower(op: &Op) -> Option<Op> {
+    let mut next = op.clone();
+    let scope = match &mut next {
+        Op::Load { order: LoadOrder::Relaxed(scope) | LoadOrder::Acquire(scope), .. }
+        | Op::MultimemLoad { order: LoadOrder::Relaxed(scope) | LoadOrder::Acquire(scope), .. }
+        | Op::Store { order: StoreOrder::Relaxed(scope) | StoreOrder::Release(scope), .. }
+        | Op::MultimemStore { order: StoreOrder::Relaxed(scope) | StoreOrder::Release(scope), .. }
+        | Op::Rmw { scope, .. }
+        | Op::MultimemRed { scope, .. }
+        | Op::Fence { scope, .. } => scope,
+        Op::Mbarrier(m) => match &mut m.op {
+            MbarrierOp::Arrive(arrive) => &mut arrive.scope,
+            MbarrierOp::Wait(wait) => &mut wait.scope,
+            MbarrierOp::ExpectTx { scope, .. } | MbarrierOp::CompleteTx { scope, .. } => scope,
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => return None,
+        },
+        Op::ProxyOrder(
+            ProxyOrder::TensormapRelease { scope }
+            | ProxyOrder::TensormapAcquire { scope, .. }
+            | ProxyOrder::CopyTensormap { scope, .. },
+        ) => scope,
+        _ => return None,
+    };
+    *scope = match *scope {
+        Scope::Sys => Scope::Gpu,
+        Scope::Gpu => Scope::Cluster,
+        Scope::Cluster => Scope::Cta,
+        Scope::Cta => return None,
+    };
+    Some(next)
+}
+
+/// The instruction with a number that is one step smaller or larger: arrivals by one, threads by a warp, bytes by 16.
+fn recounted(op: &Op) -> Vec<Op> {
+    let step: i128 = match op {
+        Op::Bar { .. } => 32,
+        Op::Mbarrier(m) if matches!(m.op, MbarrierOp::Arrive(_) | MbarrierOp::Init { .. }) => 1,
+        Op::Mbarrier(_) => 16,
+        _ => 1,
+    };
+    let by = |by: i128| {
+        let mut next = op.clone();
+        let found = count(&mut next)?;
+        let sum = found.get().checked_add(by).filter(|sum| *sum >= 0)?;
+        found.set(sum);
+        Some(next)
+    };
+    [-step, step].into_iter().filter_map(by).collect()
+}
+
+/// A number an instruction names.
+enum Count<'o> {
+    Operand(&'o mut Operand),
+    Groups(&'o mut u32),
+}
+
+impl Count<'_> {
+    fn get(&self) -> i128 {
+        match self {
+            Count::Operand(Operand::Imm(n)) => *n,
+            Count::Operand(_) => 0,
+            Count::Groups(n) => i128::from(**n),
+        }
+    }
+
+    fn set(self, to: i128) {
+        match self {
+            Count::Operand(operand) => *operand = Operand::Imm(to),
+            Count::Groups(n) => *n = u32::try_from(to).unwrap_or(*n),
+        }
+    }
+}
+
+/// The number that an instruction names as a constant.
+fn count(op: &mut Op) -> Option<Count<'_>> {
+    let operand = match op {
+        Op::Bar { count: Some(count), .. } => count,
+        Op::Mbarrier(m) => match &mut m.op {
+            MbarrierOp::Init { count } => count,
+            MbarrierOp::ExpectTx { bytes, .. } | MbarrierOp::CompleteTx { bytes, .. } => bytes,
+            MbarrierOp::Arrive(arrive) => arrive.count.as_mut().or(arrive.tx.as_mut())?,
+            MbarrierOp::Inval | MbarrierOp::Wait(_) => return None,
+        },
+        Op::AsyncCopy(AsyncCopy::Wait(groups) | AsyncCopy::BulkWait { groups, .. })
+        | Op::Wgmma(Wgmma::Wait(groups)) => return Some(Count::Groups(groups)),
+        _ => return None,
+    };
+    matches!(operand, Operand::Imm(_)).then_some(Count::Operand(operand))
+}
+
+/// The instruction at another barrier: the next mbarrier that the program has, or the next number.
+fn renamed(program: &Program, op: &Op) -> Option<Op> {
+    let mut next = op.clone();
+    match &mut next {
+        Op::Bar { id: Operand::Imm(id), .. } => *id = (*id + 1) % 16,
+        Op::Mbarrier(m) => m.addr.base = other_mbarrier(program, m.addr.base)?,
+        Op::Tcgen05(Tcgen05::Commit(commit)) => commit.addr.base = other_mbarrier(program, commit.addr.base)?,
+        _ => return None,
+    }
+    Some(next)
+}
+
+/// The mbarrier declared behind this one, the first behind the last. None if the program has no other.
+fn other_mbarrier(program: &Program, base: Operand) -> Option<Operand> {
+    let Operand::Address(here) = base else { return None };
+    let all = || program.threads.iter().flat_map(|t| &t.body);
+    let named = |symbol: &SymbolId| {
+        all().any(|i| matches!(&i.op, Op::Mbarrier(m) if m.addr.base == Operand::Address(*symbol)))
+    };
+    let symbols: Vec<SymbolId> = (0..program.symbols.len()).map(SymbolId::at).filter(named).collect();
+    let behind = symbols.iter().find(|s| s.index() > here.index()).or(symbols.first());
+    behind.filter(|s| **s != here).map(|s| Operand::Address(*s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{Format, parse, print};
+
+    fn read(text: &str) -> Program {
+        parse(text, Format::Native).expect("the program is legal")
+    }
+
+    #[test]
+    fn each_kind_of_mistake_is_made_where_it_can_be() {
+        let program = read(
+            "moire \"ring\"\n.shared .b64 full;\n.shared .b64 empty;\n.shared .b32 x;\n\
+             P0 (gpu 0, cta 0) {\n  mbarrier.init.shared::cta.b64 [full], 1;\n  mbarrier.init.shared::cta.b64 [empty], 1;\n  \
+             bar.sync 0;\n  st.weak.shared.u32 [x], 1;\n  mbarrier.arrive.release.cta.shared::cta.b64 _, [full];\n}\n\
+             P1 (gpu 0, cta 0) {\n  bar.sync 0;\nL:\n  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [full], 0;\n  \
+             @!p bra L;\n  ld.weak.shared.u32 r0, [x];\n  fence.sc.gpu;\n}\n",
+        );
+        let all = mutants(&program);
+        for mistake in Mistake::ALL {
+            assert!(all.iter().any(|m| m.mistake == mistake), "no {}", mistake.name());
+        }
+        for mutant in &all {
+            assert_ne!(mutant.program, program, "{mutant:?}");
+            let text = print(&mutant.program);
+            assert_eq!(read(&text), mutant.program, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wait_does_not_change_places_with_what_reads_its_answer() {
+        let program = read(
+            "moire \"w\"\n.shared .b64 b;\nP0 (gpu 0, cta 0) {\n  mbarrier.init.shared::cta.b64 [b], 1;\n  \
+             mbarrier.test_wait.parity.shared::cta.b64 p, [b], 0;\n  selp.u32 r, 1, 0, p;\n}\n",
+        );
+        let moved = |m: &&Mutant| m.mistake == Mistake::Move;
+        let places: Vec<usize> = mutants(&program).iter().filter(moved).map(|m| m.at).collect();
+        assert_eq!(places, [0], "only the init and the wait");
+    }
+}
