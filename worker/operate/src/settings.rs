@@ -97,7 +97,7 @@ pub struct Settings {
     pub stands_at_issue: bool,
     /// Q5: a relaxed cluster barrier synchronises.
     pub relaxed_cluster_synchronises: bool,
-    /// Q11: write after read across proxies needs no fence.
+    /// Q11: a copy over what was read through the generic proxy needs no fence (B and C; the engine sees no other proxies).
     pub free_write_after_read: bool,
 }
 
@@ -149,6 +149,7 @@ impl Settings {
             complete_by_use: true,
             slot_in_order: true,
             commits_in_order: true,
+            free_write_after_read: true,
             ..Settings::letter()
         }
     }
@@ -219,7 +220,7 @@ impl Settings {
             bare_warp_barrier: b("Q3"),
             stands_at_issue: is("Q4", "A"),
             relaxed_cluster_synchronises: b("Q5"),
-            free_write_after_read: b("Q11"),
+            free_write_after_read: b("Q11") || is("Q11", "C"),
         })
     }
 }
@@ -231,7 +232,11 @@ mod tests {
     #[test]
     fn switches_select_readings_and_others_are_refused_by_name() {
         let practice = ["TQ5", "TQ7", "TQ10", "TQ11", "TQ15", "TQ30", "TQ32", "TQ33"];
-        assert_eq!(Settings::of(|name| practice.contains(&name).then_some("B")), Ok(Settings::practice()));
+        let value = |name: &str| match name {
+            "Q11" => Some("C"),
+            _ => practice.contains(&name).then_some("B"),
+        };
+        assert_eq!(Settings::of(value), Ok(Settings::practice()));
         assert_eq!(Settings::of(|name| (name == "Q8").then_some("B")), Ok(Settings::letter()));
         assert_eq!(Settings::of(|name| (name == "TQ4").then_some("C")), Err("TQ4=C".to_owned()));
     }

@@ -37,6 +37,7 @@ fn settings(spec: &str) -> Option<Result<Settings, String>> {
     Some(Settings::of(|name| {
         let own = switches.get(name).copied();
         own.or_else(|| (practice && PRACTICE.contains(&name)).then_some("B"))
+            .or_else(|| (practice && name == "Q11").then_some("C"))
     }))
 }
 
