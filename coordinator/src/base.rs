@@ -3,8 +3,10 @@
 //! Contract: a part adds its writes to [`Base::writes`], and the core commits them as one batch. A write that a part
 //! commits by itself is durable when its method returns.
 
+use crate::aside::Aside;
 use crate::lease::{Config, Scheduler};
 use crate::states::States;
+use crate::suspects::Suspects;
 use crate::trial::Trial;
 use moire_corpus::{Store, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,6 +20,10 @@ pub(crate) struct Base {
     pub(crate) writes: Vec<Write>,
     /// Findings by state.
     pub(crate) states: States,
+    /// What workers said of each other.
+    pub(crate) suspects: Suspects,
+    /// Records that cannot be used or stored.
+    pub(crate) aside: Aside,
     pub(crate) config: Config,
     pub(crate) trial: Trial,
     started: Instant,
@@ -31,6 +37,8 @@ impl Base {
             fleet: Scheduler::new(config).planted(trial.planted),
             writes: Vec::new(),
             states: States::default(),
+            suspects: Suspects::default(),
+            aside: Aside::default(),
             config,
             trial,
             started: Instant::now(),

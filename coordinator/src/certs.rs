@@ -98,7 +98,8 @@ pub fn issue(dir: &Path, name: &str, holder: &Holder, days: i64) -> Result<PathB
             // Without a line end: some readers take the file as it is.
             write(&out.join("token"), &token, true)?;
             let mut file = OpenOptions::new().append(true).open(&tokens).map_err(|e| failed(&tokens, e))?;
-            writeln!(file, "{role} {name} {hash}").map_err(|e| failed(&tokens, e))?;
+            let line = format!("{role} {name} {hash}\n");
+            file.write_all(line.as_bytes()).map_err(|e| failed(&tokens, e))?;
         }
     }
     Ok(out)

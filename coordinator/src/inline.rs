@@ -59,7 +59,7 @@ impl Inline {
     /// It is refused.
     pub fn hello(&mut self, hello: v1::Hello) -> Result<WorkerId, Status> {
         let (outbox, inbox) = mpsc::channel(OUTBOX_MAX);
-        let id = self.core.hello(hello, outbox)?;
+        let id = self.core.hello(hello, None, outbox)?;
         self.inboxes.insert(id, inbox);
         Ok(id)
     }

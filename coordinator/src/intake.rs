@@ -5,16 +5,18 @@
 //! counted, and long reasons are shortened, so that no record exceeds the store's limit.
 
 use crate::job::{Answer, Job, JobKind};
-use moire_corpus::{Finding, VALUE_BYTES_MAX};
+use crate::stored;
+use moire_corpus::{Finding, LIFE_BYTES_MAX, VALUE_BYTES_MAX};
 use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Largest claim, in bytes of JSON: with its original and its life cycle it fits a record.
 const CLAIM_BYTES_MAX: usize = 24 * 1024;
-/// Room kept in the record of a finding for its life cycle.
-const LIFE_BYTES: usize = 15 * 1024;
-/// Longest name of an oracle, a model, a check, a canary or a reason, in bytes.
+/// Bytes of a finding's record that its claim does not have: the names of its fields, ids, the campaign, its origin.
+const FIELDS_BYTES: usize = 2 * 1024;
+const _: () = assert!(CLAIM_BYTES_MAX + FIELDS_BYTES + LIFE_BYTES_MAX <= VALUE_BYTES_MAX);
+/// Longest name of an oracle, a model, a check, a canary or a reason, in bytes of JSON.
 const NAME_BYTES_MAX: usize = 100;
 /// Most oracles, models or capabilities in a list of a campaign or a plan.
 const LIST_MAX: usize = 64;
@@ -28,7 +30,7 @@ const CLAIMS_MAX: usize = 32;
 const TOO_LARGE: &str = "claim too large to keep";
 
 fn named(text: &str) -> bool {
-    text.len() <= NAME_BYTES_MAX
+    stored::bytes(text) <= NAME_BYTES_MAX
 }
 
 /// Checks a claim of a worker or of a client.
@@ -46,8 +48,9 @@ pub(crate) fn claim(claim: &v1::Claim) -> Result<(), &'static str> {
 
 /// Checks the lists of a plan.
 fn lists(lists: [&[String]; 3]) -> Result<(), &'static str> {
-    let short =
-        |list: &[String]| list.len() <= LIST_MAX && list.iter().all(|text| text.len() <= WORD_BYTES_MAX);
+    let short = |list: &[String]| {
+        list.len() <= LIST_MAX && list.iter().all(|text| stored::bytes(text) <= WORD_BYTES_MAX)
+    };
     match lists.into_iter().all(short) {
         true => Ok(()),
         false => Err("at most 64 oracles, models and capabilities, of at most 500 bytes each"),
@@ -57,7 +60,7 @@ fn lists(lists: [&[String]; 3]) -> Result<(), &'static str> {
 /// Checks the specification of a campaign, apart from its name.
 pub(crate) fn spec(spec: &v1::CampaignSpec) -> Result<(), &'static str> {
     lists([&spec.oracles, &spec.models, &spec.needs])?;
-    match named(&spec.profile) && spec.fingerprint.len() <= WORD_BYTES_MAX {
+    match named(&spec.profile) && stored::bytes(&spec.fingerprint) <= WORD_BYTES_MAX {
         true => Ok(()),
         false => Err("a profile has at most 100 bytes, a fingerprint at most 500"),
     }
@@ -71,21 +74,18 @@ pub(crate) fn plan(plan: Option<&v1::Plan>) -> Result<(), &'static str> {
 
 /// Approximate size of the claim as JSON, in bytes.
 fn bytes(claim: &v1::Claim) -> usize {
-    // A control character takes six bytes as JSON, a quote or a newline two.
-    let json = |text: &str| {
-        let escaped = |b: u8| match b {
-            b'\n' | b'\t' | b'"' | b'\\' => 2,
-            0..0x20 => 6,
-            _ => 1,
-        };
-        text.bytes().map(escaped).sum::<usize>() + 8
-    };
+    let json = |text: &str| stored::bytes(text) + 8;
     let sides = claim
         .models
         .iter()
         .map(|m| json(&m.name) + 80 + m.variants.iter().map(|(k, v)| json(k) + json(v)).sum::<usize>());
     let checks = claim.axioms.iter().map(|a| 8 + a.names.iter().map(|n| json(n)).sum::<usize>());
-    json(&claim.program) + json(&claim.witness) + sides.sum::<usize>() + checks.sum::<usize>()
+    let names = [&claim.oracle, &claim.direction, &claim.verdict].map(|name| json(name));
+    json(&claim.program)
+        + json(&claim.witness)
+        + names.iter().sum::<usize>()
+        + sides.sum::<usize>()
+        + checks.sum::<usize>()
 }
 
 /// Makes a claim fit a record, at the cost of its witness; false: it does not fit.
@@ -96,14 +96,18 @@ pub(crate) fn fit(claim: &mut v1::Claim) -> bool {
     bytes(claim) <= CLAIM_BYTES_MAX
 }
 
-/// Makes a finding fit its record. The generated text is dropped first, because its provenance reproduces it.
-pub(crate) fn fit_finding(finding: &mut Finding) {
-    let over = |f: &Finding| serde_json::to_vec(f).map_or(0, |v| v.len()) > VALUE_BYTES_MAX - LIFE_BYTES;
+/// Makes a finding fit its record. The generated text is dropped first, because its provenance reproduces it. Its canonical
+/// text may be longer than that of its claim: then it keeps `program`, the text of the claim.
+pub(crate) fn fit_finding(finding: &mut Finding, program: &str) {
+    let over = |f: &Finding| serde_json::to_vec(f).map_or(0, |v| v.len()) > VALUE_BYTES_MAX - LIFE_BYTES_MAX;
     if over(finding) {
         finding.original.clear();
     }
     if over(finding) {
         finding.witness.clear();
+    }
+    if over(finding) {
+        program.clone_into(&mut finding.reduced);
     }
 }
 
@@ -127,8 +131,8 @@ fn cut(item: &mut v1::ItemResult) {
     let dropped = (before - item.claims.len()) as u64;
     let mut reasons = BTreeMap::new();
     for (reason, n) in std::mem::take(&mut item.abstentions).into_iter().take(REASONS_MAX) {
-        let end = (0..=NAME_BYTES_MAX.min(reason.len())).rfind(|i| reason.is_char_boundary(*i)).unwrap_or(0);
-        *reasons.entry(reason[..end].to_owned()).or_insert(0_u64) += n.min(1 << 32);
+        let reason = stored::beginning(&reason, NAME_BYTES_MAX).to_owned();
+        *reasons.entry(reason).or_insert(0_u64) += n.min(1 << 32);
     }
     if dropped > 0 {
         *reasons.entry(TOO_LARGE.to_owned()).or_insert(0) += dropped;
@@ -244,8 +248,12 @@ mod tests {
         assert!(fit(&mut claim));
         let mut finding =
             Finding { reduced: text.clone(), original: text.clone(), witness: text, ..Finding::default() };
-        fit_finding(&mut finding);
+        fit_finding(&mut finding, "");
         let size = serde_json::to_vec(&finding).unwrap().len();
-        assert!(size <= VALUE_BYTES_MAX - LIFE_BYTES && !finding.reduced.is_empty(), "{size}");
+        assert!(size <= VALUE_BYTES_MAX - LIFE_BYTES_MAX && !finding.reduced.is_empty(), "{size}");
+        // A canonical text that is longer than the claim's.
+        finding.reduced = "x".repeat(50_000);
+        fit_finding(&mut finding, "short");
+        assert_eq!(finding.reduced, "short");
     }
 }

@@ -3,7 +3,7 @@
 //! Contract: [`Jobs`] has a job as long as the scheduler has it, under the same identity.
 
 use crate::base::Base;
-use crate::lease::{JobId, Kind, WorkerId};
+use crate::lease::{JobId, Kind, Source};
 use moire_corpus::Verified;
 use moire_proto::v1;
 use std::collections::BTreeMap;
@@ -29,13 +29,17 @@ pub(crate) enum JobKind {
 pub(crate) struct Origin {
     pub(crate) campaign: String,
     pub(crate) item: u64,
+    /// The epoch of the campaign in which it was admitted. A campaign that begins anew admits its claims anew.
+    pub(crate) epoch: u32,
+    /// The class of the claim.
+    pub(crate) class: String,
 }
 
 /// A claim on a reduced program.
 pub(crate) struct ReducedClaim {
     pub(crate) claim: v1::Claim,
-    /// The worker that reduced it.
-    pub(crate) by: WorkerId,
+    /// Where the worker comes from that reduced it.
+    pub(crate) by: Source,
 }
 
 /// Names a minimisation under way; given out by [`crate::reduction`].
@@ -46,8 +50,10 @@ pub(crate) struct ReductionId(pub(crate) u64);
 pub(crate) struct Job {
     pub(crate) kind: JobKind,
     pub(crate) claim: v1::Claim,
-    /// The worker that made the claim.
-    pub(crate) claimant: Option<WorkerId>,
+    /// Where the worker comes from that made the claim.
+    pub(crate) claimant: Option<Source>,
+    /// Where the worker comes from that refuted it, once one has: a third decides.
+    pub(crate) refuter: Option<Source>,
     pub(crate) reduced: Option<ReducedClaim>,
     /// The claim on the least program so far.
     pub(crate) best: Option<v1::Claim>,
@@ -70,6 +76,7 @@ impl Job {
             kind,
             claim,
             claimant: None,
+            refuter: None,
             reduced: None,
             best: None,
             tried: 0,
@@ -123,17 +130,18 @@ pub(crate) enum Answer {
 pub(crate) struct Jobs(BTreeMap<JobId, Job>);
 
 impl Jobs {
-    /// Queues a job as work of a kind. `avoid`: a worker that gets it only if no other comes for it in time.
-    pub(crate) fn queue(&mut self, base: &mut Base, job: Job, kind: Kind, avoid: Option<WorkerId>) -> JobId {
+    /// Queues a job as work of a kind. `avoid`: whose workers get it only if no other comes for it in time.
+    pub(crate) fn queue(&mut self, base: &mut Base, job: Job, kind: Kind, avoid: Option<Source>) -> JobId {
         let campaign = job.origin.as_ref().map_or("", |o| o.campaign.as_str());
-        let id = base.fleet.job(campaign, kind, avoid);
+        let id = base.fleet.job(campaign, kind, None);
+        base.fleet.avoid(id, avoid, false);
         // A side that is a tool is named as the capability is.
         base.fleet.takes(id, job.claim.models.iter().map(|side| side.name.clone()));
         self.0.insert(id, job);
         id
     }
     /// Queues the next step of a claim.
-    pub(crate) fn again(&mut self, base: &mut Base, job: Job, kind: JobKind, avoid: Option<WorkerId>) {
+    pub(crate) fn again(&mut self, base: &mut Base, job: Job, kind: JobKind, avoid: Option<Source>) {
         let turn = if kind == JobKind::Minimise { Kind::Minimise } else { Kind::Verify };
         self.queue(base, Job { kind, ..job }, turn, avoid);
     }

@@ -3,6 +3,7 @@
 //! Contract: the coordinator never explores. Workers do, as other processes or threads; all of them speak to it over the
 //! same kind of gRPC stream.
 
+mod aside;
 mod base;
 pub mod certs;
 mod core;
@@ -18,12 +19,16 @@ pub mod line;
 mod local;
 mod night;
 pub mod nightly;
+mod parts;
+mod plain;
 mod reduction;
 pub mod report;
 mod run;
 mod service;
 mod spread;
 mod states;
+mod stored;
+mod suspects;
 mod totals;
 mod triage;
 pub mod trial;
@@ -33,8 +38,9 @@ pub use door::{Io, Limits, Role, TokenError, TokensError, UnknownRole, check_tok
 pub use inline::Inline;
 pub use local::{Local, Setup};
 pub use moire_proto::v1;
+pub use plain::{Plain, PlainWriter};
 pub use run::{CLASS_PREFIX, MUTANT_PREFIX};
-pub use words::many;
+pub use words::{digest_words, many};
 
 use std::net::SocketAddr;
 

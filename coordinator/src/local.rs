@@ -6,7 +6,7 @@ use crate::door::{Audit, Connection, Door, Face, Gate, Io};
 use crate::service::{Control, Workers};
 use crate::trial::Trial;
 use crate::{Error, Limits, http, lease, v1};
-use moire_corpus::{Finding, Options, Recovery, Store};
+use moire_corpus::{Finding, Loss, Options, Recovery, Store};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,6 +61,7 @@ pub struct Local {
     addr: SocketAddr,
     http_addr: Option<SocketAddr>,
     recovery: Recovery,
+    losses: Vec<Loss>,
     control: Control,
     events: mpsc::Sender<Event>,
     core: tokio::task::JoinHandle<Result<(), Error>>,
@@ -166,9 +167,10 @@ impl Local {
         };
         let http_addr = pages.as_ref().map(TcpListener::local_addr).transpose()?;
         let (store, recovery) = Store::open(dir, Options::default())?;
+        let losses = store.losses().cloned().collect();
         let core = Core::new(store, setup.lease, door.refused.clone(), Trial::default())?;
         let (events, core) = spawn(core, false);
-        let control = Control::new(events.clone());
+        let control = Control::new(events.clone(), door.clone());
         let (stop, stopping) = watch::channel(());
         let mut servers = tokio::task::JoinSet::new();
         let gate = Gate::open(listener, door.clone(), Face::Calls, stopping.clone())?;
@@ -187,7 +189,7 @@ impl Local {
                 }
             });
         }
-        Ok(Self { addr, http_addr, recovery, control, events, core, servers, stop })
+        Ok(Self { addr, http_addr, recovery, losses, control, events, core, servers, stop })
     }
 
     /// Opens the store at `dir` and serves connections that come from `connections`, on trial: everything is a task of
@@ -204,15 +206,16 @@ impl Local {
     ) -> Result<Self, Error> {
         let door = Arc::new(Door::new(None, Limits::NEAR, Audit::none())?);
         let (store, recovery) = Store::open(dir, options)?;
+        let losses = store.losses().cloned().collect();
         let (events, core) = spawn(Core::new(store, lease, door.refused.clone(), trial)?, true);
-        let control = Control::new(events.clone());
+        let control = Control::new(events.clone(), door.clone());
         let (stop, stopping) = watch::channel(());
         let mut servers = tokio::task::JoinSet::new();
         let serving = grpc(Gate::over(connections, door.clone()), door, control.clone(), stopping);
         // Ends with `stop`, or with the world.
         servers.spawn(async { _ = serving.await });
         let addr = SocketAddr::from(([127, 0, 0, 1], 0));
-        Ok(Self { addr, http_addr: None, recovery, control, events, core, servers, stop })
+        Ok(Self { addr, http_addr: None, recovery, losses, control, events, core, servers, stop })
     }
 
     /// Where it serves.
@@ -226,6 +229,10 @@ impl Local {
     /// The findings of opening the store.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+    /// What the store had when it was opened, and has no more: losses that nobody has acknowledged.
+    pub fn losses(&self) -> &[Loss] {
+        &self.losses
     }
     /// Whether the core has ended (a store that failed, say); [`Local::stop`] then says why.
     pub fn is_over(&self) -> bool {

@@ -1,13 +1,17 @@
 //! A running campaign: which items are reported, which have claims under way, and which can be committed.
 //!
-//! Contract: claims are admitted in item order, once all earlier items are reported, and at most [`CLASS_MAX`] of
-//! one class (oracle, direction, models, axioms) per campaign; the others are counted. An item with claims is ready
+//! Contract: claims are admitted in item order, once all earlier items are reported. The first [`CLASS_MAX`] of one class
+//! (oracle, direction, models, axioms) that are confirmed become findings, and later ones are only counted. A claim that
+//! is not confirmed costs its class nothing: the next one takes its place. At no time are more claims of a class admitted
+//! and not refused than become findings, so the findings do not depend on the order of answers. An item with claims is ready
 //! together with its findings, in item order, so an interrupted one runs again.
 
-use crate::lease::{CampaignSpec, WorkerId};
+use crate::lease::{CampaignSpec, Source};
+use crate::stored::{List, NAMES_BYTES_MAX, Names};
 use crate::{CLASS_MAX, LEASE_ITEMS};
 use moire_corpus::{
-    Campaign, CampaignState, Counters, EngineResult, Finding, Hash, ItemDone, Progress, item_digest,
+    Campaign, CampaignState, Counters, EngineResult, Finding, Hash, ItemDone, Progress, VALUE_BYTES_MAX,
+    item_digest,
 };
 use moire_proto::v1;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,29 +22,66 @@ pub const CLASS_PREFIX: &str = "claims/";
 pub const MUTANT_PREFIX: &str = "mutant/";
 
 /// Most stretches of completed items in a campaign's record; beyond it items wait for those before them.
-const STRETCHES_MAX: usize = 1200;
-/// Most reasons, and most classes, in a campaign's record; further ones are counted together.
+const STRETCHES_MAX: usize = 880;
+/// Bytes of a stretch: two numbers of 20 digits, brackets and commas.
+const STRETCH_BYTES: usize = 44;
+/// Bytes of a campaign's record beside stretches and names: its fields, its sums, and the reasons that are always listed.
+const RECORD_BYTES: usize = 2048;
+/// Most reasons, canaries or mutants in a campaign's record; further ones are counted together.
 const REASONS_MAX: usize = 200;
+// The record fits, whatever is reported.
+const _: () =
+    assert!((STRETCHES_MAX + 1) * STRETCH_BYTES + NAMES_BYTES_MAX + RECORD_BYTES <= VALUE_BYTES_MAX);
 /// One past the last item of a campaign without a budget.
 const ENDLESS: u64 = u64::MAX / 2;
 /// The name under which reasons beyond the limit are counted.
 const OTHER_REASONS: &str = "other reasons";
+/// The reason of an item that was given up.
+pub(crate) const QUARANTINED: &str = "quarantined";
+/// The reason of a claim that was not confirmed when it was run again.
+pub(crate) const REFUTED: &str = "refuted";
+/// The reason of a claim about which the worker that ran it again could not say anything.
+pub(crate) const NOT_VERIFIED: &str = "not verified";
+/// The reason of a claim that was run again too often without an answer.
+pub(crate) const LOST: &str = "verification lost";
+/// The reason of an item whose record the store did not take; only its digest was kept.
+pub(crate) const NOT_STORED: &str = "record refused by the store";
+/// Reasons that the coordinator counts, and no worker.
+const OWN_REASONS: [&str; 6] = [QUARANTINED, REFUTED, NOT_VERIFIED, LOST, NOT_STORED, OTHER_REASONS];
 
 /// An item with claims.
 pub(crate) struct Held {
     pub(crate) done: ItemDone,
-    claims: Vec<v1::Claim>,
-    worker: WorkerId,
-    /// Claims admitted and not yet findings; `None` before admission.
-    pub(crate) open: Option<usize>,
+    /// Claims that wait for admission, with their classes.
+    claims: VecDeque<(String, v1::Claim)>,
+    claimant: Source,
+    /// Claims admitted and not yet findings.
+    pub(crate) open: usize,
     pub(crate) findings: Vec<Finding>,
+}
+
+impl Held {
+    /// Nothing more comes of its claims.
+    fn settled(&self) -> bool {
+        self.open == 0 && self.claims.is_empty()
+    }
+}
+
+/// The claims of one class.
+#[derive(Debug, Default)]
+struct Class {
+    /// Those that were confirmed, and those that came after the last that may become a finding.
+    confirmed: u64,
+    /// Those that are being run again.
+    open: u64,
 }
 
 /// A claim that is now run again.
 pub(crate) struct Admitted {
     pub(crate) item: u64,
-    /// The worker that made it.
-    pub(crate) claimant: WorkerId,
+    /// Where the worker comes from that made it.
+    pub(crate) claimant: Source,
+    pub(crate) class: String,
     pub(crate) claim: v1::Claim,
 }
 
@@ -56,9 +97,11 @@ pub(crate) struct CampaignRun {
     /// Items without claims, to be committed.
     plain: BTreeMap<u64, ItemDone>,
     pub(crate) held: BTreeMap<u64, Held>,
-    classes: BTreeMap<String, u64>,
+    classes: BTreeMap<String, Class>,
+    /// Whether claims may be admitted that could not be before.
+    admits: bool,
     /// Names the campaign's record lists.
-    reasons: BTreeSet<String>,
+    names: Names,
     /// The digest of an ended campaign, once it was asked for.
     pub(crate) digest: Option<Hash>,
 }
@@ -66,11 +109,14 @@ pub(crate) struct CampaignRun {
 impl CampaignRun {
     pub(crate) fn new(campaign: Campaign, progress: Progress) -> Self {
         let classes = progress.counters.abstentions.iter().filter(|(k, _)| k.starts_with(CLASS_PREFIX));
-        let classes = classes.map(|(k, v)| (k.clone(), *v)).collect();
-        let counters = &progress.counters;
-        let reasons = counters.abstentions.keys().filter(|k| !k.starts_with(CLASS_PREFIX));
-        let reasons =
-            reasons.chain(counters.canaries.keys()).chain(counters.mutants.keys()).cloned().collect();
+        let classes = classes.map(|(k, v)| (k.clone(), Class { confirmed: *v, open: 0 })).collect();
+        let (counters, mut names) = (&progress.counters, Names::default());
+        for name in counters.abstentions.keys() {
+            let list = if name.starts_with(CLASS_PREFIX) { List::Classes } else { List::Reasons };
+            names.known(list, name);
+        }
+        counters.canaries.keys().for_each(|name| names.known(List::Canaries, name));
+        counters.mutants.keys().for_each(|name| names.known(List::Mutants, name));
         Self {
             campaign,
             progress,
@@ -80,7 +126,8 @@ impl CampaignRun {
             plain: BTreeMap::new(),
             held: BTreeMap::new(),
             classes,
-            reasons,
+            admits: true,
+            names,
             digest: None,
         }
     }
@@ -113,18 +160,23 @@ impl CampaignRun {
             canaries: self.campaign.canaries,
         }
     }
-    /// `name`, or [`OTHER_REASONS`] if the record has enough names.
-    fn listed(&mut self, name: String) -> String {
-        if self.reasons.contains(&name) {
-            return name;
+    /// `name`, or [`OTHER_REASONS`] if the record has no room for it.
+    fn listed(&mut self, list: List, name: String) -> String {
+        match self.names.list(list, &name, REASONS_MAX) {
+            true => name,
+            false => OTHER_REASONS.to_owned(),
         }
-        let name = if self.reasons.len() < REASONS_MAX { name } else { OTHER_REASONS.to_owned() };
-        self.reasons.insert(name.clone());
-        name
+    }
+    /// The reason of a worker as the record lists it. The coordinator's own words are not a worker's to say.
+    fn reason(&mut self, reason: String) -> String {
+        match reason.starts_with(CLASS_PREFIX) || OWN_REASONS.contains(&reason.as_str()) {
+            true => OTHER_REASONS.to_owned(),
+            false => self.listed(List::Reasons, reason),
+        }
     }
     /// Takes an item's result, whose shape is checked already. False if the item has a result already. With `twice` it is
     /// counted all the same, a planted bug.
-    pub(crate) fn reported(&mut self, result: v1::ItemResult, worker: WorkerId, twice: bool) -> bool {
+    pub(crate) fn reported(&mut self, result: v1::ItemResult, claimant: Source, twice: bool) -> bool {
         let item = result.item;
         if (self.progress.contains(item) || !self.reported.insert(item)) && !twice {
             return false;
@@ -132,14 +184,15 @@ impl CampaignRun {
         self.reach = self.reach.max(item + 1);
         let mut abstentions = BTreeMap::new();
         for (reason, n) in result.abstentions {
-            *abstentions.entry(self.listed(reason)).or_insert(0_u64) += n;
+            let sum = abstentions.entry(self.reason(reason)).or_insert(0_u64);
+            *sum = sum.saturating_add(n);
         }
         let caught: Vec<_> = result.canaries.iter().filter(|c| c.caught).map(|c| c.name.clone()).collect();
-        let caught: BTreeSet<_> = caught.into_iter().map(|name| self.listed(name)).collect();
+        let caught: BTreeSet<_> = caught.into_iter().map(|name| self.listed(List::Canaries, name)).collect();
         let mut mutants = BTreeMap::new();
         for row in &result.engines {
             if let Some(mutation) = row.engine.strip_prefix(MUTANT_PREFIX) {
-                let name = self.listed(format!("{mutation}/{}", row.verdict));
+                let name = self.listed(List::Mutants, format!("{mutation}/{}", row.verdict));
                 *mutants.entry(name).or_insert(0_u64) += 1;
             }
         }
@@ -166,74 +219,116 @@ impl CampaignRun {
         if result.claims.is_empty() {
             self.plain.insert(item, done);
         } else {
-            let (claims, findings) = (result.claims, Vec::new());
-            self.held.insert(item, Held { done, claims, worker, open: None, findings });
+            let claims = result.claims.into_iter().map(|claim| (class(&claim), claim)).collect();
+            self.held.insert(item, Held { done, claims, claimant, open: 0, findings: Vec::new() });
         }
+        self.admits = true;
         true
     }
     /// Records an item that cannot be run.
     pub(crate) fn quarantined(&mut self, item: u64) {
         if self.reported.insert(item) {
             let mut counters = Counters { programs: 1, ..Counters::default() };
-            counters.abstentions.insert("quarantined".to_owned(), 1);
+            counters.abstentions.insert(QUARANTINED.to_owned(), 1);
             let digest = item_digest(item, &Hash::default(), &[]);
             self.reach = self.reach.max(item + 1);
             self.plain.insert(item, ItemDone { item, epoch: self.campaign.epoch, digest, counters });
         }
     }
-    /// Claims of the next held items that may now be admitted.
-    pub(crate) fn admit(&mut self) -> Vec<Admitted> {
+    /// Claims of the next held items that may now be admitted. With `at_once` a class is charged when a claim is admitted,
+    /// a planted bug.
+    pub(crate) fn admit(&mut self, at_once: bool) -> Vec<Admitted> {
         while self.progress.contains(self.frontier) || self.reported.contains(&self.frontier) {
             self.frontier += 1;
         }
         let mut admitted = Vec::new();
-        for (item, held) in self.held.range_mut(..=self.frontier).filter(|(_, h)| h.open.is_none()) {
-            let mut open = 0;
-            for claim in std::mem::take(&mut held.claims) {
-                let mut class = class(&claim);
-                if !self.classes.contains_key(&class) && self.classes.len() >= REASONS_MAX {
-                    class = format!("{CLASS_PREFIX}other");
-                }
-                let count = self.classes.entry(class.clone()).or_default();
-                *count += 1;
-                *held.done.counters.abstentions.entry(class).or_default() += 1;
-                if *count <= CLASS_MAX {
-                    open += 1;
-                    admitted.push(Admitted { item: *item, claimant: held.worker, claim });
+        if !std::mem::take(&mut self.admits) {
+            return admitted;
+        }
+        for (item, held) in self.held.range_mut(..=self.frontier) {
+            for (class, claim) in std::mem::take(&mut held.claims) {
+                let of = self.classes.entry(class.clone()).or_default();
+                if of.confirmed >= CLASS_MAX {
+                    of.confirmed += 1;
+                    let name = self.names.class(&class);
+                    *held.done.counters.abstentions.entry(name).or_default() += 1;
+                } else if of.confirmed + of.open < CLASS_MAX {
+                    of.confirmed += u64::from(at_once);
+                    of.open += u64::from(!at_once);
+                    held.open += 1;
+                    admitted.push(Admitted { item: *item, claimant: held.claimant.clone(), class, claim });
+                } else {
+                    held.claims.push_back((class, claim));
                 }
             }
-            held.open = Some(open);
         }
         admitted
     }
-    /// Items that can be committed, with their findings.
-    pub(crate) fn ready(&mut self) -> (Vec<ItemDone>, VecDeque<(u64, Finding)>) {
-        let (mut items, mut findings) = (self.ready_plain(), VecDeque::new());
-        while let Some(first) = self.held.first_entry().filter(|h| h.get().open == Some(0)) {
-            let (item, held) = first.remove_entry();
-            findings.extend(held.findings.into_iter().map(|f| (item, f)));
-            items.push(held.done);
+    /// Notes that a claim of this class was confirmed.
+    pub(crate) fn confirmed(&mut self, item: u64, class: &str) {
+        let of = self.classes.entry(class.to_owned()).or_default();
+        of.open = of.open.saturating_sub(1);
+        of.confirmed += 1;
+        self.admits = true;
+        let name = self.names.class(class);
+        if let Some(held) = self.held.get_mut(&item) {
+            *held.done.counters.abstentions.entry(name).or_default() += 1;
         }
-        (items, findings)
     }
-    /// Items without claims that can be committed without breaking the record into too many stretches.
-    fn ready_plain(&mut self) -> Vec<ItemDone> {
-        let (mut stretches, mut next) = (self.progress.completed.len(), self.progress.next());
-        let mut ready = Vec::new();
-        for (item, done) in std::mem::take(&mut self.plain) {
-            stretches += usize::from(item != next);
-            if item == next || stretches <= STRETCHES_MAX {
-                ready.push(done);
-                next = item + 1;
-            } else {
-                self.plain.insert(item, done);
+    /// Notes that a claim of this class was not confirmed, and why.
+    pub(crate) fn refused(&mut self, item: u64, class: &str, why: &str) {
+        if let Some(of) = self.classes.get_mut(class) {
+            of.open = of.open.saturating_sub(1);
+            if of.open == 0 && of.confirmed == 0 {
+                self.classes.remove(class);
             }
         }
-        ready
+        self.admits = true;
+        if let Some(held) = self.held.get_mut(&item) {
+            held.open = held.open.saturating_sub(1);
+            *held.done.counters.abstentions.entry(why.to_owned()).or_default() += 1;
+        }
+    }
+    /// Items that can be committed, with their findings: items without claims, and those with claims in their order. An item
+    /// that would break the record into too many stretches waits.
+    pub(crate) fn ready(&mut self) -> (Vec<ItemDone>, VecDeque<(u64, Finding)>) {
+        let settled = self.held.range(..=self.frontier).take_while(|(_, held)| held.settled());
+        let settled = settled.map(|(item, _)| *item);
+        let mut candidates: Vec<(u64, bool)> = settled.map(|item| (item, true)).collect();
+        candidates.extend(self.plain.keys().map(|item| (*item, false)));
+        candidates.sort_unstable();
+        let (mut items, mut findings) = (Vec::new(), VecDeque::new());
+        let (mut stretches, mut last, mut in_order) = (self.progress.completed.len(), None, true);
+        for (item, is_held) in candidates {
+            let behind = item.checked_sub(1);
+            let left = behind.is_some_and(|b| last == Some(b) || self.progress.contains(b));
+            let joined = usize::from(left) + usize::from(self.progress.contains(item + 1));
+            let room = joined > 0 || item == 0 || stretches < STRETCHES_MAX;
+            in_order &= room || !is_held;
+            if !room || is_held && !in_order {
+                continue;
+            }
+            stretches = (stretches + 1).saturating_sub(joined);
+            last = Some(item);
+            if !is_held {
+                items.extend(self.plain.remove(&item));
+            } else if let Some(held) = self.held.remove(&item) {
+                findings.extend(held.findings.into_iter().map(|f| (item, f)));
+                items.push(held.done);
+            }
+        }
+        (items, findings)
     }
     pub(crate) fn idle(&self) -> bool {
         self.held.is_empty() && self.plain.is_empty() && self.progress.done() >= self.end()
     }
+}
+
+/// An item without what it said beside its digest.
+pub(crate) fn bare(done: ItemDone) -> ItemDone {
+    let abstentions = BTreeMap::from([(NOT_STORED.to_owned(), 1)]);
+    let executions = done.counters.executions;
+    ItemDone { counters: Counters { programs: 1, executions, abstentions, ..Counters::default() }, ..done }
 }
 
 fn class(claim: &v1::Claim) -> String {

@@ -27,11 +27,12 @@ const EXPLORE_EVERY: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(crate) struct Control {
     events: mpsc::Sender<Event>,
+    door: Arc<Door>,
 }
 
 impl Control {
-    pub(crate) fn new(events: mpsc::Sender<Event>) -> Self {
-        Self { events }
+    pub(crate) fn new(events: mpsc::Sender<Event>, door: Arc<Door>) -> Self {
+        Self { events, door }
     }
     /// Whether the core's thread is gone.
     pub(crate) fn stopped(&self) -> bool {
@@ -48,7 +49,16 @@ impl Control {
         answer.await.map_err(|_| Error::Stopped)
     }
 
-    /// Streams the answers of `tell`, each one that differs from the last, until one is `over` or an error.
+    /// Waits for an answer as long as the token of the call is good.
+    async fn held<T>(&self, caller: &Caller, answer: impl Future<Output = T>) -> Result<T, Status> {
+        tokio::select! {
+            answer = answer => Ok(answer),
+            status = self.door.revoked(caller) => Err(status),
+        }
+    }
+
+    /// Streams the answers of `tell`, each one that differs from the last, until one is `over` or an error, or the token of
+    /// the call is not good any more.
     fn watch<T: Clone + PartialEq + Send + 'static>(
         &self,
         caller: Caller,
@@ -59,11 +69,13 @@ impl Control {
         let control = self.clone();
         let (sender, stream) = mpsc::channel(4);
         tokio::spawn(async move {
-            // The slot of the call is taken until this task ends.
-            let _caller = caller;
+            // The slot of the call is taken until this task ends, and with it `caller`.
             let mut last = None;
             while !sender.is_closed() {
-                let status = control.call(tell.clone()).await.map_err(Status::from).flatten();
+                let status = match control.door.still(&caller) {
+                    true => control.call(tell.clone()).await.map_err(Status::from).flatten(),
+                    false => Err(Status::unauthenticated("the token is not good any more")),
+                };
                 let over = status.as_ref().map_or(true, &over);
                 if last.as_ref() != status.as_ref().ok() || over {
                     last = status.as_ref().ok().cloned();
@@ -93,6 +105,11 @@ impl Workers {
     }
 }
 
+/// A campaign in the list of all; one whose records cannot be read is said in the log, and left out.
+fn listed(name: &str, status: Result<v1::CampaignStatus, Status>) -> Option<v1::CampaignStatus> {
+    status.inspect_err(|error| tracing::error!(name, %error, "a campaign is left out")).ok()
+}
+
 /// The caller, as the guard identified it.
 fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     let found = request.extensions().get::<Caller>().cloned();
@@ -120,16 +137,24 @@ impl v1::worker_service_server::WorkerService for Workers {
         caller.about(&hello.name);
         let (outbox, outgoing) = mpsc::channel(OUTBOX_MAX);
         let last = outbox.clone();
-        let id = self.control.call(move |core| core.hello(hello, outbox)).await??;
+        let source = caller.source();
+        let id = self.control.call(move |core| core.hello(hello, source, outbox)).await??;
         let (control, door) = (self.control.clone(), self.door.clone());
         tokio::spawn(async move {
             let mut pace = Pace::new(door.limits().messages_per_second, Instant::now().into_std());
-            while let Some(Ok(message)) = incoming.next().await {
-                if !door.still(&caller) {
-                    // If the channel is full or closed, the stream ends without the reason.
-                    let _ = last.try_send(Err(Status::unauthenticated("the token is not good any more")));
-                    break;
-                }
+            let revoked = door.revoked(&caller);
+            tokio::pin!(revoked);
+            loop {
+                let message = tokio::select! {
+                    biased;
+                    status = &mut revoked => {
+                        // If the channel is full or closed, the stream ends without the reason.
+                        let _ = last.try_send(Err(status));
+                        break;
+                    }
+                    message = incoming.next() => message,
+                };
+                let Some(Ok(message)) = message else { break };
                 let wait = pace.next(Instant::now().into_std());
                 if !wait.is_zero() {
                     tokio::time::sleep(wait).await;
@@ -164,9 +189,9 @@ impl v1::control_service_server::ControlService for Control {
     ) -> Result<Response<v1::ListCampaignsResponse>, Status> {
         let all = |core: &mut Core| {
             let names: Vec<String> = core.triage.runs.keys().cloned().collect();
-            names.iter().map(|name| core.status(name)).collect::<Result<Vec<_>, _>>()
+            names.iter().filter_map(|name| listed(name, core.status(name))).collect::<Vec<_>>()
         };
-        Ok(Response::new(v1::ListCampaignsResponse { campaigns: self.call(all).await?? }))
+        Ok(Response::new(v1::ListCampaignsResponse { campaigns: self.call(all).await? }))
     }
     async fn get_campaign(
         &self,
@@ -221,8 +246,9 @@ impl v1::control_service_server::ControlService for Control {
         &self,
         r: Request<v1::RetestFindingRequest>,
     ) -> Result<Response<v1::FindingRecord>, Status> {
-        caller(&r)?.about(&r.get_ref().id);
-        Ok(Response::new(self.retest(r.into_inner()).await?))
+        let caller = caller(&r)?;
+        caller.about(&r.get_ref().id);
+        Ok(Response::new(self.held(&caller, self.retest(r.into_inner())).await??))
     }
     async fn get_snapshot(
         &self,
@@ -242,10 +268,11 @@ impl v1::control_service_server::ControlService for Control {
         r: Request<v1::SubmitJobRequest>,
     ) -> Result<Response<v1::SubmitJobResponse>, Status> {
         use v1::submit_job_response::Result as Found;
+        let caller = caller(&r)?;
         let (reply, answer) = oneshot::channel();
         let r = r.into_inner();
         self.call(move |core| core.submit(r, BTreeSet::new(), reply)).await??;
-        let answer = answer.await.ok().flatten();
+        let answer = self.held(&caller, answer).await?.ok().flatten();
         let result = match answer.ok_or_else(|| Status::aborted("the job was lost too often"))? {
             Answer::Verified(result) => Found::Verify(result),
             Answer::Minimised(result) => Found::Minimise(result),
@@ -274,6 +301,9 @@ impl v1::control_service_server::ControlService for Control {
                 stale_reports: core.base.fleet.counts().stale_reports,
                 bad_messages: core.bad_messages,
                 refused: core.refused,
+                losses: core.base.store.losses().map(ToString::to_string).collect(),
+                set_aside: core.base.aside.each().map(|(what, why)| format!("{what}: {why}")).collect(),
+                suspects: core.base.suspects.all().collect(),
             })
         };
         Ok(Response::new(self.call(read).await??))

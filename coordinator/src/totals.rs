@@ -19,6 +19,7 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("items_quarantined", "Items given up because they ended their workers too often"),
     ("messages_bad", "Messages of workers that made no sense"),
     ("workers_refused", "Workers refused because their build does not fit"),
+    ("claims_disputed", "Claims about which two workers disagreed"),
     ("connections_refused", "Connections over a bound, or without TLS of this CA"),
     ("calls_denied", "Calls without a token, with an unknown one, or one of another role"),
     ("calls_limited", "Calls over the bounds of their peer"),

@@ -2,8 +2,9 @@
 //!
 //! Contract: an admitted claim ([`crate::run`]) takes these steps.
 //!
-//! 1. Another worker runs it again. If no other comes in time, the claimant does, and the finding says so. A claim that is
-//!    not confirmed is counted and not kept.
+//! 1. Another worker runs it again. If no other comes in time, the claimant does, and the finding says so. If the other
+//!    refutes it, a third decides between them, and who was wrong is noted ([`crate::suspects`]); if there is no third, the
+//!    claim is refuted. A claim that is not confirmed is counted and not kept.
 //! 2. It is reduced.
 //! 3. Another worker runs the reduced claim again. If the rule is not broken there, yet another makes the reduction again.
 //! 4. The reduced program is brought to canonical form, and merged with the finding of the same key.
@@ -11,13 +12,13 @@
 use crate::base::{Base, unix_ms};
 use crate::finding::{finding, merge};
 use crate::job::{Answer, Job, JobKind, Jobs, Origin, ReducedClaim};
-use crate::lease::{JobId, Kind, WorkerId};
+use crate::lease::{JobId, Kind, Source, WorkerId};
 use crate::reduction::{Reductions, forget_best};
-use crate::run::{Admitted, CampaignRun};
+use crate::run::{Admitted, CampaignRun, LOST, NOT_VERIFIED, REFUTED};
 use crate::trial::{Event as Told, Planted};
 use crate::{HELD_MAX, failpoints, intake};
-use moire_corpus::{CampaignState, Finding, FindingId, Verified, Write};
-use moire_proto::v1;
+use moire_corpus::{CampaignState, Finding, FindingId, StoreError, Verified, Write};
+use moire_proto::v1::verify_result::Answer as Said;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most wrong reductions of one claim; after that the claim is kept unreduced.
@@ -40,10 +41,11 @@ impl Triage {
     /// Admits claims and prepares the writes of what is complete.
     pub(crate) fn advance(&mut self, base: &mut Base, name: &str) {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return };
-        for Admitted { item, claimant, claim } in run.admit() {
+        let epoch = run.campaign.epoch;
+        for Admitted { item, claimant, class, claim } in run.admit(base.trial.has(Planted::ChargesClaims)) {
             failpoints::hit(failpoints::VERIFY);
-            let origin = Some(Origin { campaign: name.to_owned(), item });
-            let job = Job { claimant: Some(claimant), origin, ..Job::new(JobKind::Verify, claim) };
+            let origin = Some(Origin { campaign: name.to_owned(), item, epoch, class });
+            let job = Job { claimant: Some(claimant.clone()), origin, ..Job::new(JobKind::Verify, claim) };
             self.jobs.queue(base, job, Kind::Verify, Some(claimant));
         }
         base.fleet.limit(name, if run.held.len() < HELD_MAX { u64::MAX } else { run.reach });
@@ -69,7 +71,7 @@ impl Triage {
     }
 
     /// After a commit: closes a campaign that has all its items.
-    pub(crate) fn finish(&mut self, base: &mut Base, name: &str) -> Result<(), crate::Error> {
+    pub(crate) fn finish(&mut self, base: &mut Base, name: &str) -> Result<(), StoreError> {
         let Some(run) = self.runs.get_mut(name).filter(|r| r.open()) else { return Ok(()) };
         let below =
             run.reported.iter().take_while(|i| run.progress.contains(**i)).copied().collect::<Vec<_>>();
@@ -91,7 +93,6 @@ impl Triage {
 
     /// Continues after a job. `answer`: the answer, and the worker that gave it; `None`: the job was given up.
     pub(crate) fn job_over(&mut self, base: &mut Base, id: JobId, answer: Option<(WorkerId, Answer)>) {
-        use v1::verify_result::Answer as Said;
         let Some(mut job) = self.jobs.remove(id) else { return };
         if job.kind == JobKind::Part {
             return self.reductions.batch_over(base, &mut self.jobs, job.batch, answer.map(|a| a.1));
@@ -106,18 +107,14 @@ impl Triage {
             return;
         }
         match (job.kind, answer) {
-            (JobKind::Verify, Some((by, Answer::Verified(result)))) => match result.answer() {
-                Said::Confirmed => {
-                    let other = job.claimant != Some(by);
-                    job.verified = if other { Verified::Other } else { Verified::Itself };
-                    self.reductions.start(base, &mut self.jobs, job);
-                }
-                Said::Abstained => self.refuse(&job, "not verified"),
-                Said::Refuted | Said::Unspecified => self.refuse(&job, "refuted"),
-            },
+            (JobKind::Verify, Some((by, Answer::Verified(result)))) => {
+                let by = base.fleet.source(by);
+                self.judged(base, job, by, result.answer());
+            }
             (JobKind::Minimise, Some((by, Answer::Minimised(result)))) => {
                 let same = result.claim.as_ref().is_none_or(|c| c.program == job.claim.program);
-                job.reduced = result.claim.map(|claim| ReducedClaim { claim, by });
+                let by = base.fleet.source(by);
+                job.reduced = result.claim.map(|claim| ReducedClaim { claim, by: by.clone() });
                 match same {
                     true => self.found(base, &job),
                     false => self.jobs.again(base, job, JobKind::Confirm, Some(by)),
@@ -139,21 +136,74 @@ impl Triage {
                 job.reduced = None;
                 self.found(base, &job);
             }
-            (JobKind::Verify | JobKind::Replay | JobKind::Part, _) => self.refuse(&job, "verification lost"),
+            (JobKind::Verify, _) if job.refuter.is_some() => self.refuse(&job, REFUTED),
+            (JobKind::Verify | JobKind::Replay | JobKind::Part, _) => self.refuse(&job, LOST),
         }
+    }
+
+    /// Takes what a worker says of a claim that it has run again.
+    fn judged(&mut self, base: &mut Base, mut job: Job, by: Source, said: Said) {
+        let own = job.claimant.as_ref() == Some(&by);
+        match (said, job.refuter.clone()) {
+            (Said::Confirmed, refuter) => {
+                job.verified = if own { Verified::Itself } else { Verified::Other };
+                if !own {
+                    base.suspects.right(job.claimant.iter().chain([&by]));
+                }
+                refuter.iter().for_each(|wrong| base.suspects.wrong(wrong, &base.fleet));
+                if let Some(run) = self.of(&job)
+                    && let Some(origin) = &job.origin
+                {
+                    run.confirmed(origin.item, &origin.class);
+                    self.touched.insert(origin.campaign.clone());
+                }
+                self.reductions.start(base, &mut self.jobs, job);
+            }
+            (Said::Abstained, None) => self.refuse(&job, NOT_VERIFIED),
+            (Said::Refuted | Said::Unspecified, None) if !own => {
+                base.suspects.disputed += 1;
+                let avoid = job.claimant.iter().cloned().chain([by.clone()]).collect::<Vec<_>>();
+                job.refuter = Some(by);
+                let id = self.jobs.queue(base, job, Kind::Verify, None);
+                base.fleet.avoid(id, avoid, true);
+                self.undecided(base, id);
+            }
+            (Said::Refuted | Said::Unspecified, Some(refuter)) => {
+                base.suspects.right([&refuter, &by]);
+                job.claimant.iter().for_each(|wrong| base.suspects.wrong(wrong, &base.fleet));
+                self.refuse(&job, REFUTED);
+            }
+            _ => self.refuse(&job, REFUTED),
+        }
+    }
+
+    /// Ends a dispute that nobody comes to decide.
+    fn undecided(&mut self, base: &mut Base, id: JobId) {
+        if base.fleet.in_vain(id, base.now())
+            && base.fleet.drop_job(id)
+            && let Some(job) = self.jobs.remove(id)
+        {
+            self.refuse(&job, REFUTED);
+        }
+    }
+
+    /// The campaign that a job is of, if it has not begun anew since.
+    fn of(&mut self, job: &Job) -> Option<&mut CampaignRun> {
+        let origin = job.origin.as_ref()?;
+        self.runs.get_mut(&origin.campaign).filter(|run| run.campaign.epoch == origin.epoch)
     }
 
     /// Makes the claim a finding, which waits for its item.
     fn found(&mut self, base: &mut Base, job: &Job) {
         failpoints::hit(failpoints::MINIMISED);
         forget_best(base, job);
-        let Some(Origin { campaign: name, item }) = &job.origin else { return };
-        let Some(run) = self.runs.get_mut(name) else { return };
+        let Some(Origin { campaign: name, item, .. }) = &job.origin else { return };
+        let Some(run) = self.of(job) else { return };
         let reduced = job.reduced.as_ref().map_or(&job.claim, |r| &r.claim);
         let mut found = finding(&run.campaign, *item, &job.claim, reduced, job.verified, unix_ms());
-        intake::fit_finding(&mut found);
+        intake::fit_finding(&mut found, &reduced.program);
         if let Some(held) = run.held.get_mut(item) {
-            held.open = held.open.map(|n| n.saturating_sub(1));
+            held.open = held.open.saturating_sub(1);
             held.findings.push(found);
             self.touched.insert(name.clone());
         }
@@ -161,11 +211,10 @@ impl Triage {
 
     /// Drops the claim and counts the reason.
     fn refuse(&mut self, job: &Job, why: &str) {
-        let Some(Origin { campaign: name, item }) = &job.origin else { return };
-        if let Some(held) = self.runs.get_mut(name).and_then(|r| r.held.get_mut(item)) {
-            held.open = held.open.map(|n| n.saturating_sub(1));
-            *held.done.counters.abstentions.entry(why.to_owned()).or_default() += 1;
-            self.touched.insert(name.clone());
+        let Some(origin) = &job.origin else { return };
+        if let Some(run) = self.of(job) {
+            run.refused(origin.item, &origin.class, why);
+            self.touched.insert(origin.campaign.clone());
         }
     }
 
@@ -175,8 +224,10 @@ impl Triage {
         self.reductions.drop_campaign(campaign);
     }
 
-    /// Forgets waiting jobs whose clients have disconnected.
+    /// Forgets waiting jobs whose clients have disconnected, and ends disputes that nobody comes to decide.
     pub(crate) fn drop_unwanted(&mut self, base: &mut Base) {
+        let disputes = self.jobs.those(|job| job.kind == JobKind::Verify && job.refuter.is_some());
+        disputes.into_iter().for_each(|id| self.undecided(base, id));
         let mut unwanted = self.jobs.those(Job::unwanted);
         unwanted.extend(self.reductions.drop_unwanted(&self.jobs));
         for id in unwanted.into_iter().filter(|id| base.fleet.drop_job(*id)) {

@@ -8,9 +8,22 @@ pub fn many<N: Copy + Display + TryInto<u64>>(n: N, one: &str) -> String {
     format!("{n} {one}{plural}")
 }
 
+/// The digest of a campaign, and how many of its items are in it without a result.
+pub fn digest_words(digest: impl Display, quarantined: u64) -> String {
+    match quarantined {
+        0 => digest.to_string(),
+        n => format!("{digest} without {}", many(n, "quarantined item")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_says_what_it_lacks() {
+        assert_eq!([digest_words("d", 0), digest_words("d", 2)], ["d", "d without 2 quarantined items"]);
+    }
 
     #[test]
     fn one_is_one() {

@@ -2,6 +2,7 @@
 
 use crate::index::IndexError;
 use crate::log::FORMAT;
+use crate::op::OverLimit;
 use std::io;
 use std::path::PathBuf;
 
@@ -127,5 +128,19 @@ impl From<IndexError> for StoreError {
             IndexError::Full => Self::IndexFull,
             IndexError::Other(text) => Self::Index(text),
         }
+    }
+}
+
+impl From<OverLimit> for StoreError {
+    fn from(OverLimit { what, size, limit }: OverLimit) -> Self {
+        Self::TooLarge { what, size, limit }
+    }
+}
+
+impl StoreError {
+    /// Whether the fault lies with the records at hand. Nothing of their batch is stored then, and other records can still
+    /// be written.
+    pub fn is_about_content(&self) -> bool {
+        matches!(self, Self::TooLarge { .. } | Self::Invalid(_) | Self::Decode { .. })
     }
 }

@@ -82,6 +82,30 @@ pub(crate) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(to)
 }
 
+/// Copies a folder of plain files beside itself; returns where.
+pub(crate) fn copied_aside(folder: &Path) -> io::Result<PathBuf> {
+    fn copy(from: &Path, to: &Path) -> io::Result<()> {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            let (path, place) = (entry.path(), to.join(entry.file_name()));
+            match path.is_dir() {
+                true => copy(&path, &place)?,
+                false => _ = fs::copy(&path, &place)?,
+            }
+        }
+        Ok(())
+    }
+    let mut name = folder.as_os_str().to_owned();
+    name.push(".copy");
+    let to = PathBuf::from(name);
+    if to.exists() {
+        fs::remove_dir_all(&to)?;
+    }
+    copy(folder, &to)?;
+    Ok(to)
+}
+
 /// Another process that holds the lock: its process id as the lock file says it; empty if the file says none.
 pub(crate) struct Holder(pub(crate) String);
 

@@ -14,6 +14,10 @@ use serde::{Deserialize, Serialize};
 /// Most changes of state that are kept.
 const CHANGES_MAX: usize = 12;
 
+/// Most bytes of a finding's record that its life takes: changes of state, suppression, re-test, times and counts. The
+/// record of a finding that leaves this room free never exceeds the limit later.
+pub const LIFE_BYTES_MAX: usize = 25 * 1024;
+
 /// The worker that confirmed a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -166,6 +170,23 @@ mod tests {
         assert_eq!(finding.history[CHANGES_MAX - 1].at_ms, 99);
         assert_eq!(finding.history[1].who, "a b");
         assert!(finding.history.iter().all(|c| c.why.len() <= REASON_BYTES_MAX));
+    }
+
+    #[test]
+    fn the_longest_life_has_room() {
+        let (text, far) = ("\"".repeat(1000), u64::MAX);
+        let empty = serde_json::to_vec(&Finding::default()).unwrap().len();
+        let mut finding =
+            Finding { count: far, first_seen_ms: far, bundle: Some(Hash([7; 32])), ..Finding::default() };
+        finding.retested(Retest { at_ms: far, seen: 0, held: far, silent: far, reason: text.clone() });
+        for _ in 0..=CHANGES_MAX {
+            finding.change(far, FindingState::Duplicate(Hash([9; 32])), &text, &text);
+        }
+        finding.shown(far, &text);
+        let (owner, why) = (line(&text), line(&text));
+        finding.suppressed = Some(Suppression { owner, why, since_ms: far, until_ms: far });
+        let life = serde_json::to_vec(&finding).unwrap().len() - empty;
+        assert!((LIFE_BYTES_MAX - 2048..=LIFE_BYTES_MAX).contains(&life), "{life}");
     }
 
     #[test]

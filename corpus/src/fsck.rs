@@ -9,11 +9,13 @@
 
 use crate::bundle::BYTES_MAX;
 use crate::check::{check_record, kind};
-use crate::error::OpenError;
-use crate::files::{self, Holder};
+use crate::error::{OpenError, StoreError};
+use crate::files::{self, Holder, LOG};
 use crate::hash::Hash;
 use crate::log;
-use crate::pairs::open::{Format, check_format, read_log, replay};
+use crate::loss::{Losses, Traces};
+use crate::op::Op;
+use crate::pairs::open::{Format, check_format, found, read_log, replay};
 use crate::pairs::{Options, Pairs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -89,14 +91,29 @@ impl Check {
         }
     }
 
+    /// Losses: those of which nobody has said to know, and those that a repair would find.
+    fn losses(&mut self, dir: &Path, missing: Option<String>) -> Result<(), OpenError> {
+        let losses = Losses::read(dir).map_err(io("reading the losses"))?;
+        for loss in losses.all().iter().filter(|loss| loss.acknowledged.is_none()) {
+            self.problem(format!("loss, not acknowledged: {loss}"));
+        }
+        missing.into_iter().for_each(|what| self.problem(what));
+        Ok(())
+    }
+
     fn log(&mut self, dir: &Path) -> Result<(), OpenError> {
+        let traces = Traces::read(dir);
+        if !dir.join(LOG).exists() {
+            let missing = traces.without_log().unwrap_or_else(|| format!("the log {LOG} is missing"));
+            return self.losses(dir, Some(missing));
+        }
         let bytes = read_log(dir)?;
         let scan = log::scan(&bytes);
+        let found = found(&bytes, &scan)?;
+        self.losses(dir, traces.missing(found.last, found.frames, found.damaged))?;
         self.report.commits = scan.frames.len() as u64;
-        match scan.header {
-            log::Header::Good { .. } => {}
-            log::Header::Version(found) => return Err(OpenError::Newer { found: found.to_string() }),
-            log::Header::Damaged => self.problem("the log's header is damaged"),
+        if scan.header == log::Header::Damaged {
+            self.problem("the log's header is damaged");
         }
         for hole in &scan.damaged {
             self.problem(format!("log bytes {}..{} are damaged", hole.start, hole.end));
@@ -156,8 +173,9 @@ impl Check {
             }
             let aside = files::aside_name(&dir.join("records"));
             files::write_atomically(&aside, lines.as_bytes()).map_err(io("keeping unreadable records"))?;
-            let removed = self.unreadable.drain(..).map(|(key, _)| (key, None)).collect();
-            match pairs.commit(removed) {
+            let removed = self.unreadable.drain(..).map(|(key, _)| Op::new(key, None));
+            let removed = removed.collect::<Result<_, _>>().map_err(StoreError::from);
+            match removed.and_then(|removed| pairs.commit(removed)) {
                 Ok(()) => self.report.repairs.push(kept(&aside)),
                 Err(error) => self.problem(error.to_string()),
             }

@@ -7,7 +7,8 @@
 use crate::failpoints;
 use crate::files::{INDEX, MARKER, read_bounded, sync_dir, wait_for, write_atomically};
 use crate::hash::Hash;
-use crate::log::{Live, Op};
+use crate::log::Live;
+use crate::op::Op;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -98,6 +99,14 @@ fn marker(dir: &Path, generation: u64, len: u64) -> io::Result<String> {
     Ok(format!("moire-index 1 {generation} {len} {}\n", checksum(&dir.join(INDEX))?))
 }
 
+/// Generation and length of the log that the marker names.
+pub(crate) fn marked(dir: &Path) -> Option<(u64, u64)> {
+    let bytes = read_bounded(&dir.join(MARKER), MARKER_BYTES_MAX).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let mut words = text.strip_prefix("moire-index 1 ")?.split(' ').map(str::parse);
+    Some((words.next()?.ok()?, words.next()?.ok()?))
+}
+
 pub(crate) fn trust(dir: &Path, generation: u64, len: u64) -> Trust {
     if !dir.join(MARKER).exists() {
         return Trust::Stale;
@@ -137,12 +146,16 @@ fn await_release(db: &Path) -> io::Result<()> {
 
 impl Index {
     pub(crate) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, IndexError> {
+        Self::at(&dir.join(INDEX), cache_bytes)
+    }
+    /// The index whose files are in the folder `path`.
+    pub(crate) fn at(path: &Path, cache_bytes: u64) -> Result<Self, IndexError> {
         let config = sled::Config::new()
-            .path(dir.join(INDEX))
+            .path(path)
             .cache_capacity(cache_bytes)
             .flush_every_ms(None)
             .mode(sled::Mode::HighThroughput);
-        await_release(&dir.join(INDEX).join("db"))?;
+        await_release(&path.join("db"))?;
         Ok(Self { db: fenced(|| config.open())? })
     }
     /// A new index of these records, in place of whatever is there.
@@ -152,7 +165,7 @@ impl Index {
             let index = Self::open(dir, cache_bytes)?;
             let mut records = live.records().peekable();
             while records.peek().is_some() {
-                let batch = records.by_ref().take(BATCH).map(|r| r.map(|(key, value)| (key, Some(value))));
+                let batch = records.by_ref().take(BATCH);
                 index.apply(batch.collect::<io::Result<Vec<_>>>()?)?;
             }
             fenced(|| index.db.flush())?;
@@ -164,7 +177,8 @@ impl Index {
     }
     pub(crate) fn apply(&self, ops: impl IntoIterator<Item = Op>) -> Result<(), IndexError> {
         let mut batch = sled::Batch::default();
-        for (key, value) in ops {
+        for op in ops {
+            let (key, value) = op.into_parts();
             match value {
                 Some(value) => batch.insert(key, value),
                 None => batch.remove(key),

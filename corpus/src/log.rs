@@ -10,6 +10,7 @@
 
 use crate::failpoints;
 use crate::files::{self, sync_dir};
+use crate::op::{KEY_BYTES_MAX, Op, VALUE_BYTES_MAX};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -18,24 +19,19 @@ use std::path::Path;
 
 /// Format version of the store directory, its log and its exports.
 pub const FORMAT: u32 = 1;
-/// Largest value of one record; larger parts go to bundle files.
-pub const VALUE_BYTES_MAX: usize = 64 * 1024;
 /// Largest batch of one commit.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Largest log, room for about two million findings. The log is compacted before it grows beyond this; a larger file is
 /// not read.
 pub const LOG_BYTES_MAX: u64 = 4 << 30;
 
-/// Key, and its new value (`None`: removed).
-pub(crate) type Op = (Vec<u8>, Option<Vec<u8>>);
-/// The same inside a log image.
+/// Key, and its new value (`None`: removed), inside a log image.
 pub(crate) type OpRef<'a> = (&'a [u8], Option<&'a [u8]>);
 
 const MAGIC: &[u8; 8] = b"MOIRELOG";
 const FRAME: &[u8; 4] = b"MoFr";
 pub(crate) const HEADER_BYTES: usize = 24;
 pub(crate) const FRAME_BYTES: usize = 20;
-pub(crate) const KEY_BYTES_MAX: usize = 512;
 /// Largest sequence number. No log has so many commits, so a larger number is damage.
 const SEQUENCE_MAX: u64 = 1 << 48;
 
@@ -261,14 +257,14 @@ impl Live {
         let file = File::open(path)?;
         Ok(read.map(|read| (read, Self { file, at })))
     }
-    /// The records in key order.
-    pub(crate) fn records(&self) -> impl Iterator<Item = io::Result<(Vec<u8>, Vec<u8>)>> {
+    /// The records in key order, as operations that write them.
+    pub(crate) fn records(&self) -> impl Iterator<Item = io::Result<Op>> {
         self.at.iter().map(|(key, (offset, len))| {
             let mut value = vec![0; *len];
             let mut file = &self.file;
             file.seek(SeekFrom::Start(*offset))?;
             file.read_exact(&mut value)?;
-            Ok((key.clone(), value))
+            Op::new(key.clone(), Some(value)).map_err(io::Error::other)
         })
     }
 }
@@ -298,17 +294,17 @@ pub(crate) fn decode(payload: &[u8]) -> Option<Vec<OpRef<'_>>> {
     Some(ops)
 }
 
-/// Writes operations as a payload. Keys and values are within their limits.
+/// Writes operations as a payload.
 pub(crate) fn encode(ops: &[Op]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (key, value) in ops {
-        assert!(key.len() <= KEY_BYTES_MAX, "keys are built by the store from bounded names");
-        out.extend_from_slice(&u16::try_from(key.len()).expect("bounded above").to_le_bytes());
-        out.extend_from_slice(key);
-        match value {
+    for op in ops {
+        let len = u16::try_from(op.key().len()).expect("an operation has a key of at most KEY_BYTES_MAX");
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(op.key());
+        match op.value() {
             None => out.extend_from_slice(&u32::MAX.to_le_bytes()),
             Some(value) => {
-                let len = u32::try_from(value.len()).expect("values are at most VALUE_BYTES_MAX");
+                let len = u32::try_from(value.len()).expect("and a value of at most VALUE_BYTES_MAX");
                 out.extend_from_slice(&len.to_le_bytes());
                 out.extend_from_slice(value);
             }

@@ -10,7 +10,8 @@ use crate::check::check_record;
 use crate::error::StoreError;
 use crate::files::{self, BUNDLES, FORMAT_FILE, LOG};
 use crate::hash::Hash;
-use crate::log::{self, BATCH_BYTES_MAX, FORMAT, LOG_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::log::{BATCH_BYTES_MAX, FORMAT, LOG_BYTES_MAX};
+use crate::op::Op;
 use crate::pairs::Options;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,7 @@ pub fn backup(store: &Store, out: &Path) -> Result<(), StoreError> {
             files::put_bundle(out, &bytes).map_err(io_error(what))?;
         }
     }
+    store.pairs().copy_losses(out).map_err(io_error(what))?;
     let log = store.dir().join(LOG);
     let bytes = files::read_bounded(&log, LOG_BYTES_MAX).map_err(io_error("reading the log"))?;
     files::write_atomically(&out.join(LOG), &bytes).map_err(io_error(what))?;
@@ -184,15 +186,13 @@ fn check(
     Ok(())
 }
 
-/// The record of a line, checked.
-fn record(number: u64, key: &str, value: Bytes) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
-    match (unhex(key), value.bytes()) {
-        (Some(k), Some(v)) if k.len() <= log::KEY_BYTES_MAX && v.len() <= VALUE_BYTES_MAX => {
-            check_record(&k, &v).map_err(|e| malformed(number, e))?;
-            Ok((k, v))
-        }
-        _ => Err(malformed(number, "not a record")),
-    }
+/// The record of a line, checked, as the operation that writes it.
+fn record(number: u64, key: &str, value: Bytes) -> Result<Op, StoreError> {
+    let (Some(key), Some(value)) = (unhex(key), value.bytes()) else {
+        return Err(malformed(number, "not a record"));
+    };
+    check_record(&key, &value).map_err(|e| malformed(number, e))?;
+    Op::new(key, Some(value)).map_err(|e| malformed(number, e))
 }
 
 /// The bundle of a line, checked.
@@ -209,7 +209,7 @@ pub fn check_export(export: impl BufRead) -> Result<(), StoreError> {
     let mut last: Option<Vec<u8>> = None;
     check(export, |number, line| match line {
         Line::Record { key, value } => {
-            let (key, _) = record(number, &key, value)?;
+            let (key, _) = record(number, &key, value)?.into_parts();
             if last.as_ref().is_some_and(|last| *last >= key) {
                 return Err(malformed(number, "the records are not in key order"));
             }
@@ -222,13 +222,13 @@ pub fn check_export(export: impl BufRead) -> Result<(), StoreError> {
 }
 
 fn write_content(file: &Path, store: &mut Store) -> Result<(), StoreError> {
-    let mut ops: Vec<log::Op> = Vec::new();
+    let mut ops: Vec<Op> = Vec::new();
     let mut bytes = 0;
     check(open(file)?, |number, line| match line {
         Line::Record { key, value } => {
-            let (key, value) = record(number, &key, value)?;
-            bytes += key.len() + value.len() + 8;
-            ops.push((key, Some(value)));
+            let op = record(number, &key, value)?;
+            bytes += op.key().len() + op.value().map_or(0, <[u8]>::len) + 8;
+            ops.push(op);
             if bytes > BATCH_BYTES_MAX / 4 {
                 bytes = 0;
                 store.pairs_mut().commit(std::mem::take(&mut ops))?;

@@ -1,6 +1,6 @@
 //! The one binary: arguments in, exit code out.
 
-#[macro_use(print, println)]
+#[macro_use(eprint, eprintln, print, println)]
 extern crate moire_console;
 
 mod cli;
@@ -34,11 +34,12 @@ fn main() -> ExitCode {
     };
     logs::start(cli.log);
     let result = cli.command.run(cli.log);
-    ExitCode::from(result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         match error.downcast_ref::<std::io::Error>() {
             Some(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
             _ => eprintln!("moire: {error:#}"),
         }
         exit::USAGE
-    }))
+    });
+    ExitCode::from(moire_console::stored::code(code))
 }

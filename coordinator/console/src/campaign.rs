@@ -6,7 +6,7 @@
 use crate::claim::kind;
 use crate::control;
 use anyhow::Result;
-use moire_coordinator::{Local, lease, v1};
+use moire_coordinator::{Local, digest_words, lease, v1};
 use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
@@ -172,7 +172,8 @@ pub fn run(settings: &Settings, announce: Announce, progress: &mut dyn FnMut(&To
     let name = spec.name.clone();
     let mut totals = runtime.block_on(campaign(settings, spec, &engine, announce, progress))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
-    totals.digest = Store::open(&settings.store, Options::default())?.0.digest(&name)?.to_string();
+    let digest = Store::open(&settings.store, Options::default())?.0.digest(&name)?;
+    totals.digest = digest_words(digest, totals.status.quarantined);
     Ok(totals)
 }
 
@@ -198,6 +199,7 @@ async fn campaign(
 ) -> Result<Totals> {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let local = Local::start(&settings.store, anywhere, lease::Config::default()).await?;
+    crate::stored::say(&settings.store, local.recovery(), local.losses());
     local.announce(announce).await?;
     let first = local.create(spec.clone()).await?;
     let mut totals = Totals {

@@ -16,6 +16,19 @@ macro_rules! println {
     ($($text:tt)+) => { $crate::output::out(format_args!("{}\n", format_args!($($text)+))) };
 }
 
+/// Prints to stderr as std's macro does, without the control characters of outside text.
+#[macro_export]
+macro_rules! eprint {
+    ($($text:tt)*) => { $crate::output::err(format_args!($($text)*)) };
+}
+
+/// Prints to stderr as std's macro does, without the control characters of outside text.
+#[macro_export]
+macro_rules! eprintln {
+    () => { $crate::output::err(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::output::err(format_args!("{}\n", format_args!($($text)+))) };
+}
+
 pub mod campaign;
 pub mod claim;
 pub mod control;

@@ -1,12 +1,14 @@
 //! A store on this machine, and the report on its findings.
 
+use crate::exit;
 use crate::time::{millis, now_ms};
 use anyhow::{Context, Result, bail};
 use moire_coordinator::report::{CampaignLine, Findings, Night, Stored};
-use moire_corpus::{Counters, Options, Snapshot, Store};
+use moire_corpus::{Counters, Loss, Options, Recovery, Snapshot, Store};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The default folder of a store.
@@ -20,7 +22,45 @@ pub fn open(dir: &Path) -> Result<Store> {
     if !dir.is_dir() {
         bail!("there is no store at {}; `moire fuzz` makes one, --store names another", dir.display());
     }
-    Ok(Store::open(dir, Options { create: false, ..Options::default() })?.0)
+    let (store, recovery) = Store::open(dir, Options { create: false, ..Options::default() })?;
+    say(dir, &recovery, store.losses());
+    Ok(store)
+}
+
+/// Whether a store that this process opened has losses that nobody has acknowledged.
+static LOSSES: AtomicBool = AtomicBool::new(false);
+
+/// Says on stderr what opening a store repaired, and what it lost.
+pub fn say<'a>(dir: &Path, recovery: &Recovery, losses: impl IntoIterator<Item = &'a Loss>) {
+    let repaired = recovery.to_string();
+    if !repaired.is_empty() {
+        eprintln!("store {}:\n{repaired}", dir.display());
+    }
+    let losses: Vec<&Loss> = losses.into_iter().collect();
+    note(losses.iter().copied());
+    if losses.is_empty() {
+        return;
+    }
+    eprintln!("store {} lost something that nobody has acknowledged:", dir.display());
+    losses.iter().for_each(|loss| eprintln!("  {loss}"));
+    eprintln!(
+        "`moire store repair --from-index` puts back what an index still has; `moire store acknowledge --why TEXT` ends \
+         this message"
+    );
+}
+
+/// Notes that a store has losses that nobody has acknowledged, for the exit code.
+pub fn note<'a>(losses: impl IntoIterator<Item = &'a Loss>) {
+    if losses.into_iter().next().is_some() {
+        LOSSES.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The exit code of a command that ended with `code`: not 0 if a store that it opened has losses that nobody has
+/// acknowledged.
+pub fn code(code: u8) -> u8 {
+    let lost = if LOSSES.load(Ordering::Relaxed) { exit::INCOMPLETE } else { exit::CLEAN };
+    exit::worst([code, lost])
 }
 
 /// Writes the report of a store into the folder `out`, and records a snapshot in the store. With a `window`, only
@@ -46,7 +86,8 @@ pub fn report(store: &mut Store, window: Option<Duration>, out: &Path) -> Result
     }
     let snapshot = Snapshot { at_ms, counters, ..Snapshot::default() };
     let window = window.map_or(at_ms, millis);
-    let night = Night { at_ms, last: store.last_snapshot()?, campaigns, ..Night::default() };
+    let losses = store.losses().map(ToString::to_string).collect();
+    let night = Night { at_ms, last: store.last_snapshot()?, campaigns, losses, ..Night::default() };
     let findings = Stored::new(store, at_ms.saturating_sub(window), snapshot);
     write(&night, &findings, out)?;
     let snapshot = findings.snapshot();

@@ -3,7 +3,7 @@
 //! Contract: this crate tests the product and is not part of it. The binary offers it as one subcommand; no other crate
 //! depends on it.
 
-#[macro_use(print, println)]
+#[macro_use(eprintln, print, println)]
 extern crate moire_console;
 
 mod chaos;

@@ -7,18 +7,19 @@
 mod requests;
 mod workers;
 
-pub(crate) use requests::record;
+pub(crate) use requests::{readable, record};
 
 use crate::base::Base;
 use crate::door::Refused;
 use crate::lease::{Config, WorkerId};
+use crate::parts::{self, RefusedPart, Subject};
 use crate::run::CampaignRun;
 use crate::spread::Spread;
 use crate::totals::{TOTALS, Totals};
 use crate::triage::Triage;
 use crate::trial::{Event as Told, Planted, Trial};
-use crate::{BATCH_EVENTS, Error, failpoints};
-use moire_corpus::{Campaign, CampaignState, Finding, Store, Write};
+use crate::{BATCH_EVENTS, Error, aside, failpoints, run};
+use moire_corpus::{Campaign, CampaignState, Finding, Receipt, Store, StoreError, Write};
 use moire_proto::v1::{self, to_worker::Message as Down};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,7 +77,11 @@ impl Core {
         turned_away: Arc<Refused>,
         trial: Trial,
     ) -> Result<Self, Error> {
-        let totals = Totals::new(store.totals()?);
+        let (totals, unread) = match store.totals() {
+            Err(why) if why.is_about_content() => (BTreeMap::new(), Some(why)),
+            read => (read?, None),
+        };
+        let totals = Totals::new(totals);
         let mut core = Self {
             base: Base::new(store, config, trial),
             triage: Triage::default(),
@@ -92,15 +97,26 @@ impl Core {
             announce: None,
         };
         core.base.trial.tell(|| Told::Opened);
-        for mut campaign in core.base.store.campaigns()? {
-            campaign.epoch += 1;
-            if !core.base.trial.has(Planted::EpochNotRecorded) {
-                core.base.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
+        unread.iter().for_each(|why| core.base.aside.note("the totals", why));
+        for read in core.base.store.each_campaign().collect::<Vec<_>>() {
+            let name = read.as_ref().map_or_else(|_| "a campaign".to_owned(), |c| aside::campaign(&c.name));
+            match read.and_then(|campaign| core.take_up(campaign)) {
+                Err(why) if why.is_about_content() => core.base.aside.note(&name, &why),
+                taken => taken?,
             }
-            core.adopt(campaign)?;
         }
         core.spread.adopt_all(&mut core.base)?;
         Ok(core)
+    }
+
+    /// Takes up a campaign of the store, with the epoch of this start.
+    fn take_up(&mut self, mut campaign: Campaign) -> Result<(), StoreError> {
+        let last = || StoreError::Invalid("it has the last epoch there is".to_owned());
+        campaign.epoch = campaign.epoch.checked_add(1).ok_or_else(last)?;
+        if !self.base.trial.has(Planted::EpochNotRecorded) {
+            self.base.store.commit([Write::Campaign(Box::new(campaign.clone()))])?;
+        }
+        self.adopt(campaign)
     }
 
     /// Handles events until told to stop. Blocks its thread while it works.
@@ -131,7 +147,7 @@ impl Core {
     }
 
     /// Takes a campaign of the store into the scheduler.
-    pub(crate) fn adopt(&mut self, campaign: Campaign) -> Result<(), Error> {
+    pub(crate) fn adopt(&mut self, campaign: Campaign) -> Result<(), StoreError> {
         let progress = self.base.store.progress(&campaign.name)?;
         let run = CampaignRun::new(campaign, progress);
         let name = run.campaign.name.clone();
@@ -160,9 +176,15 @@ impl Core {
         }
         self.commit(&mut names)?;
         for name in &names {
-            self.triage.finish(&mut self.base, name)?;
+            match self.triage.finish(&mut self.base, name) {
+                Err(why) if why.is_about_content() => self.set_aside(name, &why),
+                finished => finished?,
+            }
         }
         self.acknowledge();
+        for source in self.base.suspects.leaving() {
+            self.expel(&source);
+        }
         let now = self.base.now();
         for action in self.base.fleet.poll(now) {
             self.act(action);
@@ -185,7 +207,10 @@ impl Core {
         }
         if !writes.is_empty() {
             failpoints::hit(failpoints::COMMIT_BEFORE);
-            let receipt = self.base.store.commit(writes)?;
+            let (mut receipt, refused) = parts::commit(&mut self.base.store, writes)?;
+            for part in refused {
+                receipt.add(self.refused(&part)?);
+            }
             failpoints::hit(failpoints::COMMIT_AFTER);
             self.totals.committed();
             self.spread.committed();
@@ -202,6 +227,45 @@ impl Core {
         }
         told.into_iter().for_each(|event| self.base.trial.tell(|| event));
         Ok(())
+    }
+
+    /// Goes on without a part of the batch that the store refused. An item is recorded without what it said; if even that
+    /// does not fit, its campaign is set aside.
+    fn refused(&mut self, part: &RefusedPart) -> Result<Receipt, Error> {
+        for write in &part.writes {
+            if let Write::Finding(finding) = write {
+                self.triage.fresh.remove(&finding.id);
+                self.base.aside.note(&format!("finding {}", finding.id.short()), &part.why);
+            }
+        }
+        match part.subject() {
+            Subject::Item(campaign, done) => {
+                self.base.aside.note(&format!("item {} of campaign {campaign}", done.item), &part.why);
+                let bare = Write::Items { campaign: campaign.clone(), items: vec![run::bare(*done)] };
+                match self.base.store.commit([bare]) {
+                    Err(why) if why.is_about_content() => self.set_aside(&campaign, &why),
+                    stored => return Ok(stored?),
+                }
+            }
+            Subject::Campaign(name) => self.set_aside(&name, &part.why),
+            Subject::Exploration(id) => self.spread.not_stored(&mut self.base, id, &part.why),
+            Subject::Other => self.base.aside.note("a record", &part.why),
+        }
+        Ok(Receipt::default())
+    }
+
+    /// Serves a campaign no longer: its record cannot be read or written. Nothing more of it is acknowledged.
+    fn set_aside(&mut self, name: &str, why: &StoreError) {
+        let now = self.base.now();
+        self.base.fleet.drop_campaign(name, now);
+        self.triage.drop_jobs(name);
+        self.triage.runs.remove(name);
+        for owed in self.acks.iter_mut().filter(|owed| owed.campaign == name) {
+            owed.ack.accepted = false;
+            owed.campaign.clear();
+            owed.items.clear();
+        }
+        self.base.aside.note(&aside::campaign(name), why);
     }
 
     /// Sends the acknowledgements whose items are durable.
@@ -234,6 +298,7 @@ impl Core {
             fleet.quarantined,
             self.bad_messages,
             self.refused,
+            self.base.suspects.disputed,
             away.connections.load(Ordering::Relaxed),
             away.denied.load(Ordering::Relaxed),
             away.limited.load(Ordering::Relaxed),

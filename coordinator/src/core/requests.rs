@@ -4,12 +4,13 @@ use super::Core;
 use crate::base::unix_ms;
 use crate::job::{Answer, Job, JobKind};
 use crate::lease::Kind;
-use crate::run::CLASS_PREFIX;
+use crate::run::{CLASS_PREFIX, QUARANTINED, REFUTED};
 use crate::states::States;
-use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, intake, v1};
+use crate::stored::FittingCampaign;
+use crate::{CAMPAIGNS_MAX, CLIENT_JOBS_MAX, Error, aside, digest_words, intake, v1};
 use moire_corpus::{
     Campaign, CampaignLimits, CampaignState, Counters, Finding, FindingId, Hash, HashError, Mark, ModelRef,
-    Retest, Snapshot, Write,
+    Retest, Snapshot, StoreError, Write,
 };
 use std::collections::BTreeSet;
 use tokio::sync::oneshot;
@@ -17,6 +18,17 @@ use tonic::Status;
 
 /// Number of bytes of records after which a page ends.
 const PAGE_BYTES: usize = 4 << 20;
+
+/// A finding of the store; one that cannot be read is said in the log, and left out.
+pub(crate) fn readable(finding: Result<Finding, StoreError>) -> Result<Option<Finding>, StoreError> {
+    match finding {
+        Err(error) if error.is_about_content() => {
+            tracing::error!(%error, "a finding is left out");
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
 
 /// The record of a finding that clients get.
 pub(crate) fn record(finding: &Finding) -> Result<v1::FindingRecord, Status> {
@@ -47,11 +59,14 @@ impl Core {
             if campaign.state == CampaignState::Running && campaign.limits.programs == programs {
                 return Ok(self.status(&spec.name)?);
             }
+            let last =
+                || Status::failed_precondition(format!("campaign {} was started too often", spec.name));
             campaign.limits.programs = programs;
             campaign.state = CampaignState::Running;
-            campaign.epoch += 1;
+            campaign.epoch = campaign.epoch.checked_add(1).ok_or_else(last)?;
             return self.admit_campaign(campaign);
         }
+        self.not_aside(&spec.name)?;
         if self.triage.runs.len() >= CAMPAIGNS_MAX {
             let text = format!("there are {CAMPAIGNS_MAX} campaigns, which is the limit; use another store");
             return Err(Status::resource_exhausted(text).into());
@@ -76,13 +91,26 @@ impl Core {
     }
 
     fn admit_campaign(&mut self, campaign: Campaign) -> Result<v1::CampaignStatus, Error> {
-        let name = campaign.name.clone();
-        self.base.store.commit(vec![Write::Campaign(Box::new(campaign.clone()))])?;
-        self.adopt(campaign)?;
+        let campaign = FittingCampaign::try_from(campaign).map_err(Status::invalid_argument)?;
+        let name = campaign.campaign().name.clone();
+        self.base.store.commit([Write::Campaign(Box::new(campaign.campaign().clone()))])?;
+        self.adopt(campaign.into_inner())?;
         Ok(self.status(&name)?)
     }
 
+    /// Refuses what is asked about a campaign that is set aside.
+    fn not_aside(&self, name: &str) -> Result<(), Status> {
+        let why = self.base.aside.why(&aside::campaign(name));
+        why.map_or(Ok(()), |why| {
+            let text = format!(
+                "campaign {name} is set aside: {why}; stop the coordinator and run `moire store fsck`"
+            );
+            Err(Status::failed_precondition(text))
+        })
+    }
+
     pub(crate) fn status(&mut self, name: &str) -> Result<v1::CampaignStatus, Status> {
+        self.not_aside(name)?;
         let run =
             self.triage.runs.get_mut(name).ok_or_else(|| Status::not_found(format!("no campaign {name}")))?;
         if !run.open() && run.digest.is_none() {
@@ -111,6 +139,7 @@ impl Core {
             needs: campaign.needs.clone(),
             fingerprint: campaign.generator.clone(),
         };
+        let quarantined = abstentions.get(QUARANTINED).copied().unwrap_or(0);
         Ok(v1::CampaignStatus {
             spec: Some(spec),
             phase: phase.into(),
@@ -118,12 +147,16 @@ impl Core {
             executions: counters.executions,
             discrepancies: counters.discrepancies,
             findings,
-            quarantined: abstentions.get("quarantined").copied().unwrap_or(0),
-            refuted: abstentions.get("refuted").copied().unwrap_or(0),
+            quarantined,
+            refuted: abstentions.get(REFUTED).copied().unwrap_or(0),
             abstentions,
             canaries_planted: counters.canaries_planted,
             canaries_caught: counters.canaries_caught,
-            digest: run.digest.filter(|_| !run.open()).map(|d| d.to_string()).unwrap_or_default(),
+            digest: run
+                .digest
+                .filter(|_| !run.open())
+                .map(|d| digest_words(d, quarantined))
+                .unwrap_or_default(),
             canaries: counters.canaries.clone(),
             mutants: counters.mutants.clone(),
         })
@@ -237,7 +270,7 @@ impl Core {
         let mut page = v1::ListFindingsResponse::default();
         let mut bytes = 0;
         for finding in self.base.store.findings_behind(after.as_ref()) {
-            let finding = finding?;
+            let Some(finding) = readable(finding)? else { continue };
             if !request.campaign.is_empty() && finding.campaign != request.campaign {
                 continue;
             }
@@ -274,7 +307,7 @@ impl Core {
         self.triage.runs.values().for_each(|run| counters.add(&run.progress.counters));
         let mut snapshot = Snapshot { at_ms, counters, ..Snapshot::default() };
         for finding in self.base.store.findings() {
-            let finding = finding?;
+            let Some(finding) = readable(finding)? else { continue };
             if finding.first_seen_ms <= at_ms {
                 snapshot.add(&finding);
             }

@@ -4,21 +4,34 @@
 
 use super::{Core, Outbox, Owed};
 use crate::job::JobKind;
-use crate::lease::{Action, Grant, JobId, LeaseId, LeaseTicks, Work, WorkerId};
+use crate::lease::{Action, Grant, JobId, LeaseId, LeaseTicks, Source, Work, WorkerId};
 use crate::run::CampaignRun;
 use crate::trial::{End, Event as Told, Planted};
-use crate::{MINIMISE_CANDIDATES, failpoints, intake};
+use crate::{MINIMISE_CANDIDATES, failpoints, intake, stored};
 use moire_corpus::Write;
 use moire_proto::v1::{self, lease::Work as Sent, to_worker::Message as Down};
 use std::collections::BTreeSet;
 
-/// Longest name a worker gives.
+/// Longest name a worker gives, in bytes of JSON.
 const NAME_BYTES_MAX: usize = 128;
 /// Capabilities a worker may have.
 const CAPABILITIES_MAX: usize = 64;
 
 impl Core {
-    pub(crate) fn hello(&mut self, hello: v1::Hello, outbox: Outbox) -> Result<WorkerId, tonic::Status> {
+    /// Takes a worker. `source`: where it comes from, if the door knows.
+    pub(crate) fn hello(
+        &mut self,
+        hello: v1::Hello,
+        source: Option<Source>,
+        outbox: Outbox,
+    ) -> Result<WorkerId, tonic::Status> {
+        if let Some(source) = source.as_ref().filter(|source| self.base.suspects.refuses(source)) {
+            self.refused += 1;
+            let why = self.base.suspects.says(source).unwrap_or_default();
+            return Err(tonic::Status::permission_denied(format!(
+                "{why}; check its memory and its build, and start the coordinator again to take it back"
+            )));
+        }
         if hello.protocol != moire_proto::PROTOCOL {
             self.refused += 1;
             let (theirs, ours) = (hello.protocol, moire_proto::PROTOCOL);
@@ -26,7 +39,7 @@ impl Core {
                 format!("the worker speaks protocol {theirs}, this coordinator {ours}: use the same moire");
             return Err(tonic::Status::failed_precondition(text));
         }
-        let long = |text: &String| text.len() > NAME_BYTES_MAX;
+        let long = |text: &String| stored::bytes(text) > NAME_BYTES_MAX;
         let capabilities = &hello.capabilities;
         if long(&hello.name)
             || long(&hello.fingerprint)
@@ -56,6 +69,7 @@ impl Core {
         let (capabilities, now) = (hello.capabilities.into_iter().collect(), self.base.now());
         let id = self.base.fleet.hello(capabilities, &hello.fingerprint, now);
         let id = id.map_err(|e| tonic::Status::resource_exhausted(e.to_string()))?;
+        source.into_iter().for_each(|source| self.base.fleet.comes_from(id, source));
         self.base.trial.tell(|| Told::Welcome { worker: id, name: hello.name.clone() });
         self.names.insert(id, hello.name);
         self.outboxes.insert(id, outbox);
@@ -102,11 +116,23 @@ impl Core {
 
     /// The worker broke the protocol: its stream ends with the reason, and others get its leases.
     fn fault(&mut self, worker: WorkerId, why: &'static str) {
-        tracing::warn!(worker = worker.0, why, "worker sent away");
         self.bad_messages += 1;
+        self.send_away(worker, tonic::Status::invalid_argument(why));
+    }
+
+    /// Sends away the workers of a source that was wrong too often.
+    pub(super) fn expel(&mut self, source: &Source) {
+        let why = self.base.suspects.says(source).unwrap_or_default();
+        for worker in self.base.fleet.those_from(source) {
+            self.send_away(worker, tonic::Status::permission_denied(why.clone()));
+        }
+    }
+
+    fn send_away(&mut self, worker: WorkerId, why: tonic::Status) {
+        tracing::warn!(worker = worker.0, why = why.message(), "worker sent away");
         if let Some(outbox) = self.outboxes.remove(&worker) {
             // If the channel is full or closed, the stream ends without the reason.
-            let _ = outbox.try_send(Err(tonic::Status::invalid_argument(why)));
+            let _ = outbox.try_send(Err(why));
         }
         self.base.trial.tell(|| Told::Gone { worker, end: End::Expelled });
         self.names.remove(&worker);
@@ -157,9 +183,12 @@ impl Core {
         let (twice, mut taken) = (self.base.trial.has(Planted::CountsTwice), Vec::new());
         if let Some(run) = self.triage.runs.get_mut(campaign) {
             self.triage.touched.insert(campaign.to_owned());
+            let source = self.base.fleet.source(worker);
             for item in items {
                 let index = item.item;
-                if (self.base.fleet.take_item(lease, index) | twice) && run.reported(item, worker, twice) {
+                if (self.base.fleet.take_item(lease, index) | twice)
+                    && run.reported(item, source.clone(), twice)
+                {
                     taken.push(index);
                 }
             }

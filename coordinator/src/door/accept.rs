@@ -1,7 +1,9 @@
 //! The gate: accepts connections, within bounds, and under TLS if there are certificates.
 //!
 //! Contract: a peer that sends nothing, or no valid handshake, costs one slot for at most [`super::Limits::patience`] and
-//! delays nobody. Each handshake uses the certificates of that moment.
+//! delays nobody. Each handshake uses the certificates of that moment. Pages have slots of their own, and a connection for
+//! pages ends when nothing was answered on it for so long: headers that come slowly, answers that nobody reads and idle
+//! connections keep no slot.
 
 use super::rate::Slot;
 use super::{Door, Refused, network};
@@ -14,6 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
@@ -46,7 +49,35 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 pub(crate) struct Connection {
     io: Box<dyn Io>,
     peer: Peer,
+    /// When it ends, unless something is written before; none on connections for calls, which have signs of life.
+    ends: Option<Ends>,
     _slot: Slot,
+}
+
+/// The end of a connection on which nothing is answered.
+struct Ends {
+    after: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Ends {
+    fn new(after: Duration) -> Self {
+        Self { after, timer: Box::pin(tokio::time::sleep(after)) }
+    }
+    /// Whether it is time.
+    fn now(&mut self, cx: &mut Context<'_>) -> bool {
+        self.timer.as_mut().poll(cx).is_ready()
+    }
+    fn later(&mut self) {
+        self.timer.as_mut().reset(Instant::now() + self.after);
+    }
+}
+
+impl Connection {
+    /// Whether nothing was answered for too long.
+    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        self.ends.as_mut().is_some_and(|ends| ends.now(cx))
+    }
 }
 
 impl AsyncRead for Connection {
@@ -55,13 +86,22 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.is_over(cx) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        match &written {
+            Poll::Ready(Ok(_)) => self.ends.iter_mut().for_each(Ends::later),
+            Poll::Pending if self.is_over(cx) => return Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            _ => {}
+        }
+        written
     }
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_flush(cx)
@@ -128,7 +168,7 @@ impl Gate {
     ) -> impl Stream<Item = io::Result<Connection>> {
         ReceiverStream::new(connections).filter_map(move |(io, addr)| {
             let _slot = door.connections.take(network(addr.ip()))?;
-            Some(Ok(Connection { io, peer: Peer { addr, certificate: None }, _slot }))
+            Some(Ok(Connection { io, peer: Peer { addr, certificate: None }, ends: None, _slot }))
         })
     }
 
@@ -171,7 +211,11 @@ fn admit(
     face: Face,
     ready: &mpsc::Sender<Connection>,
 ) {
-    let Some(slot) = door.connections.take(network(addr.ip())) else {
+    let slots = match face {
+        Face::Calls => &door.connections,
+        Face::Pages => &door.pages,
+    };
+    let Some(slot) = slots.take(network(addr.ip())) else {
         Refused::count(&door.refused.connections);
         return tracing::debug!(%addr, "over the bound of connections");
     };
@@ -182,7 +226,10 @@ fn admit(
         let shaken = tokio::time::timeout(door.limits.patience, shake(stream, addr, &door, face)).await;
         match shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             // Sending fails only when the server has stopped.
-            Ok((io, peer)) => _ = ready.send(Connection { io, peer, _slot: slot }).await,
+            Ok((io, peer)) => {
+                let ends = (face == Face::Pages).then(|| Ends::new(door.limits.patience));
+                _ = ready.send(Connection { io, peer, ends, _slot: slot }).await;
+            }
             Err(error) => {
                 Refused::count(&door.refused.connections);
                 tracing::debug!(%addr, %error, "no handshake");

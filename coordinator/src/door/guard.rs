@@ -7,7 +7,9 @@ use super::rate::Slot;
 use super::role::{self, Role, Rule};
 use super::tokens::Holder;
 use super::{Door, Entry, Lock, Peer, Refused, hash_of};
+use crate::lease::Source;
 use axum::http::{HeaderMap, Request, Response, header};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -25,6 +27,8 @@ pub(crate) struct Caller {
     who: String,
     pub(super) role: Role,
     pub(super) token: Option<blake3::Hash>,
+    /// The address or network it calls from.
+    network: IpAddr,
     about: Arc<OnceLock<String>>,
     _slot: Arc<Slot>,
 }
@@ -33,6 +37,10 @@ impl Caller {
     /// The name, if a token says so.
     pub(crate) fn known(&self) -> Option<&str> {
         self.token.map(|_| self.who.as_str())
+    }
+    /// The credential and the host of the call; `None` where nobody has to identify himself.
+    pub(crate) fn source(&self) -> Option<Source> {
+        self.known().map(|who| Source::Known(format!("{who} at {}", self.network)))
     }
     /// Says what the call is about, for the audit log.
     pub(crate) fn about(&self, what: &str) {
@@ -87,6 +95,7 @@ impl Door {
             who: who.to_owned(),
             role,
             token,
+            network,
             about: Arc::default(),
             _slot: Arc::new(slot),
         };

@@ -5,8 +5,8 @@
 //! * Without certificates everybody may call, and only this machine can connect ([`crate::Local::open`] ensures that).
 //! * With certificates every connection is mutual TLS under a private CA, and every call carries a token with a role. A call
 //!   that no role is named for is refused ([`role`]).
-//! * Files are read again when they change: new connections get the new certificate, and the calls of a token that was
-//!   removed end.
+//! * Files are read again when they change: new connections get the new certificate, and all calls and streams of a token
+//!   that was removed end within a second.
 //! * Each peer (an IPv4 address, or an IPv6 network) has bounds on its connections, its calls at one time and its calls a
 //!   second.
 //! * The audit log has every call that changes something and every refusal.
@@ -38,7 +38,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokens::Tokens;
 use tokio_rustls::rustls::ServerConfig;
+use tonic::Status;
 use watched::Watched;
+
+/// Time between two looks whether the token of an open call is still good.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Bounds on what peers do.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +51,16 @@ pub struct Limits {
     pub connections: usize,
     /// Connections of one peer at one time.
     pub peer_connections: usize,
+    /// Connections for pages and metrics at one time; a quarter of them by one peer.
+    pub pages: usize,
     /// Calls of one peer at one time, streams of workers and jobs that wait included.
     pub peer_calls: usize,
     /// Calls of one peer a second, on average, and ten times as many at once.
     pub calls_per_second: u32,
     /// Messages of one worker a second, on average, and four times as many at once; more wait.
     pub messages_per_second: u32,
-    /// Longest time for a handshake, and for the first message of a worker's stream.
+    /// Longest time for a handshake, for the first message of a worker's stream, and without an answer on a connection for
+    /// pages.
     pub patience: Duration,
 }
 
@@ -62,6 +69,7 @@ impl Limits {
     pub const FAR: Self = Self {
         connections: 20_000,
         peer_connections: 256,
+        pages: 512,
         peer_calls: 256,
         calls_per_second: 50,
         messages_per_second: 1_000,
@@ -75,7 +83,23 @@ impl Limits {
         messages_per_second: 100_000,
         ..Self::FAR
     };
+
+    /// The same within so many descriptors of this process, of which the store and the logs have some. Pages never take
+    /// what calls need.
+    pub fn within(self, descriptors: u64) -> Self {
+        let all = usize::try_from(descriptors).unwrap_or(usize::MAX);
+        let free = all.saturating_sub(OWN_DESCRIPTORS).max(16);
+        let pages = self.pages.min(free / 4);
+        Self { pages, connections: self.connections.min(free - pages), ..self }
+    }
+    /// Descriptors that it takes to serve all of these connections.
+    pub fn descriptors(&self) -> u64 {
+        (self.connections + self.pages + OWN_DESCRIPTORS) as u64
+    }
 }
+
+/// Descriptors that a coordinator needs beside those of its connections.
+const OWN_DESCRIPTORS: usize = 128;
 
 /// Counts of refusals since the start.
 #[derive(Debug, Default)]
@@ -110,6 +134,7 @@ pub(crate) struct Door {
     lock: Option<Lock>,
     limits: Limits,
     connections: Arc<Slots>,
+    pages: Arc<Slots>,
     calls: Arc<Slots>,
     rates: Buckets,
     pub(crate) refused: Arc<Refused>,
@@ -126,7 +151,8 @@ impl Door {
             Some(folder) => Some(Lock {
                 calls: Arc::new(Watched::new(tls::files(folder), tls::calls)?),
                 pages: Arc::new(Watched::new(tls::files(folder), tls::pages)?),
-                tokens: Watched::new(vec![folder.join(tokens::FILE)], tokens::read)?,
+                tokens: Watched::new(vec![folder.join(tokens::FILE)], tokens::read)?
+                    .or_closed(Tokens::default),
                 ends: Watched::new(tls::files(folder), tls::ends)?,
             }),
             None => None,
@@ -135,6 +161,7 @@ impl Door {
             lock,
             limits,
             connections: Arc::new(Slots::new(limits.connections, limits.peer_connections)),
+            pages: Arc::new(Slots::new(limits.pages, (limits.pages / 4).max(1).min(limits.peer_connections))),
             calls: Arc::new(Slots::new(limits.connections, limits.peer_calls)),
             rates: Buckets::new(limits.calls_per_second),
             refused: Arc::default(),
@@ -151,6 +178,18 @@ impl Door {
     /// When the certificates that are shown and trusted expire: by file, in Unix seconds.
     pub(crate) fn ends(&self) -> tls::Ends {
         self.lock.as_ref().map(|lock| tls::Ends::clone(&lock.ends.current())).unwrap_or_default()
+    }
+    /// Completes when the token a call came with is not good any more.
+    pub(crate) async fn revoked(&self, caller: &Caller) -> Status {
+        loop {
+            match self.locked() {
+                true => tokio::time::sleep(LOOK).await,
+                false => std::future::pending().await,
+            }
+            if !self.still(caller) {
+                return Status::unauthenticated("the token is not good any more");
+            }
+        }
     }
     /// Whether the token a call came with is still good for its role.
     pub(crate) fn still(&self, caller: &Caller) -> bool {
@@ -175,6 +214,17 @@ fn network(ip: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_fit_the_descriptors() {
+        let few = Limits::FAR.within(1024);
+        assert_eq!((few.pages, few.connections), (224, 672));
+        assert!(few.descriptors() <= 1024);
+        let many = Limits::FAR.within(Limits::FAR.descriptors());
+        assert_eq!((many.pages, many.connections), (Limits::FAR.pages, Limits::FAR.connections));
+        let none = Limits::FAR.within(0);
+        assert_eq!((none.pages, none.connections), (4, 12), "as few as that are tried");
+    }
 
     #[test]
     fn a_network_of_ipv6_is_one_peer_and_a_mapped_address_is_the_address() {

@@ -3,7 +3,8 @@
 //!
 //! Contract: the file has only hashes, BLAKE3 of the token's text. A token is 32 random bytes, so a fast hash is safe. Hashes
 //! are compared in constant time, each with every line. Two lines may name one holder, so that a token can be replaced
-//! without a gap.
+//! without a gap. A line that is no token lets nobody in, is said in the log, and changes nothing for the other lines. While
+//! a coordinator runs, a file that is missing or cannot be read lets nobody in at all.
 
 use super::role::{Role, UnknownRole};
 use crate::Error;
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 pub(crate) const FILE: &str = "tokens";
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Most lines that are no tokens and have a line each in the log.
+const FAULTS_MAX: usize = 20;
 /// Longest token that is accepted, in bytes.
 const TOKEN_BYTES_MAX: usize = 256;
 
@@ -41,7 +44,7 @@ impl Tokens {
     }
 }
 
-/// Reads the first of `files`.
+/// Reads the first of `files`. The log has each line that is no token.
 pub(crate) fn read(files: &[PathBuf]) -> Result<Tokens, Error> {
     let path = &files[0];
     let failed = |why: String| Error::Certs { path: path.clone(), why };
@@ -51,14 +54,21 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Tokens, Error> {
         return Err(failed(format!("{size} bytes, the limit is {FILE_BYTES_MAX}")));
     }
     let text = std::fs::read_to_string(path).map_err(unread)?;
-    parse(&text).map_err(|e| failed(e.to_string()))
+    let (tokens, faults) = parse(&text);
+    for fault in faults.iter().take(FAULTS_MAX) {
+        tracing::error!(file = %path.display(), %fault, "a line that is no token lets nobody in");
+    }
+    if faults.len() > FAULTS_MAX {
+        tracing::error!(file = %path.display(), lines = faults.len(), "so many lines are no tokens");
+    }
+    Ok(tokens)
 }
 
-/// Why a list of tokens is refused.
+/// Why a line of a list lets nobody in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct TokensError {
-    /// The first line that is wrong, from 1 on.
+    /// The line, from 1 on.
     pub line: usize,
     /// The fault of that line.
     pub why: TokenError,
@@ -84,14 +94,23 @@ pub enum TokenError {
 /// # Errors
 /// The first line that is wrong, by its number.
 pub fn check_tokens(text: &str) -> Result<usize, TokensError> {
-    parse(text).map(|tokens| tokens.0.len())
+    let (tokens, faults) = parse(text);
+    faults.into_iter().next().map_or(Ok(tokens.0.len()), Err)
 }
 
-fn parse(text: &str) -> Result<Tokens, TokensError> {
-    let lines =
-        text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
-    let token = |(n, line)| entry(line).map_err(|why| TokensError { line: n + 1, why });
-    Ok(Tokens(lines.map(token).collect::<Result<_, _>>()?))
+/// The tokens of a text, and the lines that are none.
+fn parse(text: &str) -> (Tokens, Vec<TokensError>) {
+    let (mut tokens, mut faults) = (Tokens::default(), Vec::new());
+    for (n, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match entry(line) {
+            Ok(token) => tokens.0.push(token),
+            Err(why) => faults.push(TokensError { line: n + 1, why }),
+        }
+    }
+    (tokens, faults)
 }
 
 fn entry(line: &str) -> Result<(blake3::Hash, Holder), TokenError> {
@@ -110,7 +129,8 @@ mod tests {
     fn lines_are_read_and_tokens_found() {
         let hash = |token: &str| hash_of(token).unwrap();
         let text = format!("# made today\n\nworker w1 {}\nviewer  v {}\n", hash("a"), hash("b"));
-        let tokens = parse(&text).unwrap();
+        let (tokens, faults) = parse(&text);
+        assert!(faults.is_empty(), "{faults:?}");
         let holder = |role, name: &str| Holder { role, name: name.to_owned() };
         assert_eq!(tokens.who(&hash("a")), Some(&holder(Role::Worker, "w1")));
         assert_eq!(tokens.who(&hash(" b\n")), Some(&holder(Role::Viewer, "v")));
@@ -122,7 +142,10 @@ mod tests {
             ("\nboss b 00", "line 2: `boss` is no role"),
             ("worker w 00", "64 hex digits"),
         ] {
-            assert!(parse(bad).unwrap_err().to_string().contains(says), "{bad}");
+            assert!(check_tokens(bad).unwrap_err().to_string().contains(says), "{bad}");
         }
+        let (some, faults) = parse(&format!("boss b {0}\nviewer v {0}\nworker w 00\n", hash("a")));
+        assert_eq!(some.who(&hash("a")), Some(&holder(Role::Viewer, "v")), "a bad line closes itself alone");
+        assert_eq!(faults.iter().map(|f| f.line).collect::<Vec<_>>(), [1, 3]);
     }
 }

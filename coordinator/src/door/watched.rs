@@ -1,7 +1,8 @@
 //! A value that is made from files, and made again when they change.
 //!
 //! Contract: while changed files cannot be used, the last good value stays, and the log has one line for each cause. That
-//! covers a pair of files of which only one has been replaced so far: a later look sees both.
+//! covers a pair of files of which only one has been replaced so far: a later look sees both. A value that is *closed* is
+//! another matter: while its files cannot be used it is the one that lets nobody in.
 
 use crate::Error;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ struct Loaded<T> {
 pub(crate) struct Watched<T> {
     files: Vec<PathBuf>,
     make: fn(&[PathBuf]) -> Result<T, Error>,
+    /// The value while the files cannot be used; without it, the last good one.
+    closed: Option<fn() -> T>,
     loaded: Mutex<Loaded<T>>,
 }
 
@@ -46,7 +49,12 @@ impl<T> Watched<T> {
         let stamps = stamps(&files);
         let value = Arc::new(make(&files)?);
         let loaded = Loaded { value, stamps, looked: Instant::now(), complaint: String::new() };
-        Ok(Self { files, make, loaded: Mutex::new(loaded) })
+        Ok(Self { files, make, closed: None, loaded: Mutex::new(loaded) })
+    }
+
+    /// The same, with a value that holds while the files cannot be used.
+    pub(super) fn or_closed(self, closed: fn() -> T) -> Self {
+        Self { closed: Some(closed), ..self }
     }
 
     /// The value of the files as they are, or as they last could be used.
@@ -64,11 +72,20 @@ impl<T> Watched<T> {
                     (loaded.value, loaded.stamps) = (Arc::new(value), now);
                     loaded.complaint.clear();
                 }
-                Err(error) if loaded.complaint != error.to_string() => {
-                    tracing::error!(%error, "changed and not usable; what was there before stays in force");
-                    loaded.complaint = error.to_string();
+                Err(error) => {
+                    let stays = if self.closed.is_some() {
+                        "nobody is let in"
+                    } else {
+                        "the last good one stays in force"
+                    };
+                    if loaded.complaint != error.to_string() {
+                        tracing::error!(%error, "changed and not usable: {stays}");
+                        loaded.complaint = error.to_string();
+                    }
+                    if let Some(closed) = self.closed {
+                        loaded.value = Arc::new(closed());
+                    }
                 }
-                Err(_) => {}
             }
         }
         loaded.value.clone()

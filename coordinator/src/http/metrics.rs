@@ -111,12 +111,30 @@ pub(crate) fn render(core: &mut Core, ends: &[(&'static str, u64)]) -> Result<St
         "1 when the disk is full and its reserve is used up",
         u64::from(core.base.store.reserve_used()),
     );
+    page.one(
+        "moire_store_losses",
+        "gauge",
+        "Losses of the store that nobody has acknowledged",
+        core.base.store.losses().count() as u64,
+    );
+    page.one(
+        "moire_set_aside",
+        "gauge",
+        "Records that cannot be used or stored; the log and the overview name them",
+        core.base.aside.count(),
+    );
     Ok(page.0)
 }
 
 fn fleet(core: &Core, page: &mut Page) {
     let fleet = &core.base.fleet;
     page.one("moire_workers", "gauge", "Workers connected", fleet.workers() as u64);
+    page.one(
+        "moire_sources_refused",
+        "gauge",
+        "Credentials on hosts whose workers are refused, because others contradicted them",
+        core.base.suspects.refused() as u64,
+    );
     page.one("moire_leases", "gauge", "Leases out", fleet.leases() as u64);
     page.one("moire_jobs_queued", "gauge", "Jobs with text that wait for a worker", fleet.queued() as u64);
     page.one(

@@ -7,7 +7,7 @@
 use super::rates::Rates;
 use crate::Error;
 use crate::base::unix_ms;
-use crate::core::Core;
+use crate::core::{Core, readable};
 use crate::lease::{WorkerId, WorkerView};
 use crate::line;
 use crate::report::page::{Full, SCRIPT, STYLE};
@@ -127,6 +127,12 @@ struct Overview {
     campaigns: Vec<CampaignRow>,
     explorations: Vec<ExplorationRow>,
     fleet: Vec<WorkerRow>,
+    /// Workers that others contradicted.
+    suspects: Vec<String>,
+    /// What the store had and has no more.
+    losses: Vec<String>,
+    /// Records that are set aside, with the reasons.
+    aside: Vec<(String, String)>,
 }
 
 /// Formats a rate: `12.5`, or `-` if it is not known yet.
@@ -153,6 +159,9 @@ async fn overview(State(pages): State<Pages>) -> Result<Html<String>, Error> {
             campaigns: campaigns(core, &rates),
             explorations: core.spread.views().into_iter().map(exploration).collect(),
             fleet: fleet(core),
+            suspects: core.base.suspects.all().take(ROWS_MAX).collect(),
+            losses: core.base.store.losses().take(ROWS_MAX).map(ToString::to_string).collect(),
+            aside: core.base.aside.each().take(ROWS_MAX).map(|(w, y)| (w.to_owned(), y.to_owned())).collect(),
         })
     };
     shown(&pages.control.call(look).await??)
@@ -178,8 +187,7 @@ fn campaigns(core: &Core, rates: &Rates) -> Vec<CampaignRow> {
                 .abstentions
                 .iter()
                 .filter(|(k, _)| !k.starts_with(crate::CLASS_PREFIX))
-                .map(|(_, n)| n)
-                .sum(),
+                .fold(0, |sum, (_, n)| sum.saturating_add(*n)),
             caught: counters.canaries_caught,
             planted: counters.canaries_planted,
             name,
@@ -276,8 +284,8 @@ async fn list(State(pages): State<Pages>, Query(wanted): Query<Wanted>) -> Resul
     let look = move |core: &mut Core| -> Result<(Vec<Finding>, Option<FindingId>, usize), Error> {
         let (mut found, mut searched) = (Vec::new(), 0);
         for finding in core.base.store.findings_behind(after.as_ref()) {
-            let finding = finding?;
             searched += 1;
+            let Some(finding) = readable(finding)? else { continue };
             let id = finding.id;
             if asked.takes(&finding) {
                 found.push(finding);

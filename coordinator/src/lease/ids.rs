@@ -31,3 +31,21 @@ identity! {
     /// A job that carries text.
     JobId
 }
+
+/// Where a worker comes from. What two workers of one source say counts once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A connection about which nothing else is known.
+    Stream(WorkerId),
+    /// A credential on a host.
+    Known(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream(worker) => write!(f, "connection {worker}"),
+            Self::Known(name) => f.write_str(name),
+        }
+    }
+}

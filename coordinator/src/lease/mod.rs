@@ -13,9 +13,10 @@
 //! linear in the workers that could take more. Ten thousand workers and a thousand campaigns are measured by `moire bench scale`.
 
 mod ids;
+mod trust;
 mod turns;
 mod types;
-pub use ids::{JobId, LeaseId, WorkerId};
+pub use ids::{JobId, LeaseId, Source, WorkerId};
 pub use types::*;
 
 use crate::trial::Planted;
@@ -73,6 +74,7 @@ impl Scheduler {
             leases: w.leases.len(),
             heard_ms: w.heard,
             draining: w.draining,
+            source: &w.source,
         })
     }
     /// Live leases.
@@ -99,8 +101,8 @@ impl Scheduler {
     pub fn campaign(&mut self, name: &str, spec: CampaignSpec) {
         let pending = spec.missing.iter().filter(|r| !r.is_empty()).map(|r| (r.start, r.end)).collect();
         let served = self.campaigns.values().filter(|c| c.running).map(|c| c.served).min().unwrap_or(0);
-        let (limit, attempts) = (u64::MAX, BTreeMap::new());
-        let new = Campaign { spec, pending, served, running: true, limit, attempts, turn: None };
+        let (limit, suspects) = (u64::MAX, BTreeMap::new());
+        let new = Campaign { spec, pending, served, running: true, limit, suspects, turn: None };
         if let Some(old) = self.campaigns.insert(name.to_owned(), new) {
             self.turns.set(name, old.turn, None);
         }
@@ -142,7 +144,9 @@ impl Scheduler {
     pub fn job(&mut self, campaign: &str, kind: Kind, avoid: Option<WorkerId>) -> JobId {
         let id = JobId(self.fresh());
         let (name, tools, needs) = (campaign.to_owned(), BTreeSet::new(), BTreeSet::new());
-        self.jobs.insert(id, Job { campaign: name, kind, avoid, tools, needs, since: None, attempts: 0 });
+        let avoid = avoid.map(|worker| self.source(worker)).into_iter().collect();
+        let (since, strict, attempts) = (None, false, 0);
+        self.jobs.insert(id, Job { campaign: name, kind, avoid, strict, tools, needs, since, attempts });
         self.unseen.push(id);
         self.turns.wait(kind, campaign, id);
         id
@@ -208,7 +212,10 @@ impl Scheduler {
         class.workers += 1;
         let class = class.id;
         let leases = BTreeSet::new();
-        let new = Worker { capabilities, fingerprint, class, credit: 0, heard: now, leases, draining: false };
+        let (source, credit, heard) = (Source::Stream(id), 0, now);
+        let (proven, draining) = (false, false);
+        let new =
+            Worker { capabilities, fingerprint, source, proven, class, credit, heard, leases, draining };
         self.workers.insert(id, new);
         self.due(now.saturating_add(self.config.liveness_ms));
         Ok(id)
@@ -254,12 +261,12 @@ impl Scheduler {
     pub fn disconnect(&mut self, worker: WorkerId) {
         let Some(w) = self.leave(worker) else { return };
         let blame = if w.draining { 0 } else { LOSS };
-        w.leases.into_iter().for_each(|id| self.lose(id, blame));
+        w.leases.iter().for_each(|id| self.lose(*id, blame, Some(&w)));
     }
     /// Removes a worker that broke the protocol. Others get its leases.
     pub fn expel(&mut self, worker: WorkerId) {
         let Some(w) = self.leave(worker) else { return };
-        w.leases.into_iter().for_each(|id| self.lose(id, FAULT));
+        w.leases.iter().for_each(|id| self.lose(*id, FAULT, Some(&w)));
     }
     fn leave(&mut self, worker: WorkerId) -> Option<Worker> {
         let mut w = self.workers.remove(&worker)?;
@@ -301,8 +308,10 @@ impl Scheduler {
         if !taken {
             self.counts.duplicate_items += 1;
         } else if let Some(campaign) = self.campaigns.get_mut(&l.campaign) {
-            campaign.attempts.remove(&item);
+            campaign.suspects.remove(&item);
         }
+        let worker = l.worker;
+        self.workers.entry(worker).and_modify(|w| w.proven |= taken);
         taken
     }
     /// Ends a lease. False if it goes on, because some of its items are not taken yet.
@@ -311,7 +320,11 @@ impl Scheduler {
         match l.work {
             Work::Range { from, to } if l.taken.len() as u64 != to - from => return false,
             Work::Range { .. } => {}
-            Work::Job(id) => _ = self.jobs.remove(&id),
+            Work::Job(id) => {
+                let worker = l.worker;
+                self.jobs.remove(&id);
+                self.workers.entry(worker).and_modify(|w| w.proven = true);
+            }
         }
         self.release(lease);
         true
@@ -319,7 +332,7 @@ impl Scheduler {
     /// Ends a lease for which its worker has nothing more to do. Undelivered items of a range are leased again.
     pub fn forget(&mut self, lease: LeaseId) {
         if !self.done(lease) {
-            self.lose(lease, 0);
+            self.lose(lease, 0, None);
         }
     }
     /// Notes that the worker has stopped working on a cancelled lease.
@@ -328,7 +341,7 @@ impl Scheduler {
             w.heard = now;
         }
         if self.leases.get(&lease).is_some_and(|l| l.worker == worker && l.killed.is_some()) {
-            self.lose(lease, LOSS);
+            self.lose(lease, LOSS, None);
         }
     }
 
@@ -392,7 +405,7 @@ impl Scheduler {
         self.actions.push(Action::Cancel { worker: lease.worker, lease: id, reason });
         self.due(now.saturating_add(self.config.kill_ms));
         if self.has(Planted::RequeuesEarly) {
-            self.lose(id, 0);
+            self.lose(id, 0, None);
         }
     }
 
@@ -412,9 +425,10 @@ impl Scheduler {
     /// Gives `worker` one lease, if it may have one. `barren`: classes of workers for which there is no range.
     fn grant(&mut self, worker: WorkerId, now: u64, barren: &mut BTreeSet<ClassId>) -> bool {
         let Some(w) = self.workers.get(&worker).filter(|w| w.credit > 0) else { return false };
-        let picked = self.pick_job(worker, w, now).or_else(|| {
+        let picked = self.pick_job(w, now).or_else(|| {
             let range = (!barren.contains(&w.class)).then(|| self.pick_range(w)).flatten();
-            if range.is_none() {
+            // A range that this worker may not have may be for another of its class.
+            if range.is_none() && !self.has_suspects(w) {
                 barren.insert(w.class);
             }
             range
@@ -441,7 +455,7 @@ impl Scheduler {
     }
 
     /// The next job for this worker: by kind, then of the campaign served least, then the oldest.
-    fn pick_job(&self, worker: WorkerId, w: &Worker, now: u64) -> Option<(String, Work)> {
+    fn pick_job(&self, w: &Worker, now: u64) -> Option<(String, Work)> {
         for (_, campaigns) in self.turns.kinds() {
             let first = campaigns.iter().filter_map(|(name, jobs)| {
                 let campaign = self.campaigns.get(name);
@@ -450,13 +464,13 @@ impl Scheduler {
                 }
                 let free = |id: &&JobId| {
                     let job = &self.jobs[id];
-                    let able = |w: &Worker| campaign.is_none_or(|c| c.suits(w)) && self.equipped(w, job);
-                    if !able(w) {
+                    if !self.able_to(w, job)
+                        || job.attempts > 0 && !self.is_trusted(w, |o| self.able_to(o, job))
+                    {
                         return false;
                     }
-                    let other = || self.workers.iter().any(|(id, o)| *id != worker && !o.draining && able(o));
-                    let late = || job.since.is_some_and(|at| now.saturating_sub(at) > self.config.avoid_ms);
-                    job.avoid != Some(worker) || !other() || late()
+                    let rather_not = || job.strict || self.has_other(job) && !self.is_late(job, now);
+                    !job.avoid.contains(&w.source) || !rather_not()
                 };
                 let id = *jobs.iter().find(free)?;
                 Some((campaign.map_or(0, |c| c.served), id, name))
@@ -477,12 +491,13 @@ impl Scheduler {
     }
 
     fn pick_range(&self, w: &Worker) -> Option<(String, Work)> {
-        let suits = |name: &&String| self.campaigns.get(*name).is_some_and(|c| c.suits(w));
-        let name = self.turns.ranges().find(suits)?;
-        let campaign = &self.campaigns[name];
-        let Range { start: from, end: to } = campaign.next()?;
-        let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
-        Some((name.clone(), Work::Range { from, to }))
+        let range = |name: &String| {
+            let campaign = self.campaigns.get(name).filter(|c| c.suits(w))?;
+            let Range { start: from, end: to } = campaign.next_of(|s| self.may_have(w, campaign, s))?;
+            let to = to.min(from.saturating_add(campaign.spec.batch.max(1)));
+            Some((name.clone(), Work::Range { from, to }))
+        };
+        self.turns.ranges().find_map(range)
     }
 
     fn carve(&mut self, name: &str, from: u64, to: u64) {
@@ -508,9 +523,12 @@ impl Scheduler {
     }
 
     /// Removes a lease and puts back the work that it has not delivered.
-    fn lose(&mut self, id: LeaseId, blame: u32) {
+    /// `gone`: its worker, if it is not connected any more.
+    fn lose(&mut self, id: LeaseId, blame: u32, gone: Option<&Worker>) {
         let Some(lease) = self.leases.get_mut(&id) else { return };
         let (work, name, mut taken) = (lease.work, lease.campaign.clone(), std::mem::take(&mut lease.taken));
+        let loser = gone.or_else(|| self.workers.get(&lease.worker));
+        let loser = loser.map_or((Source::Stream(lease.worker), false), |w| (w.source.clone(), w.proven));
         self.release(id);
         self.counts.lost += 1;
         match self.planted {
@@ -519,15 +537,19 @@ impl Scheduler {
             _ => {}
         }
         match work {
-            Work::Job(job) => self.requeue(job, blame),
+            Work::Job(job) => self.requeue(job, blame, loser.1),
             Work::Range { from, to } => {
                 let left: Vec<u64> = (from..to).filter(|i| !taken.contains(i)).collect();
-                self.put_back(&name, &left, blame);
+                self.put_back(&name, &left, blame, loser);
             }
         }
     }
 
-    fn requeue(&mut self, job: JobId, blame: u32) {
+    fn requeue(&mut self, job: JobId, blame: u32, proven: bool) {
+        let blame = match self.jobs.get(&job) {
+            Some(entry) if !proven && !self.is_alone(|w| self.able_to(w, entry)) => blame.min(FAULT),
+            _ => blame,
+        };
         let Some(entry) = self.jobs.get_mut(&job) else { return };
         entry.attempts = entry.attempts.saturating_add(blame);
         if entry.attempts < self.config.attempts_max.saturating_mul(LOSS) {
@@ -538,17 +560,25 @@ impl Scheduler {
         }
     }
 
-    fn put_back(&mut self, name: &str, left: &[u64], blame: u32) {
+    /// `loser`: where the worker comes from that lost them, and whether it had delivered anything.
+    fn put_back(&mut self, name: &str, left: &[u64], blame: u32, loser: (Source, bool)) {
+        let Some(campaign) = self.campaigns.get(name) else { return };
+        let Some((&item, rest)) = left.split_first() else { return };
+        let mut suspect = campaign.suspects.get(&item).cloned().unwrap_or_default();
+        suspect.weight = suspect.weight.saturating_add(self.weight(campaign, &suspect, blame, &loser));
+        if blame > 0 {
+            suspect.by.insert(loser.0);
+        }
+        let given_up = suspect.weight >= self.config.attempts_max.saturating_mul(LOSS);
         let Some(campaign) = self.campaigns.get_mut(name) else { return };
-        let Some((&suspect, rest)) = left.split_first() else { return };
-        let attempts = campaign.attempts.remove(&suspect).unwrap_or(0).saturating_add(blame);
-        if attempts < self.config.attempts_max.saturating_mul(LOSS) {
-            // The suspect gets a lease of its own, so that it cannot take others with it again.
-            campaign.attempts.insert(suspect, attempts);
-            campaign.pending.insert(suspect, suspect + 1);
-        } else {
+        campaign.suspects.remove(&item);
+        if given_up {
             self.counts.quarantined += 1;
-            self.actions.push(Action::Quarantine { campaign: name.to_owned(), item: suspect });
+            self.actions.push(Action::Quarantine { campaign: name.to_owned(), item });
+        } else {
+            // The suspect gets a lease of its own, so that it cannot take others with it again.
+            campaign.suspects.insert(item, suspect);
+            campaign.pending.insert(item, item + 1);
         }
         for run in rest.chunk_by(|a, b| a + 1 == *b) {
             campaign.pending.insert(run[0], run[0] + run.len() as u64);

@@ -2,14 +2,15 @@
 //!
 //! Times are milliseconds of any monotonic clock.
 
-use super::ids::{JobId, LeaseId, WorkerId};
+use super::ids::{JobId, LeaseId, Source, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The weight of a worker's sudden end, charged to the item or job it was working on.
 pub(super) const LOSS: u32 = 16;
-/// The weight of an answer that breaks the protocol. That is the worker's fault, so the weight is small; it is not zero, so
-/// that an item which no worker can answer properly is given up in the end.
+/// The weight of an answer that breaks the protocol, and of the end of a worker that may have ended by itself. That is the
+/// worker's fault, so the weight is small; it is not zero, so that an item which no worker can answer properly is given up
+/// in the end.
 pub(super) const FAULT: u32 = 1;
 
 /// Largest number of waiting leases that is reported.
@@ -192,17 +193,31 @@ pub(super) struct Campaign {
     pub(super) running: bool,
     /// Items from this one on are held back for now.
     pub(super) limit: u64,
-    /// Losses of items not yet taken, in units of [`FAULT`].
-    pub(super) attempts: BTreeMap<u64, u32>,
+    /// Items not yet taken that were lost. Each is leased alone.
+    pub(super) suspects: BTreeMap<u64, Suspect>,
     /// Its key among the turns, while it has something to lease.
     pub(super) turn: Option<u64>,
+}
+
+/// An item that was lost: it may be what ends its workers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Suspect {
+    /// Its losses, in units of [`FAULT`].
+    pub(super) weight: u32,
+    /// The sources whose workers lost it.
+    pub(super) by: BTreeSet<Source>,
 }
 
 impl Campaign {
     /// The next range in no lease, whole.
     pub(super) fn next(&self) -> Option<Range<u64>> {
-        let (&from, &to) = self.pending.first_key_value()?;
-        (from < self.limit).then_some(from..to)
+        self.next_of(|_| true)
+    }
+    /// The next range in no lease that this worker may have, whole. `may`: whether it may have a suspect.
+    pub(super) fn next_of(&self, may: impl Fn(&Suspect) -> bool) -> Option<Range<u64>> {
+        let below = self.pending.range(..self.limit);
+        let free = |from: &u64| self.suspects.get(from).is_none_or(&may);
+        below.filter(|(from, _)| free(from)).map(|(from, to)| *from..*to).next()
     }
     pub(super) fn suits(&self, w: &Worker) -> bool {
         let spec = &self.spec;
@@ -215,7 +230,9 @@ impl Campaign {
 pub(super) struct Job {
     pub(super) campaign: String,
     pub(super) kind: Kind,
-    pub(super) avoid: Option<WorkerId>,
+    /// Sources that get it only if no other can take it, or none has taken it in time; never, if it is `strict`.
+    pub(super) avoid: BTreeSet<Source>,
+    pub(super) strict: bool,
     /// Tools it needs; one that no connected worker has is ignored.
     pub(super) tools: BTreeSet<String>,
     /// Capabilities without which nobody gets it.
@@ -239,6 +256,8 @@ pub struct WorkerView<'a> {
     pub heard_ms: u64,
     /// It takes no more leases.
     pub draining: bool,
+    /// Where it comes from.
+    pub source: &'a Source,
 }
 
 /// Workers of equal capabilities and fingerprint, named by the first of them.
@@ -257,6 +276,9 @@ pub(super) struct Class {
 pub(super) struct Worker {
     pub(super) capabilities: BTreeSet<String>,
     pub(super) fingerprint: String,
+    pub(super) source: Source,
+    /// It has delivered something since it connected.
+    pub(super) proven: bool,
     pub(super) class: ClassId,
     pub(super) credit: u32,
     pub(super) heard: u64,

@@ -72,7 +72,9 @@ pub async fn run(
     let findings = findings.done()?;
     let scores = statuses.iter().flat_map(|(_, status)| score(status)).collect();
     let campaigns = statuses.into_iter().map(|(cut, status)| shown(cut, status)).collect();
-    Ok((Night { at_ms, last, untested, campaigns, scores, ..Night::default() }, findings))
+    let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
+    let losses = [status.losses, status.set_aside].concat();
+    Ok((Night { at_ms, last, untested, campaigns, scores, losses, ..Night::default() }, findings))
 }
 
 /// Records the night, so that the next one is compared with it.

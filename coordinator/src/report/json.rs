@@ -52,6 +52,7 @@ pub(super) fn head(night: &Night, table: &Table, out: &mut dyn Write) -> Result<
         "regressions": table.regressions,
         "campaigns": night.campaigns,
         "scores": night.scores,
+        "losses": night.losses,
     });
     serde_json::to_writer(&mut *out, &head)?;
     Ok(out.write_all(b"\n")?)

@@ -63,6 +63,8 @@ pub struct Night {
     pub campaigns: Vec<CampaignLine>,
     /// The measures of its own quality.
     pub scores: Vec<Score>,
+    /// What the store had and has no more, and what it cannot use, until somebody acknowledges it.
+    pub losses: Vec<String>,
 }
 
 /// A finding in a report.

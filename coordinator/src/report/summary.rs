@@ -1,6 +1,7 @@
 //! The summary in Markdown, for mail, pull requests and pipeline pages.
 
 use super::{Night, Row, Table, dates};
+use crate::Plain;
 use moire_corpus::Since;
 use std::fmt::Write;
 
@@ -13,6 +14,9 @@ pub(super) fn markdown(night: &Night, table: &Table, rows: &[Row<'_>]) -> String
     match &night.last {
         Some(last) => line(format_args!("Compared with {}.\n\n", dates::minute(last.at_ms))),
         None => line(format_args!("First report of this store: everything open is new.\n\n")),
+    }
+    for loss in &night.losses {
+        line(format_args!("**LOST**: {}\n\n", cell(loss)));
     }
     let (counts, suppressed) = table.counts();
     line(format_args!("| findings | |\n|---|---:|\n"));
@@ -59,10 +63,10 @@ pub(super) fn markdown(night: &Night, table: &Table, rows: &[Row<'_>]) -> String
     out
 }
 
-/// Escapes text for a Markdown table.
+/// Escapes text for a Markdown table, and for a terminal that shows it.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in Plain(text).to_string().chars() {
         match c {
             '\n' | '\r' => out.push(' '),
             '<' => out.push_str("&lt;"),

@@ -23,7 +23,7 @@ use crate::base::{Base, unix_ms};
 use crate::lease::{CampaignSpec, JobId, Kind, LeaseId, WorkerId};
 use crate::{Error, v1};
 use frontier::{Frontier, PIECES_MAX, order};
-use moire_corpus::{Exploration, Explored, Hash, Stored, Write};
+use moire_corpus::{Exploration, Explored, Hash, StoreError, Stored, Write};
 use moire_proto::NODES_MAX;
 use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
@@ -199,19 +199,42 @@ impl Spread {
 impl Spread {
     /// Takes up the explorations of the store.
     pub(crate) fn adopt_all(&mut self, base: &mut Base) -> Result<(), Error> {
-        for (id, mut stored) in base.store.explorations()? {
-            if stored.exploration.id() != id {
-                tracing::warn!(%id, "an exploration is not whole in the store; it is left alone");
-                continue;
+        let (all, faults) = base.store.explorations()?;
+        faults.iter().for_each(|fault| base.aside.note("an exploration", fault));
+        for (id, stored) in all {
+            match Self::taken_up(base, id, stored) {
+                Ok(stored) => self.adopt(base, id, stored),
+                Err(why) if why.is_about_content() => base.aside.note(&format!("exploration {id}"), &why),
+                Err(why) => return Err(why.into()),
             }
-            if !stored.explored.over {
-                stored.explored.epoch += 1;
-                let explored = Box::new(stored.explored.clone());
-                base.store.commit(vec![Write::Explored { id, explored }])?;
-            }
-            self.adopt(base, id, stored);
         }
         Ok(())
+    }
+
+    /// An exploration of the store, with the epoch of this start.
+    fn taken_up(base: &mut Base, id: Hash, mut stored: Stored) -> Result<Stored, StoreError> {
+        let invalid = |why: &str| StoreError::Invalid(why.to_owned());
+        if stored.exploration.id() != id {
+            return Err(invalid("it is not whole in the store"));
+        }
+        if !stored.explored.over {
+            let next = stored.explored.epoch.checked_add(1);
+            stored.explored.epoch = next.ok_or_else(|| invalid("it has the last epoch there is"))?;
+            let explored = Box::new(stored.explored.clone());
+            base.store.commit([Write::Explored { id, explored }])?;
+        }
+        Ok(stored)
+    }
+
+    /// Ends an exploration whose steps the store does not take.
+    pub(crate) fn not_stored(&mut self, base: &mut Base, id: Hash, why: &StoreError) {
+        base.aside.note(&format!("exploration {id}"), why);
+        if let Some(shared) = self.all.get_mut(&id) {
+            shared.explored.failed = Some(format!("the store does not take its steps: {why}"));
+            shared.explored.over = true;
+            shared.told = shared.explored.clone();
+        }
+        self.leave(base, id);
     }
 
     fn adopt(&mut self, base: &mut Base, id: Hash, stored: Stored) {

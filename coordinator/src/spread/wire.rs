@@ -4,13 +4,13 @@
 //! and a commit.
 
 use crate::v1;
-use moire_corpus::{Exploration, Explored, Hash, Stretch, VALUE_BYTES_MAX};
+use moire_corpus::{Exploration, Explored, Hash, MARK_BYTES_MAX, Stretch, VALUE_BYTES_MAX};
 use moire_proto::{NODE_MAX, NODES_MAX};
 use std::collections::BTreeMap;
 
 /// Most marks of one exploration.
 pub(super) const MARKS_MAX: usize = 1024;
-/// Longest name of a mark, a model, a switch, a file or a capability, in bytes.
+/// Longest name of a model, a switch, a file or a capability, in bytes.
 const NAME_BYTES_MAX: usize = 500;
 /// Longest reason, in bytes.
 const REASON_BYTES_MAX: usize = 1000;
@@ -145,7 +145,7 @@ pub(super) fn step(report: v1::Report) -> Result<(PieceStep, v1::Explored, usize
     let fits = explored.marks.len() <= MARKS_MAX
         && all <= NODES_MAX
         && own <= NODE_MAX
-        && marks.into_iter().all(|(name, node)| short(name) && node.path.len() <= NODE_MAX);
+        && marks.into_iter().all(|(name, node)| name.len() <= MARK_BYTES_MAX && node.path.len() <= NODE_MAX);
     // A decision takes at most five bytes, or ten as text.
     match fits {
         true => Ok((step, explored, 10 * all)),

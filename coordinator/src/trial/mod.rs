@@ -44,11 +44,15 @@ pub enum Planted {
     DoneEarly,
     /// The pieces of an exploration are not recorded with its totals.
     ForgetsPieces,
+    /// A claim counts against its class when it is made, also if it turns out to be false.
+    ChargesClaims,
+    /// Each end of a worker counts in full against the item it was working on.
+    BlamesItems,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::AnyEpoch,
         Self::AnyOwner,
         Self::CountsTwice,
@@ -64,6 +68,8 @@ impl Planted {
         Self::EpochNotRecorded,
         Self::DoneEarly,
         Self::ForgetsPieces,
+        Self::ChargesClaims,
+        Self::BlamesItems,
     ];
 }
 

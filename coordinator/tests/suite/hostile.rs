@@ -2,6 +2,7 @@
 //! campaign ends with the digest of a quiet one. Also tested: the bounds on a worker, the services for health and
 //! reflection, and access control.
 
+mod believed;
 mod door;
 mod pieces;
 

@@ -248,3 +248,126 @@ fn fair_share_follows_weights_and_capabilities_are_matched() {
     }
     assert_eq!(count, BTreeMap::from([("a".to_owned(), 100), ("b".to_owned(), 300)]));
 }
+
+/// A worker that ends again and again beside one that works does not put items into quarantine.
+#[test]
+fn a_flapping_worker_costs_no_item() {
+    for shared in [false, true] {
+        let mut fleet = Scheduler::new(Config::default());
+        fleet.campaign("c", spec(2_000, 64, 1));
+        // Both have the same credential on the same host, as two processes of one machine have.
+        let source = || Source::Known("worker at 127.0.0.1".to_owned());
+        let good = fleet.hello(BTreeSet::new(), "f", 0).unwrap();
+        if shared {
+            fleet.comes_from(good, source());
+        }
+        fleet.credit(good, 1, 0);
+        let (mut taken, mut given_up, mut held, mut bad) = (0, 0, BTreeMap::new(), None);
+        for now in 0..10_000 {
+            for action in fleet.poll(now) {
+                match action {
+                    Action::Grant {
+                        worker,
+                        lease,
+                        grant: Grant { work: Work::Range { from, to }, .. },
+                        ..
+                    } => {
+                        held.insert(lease, (worker, from, to));
+                    }
+                    Action::Quarantine { .. } => given_up += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+            // The good one does an item at a time.
+            if let Some((lease, (_, from, to))) =
+                held.iter().find(|(_, l)| l.0 == good).map(|(id, l)| (*id, *l))
+            {
+                taken += u64::from(fleet.take_item(lease, from));
+                match from + 1 == to {
+                    true => {
+                        assert!(fleet.done(lease));
+                        held.remove(&lease);
+                        fleet.credit(good, 1, now);
+                    }
+                    false => _ = held.insert(lease, (good, from + 1, to)),
+                }
+            }
+            // The bad one comes, takes many leases, and ends; sometimes it delivers something first.
+            match bad.take() {
+                None => {
+                    let id = fleet.hello(BTreeSet::new(), "f", now).unwrap();
+                    if shared {
+                        fleet.comes_from(id, source());
+                    }
+                    fleet.credit(id, 8, now);
+                    bad = Some(id);
+                }
+                Some(id) => {
+                    if now % 6 == 1
+                        && let Some((lease, from)) =
+                            held.iter().find(|(_, l)| l.0 == id).map(|(l, r)| (*l, r.1))
+                    {
+                        taken += u64::from(fleet.take_item(lease, from));
+                    }
+                    held.retain(|_, l| l.0 != id);
+                    fleet.disconnect(id);
+                }
+            }
+            if taken == 2_000 {
+                break;
+            }
+        }
+        assert_eq!((taken, given_up), (2_000, 0), "shared: {shared}");
+    }
+}
+
+/// An item that does end its workers is given up after some of them, also if each of them delivers other things.
+#[test]
+fn an_item_that_ends_its_workers_is_given_up_beside_others() {
+    let mut fleet = Scheduler::new(Config::default());
+    fleet.campaign("c", spec(40, 4, 1));
+    let (mut taken, mut given_up, mut ended) = (BTreeSet::new(), Vec::new(), 0);
+    let mut workers = BTreeSet::new();
+    let mut held: BTreeMap<LeaseId, (WorkerId, u64, u64)> = BTreeMap::new();
+    for now in 0..2_000 {
+        while workers.len() < 4 {
+            let id = fleet.hello(BTreeSet::new(), "f", now).unwrap();
+            fleet.credit(id, 1, now);
+            workers.insert(id);
+        }
+        for action in fleet.poll(now) {
+            match action {
+                Action::Grant {
+                    worker, lease, grant: Grant { work: Work::Range { from, to }, .. }, ..
+                } => {
+                    held.insert(lease, (worker, from, to));
+                }
+                Action::Quarantine { item, .. } => given_up.push(item),
+                other => panic!("{other:?}"),
+            }
+        }
+        for (lease, (worker, from, to)) in held.clone() {
+            if from == 9 {
+                ended += 1;
+                held.retain(|_, l| l.0 != worker);
+                workers.remove(&worker);
+                fleet.disconnect(worker);
+                continue;
+            }
+            if fleet.take_item(lease, from) {
+                taken.insert(from);
+            }
+            held.insert(lease, (worker, from + 1, to));
+            if from + 1 == to {
+                fleet.done(lease);
+                held.remove(&lease);
+                fleet.credit(worker, 1, now);
+            }
+        }
+        if taken.len() + given_up.len() == 40 {
+            break;
+        }
+    }
+    assert_eq!((taken.len(), given_up), (39, vec![9]));
+    assert!(ended <= 80, "{ended} workers were lost");
+}

@@ -6,5 +6,6 @@ mod campaign;
 mod fake;
 mod hostile;
 mod lease;
+mod limits;
 mod night;
 mod served;

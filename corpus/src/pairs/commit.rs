@@ -9,7 +9,8 @@ use crate::error::{StoreError, io_error};
 use crate::failpoints;
 use crate::files::{self, LOG};
 use crate::index::{Index, IndexError};
-use crate::log::{self, BATCH_BYTES_MAX, LOG_BYTES_MAX, Live, Op};
+use crate::log::{self, BATCH_BYTES_MAX, LOG_BYTES_MAX, Live};
+use crate::op::Op;
 use std::io;
 
 impl Pairs {
@@ -46,6 +47,7 @@ impl Pairs {
         if let Err(error) = self.log.append(&payload) {
             self.after_failed_append(error, &payload)?;
         }
+        self.note_tip();
         match self.apply(ops) {
             Ok(()) => Ok(()),
             // The batch is in the log and so durable: the index must take it, with the reserve given up.

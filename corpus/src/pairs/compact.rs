@@ -5,7 +5,8 @@
 use super::Pairs;
 use crate::error::{StoreError, io_error};
 use crate::files::LOG;
-use crate::log::{self, Log, Op};
+use crate::log::{self, Log};
+use crate::op::Op;
 use std::io;
 
 /// Records in one frame of a compacted log: with values of at most 64 KiB a frame stays within its limit.
@@ -23,8 +24,7 @@ impl Pairs {
         let live = self.live().inspect_err(|_| self.stopped = true)?;
         let mut records = live.records();
         let payloads = std::iter::from_fn(|| {
-            let frame = records.by_ref().take(RECORDS).map(|r| r.map(|(key, value)| (key, Some(value))));
-            let ops: io::Result<Vec<Op>> = frame.collect();
+            let ops: io::Result<Vec<Op>> = records.by_ref().take(RECORDS).collect();
             match ops {
                 Ok(ops) if ops.is_empty() => None,
                 ops => Some(ops.map(|ops| log::encode(&ops))),
@@ -36,6 +36,7 @@ impl Pairs {
         self.stopped = true;
         self.log = Log::open(&path, generation, sequence, len).map_err(io_error("reopening the log"))?;
         self.stopped = false;
+        self.note_tip();
         Ok((before, len))
     }
 }

@@ -10,7 +10,9 @@ pub(crate) mod open;
 use crate::error::StoreError;
 use crate::index::{self, Index};
 use crate::log::{LOG_BYTES_MAX, Log};
+use crate::loss::{Loss, Losses, Place, Tip};
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// How to open a store.
@@ -40,12 +42,14 @@ pub(crate) struct Pairs {
     dir: PathBuf,
     options: Options,
     log: Log,
+    tip: Tip,
     /// Present until the pairs are dropped, or stopped because there is no space for it.
     index: Option<Index>,
     /// The disk was full at the last commit, so that the reserve is used up.
     reserve_used: bool,
     /// Nothing more is written after a failure that leaves log or index in doubt.
     stopped: bool,
+    losses: Losses,
     lock: File,
 }
 
@@ -58,6 +62,27 @@ impl Pairs {
     /// The log.
     pub(crate) fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// What the store had, and has no more.
+    pub(crate) fn losses(&self) -> &[Loss] {
+        self.losses.all()
+    }
+
+    /// Notes that somebody knows of all losses.
+    pub(crate) fn acknowledge(&mut self, who: &str, why: &str) -> io::Result<usize> {
+        self.losses.acknowledge(&self.dir, who, why)
+    }
+
+    /// Copies the list of losses to another store.
+    pub(crate) fn copy_losses(&self, to: &Path) -> io::Result<()> {
+        self.losses.copy(to)
+    }
+
+    /// Notes the end of the log beside it.
+    pub(super) fn note_tip(&mut self) {
+        let Log { generation, sequence, len, .. } = self.log;
+        self.tip.set(Place { generation, sequence, len });
     }
 
     /// Whether the disk was full at the last commit, so that its reserve is used up.

@@ -1,6 +1,7 @@
 //! Opening a store: lock, format, log, index, in this order. Each is repaired if possible.
 //!
 //! - A damaged log is copied aside and rewritten from its intact frames.
+//! - A loss is noted (`crate::loss`) before anything is repaired.
 //! - A torn tail is copied aside and cut.
 //! - An index that is not proven clean is rebuilt.
 //!
@@ -12,6 +13,7 @@ use crate::failpoints;
 use crate::files::{self, BUNDLES, FORMAT_FILE, Holder, INDEX, LOG, MARKER};
 use crate::index::{self, Index, IndexError, Trust};
 use crate::log::{self, FORMAT, Header, Intact, LOG_BYTES_MAX, Live, Log};
+use crate::loss::{Loss, Losses, Place, Tip, Traces};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -37,6 +39,32 @@ pub struct Recovery {
     pub moved_aside: Vec<PathBuf>,
     /// The disk reserve could not be made.
     pub no_reserve: bool,
+    /// What was found to be lost. These losses, and earlier ones, are in [`Store::losses`](crate::Store::losses) until they
+    /// are acknowledged.
+    pub lost: Vec<String>,
+}
+
+impl std::fmt::Display for Recovery {
+    /// What was repaired, one line each; nothing if the store was as it was left.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut lines: Vec<String> = self.lost.iter().map(|what| format!("LOST: {what}")).collect();
+        if self.torn_bytes > 0 && self.lost.is_empty() {
+            let bytes = self.torn_bytes;
+            lines.push(format!(
+                "cut off {bytes} bytes of a commit that was not finished, and not acknowledged"
+            ));
+        }
+        if self.rebuilt {
+            lines.push(format!("built the index again from {} commits", self.commits));
+        }
+        lines.extend(
+            self.moved_aside.iter().map(|path| format!("kept the damaged part as {}", path.display())),
+        );
+        if self.no_reserve {
+            lines.push("the disk is too full for the reserve".to_owned());
+        }
+        f.write_str(&lines.join("\n"))
+    }
 }
 
 /// The content of the format file.
@@ -100,62 +128,122 @@ pub(crate) fn read_log(dir: &Path) -> Result<Vec<u8>, OpenError> {
     files::read_bounded(&dir.join(LOG), LOG_BYTES_MAX).map_err(opening("reading the log"))
 }
 
-/// Opens the log, and creates or repairs it first where needed. Afterwards every byte of it is intact.
-fn open_log(dir: &Path, recovery: &mut Recovery) -> Result<Log, OpenError> {
-    let path = dir.join(LOG);
-    if !path.exists() {
-        recovery.created = true;
-        log::replace(&path, 1, std::iter::empty()).map_err(opening("creating the log"))?;
-    }
-    let size = fs::metadata(&path).map_err(opening("reading the log"))?.len();
-    let read = match size <= LOG_BYTES_MAX {
-        true => log::intact(&path, |_, _| {}).map_err(opening("reading the log"))?,
-        false => None,
-    };
-    let read = match read {
-        Some(read) => read,
-        None => mend_log(dir, recovery)?,
-    };
-    recovery.commits = read.frames;
-    Log::open(&path, read.generation, read.sequence, read.len).map_err(opening("opening the log"))
+/// The log under repair, and what the repair notes.
+struct Opening<'a> {
+    dir: &'a Path,
+    traces: Traces,
+    losses: Losses,
+    recovery: Recovery,
 }
 
-/// Repairs a log: keeps its intact frames. It holds the whole log in memory, which opening an intact log does not.
-fn mend_log(dir: &Path, recovery: &mut Recovery) -> Result<Intact, OpenError> {
-    let path = dir.join(LOG);
-    let mut bytes = read_log(dir)?;
-    let mut scan = log::scan(&bytes);
-    let mut generation = match scan.header {
+impl Opening<'_> {
+    /// Notes a loss, durably.
+    fn lost(&mut self, what: String, kept: Vec<PathBuf>) -> Result<(), OpenError> {
+        self.recovery.lost.push(what.clone());
+        let loss = Loss { what, kept, acknowledged: None };
+        self.losses.add(self.dir, loss).map_err(opening("noting a loss"))
+    }
+
+    /// Opens the log, and creates or repairs it first where needed. Afterwards every byte of it is intact.
+    fn log(&mut self) -> Result<Log, OpenError> {
+        let path = self.dir.join(LOG);
+        if !path.exists() {
+            match self.traces.without_log() {
+                Some(what) => self.lost(what, Vec::new())?,
+                None => self.recovery.created = true,
+            }
+            let generation = self.traces.generation().wrapping_add(1);
+            log::replace(&path, generation, std::iter::empty()).map_err(opening("creating the log"))?;
+        }
+        let size = fs::metadata(&path).map_err(opening("reading the log"))?.len();
+        let read = match size <= LOG_BYTES_MAX {
+            true => log::intact(&path, |_, _| {}).map_err(opening("reading the log"))?,
+            false => None,
+        };
+        let read = match read {
+            // A gap in the numbers is damage too: a commit was taken out.
+            Some(read) if read.sequence == read.frames => {
+                let last = Place { generation: read.generation, sequence: read.sequence, len: read.len };
+                if let Some(what) = self.traces.missing(last, read.frames, 0) {
+                    self.lost(what, Vec::new())?;
+                }
+                read
+            }
+            _ => self.mend()?,
+        };
+        self.recovery.commits = read.frames;
+        Log::open(&path, read.generation, read.sequence, read.len).map_err(opening("opening the log"))
+    }
+
+    /// Repairs a log: keeps its intact frames. It holds the whole log in memory, which opening an intact log does not.
+    fn mend(&mut self) -> Result<Intact, OpenError> {
+        let path = self.dir.join(LOG);
+        let mut bytes = read_log(self.dir)?;
+        let mut scan = log::scan(&bytes);
+        let mut found = found(&bytes, &scan)?;
+        self.recovery.damaged = found.damaged;
+        if found.damaged > 0 {
+            let aside = files::aside_name(&path);
+            files::write_atomically(&aside, &bytes).map_err(opening("copying the damaged log aside"))?;
+            self.recovery.moved_aside.push(aside);
+        }
+        if let Some(what) = self.traces.missing(found.last, found.frames, found.damaged) {
+            self.lost(what, self.recovery.moved_aside.clone())?;
+        }
+        if found.damaged > 0 {
+            // Newer than every log there was, so that none of their traces is taken for one of this log.
+            let newest = found.last.generation.max(self.traces.generation());
+            found.last.generation = newest.wrapping_add(1);
+            let frames = scan.frames.iter().map(|f| &bytes[f.payload.clone()]);
+            let good = frames.filter(|p| log::decode(p).is_some()).map(|payload| Ok(payload.to_vec()));
+            log::replace(&path, found.last.generation, good).map_err(opening("rewriting the log"))?;
+            bytes = read_log(self.dir)?;
+            scan = log::scan(&bytes);
+        }
+        let sequence = scan.frames.last().map_or(0, |f| f.sequence);
+        let (generation, end) = (found.last.generation, scan.end as u64);
+        if scan.end < bytes.len() {
+            self.recovery.torn_bytes = (bytes.len() - scan.end) as u64;
+            let aside = files::aside_name(&path);
+            files::write_atomically(&aside, &bytes[scan.end..])
+                .map_err(opening("copying the torn tail aside"))?;
+            self.recovery.moved_aside.push(aside);
+            failpoints::hit(failpoints::TRUNCATE).map_err(opening("cutting the torn tail"))?;
+            let cut = Log::open(&path, generation, sequence, end).and_then(|mut log| log.rewind());
+            cut.map_err(opening("cutting the torn tail"))?;
+        }
+        Ok(Intact { generation, sequence, frames: scan.frames.len() as u64, len: end })
+    }
+}
+
+/// What a scan found of a log that may be damaged.
+pub(crate) struct Found {
+    /// The last intact commit.
+    pub(crate) last: Place,
+    /// Intact commits.
+    pub(crate) frames: u64,
+    /// Stretches that are no intact commit, with intact ones behind them; a damaged header counts as one, and so does a gap in
+    /// the numbers of commits.
+    pub(crate) damaged: u64,
+}
+
+/// What is intact of a scanned log.
+///
+/// # Errors
+/// It is of a later version.
+pub(crate) fn found(bytes: &[u8], scan: &log::Scan) -> Result<Found, OpenError> {
+    let generation = match scan.header {
         Header::Good { generation } => generation,
         Header::Version(found) => return Err(OpenError::Newer { found: found.to_string() }),
         Header::Damaged => 0,
     };
     let undecodable = scan.frames.iter().filter(|f| log::decode(&bytes[f.payload.clone()]).is_none()).count();
-    recovery.damaged =
-        (scan.damaged.len() + undecodable + usize::from(scan.header == Header::Damaged)) as u64;
-    if recovery.damaged > 0 {
-        let aside = files::aside_name(&path);
-        files::write_atomically(&aside, &bytes).map_err(opening("copying the damaged log aside"))?;
-        recovery.moved_aside.push(aside);
-        generation = generation.wrapping_add(1);
-        let good = scan.frames.iter().map(|f| &bytes[f.payload.clone()]).filter(|p| log::decode(p).is_some());
-        let good = good.map(|payload| Ok(payload.to_vec()));
-        log::replace(&path, generation, good).map_err(opening("rewriting the log"))?;
-        bytes = read_log(dir)?;
-        scan = log::scan(&bytes);
-    }
+    let damaged = scan.damaged.len() + undecodable + usize::from(scan.header == Header::Damaged);
     let sequence = scan.frames.last().map_or(0, |f| f.sequence);
-    if scan.end < bytes.len() {
-        recovery.torn_bytes = (bytes.len() - scan.end) as u64;
-        let aside = files::aside_name(&path);
-        files::write_atomically(&aside, &bytes[scan.end..])
-            .map_err(opening("copying the torn tail aside"))?;
-        recovery.moved_aside.push(aside);
-        failpoints::hit(failpoints::TRUNCATE).map_err(opening("cutting the torn tail"))?;
-        let cut = Log::open(&path, generation, sequence, scan.end as u64).and_then(|mut log| log.rewind());
-        cut.map_err(opening("cutting the torn tail"))?;
-    }
-    Ok(Intact { generation, sequence, frames: scan.frames.len() as u64, len: scan.end as u64 })
+    let gap = damaged == 0 && sequence > scan.frames.len() as u64;
+    let damaged = damaged + usize::from(gap);
+    let last = Place { generation, sequence, len: scan.end as u64 };
+    Ok(Found { last, frames: (scan.frames.len() - undecodable) as u64, damaged: damaged as u64 })
 }
 
 /// The state a log describes.
@@ -188,6 +276,8 @@ fn open_index(dir: &Path, options: &Options, log: &Log, recovery: &mut Recovery)
         Trust::Stale => false,
         Trust::Mismatch => true,
     };
+    // After a loss the index may have what the log lost.
+    let keep = keep || !recovery.lost.is_empty();
     failpoints::hit(failpoints::REBUILD).map_err(opening("rebuilding the index"))?;
     let path = dir.join(INDEX);
     if keep && path.exists() {
@@ -223,8 +313,11 @@ impl Pairs {
         let lock = files::lock(dir)
             .map_err(opening("locking the store"))?
             .map_err(|Holder(pid)| OpenError::Locked { path: dir.to_owned(), pid })?;
-        let mut recovery = Recovery::default();
-        let log = open_log(dir, &mut recovery)?;
+        let losses = Losses::read(dir).map_err(opening("reading the losses"))?;
+        let (traces, recovery) = (Traces::read(dir), Recovery::default());
+        let mut opened = Opening { dir, traces, losses, recovery };
+        let log = opened.log()?;
+        let Opening { losses, mut recovery, .. } = opened;
         if format == Format::Damaged {
             let aside = files::move_aside(&dir.join(FORMAT_FILE)).map_err(opening("moving FORMAT aside"))?;
             recovery.moved_aside.push(aside);
@@ -238,7 +331,9 @@ impl Pairs {
         let index = open_index(dir, &options, &log, &mut recovery)?;
         recovery.no_reserve = recovery.no_reserve || files::reserve(dir, options.reserve_bytes).is_err();
         let reserve_used = recovery.no_reserve;
-        let index = Some(index);
-        Ok((Self { dir: dir.to_owned(), options, log, index, reserve_used, stopped: false, lock }, recovery))
+        let (index, tip, dir) = (Some(index), Tip::open(dir), dir.to_owned());
+        let mut pairs = Self { dir, options, log, tip, index, reserve_used, stopped: false, losses, lock };
+        pairs.note_tip();
+        Ok((pairs, recovery))
     }
 }

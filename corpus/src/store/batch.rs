@@ -2,12 +2,12 @@
 
 use super::keys::{
     TOTALS_KEY, best_key, campaign_key, chunk_prefix, exploration_key, explored_key, finding_key, mark_key,
-    parse, piece_key, progress_key, read_chunk, show, sighting_prefix, valid_name,
+    parse, piece_key, progress_key, read_chunk, sighting_prefix, valid_name,
 };
 use super::write::{Conflict, Receipt, Write};
 use crate::error::StoreError;
 use crate::items::{CHUNK_ITEMS, Chunk, ItemDone, Progress};
-use crate::log::{Op, VALUE_BYTES_MAX};
+use crate::op::Op;
 use crate::pairs::Pairs;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,7 +26,8 @@ struct Batch<'a> {
 pub(super) fn prepare(pairs: &Pairs, writes: &[Write]) -> Result<(Vec<Op>, Receipt), StoreError> {
     let mut batch = Batch { pairs, pending: BTreeMap::new(), receipt: Receipt::default() };
     writes.iter().try_for_each(|write| batch.add(write))?;
-    Ok((batch.pending.into_iter().collect(), batch.receipt))
+    let ops = batch.pending.into_iter().map(|(key, value)| Op::new(key, value));
+    Ok((ops.collect::<Result<_, _>>()?, batch.receipt))
 }
 
 impl Batch<'_> {
@@ -35,15 +36,6 @@ impl Batch<'_> {
             Some(value) => Ok(value.clone()),
             None => self.pairs.get(key),
         }
-    }
-
-    fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), StoreError> {
-        if value.len() > VALUE_BYTES_MAX {
-            let what = format!("record {}", show(&key));
-            return Err(StoreError::TooLarge { what, size: value.len(), limit: VALUE_BYTES_MAX });
-        }
-        self.pending.insert(key, Some(value));
-        Ok(())
     }
 
     /// Stores the value, or takes the record out.
@@ -59,7 +51,8 @@ impl Batch<'_> {
 
     fn put_json<T: Serialize>(&mut self, key: Vec<u8>, value: &T) -> Result<(), StoreError> {
         let text = serde_json::to_vec(value).map_err(|e| StoreError::Invalid(e.to_string()))?;
-        self.put(key, text)
+        self.pending.insert(key, Some(text));
+        Ok(())
     }
 
     fn check_campaign(&self, name: &str) -> Result<(), StoreError> {
@@ -92,7 +85,8 @@ impl Batch<'_> {
             Write::Sighting { campaign, item, finding } => {
                 self.check_campaign(campaign)?;
                 let key = [&sighting_prefix(campaign)[..], &finding.0, &item.to_be_bytes()].concat();
-                self.put(key, Vec::new())
+                self.pending.insert(key, Some(Vec::new()));
+                Ok(())
             }
             Write::Items { campaign, items } => self.add_items(campaign, items),
         }
@@ -114,7 +108,7 @@ impl Batch<'_> {
             for done in run {
                 self.add_item(campaign, done, &mut chunk, &mut progress)?;
             }
-            self.put(key, chunk.encode())?;
+            self.pending.insert(key, Some(chunk.encode()));
         }
         self.put_json(progress_key, &progress)?;
         self.receipt.progress.insert(campaign.to_owned(), progress);

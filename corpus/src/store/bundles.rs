@@ -5,6 +5,7 @@ use super::keys::parse;
 use crate::error::{StoreError, io_error};
 use crate::hash::Hash;
 use crate::night::Snapshot;
+use crate::op::Op;
 use crate::{bundle, failpoints, files};
 use std::io;
 
@@ -51,7 +52,7 @@ impl Store {
         let hash = self.put_bundle(&text(&head)?)?;
         failpoints::hit(failpoints::SNAPSHOT).map_err(io_error("storing a snapshot"))?;
         let key = [&b"t/"[..], &snapshot.at_ms.to_be_bytes()].concat();
-        self.pairs.commit(vec![(key, Some(format!("\"{hash}\"").into_bytes()))])
+        self.pairs.commit(vec![Op::new(key, Some(format!("\"{hash}\"").into_bytes()))?])
     }
     /// The snapshot of the last report.
     pub fn last_snapshot(&self) -> Result<Option<Snapshot>, StoreError> {

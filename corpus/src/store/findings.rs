@@ -4,7 +4,7 @@ use super::keys::{FINDINGS, finding_key, parse};
 use super::{Store, Write};
 use crate::error::StoreError;
 use crate::finding::Finding;
-use crate::hash::FindingId;
+use crate::hash::{FindingId, Hash};
 use crate::life::{Change, FindingState, Retest, Suppression, line};
 use crate::mark::{Mark, MarkError};
 use serde::Deserialize;
@@ -18,7 +18,15 @@ fn behind(id: Option<&FindingId>) -> Vec<u8> {
     id.map_or_else(|| FINDINGS.to_vec(), finding_key)
 }
 
+/// The finding that a key belongs to.
+fn finding_id(key: &[u8]) -> Option<FindingId> {
+    Some(Hash(key.strip_prefix(FINDINGS)?.try_into().ok()?))
+}
+
 impl Store {
+    /// The word under which findings are counted whose records cannot be read.
+    pub const UNREADABLE: &str = "unreadable";
+
     /// A finding.
     pub fn finding(&self, id: &FindingId) -> Result<Option<Finding>, StoreError> {
         self.record(&finding_key(id))
@@ -72,7 +80,7 @@ impl Store {
         })
     }
     /// Counts the first `limit` findings behind this id by the word of their state, and returns the last of their ids. Of each
-    /// finding only id and state are read.
+    /// finding only the state is read; one that cannot be read counts as [`UNREADABLE`](Self::UNREADABLE).
     pub fn finding_states(
         &self,
         behind: Option<&FindingId>,
@@ -80,16 +88,15 @@ impl Store {
     ) -> Result<(BTreeMap<String, u64>, Option<FindingId>), StoreError> {
         #[derive(Deserialize)]
         struct OnlyState {
-            id: FindingId,
             #[serde(default)]
             state: FindingState,
         }
         let (mut states, mut last) = (BTreeMap::new(), None);
         for pair in self.pairs.scan_behind(FINDINGS, &self::behind(behind)).take(limit) {
             let (key, value) = pair?;
-            let finding: OnlyState = parse(&key, &value)?;
-            *states.entry(finding.state.word().to_owned()).or_default() += 1;
-            last = Some(finding.id);
+            let word = parse::<OnlyState>(&key, &value).map_or(Self::UNREADABLE, |f| f.state.word());
+            *states.entry(word.to_owned()).or_default() += 1;
+            last = finding_id(&key).or(last);
         }
         Ok((states, last))
     }

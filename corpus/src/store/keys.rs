@@ -18,6 +18,7 @@
 use crate::error::StoreError;
 use crate::hash::{FindingId, Hash};
 use crate::items::{CHUNK_ITEMS, Chunk};
+use crate::op::KEY_BYTES_MAX;
 use serde::de::DeserializeOwned;
 
 pub(super) const TOTALS_KEY: &[u8] = b"m/totals";
@@ -27,6 +28,13 @@ pub(super) fn best_key(claim: &Hash) -> Vec<u8> {
 }
 /// Starts the key of everything that belongs to an exploration.
 pub(crate) const EXPLORATIONS: &[u8] = b"x/";
+
+/// Bytes of the key of a mark before its name: the prefix, the id and a letter.
+const MARK_PREFIX_BYTES: usize = 2 + 32 + 1;
+/// Longest name of a mark: with what stands before it, it is a key.
+pub const MARK_BYTES_MAX: usize = KEY_BYTES_MAX - MARK_PREFIX_BYTES;
+/// Largest number of a piece. No exploration has so many, so a larger one is damage.
+const PIECE_MAX: u64 = 1 << 48;
 
 pub(super) fn exploration_key(id: &Hash) -> Vec<u8> {
     [EXPLORATIONS, &id.0].concat()
@@ -49,6 +57,12 @@ pub(crate) enum Of<'a> {
     Mark(&'a str),
 }
 
+/// The exploration that a key starting with `x/` belongs to, whatever stands behind its id.
+pub(crate) fn exploration_id(key: &[u8]) -> Option<Hash> {
+    let (id, _) = key.strip_prefix(EXPLORATIONS)?.split_at_checked(32)?;
+    Some(Hash(id.try_into().ok()?))
+}
+
 /// Reads a key that starts with `x/`.
 ///
 /// # Errors
@@ -59,7 +73,13 @@ pub(crate) fn exploration_part(key: &[u8]) -> Result<(Hash, Of<'_>), StoreError>
         let of = match rest.split_first() {
             None => Of::Exploration,
             Some((b't', [])) => Of::Totals,
-            Some((b'p', number)) => Of::Piece(u64::from_be_bytes(number.try_into().ok()?)),
+            Some((b'p', number)) => {
+                let number = u64::from_be_bytes(number.try_into().ok()?);
+                if number > PIECE_MAX {
+                    return None;
+                }
+                Of::Piece(number)
+            }
             Some((b'm', name)) => Of::Mark(std::str::from_utf8(name).ok()?),
             Some(_) => return None,
         };
@@ -82,6 +102,10 @@ pub(super) fn finding_key(id: &FindingId) -> Vec<u8> {
 }
 pub(super) fn chunk_prefix(name: &str) -> Vec<u8> {
     [b"i/", name.as_bytes(), b"\0"].concat()
+}
+/// The prefix of the chunks of the campaign whose progress has this key.
+pub(crate) fn chunks_of_progress(progress: &[u8]) -> Vec<u8> {
+    [b"i/", progress.get(2..).unwrap_or_default(), b"\0"].concat()
 }
 pub(super) fn sighting_prefix(name: &str) -> Vec<u8> {
     [b"s/", name.as_bytes(), b"\0"].concat()

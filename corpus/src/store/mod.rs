@@ -10,10 +10,12 @@ pub(crate) mod keys;
 mod read;
 mod write;
 
+pub use keys::MARK_BYTES_MAX;
 pub use read::Stats;
 pub use write::{Conflict, Receipt, Write};
 
-use crate::error::{OpenError, StoreError};
+use crate::error::{OpenError, StoreError, io_error};
+use crate::loss::Loss;
 use crate::pairs::open::Recovery;
 use crate::pairs::{Options, Pairs};
 use std::path::Path;
@@ -46,15 +48,33 @@ impl Store {
         self.pairs.reserve_used()
     }
 
+    /// What the store had, and has no more: losses that nobody has acknowledged, oldest first.
+    pub fn losses(&self) -> impl Iterator<Item = &Loss> {
+        self.pairs.losses().iter().filter(|loss| loss.acknowledged.is_none())
+    }
+
+    /// Notes that `who` knows of all losses; returns how many there were. They stay in the store as history.
+    ///
+    /// # Errors
+    /// The list of losses cannot be written.
+    pub fn acknowledge(&mut self, who: &str, why: &str) -> Result<usize, StoreError> {
+        self.pairs.acknowledge(who, why).map_err(io_error("acknowledging losses"))
+    }
+
     /// Makes a batch durable, whole or not at all. `Ok` is the acknowledgement.
-    pub fn commit(&mut self, writes: Vec<Write>) -> Result<Receipt, StoreError> {
+    ///
+    /// # Errors
+    /// The store failed, or refuses the batch for its content ([`StoreError::is_about_content`]): then the next one may
+    /// be taken.
+    pub fn commit(&mut self, writes: impl AsRef<[Write]>) -> Result<Receipt, StoreError> {
+        let writes = writes.as_ref();
         if !writes.is_empty() {
             self.pairs.ready()?;
         }
-        let (ops, mut receipt) = match batch::prepare(&self.pairs, &writes) {
+        let (ops, mut receipt) = match batch::prepare(&self.pairs, writes) {
             Err(StoreError::IndexFull) => {
                 self.pairs.rebuild_index()?;
-                batch::prepare(&self.pairs, &writes)?
+                batch::prepare(&self.pairs, writes)?
             }
             prepared => prepared?,
         };

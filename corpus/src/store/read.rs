@@ -2,8 +2,8 @@
 
 use super::Store;
 use super::keys::{
-    EXPLORATIONS, Of, TOTALS_KEY, best_key, campaign_key, chunk_prefix, exploration_part, parse,
-    progress_key, read_chunk, show, sighting_prefix,
+    EXPLORATIONS, Of, TOTALS_KEY, best_key, campaign_key, chunk_prefix, exploration_id, exploration_part,
+    parse, progress_key, read_chunk, show, sighting_prefix,
 };
 use crate::check::kind;
 use crate::error::{StoreError, io_error};
@@ -15,7 +15,7 @@ use crate::pairs::Pair;
 use crate::record::{Campaign, Regression};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sizes, for `moire store`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,7 +53,19 @@ impl Store {
     }
     /// All campaigns, by name.
     pub fn campaigns(&self) -> Result<Vec<Campaign>, StoreError> {
-        self.records(b"c/").collect()
+        self.each_campaign().collect()
+    }
+    /// All campaigns, by name; one that cannot be read is an error of its own.
+    pub fn each_campaign(&self) -> impl Iterator<Item = Result<Campaign, StoreError>> + use<> {
+        self.pairs.scan(b"c/").map(|pair| {
+            let (key, value) = pair?;
+            let campaign: Campaign = parse(&key, &value)?;
+            if campaign_key(&campaign.name) != key {
+                let reason = "the name in it is not that of its key".to_owned();
+                return Err(StoreError::Decode { key: show(&key), reason });
+            }
+            Ok(campaign)
+        })
     }
     /// Progress of a campaign.
     pub fn progress(&self, campaign: &str) -> Result<Progress, StoreError> {
@@ -71,21 +83,38 @@ impl Store {
     pub fn regressions(&self) -> impl Iterator<Item = Result<Regression, StoreError>> + use<> {
         self.records(b"r/")
     }
-    /// All explorations, by id.
-    pub fn explorations(&self) -> Result<BTreeMap<Hash, Stored>, StoreError> {
-        let mut out: BTreeMap<Hash, Stored> = BTreeMap::new();
+    /// All explorations, by id, and the faults of records that cannot be read. An exploration with such a record is left
+    /// out.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn explorations(&self) -> Result<(BTreeMap<Hash, Stored>, Vec<StoreError>), StoreError> {
+        let (mut out, mut faults) = (BTreeMap::<Hash, Stored>::new(), Vec::new());
+        let mut damaged = BTreeSet::new();
         for pair in self.pairs.scan(EXPLORATIONS) {
             let (key, value) = pair?;
-            let (id, of) = exploration_part(&key)?;
+            let (id, of) = match exploration_part(&key) {
+                Ok(part) => part,
+                Err(fault) => {
+                    damaged.extend(exploration_id(&key));
+                    faults.push(fault);
+                    continue;
+                }
+            };
             let stored = out.entry(id).or_default();
-            match of {
-                Of::Exploration => stored.exploration = parse(&key, &value)?,
-                Of::Totals => stored.explored = parse(&key, &value)?,
-                Of::Piece(number) => _ = stored.pieces.insert(number, parse(&key, &value)?),
-                Of::Mark(name) => _ = stored.marks.insert(name.to_owned(), parse(&key, &value)?),
+            let read = match of {
+                Of::Exploration => parse(&key, &value).map(|e| stored.exploration = e),
+                Of::Totals => parse(&key, &value).map(|e| stored.explored = e),
+                Of::Piece(number) => parse(&key, &value).map(|p| _ = stored.pieces.insert(number, p)),
+                Of::Mark(name) => parse(&key, &value).map(|m| _ = stored.marks.insert(name.to_owned(), m)),
+            };
+            if let Err(fault) = read {
+                damaged.insert(id);
+                faults.push(fault);
             }
         }
-        Ok(out)
+        out.retain(|id, _| !damaged.contains(id));
+        Ok((out, faults))
     }
     /// Sightings of a campaign: (finding, item), sorted.
     pub fn sightings(&self, campaign: &str) -> Result<Vec<(FindingId, u64)>, StoreError> {

@@ -103,3 +103,14 @@ pub struct Receipt {
     /// The disk was full and the reserve is used up: free space now.
     pub reserve_used: bool,
 }
+
+impl Receipt {
+    /// Adds what a later commit of the same batch answered.
+    pub fn add(&mut self, later: Self) {
+        self.items += later.items;
+        self.duplicates += later.duplicates;
+        self.conflicts.extend(later.conflicts);
+        self.progress.extend(later.progress);
+        self.reserve_used |= later.reserve_used;
+    }
+}

@@ -111,7 +111,7 @@ fn fill(dir: &Path) -> Store {
     store.put_bundle(&bundle::write(&bundle()).unwrap()).unwrap();
     let sighting = |item| Write::Sighting { campaign: "nightly-1".into(), item, finding: finding().id };
     let findings = [finding(), duplicate()].map(|f| Write::Finding(Box::new(f)));
-    store.commit(findings.into_iter().chain([sighting(69), sighting(1)]).collect()).unwrap();
+    store.commit(findings.into_iter().chain([sighting(69), sighting(1)]).collect::<Vec<_>>()).unwrap();
     store.commit(vec![items(69..71), Write::Regression(Box::new(regression()))]).unwrap();
     store.save_snapshot(&snapshot()).unwrap();
     store
@@ -233,7 +233,7 @@ fn write_life(dir: &Path) {
     let (findings, item) = life();
     let items = Write::Items { campaign: "nightly-1".into(), items: vec![item] };
     store.commit(vec![Write::Campaign(Box::new(campaign())), items]).unwrap();
-    store.commit(findings.into_iter().map(|f| Write::Finding(Box::new(f))).collect()).unwrap();
+    store.commit(findings.into_iter().map(|f| Write::Finding(Box::new(f))).collect::<Vec<_>>()).unwrap();
     store.save_snapshot(&Snapshot::of(9, &life().0, Counters::default())).unwrap();
 }
 

@@ -135,6 +135,9 @@ fn recovered(bytes: &[u8]) -> Result<(), TestCaseError> {
         let expected = if whole { bytes } else { tail };
         prop_assert!(kept.iter().any(|k| k == expected));
     }
+    let mut store = store;
+    prop_assert_eq!(store.losses().count(), recovery.lost.len());
+    store.acknowledge("a test", "the damage was wanted").unwrap();
     drop(store);
     prop_assert_eq!(fsck(dir.path(), false).unwrap().problems, Vec::<String>::new());
     Ok(())

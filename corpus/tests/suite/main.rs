@@ -6,6 +6,7 @@ mod common;
 mod crash;
 mod fixture;
 mod hostile;
+mod loss;
 mod protect;
 mod real_disk;
 mod store;

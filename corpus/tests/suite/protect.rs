@@ -136,13 +136,16 @@ fn repair_moves_aside_and_never_deletes() {
     fs::write(&bundle, b"another").unwrap();
     fs::write(dir.path().join("FORMAT"), b"moire-st\xff").unwrap();
     let report = fsck(dir.path(), true).unwrap();
-    assert_eq!(report.problems.len(), 3, "{report:?}");
+    // The loss, where it is, FORMAT, the bundle.
+    assert_eq!(report.problems.len(), 4, "{report:?}");
     // The log, FORMAT, the bundle, the index that was of another log; and the log rewritten.
     assert_eq!(report.repairs.len(), 5, "{report:?}");
     let after = tree(dir.path());
     for lost in [&log[..], b"another", b"moire-st\xff"] {
         assert!(after.values().any(|bytes| bytes == lost), "kept: {}", lost.escape_ascii());
     }
+    assert_eq!(fsck(dir.path(), false).unwrap().problems.len(), 1, "the loss stays until it is acknowledged");
+    open(dir.path()).acknowledge("a test", "the damage was wanted").unwrap();
     assert_eq!(fsck(dir.path(), false).unwrap().problems, Vec::<String>::new());
     let counts: Vec<_> = open(dir.path()).findings().map(|f| f.unwrap().count).collect();
     assert_eq!(counts.into_iter().collect::<std::collections::BTreeSet<_>>(), [1, 3].into());

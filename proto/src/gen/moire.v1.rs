@@ -1185,7 +1185,7 @@ pub struct ExploreStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetStatusRequest {}
 /// The coordinator itself.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Status {
     /// Workers connected.
     #[prost(uint32, tag = "1")]
@@ -1205,6 +1205,15 @@ pub struct Status {
     /// Workers refused at Hello.
     #[prost(uint64, tag = "6")]
     pub refused: u64,
+    /// What the store had and has no more, until somebody acknowledges it; one sentence each.
+    #[prost(string, repeated, tag = "7")]
+    pub losses: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Records that the coordinator cannot use or store, and why.
+    #[prost(string, repeated, tag = "8")]
+    pub set_aside: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Workers that contradicted others or were sent away, and how often.
+    #[prost(string, repeated, tag = "9")]
+    pub suspects: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 /// What a campaign is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -7,7 +7,7 @@ use moire_console::control::{connect, runtime, said};
 use moire_console::stored;
 use moire_console::{campaign, exit};
 use moire_coordinator::v1::CampaignPhase;
-use moire_coordinator::{CLASS_PREFIX, v1};
+use moire_coordinator::{CLASS_PREFIX, digest_words, v1};
 use moire_worker::job::Engine;
 use moire_worker::link::Link;
 use moire_worker::oracle::Oracles;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
                 "  canaries {} caught of {} planted\n  digest {}",
                 n.canaries_caught,
                 n.canaries_planted,
-                store.digest(&c.name)?
+                digest_words(store.digest(&c.name)?, n.abstentions.get("quarantined").copied().unwrap_or(0))
             );
         }
     }

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use moire_console::control::runtime;
 use moire_console::stored::STORE;
-use moire_console::{claim, exit};
-use moire_coordinator::{Local, Setup};
+use moire_console::{claim, exit, stored};
+use moire_coordinator::{Limits, Local, Setup};
 use moire_worker::oracle::Oracles;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -54,13 +54,53 @@ async fn asked_to_stop() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
+/// Raises the limit on descriptors of this process to so many, where the system allows it; the limit then in force.
+#[cfg(unix)]
+fn descriptors(wanted: u64) -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    let (soft, most) = (now.current.unwrap_or(u64::MAX), now.maximum.unwrap_or(u64::MAX));
+    let aim = wanted.min(most);
+    if soft >= aim {
+        return soft;
+    }
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(aim), maximum: now.maximum });
+    if raised.is_ok() { aim } else { soft }
+}
+
+/// There is no such limit.
+#[cfg(not(unix))]
+fn descriptors(wanted: u64) -> u64 {
+    wanted
+}
+
+/// The bounds on peers that the descriptors of this process allow.
+fn limits(args: &Serve) -> Limits {
+    let wanted = if args.certs.certs.is_some() { Limits::FAR } else { Limits::NEAR };
+    let allowed = descriptors(wanted.descriptors());
+    let limits = wanted.within(allowed);
+    if limits.connections < wanted.connections {
+        let (connections, pages) = (limits.connections, limits.pages);
+        tracing::warn!(
+            descriptors = allowed,
+            connections,
+            pages,
+            "fewer connections than usual: raise `ulimit -n`"
+        );
+    }
+    limits
+}
+
 pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
     runtime()?.block_on(async {
-        let setup = Setup { http: args.http, certs: args.certs.certs.clone(), ..Setup::new(args.listen) };
+        let (http, certs, limits) = (args.http, args.certs.certs.clone(), Some(limits(args)));
+        let setup = Setup { http, certs, limits, ..Setup::new(args.listen) };
         let local = Local::open(&args.store, setup).await?;
+        stored::note(local.losses());
         let (store, addr) = (args.store.display().to_string(), local.addr());
         match log {
             Log::Text => {
+                stored::say(&args.store, local.recovery(), local.losses());
                 local.announce(|finding| eprintln!("{}", claim::announcement(finding))).await?;
                 eprintln!("serving {store} on {addr}; Ctrl-C stops it, what is done is recorded");
                 if let Some(http) = local.http_addr() {
@@ -69,6 +109,9 @@ pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
                 }
             }
             Log::Json => {
+                let repaired = local.recovery().to_string();
+                repaired.lines().for_each(|what| tracing::warn!(what, "the store was repaired"));
+                local.losses().iter().for_each(|loss| tracing::error!(%loss, "lost, and not acknowledged"));
                 let tell = |f: &moire_corpus::Finding| {
                     tracing::info!(id = %f.id, oracle = f.oracle, rule = f.rule, campaign = f.campaign, "finding");
                 };

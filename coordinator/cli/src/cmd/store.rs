@@ -6,7 +6,7 @@ use moire_console::exit;
 use moire_console::stored::STORE;
 use moire_console::stored::open;
 use moire_coordinator::many;
-use moire_corpus::{backup, export, fsck, import};
+use moire_corpus::{Options, Store, backup, export, fsck, import, restore};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -44,12 +44,40 @@ pub(crate) enum StoreCommand {
         #[arg(long, default_value = STORE)]
         store: PathBuf,
     },
+    /// Put back what a damaged log lost, from an index that was moved aside
+    ///
+    /// Nothing that the store has is replaced. The loss stays noted until it is acknowledged.
+    Repair {
+        /// The index [default: the newest that was moved aside]
+        #[arg(long, value_name = "FOLDER", num_args = 0..=1, required = true)]
+        from_index: Option<Option<PathBuf>>,
+        /// The store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
+    /// Note that you know of all losses of the store, which ends the messages about them
+    Acknowledge {
+        /// The reason
+        #[arg(long)]
+        why: String,
+        /// Who says so [default: the user]
+        #[arg(long, value_name = "NAME")]
+        who: Option<String>,
+        /// The store
+        #[arg(long, default_value = STORE)]
+        store: PathBuf,
+    },
     /// Rewrite the log without superseded records
     Compact {
         /// The store
         #[arg(long, default_value = STORE)]
         store: PathBuf,
     },
+}
+
+/// The name under which somebody acknowledges a loss, if they give none.
+fn user() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned())
 }
 
 pub(crate) fn run(args: &StoreCommand) -> Result<u8> {
@@ -68,6 +96,29 @@ pub(crate) fn run(args: &StoreCommand) -> Result<u8> {
         StoreCommand::Export { out, store } => export(&open(store)?, out)?,
         StoreCommand::Import { file, store } => import(file, store)?,
         StoreCommand::Backup { out, store } => backup(&open(store)?, out)?,
+        StoreCommand::Repair { from_index, store } => {
+            let mut store = open(store)?;
+            let restored = restore(&mut store, from_index.as_ref().and_then(Option::as_deref))?;
+            println!("from {}", restored.index.display());
+            restored.records.iter().for_each(|(kind, n)| println!("  {n:8}  {kind} put back"));
+            match (restored.records.is_empty(), restored.unreadable) {
+                (true, 0) => println!("the index has nothing that the store has not"),
+                (_, 0) => {}
+                (_, n) => println!("  {n:8}  unreadable in the index"),
+            }
+        }
+        StoreCommand::Acknowledge { why, who, store } => {
+            if !store.is_dir() {
+                bail!("there is no store at {}", store.display());
+            }
+            let (mut store, recovery) = Store::open(store, Options { create: false, ..Options::default() })?;
+            eprint!("{recovery}");
+            for loss in store.losses() {
+                println!("{loss}");
+            }
+            let count = store.acknowledge(&who.clone().unwrap_or_else(user), why)?;
+            println!("acknowledged: {count}");
+        }
         StoreCommand::Compact { store } => {
             let (before, after) = open(store)?.compact()?;
             println!("log {before} bytes, now {after}");

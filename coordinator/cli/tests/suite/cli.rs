@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-fn moire(folder: &Path, args: &[&str]) -> Output {
+pub(crate) fn moire(folder: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_moire"))
         .args(args)
         .current_dir(folder)

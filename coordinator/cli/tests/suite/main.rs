@@ -18,4 +18,5 @@ mod fuzzed;
 mod kill;
 #[cfg(target_os = "linux")]
 mod partition;
+mod said;
 mod spread;

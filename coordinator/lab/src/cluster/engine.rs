@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BREAKS: u64 = 40;
 /// Executions between two reports on the progress of a piece.
 const SLICE: u64 = 3;
+/// Starts the program of a false claim.
+const LIE: &str = "lie";
 /// Name of the tree of decisions.
 const TREE: &str = "tree-simple";
 
@@ -118,7 +120,10 @@ impl Visitor for Sum<'_> {
 }
 
 /// The engine of simulated workers.
-pub(super) struct Simple;
+pub(super) struct Simple {
+    /// One in so many items comes with a false claim, as bad memory makes them.
+    pub(super) lies: u64,
+}
 
 impl Engine for Simple {
     fn capabilities(&self) -> Vec<String> {
@@ -135,12 +140,16 @@ impl Engine for Simple {
             executions: 1 + item.index % 7,
             ..EngineReport::default()
         };
-        let claims =
+        let mut claims =
             if item.index.is_multiple_of(BREAKS) { vec![claim(item.index / BREAKS)] } else { Vec::new() };
+        if self.lies > 0 && item.index.is_multiple_of(self.lies) {
+            // Of the class of true claims, which it must not use up.
+            claims.push(Claim { program: format!("{LIE} {}", item.index), ..claim(item.index / self.lies) });
+        }
         ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }
     }
     fn verify(&self, claim: &Claim, _: &Cancel) -> Verification {
-        match claim.program.ends_with('3') {
+        match claim.program.ends_with('3') || claim.program.starts_with(LIE) {
             true => Verification::Refuted("not here".to_owned()),
             false => Verification::Confirmed,
         }

@@ -93,6 +93,8 @@ pub(super) struct Nature {
     pub(super) later: u64,
     /// How much its clock is slow.
     pub(super) drift: f64,
+    /// One in so many items comes with a false claim.
+    pub(super) lies: u64,
 }
 
 /// The plan of a run: its workers and its faults.
@@ -135,6 +137,14 @@ impl FaultPlan {
             let whom = usize::try_from(whom).expect("a few workers");
             fault(&mut random, at, whom, &mut deeds);
         }
+        let mut apart = Random(seed).fork(3);
+        let mut workers = workers;
+        if apart.once_in(3) {
+            workers[0].lies = apart.pick(&[2, 3, 7]);
+        }
+        if apart.once_in(4) {
+            flap(&mut apart, span, &mut deeds);
+        }
         deeds.sort_by_key(|(at, _)| *at);
         let explores = Random(seed).fork(2).once_in(2);
         Self { seed, programs, explores, latency_ms, workers, deeds }
@@ -146,6 +156,9 @@ impl FaultPlan {
         for worker in &self.workers {
             if worker.item_ms == slowest && slowest > 100 {
                 *counts.entry("slow worker").or_default() += 1;
+            }
+            if worker.lies > 0 {
+                *counts.entry("worker with false claims").or_default() += 1;
             }
             if worker.drift > 0.0 {
                 *counts.entry("slow clock").or_default() += 1;
@@ -167,6 +180,18 @@ fn nature(random: &mut Random) -> Nature {
         again: random.pick(&[0, 4, 12]),
         later: random.pick(&[0, 2, 5]),
         drift,
+        lies: 0,
+    }
+}
+
+/// A worker that ends soon after each start.
+fn flap(random: &mut Random, span: u64, deeds: &mut Vec<(u64, Deed)>) {
+    let mut at = random.between(200, span / 2);
+    for _ in 0..random.between(10, 40) {
+        deeds.push((at, Deed::Kill(0)));
+        at += 50;
+        deeds.push((at, Deed::Start(0)));
+        at += random.between(150, 600);
     }
 }
 

@@ -305,11 +305,12 @@ mod tests {
         for (name, bug) in bugs() {
             let from = match name.as_str() {
                 "any-epoch" => 20,
-                "any-owner" => 190,
                 "commits-late" => 35,
                 _ => 1,
             };
-            let found = find(&args(from, 30), &fleet, bug).unwrap();
+            // A report from a worker that does not hold the lease is the rarest.
+            let runs = if name == "any-owner" { 1_000 } else { 30 };
+            let found = find(&args(from, runs), &fleet, bug).unwrap();
             assert!(found.is_some(), "{name}");
         }
         std::fs::remove_dir_all(&fleet.place).unwrap();

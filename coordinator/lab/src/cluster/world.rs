@@ -24,14 +24,14 @@ use turmoil::net::{TcpListener, TcpStream};
 
 /// Name of the campaign of a run.
 pub(super) const CAMPAIGN: &str = "c";
-/// The lease configuration of a run: faster clocks than in production, and no item is given up.
+/// The lease configuration of a run: faster clocks than in production. No item is given up, because none ends its workers.
 pub(super) const LEASE: lease::Config = lease::Config {
     liveness_ms: 3_000,
     progress_ms: 5_000,
     kill_ms: 1_500,
     avoid_ms: 2_000,
     rest_ms: 60_000,
-    attempts_max: 1_000_000,
+    attempts_max: 12,
     workers_max: 64,
     credit_max: 16,
 };
@@ -170,7 +170,14 @@ async fn work(shared: Arc<Shared>, number: usize, life: u64) -> turmoil::Result 
             moire_worker::Options { name: name.clone(), threads: shared.plan.workers[number].threads };
         let trial = on_trial(&shared, number, &name, &random);
         // The service manager starts it again, whatever the reason for its end.
-        let _ = moire_worker::trial::stay(&link, Arc::new(Simple), options, stop, trial).await;
+        let _ = moire_worker::trial::stay(
+            &link,
+            Arc::new(Simple { lies: shared.plan.workers[number].lies }),
+            options,
+            stop,
+            trial,
+        )
+        .await;
         tokio::time::sleep(RESTART).await;
     }
 }

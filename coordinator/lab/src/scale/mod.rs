@@ -144,7 +144,7 @@ fn fill(dir: &Path, count: u64) -> Result<()> {
     let mut at = 0;
     while at < count {
         let to = count.min(at + COMMIT);
-        let writes = (at..to).map(|n| Write::Finding(Box::new(finding(n, &texts)))).collect();
+        let writes = (at..to).map(|n| Write::Finding(Box::new(finding(n, &texts)))).collect::<Vec<_>>();
         store.commit(writes)?;
         at = to;
     }

@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Nightly) -> Result<u8> {
         let Some(address) = args.coordinator.clone() else {
             let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let here = Local::start(&args.store, anywhere, lease::Config::default()).await?;
+            stored::say(&args.store, here.recovery(), here.losses());
             here.announce(|f| eprintln!("{}", claim::announcement(f))).await?;
             campaign::workers(here.addr(), &engine, args.workers.unwrap_or_else(moire_console::processors));
             let night = night(connect(&here.addr().into()).await?, &plan, &stop, &args.out).await;
@@ -90,16 +91,19 @@ fn summary(night: &Night, outcome: &Outcome, out: &Path) {
         let alarm = if score.grade == Grade::Alarm { "ALARM: " } else { "" };
         println!("{alarm}{}: {}", score.name, score.says);
     }
+    night.losses.iter().for_each(|loss| println!("LOST: {loss}"));
     println!("see {}", out.join("report.html").display());
 }
 
-/// 10: something failed the night. 11: something was not tested, or a campaign was cut short. 0: neither.
+/// 10: something failed the night. 11: something was lost or not tested, or a campaign was cut short. 0: neither.
 fn code(night: &Night, outcome: &Outcome, fail_on: FailOn) -> u8 {
     let fails = outcome.failing > 0 || (fail_on == FailOn::Open && outcome.open);
     let cut = night.campaigns.iter().any(|c| !c.cut.is_empty());
     match () {
         () if fails || night.alarm() => exit::FINDING,
-        () if outcome.silent || cut || outcome.regressions.untested > 0 => exit::INCOMPLETE,
+        () if !night.losses.is_empty() || outcome.silent || cut || outcome.regressions.untested > 0 => {
+            exit::INCOMPLETE
+        }
         () => exit::CLEAN,
     }
 }
@@ -166,6 +170,9 @@ mod tests {
         assert_eq!(codes(&Night { campaigns: vec![campaign("")], ..Night::default() }), (0, 0));
         for (grade, expected) in [(Grade::Good, 0), (Grade::Unsure, 0), (Grade::Alarm, 10)] {
             assert_eq!(codes(&Night { scores: score(grade), ..Night::default() }), (expected, expected));
+            // A night on a store that lost something is not whole.
+            let lost = Night { losses: vec!["a commit".to_owned()], ..Night::default() };
+            assert_eq!(codes(&lost), (11, 11));
             // What fails is said before what is missing.
             let both = Night { scores: score(grade), ..cut.clone() };
             assert_eq!(codes(&both).0, if expected == 10 { 10 } else { 11 });

@@ -2,6 +2,7 @@
 //! tokens, and bounds on hostile clients of the control service.
 
 mod early;
+mod slow;
 
 use super::{Hand, hello, patient};
 use crate::fake::{Fake, spec};
@@ -283,6 +284,92 @@ async fn certificates_and_tokens_are_replaced_without_a_restart() {
     };
     let status = tokio::time::timeout(Duration::from_secs(20), ended).await.unwrap();
     assert_eq!(status.code(), Code::Unauthenticated);
+    house.local.stop().await.unwrap();
+}
+
+/// Rewrites the list of tokens, whole or not at all.
+fn tokens(house: &House, text: &str) {
+    let path = house.certs().join("server/tokens");
+    std::fs::write(path.with_extension("new"), text).unwrap();
+    std::fs::rename(path.with_extension("new"), path).unwrap();
+}
+
+/// How a stream ends, within twenty seconds.
+async fn end<T>(mut stream: tonic::Streaming<T>) -> Code {
+    let ended = async {
+        loop {
+            match stream.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Code::Ok,
+                Err(status) => return status.code(),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it ends")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_token_ends_everything_it_opened() {
+    let house = House::new(Limits::FAR).await;
+    house.local.create(spec(1_000_000)).await.unwrap();
+    let list = std::fs::read_to_string(house.certs().join("server/tokens")).unwrap();
+    let (mut viewer, mut operator) = (house.people("viewer").await, house.people("operator").await);
+    let watched = v1::CampaignName { name: "c".to_owned() };
+    let watched = viewer.watch_campaign(watched).await.unwrap().into_inner();
+    let asked = v1::Exploration {
+        program: "any".to_owned(),
+        fingerprint: vec![7; 32],
+        tree: "nobody knows it".to_owned(),
+        ..v1::Exploration::default()
+    };
+    let explored = operator.explore(asked).await.unwrap().into_inner();
+    let job = v1::submit_job_request::Job::Replay(v1::ReplayJob { program: "nobody runs it".to_owned() });
+    let waits = tokio::spawn(async move {
+        let job = v1::SubmitJobRequest { plan: None, job: Some(job) };
+        operator.submit_job(job).await.unwrap_err().code()
+    });
+    // A worker that says nothing at all.
+    let silent = stream(house.link(&house.certs().join("worker")).connect().await.unwrap()).await.unwrap();
+    let stays = list.lines().filter(|l| l.starts_with("viewer")).collect::<String>();
+    tokens(&house, &format!("{stays}\n"));
+    assert_eq!(end(explored).await, Code::Unauthenticated);
+    assert_eq!(
+        tokio::time::timeout(Duration::from_secs(20), waits).await.unwrap().unwrap(),
+        Code::Unauthenticated
+    );
+    assert_eq!(end(silent.down).await, Code::Unauthenticated);
+    tokens(&house, "# nobody\n");
+    assert_eq!(end(watched).await, Code::Unauthenticated);
+    house.local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_tokens_that_is_bad_or_gone_lets_nobody_in() {
+    let house = House::new(Limits::FAR).await;
+    let (viewer, operator) = (house.certs().join("viewer"), house.certs().join("operator"));
+    let list = std::fs::read_to_string(house.certs().join("server/tokens")).unwrap();
+    assert!(house.ask(&viewer).await.is_ok() && house.ask(&operator).await.is_ok());
+    // A slip in one line closes that line, and removes what stood in it before.
+    tokens(&house, &list.replace("operator", "0perator"));
+    until(&house, &operator, false).await;
+    assert!(house.ask(&viewer).await.is_ok());
+    std::fs::remove_file(house.certs().join("server/tokens")).unwrap();
+    until(&house, &viewer, false).await;
+    tokens(&house, &list);
+    until(&house, &viewer, true).await;
+    until(&house, &operator, true).await;
+    // A start with such a line serves the others.
+    let dir = tempfile::tempdir().unwrap();
+    tokens(&house, &list.replace("operator", "0perator"));
+    let setup =
+        Setup { certs: Some(house.certs().join("server")), ..Setup::new("127.0.0.1:0".parse().unwrap()) };
+    let other = Local::open(&dir.path().join("store"), setup).await.unwrap();
+    let ask = async |folder: &Path| {
+        let linked = Link::new(other.addr().into(), Some(folder.to_owned())).connect().await.unwrap();
+        ControlServiceClient::new(linked).get_status(v1::GetStatusRequest {}).await.is_ok()
+    };
+    assert_eq!((ask(&viewer).await, ask(&operator).await), (true, false));
+    other.stop().await.unwrap();
     house.local.stop().await.unwrap();
 }
 
