@@ -2,7 +2,7 @@
 
 use moire_kernel::Refusal;
 use moire_kernel::ptx::parse;
-use moire_kernel::specialise::{Launch, entry, lower};
+use moire_kernel::specialise::{Apart, Class, Coverage, Launch, entry, lower, lower_apart, sweep};
 use moire_program::text::{self, Format, print};
 use std::path::Path;
 
@@ -231,4 +231,100 @@ fn blanks_before_a_suffix_are_read_as_the_assembler_reads_them() {
     let apart = "ld.param .u64 %rd1, [p];\nld .relaxed\t.gpu .global.u32 %r1, [%rd1];\nfence.acq_rel\n.gpu;";
     assert_eq!(whats(close), whats(apart));
     assert!(module("ld.relaxed. gpu.global.u32 %r1, [%rd1];").is_err());
+}
+
+/// The kernel of a module with this body, launched with so many CTAs of 32 threads.
+fn apart(body: &str, ctas: u32) -> Apart {
+    let text = format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n\
+         .reqntid 32\n{{\n.reg .b32 %r<4>;\n.reg .b64 %rd<6>;\n.reg .pred %p<4>;\n\
+         ld.param.u64 %rd0, [in];\nld.param.u64 %rd1, [out];\nmov.u32 %r0, %ctaid.x;\n\
+         mul.wide.u32 %rd2, %r0, 4;\nadd.s64 %rd3, %rd1, %rd2;\n{body}\nret;\n}}\n"
+    );
+    let module = parse(&text).expect("it reads");
+    let kernel = &module.kernels[0];
+    let launch = Launch::of(kernel, Some([ctas, 1, 1]), None, None, [].into()).expect("it fits");
+    lower_apart(kernel, &launch).expect("it is run ahead")
+}
+
+#[test]
+fn clusters_with_nothing_in_common_are_apart() {
+    let clusters =
+        |body: &str| -> Vec<Vec<Vec<u32>>> { apart(body, 4).parts.into_iter().map(|p| p.clusters).collect() };
+    let each = vec![vec![vec![0], vec![1], vec![2], vec![3]]];
+    let own = "st.global.u32 [%rd3], %r0;";
+    assert_eq!(clusters(own), each, "each has a word of its own");
+    assert_eq!(clusters(&format!("ld.global.u32 %r1, [%rd0]; {own}")), each, "all read one word");
+    assert_eq!(clusters("st.global.u32 [%rd1], %r0;"), [vec![vec![0, 1, 2, 3]]], "all write one word");
+    let next = "ld.global.u32 %r1, [%rd3+4]; st.global.u32 [%rd3], %r0;";
+    assert_eq!(clusters(next), [vec![vec![0, 1, 2, 3]]], "each reads what the next one writes");
+    let pairs = "and.b32 %r1, %r0, 2; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; \
+                 st.global.u32 [%rd3], %r0;";
+    assert_eq!(clusters(pairs), [vec![vec![0, 1], vec![2, 3]]], "two and two");
+    let first = format!("setp.ne.u32 %p0, %r0, 0; @%p0 bra OUT; bar.sync 0; OUT: {own}");
+    assert_eq!(clusters(&first), [vec![vec![0]], vec![vec![1], vec![2], vec![3]]], "one has a barrier");
+}
+
+#[test]
+fn coverage_says_what_does_not_run() {
+    let ring = |rounds: u64| -> Coverage {
+        let (_, text) = ours().into_iter().find(|m| m.0 == "ring").expect("the module is there");
+        let module = parse(&text).expect("it reads");
+        let kernel = &module.kernels[0];
+        let launch = Launch::of(kernel, None, None, None, [(0, rounds)].into()).expect("it fits");
+        lower(kernel, &launch).expect("it is run ahead").coverage
+    };
+    let none = ring(0);
+    assert!(
+        none.missed.iter().any(|m| m.class == Class::Synchronises && m.text.contains("wait")),
+        "{none:?}"
+    );
+    let one = ring(1);
+    assert_eq!((one.once().count(), one.wrapped), (1, 0), "{one:?}");
+    assert!(one.missed.is_empty() && !one.full(), "{one:?}");
+    let two = ring(2);
+    assert_eq!((two.once().count(), two.wrapped), (0, 0), "two stages for two rounds: {two:?}");
+    let four = ring(4);
+    assert!(four.full() && four.wrapped == four.awaited, "{four:?}");
+    let passes: Vec<(u32, u32)> = four.loops.iter().filter(|l| !l.waits).map(|l| l.passes).collect();
+    assert_eq!(passes, [(4, 4)]);
+    assert!(four.loops.iter().any(|l| l.waits && l.synchronises), "{four:?}");
+    let dead = apart("setp.gt.u32 %p0, %r0, 9; @%p0 st.global.u32 [%rd3], %r0; @%p0 membar.gl;", 1).coverage;
+    let missed: Vec<&str> = dead.missed.iter().map(|m| m.text.as_str()).collect();
+    assert!(missed.len() == 2 && missed.iter().any(|m| m.starts_with("st.")) && !dead.full(), "{missed:?}");
+}
+
+#[test]
+fn small_values_are_chosen_for_what_is_missing() {
+    let values = |text: &str| -> (Vec<Vec<u64>>, Vec<String>) {
+        let module = parse(text).expect("it reads");
+        let kernel = &module.kernels[0];
+        let launch = Launch::of(kernel, None, None, None, [].into()).expect("it fits");
+        let found = sweep(kernel, &launch);
+        let all = |l: &Launch| l.params.values().chain(l.fields.values()).copied().collect();
+        (found.launches.iter().map(all).collect(), found.needs.into_iter().map(|n| n.decides).collect())
+    };
+    let (_, ring) = ours().into_iter().find(|m| m.0 == "ring").expect("the module is there");
+    let (launches, decides) = values(&ring);
+    assert_eq!(launches, [[1], [3]], "three rounds are the fewest in which a ring of two stages wraps");
+    assert!(decides[0].starts_with("whether line 28 branches to line "), "{decides:?}");
+    let field = ring.replace(".param .u32 ring_rounds", ".param .align 4 .b8 ring_rounds[12]");
+    assert_eq!(values(&field.replace("[ring_rounds]", "[ring_rounds+4]")).0, [[1], [3]]);
+    let kernel = |body: &str| {
+        format!(
+            ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n, .param .u32 m)\n\
+             .reqntid 32\n{{\n.reg .b32 %r<6>;\n.reg .b64 %rd<6>;\n.reg .pred %p<4>;\n.shared .b64 bar;\n\
+             ld.param.u64 %rd0, [out];\nld.param.u32 %r0, [n];\nld.param.u32 %r1, [m];\nmov.u32 %r2, %ctaid.x;\n{body}\nret;\n}}\n"
+        )
+    };
+    // Rows of length n, m of them: both are named at once, and rows do not overlap.
+    let rows = kernel(
+        "mov.b32 %r3, 0;\nL: mad.lo.s32 %r4, %r3, %r0, %r2;\nmul.wide.u32 %rd1, %r4, 4;\nadd.s64 %rd2, %rd0, %rd1;\n\
+         st.global.u32 [%rd2], %r2;\nbar.sync 0;\nadd.s32 %r3, %r3, 1;\nsetp.lt.s32 %p0, %r3, %r1;\n@%p0 bra L;",
+    );
+    let (launches, decides) = values(&rows);
+    assert_eq!(launches, [[128, 1], [128, 2]], "{decides:?}");
+    assert!(decides[0].starts_with("an address") || decides[1].starts_with("an address"), "{decides:?}");
+    assert!(decides.iter().any(|d| d.starts_with("how often the loop in lines ")), "{decides:?}");
+    assert_eq!(values(&kernel("bar.sync 0;")).0, [Vec::<u64>::new()], "nothing is missing");
 }

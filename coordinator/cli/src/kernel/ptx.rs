@@ -33,7 +33,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     let (kernel, lowered) = made.map_err(|e| anyhow!("{name}: {e}"))?;
     let source = |program| Box::new(Source::new(name, program, text));
     match lowered {
-        Ok(Lowered { program, notes }) => {
+        Ok(Lowered { program, notes, .. }) => {
             let note = |n: moire_kernel::specialise::Note| {
                 let d = Diagnostic {
                     line: n.line,

@@ -1,5 +1,6 @@
 //! The trace of a warp that was run ahead: its residual items, and its stores.
 
+use super::coverage::Course;
 use super::touch::{Mem, Touch};
 use moire_program::ir::{Op, Reg, Scope};
 use std::collections::BTreeSet;
@@ -87,4 +88,6 @@ pub(crate) struct Trace {
     pub(crate) notes: BTreeSet<Note>,
     /// A line that loads a word for which no store is known.
     pub(crate) starved: Option<u32>,
+    /// What it ran.
+    pub(crate) course: Course,
 }

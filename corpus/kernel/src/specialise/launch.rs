@@ -16,6 +16,8 @@ pub struct Launch {
     pub cluster: [u32; 3],
     /// The values of parameters, by position.
     pub params: BTreeMap<u16, u64>,
+    /// The values of fields of parameters that are structures, by position and first byte.
+    pub fields: BTreeMap<(u16, u32), u64>,
 }
 
 impl Launch {
@@ -39,6 +41,7 @@ impl Launch {
             })?,
             cluster,
             params,
+            fields: BTreeMap::new(),
         };
         launch.fits(kernel)?;
         Ok(launch)
@@ -77,8 +80,13 @@ impl Launch {
         if warps > THREADS as u64 {
             return refuse(format!("{warps} warps are more than {THREADS}; choose a smaller grid"));
         }
-        if let Some(index) = self.params.keys().find(|i| usize::from(**i) >= kernel.params.len()) {
+        let mut indices = self.params.keys().copied().chain(self.fields.keys().map(|f| f.0));
+        if let Some(index) = indices.find(|i| usize::from(*i) >= kernel.params.len()) {
             return refuse(format!("there is no parameter {index}; the kernel has {}", kernel.params.len()));
+        }
+        let outside = |f: &&(u16, u32)| kernel.params[usize::from(f.0)].bytes <= f.1;
+        if let Some((index, at)) = self.fields.keys().find(outside) {
+            return refuse(format!("parameter {index} has no byte {at}"));
         }
         Ok(())
     }

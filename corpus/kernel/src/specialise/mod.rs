@@ -12,6 +12,8 @@
 //!
 //! Lanes that diverge are told apart by predicates. Arithmetic that affects none of this is not evaluated.
 //!
+//! Clusters that have nothing in common become programs of their own, equal ones once (`residual/apart`).
+//!
 //! `known` has the facts from before a warp runs, `warp` the state of one warp, `step` the effect of a statement, `run` the
 //! choice of the next statement, and `residual` turns items into a program.
 //!
@@ -22,18 +24,25 @@
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod budget;
+mod coverage;
 mod dependent;
 mod item;
 pub(crate) mod known;
 mod launch;
+mod need;
 mod residual;
 mod run;
 mod step;
+mod sweep;
+mod taken;
 mod touch;
 mod warp;
 
+pub use coverage::{Class, Coverage, Loop, Missed};
 pub use item::Note;
 pub use launch::Launch;
+pub use need::Need;
+pub use sweep::{Sweep, sweep};
 
 use crate::Refusal;
 use crate::ptx::{Kernel, Module};
@@ -41,9 +50,14 @@ use budget::Budget;
 use known::flow::Flow;
 use known::heap::Heap;
 use known::map::Map;
+use launch::Here;
 use moire_program::ir::Program;
+use need::{Named, Stopped};
+use residual::{Residue, apart, residue};
 use run::run;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use taken::taken;
 use warp::Round;
 
 /// The program of a launch, with remarks.
@@ -53,6 +67,28 @@ pub struct Lowered {
     pub program: Program,
     /// The remarks, sorted.
     pub notes: Vec<Note>,
+    /// What of the kernel the launch runs.
+    pub coverage: Coverage,
+}
+
+/// A launch as programs that are independent of each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// In the order of their first clusters.
+    pub parts: Vec<Part>,
+    /// Sorted.
+    pub notes: Vec<Note>,
+    /// What of the kernel the launch runs.
+    pub coverage: Coverage,
+}
+
+/// A program of some clusters of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Lines are those of the module.
+    pub program: Program,
+    /// The clusters that run it together, by number; further ones run the same program apart from these.
+    pub clusters: Vec<Vec<u32>>,
 }
 
 /// Most work in all warps and rounds together, in statements. Costly steps count as several statements (`Budget`).
@@ -75,7 +111,7 @@ pub fn entry<'m>(module: &'m Module, name: Option<&str>) -> Result<&'m Kernel, R
     }
 }
 
-/// Runs every warp of the launch ahead and makes a program of their items.
+/// Runs every warp of the launch ahead and makes one program of their items.
 ///
 /// # Errors
 /// The launch does not fit, the kernel has something that is not interpreted, or a limit is exceeded.
@@ -95,12 +131,65 @@ pub fn lower_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Lowered, R
 }
 
 fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, Refusal> {
+    let ahead = ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), choosing)?;
+    let all: Vec<usize> = (0..ahead.places.len()).collect();
+    let program = residual::program(kernel, &ahead.map, &ahead.places, &ahead.residue, &all)?;
+    Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage })
+}
+
+/// The same as programs of clusters that have nothing in common, equal ones once.
+///
+/// # Errors
+/// Those of [`lower`].
+pub fn lower_apart(kernel: &Kernel, launch: &Launch) -> Result<Apart, Refusal> {
+    let Ahead { map, places, residue, notes, coverage } =
+        ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), false)?;
+    let mut parts: Vec<(Program, Part)> = Vec::new();
+    for warps in apart::groups(&places, &residue.items) {
+        let program = residual::program(kernel, &map, &places, &residue, &warps)?;
+        let clusters: BTreeSet<u32> = warps.iter().map(|w| places[*w].cluster).collect();
+        let clusters: Vec<u32> = clusters.into_iter().collect();
+        let shape = apart::shape(&program);
+        match parts.iter_mut().find(|p| p.0 == shape) {
+            Some((_, part)) => part.clusters.push(clusters),
+            None => parts.push((shape, Part { program, clusters: vec![clusters] })),
+        }
+    }
+    Ok(Apart { parts: parts.into_iter().map(|p| p.1).collect(), notes, coverage })
+}
+
+/// What of a kernel a launch runs, or why it is refused, with the parameter that is missing if one is. The work is taken
+/// from `budget`.
+fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget) -> Result<Coverage, Stopped> {
+    let named: RefCell<Option<Named>> = RefCell::default();
+    ahead(kernel, launch, budget, &named, false).map(|ahead| ahead.coverage).map_err(|refusal| {
+        let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
+        Stopped { refusal, need }
+    })
+}
+
+/// A launch whose warps have all been run ahead.
+struct Ahead {
+    map: Map,
+    places: Vec<Here>,
+    residue: Residue,
+    notes: Vec<Note>,
+    coverage: Coverage,
+}
+
+/// Runs every warp ahead, in rounds until no warp stores anything new.
+fn ahead(
+    kernel: &Kernel,
+    launch: &Launch,
+    budget: &Budget,
+    named: &RefCell<Option<Named>>,
+    choosing: bool,
+) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
     let flow = Flow::new(kernel);
     let places = launch.warps();
     let map = Map::new(kernel);
     let mut heap = Heap::default();
-    let budget = Budget::new(STEPS);
     for round in 0..ROUNDS {
         let mut next = Heap::default();
         let mut traces = Vec::new();
@@ -108,7 +197,7 @@ fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, 
         let mut starved = None;
         for here in &places {
             let round =
-                Round { kernel, flow: &flow, launch, map: &map, heap: &heap, budget: &budget, choosing };
+                Round { kernel, flow: &flow, launch, map: &map, heap: &heap, budget, named, choosing };
             let trace = run(&round, here.clone())?;
             next.absorb(&trace);
             notes.extend(trace.notes.iter().cloned());
@@ -120,8 +209,12 @@ fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, 
                 let what = "a branch or an address depends on a word of shared memory that nothing writes";
                 return Err(Refusal::Abstained { what: what.into(), line });
             }
-            let program = residual::program(kernel, &map, &places, traces)?;
-            return Ok(Lowered { program, notes: notes.into_iter().collect() });
+            let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
+            let coverage = Coverage::of(kernel, &courses);
+            let residue = residue(traces)?;
+            notes.extend(taken(kernel, &residue.items));
+            let notes = notes.into_iter().collect();
+            return Ok(Ahead { map, places, residue, notes, coverage });
         }
         heap = next;
         if round + 1 == ROUNDS {

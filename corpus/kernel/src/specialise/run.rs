@@ -72,7 +72,7 @@ impl<'r> Run<'r> {
     fn run(mut self) -> Result<Trace, Refusal> {
         self.round().budget.looks(self.round().kernel.types.len());
         let env = vec![Val::Unknown(Why::Unset); self.round().kernel.types.len()];
-        let start = State { pc: 0, active: self.warp.here.lanes, env, loads: Vec::new() };
+        let start = State::new(0, self.warp.here.lanes, env);
         let end = self.round().kernel.body.len();
         self.region(start, end, 0)?;
         self.warp.out.notes.extend(dependent::assumed(&self.warp.out.items));
@@ -168,10 +168,12 @@ impl<'r> Run<'r> {
             return Ok(Progress::Ended);
         };
         self.round().budget.statement()?;
+        self.cover(state, statement);
         if self.round().flow.target[state.pc] {
             self.round().budget.looks(2 * self.round().flow.live[state.pc].len());
             let key = self.key(state, state.pc);
             let known = memo.get(&key).copied();
+            self.pass(state, known.is_some());
             let label = known.unwrap_or_else(|| self.warp.fresh());
             if known.is_some() {
                 self.warp.emit(state, self.warp.together, Item::Jump(label))?;
@@ -261,6 +263,43 @@ impl<'r> Run<'r> {
         self.ways(state, ways, 0, work).map(Some)
     }
 
+    /// Notes that the statement is reached: a branch if a lane stands at it, any other if a lane runs it. A guard that is
+    /// not known is one of arithmetic, or the run is refused.
+    fn cover(&mut self, state: &State, statement: &Statement) {
+        if self.warp.out.course.is_reached(state.pc) {
+            return;
+        }
+        let known = |g: &Guard| matches!(state.env[g.reg.index()], Val::Known(_));
+        let runs = || {
+            statement.guard.as_ref().is_none_or(known)
+                && self.warp.guarded(state, statement.guard).is_ok_and(|mask| mask != 0)
+        };
+        if matches!(statement.what, What::Branch { .. }) || runs() {
+            self.warp.out.course.reach(state.pc);
+        }
+    }
+
+    /// Counts a pass of the loop that starts here. In a `known` state the loop waits.
+    fn pass(&mut self, state: &mut State, known: bool) {
+        let back = std::mem::take(&mut state.back);
+        let at = state.pc;
+        let count = match state.passes.iter_mut().find(|p| p.0 == at) {
+            Some((_, count)) => {
+                *count = if back { *count + 1 } else { 1 };
+                *count
+            }
+            None => {
+                state.passes.push((at, 1));
+                1
+            }
+        };
+        match known {
+            true if back => self.warp.out.course.wait(at),
+            true => {}
+            false => self.warp.out.course.pass(at, count),
+        }
+    }
+
     /// Continues with the last way. Branches lead to the others, which are run later.
     fn ways(
         &mut self,
@@ -296,6 +335,7 @@ impl<'r> Run<'r> {
         let taken = self.warp.guarded(state, statement.guard)?;
         let rest = state.active & !taken;
         if rest == 0 {
+            state.back = target <= state.pc;
             state.pc = target;
             return Ok(Progress::Going);
         }
@@ -304,11 +344,17 @@ impl<'r> Run<'r> {
             return Ok(Progress::Going);
         }
         let meet = self.round().flow.meets[state.pc];
+        let before = state.waited.clone();
         let other = self.warp.fresh();
         let end = self.warp.fresh();
         self.warp.emit(state, self.warp.together, Item::Others { mask: taken, to: other })?;
         self.round().budget.looks(2 * state.env.len());
-        let way = |pc: usize, active: u32, state: &State| State { pc, active, ..state.clone() };
+        let way = |pc: usize, active: u32, state: &State| State {
+            back: pc <= state.pc,
+            pc,
+            active,
+            ..state.clone()
+        };
         let first = self.region(way(target, taken, state), meet, depth + 1)?;
         self.warp.emit(state, self.warp.together, Item::Jump(end))?;
         self.warp.emit(state, self.warp.together, Item::Label(other))?;
@@ -323,7 +369,10 @@ impl<'r> Run<'r> {
                     env[r] = a.env[r].clone().over(a.active, &mine);
                 }
                 let loads = unread_in_both(&a.loads, &b.loads);
-                State { pc: meet, active: a.active | b.active, env, loads }
+                let mut waited = b.waited;
+                waited.extend(a.waited.into_iter().filter(|w| !before.contains(w)));
+                let (active, back) = (a.active | b.active, a.back || b.back);
+                State { pc: meet, active, env, loads, passes: b.passes, back, waited }
             }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),
@@ -369,6 +418,7 @@ impl<'r> Run<'r> {
         let targets = self.round().kernel.tables.get(table).map(Vec::as_slice).unwrap_or_default();
         match usize::try_from(n).ok().and_then(|n| targets.get(n)) {
             Some(target) => {
+                state.back = *target <= state.pc;
                 state.pc = *target;
                 Ok(Progress::Going)
             }

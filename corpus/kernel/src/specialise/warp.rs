@@ -8,10 +8,12 @@ use super::known::heap::Heap;
 use super::known::map::Map;
 use super::known::value::{Base, Val, Why};
 use super::launch::{Here, Launch};
+use super::need::Named;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// The data that all warps of a round share.
@@ -25,6 +27,8 @@ pub(super) struct Round<'r> {
     pub(super) budget: &'r Budget,
     /// Whether predicates that depend on data are explored both ways.
     pub(super) choosing: bool,
+    /// The parameter that a reason named last.
+    pub(super) named: &'r RefCell<Option<Named>>,
 }
 
 /// The place of the lanes that are together, and the values of registers.
@@ -35,6 +39,19 @@ pub(super) struct State {
     pub(super) env: Vec<Val>,
     /// Loads from tensor memory that are not known to be complete, in order of issue.
     pub(super) loads: Vec<Unread>,
+    /// Loops on the way here, by position of their first statement, and the passes so far.
+    pub(super) passes: Vec<(usize, u32)>,
+    /// The last step was a branch back.
+    pub(super) back: bool,
+    /// Waits on the way here: position of the statement, CTA and address of the mbarrier.
+    pub(super) waited: Vec<(usize, u32, u64)>,
+}
+
+impl State {
+    /// A state with no loops behind it.
+    pub(super) fn new(pc: usize, active: u32, env: Vec<Val>) -> Self {
+        State { pc, active, env, loads: Vec::new(), passes: Vec::new(), back: false, waited: Vec::new() }
+    }
 }
 
 /// A load from tensor memory of which the warp has not read all registers.
@@ -126,7 +143,7 @@ impl<'r> Warp<'r> {
 
     /// A register that belongs to no statement.
     pub(super) fn spare(&mut self, n: usize) -> Result<Reg, Refusal> {
-        let end = State { pc: self.round.kernel.body.len(), active: 0, env: Vec::new(), loads: Vec::new() };
+        let end = State::new(self.round.kernel.body.len(), 0, Vec::new());
         self.slot(&end, n)
     }
 
@@ -156,10 +173,12 @@ impl<'r> Warp<'r> {
     /// Describes what an unknown value depends on.
     pub(super) fn reason(&self, value: &Val) -> String {
         match value {
-            Val::Unknown(Why::Param(n)) => {
-                let name = self.round.kernel.params.get(usize::from(*n)).map_or("", |p| p.name.as_str());
-                let start = name.char_indices().rev().nth(39).map_or(0, |(at, _)| at);
-                format!("parameter {n} ({}); give it with --param {n}=VALUE", &name[start..])
+            Val::Unknown(Why::Param(n, at)) => {
+                let param = self.round.kernel.params.get(usize::from(*n));
+                let named = Named::new(param, *n, *at);
+                let text = named.text.clone();
+                *self.round.named.borrow_mut() = Some(named);
+                text
             }
             Val::Unknown(Why::Loaded(line)) => format!("data loaded in line {line}"),
             Val::Unknown(Why::Computed(line)) => format!("what line {line} computes"),

@@ -8,4 +8,5 @@ pub(crate) mod flow;
 pub(super) mod heap;
 pub(crate) mod integer;
 pub(super) mod map;
+pub(super) mod strides;
 pub(crate) mod value;

@@ -89,8 +89,8 @@ pub(crate) enum Base {
 pub(crate) enum Why {
     /// It was never written, or only in other lanes.
     Unset,
-    /// A parameter without a value.
-    Param(u16),
+    /// A parameter without a value, and the byte of it.
+    Param(u16, u32),
     /// Loaded by this line.
     Loaded(u32),
     /// Computed by an instruction of this line that is not evaluated, or from such a value.

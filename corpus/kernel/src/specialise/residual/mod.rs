@@ -3,6 +3,7 @@
 //! Footprints become places in named objects, lane masks become predicates on `%laneid`, jumps become branches.
 
 mod agree;
+pub(crate) mod apart;
 mod boxes;
 mod layout;
 mod maps;
@@ -19,20 +20,35 @@ use moire_program::ir::*;
 use moire_program::limits::{INSTRUCTIONS, REGISTERS};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the program of all warps, in the order of `places`.
-pub(crate) fn program(
-    kernel: &Kernel,
-    map: &Map,
-    places: &[Here],
-    traces: Vec<Trace>,
-) -> Result<Program, Refusal> {
+/// What all warps have left, ready to become programs.
+pub(crate) struct Residue {
+    /// By warp.
+    pub(crate) items: Vec<Vec<Placed>>,
+    /// Registers of the items, by warp.
+    counts: Vec<usize>,
+}
+
+/// Gives agreed words their copies and boxes their sizes, and drops what no one can notice.
+pub(crate) fn residue(traces: Vec<Trace>) -> Result<Residue, Refusal> {
     let mut counts: Vec<usize> = traces.iter().map(|t| t.regs).collect();
     let mut items: Vec<Vec<Placed>> = traces.into_iter().map(|t| t.items).collect();
     agree::split(&mut items, &mut counts)?;
     boxes::measure(&mut items)?;
     maps::drop_constant_maps(&mut items);
+    Ok(Residue { items, counts })
+}
+
+/// The program of the `chosen` warps, by position in `places`.
+pub(crate) fn program(
+    kernel: &Kernel,
+    map: &Map,
+    places: &[Here],
+    residue: &Residue,
+    chosen: &[usize],
+) -> Result<Program, Refusal> {
+    let items: Vec<&[Placed]> = chosen.iter().map(|w| residue.items[*w].as_slice()).collect();
     let param = |n: u16| format!("param{n}");
-    let mut layout = Layout::new(map, &param, &items.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut layout = Layout::new(map, &param, &items)?;
     make_room(&mut layout, &items)?;
     let mut program = Program {
         name: kernel.name.chars().take(100).collect(),
@@ -52,7 +68,8 @@ pub(crate) fn program(
         object.name.clone_from(&symbol.name);
     }
     let many = places.iter().any(|p| p.cta > 0);
-    for ((here, items), regs) in places.iter().zip(&items).zip(counts) {
+    for (items, warp) in items.iter().copied().zip(chosen) {
+        let (here, regs) = (&places[*warp], residue.counts[*warp]);
         let name =
             if many { format!("cta{}_warp{}", here.cta, here.warp) } else { format!("warp{}", here.warp) };
         program.threads.push(thread(name, here, items, regs, &layout)?);
@@ -62,8 +79,8 @@ pub(crate) fn program(
 }
 
 /// A thread of a stream of its own that sets every choice, in any order with the reads of the warps.
-fn chooser(layout: &Layout, items: &[Vec<Placed>]) -> Option<Thread> {
-    let touches = items.iter().flatten().flat_map(|placed| match &placed.item {
+fn chooser(layout: &Layout, items: &[&[Placed]]) -> Option<Thread> {
+    let touches = items.iter().copied().flatten().flat_map(|placed| match &placed.item {
         Item::Op { touches, .. } => touches.as_slice(),
         _ => &[],
     });
@@ -89,7 +106,7 @@ fn small_sources(layout: &Layout, from: &[Touch]) -> Vec<(Mem, ObjectId, u32)> {
 
 /// Makes destinations for copies that only read. A `cp.async` needs them if its source has more places than its
 /// destination.
-fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> {
+fn make_room(layout: &mut Layout, items: &[&[Placed]]) -> Result<(), Refusal> {
     let spare = |placed: &Placed| match &placed.item {
         Item::Op { op, touches } if matches!(**op, Op::AsyncCopy(AsyncCopy::Small(_))) => {
             let sources = small_sources(layout, touches.get(1..).unwrap_or_default()).len();
@@ -97,7 +114,7 @@ fn make_room(layout: &mut Layout, items: &[Vec<Placed>]) -> Result<(), Refusal> 
         }
         _ => 0,
     };
-    let spare = items.iter().flatten().map(spare).sum();
+    let spare = items.iter().copied().flatten().map(spare).sum();
     layout.make_room(spare)
 }
 

@@ -12,8 +12,10 @@ use moire_program::ir::{Reg, Ty};
 /// The value of each destination.
 pub(super) fn results(step: &Step<'_, '_>, words: &[&str], plain: &Plain, count: usize) -> Vec<Val> {
     // A result that cannot be evaluated depends on the first unknown operand.
-    let why = plain.args.iter().skip(1).find_map(|a| match step.arg(a) {
-        Val::Unknown(why @ (Why::Param(_) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
+    let why = plain.args.iter().skip(1).flat_map(elements).find_map(|a| match step.arg(a) {
+        Val::Unknown(why @ (Why::Param(..) | Why::Loaded(_) | Why::Computed(1..))) => Some(why),
+        // A number of 64 bits, which was taken for a pointer.
+        Val::Based(Base::Param(n), _) => Some(Why::Param(n, 0)),
         _ => None,
     });
     let unknown = Val::Unknown(why.unwrap_or(Why::Computed(step.line())));
@@ -27,6 +29,11 @@ pub(super) fn results(step: &Step<'_, '_>, words: &[&str], plain: &Plain, count:
     let mut found = found.unwrap_or_default();
     found.resize(count, unknown);
     found
+}
+
+/// The elements of a vector, or the one operand that it is.
+fn elements(arg: &Arg) -> &[Arg] {
+    if let Arg::Vector(all) = arg { all } else { std::slice::from_ref(arg) }
 }
 
 /// Cuts a known value to the declared width of its register.

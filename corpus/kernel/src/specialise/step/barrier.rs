@@ -47,6 +47,7 @@ pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Re
     let touch = step.shared(m.space, &address, MBARRIER_BYTES, Kind::Barrier)?;
     let mut new = m.clone();
     let mut made = Made::default();
+    let place = touch.mem.cta().zip(touch.ranges.first().map(|r| r.0));
     new.addr = made.touch(touch);
     let mut failed = None;
     new.map_operands(&mut |o| {
@@ -62,6 +63,13 @@ pub(super) fn mbarrier(step: &mut Step<'_, '_>, m: &Mbarrier) -> Result<Then, Re
     });
     if let MbarrierOp::Wait(wait) = &mut new.op {
         wait.hint = None;
+    }
+    if let (MbarrierOp::Wait(wait), Some((cta, at))) = (&new.op, place) {
+        let parity =
+            if let (true, Operand::Imm(n)) = (wait.parity, wait.phase) { Some(n & 1 == 1) } else { None };
+        let here = (step.state.pc, cta, at);
+        step.warp.out.course.wait_for(cta, at, parity, step.state.waited.contains(&here));
+        step.state.waited.push(here);
     }
     if let Some(value) = failed {
         return step.abstain(format!("an mbarrier operand that depends on {}", step.warp.reason(&value)));

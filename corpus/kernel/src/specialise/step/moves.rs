@@ -123,15 +123,17 @@ fn parameter(step: &Step<'_, '_>, at: u64, size: u64) -> Val {
     let Some(n) = found else { return Val::Unknown(Why::Computed(0)) };
     let Ok(index) = u16::try_from(n) else { return Val::Unknown(Why::Computed(0)) };
     let inside = at - step.round().map.params[n];
+    let cut = Int { bits: u32::try_from(8 * size).unwrap_or(64).clamp(1, 64), signed: false };
+    let within = u32::try_from(inside).unwrap_or(u32::MAX);
+    if let Some(v) = step.round().launch.fields.get(&(index, within)) {
+        return Val::same(cut.cut(*v));
+    }
     match step.round().launch.params.get(&index) {
-        Some(v) => {
-            let cut = Int { bits: u32::try_from(8 * size).unwrap_or(64).clamp(1, 64), signed: false };
-            Val::same(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) })
-        }
+        Some(v) => Val::same(if inside >= 8 { 0 } else { cut.cut(v >> (8 * inside)) }),
         None if step.round().kernel.params[n].pointer && inside == 0 && size == 8 => {
             Val::Based(Base::Param(index), Lanes::Same(0))
         }
-        None => Val::Unknown(Why::Param(index)),
+        None => Val::Unknown(Why::Param(index, within)),
     }
 }
 

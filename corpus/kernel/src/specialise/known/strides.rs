@@ -1,0 +1,108 @@
+//! Parameters from which addresses of global memory are computed, such as the length of a row.
+
+use super::flow::effects;
+use crate::ptx::{Arg, Kernel, Statement, Variable, What};
+use moire_program::ir::{Address, Op, Operand, Reg, Space};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most passes over the kernel. A longer chain of registers, each written before the statement that writes the one it
+/// depends on, is not followed.
+const PASSES: usize = 64;
+/// Most fields of parameters that are told apart.
+const FIELDS: usize = 128;
+
+/// Parameters and the first byte of the field, for fields from which some address is computed. Pointers are among them.
+pub(crate) fn strides(kernel: &Kernel) -> BTreeSet<(u16, u32)> {
+    let mut numbers: BTreeMap<(u16, u32), usize> = BTreeMap::new();
+    let mut from = vec![0u128; kernel.types.len()];
+    for statement in &kernel.body {
+        let Some(field) = loaded(kernel, statement) else { continue };
+        let next = numbers.len();
+        let number = *numbers.entry(field).or_insert(next);
+        if number < FIELDS {
+            for r in effects(statement).0 {
+                add(&mut from, r, 1 << number);
+            }
+        }
+    }
+    let moves: Vec<(Vec<Reg>, Vec<Reg>)> = kernel.body.iter().filter(|s| computes(s)).map(effects).collect();
+    for _ in 0..PASSES {
+        let mut changed = false;
+        for (writes, reads) in &moves {
+            let all = reads.iter().fold(0, |all, r| all | from.get(r.index()).copied().unwrap_or(0));
+            for r in writes {
+                changed |= add(&mut from, *r, all);
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    let used = kernel.body.iter().filter_map(base);
+    let used = used.fold(0, |all, r| all | from.get(r.index()).copied().unwrap_or(0));
+    let of =
+        |(field, number): ((u16, u32), usize)| (number < FIELDS && used >> number & 1 == 1).then_some(field);
+    numbers.into_iter().filter_map(of).collect()
+}
+
+fn add(from: &mut [u128], reg: Reg, more: u128) -> bool {
+    let Some(known) = from.get_mut(reg.index()) else { return false };
+    let new = *known | more != *known;
+    *known |= more;
+    new
+}
+
+/// The field of a parameter that a statement loads.
+fn loaded(kernel: &Kernel, statement: &Statement) -> Option<(u16, u32)> {
+    let What::Plain(plain) = &statement.what else { return None };
+    let words = &plain.words;
+    if words[0] != "ld" || !words.iter().any(|w| w.starts_with("param")) {
+        return None;
+    }
+    let (symbol, at) = match plain.args.get(1)? {
+        Arg::Symbol(symbol, at) => (*symbol, *at),
+        Arg::Address(base, at) => match **base {
+            Arg::Symbol(symbol, more) => (symbol, at.checked_add(more)?),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let Variable::Param(n) = kernel.variables.get(symbol.index())? else { return None };
+    Some((u16::try_from(*n).ok()?, u32::try_from(at).ok()?))
+}
+
+/// Whether a statement computes registers from registers.
+fn computes(statement: &Statement) -> bool {
+    match &statement.what {
+        What::Plain(plain) => !matches!(plain.words[0].as_str(), "ld" | "ldu" | "ldmatrix" | "setp"),
+        What::Core(op) => matches!(op, Op::Mov { .. } | Op::Alu { .. } | Op::Selp { .. }),
+        _ => false,
+    }
+}
+
+/// The register in the address of an access of global memory.
+fn base(statement: &Statement) -> Option<Reg> {
+    let reg = |address: &Address| if let Operand::Reg(r) = address.base { Some(r) } else { None };
+    match &statement.what {
+        What::Core(
+            Op::Load { space, addr, .. } | Op::Store { space, addr, .. } | Op::Rmw { space, addr, .. },
+        ) => reg(addr).filter(|_| matches!(space, Space::Global | Space::Generic)),
+        What::Plain(plain) if matches!(plain.words[0].as_str(), "ld" | "ldu" | "st" | "red" | "atom") => {
+            let private = |w: &String| w.starts_with("shared") || w.starts_with("param") || w == "local";
+            if plain.words.iter().any(private) {
+                return None;
+            }
+            plain.args.iter().find_map(|a| match a {
+                Arg::Address(base, _) => {
+                    if let Arg::Reg(r) = **base {
+                        Some(r)
+                    } else {
+                        None
+                    }
+                }
+                _ => None,
+            })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,152 @@
+//! Chooses values for parameters that have none: small ones, and larger ones where more of the kernel runs with them.
+//!
+//! A parameter gets a value when the run ahead cannot go on without it: the smallest. Then each parameter is tried with
+//! larger values, one parameter after another, and keeps a value with which more statements are reached, more loops go
+//! round twice or more mbarriers are waited for in a second phase. A parameter from which addresses are computed, such as
+//! the length of a row, gets multiples of 128: with smaller ones rows that are different memory would overlap. All trials together have one allowance of work, so the
+//! choice is a function of the kernel and the launch.
+
+use super::budget::Budget;
+use super::coverage::Coverage;
+use super::known::strides::strides;
+use super::launch::Launch;
+use super::need::{Need, Stopped};
+use super::{STEPS, survey};
+use crate::Refusal;
+use crate::ptx::Kernel;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// Values that are tried, in this order: counts, and sizes of tiles with their small multiples.
+const COUNTS: [u64; 20] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048];
+/// Values that are tried for what addresses are computed from.
+const LENGTHS: [u64; 7] = [128, 256, 384, 512, 768, 1024, 2048];
+/// Most parameters that get a value.
+const NEEDS: usize = 64;
+/// Most launches that are run ahead.
+const TRIALS: usize = 160;
+
+/// Values for the parameters of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// The launch with the smallest values, then that with the values with which most of the kernel runs, if they differ.
+    /// Never none.
+    pub launches: Vec<Launch>,
+    /// The parameters that got a value, in the order in which the run ahead met them.
+    pub needs: Vec<Need>,
+}
+
+/// Chooses values for all parameters that the launch needs and does not have.
+pub fn sweep(kernel: &Kernel, launch: &Launch) -> Sweep {
+    let (budget, strides) = (Budget::new(2 * STEPS), strides(kernel));
+    let mut search = Search { kernel, budget, strides, trials: 0, needs: Vec::new() };
+    let mut best = search.filled(launch.clone());
+    // The smallest values may be too small to run at all.
+    for n in (0..search.needs.len()).rev() {
+        if best.1.is_err() {
+            best = search.raised(n, best);
+        }
+    }
+    let mut launches = vec![best.0.clone()];
+    let mut n = 0;
+    while best.1.as_ref().is_ok_and(|c| !c.full()) && n < search.needs.len() {
+        best = search.raised(n, best);
+        n += 1;
+    }
+    if best.0 != launches[0] {
+        launches.push(best.0);
+    }
+    Sweep { launches, needs: search.needs }
+}
+
+/// A launch, and what of the kernel it runs.
+type Tried = (Launch, Result<Coverage, Refusal>);
+
+struct Search<'k> {
+    kernel: &'k Kernel,
+    budget: Budget,
+    strides: BTreeSet<(u16, u32)>,
+    trials: usize,
+    needs: Vec<Need>,
+}
+
+impl Search<'_> {
+    /// The launch with the smallest value for all that it needs.
+    fn filled(&mut self, mut launch: Launch) -> Tried {
+        loop {
+            self.trials += 1;
+            match survey(self.kernel, &launch, &self.budget) {
+                Ok(coverage) => return (launch, Ok(coverage)),
+                Err(Stopped { refusal, need: Some(need) }) => {
+                    let known = value(self.kernel, &launch, &need).is_some();
+                    if known || self.needs.len() >= NEEDS || self.trials >= TRIALS {
+                        return (launch, Err(refusal));
+                    }
+                    set(self.kernel, &mut launch, &need, self.values(&need)[0]);
+                    if !self.needs.iter().any(|n| (n.index, n.at) == (need.index, need.at)) {
+                        self.needs.push(need);
+                    }
+                }
+                Err(Stopped { refusal, need: None }) => return (launch, Err(refusal)),
+            }
+        }
+    }
+
+    fn values(&self, need: &Need) -> &'static [u64] {
+        if self.strides.contains(&(need.index, need.at)) { &LENGTHS } else { &COUNTS }
+    }
+
+    /// The launch with a larger value of one parameter, if that is better.
+    fn raised(&mut self, n: usize, mut best: Tried) -> Tried {
+        let need = self.needs[n].clone();
+        let least = value(self.kernel, &best.0, &need).unwrap_or(0);
+        for v in self.values(&need).iter().copied().filter(|v| *v > least) {
+            if self.trials >= TRIALS || best.1.as_ref().is_ok_and(Coverage::full) {
+                break;
+            }
+            let mut launch = best.0.clone();
+            set(self.kernel, &mut launch, &need, v);
+            let tried = self.filled(launch);
+            if matches!(tried.1, Err(Refusal::Bounded(_))) {
+                break;
+            }
+            if score(&tried.1) < score(&best.1) {
+                best = tried;
+            }
+        }
+        best
+    }
+}
+
+/// What of the kernel a launch leaves out; less is better. A launch that is refused leaves out everything.
+fn score(found: &Result<Coverage, Refusal>) -> (bool, usize, usize, usize, Reverse<usize>) {
+    match found {
+        Err(_) => (true, 0, 0, 0, Reverse(0)),
+        Ok(c) => {
+            let single = c.awaited.saturating_sub(c.wrapped);
+            (false, c.missed.len(), c.once().count(), single, Reverse(c.awaited))
+        }
+    }
+}
+
+/// The value that a launch gives to what is needed.
+fn value(kernel: &Kernel, launch: &Launch, need: &Need) -> Option<u64> {
+    if is_field(kernel, need) {
+        launch.fields.get(&(need.index, need.at)).copied()
+    } else {
+        launch.params.get(&need.index).copied()
+    }
+}
+
+fn set(kernel: &Kernel, launch: &mut Launch, need: &Need, value: u64) {
+    if is_field(kernel, need) {
+        launch.fields.insert((need.index, need.at), value);
+    } else {
+        launch.params.insert(need.index, value);
+    }
+}
+
+/// Whether it is a part of a structure.
+fn is_field(kernel: &Kernel, need: &Need) -> bool {
+    kernel.params.get(usize::from(need.index)).is_some_and(|p| p.array)
+}

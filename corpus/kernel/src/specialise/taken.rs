@@ -1,0 +1,37 @@
+//! Notes on what running ahead takes for granted about a whole launch. Notes about single statements come from `step`.
+
+use super::item::{Item, Note, Placed};
+use super::touch::Mem;
+use crate::ptx::{Kernel, What};
+use moire_program::ir::{Control, Op};
+use std::collections::BTreeSet;
+
+/// The assumptions that the items of the warps rely on.
+pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
+    let touched = |placed: &Placed| -> Vec<Mem> {
+        match &placed.item {
+            Item::Op { touches, .. } => touches.iter().map(|t| t.mem).collect(),
+            Item::Data { touch, .. } => vec![touch.mem],
+            _ => Vec::new(),
+        }
+    };
+    let memories: BTreeSet<Mem> = items.iter().flatten().flat_map(touched).collect();
+    let mut out = Vec::new();
+    let elects = |w: &What| matches!(w, What::Core(Op::Control(Control::Elect { .. })));
+    if let Some(statement) = kernel.body.iter().find(|s| elects(&s.what)) {
+        out.push(Note { line: statement.line, text: "elect.sync elects the first active lane".to_owned() });
+    }
+    let pointers =
+        memories.iter().filter_map(|m| if let Mem::Param(n) = m { Some(n.to_string()) } else { None });
+    let pointers: Vec<String> = pointers.collect();
+    if pointers.len() > 1 {
+        let text = format!("the pointers in parameters {} point to different memory", pointers.join(", "));
+        out.push(Note { line: 0, text });
+    }
+    if memories.iter().any(|m| matches!(m, Mem::Boxes(_))) {
+        let text = "boxes of a tensor map at different coordinates are different memory, and have as many bytes as \
+                    their mbarrier expects";
+        out.push(Note { line: 0, text: text.to_owned() });
+    }
+    out
+}
