@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Kernels (files that end in .ptx or .tile)")]
 pub(crate) struct LaunchArgs {
-    /// CTAs or tile blocks of the grid; one cluster, or one tile block, if not given
+    /// CTAs or tile blocks of the grid; two clusters, or two tile blocks, if not given
     #[arg(long, value_name = "X[,Y,Z]", value_parser = shape)]
     pub(crate) grid: Option<[u32; 3]>,
     /// Threads of a CTA; not needed where the kernel says it
@@ -17,10 +17,11 @@ pub(crate) struct LaunchArgs {
     /// CTAs of a cluster; not needed where the kernel says it
     #[arg(long, value_name = "X[,Y,Z]", value_parser = shape)]
     pub(crate) cluster: Option<[u32; 3]>,
-    /// The value of a parameter, from 0 on (repeatable); pointers and tensor maps need none
-    #[arg(long = "param", value_name = "INDEX=VALUE", value_parser = param)]
+    /// The value of a parameter, from 0 on, or of a field of one that is a structure, from its first byte (repeatable); pointers
+    /// and tensor maps need none, and others get one that lets more of the kernel run
+    #[arg(long = "param", value_name = "INDEX[+BYTE]=VALUE", value_parser = param)]
     pub(crate) params: Vec<Param>,
-    /// Which kernel, when the module has several
+    /// Which kernel, when the module has several; without it each is judged
     #[arg(long, value_name = "NAME")]
     pub(crate) entry: Option<String>,
     /// Print the litmus program that is explored instead of exploring it
@@ -28,23 +29,36 @@ pub(crate) struct LaunchArgs {
     pub(crate) lowered: bool,
 }
 
-/// The value of a parameter of a kernel.
+/// The value of a parameter of a kernel, or of a field of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Param {
     /// Its place in the list of parameters, from 0 on.
     index: u16,
+    /// First byte of a field.
+    at: Option<u32>,
     value: u64,
 }
 
+/// Values of parameters by index, and of fields of parameters by index and first byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Values {
+    pub(super) params: BTreeMap<u16, u64>,
+    pub(super) fields: BTreeMap<(u16, u32), u64>,
+}
+
 impl LaunchArgs {
-    /// The values of parameters, by index.
+    /// The values of parameters.
     ///
     /// # Errors
     /// A parameter is given twice.
-    pub(super) fn values(&self) -> Result<BTreeMap<u16, u64>> {
-        let mut values = BTreeMap::new();
-        for param in &self.params {
-            if values.insert(param.index, param.value).is_some() {
+    pub(super) fn values(&self) -> Result<Values> {
+        let mut values = Values::default();
+        for Param { index, at, value } in &self.params {
+            let old = match at {
+                Some(at) => values.fields.insert((*index, *at), *value),
+                None => values.params.insert(*index, *value),
+            };
+            if old.is_some() {
                 bail!("a parameter is given twice");
             }
         }
@@ -66,7 +80,7 @@ fn shape(text: &str) -> Result<[u32; 3]> {
     Ok(out)
 }
 
-/// `3=256`, `3=0x100`
+/// `3=256`, `3=0x100`, `3+8=256`
 fn param(text: &str) -> Result<Param> {
     let wrong = || anyhow!("`{text}` is no parameter; write INDEX=VALUE, for example 2=256 or 2=0x100");
     let (index, value) = text.split_once('=').ok_or_else(wrong)?;
@@ -75,8 +89,12 @@ fn param(text: &str) -> Result<Param> {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => value.parse().ok().or_else(|| value.parse::<i64>().ok().map(i64::cast_unsigned)),
     };
+    let (index, at) = match index.split_once('+') {
+        Some((index, at)) => (index, Some(at.trim().parse().map_err(|_| wrong())?)),
+        None => (index, None),
+    };
     let index = index.trim().parse().map_err(|_| wrong())?;
-    Ok(Param { index, value: number.ok_or_else(wrong)? })
+    Ok(Param { index, at, value: number.ok_or_else(wrong)? })
 }
 
 #[cfg(test)]
@@ -88,8 +106,15 @@ mod tests {
         assert_eq!(shape("8").unwrap(), [8, 1, 1]);
         assert_eq!(shape("8,4").unwrap(), [8, 4, 1]);
         assert!(shape("8,0").is_err() && shape("1,1,1,1").is_err() && shape("x").is_err());
-        assert_eq!(param("3=0x10").unwrap(), Param { index: 3, value: 16 });
-        assert_eq!(param("3=-1").unwrap(), Param { index: 3, value: u64::MAX });
-        assert!(param("3").is_err() && param("a=1").is_err() && param("3=b").is_err());
+        assert_eq!(param("3=0x10").unwrap(), Param { index: 3, at: None, value: 16 });
+        assert_eq!(param("3=-1").unwrap(), Param { index: 3, at: None, value: u64::MAX });
+        assert_eq!(param("3+8=1").unwrap(), Param { index: 3, at: Some(8), value: 1 });
+        assert!(
+            param("3+=1").is_err()
+                && param("+1=1").is_err()
+                && param("3").is_err()
+                && param("a=1").is_err()
+                && param("3=b").is_err()
+        );
     }
 }

@@ -1,14 +1,26 @@
-//! PTX modules on the command line: from a module and a launch to a program.
+//! PTX modules on the command line: from a module and a launch to programs.
 
-use super::launch::LaunchArgs;
-use super::lowered::Kernel;
+use super::launch::{LaunchArgs, Values};
+use super::launched::{Argument, Launched, Origin, Size, Taken};
+use super::lowered::{Candidate, Kernel};
+use super::metadata::Metadata;
 use anyhow::{Result, anyhow, bail};
 use moire_console::input::{File, Rejected, Source};
 use moire_kernel::Refusal;
-use moire_kernel::ptx;
-use moire_kernel::specialise::{Launch, Lowered, entry, lower};
-use moire_program::text::{Diagnostic, Severity, decode};
+use moire_kernel::ptx::{self, Arg, Module, Special, What};
+use moire_kernel::specialise::{Apart, Launch, Need, Note, Sweep, entry, lower_apart, sweep};
+use moire_program::ir::{Control, Op};
+use moire_program::text::{Diagnostic, decode};
 use std::collections::BTreeSet;
+
+/// Threads of a CTA where nothing says how many.
+const BLOCK: [u32; 3] = [128, 1, 1];
+
+/// The names of the kernels of a module.
+pub(super) fn entries(file: &File) -> Vec<String> {
+    let module = decode(&file.bytes).ok().and_then(|text| ptx::parse(text).ok());
+    module.map_or(Vec::new(), |m| m.kernels.into_iter().map(|k| k.name).collect())
+}
 
 /// Reads the kernel of a module and runs it ahead.
 pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
@@ -25,38 +37,184 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     if !errors.is_empty() {
         return Ok(Kernel::Rejected(errors));
     }
-    let params = args.values()?;
-    let made = entry(&module, args.entry.as_deref()).and_then(|kernel| {
-        let launch = Launch::of(kernel, args.grid, args.block, args.cluster, params)?;
-        Ok((kernel, lower(kernel, &launch)))
-    });
-    let (kernel, lowered) = made.map_err(|e| anyhow!("{name}: {e}"))?;
-    let source = |program| Box::new(Source::new(name, program, text));
-    match lowered {
-        Ok(Lowered { program, notes, .. }) => {
-            let note = |n: moire_kernel::specialise::Note| {
-                let d = Diagnostic {
-                    line: n.line,
-                    column: 0,
-                    message: n.text,
-                    hint: None,
-                    severity: Severity::Note,
-                    rule: None,
-                };
-                Rejected::new(name, text, d)
-            };
-            Ok(Kernel::Program(source(program), brief(notes).into_iter().map(note).collect()))
+    let refused = |why: Refusal| anyhow!("{name}: {why}");
+    let kernel = entry(&module, args.entry.as_deref()).map_err(refused)?;
+    let asked = Asked {
+        name,
+        module: &module,
+        kernel,
+        args,
+        given: args.values()?,
+        beside: Metadata::beside(&file.path),
+    };
+    let (tried, needs) = asked.tried().map_err(refused)?;
+    let source = |program| Source::new(name, program, text);
+    let mut candidates = Vec::new();
+    let mut last = None;
+    for Tried { launch, alone, lowered } in tried {
+        let mut said = asked.said(&launch, alone, &needs);
+        match lowered {
+            Ok(Apart { parts, notes, coverage }) => {
+                said.taken = taken(notes);
+                said.coverage = Some(coverage);
+                said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
+                let sources = parts.into_iter().map(|p| source(p.program)).collect();
+                candidates.push(Candidate { sources, launch: said });
+            }
+            Err(refusal) => last = Some((refusal, said)),
         }
-        Err(Refusal::Launch(why)) => bail!("{name}: {why}"),
-        Err(refusal @ Refusal::Abstained { .. }) => {
-            Ok(Kernel::Abstained(source(kernel.program.clone()), refusal.to_string()))
-        }
-        Err(Refusal::Bounded(why)) => Ok(Kernel::Bounded(source(kernel.program.clone()), why)),
+    }
+    let plain = || Box::new(source(kernel.program.clone()));
+    match last {
+        Some((refusal, said)) if candidates.is_empty() => match refusal {
+            Refusal::Launch(why) => bail!("{name}: {why}"),
+            refusal @ Refusal::Abstained { .. } => {
+                Ok(Kernel::Abstained(plain(), Box::new(said), refusal.to_string()))
+            }
+            Refusal::Bounded(why) => Ok(Kernel::Bounded(plain(), Box::new(said), why)),
+        },
+        _ => Ok(Kernel::Programs(candidates)),
     }
 }
 
-/// The first note of each text.
-fn brief(notes: Vec<moire_kernel::specialise::Note>) -> Vec<moire_kernel::specialise::Note> {
+/// A launch that was run ahead.
+struct Tried {
+    launch: Launch,
+    /// The reason that it has one cluster, where two would be assumed.
+    alone: Option<String>,
+    lowered: Result<Apart, Refusal>,
+}
+
+/// A kernel, and everything that says how it is launched.
+struct Asked<'a> {
+    name: &'a str,
+    module: &'a Module,
+    kernel: &'a ptx::Kernel,
+    args: &'a LaunchArgs,
+    given: Values,
+    beside: Metadata,
+}
+
+impl Asked<'_> {
+    /// The launches that are worth judging, the smallest first, and the parameters whose values were chosen.
+    fn tried(&self) -> Result<(Vec<Tried>, Vec<Need>), Refusal> {
+        let Asked { kernel, args, given, beside, .. } = self;
+        let said = kernel.threads.or(kernel.most_threads).map_or(Some(BLOCK), |_| None);
+        let block = args.block.or(beside.block.filter(|_| kernel.threads.is_none())).or(said);
+        let cluster = args.cluster.or(beside.cluster.filter(|_| kernel.cluster.is_none()));
+        let base = Launch::of(kernel, args.grid, block, cluster, given.params.clone())?;
+        let Sweep { launches, needs } = sweep(kernel, &Launch { fields: given.fields.clone(), ..base });
+        let mut out = Vec::new();
+        for launch in launches {
+            self.clusters(launch, &mut out);
+        }
+        Ok((out, needs))
+    }
+
+    /// Runs a launch ahead. Without a grid it gets a second cluster, so that clusters meet, unless the kernel does the same in
+    /// each or cannot be run ahead with two. One cluster is worth judging, too, if the two share memory.
+    fn clusters(&self, one: Launch, out: &mut Vec<Tried>) {
+        if self.args.grid.is_some() {
+            let lowered = lower_apart(self.kernel, &one);
+            out.push(Tried { launch: one, alone: None, lowered });
+            return;
+        }
+        if !tells_clusters_apart(self.kernel) {
+            let why = "nothing in the kernel tells clusters apart, so all would do the same".to_owned();
+            let lowered = lower_apart(self.kernel, &one);
+            out.push(Tried { launch: one, alone: Some(why), lowered });
+            return;
+        }
+        let [x, y, z] = one.grid;
+        let two = Launch { grid: [x.saturating_mul(2), y, z], ..one.clone() };
+        let two = sweep(self.kernel, &two).launches.swap_remove(0);
+        match lower_apart(self.kernel, &two) {
+            Ok(apart) => {
+                let meet = apart.parts.iter().flat_map(|p| &p.clusters).any(|clusters| clusters.len() > 1);
+                if meet {
+                    let lowered = lower_apart(self.kernel, &one);
+                    out.push(Tried { launch: one, alone: None, lowered });
+                }
+                out.push(Tried { launch: two, alone: None, lowered: Ok(apart) });
+            }
+            Err(why) => {
+                let lowered = lower_apart(self.kernel, &one);
+                let alone = lowered.is_ok().then(|| format!("with two, {why}"));
+                out.push(Tried { launch: one, alone, lowered });
+            }
+        }
+    }
+
+    /// The launch with the origin of each part of it.
+    fn said(&self, launch: &Launch, alone: Option<String>, needs: &[Need]) -> Launched {
+        let Asked { kernel, args, given, beside, .. } = self;
+        let first =
+            |all: [(bool, Origin); 3], last: Origin| all.into_iter().find(|o| o.0).map_or(last, |o| o.1);
+        let metadata = Origin::File("metadata beside it");
+        let block = [
+            (args.block.is_some(), Origin::Given),
+            (kernel.threads.is_some(), Origin::File(".reqntid")),
+            (beside.block.is_some(), metadata.clone()),
+        ];
+        let most = kernel.most_threads.map_or(Origin::Assumed, |_| Origin::Most(".maxntid"));
+        let cluster = [
+            (args.cluster.is_some(), Origin::Given),
+            (kernel.cluster.is_some(), Origin::File(".reqnctapercluster")),
+            (beside.cluster.is_some(), metadata),
+        ];
+        let grid = if args.grid.is_some() { Origin::Given } else { Origin::Assumed };
+        let argument = |index: u16, at: Option<u32>, value: u64, given: bool| {
+            let decides = needs.iter().find(|n| n.index == index && at.is_none_or(|at| at == n.at));
+            Argument {
+                index,
+                at,
+                name: kernel.params.get(usize::from(index)).map_or(String::new(), |p| p.name.clone()),
+                value,
+                origin: if given { Origin::Given } else { Origin::Assumed },
+                decides: decides.map(|n| n.decides.clone()),
+            }
+        };
+        let whole = launch.params.iter().map(|(i, v)| argument(*i, None, *v, given.params.contains_key(i)));
+        let fields =
+            launch.fields.iter().map(|(f, v)| argument(f.0, Some(f.1), *v, given.fields.contains_key(f)));
+        let mut params: Vec<Argument> = whole.chain(fields).collect();
+        params.sort_by_key(|p| (p.index, p.at));
+        Launched {
+            file: self.name.to_owned(),
+            entry: kernel.name.clone(),
+            several: self.module.kernels.len() > 1,
+            grid: Size { size: launch.grid, origin: grid },
+            cluster: Some(Size { size: launch.cluster, origin: first(cluster, Origin::Assumed) }),
+            block: Some(Size { size: launch.block, origin: first(block, most) }),
+            params,
+            alone,
+            smaller: Vec::new(),
+            larger: None,
+            taken: Vec::new(),
+            parts: Vec::new(),
+            coverage: None,
+        }
+    }
+}
+
+/// The first note of each text, by line.
+fn taken(notes: Vec<Note>) -> Vec<Taken> {
     let mut seen = BTreeSet::new();
-    notes.into_iter().filter(|n| seen.insert(n.text.clone())).collect()
+    let first = notes.into_iter().filter(|n| seen.insert(n.text.clone()));
+    let mut out: Vec<Taken> = first.map(|n| Taken { line: n.line, text: n.text }).collect();
+    out.sort();
+    out
+}
+
+/// Whether clusters can do different things: the kernel reads the number of its CTA or cluster, takes numbers from an atomic
+/// counter, or takes over the work of other clusters.
+fn tells_clusters_apart(kernel: &ptx::Kernel) -> bool {
+    let number = |arg: &Arg| matches!(arg, Arg::Special(Special::Ctaid(_) | Special::Clusterid(_)));
+    kernel.body.iter().any(|statement| match &statement.what {
+        What::Plain(plain) => plain.args.iter().any(number) || plain.words[0] == "atom",
+        What::Core(op) => {
+            matches!(op, Op::Rmw { dst: Some(_), .. } | Op::Control(Control::TryCancel { .. }))
+        }
+        _ => false,
+    })
 }

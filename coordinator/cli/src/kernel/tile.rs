@@ -1,7 +1,8 @@
 //! Tile IR on the command line: from a module and a grid to a program.
 
 use super::launch::LaunchArgs;
-use super::lowered::Kernel;
+use super::launched::{Argument, Launched, Origin, Size};
+use super::lowered::{Candidate, Kernel};
 use anyhow::{Result, anyhow, bail};
 use moire_console::input::{File, Rejected, Source};
 use moire_program::Refusal;
@@ -38,8 +39,8 @@ pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// Reads the kernel of a module and launches it, one tile block unless a comment of the text or the command line says
-/// otherwise.
+/// Reads the kernel of a module and launches it as a comment of the text or the command line says, or with one tile block and
+/// with two, so that blocks meet.
 pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     let name = file.name();
     let reject = |text: &str, d: Diagnostic| anyhow!(Rejected::new(name, text, d));
@@ -63,17 +64,54 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     if args.block.is_some() || args.cluster.is_some() {
         bail!("{name}: a tile block has no --block and no --cluster");
     }
-    let mut launch = TileLaunch::noted(text).unwrap_or_else(|| TileLaunch::row(1));
-    launch.grid = args.grid.unwrap_or(launch.grid);
-    launch.params = args.values()?;
-    let lowered = tile_entry(&module, args.entry.as_deref()).and_then(|kernel| lower(kernel, &launch));
-    let source = |program: Program| Box::new(Source::new(name, program, text));
-    match lowered {
-        Ok(program) => Ok(Kernel::Program(source(program), Vec::new())),
-        Err(Refusal::Launch(why)) => bail!("{name}: {why}"),
-        Err(refusal @ Refusal::Abstained { .. }) => {
-            Ok(Kernel::Abstained(source(Program::default()), refusal.to_string()))
-        }
-        Err(Refusal::Bounded(why)) => Ok(Kernel::Bounded(source(Program::default()), why)),
+    let values = args.values()?;
+    if !values.fields.is_empty() {
+        bail!("{name}: a parameter of a tile block has no fields");
     }
+    let kernel = tile_entry(&module, args.entry.as_deref()).map_err(|why| anyhow!("{name}: {why}"))?;
+    let grids = match (args.grid, TileLaunch::noted(text)) {
+        (Some(size), _) => vec![Size { size, origin: Origin::Given }],
+        (None, Some(noted)) => vec![Size { size: noted.grid, origin: Origin::File("a comment") }],
+        (None, None) => [1, 2].map(|n| Size { size: [n, 1, 1], origin: Origin::Assumed }).into(),
+    };
+    let mut candidates = Vec::new();
+    let mut last = None;
+    for grid in grids {
+        let launch = TileLaunch { grid: grid.size, params: values.params.clone(), ..TileLaunch::row(1) };
+        let said = Launched {
+            file: name.to_owned(),
+            entry: kernel.name.clone(),
+            several: module.functions.iter().filter(|f| f.entry).count() > 1,
+            grid,
+            cluster: None,
+            block: None,
+            params: launch.params.iter().map(|(index, value)| argument(*index, *value)).collect(),
+            alone: None,
+            smaller: Vec::new(),
+            larger: None,
+            taken: Vec::new(),
+            parts: Vec::new(),
+            coverage: None,
+        };
+        match lower(kernel, &launch) {
+            Ok(program) => {
+                let sources = vec![Source::new(name, program, text)];
+                candidates.push(Candidate { sources, launch: said });
+            }
+            Err(refusal) => last = Some((refusal, Box::new(said))),
+        }
+    }
+    let empty = || Box::new(Source::new(name, Program::default(), text));
+    match last {
+        Some((refusal, said)) if candidates.is_empty() => match refusal {
+            Refusal::Launch(why) => bail!("{name}: {why}"),
+            refusal @ Refusal::Abstained { .. } => Ok(Kernel::Abstained(empty(), said, refusal.to_string())),
+            Refusal::Bounded(why) => Ok(Kernel::Bounded(empty(), said, why)),
+        },
+        _ => Ok(Kernel::Programs(candidates)),
+    }
+}
+
+fn argument(index: u16, value: u64) -> Argument {
+    Argument { index, at: None, name: String::new(), value, origin: Origin::Given, decides: None }
 }

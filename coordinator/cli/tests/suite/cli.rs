@@ -60,7 +60,7 @@ fn kernels() {
     let ring = file("ring.ptx");
     let files: &[(&str, &[u8])] = &[("ring.ptx", &ring)];
     check(&["check", "ring.ptx", "--param", "0=2"], files, 0, "ring.ptx: clean");
-    check(&["check", "ring.ptx"], files, 11, "give it with --param 0=VALUE");
+    check(&["check", "ring.ptx"], files, 0, "--param 0=3");
     check(&["check", "ring.ptx", "--block", "32"], files, 2, "the kernel asks for --block 64,1,1");
     check(&["check", "ring.ptx", "--block", "0"], files, 2, "`0` is no size");
     check(&["check", "ring.ptx", "--param", "7=1"], files, 2, "there is no parameter 7");

@@ -14,6 +14,7 @@ mod cli;
 mod deploy;
 mod fleet;
 mod fuzzed;
+mod kernels;
 #[cfg(unix)]
 mod kill;
 #[cfg(target_os = "linux")]

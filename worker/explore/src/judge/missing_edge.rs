@@ -46,14 +46,18 @@ struct Repair<'a> {
     left: usize,
     /// Checks that trials may still take.
     checks: u64,
+    /// Whether the caller still waits.
+    more: &'a dyn Fn() -> bool,
 }
 
-/// The addition a race lacks; `None` where no single one helps or the program is too large to try.
+/// The addition a race lacks; `None` where no single one helps, the program is too large to try, or `more`, which is asked
+/// before each trial, says no.
 pub fn missing(
     program: &Program,
     model: &Model,
     judgement: &Judgement,
     finding: &Finding,
+    more: &dyn Fn() -> bool,
 ) -> Option<Missing> {
     if !finding.flag.ends_with("-race") || judgement.summary.checks > MAX_CHECKS {
         return None;
@@ -62,7 +66,7 @@ pub fn missing(
     let limits = Limits { leaves, ..Limits::default() };
     let hangs = judgement.verdicts.contains(&Verdict::Hang);
     let checks = CHECK_BUDGET.0 * judgement.summary.checks + CHECK_BUDGET.1;
-    let mut search = Repair { program, model, limits, finding, hangs, left: MAX_TRIALS, checks };
+    let mut search = Repair { program, model, limits, finding, hangs, left: MAX_TRIALS, checks, more };
     let (first, last) = (finding.places.first()?, finding.places.last()?);
     let (a, b) = (search.find(first)?, search.find(last)?);
     let turned = a.thread != b.thread;
@@ -122,7 +126,7 @@ impl Repair<'_> {
 
     /// Whether the pair is ordered in this program, and no thread waits for ever that did not.
     fn helps(&mut self, program: &Program) -> bool {
-        if self.left == 0 || self.checks == 0 {
+        if self.left == 0 || self.checks == 0 || !(self.more)() {
             return false;
         }
         self.left -= 1;

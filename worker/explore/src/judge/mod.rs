@@ -251,21 +251,34 @@ pub fn judge(program: &Program, model: &Model, limits: &Limits, questions: Quest
     judge_watched(program, model, limits, questions, &mut |_| {})
 }
 
-/// The same, with reports of progress: `watch` is called with the number of executions from time to time.
+/// A report of progress: the executions so far, and what is wrong in them.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'j> {
+    /// Executions visited.
+    pub executions: u64,
+    /// Some execution is blocked.
+    pub hangs: bool,
+    /// The findings so far.
+    pub findings: &'j BTreeSet<Finding>,
+}
+
+/// The same, with reports of progress: `watch` is called from time to time, and after each execution once something is wrong.
 pub fn judge_watched(
     program: &Program,
     model: &Model,
     limits: &Limits,
     questions: Questions,
-    watch: &mut dyn FnMut(u64),
+    watch: &mut dyn FnMut(Seen<'_>),
 ) -> Judgement {
     let (mut judge, mut executions) = (Judge::new(program, questions), 0u64);
     let explored = explore(program, model, &[], limits, &mut |leaf: &mut dyn LeafView| {
         executions += 1;
-        if executions.is_multiple_of(REPORT_INTERVAL) {
-            watch(executions);
+        let flow = judge.leaf(leaf);
+        let hangs = judge.hang.is_some();
+        if hangs || !judge.findings.is_empty() || executions.is_multiple_of(REPORT_INTERVAL) {
+            watch(Seen { executions, hangs, findings: &judge.findings });
         }
-        judge.leaf(leaf)
+        flow
     });
     if limits.reductions.threads {
         judge.findings = Alike::new(program).findings(program, std::mem::take(&mut judge.findings));

@@ -1,9 +1,11 @@
 //! The answer of `moire check` for one file.
 
 use super::notes::Notes;
-use super::verdicts::undecided;
+use super::verdicts::{undecided, union, words_of};
+use crate::kernel::Launched;
 use anyhow::Error;
 use moire_cat::Model;
+use moire_console::exit;
 use moire_console::input::{Rejected, Source};
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::search::Sample;
@@ -14,17 +16,33 @@ pub(super) enum Answer<'m> {
     Rejected(Vec<Rejected>),
     /// Not read at all.
     Unread(String, Error),
-    /// Explored; with the advice of the static rules.
-    Judged {
-        source: Box<Source>,
-        model: &'m Model,
-        advice: Vec<Rejected>,
-        judgement: Box<Judgement>,
-        contested: Vec<Contest>,
-        notes: Box<Notes>,
-        /// Of random descents.
-        sample: Option<Sample>,
-    },
+    /// Explored, or not modelled.
+    Judged(Box<Judged<'m>>),
+}
+
+/// A file that has verdicts.
+pub(super) struct Judged<'m> {
+    /// The file.
+    pub(super) name: String,
+    pub(super) model: &'m Model,
+    /// Advice of the static rules.
+    pub(super) advice: Vec<Rejected>,
+    /// Never none. The clusters of a launch that have nothing in common are explored apart.
+    pub(super) parts: Vec<Part>,
+    /// Of a kernel.
+    pub(super) launch: Option<Launched>,
+    /// What the command line says beside the launch, for the command that repeats the verdict.
+    pub(super) options: String,
+    pub(super) contested: Vec<Contest>,
+}
+
+/// A program that was explored on its own.
+pub(super) struct Part {
+    pub(super) source: Source,
+    pub(super) judgement: Judgement,
+    pub(super) notes: Notes,
+    /// Of random descents.
+    pub(super) sample: Option<Sample>,
 }
 
 /// A setting of one switch, and the verdicts it gives instead.
@@ -35,17 +53,18 @@ pub(super) struct Contest {
 
 impl<'m> Answer<'m> {
     /// A verdict that no engine was asked for.
-    pub(super) fn unasked(source: Box<Source>, model: &'m Model, verdict: Verdict) -> Self {
-        let judgement = undecided(verdict);
-        Answer::Judged {
-            source,
+    pub(super) fn unasked(source: Source, model: &'m Model, launch: Launched, verdict: Verdict) -> Self {
+        let (name, judgement) = (source.name.clone(), undecided(verdict));
+        let part = Part { source, judgement, notes: Notes::default(), sample: None };
+        Answer::Judged(Box::new(Judged {
+            name,
             model,
             advice: Vec::new(),
-            judgement: Box::new(judgement),
+            parts: vec![part],
+            launch: Some(launch),
+            options: String::new(),
             contested: Vec::new(),
-            notes: Box::default(),
-            sample: None,
-        }
+        }))
     }
 
     /// The answer for a file that is no program.
@@ -54,5 +73,60 @@ impl<'m> Answer<'m> {
             Ok(rejected) => Answer::Rejected(vec![rejected]),
             Err(error) => Answer::Unread(file.to_owned(), error),
         }
+    }
+
+    /// The exit codes of the answer; with `strict`, what is wrong by the letter only counts.
+    pub(super) fn codes(&self, strict: bool) -> Vec<u8> {
+        match self {
+            Answer::Judged(judged) => {
+                let letter = strict && judged.parts.iter().any(|p| p.notes.letter_only());
+                let contested = (letter || !judged.contested.is_empty()).then_some(exit::FINDING);
+                judged.verdicts().iter().map(Verdict::exit_code).chain(contested).collect()
+            }
+            _ => vec![exit::USAGE],
+        }
+    }
+}
+
+impl Answer<'_> {
+    /// The verdicts, and the name of what they are about.
+    pub(super) fn row(&self) -> (String, String) {
+        match self {
+            Answer::Judged(judged) => {
+                let words: Vec<&str> = judged.verdicts().iter().map(Verdict::word).collect();
+                (words.join(", "), judged.title())
+            }
+            Answer::Rejected(errors) => {
+                ("rejected".to_owned(), errors.first().map_or(String::new(), |e| e.file.clone()))
+            }
+            Answer::Unread(file, _) => ("rejected".to_owned(), file.clone()),
+        }
+    }
+}
+
+impl Judged<'_> {
+    /// The file, with the kernel where the module has several.
+    pub(super) fn title(&self) -> String {
+        match &self.launch {
+            Some(launch) if launch.several => format!("{} ({})", self.name, launch.entry),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// The verdicts of all parts.
+    pub(super) fn verdicts(&self) -> Vec<Verdict> {
+        union(self.parts.iter().map(|p| &p.judgement))
+    }
+
+    /// The same in words.
+    pub(super) fn words(&self) -> Vec<String> {
+        words_of(&self.verdicts())
+    }
+
+    /// The clusters of a part, where there are several parts.
+    pub(super) fn part_title(&self, part: usize) -> Option<String> {
+        let clusters = self.launch.as_ref()?.parts.get(part).filter(|_| self.parts.len() > 1)?;
+        let one = |c: &Vec<u32>| c.iter().map(u32::to_string).collect::<Vec<_>>().join("+");
+        Some(format!("clusters {}", clusters.iter().map(one).collect::<Vec<_>>().join(", ")))
     }
 }

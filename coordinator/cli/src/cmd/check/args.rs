@@ -4,20 +4,29 @@ use crate::kernel::LaunchArgs;
 use crate::model::ModelArgs;
 use crate::remote::Certs;
 use clap::{Args, ValueEnum};
+use moire_console::time::duration;
 use moire_explore::reduce::Reductions;
 use moire_worker::link::Address;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx), Tile IR (.tile)
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx), Tile IR (.tile); folders of them
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Readings taken together: letter, or a profile of the model such as practice
+    /// Readings taken together: letter, or a profile of the model such as practice [default: letter; for PTX modules practice,
+    /// with a note on what is wrong by the letter only]
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
+    /// Of PTX modules judged under both profiles: what is wrong by the letter only counts for the exit code
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// How many files and kernels are judged at one time; 0: one for each processor
+    #[arg(long, default_value_t = 0)]
+    pub(crate) jobs: usize,
     /// How to print
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: CheckFormat,
@@ -27,6 +36,9 @@ pub(crate) struct Check {
     /// Also say which contesting switches change the verdict, flipped one at a time
     #[arg(long)]
     pub(crate) contest: bool,
+    /// Time for explanations: the order that a race lacks, the readings that a finding depends on. Verdicts need none
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub(crate) explain_time: Duration,
     /// Let the fleet of a running coordinator explore; the same command later resumes from the last stop
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["descents", "lowered", "reduce"])]
     pub(crate) coordinator: Option<Address>,

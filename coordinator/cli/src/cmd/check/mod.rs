@@ -7,38 +7,35 @@
 mod answer;
 mod args;
 mod draw;
+mod files;
+mod judging;
 mod notes;
 mod progress;
 mod render;
 mod reports;
 mod spread;
+mod stale;
+mod telling;
 mod verdicts;
 mod witness;
 
 use crate::kernel::{self, Kernel};
-use answer::{Answer, Contest};
-use anyhow::{Result, bail};
+use answer::Answer;
+use anyhow::{Result, anyhow, bail};
 pub(crate) use args::Check;
 use args::CheckFormat;
-use draw::below;
+use files::{Task, tasks};
+use judging::Judge;
 use moire_cat::{Model, PROFILE, Variants};
-use moire_console::exit;
-use moire_console::input::{File, Rejected, Source, include_notes, load_model, variants};
+use moire_console::input::{include_notes, load_model, variants};
+use moire_console::{exit, processors};
 use moire_explore::Limits;
-use moire_explore::judge::{About, Judgement, Questions, Verdict, judge_some, judge_watched};
-use moire_explore::search::Descents;
-use moire_program::text::Severity;
-use moire_program::validate::validate;
-use notes::{Notes, Profiles};
-use progress::Progress;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::SeedableRng;
+use notes::Profiles;
 use spread::Fleet;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::rc::Rc;
-use verdicts::{undecided, words};
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// A model that files are checked under, and those it is compared with.
 struct Asked {
@@ -46,39 +43,51 @@ struct Asked {
     model: Model,
     profiles: Profiles,
     /// The same model with other switches, as far as it was asked for.
-    loaded: RefCell<BTreeMap<Variants, Rc<Model>>>,
+    loaded: Mutex<BTreeMap<Variants, Arc<Model>>>,
     /// Settings of single switches, with `--contest`.
     others: Vec<(String, Model)>,
 }
 
 impl Asked {
-    fn new(args: &Check, name: &str) -> Result<Self> {
-        let model = load_model(name, &chosen(args, &args.model.variants)?)?;
-        let profiles = Profiles::new(args, &model)?;
-        let others = if args.contest { flipped(args, name, &model)? } else { Vec::new() };
-        Ok(Asked { name: name.to_owned(), model, profiles, loaded: RefCell::default(), others })
+    /// The model of that name; for `compiled` modules under its profile, if none is named.
+    fn new(args: &Check, name: &str, compiled: bool) -> Result<Self> {
+        let mut profile = args.profile.clone();
+        let mut model = load_model(name, &chosen(&args.model.variants, profile.as_deref())?)?;
+        let named = profile.is_some() || model.variants().contains_key(PROFILE);
+        let both = compiled && !named && !model.profiles().is_empty();
+        if both {
+            profile = model.profiles().first().map(|p| p.name.clone());
+            model = load_model(name, &chosen(&args.model.variants, profile.as_deref())?)?;
+        }
+        let profiles = Profiles::new(args, &model, both)?;
+        let others = if args.contest { flipped(args, name, &model, profile.as_deref())? } else { Vec::new() };
+        Ok(Asked { name: name.to_owned(), model, profiles, loaded: Mutex::default(), others })
     }
 
-    fn with(&self, switches: &Variants) -> Result<Rc<Model>> {
-        if let Some(model) = self.loaded.borrow().get(switches) {
-            return Ok(Rc::clone(model));
+    fn with(&self, switches: &Variants) -> Result<Arc<Model>> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = loaded.get(switches) {
+            return Ok(Arc::clone(model));
         }
-        let model = Rc::new(load_model(&self.name, switches)?);
-        self.loaded.borrow_mut().insert(switches.clone(), Rc::clone(&model));
+        let model = Arc::new(load_model(&self.name, switches)?);
+        loaded.insert(switches.clone(), Arc::clone(&model));
         Ok(model)
     }
 }
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
-    let files: Vec<(&Path, Result<File>)> =
-        args.files.iter().map(|path| (&**path, File::read(path))).collect();
-    let mut models: BTreeMap<&str, Asked> = BTreeMap::new();
-    for file in files.iter().filter_map(|(_, file)| file.as_ref().ok()) {
-        let name = args.model.name(file);
-        if !models.contains_key(name) {
-            let asked = Asked::new(args, name)?;
-            include_notes(&asked.model).iter().for_each(|note| eprintln!("{name}: note: {note}"));
-            models.insert(name, asked);
+    let (tasks, many) = tasks(&args.files, args.launch.entry.as_deref())?;
+    if args.launch.lowered {
+        let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_lowered(task, args)).collect();
+        return Ok(exit::worst(codes?));
+    }
+    let mut models: BTreeMap<(&str, bool), Asked> = BTreeMap::new();
+    for file in tasks.iter().filter_map(|task| task.file.as_ref().ok()) {
+        let key = (args.model.name(file), kernel::is_compiled(file));
+        if let Entry::Vacant(place) = models.entry(key) {
+            let asked = Asked::new(args, key.0, key.1)?;
+            include_notes(&asked.model).iter().for_each(|note| eprintln!("{}: note: {note}", key.0));
+            place.insert(asked);
         }
     }
     let limits = Limits {
@@ -88,43 +97,93 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         ..Limits::default()
     };
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
+    let answer = |task: &Task| match &task.file {
+        Ok(file) => {
+            let asked = &models[&(args.model.name(file), kernel::is_compiled(file))];
+            let mut launch = args.launch.clone();
+            launch.entry = launch.entry.or_else(|| task.entry.clone());
+            Judge { args, launch, asked, limits: &limits, fleet: fleet.as_ref() }.file(file)
+        }
+        Err(error) => Answer::Unread(task.path.display().to_string(), anyhow!("{error:#}")),
+    };
     let mut codes = Vec::new();
     let mut kept = Vec::new();
-    for (path, file) in files {
-        if args.launch.lowered {
-            codes.push(print_lowered(&file?, args)?);
-            continue;
-        }
-        let answer = match file {
-            Ok(file) => answer(&file, args, &models[args.model.name(&file)], &limits, fleet.as_ref()),
-            Err(error) => Answer::Unread(path.display().to_string(), error),
-        };
-        match &answer {
-            Answer::Judged { judgement, contested, .. } => {
-                codes.extend(judgement.verdicts.iter().map(Verdict::exit_code));
-                codes.extend(contested.first().map(|_| exit::FINDING));
+    let mut rows = Vec::new();
+    let jobs = if args.jobs == 0 { processors() } else { args.jobs };
+    in_order(&tasks, jobs, &answer, &mut |answer| {
+        codes.extend(answer.codes(args.strict));
+        rows.push(answer.row());
+        if let (Some(folder), Answer::Judged(judged)) = (&args.witness, &answer) {
+            for (n, part) in judged.parts.iter().enumerate() {
+                let n = (judged.parts.len() > 1).then_some(n);
+                witness::write(folder, &part.source, n, &part.judgement)?;
             }
-            _ => codes.push(exit::USAGE),
-        }
-        if let (Some(folder), Answer::Judged { source, judgement, .. }) = (&args.witness, &answer) {
-            witness::write(folder, source, judgement)?;
         }
         match args.format {
             CheckFormat::Text => render::text(&answer),
             CheckFormat::Json => render::json(&answer),
             CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
         }
-    }
+        Ok(())
+    })?;
     match args.format {
         CheckFormat::Sarif => println!("{}", reports::sarif(&kept)),
         CheckFormat::Junit => println!("{}", reports::junit(&kept)?),
+        CheckFormat::Text if many => print!("{}", render::table(&rows)),
         CheckFormat::Text | CheckFormat::Json => {}
     }
     Ok(exit::worst(codes))
 }
 
+/// Answers tasks on so many threads, and takes the answers in the order of the tasks.
+fn in_order<'m>(
+    tasks: &[Task],
+    jobs: usize,
+    answer: &(dyn Fn(&Task) -> Answer<'m> + Sync),
+    take: &mut dyn FnMut(Answer<'m>) -> Result<()>,
+) -> Result<()> {
+    let jobs = jobs.min(tasks.len());
+    if jobs < 2 {
+        return tasks.iter().try_for_each(|task| take(answer(task)));
+    }
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (send, answers) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (send, next, stop) = (send.clone(), &next, &stop);
+            let work = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(task) = tasks.get(n) else { break };
+                    if send.send((n, answer(task))).is_err() {
+                        break;
+                    }
+                }
+            };
+            std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work)?;
+        }
+        drop(send);
+        let mut early = BTreeMap::new();
+        let mut wanted = 0;
+        for (n, answer) in answers {
+            early.insert(n, answer);
+            while let Some(answer) = early.remove(&wanted) {
+                wanted += 1;
+                if let Err(error) = take(answer) {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Stack of a thread that judges: that of a process.
+const STACK: usize = 8 << 20;
+
 /// The model under each contesting value of each switch that has another value now.
-fn flipped(args: &Check, name: &str, model: &Model) -> Result<Vec<(String, Model)>> {
+fn flipped(args: &Check, name: &str, model: &Model, profile: Option<&str>) -> Result<Vec<(String, Model)>> {
     let mut out = Vec::new();
     for switch in model.switches() {
         for value in &switch.contesting {
@@ -132,7 +191,7 @@ fn flipped(args: &Check, name: &str, model: &Model) -> Result<Vec<(String, Model
                 let setting = format!("{}={value}", switch.name);
                 let own = args.model.variants.iter().filter(|v| v.split('=').next() != Some(&switch.name));
                 let words: Vec<String> = own.cloned().chain([setting.clone()]).collect();
-                out.push((setting, load_model(name, &chosen(args, &words)?)?));
+                out.push((setting, load_model(name, &chosen(&words, profile)?)?));
             }
         }
     }
@@ -140,21 +199,30 @@ fn flipped(args: &Check, name: &str, model: &Model) -> Result<Vec<(String, Model
 }
 
 /// The litmus text of what a kernel becomes, for people.
-fn print_lowered(file: &File, args: &Check) -> Result<u8> {
+fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
+    let file = match &task.file {
+        Ok(file) => file,
+        Err(error) => bail!("{error:#}"),
+    };
     if !kernel::is_module(file) {
         bail!("{}: --lowered is about PTX modules and Tile IR kernels", file.name());
     }
-    match kernel::read(file, &args.launch)? {
-        Kernel::Program(source, notes) => {
-            notes.iter().for_each(|n| eprintln!("{n}"));
-            print!("{}", moire_program::text::print(&source.program));
+    let mut launch = args.launch.clone();
+    launch.entry = launch.entry.or_else(|| task.entry.clone());
+    match kernel::read(file, &launch)? {
+        Kernel::Programs(candidates) => {
+            if let Some(candidate) = candidates.last() {
+                eprint!("{}", candidate.launch.text(""));
+                let programs = candidate.sources.iter().map(|s| moire_program::text::print(&s.program));
+                programs.for_each(|text| print!("{text}"));
+            }
             Ok(exit::CLEAN)
         }
         Kernel::Rejected(errors) => {
             errors.iter().for_each(|e| eprintln!("{e}"));
             Ok(exit::USAGE)
         }
-        Kernel::Abstained(source, why) | Kernel::Bounded(source, why) => {
+        Kernel::Abstained(source, _, why) | Kernel::Bounded(source, _, why) => {
             eprintln!("{}: {why}", source.name);
             Ok(exit::INCOMPLETE)
         }
@@ -162,86 +230,8 @@ fn print_lowered(file: &File, args: &Check) -> Result<u8> {
 }
 
 /// Settings of switches, with the profile asked for.
-fn chosen(args: &Check, words: &[String]) -> Result<Variants> {
+fn chosen(words: &[String], profile: Option<&str>) -> Result<Variants> {
     let mut out = variants(words)?;
-    out.extend(args.profile.iter().map(|p| (PROFILE.to_owned(), p.clone())));
+    out.extend(profile.map(|p| (PROFILE.to_owned(), p.to_owned())));
     Ok(out)
-}
-
-fn answer<'m>(
-    file: &File,
-    args: &Check,
-    asked: &'m Asked,
-    limits: &Limits,
-    fleet: Option<&Fleet>,
-) -> Answer<'m> {
-    if kernel::is_module(file) {
-        return match kernel::read(file, &args.launch) {
-            Ok(Kernel::Program(source, notes)) => judged(source, notes, args, asked, limits, fleet),
-            Ok(Kernel::Rejected(errors)) => Answer::Rejected(errors),
-            Ok(Kernel::Abstained(source, why)) => {
-                Answer::unasked(source, &asked.model, Verdict::Abstained(why))
-            }
-            Ok(Kernel::Bounded(source, why)) => Answer::unasked(source, &asked.model, Verdict::Bounded(why)),
-            Err(error) => Answer::failed(file.name(), error),
-        };
-    }
-    let source = match file.program() {
-        Ok(source) => source,
-        Err(error) => return Answer::failed(file.name(), error),
-    };
-    let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
-    let (errors, advice): (Vec<_>, _) = remarks.partition(|r| r.diagnostic.severity == Severity::Error);
-    if !errors.is_empty() {
-        return Answer::Rejected(errors);
-    }
-    judged(Box::new(source), advice, args, asked, limits, fleet)
-}
-
-fn judged<'m>(
-    source: Box<Source>,
-    advice: Vec<Rejected>,
-    args: &Check,
-    asked: &'m Asked,
-    limits: &Limits,
-    fleet: Option<&Fleet>,
-) -> Answer<'m> {
-    let model = &asked.model;
-    let one = |model: &Model, witnesses: bool| {
-        let questions = Questions { witnesses, about: About::All };
-        if let Some(fleet) = fleet {
-            return fleet.judge(&source, &asked.name, model, limits, questions).map(|j| (j, None));
-        }
-        Ok(match args.limits.descents {
-            None => {
-                let mut progress = Progress::new(&source.program, model);
-                let watch = &mut |executions| progress.at(executions);
-                (judge_watched(&source.program, model, limits, questions, watch), None)
-            }
-            Some(count) => {
-                let numbers = RefCell::new(ChaCha8Rng::seed_from_u64(args.limits.seed));
-                let below = |n| below(&mut numbers.borrow_mut(), n);
-                judge_some(&source.program, model, Descents { count, below: &below }, limits, questions)
-            }
-        })
-    };
-    let (judgement, sample) = match one(model, true) {
-        Ok(found) => found,
-        Err(error) => return Answer::Unread(source.name.clone(), error),
-    };
-    // Where the fleet is lost meanwhile, what it did not say is not known.
-    let known = |said: Result<(Judgement, _)>| {
-        said.map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
-    };
-    let other = |model: &Model| known(one(model, false));
-    let under = |switches: &Variants| known(asked.with(switches).and_then(|m| one(&m, false)));
-    let plain = words(&judgement);
-    let judgement = Box::new(judgement);
-    let contest = |(setting, model): &(String, Model)| {
-        let verdicts = words(&other(model));
-        (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
-    };
-    let contested = asked.others.iter().filter_map(contest).collect();
-    let notes = Box::new(Notes::of(&source.program, model, &asked.profiles, &judgement, &under));
-    Answer::Judged { source, model, advice, judgement, contested, notes, sample }
 }

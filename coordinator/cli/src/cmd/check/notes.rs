@@ -2,9 +2,11 @@
 //! under the readings that shipped kernels rely on (`contested(profile)`).
 
 use super::args::Check;
+use super::stale::Stale;
 use super::verdicts::words;
 use anyhow::Result;
 use moire_cat::{LETTER, Model, PROFILE, Variants};
+use moire_console::exit;
 use moire_console::input::{Source, variants};
 use moire_execution::leaf::Finding;
 use moire_explore::judge::missing_edge::{Missing, missing};
@@ -21,7 +23,7 @@ const LISTED: usize = 12;
 /// Characters of a source line that are shown.
 const SHOWN: usize = 100;
 
-/// The switches of a profile other than the one in use. Most programs have no finding: no model is loaded before one has.
+/// The profile of a model that stands against its letter. No other model is loaded before a program needs it.
 pub(super) struct Profiles {
     other: Option<Other>,
 }
@@ -31,6 +33,8 @@ struct Other {
     /// The switches of all its models.
     own: Variants,
     settings: Vec<Setting>,
+    /// The profile is in use, and the letter is asked beside it.
+    in_use: bool,
 }
 
 struct Setting {
@@ -40,23 +44,36 @@ struct Setting {
 
 /// Findings under the letter only that rely on the same readings.
 pub(super) struct Unwritten {
-    /// For example `TQ30=B`.
+    /// For example `TQ30=B`. None where the readings were not told apart.
     settings: Vec<String>,
     doc: Vec<String>,
     findings: Vec<Finding>,
 }
 
+/// The answer under the other profile.
+struct Beside {
+    /// The profile that stands against the letter.
+    profile: String,
+    /// Its name is `letter` where the profile is in use.
+    name: String,
+    verdicts: Vec<String>,
+    /// There is a finding under the letter, or a hang, that the profile does not have.
+    letter_only: bool,
+    unwritten: Vec<Unwritten>,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Notes {
+    /// Reads of a kernel without a finding that may be stale.
+    pub(super) stale: Vec<Stale>,
     missing: Vec<(Finding, Missing)>,
-    /// Name of the other profile, its verdicts, what is there under the letter only.
-    profile: Option<(String, Vec<String>, Vec<Unwritten>)>,
+    beside: Option<Beside>,
 }
 
 impl Profiles {
-    /// The first profile of the model, when the letter is in use.
-    pub(super) fn new(args: &Check, model: &Model) -> Result<Self> {
+    /// The first profile of the model, when the letter is in use, or when `both` are asked and the model has it in use.
+    pub(super) fn new(args: &Check, model: &Model, both: bool) -> Result<Self> {
         let letter = args.profile.as_deref().unwrap_or(LETTER) == LETTER;
         let Some(profile) = model.profiles().first().filter(|_| letter) else {
             return Ok(Profiles { other: None });
@@ -68,7 +85,7 @@ impl Profiles {
         };
         let setting = |s: &(String, String)| Setting { switch: s.clone(), doc: doc(&s.0) };
         let settings = profile.settings.iter().map(setting).collect();
-        Ok(Profiles { other: Some(Other { name: profile.name.clone(), own, settings }) })
+        Ok(Profiles { other: Some(Other { name: profile.name.clone(), own, settings, in_use: both }) })
     }
 }
 
@@ -78,33 +95,63 @@ impl Other {
         let some = self.settings.iter().enumerate().filter(|(i, _)| wanted(*i));
         self.own.clone().into_iter().chain(some.map(|(_, s)| s.switch.clone())).collect()
     }
+
+    /// The answer under the profile that is not in use, if it is worth asking.
+    fn beside(&self, judgement: &Judgement, asking: &Asking<'_>) -> Option<Beside> {
+        let incomplete = judgement.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE);
+        if if self.in_use { incomplete } else { judgement.findings.is_empty() } {
+            return None;
+        }
+        let there = (asking.under)(&self.with(|_| !self.in_use));
+        let (letter, practice) = if self.in_use { (&there, judgement) } else { (judgement, &there) };
+        let wrong = |j: &Judgement| -> BTreeSet<Verdict> {
+            j.verdicts.iter().filter(|v| v.exit_code() == exit::FINDING).cloned().collect()
+        };
+        let letter_only = letter.findings.difference(&practice.findings).next().is_some()
+            || wrong(letter).difference(&wrong(practice)).next().is_some();
+        Some(Beside {
+            profile: self.name.clone(),
+            name: if self.in_use { LETTER.to_owned() } else { self.name.clone() },
+            verdicts: words(&there),
+            letter_only,
+            unwritten: unwritten(letter, practice, self, asking),
+        })
+    }
+}
+
+/// How explanations are found.
+pub(super) struct Asking<'a> {
+    /// Judges the program under the model with other switches.
+    pub(super) under: &'a dyn Fn(&Variants) -> Judgement,
+    /// Whether there is time for one more trial.
+    pub(super) more: &'a dyn Fn() -> bool,
 }
 
 impl Notes {
-    /// `under` judges the program under the model with other switches.
+    /// The notes on the judgement of a program.
     pub(super) fn of(
         program: &Program,
         model: &Model,
         profiles: &Profiles,
         judgement: &Judgement,
-        under: &dyn Fn(&Variants) -> Judgement,
+        asking: &Asking<'_>,
     ) -> Self {
+        let beside = profiles.other.as_ref().and_then(|other| other.beside(judgement, asking));
         let mut lacking = Vec::new();
         for group in groups(judgement).iter().filter(|g| g[0].flag.ends_with("-race")).take(EXPLAINED) {
-            if let Some(found) = missing(program, model, judgement, group[0]) {
+            if let Some(found) = missing(program, model, judgement, group[0], asking.more) {
                 lacking.extend(group.iter().map(|f| ((*f).clone(), found.clone())));
             }
         }
-        let profile = profiles.other.as_ref().filter(|_| !judgement.findings.is_empty());
-        let profile = profile.map(|other| {
-            let there = under(&other.with(|_| true));
-            let unwritten = unwritten(judgement, &there, other, under);
-            (other.name.clone(), words(&there), unwritten)
-        });
-        Notes { missing: lacking, profile }
+        Notes { stale: Vec::new(), missing: lacking, beside }
     }
 
-    /// The notes as text.
+    /// Whether both profiles were asked, and something is wrong by the letter only.
+    pub(super) fn letter_only(&self) -> bool {
+        self.beside.as_ref().is_some_and(|b| b.name == LETTER && b.letter_only)
+    }
+
+    /// The findings as text.
     pub(super) fn text(&self, source: &Source, judgement: &Judgement) -> String {
         let program = &source.program;
         let mut out = String::new();
@@ -124,26 +171,18 @@ impl Notes {
         if more > 0 {
             out += &format!("  and {more} more\n");
         }
-        if let Some((name, verdicts, unwritten)) = &self.profile {
-            out += &format!("  under {name}: {}\n", verdicts.join(", "));
-            for u in unwritten {
-                let kinds: BTreeSet<&str> = u.findings.iter().map(|f| flag_word(f)).collect();
-                let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
-                let places: BTreeSet<String> = u.findings.iter().map(|f| self::places(program, f)).collect();
-                let places = places.into_iter().collect::<Vec<_>>().join("; ");
-                out += &format!(
-                    "  contested(profile): {kinds} under the letter only, {name} relies on {}",
-                    u.settings.join(", ")
-                );
-                out += &format!(" at {places}\n");
-                u.settings.iter().zip(&u.doc).for_each(|(s, d)| out += &format!("    {s}: {d}\n"));
-            }
+        for stale in self.stale.iter().take(LISTED) {
+            out += &format!("  note: {}\n", stale.text());
         }
-        out
+        match &self.beside {
+            Some(beside) if beside.name == LETTER => out + &beside.grouped(),
+            Some(beside) => out + &beside.listed(program),
+            None => out,
+        }
     }
 
     /// The notes as JSON.
-    pub(super) fn json(&self, program: &Program, judgement: &Judgement, object: &mut Value) {
+    pub(super) fn json(&self, program: &Program, judgement: &Judgement) -> (Value, Value) {
         let findings = judgement.findings.iter().map(|f| {
             let lacks =
                 self.missing.iter().find(|m| m.0 == *f).map(|(_, m)| json!({"edge": m.edge, "text": m.text}));
@@ -151,33 +190,32 @@ impl Notes {
             one["missing"] = json!(lacks);
             one
         });
-        object["findings"] = findings.collect();
-        object["profile"] = match &self.profile {
-            None => Value::Null,
-            Some((name, verdicts, unwritten)) => {
-                let one = |u: &Unwritten| {
-                    let findings: Vec<Value> = u.findings.iter().map(|f| finding(program, f)).collect();
-                    json!({"verdict": "contested(profile)", "relies": u.settings, "readings": u.doc, "findings": findings})
-                };
-                json!({"name": name, "verdicts": verdicts, "contested": unwritten.iter().map(one).collect::<Vec<_>>()})
-            }
-        };
+        let profile = self.beside.as_ref().map(|b| {
+            let one = |u: &Unwritten| {
+                let findings: Vec<Value> = u.findings.iter().map(|f| finding(program, f)).collect();
+                json!({"verdict": "contested(profile)", "relies": u.settings, "readings": u.doc, "findings": findings})
+            };
+            let contested: Vec<Value> = b.unwritten.iter().map(one).collect();
+            json!({"name": b.name, "verdicts": b.verdicts, "letter_only": b.letter_only, "contested": contested})
+        });
+        (findings.collect(), json!(profile))
     }
 
     /// Sentences about the findings that exist under the letter only.
     pub(super) fn sentences(&self, program: &Program) -> Vec<(String, u32)> {
-        let Some((name, _, unwritten)) = &self.profile else { return Vec::new() };
+        let Some(beside) = &self.beside else { return Vec::new() };
         let one = |u: &Unwritten| {
             let places: Vec<String> = u.findings.iter().map(|f| self::places(program, f)).collect();
             let line = u.findings.iter().flat_map(|f| &f.places).map(|p| p.line).find(|l| *l > 0);
             let text = format!(
-                "under the letter only, {name} relies on {}: {}",
-                u.settings.join(", "),
+                "under the letter only, {} relies on {}: {}",
+                beside.profile,
+                u.named(),
                 places.join("; ")
             );
             (text, line.unwrap_or(0))
         };
-        unwritten.iter().map(one).collect()
+        beside.unwritten.iter().map(one).collect()
     }
 
     /// A sentence about the order that a race lacks.
@@ -186,27 +224,86 @@ impl Notes {
     }
 }
 
+impl Unwritten {
+    fn named(&self) -> String {
+        if self.settings.is_empty() { "readings not told apart".to_owned() } else { self.settings.join(", ") }
+    }
+
+    fn kinds(&self) -> BTreeSet<&'static str> {
+        self.findings.iter().map(flag_word).collect()
+    }
+}
+
+impl Beside {
+    /// What the letter has and the profile has not, when the letter is in use.
+    fn listed(&self, program: &Program) -> String {
+        let mut out = format!("  under {}: {}\n", self.name, self.verdicts.join(", "));
+        for u in &self.unwritten {
+            let kinds = u.kinds().into_iter().collect::<Vec<_>>().join(", ");
+            let places: BTreeSet<String> = u.findings.iter().map(|f| places(program, f)).collect();
+            let places = places.into_iter().collect::<Vec<_>>().join("; ");
+            out += &format!(
+                "  contested(profile): {kinds} under the letter only, {} relies on {} at {places}\n",
+                self.name,
+                u.named()
+            );
+            u.settings.iter().zip(&u.doc).for_each(|(s, d)| out += &format!("    {s}: {d}\n"));
+        }
+        out
+    }
+
+    /// The same as one note, when the profile is in use: readings and lines.
+    fn grouped(&self) -> String {
+        if !self.letter_only {
+            return String::new();
+        }
+        let mut out = format!(
+            "  contested(profile): by the letter {}; --profile letter lists it, --strict counts it\n",
+            self.verdicts.join(", ")
+        );
+        for u in &self.unwritten {
+            let lines: BTreeSet<u32> = u.findings.iter().flat_map(|f| &f.places).map(|p| p.line).collect();
+            let shown: Vec<String> = lines.iter().take(LISTED).map(u32::to_string).collect();
+            let more = lines.len().saturating_sub(LISTED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let kinds = u.kinds().into_iter().collect::<Vec<_>>().join(", ");
+            let lines =
+                if shown.is_empty() { String::new() } else { format!(", lines {}{more}", shown.join(", ")) };
+            let doc = if u.doc.is_empty() { String::new() } else { format!(": {}", u.doc.join("; ")) };
+            out += &format!("    {kinds}{lines}: {} relies on {}{doc}\n", self.profile, u.named());
+        }
+        out
+    }
+}
+
 /// Letter-only findings by the readings they rely on: one that is enough, or all that cannot be left out.
 fn unwritten(
     letter: &Judgement,
     practice: &Judgement,
     other: &Other,
-    under: &dyn Fn(&Variants) -> Judgement,
+    Asking { under, more }: &Asking<'_>,
 ) -> Vec<Unwritten> {
     let left: Vec<&Finding> = letter.findings.difference(&practice.findings).collect();
-    if left.is_empty() || practice.verdicts.iter().any(|v| v.exit_code() == 11) {
+    if left.is_empty() || practice.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE) {
         return Vec::new();
     }
-    // Each is an exploration, and most findings rely on one of the first settings.
+    // Each is an exploration, and most findings rely on one of the first settings. Without time for it, findings stay together.
     let count = other.settings.len();
     let (alone, without) = (vec![OnceCell::new(); count], vec![OnceCell::new(); count]);
     let mut groups: BTreeMap<Vec<usize>, Vec<Finding>> = BTreeMap::new();
     for finding in left {
         let gone = |j: &Judgement| !j.findings.contains(finding);
-        let with = |i: &usize| gone(alone[*i].get_or_init(|| under(&other.with(|s| s == *i))));
-        let lacks = |i: &usize| !gone(without[*i].get_or_init(|| under(&other.with(|s| s != *i))));
+        let known = |cell: &OnceCell<Judgement>| cell.get().is_some() || more();
+        let with =
+            |i: &usize| known(&alone[*i]) && gone(alone[*i].get_or_init(|| under(&other.with(|s| s == *i))));
+        let lacks = |i: &usize| {
+            known(&without[*i]) && !gone(without[*i].get_or_init(|| under(&other.with(|s| s != *i))))
+        };
         let one = (0..count).find(with).map(|i| vec![i]);
-        let needed = || (0..count).filter(lacks).collect();
+        let needed = || -> Vec<usize> {
+            let found = (0..count).filter(lacks).collect();
+            if without.iter().all(|w| w.get().is_some()) { found } else { Vec::new() }
+        };
         groups.entry(one.unwrap_or_else(needed)).or_default().push(finding.clone());
     }
     let name = |(settings, findings): (Vec<usize>, Vec<Finding>)| Unwritten {

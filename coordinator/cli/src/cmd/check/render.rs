@@ -1,6 +1,7 @@
 //! One answer for people, or as one JSON object.
 
-use super::answer::{Answer, Contest};
+use super::answer::{Answer, Contest, Judged, Part};
+use super::stale::Stale;
 use super::verdicts::words;
 use crate::show;
 use moire_cat::Model;
@@ -8,28 +9,61 @@ use moire_console::exit;
 use moire_console::input::{Rejected, Source};
 use moire_coordinator::many;
 use moire_execution::leaf::{ColumnStall, End, Stall, Witness};
-use moire_explore::judge::Judgement;
+use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Cut;
 use moire_explore::search::{Estimate, Sample};
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Verdict and witnesses to stdout; errors and advice to stderr.
 pub(super) fn text(answer: &Answer<'_>) {
     match answer {
         Answer::Unread(_, error) => eprintln!("{error:#}"),
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
-        Answer::Judged { source, model, advice, judgement, contested, notes, sample } => {
-            advice.iter().for_each(|a| eprintln!("{a}"));
-            print!("{}", verdict(source, model, judgement));
-            sample.iter().for_each(|s| println!("  {}", sampled(s)));
-            print!("{}", notes.text(source, judgement));
-            for contest in contested {
+        Answer::Judged(judged) => {
+            judged.advice.iter().for_each(|a| eprintln!("{a}"));
+            print!("{}", headline(judged));
+            for part in &judged.parts {
+                print!("{}", part.notes.text(&part.source, &part.judgement));
+            }
+            for contest in &judged.contested {
                 println!("  contested by {}: {}", contest.setting, contest.verdicts.join(", "));
             }
-            print!("{}", executions(&source.program, judgement));
+            for part in &judged.parts {
+                print!("{}", executions(&part.source.program, &part.judgement));
+            }
         }
     }
+}
+
+/// The verdicts with what they are about: executions, conditions and hangs, launch, and what of a clean kernel did not run.
+fn headline(judged: &Judged<'_>) -> String {
+    let mut out = format!("{}: {}\n", judged.title(), judged.words().join(", "));
+    for (n, part) in judged.parts.iter().enumerate() {
+        out += &verdict(&part.source, judged.part_title(n), judged.model, &part.judgement);
+        out.extend(part.sample.iter().map(|s| format!("  {}\n", sampled(s))));
+    }
+    if let Some(launch) = &judged.launch {
+        out += &launch.text(&judged.options);
+        if judged.verdicts() == [Verdict::Clean] {
+            out += &launch.uncovered();
+        }
+    }
+    out
+}
+
+/// A line for each answer, and how often each verdict is there.
+pub(super) fn table(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (verdicts, name) in rows {
+        out += &format!("{verdicts:width$}  {name}\n");
+        *counts.entry(verdicts).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(verdicts, n)| format!("{n} {verdicts}")).collect();
+    out + &format!("{}: {}\n", many(rows.len(), "answer"), counts.join("; "))
 }
 
 /// One line of JSON.
@@ -42,20 +76,7 @@ pub(super) fn json(answer: &Answer<'_>) {
             let file = errors.first().map(|e| e.file.as_str());
             json!({"version": 1, "file": file, "verdicts": ["rejected"], "remarks": errors.iter().map(remark).collect::<Vec<_>>()})
         }
-        Answer::Judged { source, model, advice, judgement, contested, notes, sample } => {
-            let mut object = object(source, model, judgement, advice);
-            let one = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
-            object["contested"] = contested.iter().map(one).collect();
-            notes.json(&source.program, judgement, &mut object);
-            if let Some(s) = sample {
-                object["descents"] = json!({
-                    "made": s.descents, "lost": s.lost, "different": s.different,
-                    "communications": s.communications,
-                    "estimate": s.executions.mean, "standard_error": s.executions.error,
-                });
-            }
-            object
-        }
+        Answer::Judged(judged) => object(judged),
     };
     println!("{object}");
 }
@@ -73,19 +94,19 @@ fn quantified(q: Quantifier) -> &'static str {
     }
 }
 
-fn verdict(source: &Source, model: &Model, judgement: &Judgement) -> String {
+fn verdict(source: &Source, title: Option<String>, model: &Model, judgement: &Judgement) -> String {
     let program = &source.program;
     let s = &judgement.summary;
-    let mut out = format!("{}: {}\n", source.name, words(judgement).join(", "));
-    out.push_str(&format!(
-        "  {}: {}, {} blocked, {}, {}{}\n",
+    let title = title.map_or(String::new(), |title| format!("{title}, {}: ", words(judgement).join(", ")));
+    let mut out = format!(
+        "  {title}{}: {}, {} blocked, {}, {}{}\n",
         model.name(),
         many(s.complete, "execution"),
         s.blocked,
         many(s.dead_ends, "dead end"),
         many(s.checks, "check"),
         left_out(s.cut)
-    ));
+    );
     let incomplete = judgement.verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE);
     for condition in &judgement.conditions {
         let name = if condition.name.is_empty() { String::new() } else { format!(" {}", condition.name) };
@@ -201,9 +222,55 @@ fn graph(program: &Program, witness: &Witness) -> Value {
     json!({"events": events, "edges": edges})
 }
 
-fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejected]) -> Value {
+/// The answer as JSON. Lists hold those of all parts, counts their sums; a hang and a race are the first there is.
+fn object(judged: &Judged<'_>) -> Value {
+    let parts: Vec<Value> = judged.parts.iter().map(explored).collect();
+    let list = |key: &str| -> Vec<Value> {
+        parts.iter().filter_map(|p| p[key].as_array()).flatten().cloned().collect()
+    };
+    let first = |key: &str| parts.iter().map(|p| &p[key]).find(|v| !v.is_null()).cloned();
+    let total =
+        judged.parts.iter().map(|p| p.judgement.summary).reduce(|a, b| a.plus(&b)).unwrap_or_default();
+    let contest = |c: &Contest| json!({"setting": c.setting, "verdicts": c.verdicts});
+    let mut object = json!({
+        "version": 1,
+        "file": judged.name,
+        "model": judged.model.name(),
+        "variants": judged.model.variants(),
+        "verdicts": judged.words(),
+        "remarks": judged.advice.iter().map(remark).collect::<Vec<_>>(),
+        "conditions": list("conditions"),
+        "hang": first("hang"),
+        "race": first("race"),
+        "broken": list("broken"),
+        "executions": total.complete,
+        "blocked": total.blocked,
+        "dead_ends": total.dead_ends,
+        "checks": total.checks,
+        "cut": {"threads": total.cut.threads, "unseen": total.cut.unseen},
+        "contested": judged.contested.iter().map(contest).collect::<Vec<_>>(),
+        "findings": list("findings"),
+        "profile": first("profile"),
+        "stale": list("stale"),
+    });
+    if let Some(launch) = &judged.launch {
+        object["launch"] = launch.json(&judged.options);
+        object["coverage"] = launch.coverage();
+    }
+    if parts.len() > 1 {
+        object["parts"] =
+            parts.iter().map(|p| json!({"verdicts": p["verdicts"], "profile": p["profile"]})).collect();
+    }
+    if let Some(descents) = first("descents") {
+        object["descents"] = descents;
+    }
+    object
+}
+
+/// What is known of one program, as JSON.
+fn explored(part: &Part) -> Value {
+    let Part { source, judgement, notes, sample } = part;
     let program = &source.program;
-    let s = &judgement.summary;
     let conditions: Vec<Value> = judgement
         .conditions
         .iter()
@@ -217,21 +284,23 @@ fn object(source: &Source, model: &Model, judgement: &Judgement, advice: &[Rejec
         .iter()
         .map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)}))
         .collect();
+    let (findings, profile) = notes.json(program, judgement);
+    let descents = sample.as_ref().map(|s| {
+        json!({
+            "made": s.descents, "lost": s.lost, "different": s.different,
+            "communications": s.communications,
+            "estimate": s.executions.mean, "standard_error": s.executions.error,
+        })
+    });
     json!({
-        "version": 1,
-        "file": source.name,
-        "model": model.name(),
-        "variants": model.variants(),
         "verdicts": words(judgement),
-        "remarks": advice.iter().map(remark).collect::<Vec<_>>(),
         "conditions": conditions,
         "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends, judgement), "witness": graph(program, w)})),
         "race": judgement.race.as_ref().map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)})),
         "broken": broken,
-        "executions": s.complete,
-        "blocked": s.blocked,
-        "dead_ends": s.dead_ends,
-        "checks": s.checks,
-        "cut": {"threads": s.cut.threads, "unseen": s.cut.unseen},
+        "findings": findings,
+        "profile": profile,
+        "descents": descents,
+        "stale": notes.stale.iter().map(Stale::json).collect::<Vec<_>>(),
     })
 }

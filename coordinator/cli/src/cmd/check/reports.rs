@@ -1,8 +1,7 @@
 //! All answers in one document for other tools: SARIF 2.1.0 (code review), JUnit XML (continuous integration).
 
-use super::answer::Answer;
+use super::answer::{Answer, Judged, Part};
 use super::render;
-use super::verdicts::words;
 use anyhow::Result;
 use moire_console::input::Rejected;
 use moire_coordinator::report::junit::{self, failed, skipped};
@@ -47,24 +46,30 @@ fn results(answer: &Answer<'_>) -> Vec<Value> {
     match answer {
         Answer::Unread(file, error) => vec![result("unread", "error", &format!("{error:#}"), file, 0, 0)],
         Answer::Rejected(errors) => errors.iter().map(remark).collect(),
-        Answer::Judged { source, advice, judgement, contested, notes, .. } => {
-            let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
-                let level = if v.exit_code() == 11 { "warning" } else { "error" };
-                let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
-                let lacks = notes.lacks().filter(|_| *v == Verdict::Race).map(|l| format!("; {l}"));
-                let text = said(v, &source.program, judgement) + &lacks.unwrap_or_default();
-                result(v.word(), level, &text, &source.name, line, 0)
-            });
-            let disputed = contested.iter().map(|c| {
+        Answer::Judged(judged) => {
+            let disputed = judged.contested.iter().map(|c| {
                 let text = format!("{} gives {}", c.setting, c.verdicts.join(", "));
-                result("contested", "warning", &text, &source.name, 0, 0)
+                result("contested", "warning", &text, &judged.name, 0, 0)
             });
-            let unwritten = notes.sentences(&source.program).into_iter();
-            let unwritten =
-                unwritten.map(|(text, line)| result("contested", "warning", &text, &source.name, line, 0));
-            verdicts.chain(disputed).chain(unwritten).chain(advice.iter().map(remark)).collect()
+            let parts = judged.parts.iter().flat_map(part);
+            parts.chain(disputed).chain(judged.advice.iter().map(remark)).collect()
         }
     }
+}
+
+fn part(part: &Part) -> Vec<Value> {
+    let Part { source, judgement, notes, .. } = part;
+    let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
+        let level = if v.exit_code() == 11 { "warning" } else { "error" };
+        let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
+        let lacks = notes.lacks().filter(|_| *v == Verdict::Race).map(|l| format!("; {l}"));
+        let text = said(v, &source.program, judgement) + &lacks.unwrap_or_default();
+        result(v.word(), level, &text, &source.name, line, 0)
+    });
+    let unwritten = notes.sentences(&source.program).into_iter();
+    let unwritten =
+        unwritten.map(|(text, line)| result("contested", "warning", &text, &source.name, line, 0));
+    verdicts.chain(unwritten).collect()
 }
 
 /// The line of the first event at which a thread waits; 0 if there is none.
@@ -116,31 +121,25 @@ pub(super) fn junit(answers: &[Answer<'_>]) -> Result<String> {
                 let file = errors.first().map_or("", |e| e.file.as_str());
                 (file, failed(NonSuccessKind::Error, "rejected", &text.join("\n")))
             }
-            Answer::Judged { source, judgement, contested, notes, .. } => {
-                let mut more: Vec<String> = contested
-                    .iter()
-                    .map(|c| format!("contested: {} gives {}", c.setting, c.verdicts.join(", ")))
-                    .collect();
-                more.extend(notes.lacks());
-                more.extend(
-                    notes
-                        .sentences(&source.program)
-                        .into_iter()
-                        .map(|s| format!("contested(profile): {}", s.0)),
-                );
-                (source.name.as_str(), judged(&source.program, judgement, &more))
-            }
+            Answer::Judged(answer) => (answer.name.as_str(), judged(answer)),
         };
         suite.add_test_case(TestCase::new(name, status));
     }
     Ok(junit::document([suite])?)
 }
 
-fn judged(program: &Program, judgement: &Judgement, more: &[String]) -> TestCaseStatus {
-    let mut text: Vec<String> = judgement.verdicts.iter().map(|v| said(v, program, judgement)).collect();
-    text.extend(more.iter().cloned());
-    let worst = moire_console::exit::worst(judgement.verdicts.iter().map(Verdict::exit_code));
-    let title = words(judgement).join(", ");
+fn judged(judged: &Judged<'_>) -> TestCaseStatus {
+    let mut text = Vec::new();
+    for Part { source, judgement, notes, .. } in &judged.parts {
+        text.extend(judgement.verdicts.iter().map(|v| said(v, &source.program, judgement)));
+        text.extend(notes.lacks());
+        let unwritten = notes.sentences(&source.program).into_iter();
+        text.extend(unwritten.map(|s| format!("contested(profile): {}", s.0)));
+    }
+    let contested = judged.contested.iter();
+    text.extend(contested.map(|c| format!("contested: {} gives {}", c.setting, c.verdicts.join(", "))));
+    let worst = moire_console::exit::worst(judged.verdicts().iter().map(Verdict::exit_code));
+    let title = judged.words().join(", ");
     match worst {
         moire_console::exit::CLEAN => TestCaseStatus::success(),
         moire_console::exit::INCOMPLETE => skipped("incomplete", &title),

@@ -6,11 +6,17 @@ use moire_console::input::Source;
 use moire_explore::judge::Judgement;
 use std::path::Path;
 
-/// Writes each witness of a judgement into a file of its own.
-pub(super) fn write(folder: &Path, source: &Source, judgement: &Judgement) -> Result<()> {
+/// Writes each witness of a judgement into a file of its own. `part` tells the programs of one file apart.
+pub(super) fn write(
+    folder: &Path,
+    source: &Source,
+    part: Option<usize>,
+    judgement: &Judgement,
+) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stem =
         Path::new(&source.name).file_stem().map_or("program".into(), |s| s.to_string_lossy().into_owned());
+    let stem = part.map_or(stem.clone(), |part| format!("{stem}.part-{part}"));
     let conditions = judgement
         .conditions
         .iter()

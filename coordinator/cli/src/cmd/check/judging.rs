@@ -1,0 +1,245 @@
+//! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
+//!
+//! Contract: of the launches of a kernel the smallest is judged first, and larger ones as long as all before are clean, each
+//! within a multiple of the checks that the one before needed. The answer is that of the first launch with a finding, else
+//! that of the largest one that is explored to the end; the others are named beside it. Which launches those are depends
+//! on counts, and on no clock.
+
+use super::Asked;
+use super::answer::{Answer, Contest, Judged, Part};
+use super::args::Check;
+use super::draw::below;
+use super::notes::{Asking, Notes};
+use super::progress::Progress;
+use super::spread::Fleet;
+use super::stale::{self, Stale};
+use super::telling::Teller;
+use super::verdicts::{undecided, union, words_of};
+use crate::kernel::{self, Candidate, Kernel, LaunchArgs, Launched};
+use anyhow::{Context, Result};
+use moire_cat::{Model, Variants};
+use moire_console::exit;
+use moire_console::input::{File, Rejected, Source};
+use moire_explore::Limits;
+use moire_explore::judge::{About, Judgement, Questions, Verdict, judge, judge_some, judge_watched};
+use moire_explore::search::{Descents, Sample};
+use moire_program::text::Severity;
+use moire_program::validate::validate;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::cell::RefCell;
+
+/// Consistency checks of a larger launch, by those of the one before, and at least.
+const LARGER_CHECKS: (u64, u64) = (4, 2_000);
+
+/// How the programs of a file are judged.
+pub(super) struct Judge<'a> {
+    pub(super) args: &'a Check,
+    /// The launch that is asked for.
+    pub(super) launch: LaunchArgs,
+    pub(super) asked: &'a Asked,
+    pub(super) limits: &'a Limits,
+    pub(super) fleet: Option<&'a Fleet>,
+}
+
+/// A program that was explored.
+type Explored = (Source, Judgement, Option<Sample>);
+
+impl<'a> Judge<'a> {
+    /// The answer for a file.
+    pub(super) fn file(&self, file: &File) -> Answer<'a> {
+        if kernel::is_module(file) {
+            return match kernel::read(file, &self.launch) {
+                Ok(kernel) => self.kernel(file, kernel),
+                Err(error) => Answer::failed(file.name(), error),
+            };
+        }
+        let source = match file.program() {
+            Ok(source) => source,
+            Err(error) => return Answer::failed(file.name(), error),
+        };
+        let remarks = validate(&source.program).into_iter().map(|d| source.remark(d));
+        let (errors, advice): (Vec<_>, _) = remarks.partition(|r| r.diagnostic.severity == Severity::Error);
+        if !errors.is_empty() {
+            return Answer::Rejected(errors);
+        }
+        self.programs(vec![source], None, advice, self.limits)
+    }
+
+    fn kernel(&self, file: &File, kernel: Kernel) -> Answer<'a> {
+        let unasked =
+            |source: Source, launch, verdict| Answer::unasked(source, &self.asked.model, launch, verdict);
+        match kernel {
+            Kernel::Programs(candidates) => self
+                .candidates(candidates)
+                .unwrap_or_else(|error| Answer::Unread(file.name().to_owned(), error)),
+            Kernel::Rejected(errors) => Answer::Rejected(errors),
+            Kernel::Abstained(source, launch, why) => unasked(*source, *launch, Verdict::Abstained(why)),
+            Kernel::Bounded(source, launch, why) => unasked(*source, *launch, Verdict::Bounded(why)),
+        }
+    }
+
+    /// The answer for the launches of a kernel.
+    fn candidates(&self, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
+        let teller = self.teller();
+        let mut limits = *self.limits;
+        let mut best: Option<(Vec<Explored>, Launched)> = None;
+        for Candidate { sources, mut launch } in candidates {
+            let explored = self.explored(sources, &limits, &teller)?;
+            let verdicts = union(explored.iter().map(|e| &e.1));
+            let worst = exit::worst(verdicts.iter().map(Verdict::exit_code));
+            if let Some((_, smaller)) = &mut best {
+                if worst == exit::INCOMPLETE {
+                    smaller.larger = Some((launch.command(&self.options()), words_of(&verdicts)));
+                    break;
+                }
+                launch.smaller.append(&mut smaller.smaller);
+                launch
+                    .smaller
+                    .push((smaller.command(&self.options()), vec![Verdict::Clean.word().to_owned()]));
+            }
+            let checks = explored.iter().map(|e| e.1.summary.checks).sum::<u64>();
+            let (times, least) = LARGER_CHECKS;
+            limits.checks = checks.saturating_mul(times).max(least).min(self.limits.checks);
+            best = Some((explored, launch));
+            if worst != exit::CLEAN {
+                break;
+            }
+        }
+        let (explored, launch) = best.context("a kernel has a launch")?;
+        Ok(self.noted(explored, Some(launch), Vec::new(), &limits, &teller))
+    }
+
+    fn teller(&self) -> Teller {
+        Teller::new(self.args.format, self.args.explain_time)
+    }
+
+    /// Explores programs that are independent of each other, and adds the notes.
+    fn programs(
+        &self,
+        sources: Vec<Source>,
+        launch: Option<Launched>,
+        advice: Vec<Rejected>,
+        limits: &Limits,
+    ) -> Answer<'a> {
+        let teller = self.teller();
+        let name = sources.first().map_or(String::new(), |s| s.name.clone());
+        match self.explored(sources, limits, &teller) {
+            Ok(explored) => self.noted(explored, launch, advice, limits, &teller),
+            Err(error) => Answer::Unread(name, error),
+        }
+    }
+
+    fn explored(&self, sources: Vec<Source>, limits: &Limits, teller: &Teller) -> Result<Vec<Explored>> {
+        let one = |source: Source| {
+            let (judgement, sample) = self.one(
+                &source,
+                &self.asked.model,
+                limits,
+                Questions { witnesses: true, about: About::All },
+                Some(teller),
+            )?;
+            Ok((source, judgement, sample))
+        };
+        sources.into_iter().map(one).collect()
+    }
+
+    /// The judgement of one program.
+    fn one(
+        &self,
+        source: &Source,
+        model: &Model,
+        limits: &Limits,
+        questions: Questions,
+        teller: Option<&Teller>,
+    ) -> Result<(Judgement, Option<Sample>)> {
+        if let Some(fleet) = self.fleet {
+            return fleet.judge(source, &self.asked.name, model, limits, questions).map(|j| (j, None));
+        }
+        Ok(match self.args.limits.descents {
+            None => {
+                let mut progress = Progress::new(&source.program, model);
+                let watch = &mut |seen: moire_explore::judge::Seen<'_>| {
+                    progress.at(seen.executions);
+                    teller.into_iter().for_each(|t| t.see(&source.name, &source.program, &seen));
+                };
+                (judge_watched(&source.program, model, limits, questions, watch), None)
+            }
+            Some(count) => {
+                let numbers = RefCell::new(ChaCha8Rng::seed_from_u64(self.args.limits.seed));
+                let below = |n| below(&mut numbers.borrow_mut(), n);
+                judge_some(&source.program, model, Descents { count, below: &below }, limits, questions)
+            }
+        })
+    }
+
+    /// The verdicts of one program under another model. If the fleet is lost meanwhile, they are not known.
+    fn quiet(&self, source: &Source, model: Result<&Model>, limits: &Limits) -> Judgement {
+        let questions = Questions { witnesses: false, about: About::All };
+        let said = model.and_then(|model| self.one(source, model, limits, questions, None));
+        said.map_or_else(|e| undecided(Verdict::Bounded(format!("{e:#}"))), |found| found.0)
+    }
+
+    /// Adds the notes to what was explored.
+    fn noted(
+        &self,
+        explored: Vec<Explored>,
+        launch: Option<Launched>,
+        advice: Vec<Rejected>,
+        limits: &Limits,
+        teller: &Teller,
+    ) -> Answer<'a> {
+        let model = &self.asked.model;
+        let plain = words_of(&union(explored.iter().map(|e| &e.1)));
+        let contest = |(setting, model): &(String, Model)| {
+            let others: Vec<Judgement> =
+                explored.iter().map(|e| self.quiet(&e.0, Ok(model), limits)).collect();
+            let verdicts = words_of(&union(&others));
+            (verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
+        };
+        let contested = self.asked.others.iter().filter_map(contest).collect();
+        let kernel = launch.is_some();
+        let part = |(source, judgement, sample): Explored| {
+            let under = |switches: &Variants| match self.asked.with(switches) {
+                Ok(model) => self.quiet(&source, Ok(&*model), limits),
+                Err(error) => self.quiet(&source, Err(error), limits),
+            };
+            let asking = Asking { under: &under, more: &|| teller.more() };
+            let mut notes = Notes::of(&source.program, model, &self.asked.profiles, &judgement, &asking);
+            if kernel && judgement.verdicts == [Verdict::Clean] && teller.more() {
+                notes.stale = self.stale(&source, limits);
+            }
+            Part { source, judgement, notes, sample }
+        };
+        Answer::Judged(Box::new(Judged {
+            name: explored.first().map_or(String::new(), |e| e.0.name.clone()),
+            model,
+            advice,
+            contested,
+            launch,
+            options: self.options(),
+            parts: explored.into_iter().map(part).collect(),
+        }))
+    }
+
+    /// The reads of a clean kernel that may be stale.
+    fn stale(&self, source: &Source, limits: &Limits) -> Vec<Stale> {
+        if self.asked.name != stale::OF || !stale::is_possible(&source.program) {
+            return Vec::new();
+        }
+        let Ok(model) = stale::model(self.asked.model.variants()) else { return Vec::new() };
+        let questions = Questions { witnesses: false, about: About::All };
+        let judgement = judge(&source.program, &model, limits, questions);
+        stale::found(&source.program, &judgement)
+    }
+
+    /// What the command line says about the model.
+    fn options(&self) -> String {
+        let mut out = String::new();
+        let model = self.args.model.model.iter().map(|m| ("model", m));
+        let profile = self.args.profile.iter().map(|p| ("profile", p));
+        let variants = self.args.model.variants.iter().map(|v| ("variant", v));
+        model.chain(profile).chain(variants).for_each(|(name, value)| out += &format!(" --{name} {value}"));
+        out
+    }
+}

@@ -1,0 +1,240 @@
+//! `moire check` on kernels of PTX modules: the launch that a verdict names, what of the kernel it covers, both profiles.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Exit code, stdout and stderr of `moire check` on a module.
+fn check(text: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("k.ptx"), text).unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_moire"))
+        .args(["check", "k.ptx"])
+        .args(args)
+        .current_dir(folder.path())
+        .output()
+        .expect("the binary runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (out.status.code(), text(out.stdout), text(out.stderr))
+}
+
+fn json(text: &str, args: &[&str]) -> Value {
+    let (_, out, err) = check(text, &[args, &["--format", "json"]].concat());
+    serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}{err}"))
+}
+
+/// A kernel of 32 threads whose first one stores the number of its CTA.
+fn stores(place: &str) -> String {
+    format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry ids(.param .u64 out)\n.reqntid 32\n{{\n\
+         .reg .b32 %r<2>;\n.reg .b64 %rd<3>;\n.reg .pred %p;\nld.param.u64 %rd0, [out];\nmov.u32 %r0, %ctaid.x;\n\
+         mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd1, %r0, 4;\nadd.s64 %rd2, %rd0, %rd1;\nsetp.ne.u32 %p, %r1, 0;\n\
+         @%p bra DONE;\nst.global.u32 [{place}], %r0;\nDONE:\nret;\n}}\n"
+    )
+}
+
+fn ours(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/ptx").join(name);
+    std::fs::read_to_string(path).expect("the module is there")
+}
+
+#[test]
+fn every_verdict_names_its_launch() {
+    let (code, out, err) = check(&ours("ring.ptx"), &["--param", "0=2"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let launch = "launch of ring: grid 1 (assumed), cluster 1 (assumed), block 64 (.reqntid), \
+                  parameter 0 (ring_rounds) = 2 (given)";
+    assert!(out.contains(launch), "{out}");
+    assert!(out.contains("repeat with: moire check k.ptx --grid 1 --cluster 1 --param 0=2\n"), "{out}");
+    assert!(out.contains("elect.sync elects the first active lane"), "{out}");
+    assert!(out.contains("trip counts: lines "), "{out}");
+    assert!(out.contains("one cluster only: nothing in the kernel tells clusters apart"), "{out}");
+    let told = ["--param", "0=2", "--grid", "1", "--cluster", "1"];
+    let (_, out, _) = check(&ours("ring.ptx"), &told);
+    assert!(out.contains("grid 1 (given)") && !out.contains("repeat with"), "{out}");
+    let launch = &json(&ours("ring.ptx"), &["--param", "0=2", "--profile", "letter"])["launch"];
+    assert_eq!(launch["grid"]["size"], serde_json::json!([1, 1, 1]));
+    assert_eq!(
+        (&launch["grid"]["origin"], &launch["block"]["origin"]),
+        (&"assumed".into(), &".reqntid".into())
+    );
+    assert_eq!(launch["parameters"][0]["value"], 2);
+    assert_eq!(launch["command"], "moire check k.ptx --grid 1 --cluster 1 --param 0=2 --profile letter");
+    assert!(launch["loops"].as_array().unwrap().iter().any(|l| l["passes"] == serde_json::json!([2, 2])));
+    // What no engine is asked about names its launch, too.
+    let object = json(&ours("data-branch.ptx"), &[]);
+    assert!(object["verdicts"][0].as_str().unwrap().starts_with("abstained("), "{object}");
+    assert_eq!(object["launch"]["grid"]["origin"], "assumed");
+}
+
+#[test]
+fn ctas_of_an_assumed_launch_meet() {
+    let (code, out, err) = check(&stores("%rd0"), &[]);
+    assert!(code == Some(10) && out.starts_with("k.ptx: race\n"), "{out}{err}");
+    assert!(
+        out.contains("grid 2 (assumed)") && out.contains("clean: moire check k.ptx --grid 1 --cluster 1\n"),
+        "{out}"
+    );
+    assert_eq!(check(&stores("%rd0"), &["--grid", "1"]).0, Some(0));
+    let (code, out, err) = check(&stores("%rd2"), &[]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("clusters 0, 1 touch nothing in common and run the same program"), "{out}");
+    assert!(out.contains("ptx: 1 execution, "), "two clusters are no more work than one: {out}");
+    let launch = &json(&stores("%rd2"), &["--grid", "3"])["launch"];
+    assert_eq!(launch["parts"], serde_json::json!([[[0], [1], [2]]]));
+    // A cluster that does something else is a part of its own, and one wrong part is enough.
+    let other =
+        stores("%rd2").replace("DONE:", "setp.ne.u32 %p, %r0, 1;\n@%p bra DONE;\nbar.sync 1, 64;\nDONE:");
+    let (code, out, err) = check(&other, &["--grid", "3"]);
+    assert!(code == Some(10) && out.starts_with("k.ptx: hang\n"), "{out}{err}");
+    assert!(out.contains("  clusters 0, 2, clean: ptx: 1 execution, "), "{out}");
+    assert!(out.contains("  clusters 1, hang: ptx: 0 executions, 1 blocked"), "{out}");
+    assert_eq!(json(&other, &["--grid", "3"])["parts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_clean_kernel_says_what_did_not_run() {
+    let ring = ours("ring.ptx");
+    let (_, one, _) = check(&ring, &["--param", "0=1"]);
+    assert!(one.contains("coverage: ") && one.contains("no ring wraps"), "{one}");
+    assert!(one.contains("loops around synchronisation that no warp runs twice: lines "), "{one}");
+    let (_, none, _) = check(&ring, &["--param", "0=0"]);
+    assert!(none.contains("synchronising instructions never reached: ") && none.contains("(line "), "{none}");
+    let (_, four, _) = check(&ring, &["--param", "0=4"]);
+    assert!(!four.contains("never reached") && !four.contains("no ring wraps"), "{four}");
+    let coverage = &json(&ring, &["--param", "0=4"])["coverage"];
+    assert_eq!(
+        (&coverage["full"], &coverage["synchronising"]["missed"]),
+        (&true.into(), &Value::Array(vec![]))
+    );
+    assert_eq!(json(&ring, &["--param", "0=0"])["coverage"]["full"], false);
+}
+
+#[test]
+fn missing_parameters_are_chosen_and_named() {
+    let ring = ours("ring.ptx");
+    let (code, out, err) = check(&ring, &[]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("parameter 0 (ring_rounds) = 3 (assumed)"), "{out}");
+    assert!(out.contains("assumed: parameter 0 = 3, which decides whether line "), "{out}");
+    assert!(out.contains("repeat with: moire check k.ptx --grid 1 --cluster 1 --param 0=3\n"), "{out}");
+    assert!(out.contains("    clean: moire check k.ptx --grid 1 --cluster 1 --param 0=1\n"), "{out}");
+    let object = json(&ring, &[]);
+    assert_eq!(
+        (&object["coverage"]["full"], &object["launch"]["parameters"][0]["origin"]),
+        (&true.into(), &"assumed".into())
+    );
+    // A mistake that shows in the second round only.
+    let late = ring.replace("bfe.u32 %r9, %r5, 1, 1;", "mov.b32 %r9, 0;");
+    assert_eq!(check(&late, &["--param", "0=1"]).0, Some(0));
+    let (code, out, err) = check(&late, &[]);
+    assert_eq!(code, Some(10), "{out}{err}");
+    // A field of a structure, and a module without directives beside metadata.
+    let field = ring.replace(".param .u32 ring_rounds", ".param .align 4 .b8 ring_rounds[12]");
+    let field = field.replace("[ring_rounds]", "[ring_rounds+8]").replace(".reqntid 64", "");
+    let (code, out, err) = check(&field, &["--block", "64", "--param", "0+8=2"]);
+    assert!(code == Some(0) && out.contains("parameter 0+8 (ring_rounds) = 2 (given)"), "{out}{err}");
+    let (_, out, _) = check(&field, &["--block", "64"]);
+    assert!(out.contains("--block 64 --param 0+8=3\n"), "{out}");
+    assert_eq!(check(&field, &["--block", "64", "--param", "0+12=2"]).0, Some(2));
+}
+
+#[test]
+fn metadata_beside_a_module_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = stores("%rd2").replace(".reqntid 32", "");
+    std::fs::write(folder.path().join("k.ptx"), module).unwrap();
+    let run = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moire"));
+        let out = command.args(["check", "k.ptx"]).current_dir(folder.path()).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
+    };
+    assert!(run().contains("block 128 (assumed)"), "{}", run());
+    std::fs::write(folder.path().join("k.json"), r#"{"num_warps": 2, "cluster_dims": [2, 1, 1]}"#).unwrap();
+    let out = run();
+    assert!(
+        out.contains("grid 4 (assumed), cluster 2 (metadata beside it), block 64 (metadata beside it)"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_module_is_judged_under_both_profiles() {
+    let module = ours("unfenced.ptx");
+    let (code, out, err) = check(&module, &[]);
+    assert!(code == Some(0) && out.starts_with("k.ptx: clean\n"), "{out}{err}");
+    let note =
+        "contested(profile): by the letter race, lifetime; --profile letter lists it, --strict counts it\n";
+    assert!(out.contains(note) && out.matches("contested(profile)").count() == 1, "{out}");
+    assert!(out.contains("    race, lines 24, 29: practice relies on TQ7=B: "), "{out}");
+    assert_eq!(check(&module, &["--strict"]).0, Some(10));
+    let (code, out, _) = check(&module, &["--profile", "letter"]);
+    assert!(code == Some(10) && out.starts_with("k.ptx: race, lifetime\n"), "{out}");
+    let (code, out, _) = check(&module, &["--profile", "practice", "--strict"]);
+    assert!(code == Some(0) && !out.contains("contested"), "{out}");
+    let profile = &json(&module, &[])["profile"];
+    assert_eq!((&profile["name"], &profile["letter_only"]), (&"letter".into(), &true.into()));
+    // Explanations have a budget of their own; verdicts do not depend on it.
+    let (code, out, _) = check(&module, &["--explain-time", "0s"]);
+    assert!(code == Some(0) && out.contains(note) && out.contains("readings not told apart"), "{out}");
+    let (code, out, _) = check(&module, &["--profile", "letter", "--explain-time", "0s"]);
+    assert!(code == Some(10) && out.contains("line 24 of warp0") && !out.contains("missing: "), "{out}");
+    // A litmus text keeps the letter.
+    let folder = tempfile::tempdir().unwrap();
+    let text = b"moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; }\nP1 (gpu 0, cta 1) { st.weak.u32 [x], 2; }\n";
+    std::fs::write(folder.path().join("k.litmus"), text).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_moire"));
+    let out = command.args(["check", "k.litmus", "--strict"]).current_dir(folder.path()).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.code() == Some(10) && text.contains("  under practice: race\n"), "{text}");
+}
+
+#[test]
+fn many_kernels_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, one) = (stores("%rd2"), stores("%rd0").replace("ids", "clash"));
+    let body = one.split_once(".visible").unwrap().1;
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    std::fs::write(folder.path().join("in/two.ptx"), format!("{own}.visible{body}")).unwrap();
+    std::fs::write(folder.path().join("in/bad.ptx"), "nothing").unwrap();
+    std::fs::write(folder.path().join("in/notes.txt"), "nothing").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moire"));
+        let out = command.arg("check").args(args).current_dir(folder.path()).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    };
+    let (code, out) = run(&["in", "--jobs", "3"]);
+    assert_eq!(code, Some(2), "{out}");
+    assert!(out.contains("in/two.ptx (ids): clean\n") && out.contains("in/two.ptx (clash): race\n"), "{out}");
+    let table = "rejected  in/bad.ptx\nclean     in/two.ptx (ids)\nrace      in/two.ptx (clash)\n\
+                 3 answers: 1 clean; 1 race; 1 rejected\n";
+    assert!(out.ends_with(table), "{out}");
+    assert_eq!(run(&["in", "--jobs", "1"]).1, out, "the number of jobs does not show");
+    let (code, out) = run(&["in/two.ptx", "--entry", "ids"]);
+    assert!(code == Some(0) && out.contains("--entry ids") && !out.contains("answers"), "{out}");
+    let (code, out) = run(&["in/two.ptx", "--format", "json"]);
+    assert_eq!((code, out.lines().count()), (Some(10), 2), "{out}");
+    assert_eq!(run(&["."]).0, Some(2));
+}
+
+/// The last of two CTAs adds up what both have stored: with a fence it sees both, without it may miss one.
+#[test]
+fn a_stale_value_is_noted() {
+    let kernel = |fence: &str| {
+        format!(
+            ".version 9.0\n.target sm_100a\n.address_size 64\n.global .u32 counter;\n\
+             .visible .entry last(.param .u64 out)\n.reqntid 1\n{{\n.reg .b32 %r<8>;\n.reg .b64 %rd<6>;\n.reg .pred %p;\n\
+             ld.param.u64 %rd0, [out];\nmov.u32 %r0, %ctaid.x;\nmul.wide.u32 %rd1, %r0, 4;\nadd.s64 %rd2, %rd0, %rd1;\n\
+             st.volatile.global.u32 [%rd2], 7;\n{fence}\nmov.u64 %rd3, counter;\n\
+             atom.global.add.u32 %r1, [%rd3], 1;\nsetp.ne.u32 %p, %r1, 1;\n@%p bra DONE;\n{fence}\n\
+             ld.volatile.global.u32 %r2, [%rd0];\nld.volatile.global.u32 %r3, [%rd0+4];\nDONE:\nret;\n}}\n"
+        )
+    };
+    let (code, out, err) = check(&kernel(""), &[]);
+    assert!(code == Some(0) && out.starts_with("k.ptx: clean\n"), "{out}{err}");
+    let note = "no race between lines 15 and 22, because these accesses are strong; a stale value is allowed at line 22\n";
+    assert!(out.contains(note), "{out}");
+    assert_eq!(json(&kernel(""), &[])["stale"].as_array().unwrap().len(), 2);
+    let (code, out, err) = check(&kernel("membar.gl;"), &[]);
+    assert!(code == Some(0) && !out.contains("stale"), "{out}{err}");
+}
