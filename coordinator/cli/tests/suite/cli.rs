@@ -312,7 +312,7 @@ fn selfcheck_goes_on_where_it_was() {
     let lock = std::fs::File::create(folder.path().join("held.json.lock")).unwrap();
     lock.lock().unwrap();
     let held = run("3", &["--keep", "held.json"]);
-    assert!(held.0 == Some(2) && held.2.contains("a command that still runs"), "{held:?}");
+    assert!(held.0 == Some(2) && held.2.contains("another running command"), "{held:?}");
     // More candidates than most have, and another enumerator.
     let large = ["--pruned", "--candidates", "40000", "--least", "2000"];
     let large = run("3", &large);

@@ -126,7 +126,8 @@ impl Fleet {
         let mut child = moire(&args, failpoints).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         self.0.push(child);
-        let first = lines.next().expect("it says where it listens").unwrap();
+        let serving = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("serving"));
+        let first = serving.expect("it says where it listens");
         // Read on, so that it never waits for us.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         first.split(" on ").nth(1).and_then(|a| a.split(';').next()).expect("an address").to_owned()

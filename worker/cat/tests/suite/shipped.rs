@@ -97,7 +97,7 @@ fn switches_are_declared_with_the_defaults_of_each_version() {
     let ptx = "Q1=A Q2=B Q3=A Q4=B Q5=A Q6=A Q7=A Q8=B Q9=B Q10=A Q11=A Q12=A Q13=A Q14=A Q15=A Q16=A \
         TQ1=A TQ2=A TQ3=A TQ4=A TQ5=A TQ6=A TQ7=A TQ8=A TQ9=A TQ10=A TQ11=A TQ12=A TQ13=A TQ14=A TQ15=A TQ16=A \
         TQ17=A TQ18=A TQ19=A TQ21=A TQ22=A TQ23=A TQ24=A TQ26=A TQ27=A TQ28=A TQ29=A TQ30=A TQ31=A TQ32=A TQ33=A \
-        contesting Q6 Q1 Q5 Q8 Q13 TQ27 TQ31 \
+        contesting Q6 Q11 Q1 Q5 Q8 Q13 TQ27 TQ31 \
         TQ1 TQ2 TQ5 TQ6 TQ7 TQ8 TQ9 TQ10 TQ11 TQ13 TQ14 TQ15 TQ16 TQ28 TQ30 TQ33 TQ18 TQ19 TQ21 TQ24 TQ26 TQ29 TQ32";
     assert_eq!(settings("ptx"), ptx);
     let isca =
