@@ -146,6 +146,7 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
     ("ptx:Q4=C", "copies/multicast"),
     ("ptx:Q8=A", "mbarrier/q8-mixed-scopes"),
     ("ptx:Q9=A", "copies/store-publish"),
+    ("ptx:Q11=C", "copies/ring-two-stages"),
     ("ptx:Q13=B", "copies/restricted-one-side"),
     ("ptx:TQ1=B", "tcgen05/mma-mma-kinds"),
     ("ptx:TQ2=B", "tcgen05/mma-mma-base"),
