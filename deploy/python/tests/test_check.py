@@ -1,0 +1,151 @@
+"""The wheel from outside. ``MOIRE`` names the command; parts that need Triton are skipped without it."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from moire_check import MoireError, check
+
+pytest_plugins = ["pytester"]
+
+KERNEL = """.version 8.7
+.target sm_90a
+.address_size 64
+.file 1 "handover.py"
+
+.visible .entry handover()
+.reqntid 64
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .shared .align 4 .b32 word;
+    mov.u32 %r0, %tid.x;
+    setp.ne.u32 %p0, %r0, 0;
+    setp.ne.u32 %p1, %r0, 32;
+    .loc 1 7 1
+    @!%p0 st.shared.b32 [word], 1;
+    BARRIER
+    @%p1 bra DONE;
+    .loc 1 9 1
+    ld.shared.b32 %r1, [word];
+DONE:
+    ret;
+}
+"""
+RACE, CLEAN = KERNEL.replace("BARRIER", ""), KERNEL.replace("BARRIER", "bar.sync 0;")
+
+TRITON = '''
+import triton
+import triton.language as tl
+
+@triton.jit
+def together(out):
+    tl.store(out, tl.program_id(0))
+
+@triton.jit
+def apart(out):
+    tl.store(out + tl.program_id(0), tl.program_id(0))
+'''
+
+
+def test_a_race_has_its_lines():
+    result = check(RACE)
+    assert result.verdicts == ("race",) and not result and result.decided
+    places = result.findings[0].places
+    assert {(p.file, p.source_line) for p in places} == {("handover.py", 7), ("handover.py", 9)}
+    assert "handover.py:7" in result.text and result.launch.grid == (1, 1, 1)
+
+
+def test_a_clean_kernel_is_ok(tmp_path: Path):
+    path = tmp_path / "k.ptx"
+    path.write_text(CLEAN)
+    for kernel in (CLEAN, path, str(path), CLEAN.encode()):
+        assert check(kernel, grid=2).ok
+    assert check(CLEAN, grid=(2, 1), cluster=1).launch.assumed is False
+
+
+def test_what_cannot_be_judged_says_why():
+    with pytest.raises(MoireError, match="no PTX"):
+        check(object())
+    with pytest.raises(MoireError, match="no size"):
+        check(CLEAN, grid=(0,))
+    with pytest.raises(MoireError, match="cannot read"):
+        check("absent.ptx")
+    with pytest.raises(MoireError):
+        check(CLEAN.replace("{", "").replace("}", ""))
+
+
+def test_a_compiled_triton_kernel():
+    triton = pytest.importorskip("triton")
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    for target in (90, 100):
+        for kernel, verdicts in ((together(triton, tl), ("race",)), (apart(triton, tl), ("clean",))):
+            source = ASTSource(fn=kernel, signature={"out": "*i32"}, constexprs={})
+            compiled = triton.compile(source, target=GPUTarget("cuda", target, 32))
+            result = check(compiled, grid=(2,))
+            assert result.verdicts == verdicts, result.text
+            assert all(p.file.endswith("test_check.py") for f in result.findings for p in f.places)
+
+
+def together(triton, tl):
+    return triton.jit(store_together)
+
+
+def apart(triton, tl):
+    return triton.jit(store_apart)
+
+
+def store_together(out):
+    tl.store(out, tl.program_id(0))
+
+
+def store_apart(out):
+    tl.store(out + tl.program_id(0), tl.program_id(0))
+
+
+try:
+    import triton.language as tl
+except ImportError:
+    pass
+
+
+def test_the_plugin_fails_the_right_test(pytester: pytest.Pytester):
+    pytest.importorskip("triton")
+    pytester.makepyfile(
+        kernels=TRITON,
+        test_kernels="""
+        import pytest
+        from triton.runtime.jit import MockTensor
+        import triton.language as tl
+        from kernels import apart, together
+
+        def test_together():
+            together[(2,)](MockTensor(tl.int32))
+
+        def test_apart():
+            apart[lambda meta: (4,)](MockTensor(tl.int32))
+
+        def test_values():
+            apart[(2,)](MockTensor(tl.int32))
+            assert False, "the value that a device would have made"
+
+        @pytest.mark.moire(enabled=False)
+        def test_left_alone():
+            pass
+
+        def test_without_a_kernel():
+            assert 1 + 1 == 2
+        """,
+    )
+    installed = any(e.value == "moire_check.plugin" for e in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "moire_check.plugin")
+    result = pytester.runpytest_subprocess(*plugin, "--moire-target", "90", "-rA")
+    result.assert_outcomes(passed=3, failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["*together, grid (2,): *race*", "*kernels.py:*"])
+    result.stdout.fnmatch_lines(["*SKIPPED*needs values of a kernel*"])
