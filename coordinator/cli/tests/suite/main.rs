@@ -14,10 +14,12 @@ mod cli;
 mod deploy;
 mod fleet;
 mod fuzzed;
+mod guide;
 mod kernels;
 #[cfg(unix)]
 mod kill;
 #[cfg(target_os = "linux")]
 mod partition;
+mod people;
 mod said;
 mod spread;
