@@ -309,6 +309,34 @@ impl Local {
         }
     }
 
+    /// Pauses a campaign and waits until its claims are verified and reduced, or until `cancel` completes; `observe` sees
+    /// the status a few times a second. [`Local::create`] lets it go on.
+    ///
+    /// # Errors
+    /// There is no such campaign, it has ended, or the coordinator stopped.
+    pub async fn settle(
+        &self,
+        name: &str,
+        cancel: impl Future<Output = ()>,
+        mut observe: impl FnMut(&v1::CampaignStatus),
+    ) -> Result<v1::CampaignStatus, Error> {
+        let paused = name.to_owned();
+        let pause = move |core: &mut Core| core.set_state(&paused, v1::CampaignPhase::Paused);
+        let mut status = self.control.call(pause).await??;
+        let mut clock = tokio::time::interval(Duration::from_millis(100));
+        tokio::pin!(cancel);
+        loop {
+            observe(&status);
+            if status.unverified == 0 || status.phase == i32::from(v1::CampaignPhase::Done) {
+                return Ok(status);
+            }
+            tokio::select! {
+                () = &mut cancel => return self.status(name).await,
+                _ = clock.tick() => status = self.status(name).await?,
+            }
+        }
+    }
+
     /// Serves until `until` completes, then stops.
     ///
     /// # Errors

@@ -2,9 +2,45 @@
 
 use crate::cmd;
 use crate::logs::Log;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use moire_console::exit;
+use moire_console::output::Color;
+use std::path::{Path, PathBuf};
+
+/// The commands by task, each group with an example.
+const COMMANDS: &str = "\
+Judge a program or kernel:                  moire check kernel.ptx
+  check        Races, hangs, broken conditions of litmus texts and kernels
+  test         Every program of a folder that has an expectation
+  models       Show and compare the models
+  gpu          Run litmus programs on a GPU, or on its stand-in
+
+Find what disagrees:                        moire fuzz --for 10m
+  fuzz         A campaign in this process
+  nightly      Campaigns, every open and fixed finding again, a report
+  generate     Print programs of the stream
+  bench        Measurements and long trials
+
+Work with findings:                         moire findings list
+  findings     List, show, export and mark findings
+  replay       Run a finding again, from a file, an id or a printed line
+  minimize     Make a program or finding smaller while the same rule stays broken
+  bisect       Which switch, version or release decides a finding
+  report       A report on the findings of a store or coordinator
+
+Run a fleet:                                moire serve, then moire work
+  serve        Keep campaigns and findings, and give work to workers
+  work         Take work from a coordinator
+  campaign     Create, control and list campaigns
+  top          What a coordinator is doing, in this terminal
+  certs        Certificates and tokens for coordinator, workers and clients
+  store        Check, copy, repair and compact a store
+
+Set up:                                     moire doctor
+  doctor       The tools that are installed and those that are missing
+  completions  A completion script for a shell
+  man          Manual pages, one for each command";
 
 /// Finds where two descriptions of GPU concurrency that should agree do not.
 #[derive(Debug, Parser)]
@@ -13,14 +49,21 @@ use moire_console::exit;
     version,
     about,
     max_term_width = 100,
-    after_help = "Exit codes: 0 clean, 2 usage or bad input, 10 finding, 11 incomplete, 70 internal."
+    help_template = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}\nOptions:\n{options}{after-help}",
+    before_help = COMMANDS,
+    after_help = "--color always|never|auto: NO_COLOR and pipes have none. --log json: the log for machines; MOIRE_LOG sets its level.\n`moire COMMAND --help` has the options of a command.\n\
+        Exit codes: 0 clean, 2 usage or bad input, 10 finding, 11 incomplete, 70 internal."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
     /// Format of the log on stderr; MOIRE_LOG sets its level
-    #[arg(long, global = true, value_enum, default_value = "text")]
+    // Shown once, with the commands: every command has it.
+    #[arg(long, global = true, value_enum, default_value = "text", hide = true)]
     pub(crate) log: Log,
+    /// Colour verdicts
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide = true)]
+    pub(crate) color: Color,
 }
 
 #[derive(Debug, Subcommand)]
@@ -78,6 +121,11 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write manual pages, one for each command
+    Man {
+        /// The folder
+        dir: PathBuf,
+    },
 }
 
 impl Command {
@@ -105,6 +153,7 @@ impl Command {
             Self::Gpu(a) => cmd::gpu::run(a),
             Self::Doctor => cmd::doctor::run(),
             Self::Completions { shell } => completions(*shell),
+            Self::Man { dir } => man(dir),
         }
     }
 }
@@ -113,4 +162,30 @@ impl Command {
 fn completions(shell: clap_complete::Shell) -> Result<u8> {
     clap_complete::generate(shell, &mut Cli::command(), "moire", &mut std::io::stdout());
     Ok(exit::CLEAN)
+}
+
+/// `moire man DIR`
+fn man(dir: &Path) -> Result<u8> {
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    clap_mangen::generate_to(Cli::command(), dir)
+        .with_context(|| format!("cannot write to {}", dir.display()))?;
+    println!("{}", dir.join("moire.1").display());
+    Ok(exit::CLEAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_command_once() {
+        let listed: Vec<&str> =
+            COMMANDS.lines().filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next()).collect();
+        let command = Cli::command();
+        let mut known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut sorted = listed.clone();
+        sorted.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(sorted, known);
+    }
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    moire_console::output::color(cli.color);
     logs::start(cli.log);
     let result = cli.command.run(cli.log);
     let code = result.unwrap_or_else(|error| {

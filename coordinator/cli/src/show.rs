@@ -4,6 +4,7 @@ use moire_execution::leaf::EventRef;
 use moire_execution::leaf::{Witness, WitnessEvent};
 use moire_program::ir::Program;
 use moire_program::text::instruction;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -154,4 +155,67 @@ pub(crate) fn dot(program: &Program, witness: &Witness) -> String {
     }
     out.push_str("}\n");
     out
+}
+
+/// The execution that is stored beside a finding, as text; none where there is no execution to show.
+pub(crate) fn stored(witness: &str) -> Option<String> {
+    let graph: Value = serde_json::from_str(witness).ok()?;
+    let (events, edges) = (graph["events"].as_array()?, graph["edges"].as_array()?);
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let names: BTreeMap<u64, String> = events
+        .iter()
+        .filter(|e| e["thread"] != "init")
+        .filter_map(|e| Some((e["id"].as_u64()?, format!("{}.{}", word(&e["thread"]), e["index"].as_u64()?))))
+        .collect();
+    let name = |end: &Value| end.as_u64().and_then(|id| names.get(&id).cloned()).unwrap_or("init".to_owned());
+    let mut out = match (graph["model"].as_str(), graph["outcome"].as_str()) {
+        (Some(model), Some(outcome)) => format!("an execution under {model} that ends in {outcome}:\n"),
+        _ => "an execution:\n".to_owned(),
+    };
+    let width = names.values().map(String::len).max().unwrap_or(0);
+    for event in events {
+        let id = event["id"].as_u64().unwrap_or_default();
+        let value =
+            if event["value"].is_null() { String::new() } else { format!(" = {}", word(&event["value"])) };
+        let from = edges.iter().filter(|e| e["kind"] == "rf" && e["to"].as_u64() == Some(id));
+        let from: Vec<String> = from.map(|e| name(&e["from"])).collect();
+        let from = if from.is_empty() { String::new() } else { format!("   from {}", from.join(", ")) };
+        let own = names.get(&id).map_or("init", String::as_str);
+        let _ = writeln!(out, "    {own:width$} {}{value}{from}", word(&event["label"]));
+    }
+    let mut others: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for edge in edges {
+        let kind = edge["kind"].as_str().unwrap_or_default();
+        if !matches!(kind, "rf" | "po") {
+            others.entry(kind).or_default().push(format!("{} -> {}", name(&edge["from"]), name(&edge["to"])));
+        }
+    }
+    for (kind, pairs) in others {
+        let _ = writeln!(out, "    {kind}: {}", pairs.join(", "));
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_execution_is_shown_as_text() {
+        let json = r#"{"model":"ptx","outcome":"P1:r0 = 1","events":[
+            {"id":0,"thread":"P0","index":0,"label":"st x","value":"1"},
+            {"id":1,"thread":"P1","index":0,"label":"ld x","value":"1"}],
+            "edges":[{"kind":"rf","from":0,"to":1},{"kind":"fr","from":1,"to":0},{"kind":"po","from":0,"to":1}]}"#;
+        let text = stored(json).unwrap();
+        assert_eq!(
+            text,
+            "an execution under ptx that ends in P1:r0 = 1:\n    P0.0 st x = 1\n    P1.0 ld x = 1   from P0.0\n    \
+             fr: P1.0 -> P0.0\n"
+        );
+        assert_eq!(stored(""), None);
+        assert_eq!(stored("{\"events\":3}"), None);
+    }
 }

@@ -71,6 +71,22 @@ pub struct Tally {
     pub compiled: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
+impl Totals {
+    /// Takes what is known now, and shows it.
+    fn see(
+        &mut self,
+        status: &v1::CampaignStatus,
+        engine: &Tallied,
+        start: Instant,
+        progress: &mut dyn FnMut(&Totals),
+    ) {
+        self.status = status.clone();
+        self.tally = engine.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.seconds = start.elapsed().as_secs_f64();
+        progress(self);
+    }
+}
+
 /// The oracles, with a tally of their answers.
 struct Tallied {
     oracles: Oracles,
@@ -226,18 +242,38 @@ async fn campaign(
             }
         }
     };
-    totals.status = local
-        .run(spec, stop, |status| {
-            totals.status = status.clone();
-            totals.tally = engine.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            totals.seconds = start.elapsed().as_secs_f64();
-            progress(&totals);
-        })
-        .await?;
+    totals.status = local.run(spec, stop, |status| totals.see(status, engine, start, progress)).await?;
+    if !interrupted && totals.status.phase != i32::from(v1::CampaignPhase::Done) {
+        totals.status = settle(&local, settings, engine, &mut totals, start, progress).await?;
+    }
     totals.interrupted = interrupted;
     totals.tally = engine.tally.lock().unwrap_or_else(PoisonError::into_inner).clone();
     totals.seconds = start.elapsed().as_secs_f64();
     totals.findings = local.findings().await?.into_iter().filter(|f| f.campaign == totals.campaign).collect();
     local.stop().await?;
     Ok(totals)
+}
+
+/// The least time that claims have to be verified after the time of a campaign.
+const VERIFY_LEAST: Duration = Duration::from_secs(20);
+
+/// Lets the claims of a campaign whose time is over be verified: for as long again as the campaign had, and at least for
+/// [`VERIFY_LEAST`]. The campaign stays paused, so that no other coordinator of the store takes it up unasked.
+async fn settle(
+    local: &Local,
+    settings: &Settings,
+    engine: &Tallied,
+    totals: &mut Totals,
+    start: Instant,
+    progress: &mut dyn FnMut(&Totals),
+) -> Result<v1::CampaignStatus> {
+    let time = settings.time.unwrap_or_default().max(VERIFY_LEAST);
+    let over = async {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+    };
+    let name = totals.campaign.clone();
+    Ok(local.settle(&name, over, |status| totals.see(status, engine, start, progress)).await?)
 }

@@ -7,7 +7,10 @@ use moire_program::ir::Program;
 use moire_program::text::{Diagnostic, Format, Severity, decode, parse};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// A program with the text it came from.
 pub struct Source {
@@ -51,10 +54,22 @@ impl Rejected {
 
     /// Returns the column in characters, starting with 1; 0 if the remark has no column.
     pub fn column(&self) -> usize {
+        self.marked().0
+    }
+
+    /// The column, and the number of characters that are marked: the first word in backticks of the message where the line
+    /// has it from the column on, else one character.
+    fn marked(&self) -> (usize, usize) {
         let bytes = self.diagnostic.column as usize;
-        match self.line.get(..bytes.saturating_sub(1)) {
-            Some(before) if bytes > 0 => before.chars().count() + 1,
-            _ => bytes,
+        let Some(before) = bytes.checked_sub(1).and_then(|n| self.line.get(..n)) else { return (bytes, 1) };
+        let column = before.chars().count() + 1;
+        let rest = &self.line[before.len()..];
+        match self.diagnostic.message.split('`').nth(1).filter(|word| !word.is_empty()) {
+            Some(word) => match rest.find(word) {
+                Some(at) => (column + rest[..at].chars().count(), word.chars().count()),
+                None => (column, 1),
+            },
+            None => (column, 1),
         }
     }
 
@@ -82,13 +97,14 @@ impl std::fmt::Display for Rejected {
         if !self.line.is_empty() {
             let margin = d.line.to_string();
             write!(f, "\n{margin} | {}", self.line)?;
+            let (column, width) = self.marked();
             let lead: String = self
                 .line
                 .chars()
-                .take(self.column().saturating_sub(1))
+                .take(column.saturating_sub(1))
                 .map(|c| if c == '\t' { '\t' } else { ' ' })
                 .collect();
-            write!(f, "\n{} | {lead}^", " ".repeat(margin.len()))?;
+            write!(f, "\n{} | {lead}{}", " ".repeat(margin.len()), "^".repeat(width))?;
         }
         match &d.hint {
             Some(hint) => write!(f, "\n  hint: {hint}"),
@@ -100,6 +116,7 @@ impl std::fmt::Display for Rejected {
 impl std::error::Error for Rejected {}
 
 /// A file named on the command line, read once.
+#[derive(Clone)]
 pub struct File {
     /// Its path.
     pub path: PathBuf,
@@ -109,11 +126,16 @@ pub struct File {
 }
 
 impl File {
-    /// Reads a file.
+    /// Reads a file; `-` is the standard input.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn read(path: &Path) -> Result<Self> {
+        if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).context("cannot read the standard input")?;
+            return Ok(File { path: path.to_owned(), bytes, name: "<stdin>".to_owned() });
+        }
         let name = path.display().to_string();
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
         Ok(File { path: path.to_owned(), bytes, name })
@@ -192,17 +214,57 @@ pub fn model_files(name: &str, variants: &Variants) -> Result<(String, BTreeMap<
     Ok((own, files.into_inner()))
 }
 
-/// Reads words such as `Q6=B` as switch values.
-///
-/// # Errors
-/// A word has no `=`.
-pub fn variants(words: &[String]) -> Result<Variants> {
-    let mut out = Variants::new();
-    for word in words {
-        let Some((name, value)) = word.split_once('=') else {
-            bail!("`{word}` is not a switch setting; write NAME=VALUE, for example Q6=B");
-        };
-        out.insert(name.to_owned(), value.to_owned());
+/// A model as it is named on the command line: `NAME` or `NAME:SWITCH=VALUE,..`, where `NAME` is a shipped model or a file
+/// that ends in `.cat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelSpec {
+    /// The model or file.
+    pub name: String,
+    /// The switches that are set.
+    pub switches: Variants,
+}
+
+impl ModelSpec {
+    /// Loads the model.
+    ///
+    /// # Errors
+    /// There is no such model, or it does not load.
+    pub fn load(&self) -> Result<Model> {
+        load_model(&self.name, &self.switches)
     }
-    Ok(out)
+}
+
+impl fmt::Display for ModelSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (n, (switch, value)) in self.switches.iter().enumerate() {
+            write!(f, "{}{switch}={value}", if n == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for ModelSpec {
+    type Err = anyhow::Error;
+
+    fn from_str(spec: &str) -> Result<Self> {
+        // The path of a file may hold colons.
+        let end = match spec.find(".cat:") {
+            Some(at) => Some(at + ".cat".len()),
+            None if spec.ends_with(".cat") => None,
+            None => spec.find(':'),
+        };
+        let (name, rest) = end.map_or((spec, ""), |at| (&spec[..at], &spec[at + 1..]));
+        if name.is_empty() {
+            bail!("`{spec}` names no model; write NAME:SWITCH=VALUE, for example ptx:Q6=B");
+        }
+        let mut switches = Variants::new();
+        for word in rest.split(',').filter(|w| !w.is_empty()) {
+            let Some((switch, value)) = word.split_once('=') else {
+                bail!("`{word}` is not a switch setting; write NAME:SWITCH=VALUE, for example ptx:Q6=B");
+            };
+            switches.insert(switch.to_owned(), value.to_owned());
+        }
+        Ok(ModelSpec { name: name.to_owned(), switches })
+    }
 }

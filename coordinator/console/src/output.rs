@@ -2,7 +2,8 @@
 
 use crate::exit;
 use moire_coordinator::Plain;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The format in which a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -11,6 +12,50 @@ pub enum OutputFormat {
     Text,
     /// One object a program, versioned
     Json,
+}
+
+/// When verdicts are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Also into pipes and files
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl Color {
+    /// Whether stdout gets colours. `silent`: NO_COLOR is set, see <https://no-color.org>.
+    fn is_on(self, terminal: bool, silent: bool) -> bool {
+        match self {
+            Self::Auto => terminal && !silent,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+static COLORED: AtomicBool = AtomicBool::new(false);
+
+/// Sets for this process whether verdicts are coloured.
+pub fn color(choice: Color) {
+    let silent = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    COLORED.store(choice.is_on(std::io::stdout().is_terminal(), silent), Ordering::Relaxed);
+}
+
+/// Prints the verdicts of an answer that has this exit code: green, yellow where it is incomplete, else red.
+pub fn verdicts(code: u8, words: &str) {
+    if !COLORED.load(Ordering::Relaxed) {
+        return out(format_args!("{words}"));
+    }
+    let sgr = match code {
+        exit::CLEAN => "32",
+        exit::INCOMPLETE => "33",
+        _ => "31",
+    };
+    let text = plain(format_args!("{words}"));
+    written(std::io::stdout().write_all(format!("\u{1b}[1;{sgr}m{text}\u{1b}[0m").as_bytes()));
 }
 
 /// The form in which everything is printed: without the control characters of outside text.
@@ -26,7 +71,11 @@ pub fn err(text: std::fmt::Arguments<'_>) {
 /// Writes to stdout. A failed write ends the process: with code 0 if the reader has gone (`moire .. | head`), otherwise
 /// with a message and code 2.
 pub fn out(text: std::fmt::Arguments<'_>) {
-    let Err(error) = std::io::stdout().write_all(plain(text).as_bytes()) else { return };
+    written(std::io::stdout().write_all(plain(text).as_bytes()));
+}
+
+fn written(result: std::io::Result<()>) {
+    let Err(error) = result else { return };
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         std::process::exit(exit::CLEAN.into());
     }

@@ -20,7 +20,10 @@ pub const STORE: &str = ".moire/store";
 /// There is no store, or it cannot be used.
 pub fn open(dir: &Path) -> Result<Store> {
     if !dir.is_dir() {
-        bail!("there is no store at {}; `moire fuzz` makes one, --store names another", dir.display());
+        bail!(
+            "there is no store at {}; `moire fuzz` makes one, --store names another, --coordinator HOST:PORT asks a running coordinator",
+            dir.display()
+        );
     }
     let (store, recovery) = Store::open(dir, Options { create: false, ..Options::default() })?;
     say(dir, &recovery, store.losses());

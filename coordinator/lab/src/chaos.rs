@@ -287,7 +287,8 @@ async fn open(addr: SocketAddr, spec: v1::CampaignSpec) -> Result<bool> {
 pub(super) fn whole(settings: &Settings) -> Result<Process> {
     let (programs, seed) = (settings.programs.unwrap_or(0).to_string(), settings.seed.to_string());
     let workers = settings.workers.to_string();
-    let mut words = vec!["fuzz", "--programs", &programs, "--seed", &seed, "--workers", &workers];
+    let mut words =
+        vec!["fuzz", "--stream", "mixed", "--programs", &programs, "--seed", &seed, "--workers", &workers];
     words.extend(settings.oracles.iter().flat_map(|name| ["--oracle", name]));
     words.extend(settings.models.iter().flat_map(|name| ["--model", name]));
     let mut words: Vec<_> = words.into_iter().map(OsStr::new).collect();

@@ -159,6 +159,7 @@ impl Core {
                 .unwrap_or_default(),
             canaries: counters.canaries.clone(),
             mutants: counters.mutants.clone(),
+            unverified: if run.open() { run.claims_open() as u64 } else { 0 },
         })
     }
 

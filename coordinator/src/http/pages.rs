@@ -17,7 +17,7 @@ use crate::spread::View;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{Html, Response};
 use axum::routing::get;
@@ -67,8 +67,14 @@ pub(super) fn router(control: Control) -> Router {
             "/script.js",
             get(|| async { ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT) }),
         )
+        .fallback(nowhere)
         .layer(axum::middleware::from_fn(guarded))
         .with_state(Pages { control, rates })
+}
+
+/// The answer for a path that nothing is at.
+async fn nowhere() -> (StatusCode, &'static str) {
+    (StatusCode::NOT_FOUND, "404: nothing is here. The pages are / and /findings, metrics are at /metrics.\n")
 }
 
 async fn guarded(request: Request, next: Next) -> Response {

@@ -56,25 +56,54 @@ pub async fn run(
 ) -> Result<(Night, Spool), Error> {
     let statuses = campaigns(client, plan, stop, &tell).await?;
     let untested = again::all(client, plan, stop, &tell).await?;
+    let (night, findings) = so_far(client, place, |_, _| true).await?;
+    let scores = statuses.iter().flat_map(|(_, status)| score(status)).collect();
+    let campaigns = statuses.into_iter().map(|(cut, status)| shown(cut, status)).collect();
+    Ok((Night { untested, campaigns, scores, ..night }, findings))
+}
+
+/// Collects what a coordinator has, without running anything: all its campaigns, and the findings seen or tested within
+/// `window` (none: all). The findings are kept in `place`, an empty file that is also open for reading.
+///
+/// # Errors
+/// The coordinator refuses or goes away, or the file cannot be written.
+pub async fn collect(
+    client: &mut Client,
+    window: Option<Duration>,
+    place: File,
+) -> Result<(Night, Spool), Error> {
+    let window = window.map_or(u64::MAX, |w| u64::try_from(w.as_millis()).unwrap_or(u64::MAX));
+    let recent = |finding: &Finding, at_ms: u64| {
+        finding.last_seen_ms.max(finding.last_tested_ms) >= at_ms.saturating_sub(window)
+    };
+    let (night, findings) = so_far(client, place, recent).await?;
+    let known = client.list_campaigns(v1::ListCampaignsRequest {}).await?.into_inner().campaigns;
+    let campaigns = known.into_iter().map(|status| shown(String::new(), status)).collect();
+    Ok((Night { campaigns, ..night }, findings))
+}
+
+/// The findings of a coordinator that are wanted, the last report and the losses.
+async fn so_far(
+    client: &mut Client,
+    place: File,
+    wanted: impl Fn(&Finding, u64) -> bool,
+) -> Result<(Night, Spool), Error> {
     let last = client.get_snapshot(v1::GetSnapshotRequest {}).await?.into_inner();
     let at_ms = last.now_ms;
     let last: Option<Snapshot> = if last.json.is_empty() { None } else { Some(read(&last.json)?) };
     let mut findings = spool::Filling::new(place);
     let keep = |mut finding: Finding| {
         // Newer findings belong to the next report.
-        if finding.first_seen_ms > at_ms {
+        if finding.first_seen_ms > at_ms || !wanted(&finding, at_ms) {
             return Ok(());
         }
         finding.replay = line::command(&finding);
         Ok(findings.push(&finding)?)
     };
     again::findings(client, keep).await?;
-    let findings = findings.done()?;
-    let scores = statuses.iter().flat_map(|(_, status)| score(status)).collect();
-    let campaigns = statuses.into_iter().map(|(cut, status)| shown(cut, status)).collect();
     let status = client.get_status(v1::GetStatusRequest {}).await?.into_inner();
     let losses = [status.losses, status.set_aside].concat();
-    Ok((Night { at_ms, last, untested, campaigns, scores, losses, ..Night::default() }, findings))
+    Ok((Night { at_ms, last, losses, ..Night::default() }, findings.done()?))
 }
 
 /// Records the night, so that the next one is compared with it.

@@ -1008,6 +1008,9 @@ pub struct CampaignStatus {
         ::prost::alloc::string::String,
         u64,
     >,
+    /// Items with claims that are still being run again or reduced.
+    #[prost(uint64, tag = "15")]
+    pub unverified: u64,
 }
 /// Which findings.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

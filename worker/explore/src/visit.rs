@@ -89,12 +89,17 @@ impl std::fmt::Display for Bound {
 
 /// Why an engine gives no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {reason} is not supported")]
+#[error("{}{reason} is not supported", at(*line))]
 pub struct Abstain {
     /// What is not supported, in words.
     pub reason: String,
     /// Line of the program; 0 if no single line is the reason.
     pub line: u32,
+}
+
+/// The line before a message, if there is one.
+fn at(line: u32) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
 }
 
 /// Totals of an exploration.

@@ -43,9 +43,9 @@ pub(crate) struct NewCampaign {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Profile of the stream: random, shapes, mixed, tensor, tile-ir
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
-    pub(crate) profile: String,
+    pub(crate) stream: String,
     /// Number of programs; without it the campaign runs until it is cancelled
     #[arg(long, value_name = "N")]
     pub(crate) programs: Option<u64>,
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Campaigns) -> Result<u8> {
         let p = store.progress(&c.name)?;
         let n = &p.counters;
         println!(
-            "{} seed {} profile {}: {} programs, {} executions, {} claims",
+            "{} seed {} stream {}: {} programs, {} executions, {} claims",
             c.name,
             c.seed,
             c.profile,
@@ -121,7 +121,7 @@ fn create(args: &NewCampaign) -> Result<u8> {
     let spec = v1::CampaignSpec {
         name: args.name.clone(),
         seed: args.seed,
-        profile: args.profile.clone(),
+        profile: args.stream.clone(),
         oracles: args.oracle.clone(),
         models: args.models.clone(),
         programs: args.programs.unwrap_or(0),
@@ -170,7 +170,7 @@ fn list(link: &Link, wanted: Option<&str>) -> Result<u8> {
 fn show(status: &v1::CampaignStatus) {
     let spec = status.spec.clone().unwrap_or_default();
     println!(
-        "{} seed {} profile {}: {:?}, {} programs, {} executions, {} discrepancies, {} findings {}",
+        "{} seed {} stream {}: {:?}, {} programs, {} executions, {} discrepancies, {} findings {}",
         spec.name,
         spec.seed,
         spec.profile,

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use moire_cat::Model;
 use moire_console::exit;
-use moire_console::input::{load_model, variants};
+use moire_console::input::ModelSpec;
 use moire_coordinator::many;
 use moire_execution::leaf::Outcome;
 use moire_generate::exhaustive::Size;
@@ -45,11 +45,9 @@ const MOST: Size = (4, 8, 10);
 /// The same for kernels of Tile IR, in tile blocks.
 const MOST_TILE: Size = (3, 5, 4);
 
-/// A model by name or file, or with settings of its switches: `ptx:Q6=B,Q1=B`.
+/// The model of a specification.
 fn model(spec: &str) -> Result<Arc<Model>> {
-    let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
-    let settings: Vec<String> = settings.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect();
-    Ok(Arc::new(load_model(name, &variants(&settings)?)?))
+    Ok(Arc::new(spec.parse::<ModelSpec>()?.load()?))
 }
 
 /// A size in words.

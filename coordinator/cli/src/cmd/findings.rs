@@ -2,6 +2,7 @@
 
 use crate::days;
 use crate::remote::StoreOrRemote;
+use crate::show;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Subcommand;
 use moire_console::control::{connect, runtime, said};
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
                 println!("  {} by {}: {}", change.to.words(), change.who, change.why);
             }
             print!("{}", days::life(&f, moire_console::time::now_ms()));
-            println!("witness {}", f.witness);
+            print!("{}", show::stored(&f.witness).unwrap_or_default());
         }
         Findings::Export { id, out, at } => {
             let text = bundle(&FindingSource::of(at)?.named(id)?)?;
@@ -171,7 +172,18 @@ pub(crate) fn run(args: &Findings) -> Result<u8> {
                 (_, Some(_)) => bail!("--until goes with suppress"),
                 (word, None) => word.parse()?,
             };
-            let who = who.clone().or_else(|| std::env::var("USER").ok()).unwrap_or_default();
+            let user = || ["USER", "LOGNAME", "USERNAME"].iter().find_map(|name| std::env::var(name).ok());
+            let who = who.clone().or_else(user).unwrap_or_default();
+            let missing: Vec<&str> = [
+                ("--why TEXT", why.is_empty() && state != "open" && state != "unsuppress"),
+                ("--who NAME", who.is_empty()),
+            ]
+            .into_iter()
+            .filter_map(|(option, missing)| missing.then_some(option))
+            .collect();
+            if !missing.is_empty() {
+                bail!("a finding is marked with a reason and a name: add {}", missing.join(" and "));
+            }
             let f = FindingSource::of(at)?.mark(now, id, &mark, state, &who, why)?;
             println!("{} {}{}", f.id.short(), f.state.words(), days::suppressed(&f, now));
         }

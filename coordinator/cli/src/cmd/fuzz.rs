@@ -13,7 +13,7 @@ use moire_coordinator::report::{DIFFERENCE, Grade};
 use moire_corpus::Finding;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{self, COMPILER, LOWERING, Takes, Tool};
+use moire_worker::oracle::{self, COMPILER, LOWERING, Oracles, Takes, Tool};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -30,9 +30,10 @@ pub(crate) struct Fuzz {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Profile of the stream: random, shapes, mixed, tensor, tile-ir
-    #[arg(long, default_value = "mixed")]
-    pub(crate) profile: String,
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir [default: mixed, tensor and tile-ir, one after the other; mixed
+    /// with --oracle or --model]
+    #[arg(long)]
+    pub(crate) stream: Option<String>,
     /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
@@ -52,46 +53,100 @@ const DEFAULT_SECONDS: u64 = 60;
 /// Most findings shown in full.
 const SHOWN: usize = 10;
 
+/// The streams of a run that names none, each with its share of the time or of the programs, in percent.
+const SHARES: [(Profile, u32); 3] = [(Profile::Mixed, 60), (Profile::Tensor, 20), (Profile::TileIr, 20)];
+
 pub(crate) fn run(args: &Fuzz) -> Result<u8> {
-    let settings = settings(args)?;
+    let plans = plans(args)?;
+    let mut codes = Vec::new();
+    let mut rows = Vec::new();
+    for (n, settings) in plans.iter().enumerate() {
+        let totals = one(settings)?;
+        print!("{}", summary(&totals, settings, plans.len() == 1));
+        codes.push(code(&totals));
+        rows.push(row(&settings.profile, &totals));
+        if totals.interrupted && n + 1 < plans.len() {
+            println!("not begun: {}", names(&plans[n + 1..]));
+            codes.push(exit::INCOMPLETE);
+            break;
+        }
+    }
+    if plans.len() > 1 {
+        println!("in all:");
+        rows.iter().for_each(|row| println!("  {row}"));
+    }
+    Ok(exit::worst(codes))
+}
+
+fn names(plans: &[Settings]) -> String {
+    plans.iter().map(|p| p.profile.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Runs one campaign, with progress on stderr.
+fn one(settings: &Settings) -> Result<Totals> {
     let mut shown = Instant::now();
-    let bar = std::io::stderr().is_terminal().then(|| bar(&settings));
+    let bar = std::io::stderr().is_terminal().then(|| bar(settings));
     let above = bar.clone();
     let announce = move |finding: &Finding| match &above {
         Some(bar) => bar.println(claim::announcement(finding)),
         None => eprintln!("{}", claim::announcement(finding)),
     };
-    let totals = campaign::run(&settings, Box::new(announce), &mut |totals| match &bar {
+    let totals = campaign::run(settings, Box::new(announce), &mut |totals| match &bar {
         Some(bar) => {
             bar.set_position(if settings.programs.is_some() {
                 totals.status.programs
             } else {
                 Duration::from_secs_f64(totals.seconds.max(0.0)).as_secs()
             });
-            bar.set_message(line(totals));
+            bar.set_message(format!("{}: {}", settings.profile, line(totals)));
         }
         None if shown.elapsed() >= Duration::from_secs(10) => {
             shown = Instant::now();
-            eprintln!("{}", line(totals));
+            eprintln!("{}: {}", settings.profile, line(totals));
         }
         None => {}
     })?;
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    print!("{}", summary(&totals, &settings));
-    Ok(code(&totals))
+    Ok(totals)
 }
 
-fn settings(args: &Fuzz) -> Result<Settings> {
-    let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
+/// The campaigns of a run: that of the stream which is named, or one of each language.
+fn plans(args: &Fuzz) -> Result<Vec<Settings>> {
     for oracle in &args.oracle {
         if oracle::named(oracle).is_none() {
             let known: Vec<&str> = oracle::oracles().map(|about| about.name).collect();
             bail!("there is no oracle `{oracle}`; there are {}", known.join(", "));
         }
     }
-    let engine = moire_worker::oracle::Oracles::new();
+    let engine = Oracles::new();
+    let time = match (&args.time, args.programs) {
+        (Some(text), _) => Some(duration(text)?),
+        (None, Some(_)) => None,
+        (None, None) => Some(Duration::from_secs(DEFAULT_SECONDS)),
+    };
+    let named = match &args.stream {
+        Some(name) => Some(name.parse::<Profile>().map_err(|e| anyhow!("{e}"))?),
+        // Oracles and models belong to one language.
+        None if !args.oracle.is_empty() || !args.models.is_empty() => Some(Profile::Mixed),
+        None => None,
+    };
+    let shares = named.map_or(SHARES.to_vec(), |profile| vec![(profile, 100)]);
+    let part = |(profile, share): (Profile, u32)| {
+        let programs = args.programs.map(|n| (n.saturating_mul(share.into()) / 100).max(1));
+        settings(args, profile, &engine, programs, time.map(|t| t * share / 100))
+    };
+    shares.into_iter().map(part).collect()
+}
+
+fn settings(
+    args: &Fuzz,
+    profile: Profile,
+    engine: &Oracles,
+    programs: Option<u64>,
+    time: Option<Duration>,
+) -> Result<Settings> {
     let oracles = oracles(args, profile, &engine.capabilities())?;
     for spec in &args.models {
         match profile {
@@ -99,17 +154,12 @@ fn settings(args: &Fuzz) -> Result<Settings> {
             _ => drop(engine.model(spec)?),
         }
     }
-    let time = match (&args.time, args.programs) {
-        (Some(text), _) => Some(duration(text)?),
-        (None, Some(_)) => None,
-        (None, None) => Some(Duration::from_secs(DEFAULT_SECONDS)),
-    };
     Ok(Settings {
         seed: args.seed,
         profile: profile.name().to_owned(),
         oracles,
         models: args.models.clone(),
-        programs: args.programs,
+        programs,
         time,
         workers: args
             .workers
@@ -124,13 +174,16 @@ fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec
     let kernels = profile == Profile::TileIr;
     let mut oracles = args.oracle.clone();
     if kernels && oracles.is_empty() {
-        oracles.push(COMPILER.name.to_owned());
+        // A run that names no stream does with what is here.
+        let compiles = COMPILER.tool.is_none_or(|tool| capabilities.iter().any(|c| c == tool.capability));
+        let here = args.stream.is_some() || compiles;
+        oracles.push(if here { COMPILER.name } else { LOWERING.name }.to_owned());
     }
     for about in oracles.iter().filter_map(|name| oracle::named(name)) {
         if (about.takes == Takes::Kernels) != kernels {
             let profile = Profile::TileIr;
             bail!(
-                "the oracles `{COMPILER}` and `{LOWERING}` are those of --profile {profile}, and of no other"
+                "the oracles `{COMPILER}` and `{LOWERING}` are those of --stream {profile}, and of no other"
             );
         }
     }
@@ -162,17 +215,21 @@ fn done(totals: &Totals) -> (u64, u64) {
 fn line(totals: &Totals) -> String {
     let (programs, executions) = done(totals);
     let per_second = |n: u64| n as f64 / totals.seconds.max(0.001);
+    let open = match totals.status.unverified {
+        0 => String::new(),
+        n => format!(", claims of {} not verified yet", many(n, "program")),
+    };
     format!(
-        "{}, {:.0}/s, {:.0} executions/s, {}, {}",
+        "{}, {:.0}/s, {:.0} executions/s, {}{open}",
         many(programs, "program"),
         per_second(programs),
         per_second(executions),
         many(totals.status.findings, "finding"),
-        many(totals.tally.broken, "broken rule")
     )
 }
 
-fn summary(totals: &Totals, settings: &Settings) -> String {
+/// What a campaign did. Of a run of several, differences between models are counted and not listed.
+fn summary(totals: &Totals, settings: &Settings, differences: bool) -> String {
     let s = &totals.status;
     let mut out = format!(
         "campaign {} in {}: {:.1} s, {}",
@@ -204,9 +261,23 @@ fn summary(totals: &Totals, settings: &Settings) -> String {
     for (kind, n) in &totals.tally.claims {
         let _ = writeln!(out, "  {n:8}  {kind}");
     }
-    out.push_str(&findings(totals));
+    out.push_str(&findings(totals, differences));
     let _ = writeln!(out, "digest {}", totals.digest);
     out
+}
+
+/// A campaign in one line.
+fn row(stream: &str, totals: &Totals) -> String {
+    let (programs, executions) = done(totals);
+    let broken = totals.findings.iter().filter(|f| f.rule != DIFFERENCE).count();
+    let differences = totals.findings.len() - broken;
+    format!(
+        "{stream:8} {}, {}, {}, {} between models",
+        many(programs, "program"),
+        many(executions, "execution"),
+        many(broken, "broken rule"),
+        many(differences, "difference")
+    )
 }
 
 /// Verdicts on the kernels of each compiler. A kernel with a race proves nothing, and one with silent blocks little.
@@ -219,10 +290,33 @@ fn compiled(tally: &campaign::Tally) -> String {
     out
 }
 
-fn findings(totals: &Totals) -> String {
+fn findings(totals: &Totals, listed: bool) -> String {
     let mut all: Vec<_> = totals.findings.iter().collect();
     all.sort_by_key(|f| (f.rule == DIFFERENCE, f.reduced.len(), f.id));
-    let mut out = format!("findings: {}\n", all.len());
+    let differences = all.iter().filter(|f| f.rule == DIFFERENCE).count();
+    let mut out = match all.len() {
+        0 => "findings: none\n".to_owned(),
+        n => format!(
+            "findings: {n}; {}, {} between models\n",
+            many(n - differences, "broken rule"),
+            many(differences, "difference")
+        ),
+    };
+    if totals.status.unverified > 0 {
+        let _ = writeln!(
+            out,
+            "claims of {} are not verified; run it again to continue",
+            many(totals.status.unverified, "program")
+        );
+    }
+    if !listed {
+        all.retain(|f| f.rule != DIFFERENCE);
+        if differences > 0 {
+            out.push_str(
+                "  differences between versions of a model are no mistakes: `moire findings list` has them\n",
+            );
+        }
+    }
     for f in all.iter().take(SHOWN) {
         out.push_str(&super::findings::show_finding(f));
     }
@@ -236,7 +330,7 @@ fn findings(totals: &Totals) -> String {
 fn code(totals: &Totals) -> u8 {
     let broken = totals.findings.iter().any(|f| f.rule != DIFFERENCE);
     let red = scores::of(&totals.status).iter().any(|s| s.grade == Grade::Alarm);
-    match (broken || red, totals.interrupted) {
+    match (broken || red, totals.interrupted || totals.status.unverified > 0) {
         (true, _) => exit::FINDING,
         (false, true) => exit::INCOMPLETE,
         (false, false) => exit::CLEAN,

@@ -20,9 +20,9 @@ pub(crate) struct Generate {
     /// Position of the first program in the stream
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
-    /// Profile of the stream: random, shapes, mixed, tensor, tile-ir
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir
     #[arg(long, default_value = "mixed")]
-    pub(crate) profile: String,
+    pub(crate) stream: String,
     /// Count what the programs exercise instead of printing them
     #[arg(long)]
     pub(crate) histogram: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Generate {
 }
 
 pub(crate) fn run(args: &Generate) -> Result<u8> {
-    let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
+    let profile: Profile = args.stream.parse().map_err(|e| anyhow!("{e}"))?;
     let stream = Stream::new(args.seed, profile);
     let mut histogram = Histogram::default();
     if let Some(dir) = &args.out {

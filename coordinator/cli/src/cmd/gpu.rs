@@ -39,9 +39,9 @@ pub(crate) struct Gpu {
     /// Draw so many programs that can run on a device, in addition to the files
     #[arg(long, default_value_t = 0)]
     pub(crate) count: u64,
-    /// Profile that they are drawn from: shapes, mixed, random
+    /// What is drawn: shapes, mixed, random
     #[arg(long, default_value = "shapes")]
-    pub(crate) profile: String,
+    pub(crate) stream: String,
     /// Seed of the stream, and of the placements
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -193,7 +193,7 @@ fn programs(args: &Gpu) -> Result<Vec<(String, Program)>> {
     for path in &args.files {
         out.push((path.display().to_string(), read(path)?));
     }
-    let profile: Profile = args.profile.parse().map_err(|e| anyhow!("{e}"))?;
+    let profile: Profile = args.stream.parse().map_err(|e| anyhow!("{e}"))?;
     let stream = Stream::new(args.seed, profile);
     // Of some profiles the lane runs little or nothing.
     let drawn =

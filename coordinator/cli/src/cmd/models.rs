@@ -1,13 +1,12 @@
 //! `moire models`: lists, shows and compares the models and their switches.
 
 use super::diff::DiffArgs;
-use crate::model::ModelArgs;
 use anyhow::Result;
 use clap::Subcommand;
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{Feature, Model, Variants};
 use moire_console::exit;
-use moire_console::input::{include_notes, load_model, variants};
+use moire_console::input::{ModelSpec, include_notes};
 use moire_coordinator::many;
 
 #[derive(Debug, Subcommand)]
@@ -22,10 +21,9 @@ pub(crate) enum Models {
     Diff(DiffArgs),
     /// Show text, switches and checks of one model
     Show {
-        /// A shipped model, or a file that ends in .cat [default: that of --model]
-        name: Option<String>,
-        #[command(flatten)]
-        model: ModelArgs,
+        /// A shipped model or a file that ends in .cat, with switches to set: ptx:Q6=B
+        #[arg(value_name = "NAME[:SWITCH=VALUE,..]")]
+        model: ModelSpec,
     },
 }
 
@@ -33,9 +31,8 @@ pub(crate) fn run(args: &Models) -> Result<u8> {
     match args {
         Models::List { checks } => list(*checks),
         Models::Diff(args) => super::diff::run(args),
-        Models::Show { name, model } => {
-            let name = name.as_deref().unwrap_or(model.without_file());
-            let loaded = load_model(name, &variants(&model.variants)?)?;
+        Models::Show { model } => {
+            let loaded = model.load()?;
             println!("{}", loaded.canonical_text());
             println!("Checks, and what the explorer does with them:\n{}", loaded.explain());
             contract(&loaded);

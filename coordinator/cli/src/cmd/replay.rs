@@ -1,18 +1,27 @@
 //! `moire replay` and `moire minimize`: run a finding again, or reduce it; given as printed line, id, bundle or program.
+//!
+//! Contract: a program that is wrong by itself is reduced while its verdicts under the model stay the same; one that is not,
+//! while the rule that it breaks stays broken.
 
 use crate::interrupt::on_interrupt;
-use crate::{kernel, line};
+use crate::model::ModelArgs;
+use crate::{kernel, line, show};
 use anyhow::{Context, Result, anyhow};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use moire_cat::Model;
 use moire_console::input::parse_program;
 use moire_console::stored::STORE;
 use moire_console::{claim, exit};
 use moire_coordinator::{MINIMISE_CANDIDATES, many};
+use moire_explore::Limits;
+use moire_explore::judge::{self, Questions, Verdict};
+use moire_program::ir::Program;
+use moire_program::reduce;
 use moire_program::text::print;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, Plan, Source, Verification};
 use moire_worker::oracle::{self, About, Oracles};
-use std::path::Path;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Debug, Args)]
@@ -31,9 +40,23 @@ pub(crate) struct Minimize {
     /// Most candidates to try
     #[arg(long, default_value_t = MINIMISE_CANDIDATES)]
     pub(crate) limit: u64,
+    /// Of a program: what stays as it is [default: its verdicts if one is a finding, else the broken rule]
+    #[arg(long, value_enum)]
+    pub(crate) keep: Option<Keep>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// Store in which an id is looked up
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
+}
+
+/// What of a program stays as it is while it is made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keep {
+    /// The verdicts of `moire check` under the model
+    Verdict,
+    /// The rule that an oracle finds broken
+    Rule,
 }
 
 /// The meaning of the argument: a claim (with fingerprints of its models), or a program for all oracles.
@@ -55,7 +78,7 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
         {
             return stored(&bundle.finding);
         }
-        if kernel::is_text(path) {
+        if kernel::is_text(path, &bytes) {
             return Ok(Subject::Program(kernel::text(word, &bytes)?));
         }
         let source = parse_program(word, &bytes)?;
@@ -134,9 +157,7 @@ pub(crate) fn replay(args: &Replay) -> Result<u8> {
             println!("reproduced");
             let (found, _) = claims(&engine, &claim.program);
             let same = found.into_iter().find(|c| claim::kind(c) == claim::kind(&claim));
-            if let Some(witness) = same.map(|c| c.witness).filter(|w| !w.is_empty()) {
-                println!("witness {witness}");
-            }
+            print!("{}", same.and_then(|c| show::stored(&c.witness)).unwrap_or_default());
             Ok(exit::FINDING)
         }
         Verification::Refuted(why) => {
@@ -154,7 +175,14 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
     let engine = Oracles::new();
     let found = match subject(&args.what, &args.store)? {
         Subject::Claim(claim, _) => vec![*claim],
-        Subject::Program(text) => claims(&engine, &text).0,
+        Subject::Program(text) => {
+            if args.keep != Some(Keep::Rule)
+                && let Some(code) = wrong(args, &text)?
+            {
+                return Ok(code);
+            }
+            claims(&engine, &text).0
+        }
     };
     let Some(claim) = found.first() else {
         println!("every oracle agrees; there is nothing to keep while it is made smaller");
@@ -173,4 +201,49 @@ pub(crate) fn minimize(args: &Minimize) -> Result<u8> {
     );
     eprintln!("moire replay {}", line::encode(&reduced.claim));
     Ok(if reduced.normal { exit::FINDING } else { exit::INCOMPLETE })
+}
+
+/// Executions of one candidate. Programs that need more are not tried.
+const CANDIDATE_EXECUTIONS: u64 = 100_000;
+
+/// The kinds of findings that a program has under a model; none if it is not explored to its end.
+fn kinds(program: &Program, model: &Model) -> BTreeSet<&'static str> {
+    let limits = Limits { leaves: CANDIDATE_EXECUTIONS, ..Limits::default() };
+    let questions = Questions { witnesses: false, about: judge::About::All };
+    let verdicts = judge::judge(program, model, &limits, questions).verdicts;
+    if verdicts.iter().any(|v| v.exit_code() == exit::INCOMPLETE) {
+        return BTreeSet::new();
+    }
+    verdicts.iter().filter(|v| v.exit_code() == exit::FINDING).map(Verdict::word).collect()
+}
+
+/// Reduces a program that is wrong by itself. None: it is not.
+fn wrong(args: &Minimize, text: &str) -> Result<Option<u8>> {
+    let Ok(source) = parse_program(&args.what, text.as_bytes()) else { return Ok(None) };
+    let model = match &args.model.model {
+        Some(spec) => spec.load()?,
+        None => moire_models::load("ptx", &BTreeMap::new())?,
+    };
+    let found = kinds(&source.program, &model);
+    if found.is_empty() {
+        if args.keep == Some(Keep::Verdict) {
+            return Err(anyhow!(
+                "{}: no finding under {}; there is nothing to keep",
+                args.what,
+                model.name()
+            ));
+        }
+        return Ok(None);
+    }
+    let words: Vec<&str> = found.iter().copied().collect();
+    eprintln!("kept: {} under {}", words.join(", "), model.name());
+    let limits = reduce::Limits { tried_max: usize::try_from(args.limit).unwrap_or(usize::MAX) };
+    let reduced = reduce::minimise(&source.program, |candidate| kinds(candidate, &model) == found, limits);
+    print!("{}", print(&reduced.program));
+    eprintln!(
+        "{} tried, {}",
+        many(reduced.tried, "candidate"),
+        if reduced.complete { "nothing smaller" } else { "limit hit: --limit raises it" }
+    );
+    Ok(Some(if reduced.complete { exit::FINDING } else { exit::INCOMPLETE }))
 }

@@ -1,9 +1,12 @@
-//! `moire report`: writes the findings of a store in five formats, compared with the last report. It runs nothing.
+//! `moire report`: writes the findings of a store or of a running coordinator in five formats, compared with the last report.
+//! It runs nothing.
 
-use anyhow::Result;
+use crate::remote::StoreOrRemote;
+use anyhow::{Context, Result};
 use clap::Args;
-use moire_console::stored::STORE;
+use moire_console::control::{connect, runtime};
 use moire_console::{exit, stored};
+use moire_coordinator::nightly;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -14,13 +17,22 @@ pub(crate) struct ReportArgs {
     /// Folder for report.html, summary.md, findings.jsonl, report.sarif and junit.xml
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Where findings are kept
-    #[arg(long, default_value = STORE)]
-    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) at: StoreOrRemote,
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     let since = args.since.as_deref().map(moire_console::time::duration).transpose()?;
-    stored::report(&mut stored::open(&args.store)?, since, &args.out)?;
-    Ok(exit::CLEAN)
+    let Some(link) = args.at.link() else {
+        stored::report(&mut stored::open(&args.at.store)?, since, &args.out)?;
+        return Ok(exit::CLEAN);
+    };
+    runtime()?.block_on(async {
+        let mut client = connect(&link).await?;
+        let place = tempfile::tempfile().context("no place for the findings")?;
+        let (night, findings) = nightly::collect(&mut client, since, place).await?;
+        stored::write(&night, &findings, &args.out)?;
+        nightly::close(&mut client, &night).await?;
+        Ok(exit::CLEAN)
+    })
 }

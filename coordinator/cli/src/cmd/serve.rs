@@ -105,7 +105,7 @@ pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
                 eprintln!("serving {store} on {addr}; Ctrl-C stops it, what is done is recorded");
                 if let Some(http) = local.http_addr() {
                     let scheme = if args.certs.certs.is_some() { "https" } else { "http" };
-                    eprintln!("metrics and health on {scheme}://{http}");
+                    eprintln!("/metrics, /healthz, /readyz and pages on {scheme}://{http}");
                 }
             }
             Log::Json => {

@@ -8,10 +8,11 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use moire_cat::{LETTER, Model};
 use moire_console::exit;
-use moire_console::input::{File, load_model, variants};
+use moire_console::input::{File, ModelSpec};
 use moire_console::suite::Row;
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, judge};
+use moire_tile_ir::text as tile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +30,9 @@ pub(crate) struct Test {
     #[arg(long, value_name = "MODEL")]
     pub(crate) also: Vec<String>,
 }
+
+/// The property of rows that a verifier of Tile IR answers.
+const VERIFY: &str = "verify";
 
 #[derive(Default)]
 struct Tally {
@@ -63,6 +67,10 @@ pub(crate) fn run(args: &Test) -> Result<u8> {
 fn suite(args: &Test, tally: &mut Tally) -> Result<()> {
     for row in Row::all(&args.dir)? {
         let Row { file, property, expected, disputed, .. } = &row;
+        if property == VERIFY {
+            tally.verify(&args.dir, &row)?;
+            continue;
+        }
         let Some(name) = row.model.filter(|_| !disputed || args.debated) else {
             tally.skipped += 1;
             continue;
@@ -90,12 +98,25 @@ impl Tally {
     /// A model by name, or with settings of its switches: `ptx:Q6=B,Q1=B`.
     fn model(&mut self, name: &str) -> Result<&Model> {
         if !self.models.contains_key(name) {
-            let (model, settings) = name.split_once(':').unwrap_or((name, ""));
-            let settings: Vec<String> =
-                settings.split(',').filter(|s| !s.is_empty()).map(str::to_owned).collect();
-            self.models.insert(name.to_owned(), load_model(model, &variants(&settings)?)?);
+            self.models.insert(name.to_owned(), name.parse::<ModelSpec>()?.load()?);
         }
         Ok(&self.models[name])
+    }
+
+    /// Compares the verdict of a verifier of Tile IR, ACCEPT or REJECT with a message, with ours. Messages are not compared.
+    fn verify(&mut self, dir: &Path, row: &Row) -> Result<()> {
+        let bytes = File::read(&dir.join(&row.file))?.bytes;
+        let accepted = moire_program::text::decode(&bytes)
+            .and_then(tile::parse)
+            .is_ok_and(|module| moire_tile_ir::verify(&module).is_empty());
+        let got = if accepted { "ACCEPT" } else { "REJECT" };
+        if row.expected.trim_start_matches('"').starts_with(got) {
+            self.passed += 1;
+        } else {
+            self.failed += 1;
+            println!("FAILED {}: expected {}, got {got}", row.file, row.expected);
+        }
+        Ok(())
     }
 
     fn judge(&mut self, dir: &Path, row: &Row, model: &str) -> Result<&Judgement> {

@@ -4,10 +4,9 @@
 //! come from the coordinator and are shown without control characters. States are shown as words, not by colour alone.
 
 use crate::remote::Remote;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
-use moire_console::control::connect;
-use moire_console::control::runtime;
+use moire_console::control::{connect, runtime, said};
 use moire_console::exit;
 use moire_coordinator::nightly::Client;
 use moire_coordinator::v1;
@@ -99,7 +98,7 @@ async fn look(client: &mut Client) -> Result<Look> {
         Ok::<_, tonic::Status>(Look { at: Instant::now(), status, campaigns })
     };
     let answer = tokio::time::timeout(PATIENCE, ask).await.context("the coordinator does not answer")?;
-    answer.map_err(|e| anyhow!("the coordinator says: {}", e.message()))
+    answer.map_err(said)
 }
 
 /// Growth of a number per second, over the answers kept.

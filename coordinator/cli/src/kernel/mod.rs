@@ -4,7 +4,9 @@ mod launch;
 mod launched;
 mod lowered;
 mod metadata;
+
 mod ptx;
+mod source_place;
 mod tile;
 
 use anyhow::Result;
@@ -13,16 +15,34 @@ use moire_console::input::File;
 pub(crate) use launch::LaunchArgs;
 pub(crate) use launched::Launched;
 pub(crate) use lowered::{Candidate, Kernel};
+
+pub(crate) use source_place::{SourcePlace, source_place};
 pub(crate) use tile::{has_blocks, is_text, text};
 
 /// Whether a file is a module of kernels by its name: PTX or Tile IR.
 pub(crate) fn is_module(file: &File) -> bool {
-    is_compiled(file) || is_text(&file.path)
+    is_compiled(file) || is_text(&file.path, &file.bytes)
 }
 
-/// Whether a file is a module as compilers of PTX print it, by its name.
+/// Whether a file is a module as compilers of PTX print it: by its name, or because it begins with `.version`.
 pub(crate) fn is_compiled(file: &File) -> bool {
-    file.path.extension().is_some_and(|e| e == "ptx")
+    file.path.extension().is_some_and(|e| e == "ptx") || begins_with(&file.bytes, ".version")
+}
+
+/// Whether the first word of a text, after blanks and comments, is `word`.
+fn begins_with(bytes: &[u8], word: &str) -> bool {
+    let mut rest = bytes;
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.starts_with(b"//") {
+            rest = rest.iter().position(|b| *b == b'\n').map_or(&[], |end| &rest[end..]);
+        } else if rest.starts_with(b"/*") {
+            rest = rest.windows(2).skip(2).position(|w| w == b"*/").map_or(&[], |end| &rest[end + 4..]);
+        } else {
+            let end = rest.strip_prefix(word.as_bytes());
+            return end.is_some_and(|after| after.first().is_none_or(u8::is_ascii_whitespace));
+        }
+    }
 }
 
 /// The kernels of a PTX module. None for any other file, and for one that is no module.
@@ -32,5 +52,5 @@ pub(crate) fn entries(file: &File) -> Vec<String> {
 
 /// Lowers the kernel of a module for the launch asked for, or for those that are assumed.
 pub(crate) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
-    if is_text(&file.path) { tile::read(file, args) } else { ptx::read(file, args) }
+    if is_text(&file.path, &file.bytes) { tile::read(file, args) } else { ptx::read(file, args) }
 }

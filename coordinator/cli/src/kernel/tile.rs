@@ -1,5 +1,6 @@
 //! Tile IR on the command line: from a module and a grid to a program.
 
+use super::begins_with;
 use super::launch::LaunchArgs;
 use super::launched::{Argument, Launched, Origin, Size};
 use super::lowered::{Candidate, Kernel};
@@ -13,16 +14,17 @@ use moire_tile_ir::text as tile;
 use moire_tile_ir::verify;
 use std::path::Path;
 
-/// Whether a file is Tile IR text by its name.
-pub(crate) fn is_text(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "tile")
+/// Whether a file is Tile IR text: by its name, or because it begins with a module of Tile IR.
+pub(crate) fn is_text(path: &Path, bytes: &[u8]) -> bool {
+    path.extension().is_some_and(|e| e == "tile" || e == "mlir") || begins_with(bytes, "cuda_tile.module")
 }
 
 /// Whether tile blocks stand in a file: a kernel of Tile IR, or a litmus text with an instruction of a tile block.
 pub(crate) fn has_blocks(file: &File) -> bool {
     let text = String::from_utf8_lossy(&file.bytes);
     let code = text.lines().flat_map(|l| l.split("//").next().unwrap_or_default().split([';', '{']));
-    is_text(&file.path) || code.map(str::trim_start).any(|statement| statement.starts_with("tile."))
+    is_text(&file.path, &file.bytes)
+        || code.map(str::trim_start).any(|statement| statement.starts_with("tile."))
 }
 
 /// A kernel for the oracles: with the comment that says how it is launched.

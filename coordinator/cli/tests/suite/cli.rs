@@ -45,10 +45,10 @@ fn usage() {
     check(&["findings", "list"], &[], 2, "there is no store");
     check(&["bisect", "p.litmus"], &[("p.litmus", PROGRAM)], 2, "name a finding, or paste its replay line");
     check(&["nightly"], &[], 2, "--out");
-    check(&["nightly", "--out", "o", "--campaign", "mixed"], &[], 2, "write PROFILE=PROGRAMS");
+    check(&["nightly", "--out", "o", "--campaign", "mixed"], &[], 2, "write STREAM=PROGRAMS");
     check(&["nightly", "--out", "o", "--runs", "0"], &[], 2, "--runs is 1 to 64");
     check(&["generate", "--count", "99999999999999999999999"], &[], 2, "99999999999999999999999");
-    check(&["models", "show", "--model", "ptx-9"], &[], 2, "shipped are");
+    check(&["models", "show", "ptx-9"], &[], 2, "shipped are");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn models() {
     check(&["models", "diff", "ptx", "ptxx"], &[], 2, "did you mean `ptx`?");
     check(&["models", "diff", "ptx", "ptx:Q55=B"], &[], 2, "did you mean `Q15`?");
     check(&["models", "diff", "ptx", "ptx:Q5=C"], &[], 2, "its values are A, B");
-    check(&["models", "diff", "ptx", "ptx:Q5"], &[], 2, "NAME=VALUE");
+    check(&["models", "diff", "ptx", "ptx:Q5"], &[], 2, "SWITCH=VALUE");
     check(&["models", "diff", "ptx", "m.cat"], &[], 2, "m.cat");
     check(&["models", "diff", "ptx", "sc", "--size", "99999999999999"], &[], 2, "can be tried up to");
 }
@@ -160,8 +160,8 @@ fn models() {
 fn a_disputed_reading_is_named() {
     let text = include_bytes!("../../../../corpus/litmus/tcgen05/mma-mma-kinds.litmus");
     let files: &[(&str, &[u8])] = &[("k.litmus", text)];
-    check(&["check", "--contest", "k.litmus"], files, 10, "  contested by TQ1=B: clean\n");
-    check(&["check", "--contest", "--variant", "TQ1=B", "k.litmus"], files, 10, "contested by TQ1=A: race");
+    check(&["check", "--contest", "k.litmus"], files, 10, "  contested(TQ1=B): clean\n");
+    check(&["check", "--contest", "--model", "ptx:TQ1=B", "k.litmus"], files, 10, "contested(TQ1=A): race");
     check(
         &["check", "--contest", "--format", "json", "k.litmus"],
         files,
@@ -338,7 +338,7 @@ fn bad_programs_and_models() {
     check(&["check", "p.litmus"], &[("p.litmus", b"moire \"\xff\"")], 2, "UTF-8");
     check(&["check", "absent.litmus"], &[], 2, "absent.litmus");
     // No model is chosen for a file that cannot be read, so the switch of another model is no error.
-    check(&["check", "absent.tile", "--variant", "CAS=B"], &[], 2, "cannot read absent.tile");
+    check(&["check", "absent.tile", "--model", "tile-ir:CAS=B"], &[], 2, "cannot read absent.tile");
     let cat: &[u8] = b"\"m\"\ninclude \"m.cat\"\n";
     check(&["check", "--model", "m.cat", "p.litmus"], &[("m.cat", cat), ("p.litmus", PROGRAM)], 2, "m.cat:");
     let cat: &[u8] = b"\"m\"\nacyclic po | rrf as Broken\n";
@@ -433,8 +433,10 @@ fn reports_for_other_tools() {
 fn a_campaign_ends_with_one_digest_and_its_lines_replay() {
     let folder = tempfile::tempdir().unwrap();
     let digest = |store: &str, workers: &str| {
-        let out =
-            moire(folder.path(), &["fuzz", "--programs", "200", "--store", store, "--workers", workers]);
+        let out = moire(
+            folder.path(),
+            &["fuzz", "--stream", "mixed", "--programs", "200", "--store", store, "--workers", workers],
+        );
         assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
         let text = String::from_utf8(out.stdout).unwrap();
         let digest = text.lines().last().unwrap().to_owned();
@@ -471,7 +473,7 @@ fn findings_of_a_coordinator_are_those_of_its_store() {
         assert_eq!(out.status.code(), Some(0), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
         String::from_utf8(out.stdout).unwrap()
     };
-    here(&["fuzz", "--programs", "100", "--workers", "2", "--store", "s"]);
+    here(&["fuzz", "--stream", "mixed", "--programs", "100", "--workers", "2", "--store", "s"]);
     let list = here(&["findings", "list", "--store", "s"]);
     let id = list.split(' ').next().unwrap().to_owned();
     let shown = here(&["findings", "show", &id, "--store", "s"]);

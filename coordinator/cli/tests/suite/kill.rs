@@ -47,7 +47,19 @@ fn moire(args: &[&str], failpoints: &str) -> Command {
 
 fn fuzz(store: &Path, failpoints: &str) -> Output {
     let store = store.to_str().unwrap();
-    let args = ["fuzz", "--programs", PROGRAMS, "--seed", "7", "--workers", "2", "--store", store];
+    let args = [
+        "fuzz",
+        "--stream",
+        "mixed",
+        "--programs",
+        PROGRAMS,
+        "--seed",
+        "7",
+        "--workers",
+        "2",
+        "--store",
+        store,
+    ];
     moire(&[&args[..], &PLAN].concat(), failpoints).output().unwrap()
 }
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx), Tile IR (.tile); folders of them
+    /// Programs: native litmus, Dat3M PTX litmus, mixedproxy; kernels: PTX modules (.ptx), Tile IR (.tile, .mlir); folders of
+    /// them; - is the standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
@@ -33,6 +34,9 @@ pub(crate) struct Check {
     /// Write the deciding executions as Graphviz files into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) witness: Option<PathBuf>,
+    /// Instead of judging, list every final state, how many executions end in it, and which models allow it
+    #[arg(long, conflicts_with_all = ["witness", "contest", "coordinator", "lowered", "reduce", "descents"])]
+    pub(crate) states: bool,
     /// Also say which contesting switches change the verdict, flipped one at a time
     #[arg(long)]
     pub(crate) contest: bool,

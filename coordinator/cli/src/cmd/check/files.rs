@@ -6,7 +6,7 @@ use moire_console::input::File;
 use std::path::{Path, PathBuf};
 
 /// Endings of the files of a folder that are checked.
-const ENDINGS: [&str; 3] = ["litmus", "ptx", "tile"];
+const ENDINGS: [&str; 4] = ["litmus", "ptx", "tile", "mlir"];
 /// Most files below a folder.
 const FILES: usize = 1 << 16;
 /// Most folders inside each other.
@@ -28,7 +28,7 @@ pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<(Vec<Task>
             let before = files.len();
             walk(path, &mut files, 0)?;
             if files.len() == before {
-                bail!("{} holds no file that ends in .litmus, .ptx or .tile", path.display());
+                bail!("{} holds no file that ends in .litmus, .ptx, .tile or .mlir", path.display());
             }
         } else {
             files.push(path.clone());
@@ -37,19 +37,19 @@ pub(super) fn tasks(paths: &[PathBuf], entry: Option<&str>) -> Result<(Vec<Task>
     let mut out = Vec::new();
     let mut many = paths.iter().any(|p| p.is_dir());
     for path in files {
-        let entries = match File::read(&path) {
-            Ok(file) if entry.is_none() => kernel::entries(&file),
+        let file = File::read(&path);
+        let entries = match &file {
+            Ok(file) if entry.is_none() => kernel::entries(file),
             _ => Vec::new(),
         };
         many |= entries.len() > 1;
-        if entries.len() > 1 {
-            out.extend(entries.into_iter().map(|entry| Task {
+        match file {
+            Ok(file) if entries.len() > 1 => out.extend(entries.into_iter().map(|entry| Task {
                 path: path.clone(),
-                file: File::read(&path),
+                file: Ok(file.clone()),
                 entry: Some(entry),
-            }));
-        } else {
-            out.push(Task { file: File::read(&path), path, entry: None });
+            })),
+            file => out.push(Task { path, file, entry: None }),
         }
     }
     Ok((out, many))

@@ -235,11 +235,8 @@ impl<'a> Judge<'a> {
 
     /// What the command line says about the model.
     fn options(&self) -> String {
-        let mut out = String::new();
-        let model = self.args.model.model.iter().map(|m| ("model", m));
-        let profile = self.args.profile.iter().map(|p| ("profile", p));
-        let variants = self.args.model.variants.iter().map(|v| ("variant", v));
-        model.chain(profile).chain(variants).for_each(|(name, value)| out += &format!(" --{name} {value}"));
-        out
+        let model = self.args.model.model.iter().map(|m| format!(" --model {m}"));
+        let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
+        model.chain(profile).collect()
     }
 }

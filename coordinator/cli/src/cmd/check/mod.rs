@@ -15,6 +15,7 @@ mod render;
 mod reports;
 mod spread;
 mod stale;
+mod states;
 mod telling;
 mod verdicts;
 mod witness;
@@ -27,7 +28,7 @@ use args::CheckFormat;
 use files::{Task, tasks};
 use judging::Judge;
 use moire_cat::{Model, PROFILE, Variants};
-use moire_console::input::{include_notes, load_model, variants};
+use moire_console::input::{ModelSpec, include_notes, load_model};
 use moire_console::{exit, processors};
 use moire_explore::Limits;
 use notes::Profiles;
@@ -52,14 +53,14 @@ impl Asked {
     /// The model of that name; for `compiled` modules under its profile, if none is named.
     fn new(args: &Check, name: &str, compiled: bool) -> Result<Self> {
         let mut profile = args.profile.clone();
-        let mut model = load_model(name, &chosen(&args.model.variants, profile.as_deref())?)?;
+        let mut model = load_model(name, &chosen(args, profile.as_deref()))?;
         let named = profile.is_some() || model.variants().contains_key(PROFILE);
         let both = compiled && !named && !model.profiles().is_empty();
         if both {
             profile = model.profiles().first().map(|p| p.name.clone());
-            model = load_model(name, &chosen(&args.model.variants, profile.as_deref())?)?;
+            model = load_model(name, &chosen(args, profile.as_deref()))?;
         }
-        let profiles = Profiles::new(args, &model, both)?;
+        let profiles = Profiles::new(args, &model, both);
         let others = if args.contest { flipped(args, name, &model, profile.as_deref())? } else { Vec::new() };
         Ok(Asked { name: name.to_owned(), model, profiles, loaded: Mutex::default(), others })
     }
@@ -77,6 +78,10 @@ impl Asked {
 
 pub(crate) fn run(args: &Check) -> Result<u8> {
     let (tasks, many) = tasks(&args.files, args.launch.entry.as_deref())?;
+    if args.states {
+        let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_states(task, args)).collect();
+        return Ok(exit::worst(codes?));
+    }
     if args.launch.lowered {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_lowered(task, args)).collect();
         return Ok(exit::worst(codes?));
@@ -90,12 +95,7 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
             place.insert(asked);
         }
     }
-    let limits = Limits {
-        leaves: args.limits.limit,
-        loop_bound: args.limits.loop_bound,
-        reductions: args.limits.reduce,
-        ..Limits::default()
-    };
+    let limits = limits(args);
     let fleet = args.coordinator.as_ref().map(|to| Fleet::new(to, &args.certs)).transpose()?;
     let answer = |task: &Task| match &task.file {
         Ok(file) => {
@@ -189,13 +189,47 @@ fn flipped(args: &Check, name: &str, model: &Model, profile: Option<&str>) -> Re
         for value in &switch.contesting {
             if model.variant(&switch.name) != Some(value) {
                 let setting = format!("{}={value}", switch.name);
-                let own = args.model.variants.iter().filter(|v| v.split('=').next() != Some(&switch.name));
-                let words: Vec<String> = own.cloned().chain([setting.clone()]).collect();
-                out.push((setting, load_model(name, &chosen(&words, profile)?)?));
+                let mut switches = chosen(args, profile);
+                switches.insert(switch.name.clone(), value.clone());
+                out.push((setting, load_model(name, &switches)?));
             }
         }
     }
     Ok(out)
+}
+
+/// The final states of a litmus text under the model that is asked for and under the shipped ones.
+fn print_states(task: &Task, args: &Check) -> Result<u8> {
+    let file = match &task.file {
+        Ok(file) => file,
+        Err(error) => bail!("{error:#}"),
+    };
+    if kernel::is_module(file) {
+        bail!(
+            "{}: --states is about litmus texts; the texts of a kernel are printed by --lowered",
+            file.name()
+        );
+    }
+    let first =
+        ModelSpec { name: args.model.name(file).to_owned(), switches: chosen(args, args.profile.as_deref()) };
+    let mut models = vec![(first.to_string(), first.load()?)];
+    for name in states::BESIDE.into_iter().filter(|_| !kernel::has_blocks(file)) {
+        if name != models[0].0 {
+            models.push((name.to_owned(), load_model(name, &Variants::new())?));
+        }
+    }
+    let source = file.program()?;
+    Ok(states::States::of(&source.program, &models, &limits(args)).print(&source, args.format))
+}
+
+/// The limits that the command line sets.
+fn limits(args: &Check) -> Limits {
+    Limits {
+        leaves: args.limits.limit,
+        loop_bound: args.limits.loop_bound,
+        reductions: args.limits.reduce,
+        ..Limits::default()
+    }
 }
 
 /// The litmus text of what a kernel becomes, for people.
@@ -230,8 +264,8 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
 }
 
 /// Settings of switches, with the profile asked for.
-fn chosen(words: &[String], profile: Option<&str>) -> Result<Variants> {
-    let mut out = variants(words)?;
+fn chosen(args: &Check, profile: Option<&str>) -> Variants {
+    let mut out = args.model.switches();
     out.extend(profile.map(|p| (PROFILE.to_owned(), p.to_owned())));
-    Ok(out)
+    out
 }

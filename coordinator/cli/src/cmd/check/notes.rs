@@ -4,10 +4,10 @@
 use super::args::Check;
 use super::stale::Stale;
 use super::verdicts::words;
-use anyhow::Result;
+use crate::kernel::{SourcePlace, source_place};
 use moire_cat::{LETTER, Model, PROFILE, Variants};
 use moire_console::exit;
-use moire_console::input::{Source, variants};
+use moire_console::input::Source;
 use moire_execution::leaf::Finding;
 use moire_explore::judge::missing_edge::{Missing, missing};
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
@@ -73,19 +73,19 @@ pub(super) struct Notes {
 
 impl Profiles {
     /// The first profile of the model, when the letter is in use, or when `both` are asked and the model has it in use.
-    pub(super) fn new(args: &Check, model: &Model, both: bool) -> Result<Self> {
+    pub(super) fn new(args: &Check, model: &Model, both: bool) -> Self {
         let letter = args.profile.as_deref().unwrap_or(LETTER) == LETTER;
         let Some(profile) = model.profiles().first().filter(|_| letter) else {
-            return Ok(Profiles { other: None });
+            return Profiles { other: None };
         };
-        let mut own = variants(&args.model.variants)?;
+        let mut own = args.model.switches();
         own.remove(PROFILE);
         let doc = |name: &str| {
             model.switches().iter().find(|s| s.name == name).map_or(String::new(), |s| s.doc.clone())
         };
         let setting = |s: &(String, String)| Setting { switch: s.clone(), doc: doc(&s.0) };
         let settings = profile.settings.iter().map(setting).collect();
-        Ok(Profiles { other: Some(Other { name: profile.name.clone(), own, settings, in_use: both }) })
+        Profiles { other: Some(Other { name: profile.name.clone(), own, settings, in_use: both }) }
     }
 }
 
@@ -182,11 +182,13 @@ impl Notes {
     }
 
     /// The notes as JSON.
-    pub(super) fn json(&self, program: &Program, judgement: &Judgement) -> (Value, Value) {
+    pub(super) fn json(&self, source: &Source, judgement: &Judgement) -> (Value, Value) {
+        let program = &source.program;
         let findings = judgement.findings.iter().map(|f| {
             let lacks =
                 self.missing.iter().find(|m| m.0 == *f).map(|(_, m)| json!({"edge": m.edge, "text": m.text}));
             let mut one = finding(program, f);
+            one["sources"] = f.places.iter().map(|p| place_json(source, p.line)).collect();
             one["missing"] = json!(lacks);
             one
         });
@@ -357,6 +359,13 @@ fn together(program: &Program, group: &[&Finding]) -> String {
     }
 }
 
+/// The place in the source of a kernel that a line comes from, if the module says.
+fn place_json(source: &Source, line: u32) -> Value {
+    let inlined = |at: &(String, u32)| json!({"file": at.0, "line": at.1});
+    let place = |o: SourcePlace| json!({"file": o.file, "line": o.line, "inlined_at": o.inlined_at.as_ref().map(inlined)});
+    json!(source_place(&source.text, line).map(place))
+}
+
 /// A line of the text as it stands there.
 fn quoted(source: &Source, line: u32) -> String {
     let at = usize::try_from(line).unwrap_or(0).checked_sub(1);
@@ -364,7 +373,9 @@ fn quoted(source: &Source, line: u32) -> String {
     let text = text.trim();
     let shown: String = text.chars().take(SHOWN).collect();
     let dots = if shown.len() < text.len() { " .." } else { "" };
-    format!("    {line:4} | {shown}{dots}\n")
+    let origin =
+        source_place(&source.text, line).map_or(String::new(), |o| format!("         | {}\n", o.text()));
+    format!("    {line:4} | {shown}{dots}\n{origin}")
 }
 
 /// `P0 line 7 and P1 line 12`

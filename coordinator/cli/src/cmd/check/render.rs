@@ -5,16 +5,17 @@ use super::stale::Stale;
 use super::verdicts::words;
 use crate::show;
 use moire_cat::Model;
-use moire_console::exit;
 use moire_console::input::{Rejected, Source};
+use moire_console::{exit, output};
 use moire_coordinator::many;
 use moire_execution::leaf::{ColumnStall, End, Stall, Witness};
+use moire_explore::Bound;
 use moire_explore::judge::{Judgement, Verdict};
 use moire_explore::reduce::Cut;
 use moire_explore::search::{Estimate, Sample};
 use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Verdict and witnesses to stdout; errors and advice to stderr.
 pub(super) fn text(answer: &Answer<'_>) {
@@ -23,12 +24,17 @@ pub(super) fn text(answer: &Answer<'_>) {
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
         Answer::Judged(judged) => {
             judged.advice.iter().for_each(|a| eprintln!("{a}"));
-            print!("{}", headline(judged));
+            print!("{}: ", judged.title());
+            output::verdicts(
+                exit::worst(judged.verdicts().iter().map(Verdict::exit_code)),
+                &judged.words().join(", "),
+            );
+            print!("\n{}", below(judged));
             for part in &judged.parts {
                 print!("{}", part.notes.text(&part.source, &part.judgement));
             }
             for contest in &judged.contested {
-                println!("  contested by {}: {}", contest.setting, contest.verdicts.join(", "));
+                println!("  contested({}): {}", contest.setting, contest.verdicts.join(", "));
             }
             for part in &judged.parts {
                 print!("{}", executions(&part.source.program, &part.judgement));
@@ -37,9 +43,12 @@ pub(super) fn text(answer: &Answer<'_>) {
     }
 }
 
-/// The verdicts with what they are about: executions, conditions and hangs, launch, and what of a clean kernel did not run.
-fn headline(judged: &Judged<'_>) -> String {
-    let mut out = format!("{}: {}\n", judged.title(), judged.words().join(", "));
+/// What the verdicts are about: executions, conditions and hangs, launch, and what of a clean kernel did not run.
+fn below(judged: &Judged<'_>) -> String {
+    let verdicts = judged.verdicts();
+    let mut out = String::new();
+    let options: BTreeSet<&str> = verdicts.iter().filter_map(raised_by).collect();
+    options.iter().for_each(|option| out += &format!("  {option} raises this limit\n"));
     for (n, part) in judged.parts.iter().enumerate() {
         out += &verdict(&part.source, judged.part_title(n), judged.model, &part.judgement);
         out.extend(part.sample.iter().map(|s| format!("  {}\n", sampled(s))));
@@ -51,6 +60,16 @@ fn headline(judged: &Judged<'_>) -> String {
         }
     }
     out
+}
+
+/// The option that raises the limit of a verdict.
+fn raised_by(verdict: &Verdict) -> Option<&'static str> {
+    let Verdict::Bounded(reason) = verdict else { return None };
+    match Bound::ALL.into_iter().find(|bound| bound.to_string() == *reason)? {
+        Bound::Loop => Some("--loop-bound N"),
+        Bound::Leaves => Some("--limit N"),
+        _ => None,
+    }
 }
 
 /// A line for each answer, and how often each verdict is there.
@@ -284,7 +303,7 @@ fn explored(part: &Part) -> Value {
         .iter()
         .map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)}))
         .collect();
-    let (findings, profile) = notes.json(program, judgement);
+    let (findings, profile) = notes.json(source, judgement);
     let descents = sample.as_ref().map(|s| {
         json!({
             "made": s.descents, "lost": s.lost, "different": s.different,

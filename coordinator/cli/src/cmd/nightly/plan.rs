@@ -53,11 +53,11 @@ fn oracles(profile: Profile) -> Vec<String> {
     if profile == Profile::TileIr { vec![COMPILER.name.to_owned()] } else { Vec::new() }
 }
 
-/// `PROFILE=PROGRAMS`
+/// `STREAM=PROGRAMS`
 fn campaign(text: &str) -> Result<(Profile, u64)> {
     let (profile, programs) = text
         .split_once('=')
-        .ok_or_else(|| anyhow!("`{text}` is no campaign; write PROFILE=PROGRAMS, for example mixed=10000"))?;
+        .ok_or_else(|| anyhow!("`{text}` is no campaign; write STREAM=PROGRAMS, for example mixed=10000"))?;
     let profile = profile.parse().map_err(|e| anyhow!("{e}"))?;
     let programs: u64 = programs.parse().map_err(|_| anyhow!("`{programs}` is no number of programs"))?;
     if programs == 0 {

@@ -1,0 +1,256 @@
+//! The command line as a person meets it: spellings, hints, files of every kind, and what a coordinator serves.
+
+use crate::cli::moire;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const RACE: &str = "moire \"r\"\n.global .b32 x;\n.global .b32 y;\n\
+    P0 (gpu 0, cta 0) {\n  st.relaxed.gpu.u32 [y], 1;\n  st.weak.u32 [x], 1;\n}\n\
+    P1 (gpu 0, cta 1) {\n  ld.weak.u32 r0, [x];\n  ld.relaxed.gpu.u32 r1, [y];\n}\n";
+const SB: &str = "moire \"sb\"\n.global .b32 x;\n.global .b32 y;\n\
+    P0 (gpu 0, cta 0) { st.relaxed.gpu.u32 [x], 1; ld.relaxed.gpu.u32 r0, [y]; }\n\
+    P1 (gpu 0, cta 1) { st.relaxed.gpu.u32 [y], 1; ld.relaxed.gpu.u32 r0, [x]; }\n\
+    exists (P0:r0 == 0 /\\ P1:r0 == 0)\n";
+const TILE: &str = "// written by a compiler\ncuda_tile.module @m {\n  entry @k(%x: tile<ptr<i32>>) {\n    \
+    %one = constant <i32: 1> : tile<i32>\n    %t = store_ptr_tko weak %x, %one : tile<ptr<i32>>, tile<i32> -> token\n    return\n  }\n}\n";
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// Exit code, stdout, stderr.
+fn said(folder: &Path, args: &[&str]) -> (i32, String, String) {
+    let out = moire(folder, args);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+}
+
+#[test]
+fn a_model_is_spelled_one_way() {
+    let here = folder(&[("sb.litmus", SB)]);
+    let (code, out, err) = said(here.path(), &["check", "--model", "ptx:Q6=B,Q1=A", "sb.litmus"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let (code, out, _) = said(here.path(), &["models", "show", "ptx:Q6=B"]);
+    assert!(code == 0 && out.contains("Q6   = B"), "{out}");
+    for (spec, hint) in
+        [("ptx:Q6", "write NAME:SWITCH=VALUE"), (":Q6=B", "names no model"), ("ptx-9", "shipped are")]
+    {
+        let (code, _, err) = said(here.path(), &["check", "--model", spec, "sb.litmus"]);
+        assert!(code == 2 && err.contains(hint), "{spec}: {err}");
+    }
+    // A path may hold a colon.
+    std::fs::create_dir(here.path().join("a:b")).unwrap();
+    std::fs::write(here.path().join("a:b/m.cat"), "include \"lib-ptx.cat\"\n").unwrap();
+    let (_, _, err) = said(here.path(), &["models", "show", "a:b/m.cat"]);
+    assert!(!err.contains("switch setting") && !err.contains("cannot read"), "{err}");
+}
+
+#[test]
+fn final_states_are_listed_by_model() {
+    let here = folder(&[("sb.litmus", SB)]);
+    let (code, out, err) = said(here.path(), &["check", "--states", "sb.litmus"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("sb.litmus: 4 final states\n"), "{out}");
+    let both_zero = out.lines().find(|l| l.ends_with("P0:r0 = 0, P1:r0 = 0")).unwrap();
+    let columns: Vec<&str> = both_zero.split("   P0").next().unwrap().split_whitespace().collect();
+    // ptx, sc, ptx-6.0, ptx-7.5: sequential consistency forbids it.
+    assert_eq!(columns, ["1", "-", "1", "1"], "{out}");
+    let (_, out, _) =
+        said(here.path(), &["check", "--states", "--model", "sc", "--format", "json", "sb.litmus"]);
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["models"][0], "sc");
+    let states = object["states"].as_array().unwrap();
+    let allowed = states.iter().filter(|s| s["executions"]["sc"] != 0).count();
+    assert_eq!((states.len(), allowed), (4, 3), "{out}");
+    let (code, out, _) = said(here.path(), &["check", "--states", "--limit", "1", "sb.litmus"]);
+    assert!(code == 11 && out.contains("ptx does not answer: bounded("), "{out}");
+}
+
+#[test]
+fn files_are_known_by_what_they_hold() {
+    let here = folder(&[("k.tile", TILE), ("k.mlir", TILE), ("k.txt", TILE), ("r.litmus", RACE)]);
+    for file in ["k.tile", "k.mlir", "k.txt"] {
+        let (code, out, err) = said(here.path(), &["check", "--grid", "1", file]);
+        assert!(code == 0 && out.starts_with(&format!("{file}: clean\n")), "{file}: {out}{err}");
+    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_moire"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(RACE.as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.code() == Some(10) && text.starts_with("<stdin>: race"), "{text}");
+}
+
+#[test]
+fn a_limit_names_the_option_that_raises_it() {
+    let here = folder(&[("sb.litmus", SB)]);
+    let (code, out, _) = said(here.path(), &["check", "--limit", "1", "sb.litmus"]);
+    assert!(code == 11 && out.contains("  --limit N raises this limit\n"), "{out}");
+}
+
+#[test]
+fn a_race_of_ones_own_is_made_smaller() {
+    let here = folder(&[("r.litmus", RACE)]);
+    let (code, out, err) = said(here.path(), &["minimize", "r.litmus"]);
+    assert_eq!(code, 10, "{err}");
+    assert!(err.contains("kept: race under ptx") && !out.contains("relaxed"), "{out}{err}");
+    std::fs::write(here.path().join("small.litmus"), &out).unwrap();
+    assert_eq!(said(here.path(), &["check", "small.litmus"]).0, 10, "{out}");
+    let (code, _, err) = said(here.path(), &["minimize", "--keep", "verdict", "--model", "sc", "r.litmus"]);
+    assert!(code == 2 && err.contains("nothing to keep"), "{err}");
+}
+
+#[test]
+fn marking_says_all_that_is_missing() {
+    let here = folder(&[]);
+    let mark = |more: &[&str]| {
+        let args = [&["findings", "mark", "00000000", "suppress", "--until", "14d"], more].concat();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_moire"));
+        command.args(args).current_dir(here.path());
+        ["USER", "LOGNAME", "USERNAME"].iter().for_each(|name| _ = command.env_remove(name));
+        String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned()
+    };
+    assert!(mark(&[]).contains("add --why TEXT and --who NAME"), "{}", mark(&[]));
+    assert!(mark(&["--why", "known"]).contains("add --who NAME"));
+    assert!(mark(&["--why", "known", "--who", "me"]).contains("--coordinator"));
+}
+
+#[test]
+fn manual_pages_are_written() {
+    let here = folder(&[]);
+    let (code, out, err) = said(here.path(), &["man", "pages"]);
+    assert_eq!((code, out.as_str()), (0, "pages/moire.1\n"), "{err}");
+    let page = std::fs::read_to_string(here.path().join("pages/moire-check.1")).unwrap();
+    assert!(page.contains("states"), "{page}");
+    let (_, script, _) = said(here.path(), &["completions", "bash"]);
+    assert!(script.contains("ptx-7.5"), "completion scripts know the models");
+}
+
+/// A coordinator with pages, and the addresses of both.
+struct Server(Child, String, String);
+
+impl Server {
+    fn start(folder: &Path) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_moire"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--store", "s"])
+            .current_dir(folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let address = |line: String| {
+            let rest = line.split("127.0.0.1:").nth(1).unwrap().to_owned();
+            format!("127.0.0.1:{}", rest.split(|c: char| !c.is_ascii_digit()).next().unwrap())
+        };
+        let serving = address(lines.find(|l| l.starts_with("serving ")).unwrap());
+        let pages = address(lines.find(|l| l.contains("pages on http://")).unwrap());
+        Server(child, serving, pages)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_coordinator_reports_and_answers_what_is_not_there() {
+    let here = folder(&[]);
+    let (code, out, err) = said(
+        here.path(),
+        &["fuzz", "--stream", "mixed", "--programs", "60", "--workers", "2", "--store", "s"],
+    );
+    assert!(code == 0 && out.contains(" between models\n"), "{out}{err}");
+    let server = Server::start(here.path());
+    let (code, out, err) = said(here.path(), &["report", "--out", "r", "--coordinator", &server.1]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("report.html"), "{out}");
+    let page = std::fs::read_to_string(here.path().join("r/findings.jsonl")).unwrap();
+    let list = said(here.path(), &["findings", "list", "--coordinator", &server.1]).1;
+    assert!(!list.is_empty() && page.contains(&list[..8]), "{list}");
+    let mut stream = TcpStream::connect(&server.2).unwrap();
+    stream.write_all(b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("/findings"), "{answer}");
+}
+
+/// A campaign whose time is over is paused: a coordinator of its store does not take it up unasked, and the same command
+/// goes on with it.
+#[test]
+fn a_campaign_that_was_left_waits_to_be_asked() {
+    let here = folder(&[]);
+    let args = ["fuzz", "--for", "1s", "--workers", "1", "--store", "s", "--oracle", "self"];
+    let (code, out, err) = said(here.path(), &args);
+    assert!(matches!(code, 0 | 11), "{out}{err}");
+    assert_eq!(code == 11, out.contains("are not verified"), "{out}");
+    {
+        let server = Server::start(here.path());
+        let list = said(here.path(), &["campaign", "list", "--coordinator", &server.1]).1;
+        assert!(list.contains("Paused"), "{list}");
+    }
+    let (_, again, err) = said(here.path(), &args);
+    assert!(again.contains("already recorded by an earlier run"), "{again}{err}");
+}
+
+/// The first command of a newcomer draws from every language, and says what was covered.
+#[test]
+fn a_run_that_names_no_stream_has_all_languages() {
+    let here = folder(&[]);
+    let args = ["fuzz", "--programs", "20", "--workers", "2", "--store", "s"];
+    let (code, out, err) = said(here.path(), &args);
+    assert_eq!(code, 0, "{out}{err}");
+    for stream in ["mixed", "tensor", "tile-ir"] {
+        assert!(out.contains(&format!("campaign fuzz-{stream}-1-")), "{stream}: {out}");
+    }
+    let all: Vec<&str> = out.split("in all:\n").nth(1).unwrap().lines().collect();
+    assert_eq!(all.len(), 3, "{out}");
+    assert!(all[0].starts_with("  mixed    12 programs, ") && all[2].contains(" 0 broken rules"), "{out}");
+    assert!(!out.contains("model-pair difference"), "{out}");
+}
+
+#[test]
+fn the_caret_is_below_the_bad_word() {
+    let here = folder(&[(
+        "t.litmus",
+        "moire \"t\"\n.global .b32 x;\nP0 (gpu 0, cta 0) {\n  st.weaj.u32 [x], 1;\n}\n",
+    )]);
+    let (code, _, err) = said(here.path(), &["check", "t.litmus"]);
+    assert!(code == 2 && err.contains("t.litmus:4:5: "), "{err}");
+    assert!(err.contains("\n4 |   st.weaj.u32 [x], 1;\n  |     ^^^^^\n"), "{err}");
+}
+
+#[test]
+fn verdicts_are_coloured_where_that_is_asked() {
+    let here = folder(&[("r.litmus", RACE)]);
+    let out = said(here.path(), &["--color", "always", "check", "r.litmus"]).1;
+    assert!(out.starts_with("r.litmus: \u{1b}[1;31mrace\u{1b}[0m\n"), "{out}");
+    let out = said(here.path(), &["check", "r.litmus"]).1;
+    assert!(out.starts_with("r.litmus: race\n"), "a pipe has no colours: {out}");
+}
+
+#[test]
+fn published_verdicts_of_a_verifier_are_compared() {
+    let here = folder(&[
+        ("good.mlir", TILE),
+        ("bad.mlir", "cuda_tile.module @m {\n  entry @k() {\n    what\n  }\n}\n"),
+        (
+            "expected.csv",
+            "file,model,property,expected\ngood.mlir,v,verify,ACCEPT\nbad.mlir,v,verify,\"REJECT: what, indeed\"\n",
+        ),
+    ]);
+    let (code, out, err) = said(here.path(), &["test", "."]);
+    assert!(code == 0 && out.contains("2 passed, 0 failed, 0 skipped"), "{out}{err}");
+}
