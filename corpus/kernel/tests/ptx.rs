@@ -181,6 +181,8 @@ fn hostile_modules_are_refused() {
         (body(".reg .b32 r; mov.b32 r, %tid.x"), "`;`"),
         (body("add.s32 %r1, %r2, 3;"), "not declared"),
         (body(".reg .b32 %r<4>; ad.s32 %r1, %r2, 3;"), "did you mean `add`?"),
+        (body(".reg .b32 %r<4>; ld.shraed.b32 %r1, [%r2];"), "did you mean `.shared`?"),
+        (body(".reg .b32 %r<4>; st.global.wbb.b32 [%r2], %r1;"), "`.wbb` is not a qualifier of st"),
         (body("bra NOWHERE;"), "not in this kernel"),
         (body("{ here: } bra here;"), "not in this kernel"),
         (body("here: here: ret;"), "twice"),

@@ -5,7 +5,7 @@
 use super::module::{Arg, Kernel, NESTING, Plain, Statement, What};
 use super::operand::{Names, operands};
 use super::variable::{small, variable};
-use super::words::{ACCESS, PLAIN, type_of};
+use super::words::{ACCESS, PLAIN, type_of, wrong_qualifier};
 use moire_program::ir::Guard;
 use moire_program::limits::INSTRUCTIONS;
 use moire_program::text::build::{Builder, ThreadBuilder};
@@ -318,6 +318,12 @@ impl Body<'_, '_> {
             let known: Vec<&str> = CORE.iter().chain(&PLAIN).copied().collect();
             let hint = closest(name, &known).map(|k| format!("did you mean `{k}`?"));
             return Err(self.scan.error_at(at, format!("`{name}` is not an instruction of PTX"), hint));
+        }
+        if matches!(name, "ld" | "ldu" | "st")
+            && let Some((wrong, close)) = wrong_qualifier(&words)
+        {
+            let hint = close.map(|k| format!("did you mean `.{k}`?"));
+            return Err(self.scan.error_at(at, format!("`.{wrong}` is not a qualifier of {name}"), hint));
         }
         let mut names = Names { builder: self.builder, thread: self.thread };
         let args = operands(self.scan, &mut names)?;

@@ -2,6 +2,7 @@
 
 use super::module::Special;
 use moire_program::ir::Ty;
+use moire_program::text::scan::closest;
 
 /// A fundamental or packed type.
 pub(crate) fn type_of(word: &str) -> Option<Ty> {
@@ -119,6 +120,35 @@ pub(super) const ACCESS: [&str; 37] = [
     "bf16x2",
     "async",
 ];
+
+/// Further qualifiers of loads and stores (PTX ISA 9.2, 9.7.9.8 to 9.7.9.13).
+const FURTHER: [&str; 17] = [
+    "param",
+    "param::entry",
+    "param::func",
+    "local",
+    "const",
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "wb",
+    "wt",
+    "nc",
+    "unified",
+    "bulk",
+    "mbarrier::complete_tx::bytes",
+    "tf32",
+];
+
+/// The first qualifier of a load or store that PTX does not have, and the one that is closest to it.
+pub(super) fn wrong_qualifier<'a>(words: &[&'a str]) -> Option<(&'a str, Option<&'static str>)> {
+    let known: Vec<&'static str> = ACCESS.iter().chain(&FURTHER).copied().collect();
+    let open = |w: &str| ["L1::", "L2::", "level::", "const["].iter().any(|start| w.starts_with(start));
+    let wrong = words[1..].iter().find(|w| !known.contains(w) && !open(w))?;
+    Some((wrong, closest(wrong, &known)))
+}
 
 /// Mnemonics that litmus texts do not have (PTX ISA 9.2, chapter 9).
 pub(super) const PLAIN: [&str; 99] = [
