@@ -158,8 +158,10 @@ fn tile_result<V: View>(
         (TileKind::Load(_), None) if off => RegState { value: None, deps: Deps::UNKNOWN },
         _ => RegState { value: Some(0), deps: Deps::NONE },
     };
+    // The element depends on its padding also where it is not masked off, so what it read is not handed on earlier.
+    let waits = padding.value.is_none() && !padding.deps.unknown();
     let value = match existence.runs {
-        Some(true) => read,
+        Some(true) => read.filter(|_| !waits),
         Some(false) => padding.value,
         None => None,
     };
