@@ -238,3 +238,45 @@ fn a_stale_value_is_noted() {
     let (code, out, err) = check(&kernel("membar.gl;"), &[]);
     assert!(code == Some(0) && !out.contains("stale"), "{out}{err}");
 }
+
+/// A kernel in which one warp stores and the other one does something to the same memory, with nothing between, is not clean,
+/// whatever that is.
+#[test]
+fn nothing_that_touches_memory_is_passed_over() {
+    let module = |instruction: &str| {
+        format!(
+            ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 g)\n.reqntid 64\n{{\n\
+             .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<16>; .shared .align 128 .b8 word[1024];\n\
+             ld.param.u64 %rd0, [g]; cvta.to.global.u64 %rd1, %rd0; mov.u32 %r0, %tid.x; mov.u32 %r3, word;\n\
+             setp.ne.u32 %p0, %r0, 0; setp.lt.u32 %p1, %r0, 32; setp.ne.u32 %p2, %r0, 32;\n\
+             @!%p0 st.shared.b32 [word], 1;\n@!%p0 st.global.b32 [%rd1], 1;\n@%p1 bra DONE;\n{instruction}\nDONE:\nret;\n}}\n"
+        )
+    };
+    let found = [
+        "ld.shared.b32 %r1, [word];",
+        "ldu.global.b32 %r1, [%rd1];",
+        "ld.global.nc.b32 %r1, [%rd1];",
+        "st.global.wt.b32 [%rd1], 2;",
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r3];",
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r3], {%r1};",
+        "cp.async.ca.shared.global [word], [%rd1], 4;",
+        "@!%p2 red.global.add.u32 [%rd1], 1;",
+    ];
+    let refused = [
+        "wmma.load.a.sync.aligned.m16n16k16.shared.row.f16 {%r1,%r2,%r4,%r5,%r6,%r7,%r1,%r2}, [%r3];",
+        "wmma.store.d.sync.aligned.m16n16k16.shared.row.f32 [%r3], {%f0,%f1,%f2,%f3,%f4,%f5,%f6,%f7};",
+        "discard.global.L2 [%rd1], 128;",
+        "suld.b.1d.b32.trap %r1, [%rd2, {%r1}];",
+        "sust.b.1d.b32.trap [%rd2, {%r1}], %r2;",
+        "tex.1d.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%rd2, {%r1}];",
+        "st.bulk.weak.shared::cta [%rd2], 64, 0;",
+        "multimem.red.global.add.u32 [%rd1], 1;",
+    ];
+    let harmless = ["prefetch.global.L2 [%rd1];", "applypriority.global.L2::evict_normal [%rd1], 128;"];
+    let all =
+        found.map(|i| (i, 10)).into_iter().chain(refused.map(|i| (i, 11))).chain(harmless.map(|i| (i, 0)));
+    for (instruction, code) in all {
+        let (got, out, err) = check(&module(instruction), &[]);
+        assert_eq!(got, Some(code), "{instruction}\n{out}{err}");
+    }
+}

@@ -45,10 +45,10 @@ fn computes(plain: &Plain) -> bool {
     let private = || plain.words.iter().any(|w| matches!(w.as_str(), "param" | "local"));
     match plain.words[0].as_str() {
         "st" => private(),
+        "wmma" => plain.words.get(1).is_some_and(|w| w == "mma"),
         "call" | "brx" | "alloca" | "stacksave" | "stackrestore" | "atom" | "red" | "cp" | "multimem"
-        | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" | "fence" | "stmatrix" | "trap" => {
-            false
-        }
+        | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" | "suld" | "tex" | "tld4"
+        | "discard" | "fence" | "stmatrix" | "trap" => false,
         _ => true,
     }
 }

@@ -127,10 +127,12 @@ fn read_by(arg: &Arg, out: &mut Vec<Reg>) {
 
 /// Whether a plain instruction reads its first operand instead of writing it.
 pub(crate) fn stores(words: &[String]) -> bool {
-    matches!(
-        words[0].as_str(),
-        "st" | "stmatrix" | "red" | "trap" | "brkpt" | "call" | "discard" | "applypriority"
-    )
+    let matrix = words[0] == "wmma" && words.get(1).is_some_and(|w| w == "store");
+    matrix
+        || matches!(
+            words[0].as_str(),
+            "st" | "stmatrix" | "red" | "trap" | "brkpt" | "call" | "discard" | "applypriority"
+        )
 }
 
 /// The registers that a statement writes and reads, without its guard.

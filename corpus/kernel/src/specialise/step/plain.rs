@@ -16,7 +16,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     match words[0] {
         "ld" | "ldu" => return plain_load(step, statement, &words, plain),
         "st" => return plain_store(step, statement, &words, plain),
-        "brkpt" | "discard" | "applypriority" => return Ok(Then::Next),
+        "brkpt" | "applypriority" => return Ok(Then::Next),
         "fence" => {
             // This keeps less order than PTX has. What is clean without the fence is clean with it.
             let text = format!("{} is ignored: it is assumed to order nothing", plain.words.join("."));
@@ -33,13 +33,12 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
         "ldmatrix" | "stmatrix" => return matrix(step, statement, &words, plain),
         "call" => return call(step, statement, plain),
         "brx" | "alloca" | "stacksave" | "stackrestore" | "atom" | "red" | "cp" | "multimem"
-        | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" => {
-            step.mask = step.guarded(statement.guard)?;
-            if step.mask == 0 {
-                return Ok(Then::Next);
-            }
-            return step.abstain(format!("`{}` is not interpreted", plain.words.join(".")));
+        | "tensormap" | "bar" | "barrier" | "mbarrier" | "sust" | "sured" | "suld" | "tex" | "tld4"
+        | "discard" => {
+            return uninterpreted(step, statement, plain);
         }
+        // Products of registers compute; matrices come from memory and go there.
+        "wmma" if words.get(1) != Some(&"mma") => return uninterpreted(step, statement, plain),
         _ => {}
     }
     let (written, _) = effects(statement);
@@ -67,6 +66,15 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
         step.set(reg, value);
     }
     Ok(Then::Next)
+}
+
+/// Refuses an instruction that touches memory or orders threads, where a lane runs it.
+fn uninterpreted(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
+    step.mask = step.guarded(statement.guard)?;
+    if step.mask == 0 {
+        return Ok(Then::Next);
+    }
+    step.abstain(format!("`{}` is not interpreted", plain.words.join(".")))
 }
 
 /// Runs a call. Functions of this module are not read; two of the runtime are known.
