@@ -13,7 +13,7 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use super::config::Knobs;
 use super::tile::{self, TileDraw};
-use super::{random, shapes, tensor};
+use super::{random, shapes, source, tensor};
 use moire_program::ir::Program;
 
 /// Name of the stream. A test compares the first programs with a recorded hash: if it fails, raise the number.
@@ -35,12 +35,14 @@ pub enum Profile {
     Tensor,
     /// Kernels of Tile IR, see [`tile`].
     TileIr,
+    /// Source programs, see [`moire_source`].
+    Source,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Profile; 5] =
-        [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor, Profile::TileIr];
+    pub const ALL: [Profile; 6] =
+        [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor, Profile::TileIr, Profile::Source];
 
     /// Profiles whose programs consist of PTX threads and so can be written as litmus text.
     pub const PTX: [Profile; 4] = [Profile::Random, Profile::Shapes, Profile::Mixed, Profile::Tensor];
@@ -53,6 +55,7 @@ impl Profile {
             Profile::Mixed => "mixed",
             Profile::Tensor => "tensor",
             Profile::TileIr => "tile-ir",
+            Profile::Source => "source",
         }
     }
 }
@@ -65,7 +68,7 @@ impl fmt::Display for Profile {
 
 /// No profile has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile `{0}`; expected random, shapes, mixed, tensor or tile-ir")]
+#[error("unknown profile `{0}`; expected random, shapes, mixed, tensor, tile-ir or source")]
 pub struct UnknownProfile(String);
 
 impl FromStr for Profile {
@@ -110,10 +113,20 @@ impl Stream {
         (self.profile == Profile::TileIr).then(|| tile::tile_seed(self.seed, index))
     }
 
+    /// The source program from which the program at `index` is made. None unless the profile is `Source`.
+    pub fn source(&self, index: u64) -> Option<moire_source::Source> {
+        (self.profile == Profile::Source).then(|| source::source_seed(self.seed, index))
+    }
+
     /// The program at `index`; independent of every other index.
     pub fn item(&self, index: u64) -> Program {
         if let Some(program) = self.kernel(index).and_then(|k| k.program()) {
             return program;
+        }
+        if let Some(drawn) = self.source(index) {
+            // The lowering refuses no drawn program; a test checks this.
+            return moire_source::lower::lower(&drawn)
+                .map_or_else(|_| shapes::message_passing(), |l| l.program);
         }
         let bytes = self.bytes(index);
         let mut u = Unstructured::new(&bytes);
@@ -129,7 +142,7 @@ impl Stream {
             Profile::Shapes => true,
             Profile::Mixed => u.arbitrary()?,
             // Reached only for a kernel that cannot be launched (see `item`).
-            Profile::TileIr => return Ok(shapes::message_passing()),
+            Profile::TileIr | Profile::Source => return Ok(shapes::message_passing()),
             Profile::Tensor => {
                 // Every protocol gives a program; a test checks this.
                 let program = tensor::Scheme::draw(u)?.protocol().program();

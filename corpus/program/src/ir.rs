@@ -369,6 +369,8 @@ pub enum LoadOrder {
     MmioRelaxed,
     /// `.mmio.acquire.sys` (9.3)
     MmioAcquire,
+    /// `.seq_cst.scope`: of source programs, PTX has none.
+    SeqCst(Scope),
 }
 
 /// Order of a plain store.
@@ -386,6 +388,8 @@ pub enum StoreOrder {
     MmioRelaxed,
     /// `.mmio.release.sys` (accepted by the assembler, see the digest section 2)
     MmioRelease,
+    /// `.seq_cst.scope`: of source programs, PTX has none.
+    SeqCst(Scope),
 }
 
 /// Order of `atom` and `red` (no `.acquire` on `red`).
@@ -399,6 +403,8 @@ pub enum RmwOrder {
     Release,
     /// Both.
     AcqRel,
+    /// Both, and sequentially consistent: of source programs, PTX has none.
+    SeqCst,
 }
 
 /// Order of a memory fence. `membar` reads as `Sc`.

@@ -172,6 +172,7 @@ fn weaker(op: &Op) -> Vec<Op> {
             *order = match *order {
                 LoadOrder::Acquire(scope) => LoadOrder::Relaxed(scope),
                 LoadOrder::MmioAcquire => LoadOrder::MmioRelaxed,
+                LoadOrder::SeqCst(scope) => LoadOrder::Acquire(scope),
                 _ => LoadOrder::Weak,
             };
             out.push(next);
@@ -180,12 +181,14 @@ fn weaker(op: &Op) -> Vec<Op> {
             *order = match *order {
                 StoreOrder::Release(scope) => StoreOrder::Relaxed(scope),
                 StoreOrder::MmioRelease => StoreOrder::MmioRelaxed,
+                StoreOrder::SeqCst(scope) => StoreOrder::Release(scope),
                 _ => StoreOrder::Weak,
             };
             out.push(next);
         }
         Op::Rmw { order, .. } | Op::MultimemRed { order, .. } => {
             let steps: &[RmwOrder] = match *order {
+                RmwOrder::SeqCst => &[RmwOrder::AcqRel],
                 RmwOrder::AcqRel => &[RmwOrder::Acquire, RmwOrder::Release],
                 RmwOrder::Acquire | RmwOrder::Release => &[RmwOrder::Relaxed],
                 RmwOrder::Relaxed => &[],

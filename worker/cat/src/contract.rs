@@ -131,5 +131,7 @@ words! {
         Copies = "copies",
         /// Barriers that threads give different counts, which takes an order of execution to judge.
         MixedCounts = "mixed-counts",
+        /// Accesses of order seq_cst, which source programs have and PTX has not.
+        SeqCstAccesses = "seq-cst-accesses",
     }
 }

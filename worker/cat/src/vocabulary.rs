@@ -94,6 +94,7 @@ vocabulary! {
     SYS = "SYS", "operations of scope sys";
     HOST = "HOST", "events of host threads";
     TILE = "TILE", "accesses of tile blocks";
+    SCA = "SCA", "seq_cst accesses of source programs, both halves of a read-modify-write";
 }
 
 vocabulary! {

@@ -3,8 +3,8 @@
 
 use moire_cat::{Feature, Model};
 use moire_program::ir::{
-    Control, FenceOrder, Instr, LoadOrder, Op, Operand, Program, Proxy, ProxyOrder, StoreOrder, Thread,
-    ThreadId, TileOp,
+    Control, FenceOrder, Instr, LoadOrder, Op, Operand, Program, Proxy, ProxyOrder, RmwOrder, StoreOrder,
+    Thread, ThreadId, TileOp,
 };
 
 /// The first such instruction, and its line.
@@ -74,10 +74,24 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         op if tiles && interoperates(op) => None,
         op if tiles => under(beyond_tiles(op)),
         Op::Control(Control::Ignored(_) | Control::Elect { .. }) => None,
+        op if is_seq_cst(op) && !model.covers(Feature::SeqCstAccesses) => under("seq_cst"),
         Op::Tcgen05(op) if !model.covers(Feature::TensorCores) => under(op.name()),
         Op::Tcgen05(_) => None,
         op => beyond(op, model),
     }
+}
+
+/// Whether an access has the order seq_cst, which only source programs have.
+fn is_seq_cst(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Load { order: LoadOrder::SeqCst(_), .. }
+            | Op::MultimemLoad { order: LoadOrder::SeqCst(_), .. }
+            | Op::Store { order: StoreOrder::SeqCst(_), .. }
+            | Op::MultimemStore { order: StoreOrder::SeqCst(_), .. }
+            | Op::Rmw { order: RmwOrder::SeqCst, .. }
+            | Op::MultimemRed { order: RmwOrder::SeqCst, .. }
+    )
 }
 
 /// The name of an instruction that the models of tile blocks have no rules for.
@@ -112,7 +126,9 @@ fn interoperates(op: &Op) -> bool {
             let order = matches!(order, S::Weak | S::Relaxed(_) | S::Release(_));
             order && src.len() == 1 && !ty.packed() && ty.bytes() <= 8
         }
-        Op::Rmw { proxy: Proxy::Generic, ty, .. } => !ty.packed() && ty.bytes() <= 8,
+        Op::Rmw { proxy: Proxy::Generic, order, ty, .. } => {
+            *order != RmwOrder::SeqCst && !ty.packed() && ty.bytes() <= 8
+        }
         Op::Fence { order, .. } => *order != FenceOrder::Sc,
         _ => false,
     }

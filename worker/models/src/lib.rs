@@ -16,6 +16,7 @@ pub const FILES: &[(&str, &str)] = &[
     ("ptx-7.5", include_str!("../ptx-7.5.cat")),
     ("ptx", include_str!("../ptx.cat")),
     ("tile-ir", include_str!("../tile-ir.cat")),
+    ("rc11-scoped", include_str!("../rc11-scoped.cat")),
     ("lib-ptx", include_str!("../lib-ptx.cat")),
     ("lib-ptx-axioms", include_str!("../lib-ptx-axioms.cat")),
     ("lib-copies", include_str!("../lib-copies.cat")),

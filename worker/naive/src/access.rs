@@ -254,6 +254,7 @@ impl Runner<'_> {
         };
         let order = match order {
             RmwOrder::Release | RmwOrder::AcqRel => bit(sets::REL),
+            RmwOrder::SeqCst => bit(sets::REL) | bit(sets::SCA),
             RmwOrder::Relaxed | RmwOrder::Acquire => bit(sets::RLX),
         };
         let kind = bit(if red { sets::RED } else { sets::ATOM });

@@ -27,6 +27,7 @@ pub(super) fn load_tags(order: LoadOrder) -> (u128, Option<Scope>) {
         LoadOrder::Volatile => (bit(sets::RLX) | bit(sets::VOLATILE), Some(Scope::Sys)),
         LoadOrder::MmioRelaxed => (bit(sets::RLX) | bit(sets::MMIO), Some(Scope::Sys)),
         LoadOrder::MmioAcquire => (bit(sets::ACQ) | bit(sets::MMIO), Some(Scope::Sys)),
+        LoadOrder::SeqCst(scope) => (bit(sets::ACQ) | bit(sets::SCA), Some(scope)),
     }
 }
 
@@ -38,6 +39,7 @@ pub(super) fn store_tags(order: StoreOrder) -> (u128, Option<Scope>) {
         StoreOrder::Volatile => (bit(sets::RLX) | bit(sets::VOLATILE), Some(Scope::Sys)),
         StoreOrder::MmioRelaxed => (bit(sets::RLX) | bit(sets::MMIO), Some(Scope::Sys)),
         StoreOrder::MmioRelease => (bit(sets::REL) | bit(sets::MMIO), Some(Scope::Sys)),
+        StoreOrder::SeqCst(scope) => (bit(sets::REL) | bit(sets::SCA), Some(scope)),
     }
 }
 
@@ -45,6 +47,7 @@ pub(super) fn store_tags(order: StoreOrder) -> (u128, Option<Scope>) {
 pub(super) fn read_tags(op: &Op) -> (u128, Option<Scope>) {
     let half = |order: RmwOrder| match order {
         RmwOrder::Acquire | RmwOrder::AcqRel => bit(sets::ACQ),
+        RmwOrder::SeqCst => bit(sets::ACQ) | bit(sets::SCA),
         RmwOrder::Relaxed | RmwOrder::Release => bit(sets::RLX),
     };
     match op {

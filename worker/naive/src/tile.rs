@@ -205,7 +205,7 @@ fn tile_element(
                 RmwOrder::Relaxed => (false, false),
                 RmwOrder::Acquire => (true, false),
                 RmwOrder::Release => (false, true),
-                RmwOrder::AcqRel => (true, true),
+                RmwOrder::AcqRel | RmwOrder::SeqCst => (true, true),
             };
             let tag = |strong: bool, set| bit(sets::ATOM) | bit(if strong { set } else { sets::RLX });
             let (old, at) = read(s, tag(acquires, sets::ACQ), Some(scope));

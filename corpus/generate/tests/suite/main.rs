@@ -7,6 +7,7 @@ mod cuts;
 mod exhaustive;
 mod litmus;
 mod reduce;
+mod source;
 mod tile;
 mod tile_text;
 mod validate;

@@ -123,6 +123,7 @@ impl Writer {
             LoadOrder::Volatile => (3, Scope::Sys),
             LoadOrder::MmioRelaxed => (4, Scope::Sys),
             LoadOrder::MmioAcquire => (5, Scope::Sys),
+            LoadOrder::SeqCst(s) => (6, s),
         };
         self.tagged(tag, &[scope as u8]);
     }
@@ -135,6 +136,7 @@ impl Writer {
             StoreOrder::Volatile => (3, Scope::Sys),
             StoreOrder::MmioRelaxed => (4, Scope::Sys),
             StoreOrder::MmioRelease => (5, Scope::Sys),
+            StoreOrder::SeqCst(s) => (6, s),
         };
         self.tagged(tag, &[scope as u8]);
     }

@@ -252,7 +252,7 @@ fn split_rmw(program: &Program) -> Candidates<'_> {
                 RmwOrder::Relaxed => (false, false),
                 RmwOrder::Acquire => (true, false),
                 RmwOrder::Release => (false, true),
-                RmwOrder::AcqRel => (true, true),
+                RmwOrder::AcqRel | RmwOrder::SeqCst => (true, true),
             };
             if let Some(dst) = dst {
                 let order = if acquires { LoadOrder::Acquire(*scope) } else { LoadOrder::Relaxed(*scope) };

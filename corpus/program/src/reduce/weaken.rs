@@ -46,6 +46,7 @@ fn op_weight(op: &Op) -> usize {
                 LoadOrder::Volatile => 30,
                 LoadOrder::MmioRelaxed => 40,
                 LoadOrder::MmioAcquire => 50,
+                LoadOrder::SeqCst(s) => 60 + scope_weight(*s),
             };
             order + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty) + 10 * dst.len()
         }
@@ -57,6 +58,7 @@ fn op_weight(op: &Op) -> usize {
                 StoreOrder::Volatile => 30,
                 StoreOrder::MmioRelaxed => 40,
                 StoreOrder::MmioRelease => 50,
+                StoreOrder::SeqCst(s) => 60 + scope_weight(*s),
             };
             order + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty) + 10 * src.len()
         }
@@ -65,6 +67,7 @@ fn op_weight(op: &Op) -> usize {
                 RmwOrder::Relaxed => 10,
                 RmwOrder::Acquire | RmwOrder::Release => 20,
                 RmwOrder::AcqRel => 30,
+                RmwOrder::SeqCst => 40,
             };
             order + scope_weight(*scope) + proxy_weight(*proxy) + space_weight(*space) + ty_weight(*ty)
         }
@@ -103,7 +106,7 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
         match op {
             Op::Load { order, .. } => {
                 let scope = match order {
-                    LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) => *s,
+                    LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) | LoadOrder::SeqCst(s) => *s,
                     _ => Scope::Sys,
                 };
                 for weaker in [LoadOrder::Weak, LoadOrder::Relaxed(scope), LoadOrder::Acquire(scope)] {
@@ -116,7 +119,7 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
             }
             Op::Store { order, .. } => {
                 let scope = match order {
-                    StoreOrder::Relaxed(s) | StoreOrder::Release(s) => *s,
+                    StoreOrder::Relaxed(s) | StoreOrder::Release(s) | StoreOrder::SeqCst(s) => *s,
                     _ => Scope::Sys,
                 };
                 for weaker in [StoreOrder::Weak, StoreOrder::Relaxed(scope), StoreOrder::Release(scope)] {
@@ -128,7 +131,7 @@ pub(super) fn weaken_order(program: &Program) -> Candidates<'_> {
                 }
             }
             Op::Rmw { .. } => {
-                for weaker in [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release] {
+                for weaker in [RmwOrder::Relaxed, RmwOrder::Acquire, RmwOrder::Release, RmwOrder::AcqRel] {
                     with(&|op| {
                         if let Op::Rmw { order, .. } = op {
                             *order = weaker

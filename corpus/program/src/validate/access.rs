@@ -76,12 +76,12 @@ pub(super) fn accesses(program: &Program) -> Vec<Access> {
 fn strength(op: &Op) -> (u32, bool, Option<Scope>, Proxy) {
     let load = |order: LoadOrder| match order {
         LoadOrder::Weak => None,
-        LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) => Some(s),
+        LoadOrder::Relaxed(s) | LoadOrder::Acquire(s) | LoadOrder::SeqCst(s) => Some(s),
         LoadOrder::Volatile | LoadOrder::MmioRelaxed | LoadOrder::MmioAcquire => Some(Scope::Sys),
     };
     let store = |order: StoreOrder| match order {
         StoreOrder::Weak => None,
-        StoreOrder::Relaxed(s) | StoreOrder::Release(s) => Some(s),
+        StoreOrder::Relaxed(s) | StoreOrder::Release(s) | StoreOrder::SeqCst(s) => Some(s),
         StoreOrder::Volatile | StoreOrder::MmioRelaxed | StoreOrder::MmioRelease => Some(Scope::Sys),
     };
     let times = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

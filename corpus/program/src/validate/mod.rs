@@ -30,7 +30,7 @@ mod targets;
 mod tensor;
 mod widths;
 
-use crate::ir::{AtomOp, Op, Operand, Program, Proxy, ProxyFence};
+use crate::ir::{AtomOp, LoadOrder, Op, Operand, Program, Proxy, ProxyFence, RmwOrder, StoreOrder};
 use crate::limits::LINTED_INSTRUCTIONS;
 use crate::text::{Diagnostic, Severity};
 pub use registers::classes;
@@ -96,6 +96,9 @@ pub fn notation(op: &Op) -> Option<&'static str> {
         | Op::MultimemLoad { op: AtomOp::Sub, .. }
         | Op::MultimemRed { op: AtomOp::Sub, .. } => Some("PTX has no atomic subtraction"),
         Op::Tile(_) => Some("accesses of a tile block and tokens are those of Tile IR"),
+        Op::Load { order: LoadOrder::SeqCst(_), .. }
+        | Op::Store { order: StoreOrder::SeqCst(_), .. }
+        | Op::Rmw { order: RmwOrder::SeqCst, .. } => Some("seq_cst accesses are those of source programs"),
         op => places::notation(op),
     }
 }

@@ -109,9 +109,9 @@ fn settings_follow_switches() {
         FailedCas::WritesBack
     );
     let covers = |m: &Model| Feature::ALL.map(|f| m.covers(f));
-    assert_eq!(covers(&plain), [false, true, true, true]);
-    assert_eq!(covers(&shipped("ptx-7.5", &[])), [false; 4]);
-    assert_eq!(covers(&shipped("tile-ir", &[])), [true, false, false, false]);
+    assert_eq!(covers(&plain), [false, true, true, true, false]);
+    assert_eq!(covers(&shipped("ptx-7.5", &[])), [false; 5]);
+    assert_eq!(covers(&shipped("tile-ir", &[])), [true, false, false, false, false]);
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub(super) const ACCESS: Takes = Takes { access: true, mmio: true, vector: true,
 pub(super) const UPDATE: Takes = Takes { access: true, mmio: false, vector: false, op: true, lo: false };
 pub(super) const PLAIN: Takes = Takes { access: false, mmio: false, vector: false, op: false, lo: false };
 
-pub(super) const ORDERS: [&str; 6] = ["weak", "relaxed", "acquire", "release", "acq_rel", "volatile"];
+pub(super) const ORDERS: [&str; 7] =
+    ["weak", "relaxed", "acquire", "release", "acq_rel", "seq_cst", "volatile"];
 
 impl Reader<'_, '_> {
     pub(super) fn qualifiers<'w>(&self, words: &[&'w str], takes: Takes) -> Parsed<Qualifiers<'w>> {
@@ -122,6 +123,7 @@ impl Reader<'_, '_> {
             (Some("acquire"), true) => LoadOrder::MmioAcquire,
             (Some("relaxed"), false) => LoadOrder::Relaxed(self.scope(q)?),
             (Some("acquire"), false) => LoadOrder::Acquire(self.scope(q)?),
+            (Some("seq_cst"), false) => LoadOrder::SeqCst(self.scope(q)?),
             (Some("volatile"), false) if no_scope => LoadOrder::Volatile,
             (None | Some("weak"), false) if no_scope => LoadOrder::Weak,
             (None | Some("weak" | "volatile"), false) => {
@@ -146,6 +148,7 @@ impl Reader<'_, '_> {
             (Some("release"), true) => StoreOrder::MmioRelease,
             (Some("relaxed"), false) => StoreOrder::Relaxed(self.scope(q)?),
             (Some("release"), false) => StoreOrder::Release(self.scope(q)?),
+            (Some("seq_cst"), false) => StoreOrder::SeqCst(self.scope(q)?),
             (Some("volatile"), false) if no_scope => StoreOrder::Volatile,
             (None | Some("weak"), false) if no_scope => StoreOrder::Weak,
             (None | Some("weak" | "volatile"), false) => {
@@ -166,6 +169,7 @@ impl Reader<'_, '_> {
             Some("release") => RmwOrder::Release,
             Some("acquire") if !red => RmwOrder::Acquire,
             Some("acq_rel") if !red => RmwOrder::AcqRel,
+            Some("seq_cst") if !red => RmwOrder::SeqCst,
             _ if red => {
                 return self.fail("red is relaxed or release".into(), Some("use atom for an acquire".into()));
             }

@@ -19,6 +19,7 @@ pub(super) fn load_order(order: LoadOrder) -> String {
         LoadOrder::Volatile => ".volatile".into(),
         LoadOrder::MmioRelaxed => ".mmio.relaxed.sys".into(),
         LoadOrder::MmioAcquire => ".mmio.acquire.sys".into(),
+        LoadOrder::SeqCst(s) => format!(".seq_cst.{}", scope(s)),
     }
 }
 
@@ -30,6 +31,7 @@ pub(super) fn store_order(order: StoreOrder) -> String {
         StoreOrder::Volatile => ".volatile".into(),
         StoreOrder::MmioRelaxed => ".mmio.relaxed.sys".into(),
         StoreOrder::MmioRelease => ".mmio.release.sys".into(),
+        StoreOrder::SeqCst(s) => format!(".seq_cst.{}", scope(s)),
     }
 }
 
@@ -39,6 +41,7 @@ pub(super) fn rmw_order(order: RmwOrder) -> &'static str {
         RmwOrder::Acquire => ".acquire",
         RmwOrder::Release => ".release",
         RmwOrder::AcqRel => ".acq_rel",
+        RmwOrder::SeqCst => ".seq_cst",
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn load_labels(order: LoadOrder, proxy: Proxy) -> (u128, Option<Scope
         LoadOrder::Volatile => (label(sets::RLX) | label(sets::VOLATILE), Some(Scope::Sys)),
         LoadOrder::MmioRelaxed => (label(sets::RLX) | label(sets::MMIO), Some(Scope::Sys)),
         LoadOrder::MmioAcquire => (label(sets::ACQ) | label(sets::MMIO), Some(Scope::Sys)),
+        LoadOrder::SeqCst(s) => (label(sets::ACQ) | label(sets::SCA), Some(s)),
     };
     (MEMORY | label(sets::R) | order | proxy_label(proxy) | scope.map_or(0, scope_label), scope)
 }
@@ -58,6 +59,7 @@ pub(crate) fn store_labels(order: StoreOrder, proxy: Proxy) -> (u128, Option<Sco
         StoreOrder::Volatile => (label(sets::RLX) | label(sets::VOLATILE), Some(Scope::Sys)),
         StoreOrder::MmioRelaxed => (label(sets::RLX) | label(sets::MMIO), Some(Scope::Sys)),
         StoreOrder::MmioRelease => (label(sets::REL) | label(sets::MMIO), Some(Scope::Sys)),
+        StoreOrder::SeqCst(s) => (label(sets::REL) | label(sets::SCA), Some(s)),
     };
     (MEMORY | label(sets::W) | order | proxy_label(proxy) | scope.map_or(0, scope_label), scope)
 }
@@ -68,10 +70,11 @@ pub(crate) fn rmw_labels(order: RmwOrder, scope: Scope, proxy: Proxy, red: bool)
         RmwOrder::Relaxed => (sets::RLX, sets::RLX),
         RmwOrder::Acquire => (sets::ACQ, sets::RLX),
         RmwOrder::Release => (sets::RLX, sets::REL),
-        RmwOrder::AcqRel => (sets::ACQ, sets::REL),
+        RmwOrder::AcqRel | RmwOrder::SeqCst => (sets::ACQ, sets::REL),
     };
-    let both =
-        MEMORY | proxy_label(proxy) | scope_label(scope) | label(if red { sets::RED } else { sets::ATOM });
+    let kind = label(if red { sets::RED } else { sets::ATOM });
+    let seq_cst = if order == RmwOrder::SeqCst { label(sets::SCA) } else { 0 };
+    let both = MEMORY | proxy_label(proxy) | scope_label(scope) | kind | seq_cst;
     (both | label(sets::R) | label(read), both | label(sets::W) | label(write))
 }
 

@@ -1,0 +1,150 @@
+//! Puts compiled threads together again: each thread of a source program was a kernel of its own, and the kernels may
+//! come from different compilers.
+//!
+//! A kernel is run ahead as one thread (`moire_kernel::simt`), and put where the thread of the source stands. Its
+//! parameters are those that the printers gave it, so the objects of all kernels are the same.
+
+use crate::lower::warp;
+use crate::slots::Slots;
+use crate::state::{State, memory, number};
+use crate::syntax::{Source, Space};
+use moire_kernel::ptx::Kernel;
+use moire_kernel::simt;
+use moire_program::Refusal;
+use moire_program::ir;
+use moire_program::ir::{ObjectId, Operand, Placement, Program, Proxy, RegInit, Symbol, SymbolId, Thread};
+use moire_program::registers;
+
+/// Compiled threads as one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compiled {
+    /// The program: the global objects of the source, a result for each register, the shared objects.
+    pub program: Program,
+    globals: usize,
+    results: usize,
+}
+
+/// Puts the kernels of the threads of a program together, one for each thread, in their order.
+///
+/// # Errors
+/// A kernel has other parameters, or something in it is not interpreted.
+pub fn assemble(source: &Source, kernels: &[&Kernel]) -> Result<Compiled, Refusal> {
+    let slots = Slots::of(source);
+    if kernels.len() != source.threads.len() {
+        return Err(Refusal::about("another number of kernels than of threads"));
+    }
+    let mut program = objects(source, &slots)?;
+    for (t, kernel) in kernels.iter().enumerate() {
+        let mut thread = thread(source, &slots, kernel, &program)?;
+        thread.name = format!("P{t}");
+        thread.place = Placement { warp: warp(source, t), ..source.threads[t].place };
+        program.threads.push(thread);
+    }
+    Ok(Compiled { program, globals: slots.objects.len(), results: slots.results.len() })
+}
+
+/// The program without threads.
+fn objects(source: &Source, slots: &Slots) -> Result<Program, Refusal> {
+    let mut program = Program { name: source.name.clone(), ..Program::default() };
+    let mut add = |name: String, space: ir::Space, bytes: u32, init: u64| {
+        let mut content = init.to_le_bytes().to_vec();
+        content.resize(bytes as usize, 0);
+        let (object, virt) = (ObjectId::at(program.objects.len()), SymbolId::at(program.symbols.len()));
+        program.objects.push(ir::Object { name: name.clone(), space, bytes, init: content });
+        program.symbols.push(Symbol { name, object, virt, proxy: Proxy::Generic, multimem: Vec::new() });
+    };
+    for o in &slots.objects {
+        let object = source.objects.get(*o).ok_or_else(|| Refusal::about("an object that is not there"))?;
+        add(object.name.clone(), ir::Space::Global, u32::from(object.bits / 8), object.init);
+    }
+    for (t, r) in &slots.results {
+        let register = &source.threads[*t].registers[*r];
+        add(format!("P{t}.{}", register.name), ir::Space::Global, u32::from(register.bits / 8), 0);
+    }
+    for object in source.objects.iter().filter(|o| o.space == Space::Shared) {
+        add(object.name.clone(), ir::Space::SharedCta, u32::from(object.bits / 8), 0);
+    }
+    Ok(program)
+}
+
+/// One kernel as a thread of the program.
+fn thread(source: &Source, slots: &Slots, kernel: &Kernel, program: &Program) -> Result<Thread, Refusal> {
+    let sizes = slots.sizes(source);
+    if kernel.params.len() != sizes.len() {
+        return Err(Refusal::about("a kernel with other parameters than it was given"));
+    }
+    let mut alone = kernel.clone();
+    alone.threads = Some([1; 3]);
+    let ran = simt::threads(&alone, 1, &sizes)?;
+    let places: Vec<SymbolId> = ran
+        .symbols
+        .iter()
+        .enumerate()
+        .map(|(n, s)| place(source, slots, program, n, s))
+        .collect::<Result<_, _>>()?;
+    let mut thread =
+        ran.threads.into_iter().next().ok_or_else(|| Refusal::about("a kernel without a thread"))?;
+    let to = |s: SymbolId| places.get(s.index()).copied().unwrap_or(s);
+    for instr in &mut thread.body {
+        registers::rewrite(&mut instr.op, &mut |r| r, &mut |o| match o {
+            Operand::Address(s) => Operand::Address(to(s)),
+            other => other,
+        });
+    }
+    for register in &mut thread.regs {
+        if let RegInit::Address(s) = &mut register.init {
+            *s = to(*s);
+        }
+    }
+    Ok(thread)
+}
+
+/// The symbol of the program that a symbol of a kernel stands for: a parameter by its position, a shared variable by the
+/// number of the object at the end of its name.
+fn place(
+    source: &Source,
+    slots: &Slots,
+    program: &Program,
+    position: usize,
+    symbol: &Symbol,
+) -> Result<SymbolId, Refusal> {
+    let parameters = slots.objects.len() + slots.results.len();
+    if position < parameters {
+        return Ok(SymbolId::at(position));
+    }
+    let object = symbol.name.rsplit('_').next().and_then(|n| n.parse::<usize>().ok());
+    let shared = |o: &usize| source.objects.get(*o).is_some_and(|o| o.space == Space::Shared);
+    let Some(object) = object.filter(shared) else {
+        return Err(Refusal::about("a shared variable that is none of the source"));
+    };
+    let before = source.objects[..object].iter().filter(|o| o.space == Space::Shared).count();
+    let at = parameters + before;
+    let bytes = program.objects.get(at).map(|o| o.bytes);
+    bytes.map(|_| SymbolId::at(at)).ok_or_else(|| Refusal::about("a shared variable without memory"))
+}
+
+impl Compiled {
+    /// The state at the end of an execution, from its memory.
+    pub fn state(&self, source: &Source, all: &[Vec<u8>]) -> State {
+        let results = all.iter().skip(self.globals).take(self.results);
+        let registers = results.map(|bytes| number(bytes)).collect();
+        let leaders = leaders_of(&self.program);
+        // In the order of the source: globals stand first here, shared objects last.
+        let (mut global, mut shared) = (all.iter(), all.iter().skip(self.globals + self.results));
+        let mut ordered = Vec::new();
+        for object in &source.objects {
+            if object.space == Space::Shared {
+                ordered.extend(shared.by_ref().take(leaders).cloned());
+            } else {
+                ordered.extend(global.next().cloned());
+            }
+        }
+        State { registers, memory: memory(source, leaders, &ordered) }
+    }
+}
+
+/// The number of CTAs with threads.
+fn leaders_of(program: &Program) -> usize {
+    let place = |t: usize| &program.threads[t].place;
+    (0..program.threads.len()).filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t)))).count()
+}

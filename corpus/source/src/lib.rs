@@ -1,0 +1,29 @@
+//! Source programs: a small language of atomics, as compilers of GPU code take them in.
+//!
+//! A program is read ([`text`]), checked ([`validate`]), and lowered to the program that the engines run ([`lower`]). It is
+//! printed as LLVM IR ([`llvm`]) or CUDA C++ ([`cuda`]), and what a compiler makes of its threads is put together again
+//! ([`compiled`]). Programs are drawn ([`draw`]), made smaller ([`reduce`]) and named by their canonical form ([`canon`]).
+//!
+//! The meaning of a source program is the model `rc11-scoped`. A program with a race has none.
+//!
+//! Pure: no I/O, no clock, no async, no global state.
+
+pub mod canon;
+pub mod compiled;
+pub mod cuda;
+pub mod draw;
+pub mod limits;
+pub mod llvm;
+pub mod lower;
+pub mod reduce;
+mod slots;
+pub mod state;
+mod syntax;
+pub mod text;
+pub mod validate;
+mod walk;
+
+pub use syntax::{
+    Access, Condition, Exchange, Expr, Object, Order, Register, Source, Space, Step, Term, Thread, Update,
+    Value,
+};

@@ -1,0 +1,81 @@
+//! Final states of a program, in a form that a source program and its compiled threads have in common.
+
+use crate::lower::Lowered;
+use crate::syntax::{Source, Space};
+use moire_program::ir::{ThreadId, Value};
+
+/// A final state: what a person who runs the threads can see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct State {
+    /// The registers of all threads of the source, in their order.
+    pub registers: Vec<Value>,
+    /// The bytes of each object of the source, in their order. A shared object has one entry for each CTA.
+    pub memory: Vec<Vec<u8>>,
+}
+
+impl State {
+    /// The state in words, such as `P1:r0=1 [x]=2`. Shared objects are named once for each CTA, in the order of threads.
+    pub fn shown(&self, source: &Source) -> String {
+        let mut out = Vec::new();
+        let mut values = self.registers.iter();
+        for (t, thread) in source.threads.iter().enumerate() {
+            for (register, value) in thread.registers.iter().zip(&mut values) {
+                out.push(format!("P{t}:{}={value}", register.name));
+            }
+        }
+        let mut contents = self.memory.iter();
+        for object in &source.objects {
+            let copies = if object.space == Space::Shared { ctas(source) } else { 1 };
+            for content in contents.by_ref().take(copies) {
+                out.push(format!("[{}]={}", object.name, number(content)));
+            }
+        }
+        out.join(" ")
+    }
+}
+
+/// The number that bytes stand for, the least significant first.
+pub(crate) fn number(bytes: &[u8]) -> Value {
+    bytes.iter().rev().take(16).fold(0, |value, byte| value << 8 | Value::from(*byte))
+}
+
+/// The number of CTAs in which the program has threads.
+fn ctas(source: &Source) -> usize {
+    let place = |t: usize| &source.threads[t].place;
+    (0..source.threads.len()).filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t)))).count()
+}
+
+/// The memory of the objects of the source, of a program whose first objects are these. `owners` is the number of CTAs in
+/// which that program has threads; those of the source come first.
+pub(crate) fn memory(source: &Source, owners: usize, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let kept = ctas(source);
+    let (mut out, mut at) = (Vec::new(), 0);
+    for object in &source.objects {
+        let (copies, keep) = if object.space == Space::Shared { (owners, kept) } else { (1, 1) };
+        out.extend(all.iter().skip(at).take(keep).cloned());
+        at += copies;
+    }
+    out
+}
+
+impl Lowered {
+    /// The state at the end of an execution of the lowered program: the registers of each thread, and all memory. `None`:
+    /// the execution contradicts its choices, so it is none of the source.
+    pub fn state(&self, source: &Source, registers: &[Vec<Value>], memory: &[Vec<u8>]) -> Option<State> {
+        let value = |t: ThreadId, r: moire_program::ir::Reg| {
+            registers.get(t.index()).and_then(|t| t.get(r.index())).copied().unwrap_or_default()
+        };
+        if !self.admits(&value) {
+            return None;
+        }
+        let of = |(t, thread): (usize, &crate::Thread)| {
+            let own = registers.get(t).map_or(&[][..], Vec::as_slice);
+            own.iter().take(thread.registers.len()).copied().collect::<Vec<_>>()
+        };
+        let owners = self.program.threads.len() - source.threads.len() + ctas(source);
+        Some(State {
+            registers: source.threads.iter().enumerate().flat_map(of).collect(),
+            memory: self::memory(source, owners, memory),
+        })
+    }
+}
