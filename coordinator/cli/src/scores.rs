@@ -20,7 +20,8 @@ const MISSED: [&str; 3] = ["equivalent", "clean, unconfirmed", "discrepancy"];
 /// The measures of a campaign. Canaries are for whole campaigns over all oracles under the default models.
 pub(crate) fn of(status: &CampaignStatus) -> Vec<Score> {
     let spec = status.spec.clone().unwrap_or_default();
-    let other = [Profile::Tensor.name(), Profile::TileIr.name()].contains(&spec.profile.as_str());
+    let other = [Profile::Tensor.name(), Profile::TileIr.name(), Profile::Source.name()]
+        .contains(&spec.profile.as_str());
     let whole = spec.oracles.is_empty() && spec.models.is_empty() && !other;
     let canaries = (whole && spec.canaries).then(|| canaries(status));
     canaries.into_iter().chain(mutants(status)).collect()

@@ -11,7 +11,7 @@ use moire_corpus::{Finding, Hash, Options, Store};
 use moire_worker::job::{
     Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification,
 };
-use moire_worker::oracle::{self, LOWERING, Oracles, TILEIRAS};
+use moire_worker::oracle::{self, LLVM, LOWERING, NVCC, Oracles, TILEIRAS};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -136,7 +136,8 @@ impl Tally {
             self.broken += u64::from(claim.direction.is_bug());
         }
         for row in &report.engines {
-            if row.engine.starts_with(TILEIRAS.capability) || row.engine == LOWERING.name {
+            let tools = [TILEIRAS, LLVM, NVCC];
+            if tools.iter().any(|t| row.engine.starts_with(t.capability)) || row.engine == LOWERING.name {
                 let verdicts = self.compiled.entry(row.engine.clone()).or_default();
                 *verdicts.entry(row.verdict.clone()).or_default() += 1;
             }

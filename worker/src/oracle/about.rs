@@ -2,6 +2,7 @@
 
 use crate::job::Source;
 use moire_generate::Profile;
+use moire_source::text::is_source;
 use moire_tile_ir::run::TileLaunch;
 use std::fmt;
 
@@ -42,15 +43,29 @@ pub enum Takes {
     Programs,
     /// Kernels of Tile IR.
     Kernels,
+    /// Source programs.
+    Sources,
 }
 
 impl Takes {
     /// The kind of an item with this source.
     pub(super) fn of(source: &Source) -> Self {
-        let kernel = match source {
-            Source::Generated { profile, .. } => profile == Profile::TileIr.name(),
-            Source::Text(text) => TileLaunch::noted(text).is_some(),
-        };
-        if kernel { Self::Kernels } else { Self::Programs }
+        match source {
+            Source::Generated { profile, .. } => Self::of_profile(profile),
+            Source::Text(text) if is_source(text) => Self::Sources,
+            Source::Text(text) if TileLaunch::noted(text).is_some() => Self::Kernels,
+            Source::Text(_) => Self::Programs,
+        }
+    }
+
+    /// The kind of the items of a stream.
+    pub fn of_profile(profile: &str) -> Self {
+        if profile == Profile::TileIr.name() {
+            Self::Kernels
+        } else if profile == Profile::Source.name() {
+            Self::Sources
+        } else {
+            Self::Programs
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::compiler::CellError;
 use super::models::ModelError;
+use super::source::SourceCellError;
 use super::tools::{NoAssembler, NoCompiler};
 use moire_explore::{Abstain, Bound};
 use moire_generate::UnknownProfile;
@@ -12,7 +13,9 @@ use moire_naive::Skip;
 use moire_program::Refusal;
 use moire_program::text::ParseError;
 use moire_toolchain::run::RunError;
+use moire_toolchain::source::Failure;
 use moire_toolchain::tile::batch::Unanswered;
+use std::sync::Arc;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +60,20 @@ pub enum Abstention {
     /// The compiler made no PTX of the kernel.
     #[error("tileiras: {}", first_line(&.0.to_string()))]
     Compiler(#[from] Unanswered),
+    /// A side that should name a compiler of source programs does not.
+    #[error(transparent)]
+    SourceCell(SourceCellError),
+    /// No compiler of source programs fits the side.
+    #[error("no {0} here")]
+    NoSourceCompiler(String),
+    /// A compiler made no PTX of a source program.
+    #[error("{kind}: {}", reason(&why.to_string()))]
+    SourceCompiler {
+        /// The kind of compiler.
+        kind: &'static str,
+        /// Why.
+        why: Arc<Failure>,
+    },
     /// A program or kernel is refused by the stage that prepares it.
     #[error("{}", .0.reason())]
     Refused(#[from] Refusal),
@@ -90,6 +107,18 @@ impl From<Abstain> for Abstention {
     fn from(abstain: Abstain) -> Self {
         Self::Unsupported(abstain)
     }
+}
+
+/// Most bytes of a message of a compiler.
+const MAX_REASON: usize = 100;
+
+/// The first line of a message, without the numbers that differ between programs.
+fn reason(text: &str) -> String {
+    let varies = |word: &str| {
+        word.contains("0x") || word.starts_with('t') && word[1..].starts_with(|c: char| c.is_ascii_digit())
+    };
+    let words: Vec<&str> = first_line(text).split_whitespace().filter(|w| !varies(w)).collect();
+    words.join(" ").chars().take(MAX_REASON).collect()
 }
 
 fn first_line(text: &str) -> &str {

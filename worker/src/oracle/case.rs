@@ -27,7 +27,7 @@ pub(super) struct Case<'a> {
     pub(super) item: &'a Item,
     pub(super) context: Context<'a>,
     pub(super) report: ItemReport,
-    /// The program of the item; `None` for a kernel.
+    /// The program of the item; `None` for a kernel and for a source program.
     pub(super) program: Option<Arc<Program>>,
     /// See [`Case::answers`].
     answers: Option<Rc<[(String, Answer)]>>,
@@ -36,7 +36,7 @@ pub(super) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(super) fn new(item: &'a Item, context: Context<'a>) -> Result<Self, Abstention> {
         let program = match (Takes::of(&item.source), &item.source) {
-            (Takes::Kernels, _) => None,
+            (Takes::Kernels | Takes::Sources, _) => None,
             (Takes::Programs, Source::Generated { seed, profile, index }) => {
                 Some(Stream::new(*seed, profile.parse::<Profile>()?).item(*index))
             }

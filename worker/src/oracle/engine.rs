@@ -5,13 +5,13 @@ use super::abstention::Abstention;
 use super::case::{Case, Context, abstain};
 use super::models::{ModelError, Models};
 use super::registry::registry;
-use super::{Oracle, assembler, compiler, lowering};
+use super::{Oracle, assembler, compiler, lowering, source};
 use crate::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Part, Parted, Reduced, Verification};
 use crate::piece::{self, Exploration, Explored, Shelf, Step};
 use moire_cat::Model;
 use moire_explore::Abstain;
 use moire_explore::search::share::Piece;
-use moire_generate::{GENERATOR_FINGERPRINT, TILE_FINGERPRINT};
+use moire_generate::{GENERATOR_FINGERPRINT, SOURCE_FINGERPRINT, TILE_FINGERPRINT};
 use moire_tile_ir::lowering::Lowering;
 use std::sync::Arc;
 
@@ -43,6 +43,12 @@ impl Oracles {
     /// All oracles, with a compiler of the caller's choice.
     pub fn with_compiler(tileiras: moire_toolchain::tile::Tileiras) -> Self {
         Self::default().with(Box::new(compiler::Compiler::of(tileiras)))
+    }
+
+    /// All oracles, with compilers of source programs of the caller's choice.
+    pub fn with_source_compilers(compilers: &[moire_toolchain::source::Compiler]) -> Self {
+        let with = |all: Self, oracle: source::Sources| all.with(Box::new(oracle.of(compilers)));
+        source::all().fold(Self::default(), with)
     }
 
     /// All oracles, with another way to lower kernels of Tile IR, for tests.
@@ -104,6 +110,7 @@ impl Engine for Oracles {
         let mut hasher = blake3::Hasher::new();
         hasher.update(GENERATOR_FINGERPRINT.as_bytes());
         hasher.update(TILE_FINGERPRINT.as_bytes());
+        hasher.update(SOURCE_FINGERPRINT.as_bytes());
         hasher.update(env!("CARGO_PKG_VERSION").as_bytes());
         for (name, text) in moire_models::FILES {
             hasher.update(name.as_bytes());
@@ -137,7 +144,7 @@ impl Engine for Oracles {
         let named = |o: &&dyn Oracle| item.plan.oracles.iter().any(|name| name == o.about().name);
         let default = match takes {
             Takes::Programs => item.plan.oracles.is_empty(),
-            Takes::Kernels => !suit.iter().any(named),
+            Takes::Kernels | Takes::Sources => !suit.iter().any(named),
         };
         let mut claims = Vec::new();
         for oracle in suit.iter().filter(|o| named(o) || (default && o.about().by_default)) {

@@ -9,6 +9,9 @@
 //! | `assembler` | the `ptxas-equal` rules and NVIDIA's assembler accept and refuse the same modules | equal |
 //! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference |
 //! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress |
+//! | `llvm` | the PTX that `llc` makes of a source program does nothing the program may not do | subset, property |
+//! | `nvcc` | the same of `nvcc` | subset, property |
+//! | `mixing` | the same where two compilers make the threads of one program, each of them right alone | subset, property |
 //!
 //! Each oracle is one file with an implementation of `Oracle` and one line in `registry.rs`. A rule about litmus programs
 //! implements `litmus::Rule` instead, and shares verification and reduction with the other rules. An engine that cannot
@@ -32,6 +35,7 @@ mod pair;
 mod patterns;
 mod registry;
 mod self_check;
+mod source;
 mod tools;
 
 pub use about::{About, Takes, Tool};
@@ -45,7 +49,8 @@ pub use lowering::LOWERING;
 pub use models::ModelError;
 pub use patterns::{MUTANT, PATTERNS};
 pub use registry::{named, oracles};
-pub use tools::{NoAssembler, NoCompiler, PTXAS, TILEIRAS};
+pub use source::{LLVM_SOURCES, MIXED_SOURCES, NVCC_SOURCES, SourceCellError};
+pub use tools::{LLVM, NVCC, NoAssembler, NoCompiler, PTXAS, TILEIRAS};
 
 use crate::job::{Budget, Claim, Part, Parted, Reduced, Verification};
 use case::{Case, Context};

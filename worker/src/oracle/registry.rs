@@ -1,11 +1,11 @@
 //! The table of all oracles. A new oracle is one line of [`registry`].
 
 use super::about::About;
-use super::{Oracle, assembler, compiler, lowering, metamorphic, pair, patterns, self_check};
+use super::{Oracle, assembler, compiler, lowering, metamorphic, pair, patterns, self_check, source};
 
 /// The oracles of a worker, in the order in which their claims are reported.
 pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
-    vec![
+    let mut all: Vec<Box<dyn Oracle>> = vec![
         Box::new(self_check::SelfCheck),
         Box::new(pair::ModelPair),
         Box::new(metamorphic::Metamorphic),
@@ -13,7 +13,9 @@ pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
         Box::new(assembler::Assembler::default()),
         Box::new(compiler::Compiler::default()),
         Box::new(lowering::ReferenceLowering::default()),
-    ]
+    ];
+    all.extend(source::all().map(|oracle| Box::new(oracle) as Box<dyn Oracle>));
+    all
 }
 
 /// All oracles, in the order of their claims.

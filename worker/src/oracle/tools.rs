@@ -14,6 +14,17 @@ pub const TILEIRAS: Tool = Tool {
     how: "pip install nvidia-cuda-tileiras nvidia-cuda-nvcc nvidia-nvvm, then MOIRE_VENV=the environment",
 };
 
+/// LLVM's compiler of LLVM IR.
+pub const LLVM: Tool = Tool {
+    capability: "llvm",
+    how: "apt-get install llvm-19 (15 to 22), or rustup component add llvm-tools, or MOIRE_LLC=the file; several stand side by side",
+};
+/// NVIDIA's compiler of CUDA C++.
+pub const NVCC: Tool = Tool {
+    capability: "nvcc",
+    how: "pip install nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl, then MOIRE_VENV=the environment, or nvcc on PATH",
+};
+
 /// Why there is no assembler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAssembler {

@@ -8,6 +8,8 @@ mod differences;
 mod lowering;
 mod outside;
 mod patterns;
+mod source_compilers;
+mod source_model;
 mod sources;
 mod tile_differences;
 mod tile_examples;

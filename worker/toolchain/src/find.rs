@@ -33,6 +33,9 @@ pub enum ToolError {
         /// Why.
         source: std::io::Error,
     },
+    /// It does not compile for GPUs of NVIDIA.
+    #[error("it has no target nvptx64")]
+    NoTarget,
     /// A part that it needs is missing.
     #[error("`{what}` is not beside it: pip install {wheel} of the same release")]
     Incomplete {

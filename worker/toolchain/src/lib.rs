@@ -1,5 +1,5 @@
-//! NVIDIA's own tools, used where they are installed: the assembler `ptxas`, the disassembler `nvdisasm`, and the compiler
-//! of Tile IR, `tileiras`, with the bytecode that it reads.
+//! Outside tools, used where they are installed: NVIDIA's assembler `ptxas`, the disassembler `nvdisasm`, the compiler of
+//! Tile IR, `tileiras`, with the bytecode that it reads, and compilers of source programs, `llc` and `nvcc`.
 //!
 //! Nothing here is needed to build, test or use the rest. A missing tool is a missing capability and no failure; [`find`]
 //! says where tools are looked for. Every run has a deadline, a cap on its output and its own folder, and ends together with
@@ -10,6 +10,7 @@ pub mod machine;
 mod ptxas;
 pub mod run;
 mod sass;
+pub mod source;
 pub mod tile;
 mod version;
 

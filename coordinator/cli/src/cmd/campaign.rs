@@ -43,7 +43,7 @@ pub(crate) struct NewCampaign {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source
     #[arg(long, default_value = "mixed")]
     pub(crate) stream: String,
     /// Number of programs; without it the campaign runs until it is cancelled

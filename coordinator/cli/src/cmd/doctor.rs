@@ -5,8 +5,9 @@ use moire_console::exit;
 use moire_coordinator::many;
 use moire_toolchain::Ptxas;
 use moire_toolchain::find::{candidates, environment};
+use moire_toolchain::source::{Compiler, Kind};
 use moire_toolchain::tile::Tileiras;
-use moire_worker::oracle::PTXAS;
+use moire_worker::oracle::{LLVM, NVCC, PTXAS};
 
 pub(crate) fn run() -> Result<u8> {
     println!("moire {} on {} {}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
@@ -16,6 +17,7 @@ pub(crate) fn run() -> Result<u8> {
     assembler();
     disassembler();
     tile_compiler();
+    source_compilers();
     println!("{}", super::gpu::doctor());
     Ok(exit::CLEAN)
 }
@@ -41,6 +43,19 @@ fn disassembler() {
         None => println!(
             "missing  nvdisasm (optional, for the tests of machine code): pip install nvidia-cuda-nvdisasm, as ptxas"
         ),
+    }
+}
+
+/// The compilers of source programs.
+fn source_compilers() {
+    for (kind, name, tool) in [(Kind::Llvm, "llc", LLVM), (Kind::Nvcc, "nvcc", NVCC)] {
+        let all = Compiler::all(kind);
+        for found in &all {
+            println!("ok       {name} {} in {}", found.version(), found.path().display());
+        }
+        if all.is_empty() {
+            println!("missing  {name} (optional, for the oracle `{}`): {}", kind.name(), tool.how);
+        }
     }
 }
 

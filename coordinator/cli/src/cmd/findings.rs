@@ -11,7 +11,7 @@ use moire_coordinator::v1;
 use moire_coordinator::v1::control_service_client::ControlServiceClient;
 use moire_corpus::{Finding, Mark, Store};
 use moire_proto::Linked;
-use moire_worker::oracle::{PTXAS, TILEIRAS};
+use moire_worker::oracle::{LLVM, NVCC, PTXAS, TILEIRAS};
 use std::path::PathBuf;
 use tokio::runtime::Runtime;
 
@@ -210,7 +210,7 @@ fn bundle(f: &Finding) -> Result<Vec<u8>> {
         models: f
             .models
             .iter()
-            .filter(|m| ![PTXAS, TILEIRAS].iter().any(|tool| tool.capability == m.name))
+            .filter(|m| ![PTXAS, TILEIRAS, LLVM, NVCC].iter().any(|tool| tool.capability == m.name))
             .map(model)
             .collect::<Result<_>>()?,
         witness: f.witness.clone(),

@@ -13,7 +13,7 @@ use moire_coordinator::report::{DIFFERENCE, Grade};
 use moire_corpus::Finding;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::{self, COMPILER, LOWERING, Oracles, Takes, Tool};
+use moire_worker::oracle::{self, COMPILER, LLVM, LOWERING, NVCC, Oracles, Takes, Tool};
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -30,11 +30,11 @@ pub(crate) struct Fuzz {
     /// Seed of the stream
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir [default: mixed, tensor and tile-ir, one after the other; mixed
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source [default: mixed, tensor and tile-ir, one after the other; mixed
     /// with --oracle or --model]
     #[arg(long)]
     pub(crate) stream: Option<String>,
-    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering (repeatable)
+    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, llvm, nvcc, mixing (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
@@ -150,7 +150,7 @@ fn settings(
     let oracles = oracles(args, profile, &engine.capabilities())?;
     for spec in &args.models {
         match profile {
-            Profile::TileIr => drop(engine.side_fingerprint(spec)?),
+            Profile::TileIr | Profile::Source => drop(engine.side_fingerprint(spec)?),
             _ => drop(engine.model(spec)?),
         }
     }
@@ -169,22 +169,37 @@ fn settings(
 }
 
 /// The oracles that were asked for and whose tools are installed. Tile IR kernels are for the compiler and the reference
-/// lowering.
+/// lowering, source programs for the compilers that are here.
 fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec<String>> {
-    let kernels = profile == Profile::TileIr;
+    let takes = Takes::of_profile(profile.name());
     let mut oracles = args.oracle.clone();
-    if kernels && oracles.is_empty() {
+    if takes == Takes::Kernels && oracles.is_empty() {
         // A run that names no stream does with what is here.
         let compiles = COMPILER.tool.is_none_or(|tool| capabilities.iter().any(|c| c == tool.capability));
         let here = args.stream.is_some() || compiles;
         oracles.push(if here { COMPILER.name } else { LOWERING.name }.to_owned());
     }
+    if takes == Takes::Sources && oracles.is_empty() {
+        let here = |tool: Tool| capabilities.iter().any(|c| c == tool.capability);
+        let all = oracle::oracles().filter(|about| about.takes == Takes::Sources);
+        oracles.extend(all.filter(|about| about.tool.is_some_and(here)).map(|about| about.name.to_owned()));
+        if oracles.is_empty() {
+            bail!("no compiler of source programs is here: {}; or {}", LLVM.how, NVCC.how);
+        }
+    }
     for about in oracles.iter().filter_map(|name| oracle::named(name)) {
-        if (about.takes == Takes::Kernels) != kernels {
-            let profile = Profile::TileIr;
-            bail!(
-                "the oracles `{COMPILER}` and `{LOWERING}` are those of --stream {profile}, and of no other"
-            );
+        match about.takes {
+            own if own == takes => {}
+            Takes::Sources => {
+                bail!("the oracle `{about}` is one of --stream {}, and of no other", Profile::Source);
+            }
+            _ if takes == Takes::Sources => {
+                bail!("the oracle `{about}` is none of --stream {profile}");
+            }
+            _ => bail!(
+                "the oracles `{COMPILER}` and `{LOWERING}` are those of --stream {}, and of no other",
+                Profile::TileIr
+            ),
         }
     }
     for about in oracles.iter().filter_map(|name| oracle::named(name)) {

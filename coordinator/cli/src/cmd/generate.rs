@@ -20,7 +20,7 @@ pub(crate) struct Generate {
     /// Position of the first program in the stream
     #[arg(long, default_value_t = 0)]
     pub(crate) first: u64,
-    /// What is drawn: random, shapes, mixed, tensor, tile-ir
+    /// What is drawn: random, shapes, mixed, tensor, tile-ir, source
     #[arg(long, default_value = "mixed")]
     pub(crate) stream: String,
     /// Count what the programs exercise instead of printing them
@@ -43,9 +43,12 @@ pub(crate) fn run(args: &Generate) -> Result<u8> {
             histogram.add(&features(&stream.item(index)));
             continue;
         }
-        let (name, text) = match stream.kernel(index) {
-            Some(kernel) => (format!("{profile}-{}-{index}.tile", args.seed), kernel.text()),
-            None => {
+        let (name, text) = match (stream.kernel(index), stream.source(index)) {
+            (_, Some(source)) => {
+                (format!("{profile}-{}-{index}.src", args.seed), moire_source::text::print(&source))
+            }
+            (Some(kernel), None) => (format!("{profile}-{}-{index}.tile", args.seed), kernel.text()),
+            (None, None) => {
                 let program = stream.item(index);
                 (format!("{}.litmus", program.name), print(&program))
             }

@@ -132,7 +132,7 @@ fn name(i: usize) -> String {
 }
 
 /// One kernel of a module as a module: the text before the first kernel, and the kernel.
-fn entry(ptx: &str, name: &str) -> Option<String> {
+pub(crate) fn entry(ptx: &str, name: &str) -> Option<String> {
     let head = ptx.find(".visible .entry")?;
     let start = ptx.find(&format!(".visible .entry {name}("))?;
     let end = start + ptx[start..].find("\n}\n")? + "\n}\n".len();

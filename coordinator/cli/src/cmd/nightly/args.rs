@@ -17,7 +17,7 @@ pub(crate) enum FailOn {
 
 #[derive(Debug, Args)]
 pub(crate) struct Nightly {
-    /// A campaign: random, shapes, mixed, tensor or tile-ir, and its programs (repeatable) [default: mixed=10000 tensor=60]
+    /// A campaign: random, shapes, mixed, tensor, tile-ir or source, and its programs (repeatable) [default: mixed=10000 tensor=60]
     #[arg(long, value_name = "STREAM=PROGRAMS")]
     pub(crate) campaign: Vec<String>,
     /// Seed of the first night's streams; each night has its own

@@ -7,7 +7,7 @@ use moire_coordinator::nightly::NightPlan;
 use moire_coordinator::v1;
 use moire_generate::Profile;
 use moire_worker::job::Engine;
-use moire_worker::oracle::COMPILER;
+use moire_worker::oracle::{COMPILER, LLVM_SOURCES};
 
 /// Campaigns where none are named: enough programs for every canary, and enough protocols for a mutation score.
 const DEFAULT: [(Profile, u64); 2] = [(Profile::Mixed, crate::scores::CANARY_ITEMS), (Profile::Tensor, 60)];
@@ -48,9 +48,13 @@ pub(super) fn new(args: &Nightly, engine: &dyn Engine) -> Result<NightPlan> {
     Ok(NightPlan { campaigns: specs, runs: args.runs, retests: args.retests })
 }
 
-/// Kernels of Tile IR are for the compiler; everything else is for all oracles that need no tool.
+/// Kernels of Tile IR are for the compiler, source programs for `llc`; everything else is for all oracles that need no tool.
 fn oracles(profile: Profile) -> Vec<String> {
-    if profile == Profile::TileIr { vec![COMPILER.name.to_owned()] } else { Vec::new() }
+    match profile {
+        Profile::TileIr => vec![COMPILER.name.to_owned()],
+        Profile::Source => vec![LLVM_SOURCES.name.to_owned()],
+        _ => Vec::new(),
+    }
 }
 
 /// `STREAM=PROGRAMS`

@@ -1,0 +1,174 @@
+//! The class of a finding: what the compiler lost, found by giving it back.
+//!
+//! The PTX is explored again with all its instructions at the widest scope, then also with the strongest orders. If the
+//! forbidden final state is gone under wider scopes alone, a scope was lost; if it takes orders, or `fence.sc` before each
+//! instruction, an order was. The instruction is the first one that suffices alone.
+
+use super::judge::{Asked, Judged};
+use moire_program::ir::{FenceOrder, Instr, LoadOrder, Op, Program, RmwOrder, Scope, StoreOrder};
+use moire_source::{Access, Space, Step};
+
+/// What is given back to an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gift {
+    Scope,
+    Order,
+}
+
+/// The class, and the instruction if one alone is to blame.
+pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
+    match judged {
+        Judged::Beyond(_) => beyond(asked),
+        Judged::Undefined => vec!["mixed-size".to_owned()],
+        Judged::Race if weak_on_atomic(asked) => vec!["weak-access".to_owned()],
+        Judged::Race => vec!["race".to_owned()],
+        Judged::Racy | Judged::Agrees => Vec::new(),
+    }
+}
+
+fn beyond(asked: &Asked<'_>) -> Vec<String> {
+    for (gift, word) in [(Gift::Scope, "scope-lost"), (Gift::Order, "order-lost")] {
+        let all: Vec<(usize, usize)> = places(&asked.compiled.program);
+        if !suffices(asked, &all, gift) {
+            continue;
+        }
+        let one = all.iter().find(|place| suffices(asked, &[**place], gift));
+        let name = one.map(|(t, at)| mnemonic(&asked.compiled.program.threads[*t].body[*at].op));
+        return [word.to_owned()].into_iter().chain(name.map(str::to_owned)).collect();
+    }
+    let fenced = fenced(&asked.compiled.program);
+    if asked.search(&fenced, false).is_ok_and(|seen| seen.judged == Judged::Agrees) {
+        return vec!["order-lost".to_owned(), "seq_cst".to_owned()];
+    }
+    vec![if weak_on_atomic(asked) { "weak-access" } else { "value" }.to_owned()]
+}
+
+fn places(program: &Program) -> Vec<(usize, usize)> {
+    let of = |(t, thread): (usize, &moire_program::ir::Thread)| {
+        let own = thread.body.iter().enumerate().filter(|(_, i)| !mnemonic(&i.op).is_empty());
+        own.map(|(at, _)| (t, at)).collect::<Vec<_>>()
+    };
+    program.threads.iter().enumerate().flat_map(of).collect()
+}
+
+/// The program with the widest `fence.sc` before each instruction that orders anything.
+fn fenced(program: &Program) -> Program {
+    let mut out = program.clone();
+    for thread in &mut out.threads {
+        let mut at = vec![0; thread.body.len() + 1];
+        let mut body = Vec::new();
+        for (n, instr) in thread.body.drain(..).enumerate() {
+            at[n] = body.len();
+            if !mnemonic(&instr.op).is_empty() {
+                body.push(Instr::new(Op::Fence { order: FenceOrder::Sc, scope: Scope::Sys }));
+            }
+            body.push(instr);
+        }
+        if let Some(end) = at.last_mut() {
+            *end = body.len();
+        }
+        for instr in &mut body {
+            if let Op::Bra { target } = &mut instr.op {
+                *target = at.get(*target).copied().unwrap_or(*target);
+            }
+        }
+        thread.labels.clear();
+        thread.body = body;
+    }
+    out
+}
+
+/// Whether the forbidden final states are gone once these instructions are stronger.
+fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift) -> bool {
+    let mut stronger = asked.compiled.program.clone();
+    for (t, at) in places {
+        strengthen(&mut stronger.threads[*t].body[*at].op, gift);
+    }
+    asked.search(&stronger, false).is_ok_and(|seen| seen.judged == Judged::Agrees)
+}
+
+fn strengthen(op: &mut Op, gift: Gift) {
+    let whole = gift == Gift::Order;
+    match op {
+        Op::Load { order, .. } => {
+            *order = match *order {
+                LoadOrder::Relaxed(_) if !whole => LoadOrder::Relaxed(Scope::Sys),
+                LoadOrder::Acquire(_) if !whole => LoadOrder::Acquire(Scope::Sys),
+                other if !whole => other,
+                LoadOrder::Relaxed(_) | LoadOrder::Acquire(_) | LoadOrder::Volatile => {
+                    LoadOrder::Acquire(Scope::Sys)
+                }
+                other => other,
+            };
+        }
+        Op::Store { order, .. } => {
+            *order = match *order {
+                StoreOrder::Relaxed(_) if !whole => StoreOrder::Relaxed(Scope::Sys),
+                StoreOrder::Release(_) if !whole => StoreOrder::Release(Scope::Sys),
+                other if !whole => other,
+                StoreOrder::Relaxed(_) | StoreOrder::Release(_) | StoreOrder::Volatile => {
+                    StoreOrder::Release(Scope::Sys)
+                }
+                other => other,
+            };
+        }
+        Op::Rmw { red, order, scope, .. } => {
+            *scope = Scope::Sys;
+            if whole {
+                (*order, *red) = (RmwOrder::AcqRel, false);
+            }
+        }
+        Op::Fence { order, scope } => {
+            *scope = Scope::Sys;
+            if whole {
+                *order = FenceOrder::Sc;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The mnemonic of an instruction that orders anything; empty for others.
+fn mnemonic(op: &Op) -> &'static str {
+    use moire_program::ir::AtomOp;
+    match op {
+        Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. } => "",
+        Op::Load { .. } => "ld",
+        Op::Store { .. } => "st",
+        Op::Rmw { red: true, .. } => "red",
+        Op::Rmw { op: AtomOp::Cas, .. } => "atom.cas",
+        Op::Rmw { op: AtomOp::Exch, .. } => "atom.exch",
+        Op::Rmw { .. } => "atom",
+        Op::Fence { .. } => "fence",
+        _ => "",
+    }
+}
+
+/// Whether the PTX has a weak access to an object whose accesses in the program are all atomic.
+fn weak_on_atomic(asked: &Asked<'_>) -> bool {
+    let mut plain = vec![false; asked.source.objects.len()];
+    let mut todo: Vec<&Step> = asked.source.threads.iter().flat_map(|t| &t.body).collect();
+    while let Some(step) = todo.pop() {
+        match step {
+            Step::If { then, .. } => todo.extend(then),
+            Step::Load { object, access: Access::Plain, .. }
+            | Step::Store { object, access: Access::Plain, .. } => plain[*object] = true,
+            _ => {}
+        }
+    }
+    let named =
+        |name: &str| asked.source.objects.iter().position(|o| o.name == name && o.space != Space::Shared);
+    let program = &asked.compiled.program;
+    program.threads.iter().flat_map(|t| &t.body).any(|instr| {
+        let weak = matches!(
+            instr.op,
+            Op::Load { order: LoadOrder::Weak, .. } | Op::Store { order: StoreOrder::Weak, .. }
+        );
+        let place = instr.op.place().map(|(_, address)| address.base);
+        let symbol = match place {
+            Some(moire_program::ir::Operand::Address(s)) => program.symbols.get(s.index()),
+            _ => None,
+        };
+        weak && symbol.and_then(|s| named(&s.name)).is_some_and(|o| !plain[o])
+    })
+}

@@ -1,0 +1,399 @@
+//! The oracles of source programs: the PTX that compilers make of a program does nothing that the program may not do.
+//!
+//! A program is drawn (`moire_source`), each of its threads is compiled as a kernel, many programs at a time, and the
+//! threads are put together again and judged (see [`judge`]). `llvm` and `nvcc` compile all threads with one compiler, in
+//! each release that is here. `mixing` compiles the first thread with one compiler and the others with another, and claims
+//! only what neither does alone: the compilers implement one another's orders differently.
+//!
+//! A claim holds the program and, as a comment, the PTX of its threads. To verify a claim the program is compiled again.
+//! Directions: `subset`, a final state that the program does not have; `property`, a race of the PTX, where the program
+//! has none.
+
+mod batches;
+mod blame;
+mod cell;
+mod judge;
+
+pub use cell::SourceCellError;
+
+use super::about::{About, Takes};
+use super::abstention::Abstention;
+use super::case::{Case, Context};
+use super::models::Models;
+use super::tools::{LLVM, NVCC};
+use super::{Oracle, answer, verification};
+use crate::direction::Direction;
+use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
+use batches::Batches;
+use cell::Cell;
+use judge::{Judged, Verdict};
+use moire_source::Source;
+use moire_source::canon;
+use moire_source::reduce::smaller;
+use moire_source::text::{parse, print};
+use moire_toolchain::source::{Compiler, Kind};
+use std::sync::{Arc, OnceLock};
+
+/// Facts about the oracle of `llc`.
+pub const LLVM_SOURCES: About =
+    About { name: "llvm", takes: Takes::Sources, by_default: true, under_models: false, tool: Some(LLVM) };
+/// Facts about the oracle of `nvcc`.
+pub const NVCC_SOURCES: About =
+    About { name: "nvcc", takes: Takes::Sources, by_default: true, under_models: false, tool: Some(NVCC) };
+/// Facts about the oracle of mixtures.
+pub const MIXED_SOURCES: About =
+    About { name: "mixing", takes: Takes::Sources, by_default: true, under_models: false, tool: Some(LLVM) };
+/// Candidates of a reduction that are compiled together.
+const CANDIDATES_TOGETHER: usize = 32;
+
+/// One of the oracles, with the compilers that it looked for when first asked, and their latest answers.
+#[derive(Debug)]
+pub(super) struct Sources {
+    about: &'static About,
+    kinds: &'static [Kind],
+    found: OnceLock<Vec<Compiler>>,
+    batches: Batches,
+}
+
+/// The oracles of source programs.
+pub(super) fn all() -> impl Iterator<Item = Sources> {
+    let of = |(about, kinds): (&'static About, &'static [Kind])| Sources {
+        about,
+        kinds,
+        found: OnceLock::new(),
+        batches: Batches::default(),
+    };
+    [(&LLVM_SOURCES, &[Kind::Llvm][..]), (&NVCC_SOURCES, &[Kind::Nvcc][..]), (&MIXED_SOURCES, &Kind::ALL[..])]
+        .into_iter()
+        .map(of)
+}
+
+/// The PTX of the threads of a program.
+type Threads = Arc<[String]>;
+
+/// A judged program and its PTX.
+struct Found {
+    source: Source,
+    ptx: Vec<String>,
+    verdict: Verdict,
+}
+
+impl Sources {
+    /// The same oracle with these compilers, of those kinds that it asks.
+    pub(super) fn of(self, compilers: &[Compiler]) -> Self {
+        let own: Vec<Compiler> =
+            compilers.iter().filter(|c| self.kinds.contains(&c.kind())).cloned().collect();
+        Self { found: OnceLock::from(own), ..self }
+    }
+
+    /// The compilers, newest first by kind.
+    fn tools(&self) -> &[Compiler] {
+        self.found.get_or_init(|| self.kinds.iter().flat_map(|kind| Compiler::all(*kind)).collect())
+    }
+
+    fn mixes(&self) -> bool {
+        self.kinds.len() > 1
+    }
+
+    fn tool(&self, cell: &Cell) -> Result<&Compiler, Abstention> {
+        let here = self.tools().iter().find(|t| cell.takes(t));
+        here.ok_or_else(|| Abstention::NoSourceCompiler(cell.to_string()))
+    }
+
+    /// The cells of a plan that are for this oracle. A plan that names none asks for each release that is here.
+    fn cells(&self, plan: &[String]) -> Result<Vec<Cell>, Abstention> {
+        let named: Vec<Cell> = plan
+            .iter()
+            .filter_map(|spec| Cell::parse(spec))
+            .collect::<Result<_, _>>()
+            .map_err(Abstention::SourceCell)?;
+        let own: Vec<Cell> = named.iter().filter(|c| self.kinds.contains(&c.kind)).cloned().collect();
+        if plan.is_empty() {
+            return Ok(self.tools().iter().map(Cell::of).collect());
+        }
+        own.into_iter().map(|cell| Ok(cell.settled(self.tool(&cell)?))).collect()
+    }
+
+    /// The sides of an item: each cell alone, or one pair of cells.
+    fn sides(&self, plan: &[String], index: u64) -> Result<Vec<Vec<Cell>>, Abstention> {
+        let cells = self.cells(plan)?;
+        if !self.mixes() {
+            return Ok(cells.into_iter().map(|cell| vec![cell]).collect());
+        }
+        let pairs: Vec<(usize, usize)> = (0..cells.len())
+            .flat_map(|a| (0..cells.len()).filter(move |b| *b != a).map(move |b| (a, b)))
+            .collect();
+        let Some(count) = u64::try_from(pairs.len()).ok().filter(|n| *n > 0) else { return Ok(Vec::new()) };
+        let at = usize::try_from(index % count).unwrap_or(0);
+        Ok(pairs.get(at).map(|(a, b)| vec![cells[*a].clone(), cells[*b].clone()]).into_iter().collect())
+    }
+
+    /// The PTX of each program: of the first thread by the first cell, of the others by the last one.
+    fn compiled(&self, cells: &[Cell], sources: &[&Source]) -> Vec<Result<Threads, Abstention>> {
+        let of = |cell: &Cell| match self.tool(cell) {
+            Ok(tool) => batches::compile(tool, cell, sources),
+            Err(_) => sources.iter().map(|_| Err(Abstention::NoSourceCompiler(cell.to_string()))).collect(),
+        };
+        match cells {
+            [] => Vec::new(),
+            [one] => of(one),
+            [first, .., rest] => of(first).into_iter().zip(of(rest)).map(joined).collect(),
+        }
+    }
+
+    /// What a program breaks in cells.
+    fn side(&self, cells: &[Cell], case: &mut Case<'_>) -> Result<Option<Claim>, Abstention> {
+        let (source, ptx) = self.item(cells, &case.item.source)?;
+        case.context.cancel.tick();
+        let ptx = ptx.map_err(|why| why.at("rejected"))?;
+        case.report.program = *blake3::hash(canon::text(&source).as_bytes()).as_bytes();
+        let models = case.context.models;
+        let found = judge::judge(&source, &ptx, models).map_err(|why| why.at(self.about.name));
+        case.context.cancel.tick();
+        let found = Found { source, ptx: ptx.to_vec(), verdict: found? };
+        if self.mixes()
+            && found.verdict.judged.is_wrong()
+            && self.wrong_alone(cells, &found.source, models)?
+        {
+            return Ok(None);
+        }
+        case.report.engines.push(row(&name(cells), &found.verdict));
+        Ok(self.claim(&found, cells, models))
+    }
+
+    /// The program of an item, and its PTX.
+    fn item(
+        &self,
+        cells: &[Cell],
+        origin: &Origin,
+    ) -> Result<(Source, Result<Threads, Abstention>), Abstention> {
+        match origin {
+            Origin::Text(text) => {
+                let source = parse(text)?;
+                let ptx = self.compiled(cells, &[&source]).pop().unwrap_or(Err(NO_COMPILER));
+                Ok((source, ptx))
+            }
+            Origin::Generated { seed, index, .. } => {
+                let of = |cell: &Cell| -> Result<_, Abstention> {
+                    Ok(self.batches.item(self.tool(cell)?, cell, *seed, *index))
+                };
+                match cells {
+                    [] => Err(NO_COMPILER),
+                    [one] => of(one),
+                    [first, .., rest] => {
+                        let ((source, a), (_, b)) = (of(first)?, of(rest)?);
+                        Ok((source, joined((a, b))))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether one of the cells breaks a rule alone.
+    fn wrong_alone(&self, cells: &[Cell], source: &Source, models: &Models) -> Result<bool, Abstention> {
+        for cell in cells {
+            let ptx =
+                self.compiled(std::slice::from_ref(cell), &[source]).pop().unwrap_or(Err(NO_COMPILER))?;
+            if judge::judge(source, &ptx, models)?.judged.is_wrong() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The claim made again for several programs, compiled together, if the rule is still broken in the same way.
+    fn all_again(
+        &self,
+        claim: &Claim,
+        sources: &[Source],
+        models: &Models,
+    ) -> Result<Vec<Result<Option<Claim>, Abstention>>, Abstention> {
+        let specs: Vec<String> = claim.models.iter().map(Side::spec).collect();
+        let cells = specs.iter().filter_map(|spec| Cell::parse(spec)).collect::<Result<Vec<_>, _>>();
+        let cells = cells.map_err(Abstention::SourceCell)?;
+        for cell in &cells {
+            self.tool(cell)?;
+        }
+        let all: Vec<&Source> = sources.iter().collect();
+        let again = |(source, ptx): (&Source, Result<Threads, Abstention>)| {
+            let ptx = ptx?;
+            let verdict = judge::judge(source, &ptx, models)?;
+            let found = Found { source: source.clone(), ptx: ptx.to_vec(), verdict };
+            let claimed = self.claim(&found, &cells, models).filter(|new| same(new, claim));
+            let alone = claimed.is_some() && self.mixes() && self.wrong_alone(&cells, source, models)?;
+            Ok(claimed.filter(|_| !alone))
+        };
+        Ok(sources.iter().zip(self.compiled(&cells, &all)).map(again).collect())
+    }
+
+    /// The claim on the canonical form of its program, so that one bug has one text.
+    fn canonical(&self, claim: Claim, source: &Source, models: &Models) -> Claim {
+        let form = canon::canonical(source);
+        let again = self.all_again(&claim, &[form], models);
+        again.ok().and_then(|mut all| all.pop()?.ok()?).unwrap_or(claim)
+    }
+
+    fn claim(&self, found: &Found, cells: &[Cell], models: &Models) -> Option<Claim> {
+        let (direction, verdict, outcome) = match &found.verdict.judged {
+            Judged::Racy | Judged::Agrees => return None,
+            Judged::Beyond(outcome) => (Direction::Subset, "discrepancy", Some(outcome)),
+            Judged::Undefined => (Direction::Property, "undefined", None),
+            Judged::Race => (Direction::Property, "race", None),
+        };
+        let names = cells.iter().map(ToString::to_string);
+        let sides: Vec<String> =
+            [judge::SOURCE.to_owned()].into_iter().chain(names).chain([judge::PTX.to_owned()]).collect();
+        let witness = outcome.and_then(|outcome| {
+            let model = models.get(judge::PTX).ok()?;
+            let compiled = found.verdict.compiled.as_ref()?;
+            let graph = answer::witness(&compiled.program, judge::PTX, &model, outcome)?;
+            let mut graph: serde_json::Value = serde_json::from_str(&graph).ok()?;
+            graph["outcome"] = compiled.state(&found.source, &outcome.memory).shown(&found.source).into();
+            Some(graph.to_string())
+        });
+        Some(Claim {
+            oracle: self.about.name.into(),
+            direction,
+            models: sides.iter().map(|s| Side::of(s)).collect(),
+            verdict: verdict.into(),
+            program: written(&found.source, cells, &found.ptx),
+            witness: witness.unwrap_or_default(),
+            axioms: found.verdict.class.iter().map(|c| vec![c.clone()]).collect(),
+        })
+    }
+}
+
+/// No cell was named.
+const NO_COMPILER: Abstention = Abstention::Unusable("the claim names no compiler");
+
+/// The first thread of one answer, and the others of the other.
+fn joined((a, b): (Result<Threads, Abstention>, Result<Threads, Abstention>)) -> Result<Threads, Abstention> {
+    let (a, b) = (a?, b?);
+    Ok(a.iter().take(1).chain(b.iter().skip(1)).cloned().collect())
+}
+
+fn name(cells: &[Cell]) -> String {
+    cells.iter().map(ToString::to_string).collect::<Vec<_>>().join(" with ")
+}
+
+/// The text of a claim: the program, and the PTX of its threads as a comment.
+fn written(source: &Source, cells: &[Cell], ptx: &[String]) -> String {
+    let mut out = print(source);
+    for (t, text) in ptx.iter().enumerate() {
+        let cell = if t == 0 { cells.first() } else { cells.last() };
+        out.push_str(&format!("\n// {} makes of P{t}:\n", cell.map(ToString::to_string).unwrap_or_default()));
+        let body = text.split_once('{').map_or(text.as_str(), |(_, body)| body);
+        for line in body.lines().map(str::trim).filter(|l| is_instruction(l)) {
+            out.push_str(&format!("//   {line}\n"));
+        }
+    }
+    out
+}
+
+/// Whether a line of PTX is more than a declaration, a brace, a comment, the load of a parameter or the end.
+fn is_instruction(line: &str) -> bool {
+    let plain = ["//", "ld.param", "ret;"].iter().any(|word| line.starts_with(word));
+    !line.is_empty() && !line.starts_with(['.', '{', '}']) && !plain
+}
+
+/// Whether the same rule is broken in the same way.
+fn same(new: &Claim, old: &Claim) -> bool {
+    (new.direction, &new.verdict, &new.axioms) == (old.direction, &old.verdict, &old.axioms)
+}
+
+/// The row of the item's report.
+fn row(name: &str, verdict: &Verdict) -> EngineReport {
+    EngineReport {
+        engine: name.into(),
+        verdict: verdict.judged.word().into(),
+        outcomes: *blake3::hash(format!("{:?}", verdict.judged).as_bytes()).as_bytes(),
+        executions: verdict.executions,
+        ..EngineReport::default()
+    }
+}
+
+impl Oracle for Sources {
+    fn about(&self) -> &'static About {
+        self.about
+    }
+
+    fn run(&self, case: &mut Case<'_>) -> Vec<Claim> {
+        let sides = match self.sides(&case.item.plan.models, case.item.index) {
+            Ok(sides) => sides,
+            Err(why) => {
+                case.abstain(&why);
+                return Vec::new();
+            }
+        };
+        if sides.is_empty() && !self.mixes() {
+            let kind = self.kinds.first().map_or("compiler", |k| k.name());
+            case.abstain(&Abstention::NoSourceCompiler(kind.to_owned()));
+        }
+        let mut claims = Vec::new();
+        for cells in sides {
+            if case.context.cancel.is_cancelled() {
+                break;
+            }
+            match self.side(&cells, case) {
+                Ok(claim) => claims.extend(claim),
+                Err(why) => case.abstain(&why),
+            }
+        }
+        claims
+    }
+
+    fn verify(&self, claim: &Claim, context: Context<'_>) -> Verification {
+        let again = parse(&claim.program).map_err(Abstention::from).and_then(|source| {
+            self.all_again(claim, &[source], context.models)?.pop().unwrap_or(Err(NO_COMPILER))
+        });
+        verification(again)
+    }
+
+    fn minimise(
+        &self,
+        claim: &Claim,
+        budget: Budget,
+        context: Context<'_>,
+        progress: &mut dyn FnMut(&Claim),
+    ) -> Reduced {
+        let cancelled = || context.cancel.is_cancelled();
+        let (mut best, mut tried) = (claim.clone(), 0);
+        while let Ok(source) = parse(&best.program) {
+            let mut candidates = smaller(&source);
+            best = loop {
+                let left = budget.candidates.saturating_sub(tried);
+                let together =
+                    usize::try_from(left).map_or(CANDIDATES_TOGETHER, |n| n.min(CANDIDATES_TOGETHER));
+                let some: Vec<Source> = candidates.by_ref().take(together).collect();
+                if some.is_empty() || cancelled() {
+                    let normal = left > 0 && !cancelled();
+                    let claim = if normal { self.canonical(best, &source, context.models) } else { best };
+                    return Reduced { claim, tried, normal };
+                }
+                tried += some.len() as u64;
+                context.cancel.tick();
+                let Ok(all) = self.all_again(claim, &some, context.models) else { continue };
+                if let Some(found) = all.into_iter().flatten().flatten().next() {
+                    break found;
+                }
+            };
+            progress(&best);
+        }
+        Reduced { claim: best, tried, normal: false }
+    }
+
+    fn is_here(&self) -> bool {
+        self.tools().len() > usize::from(self.mixes())
+    }
+
+    fn tool_version(&self, spec: &str) -> Option<Result<String, Abstention>> {
+        if self.mixes() {
+            return None;
+        }
+        let cell = Cell::parse(spec)?.map_err(Abstention::SourceCell);
+        match cell {
+            Ok(cell) if !self.kinds.contains(&cell.kind) => None,
+            cell => Some(cell.and_then(|cell| Ok(self.tool(&cell)?.version().to_string()))),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The oracles of source programs: with a stand-in that compiles message passing in ways of the test's choice, and with
+//! each `llc` that is here.
+//!
+//! The stand-in is a script. It prints the version that `llc` prints, and as PTX a file that stands beside it for each
+//! program it is given: the text of the test, or nothing.
+
+use crate::outside::skipped;
+use moire_generate::Profile;
+use moire_source::text::parse;
+use moire_toolchain::run::Limits;
+use moire_toolchain::source::batch::compile;
+use moire_toolchain::source::{Compiler, Failure, Kind};
+use moire_worker::direction::Direction;
+use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
+use moire_worker::oracle::{LLVM, LLVM_SOURCES, MIXED_SOURCES, Oracles};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MESSAGE: &str = "source \"mp\"
+.global .b32 x, y;
+P0 (gpu 0, cluster 0, cta 0) { store.relaxed.gpu x, 1; store.release.gpu y, 1; }
+P1 (gpu 0, cluster 1, cta 1) { r0 = load.acquire.gpu y; r1 = load.relaxed.gpu x; }
+";
+
+/// The PTX of [`MESSAGE`]: the store of the flag and the load of the flag have these orders.
+fn ptx(store: &str, load: &str) -> String {
+    let head = ".version 8.6\n.target sm_90\n.address_size 64\n";
+    let kernel = |t: usize, body: &str| {
+        let name = format!("moire_0_{t}_");
+        let params: Vec<String> = (0..4).map(|n| format!("\t.param .u64 {name}_param_{n}")).collect();
+        let loads: String =
+            (0..4).map(|n| format!("\tld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
+        format!(
+            ".visible .entry {name}(\n{}\n)\n{{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<5>;\n{loads}{body}\tret;\n}}\n",
+            params.join(",\n")
+        )
+    };
+    let first = format!("\tst.relaxed.gpu.global.b32 [%rd1], 1;\n\tst.{store}.global.b32 [%rd2], 1;\n");
+    let second = format!(
+        "\tld.{load}.global.b32 %r1, [%rd2];\n\tld.relaxed.gpu.global.b32 %r2, [%rd1];\n\
+         \tst.global.b32 [%rd3], %r1;\n\tst.global.b32 [%rd4], %r2;\n"
+    );
+    format!("{head}{}{}", kernel(0, &first), kernel(1, &second))
+}
+
+/// A stand-in for `llc` of a release: it does `action` where the real one would write `module.ptx`.
+fn stand_in(folder: &Path, release: u32, action: &str) -> Compiler {
+    let path = folder.join(format!("llc-{release}"));
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '  LLVM version {release}.1.0'; echo '    nvptx64 - NVIDIA'; exit 0; fi\n{action}\n"
+    );
+    std::fs::write(&path, script).expect("writable");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    Compiler::at(Kind::Llvm, &path).expect("a compiler")
+}
+
+/// A stand-in that gives every text this PTX.
+fn gives(folder: &Path, release: u32, ptx: &str) -> Compiler {
+    let file = folder.join(format!("given-{release}.ptx"));
+    std::fs::write(&file, ptx).expect("writable");
+    stand_in(folder, release, &format!("cp {} module.ptx", file.display()))
+}
+
+fn run(oracles: &Oracles, oracle: &str, source: Source) -> ItemReport {
+    let plan = Plan { oracles: vec![oracle.to_owned()], ..Plan::default() };
+    oracles.run(&Item { plan: Arc::new(plan), index: 0, source }, &Cancel::new())
+}
+
+fn claims(compilers: &[Compiler], oracle: &str) -> Vec<Claim> {
+    let oracles = Oracles::with_source_compilers(compilers);
+    let report = run(&oracles, oracle, Source::Text(MESSAGE.into()));
+    assert!(report.abstentions.is_empty(), "{report:#?}");
+    for claim in &report.claims {
+        assert_eq!(oracles.verify(claim, &Cancel::new()), Verification::Confirmed, "{claim:#?}");
+    }
+    report.claims
+}
+
+#[test]
+fn each_weakening_of_a_mapping_is_found_in_its_class() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let class = |store: &str, load: &str| {
+        let found = claims(&[gives(folder.path(), 20, &ptx(store, load))], LLVM_SOURCES.name);
+        let one = |c: &Claim| (c.direction, c.verdict.clone(), c.axioms.clone());
+        found.iter().map(one).collect::<Vec<_>>()
+    };
+    assert_eq!(class("release.gpu", "acquire.gpu"), []);
+    assert_eq!(class("release.sys", "acquire.sys"), []);
+    let subset = |what: &[&str]| {
+        let class = what.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        vec![(
+            Direction::Subset,
+            "discrepancy".to_owned(),
+            class.into_iter().map(|c| vec![c]).collect::<Vec<_>>(),
+        )]
+    };
+    assert_eq!(class("relaxed.gpu", "acquire.gpu"), subset(&["order-lost", "st"]));
+    assert_eq!(class("release.gpu", "relaxed.gpu"), subset(&["order-lost", "ld"]));
+    assert_eq!(class("release.cta", "acquire.gpu"), subset(&["scope-lost", "st"]));
+    assert_eq!(class("release.gpu", "acquire.cta"), subset(&["scope-lost", "ld"]));
+    assert_eq!(class("weak", "acquire.gpu")[0].2, [["weak-access"]]);
+}
+
+#[test]
+fn a_claim_names_the_release_and_shows_the_ptx_and_the_outcome() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = claims(&[gives(folder.path(), 20, &ptx("relaxed.gpu", "acquire.gpu"))], LLVM_SOURCES.name);
+    let sides: Vec<String> = found[0].models.iter().map(|s| s.spec()).collect();
+    assert_eq!(sides, ["rc11-scoped", "llvm:level=2,ptx=86,release=20,target=sm_90", "ptx"]);
+    assert!(found[0].program.contains("//   st.relaxed.gpu.global.b32 [%rd2], 1;"), "{}", found[0].program);
+    assert!(found[0].witness.contains("P1:r0=1 P1:r1=0 [x]=1 [y]=1"), "{}", found[0].witness);
+    assert!(parse(&found[0].program).is_ok(), "the text of a claim reads as its program");
+}
+
+#[test]
+fn a_mixture_is_to_blame_only_if_no_compiler_is_wrong_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let right = gives(folder.path(), 21, &ptx("release.gpu", "acquire.gpu"));
+    let wrong = gives(folder.path(), 20, &ptx("relaxed.gpu", "acquire.gpu"));
+    assert_eq!(claims(&[right.clone(), wrong], MIXED_SOURCES.name), []);
+    assert_eq!(claims(&[right], MIXED_SOURCES.name), []);
+}
+
+/// Two ways to keep a store from a later load, each sound with itself: a fence behind the store, or before the load.
+#[test]
+fn a_mixture_of_two_mappings_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "source \"sb\"\n.global .b32 x, y;\nP0 (cluster 0, cta 0) { store.seq_cst.gpu x, 1; r0 = load.seq_cst.gpu y; }\nP1 (cluster 1, cta 1) { store.seq_cst.gpu y, 1; r0 = load.seq_cst.gpu x; }\n";
+    let fence = "\tfence.sc.gpu;\n";
+    let kernel = |t: usize, fenced: bool| {
+        let name = format!("moire_0_{t}_");
+        let params: Vec<String> = (0..4).map(|n| format!("\t.param .u64 {name}_param_{n}")).collect();
+        let loads: String =
+            (0..4).map(|n| format!("\tld.param.u64 %rd{}, [{name}_param_{n}];\n", n + 1)).collect();
+        let (own, other) = if t == 0 { (1, 2) } else { (2, 1) };
+        let middle = if fenced { fence } else { "" };
+        format!(
+            ".visible .entry {name}(\n{}\n)\n{{\n\t.reg .b32 %r<4>;\n\t.reg .b64 %rd<5>;\n{loads}\
+             \tst.release.gpu.global.b32 [%rd{own}], 1;\n{middle}\tld.acquire.gpu.global.b32 %r1, [%rd{other}];\n\
+             \tst.global.b32 [%rd{}], %r1;\n\tret;\n}}\n",
+            params.join(",\n"),
+            t + 3
+        )
+    };
+    let module = |a: bool, b: bool| {
+        format!(".version 8.6\n.target sm_90\n.address_size 64\n{}{}", kernel(0, a), kernel(1, b))
+    };
+    let strong = gives(folder.path(), 22, &module(true, true));
+    let oracles = Oracles::with_source_compilers(&[strong]);
+    let report = run(&oracles, LLVM_SOURCES.name, Source::Text(text.into()));
+    assert_eq!((report.claims.len(), report.engines[0].verdict.as_str()), (0, "clean"), "{report:#?}");
+    let half = gives(folder.path(), 23, &module(true, false));
+    let oracles = Oracles::with_source_compilers(&[half]);
+    let report = run(&oracles, LLVM_SOURCES.name, Source::Text(text.into()));
+    assert_eq!(report.claims[0].axioms[0], ["order-lost"], "{report:#?}");
+}
+
+#[test]
+fn what_a_compiler_does_not_do_is_an_abstention() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let reason = |action: &str| {
+        let compiler = stand_in(folder.path(), 20, action)
+            .with_limits(Limits { deadline: Duration::from_millis(400), ..Limits::default() }, 1 << 30);
+        let oracles = Oracles::with_source_compilers(&[compiler]);
+        let report = run(&oracles, LLVM_SOURCES.name, Source::Text(MESSAGE.into()));
+        assert!(report.claims.is_empty() && report.engines.is_empty(), "{report:#?}");
+        report.abstentions.keys().next().cloned().unwrap_or_default()
+    };
+    assert_eq!(
+        reason("echo 'LLVM ERROR: Cannot select: 0x55d0: ch = AtomicStore t7' >&2; kill -ABRT $$"),
+        "rejected: llvm: refused: LLVM ERROR: Cannot select: ch = AtomicStore"
+    );
+    assert!(
+        reason("echo \"'+ptx99' is not a recognized feature\" >&2").starts_with("rejected: llvm: target")
+    );
+    assert!(reason("sleep 100").contains("not finished after"));
+    assert!(reason("kill -SEGV $$").contains("signal"));
+    assert!(reason("true").contains("no PTX"));
+    assert!(reason("echo nothing > module.ptx").contains("a kernel is missing"));
+    let oracles = Oracles::with_source_compilers(&[]);
+    let report = run(&oracles, LLVM_SOURCES.name, Source::Text(MESSAGE.into()));
+    assert_eq!(report.abstentions.keys().collect::<Vec<_>>(), ["no llvm here"]);
+    assert!(!oracles.capabilities().iter().any(|c| c == LLVM.capability));
+}
+
+/// One program of a text is refused: the others are compiled as if it were not there.
+#[test]
+fn a_batch_is_cut_until_the_program_to_blame_is_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Refuses `seq_cst`, and otherwise answers each kernel with an empty one.
+    let action = "if grep -q seq_cst module.ll; then echo 'LLVM ERROR: no' >&2; exit 1; fi\n\
+        echo '.version 8.6' > module.ptx\n\
+        sed -n 's/^define ptx_kernel void @\\([a-z0-9_]*\\).*/.visible .entry \\1(\\n)\\n{\\n\\tret;\\n}/p' module.ll >> module.ptx";
+    let compiler = stand_in(folder.path(), 20, action);
+    let good = parse(MESSAGE).expect("reads");
+    let bad = parse(&MESSAGE.replace("release", "seq_cst")).expect("reads");
+    let all = [&good, &good, &bad, &good, &good];
+    let answers = compile(&compiler, &all, &compiler.usual(), 64);
+    // The same compiler, but it names the kernel.
+    let naming = stand_in(
+        folder.path(),
+        21,
+        &action.replace(
+            "echo 'LLVM ERROR: no' >&2",
+            "echo 'LLVM ERROR: no' >&2; grep -B9 seq_cst module.ll | sed -n 's/^define.*@\\([a-z0-9_]*\\).*/In function: \\1/p' | tail -1 >&2",
+        ),
+    );
+    let named = compile(&naming, &all, &naming.usual(), 64);
+    let sides =
+        |all: &[Result<Vec<String>, Arc<Failure>>]| all.iter().map(|a| a.clone().ok()).collect::<Vec<_>>();
+    assert_eq!(sides(&named), sides(&answers));
+    assert_eq!(named[2].as_ref().unwrap_err().blamed(), Some("moire_2_0_"));
+    for (n, answer) in answers.iter().enumerate() {
+        match answer {
+            Ok(threads) => assert!(n != 2 && threads.len() == 2, "{n}: {threads:?}"),
+            Err(why) => assert!(n == 2 && matches!(**why, Failure::Refused(_)), "{n}: {why}"),
+        }
+    }
+    assert_eq!(answers[0].as_ref().expect("compiled"), answers[4].as_ref().expect("compiled"));
+}
+
+/// Releases up to 22 lose the order of native read-modify-writes; 23 loses nothing that is known.
+#[test]
+fn the_known_bugs_of_llvm_are_found_from_random_programs() {
+    let here: Vec<Compiler> = Compiler::all(Kind::Llvm);
+    let Some(old) = here.iter().find(|c| (16..=22).contains(&c.version().major)) else {
+        skipped("llc of LLVM 16 to 22");
+        return;
+    };
+    let oracles = Oracles::with_source_compilers(std::slice::from_ref(old));
+    let drawn = |index| Source::Generated { seed: 2, profile: Profile::Source.name().to_owned(), index };
+    let reports: Vec<ItemReport> = (0..256).map(|i| run(&oracles, LLVM_SOURCES.name, drawn(i))).collect();
+    let answered = reports.iter().filter(|r| !r.engines.is_empty()).count();
+    assert!(
+        answered * 2 > reports.len(),
+        "{answered} answers: {:#?}",
+        reports.iter().map(|r| &r.abstentions).collect::<Vec<_>>()
+    );
+    let lost = |c: &&Claim| c.axioms.first().is_some_and(|a| a[0] == "order-lost");
+    let first = reports.iter().flat_map(|r| &r.claims).find(lost).expect("a lost order");
+    assert_eq!(oracles.verify(first, &Cancel::new()), Verification::Confirmed);
+    let small = oracles.minimise(first, Budget { candidates: 2_000 }, &Cancel::new(), &mut |_| {});
+    assert!(small.normal, "{}", small.claim.program);
+    let steps = small.claim.program.lines().filter(|l| l.starts_with("  ") && l.ends_with(';')).count();
+    assert!(steps <= 8, "{}", small.claim.program);
+    assert_eq!(oracles.verify(&small.claim, &Cancel::new()), Verification::Confirmed);
+    let again = run(&oracles, LLVM_SOURCES.name, Source::Text(small.claim.program.clone()));
+    assert_eq!(again.claims, [small.claim]);
+}

@@ -1,0 +1,103 @@
+//! Batches: many source programs compiled as one text, because a start of a compiler costs more than a small program.
+//!
+//! A text that is refused is compiled again without the program that the compiler blames. If it blames none, the text is cut
+//! in two until the programs to blame are alone in theirs. So each program gets the answer it would get alone, but for the
+//! numbers of labels and of its kernels, which are made the same.
+
+use super::{Compiler, Failure, Options};
+use crate::tile::batch::entry;
+use moire_source::Source;
+use moire_source::llvm::kernel_name;
+use std::sync::Arc;
+
+/// The PTX of a program: a module for each thread.
+pub type Threads = Vec<String>;
+
+/// Compiles each program; answers are in the order of the programs. `size` is the most programs of one text.
+pub fn compile(
+    compiler: &Compiler,
+    programs: &[&Source],
+    options: &Options,
+    size: usize,
+) -> Vec<Result<Threads, Arc<Failure>>> {
+    let mut out = Vec::new();
+    for part in programs.chunks(size.max(1)) {
+        batch(compiler, part, options, &mut out);
+    }
+    out
+}
+
+fn batch(
+    compiler: &Compiler,
+    part: &[&Source],
+    options: &Options,
+    out: &mut Vec<Result<Threads, Arc<Failure>>>,
+) {
+    let compiled = compiler.compile(&compiler.kind().text(part), options);
+    let failure = match compiled {
+        Ok(ptx) => match taken(&ptx, part) {
+            Some(all) => {
+                out.extend(all.into_iter().map(Ok));
+                return;
+            }
+            None => Failure::NoPtx("a kernel is missing".into()),
+        },
+        Err(failure) => failure,
+    };
+    if part.len() == 1 || failure.of_the_call() {
+        let failure = Arc::new(failure);
+        out.extend(part.iter().map(|_| Err(Arc::clone(&failure))));
+        return;
+    }
+    let blamed = failure.blamed().and_then(|name| {
+        (0..part.len()).find(|n| (0..part[*n].threads.len()).any(|t| kernel_name(*n, t) == name))
+    });
+    if let Some(n) = blamed {
+        let (mut rest, failure) = (part.to_vec(), Arc::new(failure));
+        rest.remove(n);
+        let at = out.len() + n;
+        batch(compiler, &rest, options, out);
+        out.insert(at, Err(failure));
+        return;
+    }
+    let (one, other) = part.split_at(part.len() / 2);
+    batch(compiler, one, options, out);
+    batch(compiler, other, options, out);
+}
+
+/// The modules of each program, under the number that the program has alone.
+fn taken(ptx: &str, part: &[&Source]) -> Option<Vec<Threads>> {
+    let of = |(n, source): (usize, &&Source)| {
+        (0..source.threads.len()).map(|t| alone(ptx, n, t)).collect::<Option<Threads>>()
+    };
+    part.iter().enumerate().map(of).collect()
+}
+
+/// The kernel of a thread as a module, without the shared variables of other programs.
+fn alone(ptx: &str, program: usize, thread: usize) -> Option<String> {
+    let name = kernel_name(program, thread);
+    let text = entry(ptx, &name)?;
+    let own = format!("moire_s{program}_");
+    let kept = text.lines().filter(|l| !l.contains("moire_s") || l.contains(&own));
+    let text: String = kept.flat_map(|l| [l, "\n"]).collect();
+    Some(text.replace(&name, &kernel_name(0, thread)).replace(&own, "moire_s0_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_has_the_same_text_whatever_stands_before_it() {
+        let module = |n: usize| {
+            format!(
+                ".version 8.6\n.target sm_90\n.shared .align 4 .u32 moire_s3_0;\n.shared .align 4 .u32 moire_s{n}_1;\n\
+                 .visible .entry moire_{n}_0_(\n)\n{{\n\tld.shared.u32 %r1, [moire_s{n}_1];\n\tbra $L__BB{n}_2;\n}}\n"
+            )
+        };
+        let one = alone(&module(0), 0, 0).unwrap();
+        assert_eq!(Some(&one), alone(&module(7), 7, 0).as_ref());
+        assert!(one.contains("[moire_s0_1]") && !one.contains("moire_s3"), "{one}");
+        assert_eq!(alone(&module(7), 6, 0), None);
+    }
+}

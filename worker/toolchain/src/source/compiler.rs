@@ -1,0 +1,342 @@
+//! One compiler: where it is, which release it is of, and a run of it.
+
+use crate::find::{Candidate, ToolError, candidates, environment};
+use crate::run::{Limits, Output, RunError, run};
+use crate::version::Version;
+use moire_source::{Source, cuda, llvm};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+/// Most lines of a message that are kept.
+const MAX_LINES: usize = 6;
+/// Most bytes of address space of each process.
+const MAX_MEMORY: u64 = 8 << 30;
+/// Most bytes of PTX that are read.
+const MAX_PTX_BYTES: u64 = 64 << 20;
+/// Releases of `llc` that are looked for by number. Before 15 pointers have types.
+const RELEASES: std::ops::RangeInclusive<u32> = 15..=30;
+
+/// A kind of compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `llc`, for LLVM IR.
+    Llvm,
+    /// `nvcc`, for CUDA C++.
+    Nvcc,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 2] = [Kind::Llvm, Kind::Nvcc];
+
+    /// Its name in sides of claims, and as a capability.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Llvm => "llvm",
+            Kind::Nvcc => "nvcc",
+        }
+    }
+
+    /// The text that it compiles, with the kernels of all programs. Program `n` has the number `n`.
+    pub fn text(self, programs: &[&Source]) -> String {
+        match self {
+            Kind::Llvm => llvm::module(programs, 0),
+            Kind::Nvcc => cuda::unit(programs, 0),
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Kind::Llvm => "module.ll",
+            Kind::Nvcc => "module.cu",
+        }
+    }
+
+    /// The files that may be such a compiler, best first.
+    fn candidates(self, environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
+        match self {
+            Kind::Nvcc => candidates("nvcc", None, environment),
+            Kind::Llvm => {
+                let mut all = candidates("llc", None, environment);
+                for release in RELEASES.rev() {
+                    all.extend(candidates(&format!("llc-{release}"), None, environment));
+                }
+                all.extend(rustup(environment));
+                all
+            }
+        }
+    }
+}
+
+/// `lib/rustlib/*/bin/llc` of each toolchain.
+fn rustup(environment: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<Candidate> {
+    let inside = |folder: PathBuf| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        let mut all: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+        all.sort();
+        all
+    };
+    let home = environment("RUSTUP_HOME").or_else(|| environment("HOME").map(|h| h.join(".rustup")));
+    let toolchains = home.map(|h| inside(h.join("toolchains"))).unwrap_or_default();
+    let targets = toolchains.into_iter().flat_map(|t| inside(t.join("lib/rustlib")));
+    let files = targets.map(|t| t.join("bin/llc")).filter(|p| p.is_file());
+    files.map(|path| Candidate { path, why: "rustup".into() }).collect()
+}
+
+/// How to compile.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// The target, such as `sm_90`.
+    pub target: String,
+    /// The version of PTX without its point, such as 86. `nvcc` has one version a release.
+    pub ptx: Option<u32>,
+    /// The level of optimisation, 0 to 3.
+    pub level: u8,
+}
+
+/// The reason that there is no PTX.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The compiler could not be run, or not to its end.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// It does not know the target or the version of PTX. `llc` then goes on with another one.
+    #[error("target: {}", .0.join("; "))]
+    Target(Vec<String>),
+    /// It refuses the program, or cannot compile it.
+    #[error("refused: {}", .0.join("; "))]
+    Refused(Vec<String>),
+    /// It ran out of memory.
+    #[error("out of memory")]
+    Memory,
+    /// It ended by a signal.
+    #[error("{status}: {}", .said.join("; "))]
+    Crashed {
+        /// The way it ended.
+        status: ExitStatus,
+        /// Its first messages.
+        said: Vec<String>,
+    },
+    /// It reports success, but PTX is missing.
+    #[error("no PTX: {0}")]
+    NoPtx(String),
+}
+
+impl Failure {
+    /// The kernel that the compiler blames, by name.
+    pub fn blamed(&self) -> Option<&str> {
+        let Failure::Refused(lines) = self else { return None };
+        lines.iter().find_map(|l| l.strip_prefix("In function: ")).map(str::trim)
+    }
+
+    /// Whether other programs would fail in the same way.
+    pub fn of_the_call(&self) -> bool {
+        matches!(self, Failure::Target(_) | Failure::Run(RunError::Start(_)))
+    }
+}
+
+/// A compiler whose release is known.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    kind: Kind,
+    path: PathBuf,
+    version: Version,
+    limits: Limits,
+    memory: u64,
+}
+
+impl Compiler {
+    /// One of each release that is found, newest first.
+    pub fn all(kind: Kind) -> Vec<Compiler> {
+        let places = kind.candidates(&environment);
+        let mut found: Vec<Compiler> = places.iter().filter_map(|c| Self::at(kind, &c.path).ok()).collect();
+        found.sort_by_key(|t| std::cmp::Reverse(t.version));
+        found.dedup_by_key(|t| t.version);
+        found
+    }
+
+    /// The compiler in that file.
+    ///
+    /// # Errors
+    /// It does not run, prints no version, or does not compile for GPUs of NVIDIA.
+    pub fn at(kind: Kind, path: &Path) -> Result<Compiler, ToolError> {
+        let mut command = Command::new(path);
+        command.arg("--version");
+        let out = run(command, Limits::default())?;
+        let version = match kind {
+            Kind::Nvcc => Version::parse(&out.stdout),
+            Kind::Llvm => release(&out.stdout),
+        };
+        let version = version.ok_or(ToolError::NoVersion)?;
+        if kind == Kind::Llvm && (!out.stdout.contains("nvptx64") || version.major < *RELEASES.start()) {
+            return Err(ToolError::NoTarget);
+        }
+        let folder = |source| ToolError::Folder { what: "its path", source };
+        let path = fs::canonicalize(path).map_err(folder)?;
+        Ok(Compiler { kind, path, version, limits: Limits::default(), memory: MAX_MEMORY })
+    }
+
+    /// The same compiler with other limits on each run; `memory` is in bytes.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits, memory: u64) -> Compiler {
+        Compiler { limits, memory, ..self }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The name of its release: `22` of LLVM, `13.4` of CUDA.
+    pub fn release(&self) -> String {
+        match self.kind {
+            Kind::Llvm => self.version.major.to_string(),
+            Kind::Nvcc => format!("{}.{}", self.version.major, self.version.minor),
+        }
+    }
+
+    /// The newest target and version of PTX of the model's age that the release knows. Code for `sm_90` has one-sided
+    /// fences from PTX 8.6 on.
+    pub fn usual(&self) -> Options {
+        let (target, ptx) = match (self.kind, self.version.major) {
+            (Kind::Nvcc, _) => ("sm_90", None),
+            (Kind::Llvm, ..=15) => ("sm_80", Some(72)),
+            (Kind::Llvm, 16) => ("sm_90", Some(78)),
+            (Kind::Llvm, 17 | 18) => ("sm_90", Some(80)),
+            (Kind::Llvm, 19) => ("sm_90", Some(85)),
+            (Kind::Llvm, _) => ("sm_90", Some(86)),
+        };
+        Options { target: target.to_owned(), ptx, level: 2 }
+    }
+
+    /// Compiles a text to PTX.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn compile(&self, text: &str, options: &Options) -> Result<String, Failure> {
+        let folder = tempfile::Builder::new().prefix("moire-source").tempdir().map_err(RunError::Start)?;
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at(self.kind.file()), text).map_err(RunError::Start)?;
+        let out = run(self.command(folder.path(), options), self.limits)?;
+        judge(&out)?;
+        let text = fs::metadata(at("module.ptx")).and_then(|m| {
+            if m.len() > MAX_PTX_BYTES {
+                return Err(std::io::Error::other(format!("{} bytes", m.len())));
+            }
+            fs::read_to_string(at("module.ptx"))
+        });
+        text.map_err(|e| Failure::NoPtx(e.to_string()))
+    }
+
+    fn command(&self, folder: &Path, options: &Options) -> Command {
+        // The shell sets the limit for itself and for the process it becomes.
+        let mut command = Command::new("sh");
+        let kibibytes = (self.memory / 1024).to_string();
+        command.args(["-c", "ulimit -v \"$0\" && exec \"$@\"", &kibibytes]).arg(&self.path);
+        match self.kind {
+            Kind::Llvm => {
+                command.arg("-mtriple=nvptx64-nvidia-cuda").arg(format!("-mcpu={}", options.target));
+                command.args(options.ptx.map(|n| format!("-mattr=+ptx{n}")));
+                command.arg(format!("-O{}", options.level)).args(["-o", "module.ptx"]);
+            }
+            Kind::Nvcc => {
+                command.arg("-ptx").arg(format!("-arch={}", options.target));
+                command.arg(format!("-Xcicc=-O{}", options.level)).args(["-o", "module.ptx"]);
+            }
+        }
+        // A stack with names costs `llc` more time than all else.
+        command.env("LLVM_DISABLE_SYMBOLIZATION", "1");
+        command.arg(self.kind.file()).current_dir(folder).env("TMPDIR", folder);
+        command
+    }
+}
+
+/// The version in `LLVM version 22.1.8-rust-1.95.0-stable`.
+fn release(text: &str) -> Option<Version> {
+    let rest = &text[text.find("LLVM version ")? + "LLVM version ".len()..];
+    let mut numbers = rest.split(|c: char| !c.is_ascii_digit()).take(3).map(|n| n.parse().ok());
+    let mut next = || numbers.next().flatten();
+    Some(Version { major: next()?, minor: next()?, build: next()? })
+}
+
+/// Tells the ends of a run apart.
+fn judge(out: &Output) -> Result<(), Failure> {
+    let said: Vec<&str> =
+        out.stderr.lines().chain(out.stdout.lines()).map(str::trim).filter(|l| !l.is_empty()).collect();
+    let unknown = ["is not a recognized", "not a recognized processor", "Unsupported gpu architecture"];
+    let strange: Vec<String> = said
+        .iter()
+        .filter(|l| unknown.iter().any(|u| l.contains(u)))
+        .take(MAX_LINES)
+        .map(|l| (*l).to_owned())
+        .collect();
+    if !strange.is_empty() {
+        return Err(Failure::Target(strange));
+    }
+    if out.status.success() {
+        return Ok(());
+    }
+    let first: Vec<String> = said.iter().take(MAX_LINES).map(|l| (*l).to_owned()).collect();
+    let memory = ["out of memory", "bad_alloc", "cannot allocate memory", "allocation failed"];
+    if first.iter().any(|line| memory.iter().any(|m| line.to_lowercase().contains(m))) {
+        return Err(Failure::Memory);
+    }
+    // `llc` aborts where it has no code for an instruction, after it has said so.
+    let refused = said.iter().find(|l| l.contains("LLVM ERROR") || l.contains("error:"));
+    let named = said.iter().find(|l| l.starts_with("In function: "));
+    match (refused, out.status.code()) {
+        (Some(line), _) => Err(Failure::Refused(
+            [Some(line), named].into_iter().flatten().map(|l| (*l).to_owned()).collect(),
+        )),
+        (None, Some(_)) => Err(Failure::Refused(first)),
+        (None, None) => Err(Failure::Crashed { status: out.status, said: first }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn ends_are_told_apart() {
+        let end = |raw: i32, stderr: &str| {
+            let status = ExitStatus::from_raw(raw);
+            judge(&Output { status, stdout: String::new(), stderr: stderr.into(), cut: false })
+        };
+        assert!(end(0, "warning: x").is_ok());
+        let ignored = "'+ptx99' is not a recognized feature for this target (ignoring feature)";
+        assert!(matches!(end(0, ignored), Err(Failure::Target(l)) if l.len() == 1));
+        assert!(
+            matches!(end(6, "LLVM ERROR: Cannot select: t3\nStack dump:"), Err(Failure::Refused(l)) if l.len() == 1)
+        );
+        let blamed = "LLVM ERROR: Cannot select: t3\nIn function: moire_3_0_\nStack dump:";
+        assert_eq!(end(6, blamed).unwrap_err().blamed(), Some("moire_3_0_"));
+        assert!(matches!(end(1 << 8, "x.cu(3): error: bad"), Err(Failure::Refused(_))));
+        assert!(matches!(end(1 << 8, "std::bad_alloc"), Err(Failure::Memory)));
+        assert!(matches!(end(11, ""), Err(Failure::Crashed { .. })));
+        assert!(Failure::Target(Vec::new()).of_the_call() && !Failure::Memory.of_the_call());
+    }
+
+    #[test]
+    fn releases_are_read_from_what_llc_prints() {
+        let text = "LLVM (http://llvm.org/):\n  LLVM version 21.1.8-rust-1.93.0-stable\n  Optimized build.\n";
+        assert_eq!(release(text), Some(Version { major: 21, minor: 1, build: 8 }));
+        assert_eq!(release("Debian LLVM version 15.0.6\n").map(|v| v.major), Some(15));
+        for bad in ["", "LLVM version", "LLVM version x.1.2"] {
+            assert_eq!(release(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Compilers of source programs: LLVM's `llc`, of any release from 15 on, and NVIDIA's `nvcc`.
+//!
+//! [`Compiler`] compiles one text to PTX, [`batch`] many programs as one text. Several releases stand side by side. Each
+//! run has a deadline, a limit on the memory of each of its processes, and its own folder.
+//!
+//! `llc` is looked for in the files that `MOIRE_LLC` names, on `PATH` as `llc` and `llc-15` to `llc-30`, and beside the
+//! libraries of `rustup` toolchains that have the component `llvm-tools`. `nvcc` is looked for as all tools of NVIDIA are.
+
+pub mod batch;
+mod compiler;
+
+pub use compiler::{Compiler, Failure, Kind, Options};
