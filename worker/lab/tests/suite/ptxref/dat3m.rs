@@ -88,7 +88,7 @@ fn column(p: &Program, thread: &Thread) -> Vec<String> {
                     RmwOrder::Relaxed => "relaxed",
                     RmwOrder::Acquire => "acquire",
                     RmwOrder::Release => "release",
-                    RmwOrder::AcqRel => "acq_rel",
+                    RmwOrder::AcqRel | RmwOrder::SeqCst => "acq_rel",
                 };
                 let prefix = if *proxy == Proxy::Surface { "su" } else { "" };
                 let kind = if *red { "red" } else { "atom" };
