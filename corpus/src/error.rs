@@ -110,6 +110,11 @@ pub enum StoreError {
         "disk full: everything acknowledged is in the log, but the index cannot grow; free space and reopen"
     )]
     IndexFull,
+    /// The log is not the one that was opened any more: another process wrote it, or put another in its place.
+    #[error(
+        "another process has taken the store over: this batch is not stored, and nothing more is written; two processes must not share a store"
+    )]
+    TakenOver,
     /// An earlier sync or index failure.
     #[error("store stopped after an earlier failure; reopen it")]
     Stopped,

@@ -131,6 +131,19 @@ pub(crate) fn wait_for(attempt: impl Fn() -> Result<(), TryLockError>) -> io::Re
     Ok(false)
 }
 
+/// Whether two descriptions are of one file.
+#[cfg(unix)]
+pub(crate) fn same(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// Nothing tells here.
+#[cfg(not(unix))]
+pub(crate) fn same(_: &fs::Metadata, _: &fs::Metadata) -> bool {
+    true
+}
+
 /// Takes a shared lock, which keeps writers out and writes nothing. `None` if there is no lock file.
 pub(crate) fn lock_shared(dir: &Path) -> io::Result<Result<Option<File>, Holder>> {
     let file = match File::open(dir.join(LOCK)) {

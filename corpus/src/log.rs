@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Format version of the store directory, its log and its exports.
 pub const FORMAT: u32 = 1;
@@ -34,6 +34,14 @@ pub(crate) const HEADER_BYTES: usize = 24;
 pub(crate) const FRAME_BYTES: usize = 20;
 /// Largest sequence number. No log has so many commits, so a larger number is damage.
 const SEQUENCE_MAX: u64 = 1 << 48;
+
+/// The place of a commit: in which log, which one, and where it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) generation: u64,
+    pub(crate) sequence: u64,
+    pub(crate) len: u64,
+}
 
 /// The content of a log's first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,6 +186,17 @@ pub(crate) fn scan(bytes: &[u8]) -> Scan {
     scan
 }
 
+/// The payloads of intact frames that follow each other; `None`: something else is there.
+pub(crate) fn frames(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
+    let (mut at, mut sequence, mut payloads) = (0, 0, Vec::new());
+    while at < bytes.len() {
+        let Frame { sequence: found, payload } = frame(bytes, at, sequence, None)?;
+        (at, sequence) = (payload.end, found);
+        payloads.push(payload);
+    }
+    Some(payloads)
+}
+
 /// Reads a log image as recovery would and returns how many frames are intact (entry point of the fuzz target).
 pub fn scan_log(bytes: &[u8]) -> usize {
     scan(bytes).frames.iter().filter(|f| decode(&bytes[f.payload.clone()]).is_some()).count()
@@ -195,8 +214,17 @@ pub(crate) struct Intact {
 
 /// Reads a log frame by frame, in the memory of one frame; `each` gets the place and the operations of each payload. `None`:
 /// the log is damaged somewhere, and [`scan`] finds its intact frames.
-pub(crate) fn intact(path: &Path, mut each: impl FnMut(u64, &[OpRef<'_>])) -> io::Result<Option<Intact>> {
-    let mut file = io::BufReader::with_capacity(1 << 20, File::open(path)?);
+pub(crate) fn intact(path: &Path, each: impl FnMut(u64, &[OpRef<'_>])) -> io::Result<Option<Intact>> {
+    intact_first(path, u64::MAX, each)
+}
+
+/// [`intact`] of the first bytes of a log.
+fn intact_first(
+    path: &Path,
+    bytes: u64,
+    mut each: impl FnMut(u64, &[OpRef<'_>]),
+) -> io::Result<Option<Intact>> {
+    let mut file = io::BufReader::with_capacity(1 << 20, File::open(path)?.take(bytes));
     let mut head = [0; HEADER_BYTES];
     let whole = |read: io::Result<()>| match read {
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
@@ -240,8 +268,12 @@ pub(crate) struct Live {
 impl Live {
     /// `None`: the log is not intact.
     pub(crate) fn of(path: &Path) -> io::Result<Option<(Intact, Self)>> {
+        Self::of_first(path, u64::MAX)
+    }
+    /// The same of the first bytes of a log.
+    pub(crate) fn of_first(path: &Path, bytes: u64) -> io::Result<Option<(Intact, Self)>> {
         let mut at = BTreeMap::new();
-        let read = intact(path, |payload, ops| {
+        let read = intact_first(path, bytes, |payload, ops| {
             let mut offset = payload;
             for (key, value) in ops {
                 offset += 2 + key.len() as u64 + 4;
@@ -331,8 +363,9 @@ pub(crate) fn frame_bytes(sequence: u64, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The log, open for appending.
+/// The log, open for appending. It is locked as long as it is open, beside the lock file, which somebody may remove.
 pub(crate) struct Log {
+    path: PathBuf,
     file: File,
     /// Bytes that are synced; the file's length except inside [`Log::append`].
     pub(crate) len: u64,
@@ -343,7 +376,25 @@ pub(crate) struct Log {
 impl Log {
     pub(crate) fn open(path: &Path, generation: u64, sequence: u64, len: u64) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        Ok(Self { file, len, sequence, generation })
+        Self::locked(path, file, Place { generation, sequence, len })
+    }
+
+    /// An open file that is, or will be, the log at `path`; locked from here on.
+    pub(crate) fn locked(path: &Path, file: File, place: Place) -> io::Result<Self> {
+        if !files::wait_for(|| file.try_lock())? {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process writes it"));
+        }
+        let Place { generation, sequence, len } = place;
+        Ok(Self { path: path.to_owned(), file, len, sequence, generation })
+    }
+
+    /// Whether the file at the log's place is this one, as long as it was left.
+    pub(crate) fn is_ours(&self) -> io::Result<bool> {
+        let there = match std::fs::metadata(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            there => there?,
+        };
+        Ok(there.len() == self.len && files::same(&there, &self.file.metadata()?))
     }
 
     /// Appends one frame and syncs it. After an error the caller must call [`Log::rewind`] or stop writing.

@@ -10,6 +10,7 @@
 
 use crate::files::{self, INDEX, LOG};
 use crate::index;
+use crate::log::Place;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -122,14 +123,6 @@ impl Losses {
     pub(crate) fn copy(&self, to: &Path) -> io::Result<()> {
         if self.0.is_empty() { Ok(()) } else { self.write(to) }
     }
-}
-
-/// The place of a commit: in which log, which one, and where it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) generation: u64,
-    pub(crate) sequence: u64,
-    pub(crate) len: u64,
 }
 
 /// The file with the place of the last acknowledged commit. It is a trace, not a promise: if it cannot be written, nothing

@@ -43,13 +43,21 @@ impl Pairs {
             let (what, size) = ("a commit".to_owned(), payload.len());
             return Err(StoreError::TooLarge { what, size, limit: BATCH_BYTES_MAX });
         }
+        if !self.log.is_ours().map_err(io_error("looking at the log"))? {
+            // Nothing is undone: what is there belongs to somebody else now.
+            self.stopped = true;
+            return Err(StoreError::TakenOver);
+        }
         self.make_room(payload.len() as u64)?;
         if let Err(error) = self.log.append(&payload) {
             self.after_failed_append(error, &payload)?;
         }
         self.note_tip();
         match self.apply(ops) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.tend();
+                Ok(())
+            }
             // The batch is in the log and so durable: the index must take it, with the reserve given up.
             Err(StoreError::IndexFull) => self.rebuild_index(),
             Err(error) => {
@@ -105,6 +113,8 @@ impl Pairs {
 
     /// Undoes a failed append; on a full disk gives up the reserve and tries once more.
     fn after_failed_append(&mut self, error: io::Error, payload: &[u8]) -> Result<(), StoreError> {
+        // It must not take the room of commits.
+        self.abandon();
         let undone = self.log.rewind();
         let failed = io_error("appending to the log")(error);
         // Stopped unless the log is known to be as it was.

@@ -9,8 +9,9 @@ pub(crate) mod open;
 
 use crate::error::StoreError;
 use crate::index::{self, Index};
-use crate::log::{LOG_BYTES_MAX, Log};
-use crate::loss::{Loss, Losses, Place, Tip};
+use crate::log::{LOG_BYTES_MAX, Log, Place};
+use crate::loss::{Loss, Losses, Tip};
+use compact::Fresh;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,11 +27,20 @@ pub struct Options {
     pub cache_bytes: u64,
     /// Size over which the log is compacted; a commit that does not fit even then is refused.
     pub log_bytes: u64,
+    /// Size over which the log is written anew while it is in use, once it has twice the bytes it had when all of it was
+    /// live.
+    pub tidy_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { create: true, reserve_bytes: 4 << 20, cache_bytes: 64 << 20, log_bytes: LOG_BYTES_MAX }
+        Self {
+            create: true,
+            reserve_bytes: 4 << 20,
+            cache_bytes: 64 << 20,
+            log_bytes: LOG_BYTES_MAX,
+            tidy_bytes: 4 << 20,
+        }
     }
 }
 
@@ -50,6 +60,10 @@ pub(crate) struct Pairs {
     /// Nothing more is written after a failure that leaves log or index in doubt.
     stopped: bool,
     losses: Losses,
+    /// Bytes of the log after the last compaction; all of it was live then.
+    live_bytes: u64,
+    /// A new log that is being written beside the old one.
+    fresh: Option<Fresh>,
     lock: File,
 }
 
@@ -124,6 +138,7 @@ impl Pairs {
 
 impl Drop for Pairs {
     fn drop(&mut self) {
+        self.abandon();
         let closed = self.index.take().is_some_and(|index| index.close().is_ok());
         if closed && !self.stopped {
             // Without the marker the next open rebuilds the index: slower, not wrong.

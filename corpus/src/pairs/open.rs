@@ -12,8 +12,8 @@ use crate::error::{OpenError, opening};
 use crate::failpoints;
 use crate::files::{self, BUNDLES, FORMAT_FILE, Holder, INDEX, LOG, MARKER};
 use crate::index::{self, Index, IndexError, Trust};
-use crate::log::{self, FORMAT, Header, Intact, LOG_BYTES_MAX, Live, Log};
-use crate::loss::{Loss, Losses, Place, Tip, Traces};
+use crate::log::{self, FORMAT, Header, Intact, LOG_BYTES_MAX, Live, Log, Place};
+use crate::loss::{Loss, Losses, Tip, Traces};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -172,7 +172,13 @@ impl Opening<'_> {
             _ => self.mend()?,
         };
         self.recovery.commits = read.frames;
-        Log::open(&path, read.generation, read.sequence, read.len).map_err(opening("opening the log"))
+        Log::open(&path, read.generation, read.sequence, read.len).map_err(|error| match error.kind() {
+            // Somebody removed the lock file of a store that is open.
+            io::ErrorKind::ResourceBusy => {
+                OpenError::Locked { path: self.dir.to_owned(), pid: String::new() }
+            }
+            _ => opening("opening the log")(error),
+        })
     }
 
     /// Repairs a log: keeps its intact frames. It holds the whole log in memory, which opening an intact log does not.
@@ -313,6 +319,7 @@ impl Pairs {
         let lock = files::lock(dir)
             .map_err(opening("locking the store"))?
             .map_err(|Holder(pid)| OpenError::Locked { path: dir.to_owned(), pid })?;
+        super::compact::clear(dir).map_err(opening("removing a log that was not finished"))?;
         let losses = Losses::read(dir).map_err(opening("reading the losses"))?;
         let (traces, recovery) = (Traces::read(dir), Recovery::default());
         let mut opened = Opening { dir, traces, losses, recovery };
@@ -332,7 +339,9 @@ impl Pairs {
         recovery.no_reserve = recovery.no_reserve || files::reserve(dir, options.reserve_bytes).is_err();
         let reserve_used = recovery.no_reserve;
         let (index, tip, dir) = (Some(index), Tip::open(dir), dir.to_owned());
-        let mut pairs = Self { dir, options, log, tip, index, reserve_used, stopped: false, losses, lock };
+        let (stopped, live_bytes, fresh) = (false, 0, None);
+        let mut pairs =
+            Self { dir, options, log, tip, index, reserve_used, stopped, losses, live_bytes, fresh, lock };
         pairs.note_tip();
         Ok((pairs, recovery))
     }

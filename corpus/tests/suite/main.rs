@@ -9,4 +9,6 @@ mod hostile;
 mod loss;
 mod protect;
 mod real_disk;
+mod shared;
 mod store;
+mod tidied;
