@@ -12,6 +12,11 @@ pub const PROTOCOL: u32 = 1;
 /// Largest message decoded, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// The reason of an item that needs more memory than an item may have.
+pub const MEMORY: &str = "the limit on memory";
+/// The reason of an item that needs more stack than there is.
+pub const STACK: &str = "the limit on the stack";
+
 /// Decisions of one node of a tree of decisions, at most.
 pub const NODE_MAX: usize = 2048;
 /// Decisions of all nodes of one message, at most.

@@ -3,14 +3,13 @@
 //! Contract: results go out in item order, and each report names its lease and epoch. A cancelled lease stops reporting,
 //! and its cancellation is acknowledged once its thread is free.
 
-use crate::job::{Budget, Cancel, Engine, Item, Plan, Source};
+use crate::confine::Confine;
+use crate::job::{Cancel, Engine};
+use crate::lease::{Desk, run};
 use crate::link::{Link, LinkError};
-use crate::trial::{Again, Planted, Seen, Slowly, Trial};
-use crate::{failpoints, wire};
-use moire_explore::Abstain;
-use moire_proto::v1::{self, from_worker::Message as Up, lease::Work, to_worker::Message as Down};
+use crate::trial::{Planted, Seen, Trial};
+use moire_proto::v1::{self, from_worker::Message as Up, to_worker::Message as Down};
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -18,10 +17,6 @@ use tokio::time::Instant;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Most items of one report.
-const MAX_REPORT_ITEMS: usize = 32;
-/// Longest time a result waits for others before it is reported.
-const REPORT_AFTER: Duration = Duration::from_millis(200);
 /// First pause before another connection. It doubles with each failure.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause before another connection, before it is spread.
@@ -89,7 +84,7 @@ impl Drop for Held {
 /// See [`WorkError`]; a drained worker returns `Ok`.
 pub async fn work(link: impl Into<Link>, engine: Arc<dyn Engine>, options: Options) -> Result<(), WorkError> {
     let (_never, stop) = watch::channel(());
-    let worker = Worker { link: link.into(), engine, options, trial: Trial::default() };
+    let worker = Worker { link: link.into(), engine, options, confine: None, trial: Trial::default() };
     worker.session(stop, &mut false).await
 }
 
@@ -104,21 +99,49 @@ pub async fn stay(
     options: Options,
     stop: watch::Receiver<()>,
 ) -> Result<(), WorkError> {
-    stay_on(link, engine, options, stop, Trial::default()).await
+    stay_on(link, engine, options, None, stop, Trial::default()).await
 }
 
-/// [`stay`], possibly in a trial.
-pub(crate) async fn stay_on(
+/// [`stay`], with every lease in a process of its own. `engine` says what those processes can do.
+///
+/// # Errors
+/// See [`stay`].
+pub async fn stay_confined(
     link: &Link,
     engine: Arc<dyn Engine>,
     options: Options,
+    confine: Confine,
+    stop: watch::Receiver<()>,
+) -> Result<(), WorkError> {
+    stay_on(link, engine, options, Some(Arc::new(confine)), stop, Trial::default()).await
+}
+
+/// [`stay`] in a trial.
+///
+/// # Errors
+/// See [`stay`].
+pub async fn stay_on_trial(
+    link: &Link,
+    engine: Arc<dyn Engine>,
+    options: Options,
+    stop: watch::Receiver<()>,
+    trial: Trial,
+) -> Result<(), WorkError> {
+    stay_on(link, engine, options, None, stop, trial).await
+}
+
+async fn stay_on(
+    link: &Link,
+    engine: Arc<dyn Engine>,
+    options: Options,
+    confine: Option<Arc<Confine>>,
     mut stop: watch::Receiver<()>,
     trial: Trial,
 ) -> Result<(), WorkError> {
     let (mut welcome, mut pause) = (false, MIN_PAUSE);
     // Spreads the pauses of workers that lost their coordinator at the same time.
     let spread = f64::from(blake3::hash(options.name.as_bytes()).as_bytes()[0]) / 255.0;
-    let worker = Worker { link: link.clone(), engine, options, trial };
+    let worker = Worker { link: link.clone(), engine, options, confine, trial };
     loop {
         let began = Instant::now();
         let ended = worker.session(stop.clone(), &mut welcome).await;
@@ -146,6 +169,8 @@ struct Worker {
     link: Link,
     engine: Arc<dyn Engine>,
     options: Options,
+    /// Where leases run: in processes of their own, or in this one.
+    confine: Option<Arc<Confine>>,
     trial: Trial,
 }
 
@@ -158,11 +183,15 @@ impl Worker {
         up: mpsc::Sender<v1::FromWorker>,
         over: mpsc::Sender<u64>,
     ) {
-        let (engine, trial) = (self.engine.clone(), self.trial.clone());
+        let (engine, confine, trial) = (self.engine.clone(), self.confine.clone(), self.trial.clone());
         let as_task = trial.pace.is_some();
         let work = async move {
             let id = lease.lease;
-            run(engine, lease, &Desk { cancel: &cancel, up: &up, trial: &trial }).await;
+            let desk = Desk { cancel: &cancel, up: &up, trial: &trial };
+            match confine {
+                Some(confine) => confine.run(lease, &desk).await,
+                None => run(engine, lease, &desk).await,
+            }
             // Both fail only when the loop has ended.
             let _ = over.send(id).await;
         };
@@ -270,144 +299,4 @@ impl Worker {
 
 async fn send(up: &mpsc::Sender<v1::FromWorker>, message: Up) -> Result<(), WorkError> {
     up.send(v1::FromWorker { message: Some(message) }).await.map_err(|_| WorkError::Gone)
-}
-
-/// The way out for the answers of one lease.
-struct Desk<'a> {
-    cancel: &'a Cancel,
-    up: &'a mpsc::Sender<v1::FromWorker>,
-    trial: &'a Trial,
-}
-impl Desk<'_> {
-    fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
-            && !self.trial.has(Planted::ReportsRevoked)
-            && !self.trial.has(Planted::AcksKillEarly)
-    }
-
-    /// Waits for the time that an item, or a job, takes in a trial.
-    async fn pause(&self, item: u64) {
-        if let Some(pace) = &self.trial.pace {
-            tokio::time::sleep(pace(item)).await;
-        }
-    }
-
-    async fn deliver(&self, report: v1::Report) {
-        if self.is_cancelled() {
-            return;
-        }
-        let seen = Seen::Report { lease: report.lease, epoch: report.epoch };
-        let message = v1::FromWorker { message: Some(Up::Report(report)) };
-        let again = match self.trial.again() {
-            Again::Never => None,
-            Again::Now => Some(message.clone()),
-            Again::Later => {
-                self.trial.keep(message.clone());
-                None
-            }
-        };
-        failpoints::hit(failpoints::REPORT_BEFORE);
-        self.trial.tell(|| seen);
-        // Fails only when the stream is gone; the lease is then lost as a whole.
-        let _ = self.up.send(message).await;
-        failpoints::hit(failpoints::REPORT_AFTER);
-        if let Some(again) = again {
-            let _ = self.up.send(again).await;
-        }
-    }
-}
-
-/// Runs one lease and reports it. Blocks its thread while an engine works.
-async fn run(engine: Arc<dyn Engine>, lease: v1::Lease, desk: &Desk<'_>) {
-    failpoints::hit(failpoints::LEASE);
-    let cancel = desk.cancel;
-    let blank = v1::Report { lease: lease.lease, epoch: lease.epoch, ..v1::Report::default() };
-    let plan = Arc::new(Plan::from(lease.plan.unwrap_or_default()));
-    let last = v1::Report { done: true, ..blank.clone() };
-    if !matches!(lease.work, Some(Work::Range(_))) {
-        desk.pause(u64::MAX).await;
-    }
-    match lease.work {
-        Some(Work::Range(range)) => {
-            let mut report = blank.clone();
-            let mut since = Instant::now();
-            for index in range.from..range.to {
-                if desk.is_cancelled() {
-                    return;
-                }
-                let source = Source::Generated { seed: range.seed, profile: range.profile.clone(), index };
-                let answer = engine.run(&Item { plan: plan.clone(), index, source }, cancel);
-                desk.pause(index).await;
-                cancel.tick();
-                report.items.push(wire::item_result(index, answer));
-                if report.items.len() >= MAX_REPORT_ITEMS || since.elapsed() > REPORT_AFTER {
-                    desk.deliver(std::mem::replace(&mut report, blank.clone())).await;
-                    since = Instant::now();
-                }
-            }
-            desk.deliver(v1::Report { done: true, ..report }).await;
-        }
-        Some(Work::Verify(claim)) => {
-            let answer = claim.try_into().map(|claim| engine.verify(&claim, cancel));
-            let answer = answer.unwrap_or_else(|e| crate::job::Verification::Abstained(e.to_string()));
-            desk.deliver(v1::Report { verify: Some(wire::verify_result(answer)), ..last }).await;
-        }
-        Some(Work::Minimise(job)) => {
-            let part = wire::part(&job);
-            let Ok(claim) = job.claim.unwrap_or_default().try_into() else { return desk.deliver(last).await };
-            if let Some(answer) = part.and_then(|part| engine.part(&claim, &part, cancel)) {
-                return desk.deliver(v1::Report { minimise: Some(wire::parted(answer)), ..last }).await;
-            }
-            let budget = Budget { candidates: job.candidates };
-            let reduced = engine.minimise(&claim, budget, cancel, &mut |_| cancel.tick());
-            let (claim, tried, normal) = (Some(reduced.claim.into()), reduced.tried, reduced.normal);
-            let result = v1::MinimiseResult { claim, tried, normal, ..v1::MinimiseResult::default() };
-            desk.deliver(v1::Report { minimise: Some(result), ..last }).await;
-        }
-        Some(Work::Replay(job)) => {
-            let answer = engine.run(&Item { plan, index: 0, source: Source::Text(job.program) }, cancel);
-            desk.deliver(v1::Report { items: vec![wire::item_result(0, answer)], ..last }).await;
-        }
-        Some(Work::Explore(job)) => explore(engine, job, &blank, desk).await,
-        None => desk.deliver(last).await,
-    }
-}
-
-/// Explores a piece on another thread and reports each change when it comes. In a trial, one change at a time.
-async fn explore(engine: Arc<dyn Engine>, job: v1::ExploreJob, blank: &v1::Report, desk: &Desk<'_>) {
-    let report = |step, done| v1::Report { explore: Some(step), done, ..blank.clone() };
-    let (asked, piece) = match wire::explore_job(job) {
-        Ok(job) => job,
-        Err(error) => {
-            let refused = Abstain { reason: error.to_string(), line: 0 };
-            return desk.deliver(report(wire::end(Err(refused)), true)).await;
-        }
-    };
-    if desk.trial.pace.is_some() {
-        let mut slowly = Slowly::new(engine, asked, piece);
-        while !desk.is_cancelled() {
-            match slowly.next(desk.cancel, desk.trial) {
-                ControlFlow::Continue(step) => desk.deliver(report(wire::step(step), false)).await,
-                ControlFlow::Break(answer) => return desk.deliver(report(wire::end(answer), true)).await,
-            }
-            desk.pause(u64::MAX).await;
-            desk.cancel.tick();
-        }
-        return;
-    }
-    let (teller, mut told) = mpsc::unbounded_channel();
-    let cancel = desk.cancel.clone();
-    let exploring = tokio::task::spawn_blocking(move || {
-        // Sending fails only when the connection is gone, and the piece with it.
-        let tell = |step| _ = teller.send(step);
-        engine.explore(&asked, &piece, &cancel, &tell)
-    });
-    while let Some(step) = told.recv().await {
-        desk.deliver(report(wire::step(step), false)).await;
-    }
-    match exploring.await {
-        Ok(answer) => desk.deliver(report(wire::end(answer), true)).await,
-        Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
-        Err(_) => {}
-    }
 }

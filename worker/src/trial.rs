@@ -1,12 +1,10 @@
 //! Trials: a worker in a simulated world. It reports its events, takes its time from the world's clock, may send reports
 //! again, and may have a planted bug.
 //!
-//! Contract: trials are reached only through [`stay`]; with `Trial::default()` a worker works as usual. Leases are tasks in
+//! Contract: trials are reached only through [`crate::stay_on_trial`]; with `Trial::default()` a worker works as usual. Leases are tasks in
 //! a trial, not threads, because a run must be a function of its seed.
 
-use crate::client::{self, Options, WorkError};
 use crate::job::{Cancel, Engine};
-use crate::link::Link;
 use crate::piece::{Exploration, Explored, Step};
 use moire_explore::Abstain;
 use moire_explore::search::share::Piece;
@@ -14,7 +12,6 @@ use moire_proto::v1;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// A bug of the worker that the simulation must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,18 +156,4 @@ impl Slowly {
         }
         ControlFlow::Continue(step)
     }
-}
-
-/// [`crate::stay`] in a trial.
-///
-/// # Errors
-/// Those of [`crate::stay`].
-pub async fn stay(
-    link: &Link,
-    engine: Arc<dyn Engine>,
-    options: Options,
-    stop: watch::Receiver<()>,
-    trial: Trial,
-) -> Result<(), WorkError> {
-    client::stay_on(link, engine, options, stop, trial).await
 }

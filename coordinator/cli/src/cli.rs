@@ -4,7 +4,7 @@ use crate::cmd;
 use crate::logs::Log;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
-use moire_console::exit;
+use moire_console::{bounded, exit};
 use moire_console::output::Color;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ Set up:                                     moire doctor
     max_term_width = 100,
     help_template = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}\nOptions:\n{options}{after-help}",
     before_help = COMMANDS,
-    after_help = "--color always|never|auto: NO_COLOR and pipes have none. --log json: the log for machines; MOIRE_LOG sets its level.\n`moire COMMAND --help` has the options of a command.\n\
+    after_help = "--color always|never|auto: NO_COLOR and pipes have none. --log json: the log for machines; MOIRE_LOG sets its level.\n--max-input SIZE: the largest file that is read, 64M unless said otherwise.\n`moire COMMAND --help` has the options of a command.\n\
         Exit codes: 0 clean, 2 usage or bad input, 10 finding, 11 incomplete, 70 internal."
 )]
 pub(crate) struct Cli {
@@ -64,6 +64,9 @@ pub(crate) struct Cli {
     /// Colour verdicts
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide = true)]
     pub(crate) color: Color,
+    /// Largest file that is read as an input, such as 4096, 64M or 1G
+    #[arg(long, global = true, value_name = "SIZE", default_value = "64M", value_parser = bounded::size, hide = true)]
+    pub(crate) max_input: u64,
 }
 
 #[derive(Debug, Subcommand)]
@@ -78,6 +81,9 @@ pub(crate) enum Command {
     Serve(cmd::serve::Serve),
     /// Take work from a coordinator
     Work(cmd::serve::Work),
+    /// Do the leases of a worker, which starts this process
+    #[command(hide = true)]
+    Lease(cmd::serve::Lease),
     /// Make certificates and tokens for coordinator, workers and clients
     #[command(subcommand)]
     Certs(cmd::certs::Certs),
@@ -137,6 +143,7 @@ impl Command {
             Self::Fuzz(a) => cmd::fuzz::run(a),
             Self::Serve(a) => cmd::serve::serve(a, log),
             Self::Work(a) => cmd::serve::work(a),
+            Self::Lease(a) => cmd::serve::lease(a),
             Self::Top(a) => cmd::top::run(a),
             Self::Nightly(a) => cmd::nightly::run(a),
             Self::Certs(a) => cmd::certs::run(a),

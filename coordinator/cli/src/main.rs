@@ -10,6 +10,7 @@ mod interrupt;
 mod kernel;
 mod line;
 mod logs;
+mod memory;
 mod model;
 mod remote;
 mod scores;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     };
     moire_console::output::color(cli.color);
     logs::start(cli.log);
+    moire_console::bounded::set_max_input(cli.max_input);
     let result = cli.command.run(cli.log);
     let code = result.unwrap_or_else(|error| {
         match error.downcast_ref::<std::io::Error>() {

@@ -1,5 +1,6 @@
 //! Programs and models, read by the names given on the command line.
 
+use crate::bounded;
 use anyhow::{Context, Result, anyhow, bail};
 use moire_cat::{Include, Model, Variants};
 use moire_models::Beside;
@@ -137,7 +138,7 @@ impl File {
             return Ok(File { path: path.to_owned(), bytes, name: "<stdin>".to_owned() });
         }
         let name = path.display().to_string();
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+        let bytes = bounded::read(path).with_context(|| format!("cannot read {name}"))?;
         Ok(File { path: path.to_owned(), bytes, name })
     }
     /// Returns its path as text.
@@ -166,7 +167,7 @@ pub fn parse_program(name: &str, bytes: &[u8]) -> Result<Source> {
 
 /// Reads the text of a model file.
 fn read_model(name: &str) -> Result<String> {
-    let bytes = std::fs::read(name).with_context(|| format!("cannot read the model {name}"))?;
+    let bytes = bounded::read(name).with_context(|| format!("cannot read the model {name}"))?;
     String::from_utf8(bytes).map_err(|_| anyhow!("{name}: a model must be UTF-8 text"))
 }
 
@@ -178,7 +179,7 @@ pub fn load_model(name: &str, variants: &Variants) -> Result<Model> {
     if !name.ends_with(".cat") {
         return Ok(moire_models::load(name, variants)?);
     }
-    let beside = Beside(|path: &Path| std::fs::read_to_string(path).ok());
+    let beside = Beside(|path: &Path| bounded::read_to_string(path).ok());
     Ok(moire_cat::load(name, &read_model(name)?, &beside, variants)?)
 }
 
@@ -205,7 +206,7 @@ pub fn model_files(name: &str, variants: &Variants) -> Result<(String, BTreeMap<
     let text = read_model(name)?;
     let files = RefCell::new(BTreeMap::from([(own.clone(), text.clone())]));
     let beside = Beside(|path: &Path| {
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = bounded::read_to_string(path).ok()?;
         let short = path.strip_prefix(folder).unwrap_or(path);
         files.borrow_mut().insert(short.display().to_string(), text.clone());
         Some(text)

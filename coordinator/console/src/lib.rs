@@ -29,6 +29,7 @@ macro_rules! eprintln {
     ($($text:tt)+) => { $crate::output::err(format_args!("{}\n", format_args!($($text)+))) };
 }
 
+pub mod bounded;
 pub mod campaign;
 pub mod claim;
 pub mod control;

@@ -77,7 +77,8 @@ impl Row {
 }
 
 fn rows(path: &Path) -> Result<Vec<Vec<String>>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        crate::bounded::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(text
         .lines()
         .skip(1)

@@ -73,7 +73,8 @@ fn tests(dir: &Path) -> Result<Vec<Test>> {
     }
     let one = |((file, model, about), rows): ((String, &'static str, About), Vec<Row>)| {
         let path = dir.join(&file);
-        let text = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            moire_console::bounded::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         Ok(Test { file, text, model, about, rows })
     };
     tests.into_iter().map(one).collect()

@@ -118,7 +118,7 @@ fn right_programs(args: &Mutants, model: &Model, limits: &Limits) -> Result<Vec<
     let mut out = Vec::new();
     for path in paths {
         let name = path.display().to_string();
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {name}"))?;
+        let bytes = moire_console::bounded::read(&path).with_context(|| format!("cannot read {name}"))?;
         let program = parse_program(&name, &bytes)?.program;
         if is_clean(&program, model, limits) {
             out.push((name, program));

@@ -4,8 +4,8 @@
 
 use moire_program::canon::names;
 use moire_program::ir::{
-    Address, Guard, Instr, Label, LoadOrder, Object, ObjectId, Op, Operand, Placement, Program, Proxy, Reg,
-    RegDecl, RegInit, Space, StoreOrder, Symbol, SymbolId, Thread, ThreadId, Ty,
+    Address, Content, Guard, Instr, Label, LoadOrder, Object, ObjectId, Op, Operand, Placement, Program,
+    Proxy, Reg, RegDecl, RegInit, Space, StoreOrder, Symbol, SymbolId, Thread, ThreadId, Ty,
 };
 
 /// A program under construction.
@@ -25,7 +25,7 @@ impl Builder {
         let object = ObjectId(small(self.program.objects.len()));
         let symbol = SymbolId(small(self.program.symbols.len()));
         let name = names::location(self.program.objects.len());
-        self.program.objects.push(Object { name: name.clone(), space, bytes, init: vec![0; bytes as usize] });
+        self.program.objects.push(Object { name: name.clone(), space, bytes, init: Content::default() });
         self.program.symbols.push(Symbol {
             name,
             object,

@@ -7,6 +7,7 @@
 //! Invariants (kept by the readers and by `validate`): every index names something that exists, every branch
 //! target is `<= body.len()`, and every size obeys [`crate::limits`].
 
+mod content;
 mod control;
 mod copy;
 mod descriptor;
@@ -19,6 +20,7 @@ mod tcgen05;
 mod tile;
 mod wgmma;
 
+pub use content::Content;
 pub use control::*;
 pub use copy::*;
 pub use descriptor::*;
@@ -101,8 +103,8 @@ pub struct Object {
     pub space: Space,
     /// Size in bytes, 1..=[`crate::limits::OBJECT_BYTES`]. Of tensor memory: of one lane, four a column.
     pub bytes: u32,
-    /// Initial content, exactly `bytes` long (PTX ISA 8.2.6: the hypothetical first write).
-    pub init: Vec<u8>,
+    /// Initial content, zero from `bytes` on (PTX ISA 8.2.6: the hypothetical first write).
+    pub init: Content,
 }
 
 /// A virtual address range naming an object.

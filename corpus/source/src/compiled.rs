@@ -12,7 +12,9 @@ use moire_kernel::ptx::Kernel;
 use moire_kernel::simt;
 use moire_program::Refusal;
 use moire_program::ir;
-use moire_program::ir::{ObjectId, Operand, Placement, Program, Proxy, RegInit, Symbol, SymbolId, Thread};
+use moire_program::ir::{
+    Content, ObjectId, Operand, Placement, Program, Proxy, RegInit, Symbol, SymbolId, Thread,
+};
 use moire_program::registers;
 
 /// Compiled threads as one program.
@@ -47,8 +49,8 @@ pub fn assemble(source: &Source, kernels: &[&Kernel]) -> Result<Compiled, Refusa
 fn objects(source: &Source, slots: &Slots) -> Result<Program, Refusal> {
     let mut program = Program { name: source.name.clone(), ..Program::default() };
     let mut add = |name: String, space: ir::Space, bytes: u32, init: u64| {
-        let mut content = init.to_le_bytes().to_vec();
-        content.resize(bytes as usize, 0);
+        let mut content = Content::default();
+        content.put_value(0, bytes, init.into());
         let (object, virt) = (ObjectId::at(program.objects.len()), SymbolId::at(program.symbols.len()));
         program.objects.push(ir::Object { name: name.clone(), space, bytes, init: content });
         program.symbols.push(Symbol { name, object, virt, proxy: Proxy::Generic, multimem: Vec::new() });
@@ -125,9 +127,9 @@ fn place(
 
 impl Compiled {
     /// The state at the end of an execution, from its memory.
-    pub fn state(&self, source: &Source, all: &[Vec<u8>]) -> State {
+    pub fn state(&self, source: &Source, all: &[Content]) -> State {
         let results = all.iter().skip(self.globals).take(self.results);
-        let registers = results.map(|bytes| number(bytes)).collect();
+        let registers = results.map(number).collect();
         let leaders = leaders_of(&self.program);
         // In the order of the source: globals stand first here, shared objects last.
         let (mut global, mut shared) = (all.iter(), all.iter().skip(self.globals + self.results));

@@ -101,13 +101,13 @@ pub(crate) fn warp(source: &Source, t: usize) -> u16 {
 
 /// Adds an object and the name that reaches it.
 fn add(program: &mut ir::Program, name: &str, space: ir::Space, bits: u8, init: u64) -> SymbolId {
-    let bytes = usize::from(bits / 8);
-    let mut content = init.to_le_bytes().to_vec();
-    content.resize(bytes, 0);
+    let bytes = u32::from(bits / 8);
+    let mut content = ir::Content::default();
+    content.put_value(0, bytes, init.into());
     let (object, virt) = (ObjectId::at(program.objects.len()), SymbolId::at(program.symbols.len()));
     let name = name.to_owned();
     let symbol = ir::Symbol { name: name.clone(), object, virt, proxy: Proxy::Generic, multimem: Vec::new() };
-    program.objects.push(ir::Object { name, space, bytes: u32::from(bits / 8), init: content });
+    program.objects.push(ir::Object { name, space, bytes, init: content });
     program.symbols.push(symbol);
     virt
 }

@@ -2,15 +2,15 @@
 
 use crate::lower::Lowered;
 use crate::syntax::{Source, Space};
-use moire_program::ir::{ThreadId, Value};
+use moire_program::ir::{Content, ThreadId, Value};
 
 /// A final state: what a person who runs the threads can see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct State {
     /// The registers of all threads of the source, in their order.
     pub registers: Vec<Value>,
-    /// The bytes of each object of the source, in their order. A shared object has one entry for each CTA.
-    pub memory: Vec<Vec<u8>>,
+    /// The content of each object of the source, in their order. A shared object has one entry for each CTA.
+    pub memory: Vec<Content>,
 }
 
 impl State {
@@ -34,9 +34,9 @@ impl State {
     }
 }
 
-/// The number that bytes stand for, the least significant first.
-pub(crate) fn number(bytes: &[u8]) -> Value {
-    bytes.iter().rev().take(16).fold(0, |value, byte| value << 8 | Value::from(*byte))
+/// The number that a content stands for.
+pub(crate) fn number(content: &Content) -> Value {
+    content.value(0, 16)
 }
 
 /// The number of CTAs in which the program has threads.
@@ -47,7 +47,7 @@ fn ctas(source: &Source) -> usize {
 
 /// The memory of the objects of the source, of a program whose first objects are these. `owners` is the number of CTAs in
 /// which that program has threads; those of the source come first.
-pub(crate) fn memory(source: &Source, owners: usize, all: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(crate) fn memory(source: &Source, owners: usize, all: &[Content]) -> Vec<Content> {
     let kept = ctas(source);
     let (mut out, mut at) = (Vec::new(), 0);
     for object in &source.objects {
@@ -61,7 +61,7 @@ pub(crate) fn memory(source: &Source, owners: usize, all: &[Vec<u8>]) -> Vec<Vec
 impl Lowered {
     /// The state at the end of an execution of the lowered program: the registers of each thread, and all memory. `None`:
     /// the execution contradicts its choices, so it is none of the source.
-    pub fn state(&self, source: &Source, registers: &[Vec<Value>], memory: &[Vec<u8>]) -> Option<State> {
+    pub fn state(&self, source: &Source, registers: &[Vec<Value>], memory: &[Content]) -> Option<State> {
         let value = |t: ThreadId, r: moire_program::ir::Reg| {
             registers.get(t.index()).and_then(|t| t.get(r.index())).copied().unwrap_or_default()
         };

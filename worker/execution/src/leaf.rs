@@ -15,7 +15,7 @@
 //!   writes and have their coherence order.)
 
 use moire_program::ir::{
-    AluOp, CmpOp, Expr, Object, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, TileOp, Ty,
+    AluOp, CmpOp, Content, Expr, ObjectId, Op, Placement, Program, Reg, Space, Term, ThreadId, TileOp, Ty,
     Value,
 };
 use std::collections::BTreeSet;
@@ -105,8 +105,8 @@ pub struct FinalState {
     pub memory: Memory,
 }
 
-/// Bytes by instance of [`instances`].
-pub type Memory = Vec<Vec<u8>>;
+/// Content by instance of [`instances`].
+pub type Memory = Vec<Content>;
 
 /// The observable part of a final state: registers that loads and atomics write, and all memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,7 +114,7 @@ pub struct Outcome {
     /// Values of [`observed_registers`], in that order.
     pub regs: Vec<Value>,
     /// By instance.
-    pub memory: Vec<Vec<u8>>,
+    pub memory: Memory,
 }
 
 /// Everything that is compared between two engines about one execution.
@@ -265,17 +265,10 @@ impl FinalState {
                     _ => true,
                 };
                 let at = all.iter().position(|i| i.object == object && owner(i)).unwrap_or(0);
-                let from = (offset as usize).min(self.memory[at].len());
-                let to = (from + bytes as usize).min(self.memory[at].len());
-                (assemble(&self.memory[at][from..to]), u32::from(bytes) * 8)
+                (self.memory[at].value(offset, bytes.into()), u32::from(bytes) * 8)
             }
         }
     }
-}
-
-/// Little-endian bytes as a value; at most 16.
-pub fn assemble(bytes: &[u8]) -> Value {
-    bytes.iter().rev().fold(0, |v, b| v << 8 | Value::from(*b))
 }
 
 /// The low `bits` of `value`, sign-extended to 128.
@@ -353,11 +346,9 @@ pub fn arithmetic(op: AluOp, ty: Ty, a: Value, b: Value) -> Value {
     truncate(result, bits)
 }
 
-/// Initial bytes of an instance's object.
-pub fn initial_bytes(object: &Object) -> Vec<u8> {
-    let mut bytes = object.init.clone();
-    bytes.resize(object.bytes as usize, 0);
-    bytes
+/// Memory before the first instruction.
+pub fn initial_memory(program: &Program) -> Memory {
+    instances(program).iter().map(|i| program.objects[i.object.index()].init.clone()).collect()
 }
 
 /// The phase of an mbarrier operation in a key, as one number: `era` counts `init` and `inval` before it, `level` the phases

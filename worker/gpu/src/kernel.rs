@@ -57,7 +57,7 @@ pub fn kernel(program: &Program, target: &str) -> Result<Kernel, Refusal> {
     text.push_str("  ret;\n");
     stress(&mut text);
     text.push_str("}\n");
-    let objects = program.objects.iter().map(|o| o.init.clone()).collect();
+    let objects = program.objects.iter().map(|o| o.init.bytes(o.bytes)).collect();
     Ok(Kernel { text, ctas, threads: warps * LANES, slots, objects })
 }
 

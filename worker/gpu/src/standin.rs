@@ -60,7 +60,7 @@ impl<'p> Instance<'p> {
     fn new(program: &'p Program) -> Self {
         Self {
             program,
-            memory: program.objects.iter().map(|o| o.init.clone()).collect(),
+            memory: program.objects.iter().map(|o| o.init.bytes(o.bytes)).collect(),
             regs: program.threads.iter().map(|t| vec![0; t.regs.len()]).collect(),
             at: vec![0; program.threads.len()],
         }

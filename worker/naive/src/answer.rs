@@ -10,7 +10,7 @@ use super::pairs::{Pairs, members};
 use super::scene::Scenery;
 use moire_cat::vocabulary::rels;
 use moire_execution::leaf::{
-    End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, flag, initial_bytes, mbarrier_phase,
+    End, EventRef, FinalState, LeafFacts, LeafKey, LeafKind, Outcome, flag, initial_memory, mbarrier_phase,
     observed_registers,
 };
 use moire_program::ir::ThreadId;
@@ -82,13 +82,7 @@ impl Search<'_> {
     ) -> BTreeSet<Outcome> {
         let observed = observed_registers(self.program);
         let regs: Vec<Vec<u128>> = paths.iter().map(|p| p.regs.clone()).collect();
-        let start: Vec<Vec<u8>> = self
-            .memory
-            .instances
-            .iter()
-            .map(|i| initial_bytes(&self.program.objects[i.object.index()]))
-            .collect();
-        let mut memories = vec![start];
+        let mut memories = vec![initial_memory(self.program)];
         for (cell, part) in self.memory.cells.iter().enumerate() {
             let last = members(graph.writers[cell]).filter(|w| co.0[*w] & graph.writers[cell] == 0);
             let value =
@@ -101,9 +95,7 @@ impl Search<'_> {
             let longer = memories.iter().flat_map(|m| {
                 values.iter().map(move |v| {
                     let mut m = m.clone();
-                    for i in 0..part.bytes.min(16) {
-                        m[part.instance][(part.first + i) as usize] = v.to_le_bytes()[i as usize];
-                    }
+                    m[part.instance].put_value(part.first, part.bytes, *v);
                     m
                 })
             });

@@ -197,7 +197,7 @@ type Shapes = BTreeMap<Vec<usize>, (Graph, Constants, Known)>;
 impl<'a> Search<'a> {
     fn new(program: &'a Program, model: &'a Model, limits: NaiveLimits) -> Result<Self, Skip> {
         let settings = model.settings();
-        let memory = Memory::new(program);
+        let memory = Memory::new(program).ok_or(Skip::TooMany("cells of memory"))?;
         if u16::try_from(memory.instances.len()).is_err() {
             return Err(Skip::TooMany("copies of objects"));
         }

@@ -10,6 +10,9 @@ use moire_program::ir::{
 };
 use std::collections::BTreeSet;
 
+/// Most cells of a program.
+const CELLS_MAX: usize = 1 << 16;
+
 /// One copy of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Instance {
@@ -61,7 +64,8 @@ pub(super) struct Memory<'p> {
 }
 
 impl<'p> Memory<'p> {
-    pub(super) fn new(program: &'p Program) -> Self {
+    /// `None`: there are more cells than [`CELLS_MAX`].
+    pub(super) fn new(program: &'p Program) -> Option<Self> {
         let threads = &program.threads;
         let cta: Vec<usize> = (0..threads.len())
             .map(|t| (0..t).find(|s| threads[*s].place.same_cta(&threads[t].place)).unwrap_or(t))
@@ -77,16 +81,14 @@ impl<'p> Memory<'p> {
             }
         }
         let mut memory = Memory { program, instances, cells: Vec::new(), cta };
-        memory.cells = memory.cut();
-        memory
+        memory.cells = memory.cut()?;
+        Some(memory)
     }
 
     /// Initial content of a cell.
     pub(super) fn initial(&self, cell: usize) -> u128 {
         let Cell { instance, first, bytes } = self.cells[cell];
-        let init = &self.program.objects[self.instances[instance].object.index()].init;
-        let byte = |i: u32| u128::from(init.get(i as usize).copied().unwrap_or(0));
-        (0..bytes.min(16)).fold(0, |value, i| value | byte(first + i) << (8 * i))
+        self.program.objects[self.instances[instance].object.index()].init.value(first, bytes)
     }
 
     /// The copy of an object that a thread means by name.
@@ -176,7 +178,7 @@ impl<'p> Memory<'p> {
 
     /// Cuts at both ends of every access. If addresses are computed, cuts also at every multiple of the least size of such
     /// an access; all of them are aligned to it.
-    fn cut(&self) -> Vec<Cell> {
+    fn cut(&self) -> Option<Vec<Cell>> {
         let objects = &self.program.objects;
         let size = |i: &Instance| objects[i.object.index()].bytes;
         let mut cuts: Vec<BTreeSet<u32>> =
@@ -215,12 +217,16 @@ impl<'p> Memory<'p> {
         let mut cells = Vec::new();
         for (instance, mut cuts) in cuts.into_iter().enumerate() {
             if let Some(step) = computed.first() {
-                cuts.extend((0..size(&self.instances[instance])).step_by(*step as usize));
+                let bytes = size(&self.instances[instance]);
+                if cells.len() + (bytes / step) as usize > CELLS_MAX {
+                    return None;
+                }
+                cuts.extend((0..bytes).step_by(*step as usize));
             }
             let ends: Vec<u32> = cuts.into_iter().collect();
             cells.extend(ends.windows(2).map(|w| Cell { instance, first: w[0], bytes: w[1] - w[0] }));
         }
-        cells
+        (cells.len() <= CELLS_MAX).then_some(cells)
     }
 }
 

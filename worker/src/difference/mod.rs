@@ -212,8 +212,8 @@ pub fn shown(program: &Program, outcome: &Outcome) -> String {
         let thread = &program.threads[t.index()];
         words.push(format!("{}:{} = {}", thread.name, thread.regs[r.index()].name, number(*value)));
     }
-    for (instance, bytes) in moire_execution::leaf::instances(program).iter().zip(&outcome.memory) {
-        let value = moire_execution::leaf::assemble(&bytes[..bytes.len().min(16)]);
+    for (instance, content) in moire_execution::leaf::instances(program).iter().zip(&outcome.memory) {
+        let value = content.value(0, 16);
         words.push(format!("{} = {}", program.objects[instance.object.index()].name, number(value)));
     }
     words.join(", ")

@@ -201,8 +201,11 @@ struct Meaning {
 fn digest(outcome: &Outcome, shared: usize) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     for object in outcome.memory.iter().take(shared) {
-        hasher.update(&object.len().to_le_bytes());
-        hasher.update(object);
+        for (block, bytes) in object.blocks() {
+            hasher.update(&block.to_le_bytes());
+            hasher.update(bytes);
+        }
+        hasher.update(&u32::MAX.to_le_bytes());
     }
     *hasher.finalize().as_bytes()
 }

@@ -11,6 +11,7 @@ use moire_console::exit;
 use moire_console::input::parse_program;
 use moire_console::time::now_ms;
 use moire_coordinator::many;
+use moire_execution::leaf::Outcome;
 use moire_explore::judge::{Verdict as Judged, flag_verdict};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
@@ -208,7 +209,7 @@ fn programs(args: &Gpu) -> Result<Vec<(String, Program)>> {
 
 fn read(path: &Path) -> Result<Program> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let bytes = moire_console::bounded::read(path).with_context(|| format!("cannot read {name}"))?;
     Ok(parse_program(&name, &bytes)?.program)
 }
 
@@ -224,7 +225,10 @@ fn allowed(args: &Gpu, oracles: &Oracles, program: &Program) -> Result<BTreeSet<
     let summary = explore(program, &model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         let facts = leaf.facts();
         meaningless |= facts.flags.iter().any(|f| flag_verdict(f) == Judged::Undefined);
-        allowed.extend(facts.outcomes.into_iter().map(|o| Seen { regs: o.regs, memory: o.memory }));
+        let memory = |o: &Outcome| {
+            o.memory.iter().zip(&program.objects).map(|(content, of)| content.bytes(of.bytes)).collect()
+        };
+        allowed.extend(facts.outcomes.into_iter().map(|o| Seen { memory: memory(&o), regs: o.regs }));
         ControlFlow::Continue(())
     });
     match summary.map_err(|abstained| anyhow!(abstained.reason))?.bounded {

@@ -72,7 +72,7 @@ fn subject(word: &str, store: &Path) -> Result<Subject> {
     }
     let path = Path::new(word);
     if path.is_file() {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {word}"))?;
+        let bytes = moire_console::bounded::read(path).with_context(|| format!("cannot read {word}"))?;
         if bytes.trim_ascii_start().starts_with(b"{")
             && let Ok(bundle) = moire_corpus::bundle::read(&bytes)
         {

@@ -1,13 +1,16 @@
 //! `moire serve` and `moire work`: the two roles of `moire fuzz` as processes of their own.
 
 use crate::logs::Log;
+use crate::memory;
 use crate::remote::{COORDINATOR, Certs, Remote};
 use anyhow::{Context, Result};
 use clap::Args;
+use moire_console::bounded::size_text;
 use moire_console::control::runtime;
 use moire_console::stored::STORE;
 use moire_console::{claim, exit, stored};
 use moire_coordinator::{Limits, Local, Setup};
+use moire_worker::confine::Confine;
 use moire_worker::oracle::Oracles;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +41,25 @@ pub(crate) struct Work {
     /// Name on pages and in logs
     #[arg(long)]
     pub(crate) name: Option<String>,
+    /// Memory of all leases together, such as 4G; a program that needs more than its lease has counts as bounded
+    /// [default: three quarters of the control group or machine]
+    #[arg(long, value_name = "SIZE", value_parser = moire_console::bounded::size)]
+    pub(crate) memory: Option<u64>,
+}
+
+/// `moire lease`: a process that does the leases of a worker; see [`moire_worker::confine`].
+#[derive(Debug, Args)]
+pub(crate) struct Lease {
+    /// Bytes it may have
+    #[arg(long)]
+    pub(crate) memory: u64,
+}
+
+pub(crate) fn lease(args: &Lease) -> Result<u8> {
+    memory::limit(args.memory).context("cannot limit the memory of a lease")?;
+    let engine: Arc<dyn moire_worker::job::Engine> = Arc::new(Oracles::new());
+    moire_worker::confine::serve(&engine)?;
+    Ok(exit::CLEAN)
 }
 
 /// Completes when this process is asked to end: by Ctrl-C, or by SIGTERM of a service manager.
@@ -125,18 +147,33 @@ pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
     })
 }
 
+/// How the leases of a worker are confined: each to its share of the memory.
+fn confine(memory: Option<u64>, threads: u32) -> Result<Confine> {
+    let all = memory.unwrap_or_else(memory::default);
+    let each = all / u64::from(threads.max(1));
+    anyhow::ensure!(
+        each >= memory::LEAST,
+        "{all} bytes are too few for {threads} leases at one time: each needs {} (hint: fewer --threads)",
+        size_text(memory::LEAST)
+    );
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let args = ["lease".to_owned(), "--memory".to_owned(), each.to_string()];
+    Ok(Confine::new(program, args.into_iter().map(Into::into).collect()))
+}
+
 pub(crate) fn work(args: &Work) -> Result<u8> {
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get));
     let name = args.name.clone().unwrap_or_else(|| format!("worker-{}", std::process::id()));
     let threads = u32::try_from(threads).context("too many threads")?;
+    let confine = confine(args.memory, threads)?;
     let options = moire_worker::Options { name, threads };
     let runtime = runtime()?;
     let (asked, stop) = tokio::sync::watch::channel(());
     let ended = runtime.block_on(async {
         let link = args.remote.link();
-        let worker = moire_worker::stay(&link, Arc::new(Oracles::new()), options, stop);
+        let worker = moire_worker::stay_confined(&link, Arc::new(Oracles::new()), options, confine, stop);
         tokio::pin!(worker);
         tokio::select! {
             ended = &mut worker => return ended.map_err(anyhow::Error::from),

@@ -158,7 +158,7 @@ fn own(dir: &Path, profile: Option<&str>, tally: &mut Tally) -> Result<()> {
             tally.skipped += 1;
             continue;
         }
-        let text = std::fs::read_to_string(&expected)
+        let text = moire_console::bounded::read_to_string(&expected)
             .with_context(|| format!("cannot read {}", expected.display()))?;
         let source = File::read(file)?.program()?;
         for line in text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with("model")) {

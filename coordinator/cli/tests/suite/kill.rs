@@ -26,6 +26,7 @@ const POINTS: &[(&str, u32)] = &[
     (moire_coordinator::failpoints::MINIMISED, 2),
     (moire_coordinator::failpoints::CAMPAIGN_DONE, 0),
     (moire_worker::failpoints::LEASE, 4),
+    (moire_worker::failpoints::ITEM, 9),
     (moire_worker::failpoints::REPORT_BEFORE, 5),
     (moire_worker::failpoints::REPORT_AFTER, 5),
     (moire_corpus::failpoints::LOCK, 0),

@@ -10,6 +10,8 @@
 
 mod browser;
 mod cli;
+#[cfg(target_os = "linux")]
+mod confined;
 #[cfg(unix)]
 mod deploy;
 mod fleet;

@@ -170,7 +170,7 @@ async fn work(shared: Arc<Shared>, number: usize, life: u64) -> turmoil::Result 
             moire_worker::Options { name: name.clone(), threads: shared.plan.workers[number].threads };
         let trial = on_trial(&shared, number, &name, &random);
         // The service manager starts it again, whatever the reason for its end.
-        let _ = moire_worker::trial::stay(
+        let _ = moire_worker::stay_on_trial(
             &link,
             Arc::new(Simple { lies: shared.plan.workers[number].lies }),
             options,

@@ -138,7 +138,7 @@ pub(super) fn build(columns: &[Column], places: &[Placement], bound: &Bound) -> 
     let symbols: Vec<SymbolId> = (0..used).map(|_| b.object(Space::Global, ty.bytes())).collect();
     if bound.alphabet.wide {
         for object in &mut b.program_mut().objects {
-            object.init.iter_mut().step_by(8).for_each(|byte| *byte = 9);
+            (0..object.bytes).step_by(8).for_each(|at| object.init.put(at, 9));
         }
     }
     let mut values = vec![0i128; used];

@@ -89,9 +89,13 @@ fn memory(out: &mut String, program: &Program, renamed: &Program) {
             Space::SharedCta | Space::SharedCluster => (".shared", object.bytes.to_string()),
             Space::Global | Space::Generic => (".global", object.bytes.to_string()),
         };
-        let init: Vec<String> = object.init.iter().map(u8::to_string).collect();
-        let zero = object.init.iter().all(|b| *b == 0) || !start.ends_with("global");
-        let init = if zero { String::new() } else { format!(" = {{{}}}", init.join(", ")) };
+        let init = if object.init.is_zero() || !start.ends_with("global") {
+            String::new()
+        } else {
+            let bytes = object.init.bytes(object.bytes);
+            let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
+            format!(" = {{{}}}", bytes.join(", "))
+        };
         let _ = writeln!(out, "{start} .align 128 .b8 {}[{size}]{init}; // {}", new.name, symbol.name);
     }
 }

@@ -3,7 +3,7 @@
 use super::body::body;
 use super::module::{KERNELS, Kernel, Module, Param, Variable};
 use super::variable::{element, extent, small, variable};
-use moire_program::ir::{Placement, Space};
+use moire_program::ir::{Content, Placement, Space};
 use moire_program::limits::OBJECT_BYTES;
 use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::scan::{Parsed, Scan, closest};
@@ -197,7 +197,7 @@ fn parameter(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Param> {
     }
     let count = extent(scan)?;
     let bytes = count.flatten().unwrap_or(1).saturating_mul(ty.bytes()).clamp(1, OBJECT_BYTES);
-    builder.object(scan, &name, Space::Global, bytes, Vec::new())?;
+    builder.object(scan, &name, Space::Global, bytes, Content::default())?;
     let array = count.is_some();
     Ok(Param { name, bytes, array, pointer: !array && bytes == 8 })
 }

@@ -2,7 +2,7 @@
 
 use super::module::Variable;
 use super::words::type_of;
-use moire_program::ir::{Space, Ty};
+use moire_program::ir::{Content, Space, Ty};
 use moire_program::limits::OBJECT_BYTES;
 use moire_program::text::build::Builder;
 use moire_program::text::scan::{Parsed, Scan};
@@ -96,7 +96,7 @@ pub(super) fn variable(
             &name,
             place,
             bytes.unwrap_or(OBJECT_BYTES).clamp(1, OBJECT_BYTES),
-            Vec::new(),
+            Content::default(),
         )?;
         variables.push(kind);
         if !scan.take(",") {

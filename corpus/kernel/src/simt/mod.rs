@@ -30,7 +30,9 @@ use crate::Done;
 use crate::Refusal;
 use crate::ptx::{Kernel, Variable};
 use matrix::Rows;
-use moire_program::ir::{Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread};
+use moire_program::ir::{
+    Content, Object, ObjectId, Placement, Program, Proxy, Space, Symbol, SymbolId, Thread,
+};
 use names::Names;
 use run::{Here, Run};
 
@@ -94,7 +96,7 @@ fn memory(kernel: &Kernel, sizes: &[u32]) -> Done<(Program, Names)> {
         let number = u16::try_from(program.objects.len())
             .map_err(|_| Refusal::Bounded("too many objects".to_owned()))?;
         let (object, virt, proxy) = (ObjectId(number), SymbolId(number), Proxy::Generic);
-        program.objects.push(Object { name: name.clone(), space, bytes, init: vec![0; bytes as usize] });
+        program.objects.push(Object { name: name.clone(), space, bytes, init: Content::default() });
         program.symbols.push(Symbol { name, object, virt, proxy, multimem: Vec::new() });
         Ok(virt)
     };

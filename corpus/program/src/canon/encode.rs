@@ -32,9 +32,14 @@ pub fn bytes(program: &Program) -> Vec<u8> {
     for object in &program.objects {
         w.0.push(object.space as u8);
         w.0.extend(object.bytes.to_be_bytes());
-        if object.init.iter().any(|&b| b != 0) {
-            w.len(object.init.len());
-            w.0.extend(&object.init);
+        if !object.init.is_zero() {
+            // The order is that of all bytes: an earlier block stands for the greater list.
+            w.0.extend(object.bytes.to_be_bytes());
+            for (block, bytes) in object.init.blocks() {
+                w.0.extend((!block).to_be_bytes());
+                w.0.extend(bytes);
+            }
+            w.0.extend(0u32.to_be_bytes());
         }
     }
     for symbol in &program.symbols {

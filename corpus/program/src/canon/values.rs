@@ -8,7 +8,7 @@ use crate::ir::{AluOp, AtomOp, CmpOp, Expr, Op, Operand, Program, Reg, RegInit, 
 
 /// Whether every bijection of the constants that keeps 0 gives an equivalent program.
 pub(super) fn free(program: &Program) -> bool {
-    let start = program.objects.iter().all(|o| o.init.iter().all(|&b| b == 0))
+    let start = program.objects.iter().all(|o| o.init.is_zero())
         && program
             .threads
             .iter()

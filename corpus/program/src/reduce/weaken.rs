@@ -342,7 +342,7 @@ pub(super) fn shrink_object(program: &Program) -> Candidates<'_> {
         }
         let mut next = program.clone();
         next.objects[o].bytes = half;
-        next.objects[o].init.truncate(half as usize);
+        next.objects[o].init.truncate(half);
         Some(next)
     }))
 }

@@ -263,13 +263,11 @@ impl Builder {
         name: &str,
         space: Space,
         bytes: u32,
-        init: Vec<u8>,
+        init: Content,
     ) -> Parsed<SymbolId> {
         if self.program.objects.len() == OBJECTS || self.program.symbols.len() == SYMBOLS {
             return Err(scan.error(format!("a program may have at most {OBJECTS} memory objects"), None));
         }
-        let mut init = init;
-        init.resize(bytes as usize, 0);
         let object = ObjectId::at(self.program.objects.len());
         let id = SymbolId::at(self.program.symbols.len());
         self.program.objects.push(Object { name: name.into(), space, bytes, init });
@@ -299,11 +297,8 @@ impl Builder {
     /// Sets the first 16 bytes of a symbol's object to a value.
     pub fn set_initial(&mut self, symbol: SymbolId, value: i128) {
         let object = &mut self.program.objects[self.program.symbols[symbol.index()].object.index()];
-        for (i, byte) in object.init.iter_mut().enumerate().take(16) {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "one byte is wanted")]
-            let b = (value >> (8 * i)) as u8;
-            *byte = b;
-        }
+        #[expect(clippy::cast_sign_loss, reason = "a bit pattern is wanted")]
+        object.init.put_value(0, object.bytes, value as Value);
     }
 
     /// Adds a thread that has been read.

@@ -124,7 +124,7 @@ fn initial_value(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<Result<i1
 fn location(scan: &mut Scan<'_>, builder: &mut Builder, name: &str) -> Parsed<SymbolId> {
     match builder.symbol(name) {
         Some(symbol) => Ok(symbol),
-        None => builder.object(scan, name, Space::Global, 8, vec![]),
+        None => builder.object(scan, name, Space::Global, 8, Content::default()),
     }
 }
 

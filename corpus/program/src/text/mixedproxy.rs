@@ -74,7 +74,7 @@ fn declaration(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
             return Err(scan.error(format!("`{name}` is declared twice"), None));
         }
         // The dialect has no copies per CTA: every name is one location.
-        builder.object(scan, &name, Space::Global, 8, vec![])?;
+        builder.object(scan, &name, Space::Global, 8, Content::default())?;
     }
     scan.expect(";")
 }

@@ -65,14 +65,14 @@ fn declaration(out: &mut String, program: &Program, i: usize, symbol: &Symbol) {
         && symbol.multimem.is_empty()
     {
         let space = if object.space == Space::SharedCta { ".shared" } else { ".global" };
-        let zero = object.init.iter().all(|b| *b == 0);
+        let zero = object.init.is_zero();
         if matches!(object.bytes, 1 | 2 | 4 | 8) {
-            let value = object.init.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
+            let value = object.init.value(0, object.bytes);
             let init = if zero { String::new() } else { format!(" = {value}") };
             let _ = writeln!(out, "{space} .b{} {}{init};", object.bytes * 8, symbol.name);
         } else {
-            let used = object.init.iter().rposition(|b| *b != 0).map_or(0, |p| p + 1);
-            let bytes: Vec<String> = object.init[..used].iter().map(u8::to_string).collect();
+            let bytes = object.init.bytes(object.init.used());
+            let bytes: Vec<String> = bytes.iter().map(u8::to_string).collect();
             let init = if zero { String::new() } else { format!(" = {{{}}}", bytes.join(", ")) };
             let _ = writeln!(out, "{space} .b8 {}[{}]{init};", symbol.name, object.bytes);
         }

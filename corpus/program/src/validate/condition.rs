@@ -205,11 +205,11 @@ fn cells(program: &Program, accesses: &[Access]) -> BTreeMap<Cell, Set> {
         };
         let Some((symbol, offset)) = access.place else { continue };
         let object = program.symbols[symbol.index()].object;
-        let init = &program.objects[object.index()].init;
-        let range = usize::try_from(offset).ok().and_then(|o| init.get(o..o + access.bytes as usize));
-        match range {
-            Some(bytes) if whole && bytes.len() <= 8 => {
-                let value = bytes.iter().rev().fold(0, |v, b| v << 8 | Value::from(*b));
+        let owner = &program.objects[object.index()];
+        let inside = |at: &u32| at.checked_add(access.bytes).is_some_and(|end| end <= owner.bytes);
+        match u32::try_from(offset).ok().filter(inside) {
+            Some(at) if whole && access.bytes <= 8 => {
+                let value = owner.init.value(at, access.bytes);
                 cells.insert((object, offset, access.bytes), Some(BTreeSet::from([value])));
             }
             _ => lost.extend(access.objects(program).unwrap_or_default()),

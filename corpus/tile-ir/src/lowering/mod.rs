@@ -40,7 +40,9 @@ pub use planted::Weakening;
 
 use block::Block;
 use moire_program::Refusal;
-use moire_program::ir::{Object, ObjectId, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol, SymbolId};
+use moire_program::ir::{
+    Content, Object, ObjectId, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol, SymbolId,
+};
 
 /// Most threads of a tile block.
 pub const THREADS: u16 = 32;
@@ -119,7 +121,7 @@ pub fn lower(source: &Program, how: &Lowering) -> Done<Program> {
             name: name.clone(),
             space: Space::SharedCta,
             bytes,
-            init: vec![0; bytes as usize],
+            init: Content::default(),
         });
         out.symbols.push(Symbol { name, object, virt: handed, proxy: Proxy::Generic, multimem: Vec::new() });
     }

@@ -19,8 +19,8 @@ mod view;
 use crate::{Elem, Function, Module, Type, Value};
 use moire_program::Refusal;
 use moire_program::ir::{
-    Instr, Label, Object, ObjectId, Op, Placement, Program, Proxy, Reg, RegDecl, RegInit, Space, Symbol,
-    SymbolId, Thread,
+    Content, Instr, Label, Object, ObjectId, Op, Placement, Program, Proxy, Reg, RegDecl, RegInit, Space,
+    Symbol, SymbolId, Thread,
 };
 use std::collections::BTreeMap;
 use value::Held;
@@ -119,7 +119,7 @@ pub fn lower(function: &Function, launch: &TileLaunch) -> Done<Program> {
         if bytes > BYTES {
             return Err(Refusal::Bounded(format!("parameter {param} has more than {BYTES} bytes behind it")));
         }
-        let init = vec![0; bytes as usize];
+        let init = Content::default();
         program.objects.push(Object { name: name.clone(), space: Space::Global, bytes, init });
         let (object, virt, proxy) = (ObjectId(n), SymbolId(n), Proxy::Generic);
         program.symbols.push(Symbol { name, object, virt, proxy, multimem: Vec::new() });

@@ -128,7 +128,7 @@ impl<const W: usize> Leaf<'_, '_, '_, W> {
 
     fn final_memories(&mut self) -> Vec<Memory> {
         let s = self.state;
-        let mut memories: Vec<Memory> = vec![s.graph.events.initial.iter().map(|b| b.to_vec()).collect()];
+        let mut memories: Vec<Memory> = vec![initial_memory(s.graph.events.program)];
         for (c, cell) in s.graph.events.layout.cells.entries() {
             let writers = *s.graph.events.writers(c);
             let is_last = |w: &EventId| bits::is_empty(&bits::and(&self.co[w.index()], &writers));
@@ -146,12 +146,7 @@ impl<const W: usize> Leaf<'_, '_, '_, W> {
                 continue;
             }
             let write = |memory: &mut Memory, value: Value| {
-                let at = cell.offset as usize;
-                for i in 0..cell.bytes.min(16) as usize {
-                    #[expect(clippy::cast_possible_truncation, reason = "one byte is wanted")]
-                    let byte = (value >> (8 * i)) as u8;
-                    memory[cell.instance.index()][at + i] = byte;
-                }
+                memory[cell.instance.index()].put_value(cell.offset, cell.bytes, value);
             };
             let first = values.next();
             let mut others = Vec::new();

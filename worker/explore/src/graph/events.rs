@@ -12,7 +12,7 @@ use super::universe::Universe;
 use crate::thread::event::lanes::LaneInfo;
 use crate::thread::event::{CtaInfo, Emitted, Family, Kind, Needs, TokenInfo};
 use crate::thread::flow::Flow;
-use crate::thread::ids::{CellId, Id, InstanceId, Table};
+use crate::thread::ids::{CellId, Id, Table};
 use crate::thread::layout::Layout;
 use crate::thread::may_write::Ahead;
 use crate::thread::trace::{FrontEnd, Gate, Trace, TraceEnd};
@@ -53,8 +53,6 @@ pub(crate) struct Events<'a, const W: usize> {
     pub(crate) front: FrontEnd,
     pub(crate) layout: Rc<Layout>,
     places: Rc<Places>,
-    /// Initial bytes of each instance.
-    pub(crate) initial: Rc<Table<InstanceId, Vec<u8>>>,
     pub(crate) threads: Table<ThreadId, ThreadState>,
     /// Threads that may do more than their events say, or write where it is not known yet.
     pub(crate) restless: usize,
@@ -118,11 +116,9 @@ impl<'a, const W: usize> Events<'a, W> {
         let mut inputs = Inputs::with_room(16);
         let cells = layout.cells.len();
         inputs.cells.writers = vec![bits::empty(); cells];
-        let initial = |i: &Instance| initial_bytes(&program.objects[i.object.index()]);
         Events {
             program,
             front,
-            initial: Rc::new(layout.instances.iter().map(initial).collect()),
             layout: Rc::new(layout),
             places: Rc::new(Places::new(program)),
             threads: fresh_threads(flows),
@@ -468,9 +464,9 @@ impl<'a, const W: usize> Events<'a, W> {
     /// Value of the bytes of a cell as a placed write left them.
     pub(crate) fn cell_value(&self, write: EventId, cell: CellId) -> Value {
         let cell = self.layout.cells[cell];
-        let (from, to) = (cell.offset as usize, (cell.offset + cell.bytes) as usize);
         if self[write].thread.is_none() {
-            return assemble(&self.initial[cell.instance][from..to.min(from + 16)]);
+            let object = self.layout.instances[cell.instance].object;
+            return self.program.objects[object.index()].init.value(cell.offset, cell.bytes);
         }
         if self.writes_unknown(write) {
             return 0;

@@ -104,8 +104,10 @@ impl Layout {
         for (i, instance) in all.iter().enumerate() {
             let bytes = program.objects[instance.object.index()].bytes;
             let mut cuts: BTreeSet<u32> = BTreeSet::from([0, bytes]);
-            if let Some(step) = computed {
-                cuts.extend((0..bytes).step_by(step.max(1) as usize));
+            if let Some(step) = computed.map(|step| step.max(1)) {
+                // Refused before the cuts are made: they would cost what is declared, not what is accessed.
+                u16::try_from(cells.len() + (bytes / step) as usize).ok()?;
+                cuts.extend((0..bytes).step_by(step as usize));
             }
             for (object, offset, length) in &footprints {
                 if *object == instance.object && offset.saturating_add(*length) <= bytes {

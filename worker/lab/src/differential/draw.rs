@@ -161,9 +161,9 @@ fn memory(d: &mut Draw, knobs: &Knobs, p: &mut Program) {
     let bytes = if knobs.mixed { 8 } else { knobs.ty.bytes() };
     for (i, name) in ["x", "y", "z"].iter().enumerate().take(knobs.locations) {
         let shared = knobs.style == Style::Wide && d.chance(8);
-        let mut init = vec![0; bytes as usize];
+        let mut init = Content::default();
         if d.chance(10) {
-            init[0] = 1;
+            init.put(0, 1);
         }
         let space = if shared { Space::SharedCta } else { Space::Global };
         p.objects.push(Object { name: (*name).into(), space, bytes, init });

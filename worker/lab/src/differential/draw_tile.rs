@@ -26,7 +26,7 @@ pub fn tile_program(seed: u64) -> Option<Program> {
         name: name.to_owned(),
         space: Space::Global,
         bytes,
-        init: vec![0; bytes as usize],
+        init: Content::default(),
     };
     let symbol = |name: &str, object: u16, virt: u16| Symbol {
         name: name.to_owned(),

@@ -66,8 +66,7 @@ fn signed(value: u128) -> i64 {
 }
 
 fn content(outcome: &Outcome, object: usize) -> i64 {
-    let bytes = &outcome.memory[object];
-    signed(bytes.iter().rev().fold(0, |v, b| v << 8 | u128::from(*b)))
+    signed(outcome.memory[object].value(0, 16))
 }
 
 fn meets(p: &Program, outcome: &Outcome, wanted: &[Wanted]) -> bool {

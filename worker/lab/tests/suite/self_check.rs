@@ -119,7 +119,12 @@ fn widened(program: &Program) -> Program {
     let number = |n: usize| u16::try_from(n).expect("small");
     let (object, symbol) = (number(wide.objects.len()), number(wide.symbols.len()));
     let name = "wide".to_owned();
-    wide.objects.push(Object { name: name.clone(), space: Space::Global, bytes: 4, init: vec![0; 4] });
+    wide.objects.push(Object {
+        name: name.clone(),
+        space: Space::Global,
+        bytes: 4,
+        init: Content::default(),
+    });
     let (object, virt, proxy) = (ObjectId(object), SymbolId(symbol), Proxy::Generic);
     wide.symbols.push(Symbol { name: name.clone(), object, virt, proxy, multimem: Vec::new() });
     let store = Op::Store {

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Bytes of an object, by number and offset.
-type Cells = BTreeSet<(u16, usize)>;
+type Cells = BTreeSet<(u16, u32)>;
 
 fn read(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/kernel/tests/data/simt");
@@ -43,8 +43,8 @@ fn touched(program: &Program) -> Cells {
     let mut out = Cells::new();
     let mut add = |addr: Address, bytes: u32| {
         let Operand::Address(symbol) = addr.base else { panic!("an address from memory") };
-        let from = usize::try_from(addr.offset).unwrap_or(usize::MAX);
-        out.extend((from..from + bytes as usize).map(|at| (program.symbols[symbol.index()].object.0, at)));
+        let from = u32::try_from(addr.offset).expect("offsets are not negative");
+        out.extend((from..from + bytes).map(|at| (program.symbols[symbol.index()].object.0, at)));
     };
     for instr in program.threads.iter().flat_map(|t| &t.body) {
         match &instr.op {
@@ -61,13 +61,13 @@ fn touched(program: &Program) -> Cells {
 fn outcomes(program: &Program, model: &Model, cells: &Cells) -> BTreeSet<Vec<u8>> {
     let places = instances(program);
     let at = |object: u16| places.iter().position(|i| i.object.0 == object).unwrap_or(usize::MAX);
-    let places: Vec<(usize, usize)> = cells.iter().map(|(object, byte)| (at(*object), *byte)).collect();
+    let places: Vec<(usize, u32)> = cells.iter().map(|(object, byte)| (at(*object), *byte)).collect();
     let mut out = BTreeSet::new();
     let summary = explore(program, model, &[], &Limits::default(), &mut |leaf: &mut dyn LeafView| {
         if leaf.kind() == LeafKind::Complete {
             let states = leaf.states();
             out.extend(
-                states.iter().map(|s| places.iter().map(|(i, b)| s.memory[*i][*b]).collect::<Vec<u8>>()),
+                states.iter().map(|s| places.iter().map(|(i, b)| s.memory[*i].get(*b)).collect::<Vec<u8>>()),
             );
         }
         ControlFlow::Continue(())

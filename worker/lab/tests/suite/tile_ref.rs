@@ -215,7 +215,12 @@ fn program(seed: u64, blocks: &[Vec<Step>]) -> Program {
     program.threads = blocks.iter().enumerate().map(|(n, b)| thread(n, b)).collect();
     for (n, name) in (0u16..).zip(["x", "y"]) {
         let (object, name) = (ObjectId(n), name.to_owned());
-        program.objects.push(Object { name: name.clone(), space: Space::Global, bytes: 4, init: vec![0; 4] });
+        program.objects.push(Object {
+            name: name.clone(),
+            space: Space::Global,
+            bytes: 4,
+            init: Content::default(),
+        });
         let (virt, proxy, multimem) = (SymbolId(n), Proxy::Generic, Vec::new());
         program.symbols.push(Symbol { name, object, virt, proxy, multimem });
     }
@@ -233,8 +238,7 @@ impl Answer {
     fn note(&mut self, facts: &LeafFacts) {
         self.race |= !facts.flags.is_empty();
         let words = |o: &Outcome| {
-            let memory =
-                o.memory.iter().map(|bytes| bytes.iter().rev().fold(0, |v, b| v << 8 | u128::from(*b)));
+            let memory = o.memory.iter().map(|content| content.value(0, 16));
             let all: Vec<String> = o.regs.iter().copied().chain(memory).map(|v| v.to_string()).collect();
             all.join(" ")
         };

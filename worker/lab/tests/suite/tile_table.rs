@@ -75,7 +75,6 @@ fn kernels_have_the_verdicts_of_the_table() {
         // The final state may name elements that the kernel does not access.
         let out = &mut program.objects[2];
         out.bytes = out.bytes.max(8);
-        out.init.resize(out.bytes as usize, 0);
         let (quantifier, expr) = (Quantifier::Exists, question(asked));
         program.conditions.push(Condition { name: String::new(), quantifier, expr });
         let model = model(setting);

@@ -301,9 +301,7 @@ fn content(e: &Engine<'_>, s: &State, span: &Span, ty: Ty) -> Val {
         return Val::Unknown;
     }
     let init = &e.program.objects[e.layout.copies[span.copy].object].init;
-    let at = span.offset as usize;
-    let bytes = (at..at + span.bytes as usize).rev().map(|n| init.get(n).copied().unwrap_or(0));
-    let bits = bytes.fold(0u128, |all, byte| all << 8 | u128::from(byte));
+    let bits = init.value(span.offset, span.bytes);
     match ty {
         Ty::S(width) if width < 64 => Val::Known(extended(bits, u32::from(width))),
         _ => Val::Known(bits),

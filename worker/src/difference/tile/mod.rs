@@ -16,7 +16,7 @@ use super::Unanswered;
 use draft::{Draft, Form, Place, Step, Wait, What, When};
 use moire_cat::Model;
 use moire_execution::leaf::Outcome;
-use moire_execution::leaf::{assemble, observed_registers};
+use moire_execution::leaf::observed_registers;
 use moire_explore::judge::{Verdict, flag_verdict};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
@@ -430,7 +430,7 @@ fn said(program: &Program, names: &[Vec<String>], model: &Model) -> Answer {
 fn words(state: &Outcome, names: &[Vec<String>]) -> String {
     let read = names.iter().flatten().zip(&state.regs).map(|(name, value)| format!("{name} = {value}"));
     let memory = ["x", "y"].iter().zip(&state.memory);
-    let memory = memory.map(|(name, bytes)| format!("{name} = {}", assemble(&bytes[..bytes.len().min(16)])));
+    let memory = memory.map(|(name, content)| format!("{name} = {}", content.value(0, 16)));
     read.chain(memory).collect::<Vec<_>>().join(", ")
 }
 

@@ -17,8 +17,8 @@
 //! the reading `TOK=A` forbids this, and the text can be read as `TOK=B`.
 
 use moire_program::ir::{
-    Instr, Label, Op, Operand, Program, Reg, RegDecl, StoreOrder, Thread, TileAccess, TileElement, TileKind,
-    TileOp, TileToken,
+    Content, Instr, Label, Op, Operand, Program, Reg, RegDecl, StoreOrder, Thread, TileAccess, TileElement,
+    TileKind, TileOp, TileToken, Value,
 };
 use moire_program::registers::uses;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ impl Share {
 }
 
 /// The program with more reads for each scalar load that has several kinds of users; `None` where there is none.
-pub(super) fn split(source: &Program, memory: &[Vec<u8>], share: Share) -> Option<Program> {
+pub(super) fn split(source: &Program, memory: &[Content], share: Share) -> Option<Program> {
     let cells = Cells { source, memory, share };
     let mut program = source.clone();
     let mut changed = false;
@@ -159,13 +159,13 @@ fn users(thread: &Thread, at: usize, dst: Reg) -> Users {
 /// The memory of a final state.
 struct Cells<'a> {
     source: &'a Program,
-    memory: &'a [Vec<u8>],
+    memory: &'a [Content],
     share: Share,
 }
 
 impl Cells<'_> {
     /// Users with equal keys share a read.
-    fn key(&self, thread: &Thread, user: (usize, usize)) -> (Option<Vec<u8>>, usize, usize) {
+    fn key(&self, thread: &Thread, user: (usize, usize)) -> (Option<Value>, usize, usize) {
         match self.share {
             Share::Content => (self.content(thread, user), 0, 0),
             Share::Place => (None, user.1, 0),
@@ -174,13 +174,14 @@ impl Cells<'_> {
     }
 
     /// The memory at the address of an element; `None` if the address is not known.
-    fn content(&self, thread: &Thread, (at, element): (usize, usize)) -> Option<Vec<u8>> {
+    fn content(&self, thread: &Thread, (at, element): (usize, usize)) -> Option<Value> {
         let access = access(thread.body.get(at)?)?;
         let addr = access.elements.get(element)?.addr;
         let Operand::Address(symbol) = addr.base else { return None };
         let object = self.source.symbols.get(symbol.index())?.object;
-        let from = usize::try_from(addr.offset).ok()?;
-        Some(self.memory.get(object.index())?.get(from..from + access.ty.bytes() as usize)?.to_vec())
+        let from = u32::try_from(addr.offset).ok()?;
+        let inside = from.checked_add(access.ty.bytes())? <= self.source.objects.get(object.index())?.bytes;
+        inside.then(|| self.memory.get(object.index()).map(|m| m.value(from, access.ty.bytes())))?
     }
 }
 

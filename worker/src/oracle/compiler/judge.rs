@@ -17,7 +17,7 @@ use moire_explore::{Limits, explore};
 use moire_kernel::ptx;
 use moire_kernel::simt::{self, Pair};
 use moire_program::ir::{
-    LoadOrder, Op, Operand, Program, Space, StoreOrder, Thread, TileAccess, TileKind, TileOp, Value,
+    Content, LoadOrder, Op, Operand, Program, Space, StoreOrder, Thread, TileAccess, TileKind, TileOp,
 };
 use moire_tile_ir::Module;
 use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
@@ -69,7 +69,7 @@ fn most(pair: &Pair) -> f64 {
 }
 
 /// Final memory behind the parameters.
-type Memory = Vec<Vec<u8>>;
+type Memory = Vec<Content>;
 
 /// The judgement of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -352,13 +352,14 @@ fn talks(source: &Program) -> bool {
 }
 
 /// The cells of a final state that the source accesses, such as `arg2+4=1 arg2+8=0`.
-pub(super) fn shown(pair: &Pair, memory: &[Vec<u8>]) -> String {
+pub(super) fn shown(pair: &Pair, memory: &[Content]) -> String {
     let mut out = Vec::new();
     let objects = pair.source.objects.iter().enumerate().filter(|(_, o)| o.space == Space::Global);
     for (n, object) in objects {
         for (offset, bytes) in cells(&pair.source, n) {
-            let Some(content) = memory.get(n).and_then(|m| m.get(offset..offset + bytes)) else { continue };
-            let value = content.iter().rev().fold(0 as Value, |v, b| v << 8 | Value::from(*b));
+            let inside = offset.checked_add(bytes).is_some_and(|end| end <= object.bytes);
+            let Some(content) = memory.get(n).filter(|_| inside) else { continue };
+            let value = content.value(offset, bytes);
             let plus = if offset == 0 { String::new() } else { format!("+{offset}") };
             out.push(format!("{}{plus}={value}", object.name));
         }
@@ -367,15 +368,15 @@ pub(super) fn shown(pair: &Pair, memory: &[Vec<u8>]) -> String {
 }
 
 /// The places of an object that the source accesses: offset and size.
-fn cells(source: &Program, object: usize) -> BTreeSet<(usize, usize)> {
+fn cells(source: &Program, object: usize) -> BTreeSet<(u32, u32)> {
     let mut out = BTreeSet::new();
     for access in source.threads.iter().flat_map(accesses) {
         for element in &access.elements {
             if let Operand::Address(symbol) = element.addr.base
                 && source.symbols.get(symbol.index()).is_some_and(|s| s.object.index() == object)
-                && let Ok(offset) = usize::try_from(element.addr.offset)
+                && let Ok(offset) = u32::try_from(element.addr.offset)
             {
-                out.insert((offset, access.ty.bytes() as usize));
+                out.insert((offset, access.ty.bytes()));
             }
         }
     }

@@ -9,7 +9,7 @@
 use super::blame;
 use crate::oracle::abstention::Abstention;
 use crate::oracle::models::Models;
-use moire_execution::leaf::{LeafKind, Outcome};
+use moire_execution::leaf::{LeafKind, Memory, Outcome};
 use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
@@ -155,7 +155,7 @@ impl Asked<'_> {
                 }
             }
             let ends = leaf.memories();
-            let extra = |m: &Vec<Vec<u8>>| !self.allowed.contains(&self.compiled.state(self.source, m));
+            let extra = |m: &Memory| !self.allowed.contains(&self.compiled.state(self.source, m));
             if ends.iter().any(extra) {
                 beyond = leaf.facts().outcomes.into_iter().find(|o| extra(&o.memory));
             }

@@ -8,7 +8,7 @@ use moire_cat::Model;
 use moire_console::exit;
 use moire_console::input::Source;
 use moire_coordinator::many;
-use moire_execution::leaf::{Asked, FinalState, asked, assemble, instances, observed_registers};
+use moire_execution::leaf::{Asked, FinalState, asked, instances, observed_registers};
 use moire_explore::search::LeafView;
 use moire_explore::{Limits, explore};
 use moire_program::ir::{ObjectId, Program};
@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 /// The shipped models beside which a model is shown.
 pub(super) const BESIDE: [&str; 4] = ["sc", "ptx-6.0", "ptx-7.5", "ptx"];
 /// Bytes of an object that are shown as one number.
-const SHOWN_BYTES: usize = 16;
+const SHOWN_BYTES: u32 = 16;
 
 /// The final states of one program.
 pub(super) struct States<'a> {
@@ -154,17 +154,15 @@ fn words(program: &Program, state: &FinalState, shown: &Asked) -> Vec<(String, S
         let name = format!("{}:{}", thread.name, thread.regs[r.index()].name);
         out.push((name, state.regs[t.index()][r.index()].to_string()));
     }
-    for (instance, bytes) in instances(program).iter().zip(&state.memory) {
+    for (instance, content) in instances(program).iter().zip(&state.memory) {
         if !shown.objects.contains(&instance.object) {
             continue;
         }
         let owner = instance.owner.map_or(String::new(), |t| format!("{}:", program.threads[t.index()].name));
-        let value = assemble(&bytes[..bytes.len().min(SHOWN_BYTES)]);
-        let rest = if bytes.len() > SHOWN_BYTES { ".." } else { "" };
-        out.push((
-            format!("{owner}{}", program.objects[instance.object.index()].name),
-            format!("{value}{rest}"),
-        ));
+        let object = &program.objects[instance.object.index()];
+        let value = content.value(0, SHOWN_BYTES);
+        let rest = if object.bytes > SHOWN_BYTES { ".." } else { "" };
+        out.push((format!("{owner}{}", object.name), format!("{value}{rest}")));
     }
     out
 }

@@ -110,7 +110,7 @@ impl Layout {
             unique = format!("{name}_{n}");
         }
         let id = self.next()?;
-        self.objects.push(Object { name: unique, space, bytes, init: vec![0; bytes as usize] });
+        self.objects.push(Object { name: unique, space, bytes, init: Content::default() });
         Ok(id)
     }
 

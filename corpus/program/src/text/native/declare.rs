@@ -82,7 +82,7 @@ fn object(scan: &mut Scan<'_>, builder: &mut Builder, space: Space) -> Parsed<()
             return Err(scan.error_at(at, "more initial values than the object has room for".into(), None));
         }
     }
-    builder.object(scan, &name, space, bytes, init)?;
+    builder.object(scan, &name, space, bytes, init.into())?;
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn tensor_memory(scan: &mut Scan<'_>, builder: &mut Builder) -> Parsed<()> {
         scan.error_at(at, message, hint)
     })?;
     scan.expect("]")?;
-    builder.object(scan, &name, Space::Tensor, columns * 4, Vec::new())?;
+    builder.object(scan, &name, Space::Tensor, columns * 4, Content::default())?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn print(p: &Program, wanted: &[Wanted]) -> String {
         let owner = p.symbols.iter().find(|o| o.object == s.object).map_or("", |o| &o.name);
         match s.proxy {
             Proxy::Generic if i == s.virt.index() && *owner == s.name => {
-                out += &format!("{}={};\n", s.name, object.init[0]);
+                out += &format!("{}={};\n", s.name, object.init.get(0));
             }
             Proxy::Generic => out += &format!("{} @ generic aliases {owner};\n", s.name),
             proxy => out += &format!("{} @ {} aliases {home};\n", s.name, proxy_name(proxy)),
