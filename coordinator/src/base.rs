@@ -8,7 +8,7 @@ use crate::lease::{Config, Scheduler};
 use crate::states::States;
 use crate::suspects::Suspects;
 use crate::trial::Trial;
-use moire_corpus::{Store, Write};
+use moire_corpus::{Finding, Store, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -25,6 +25,8 @@ pub(crate) struct Base {
     /// Records that cannot be used or stored.
     pub(crate) aside: Aside,
     pub(crate) config: Config,
+    /// Findings about the fleet that are not stored yet.
+    pub(crate) disputes: Vec<Finding>,
     pub(crate) trial: Trial,
     started: Instant,
 }
@@ -40,6 +42,7 @@ impl Base {
             suspects: Suspects::default(),
             aside: Aside::default(),
             config,
+            disputes: Vec::new(),
             trial,
             started: Instant::now(),
         }

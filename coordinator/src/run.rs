@@ -331,7 +331,8 @@ pub(crate) fn bare(done: ItemDone) -> ItemDone {
     ItemDone { counters: Counters { programs: 1, executions, abstentions, ..Counters::default() }, ..done }
 }
 
-fn class(claim: &v1::Claim) -> String {
+/// The class of a claim.
+pub(crate) fn class(claim: &v1::Claim) -> String {
     let models = claim.models.iter().map(|m| (&m.name, &m.variants)).collect::<Vec<_>>();
     let axioms: BTreeSet<BTreeSet<&String>> = claim.axioms.iter().map(|a| a.names.iter().collect()).collect();
     let key = format!("{:?}", (&claim.oracle, &claim.direction, &claim.verdict, models, axioms));

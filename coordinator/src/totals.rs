@@ -24,6 +24,8 @@ pub(crate) const TOTALS: &[(&str, &str)] = &[
     ("calls_denied", "Calls without a token, with an unknown one, or one of another role"),
     ("calls_limited", "Calls over the bounds of their peer"),
     ("explorations_executions", "Executions of explorations that the fleet shares"),
+    ("items_twice", "Items about which two sources said the same"),
+    ("answers_disputed", "Ranges and pieces about which two sources disagreed"),
 ];
 
 /// The totals, as found and as stored.

@@ -6,7 +6,8 @@
 //!    refutes it, a third decides between them, and who was wrong is noted ([`crate::suspects`]); if there is no third, the
 //!    claim is refuted. A claim that is not confirmed is counted and not kept.
 //! 2. It is reduced.
-//! 3. Another worker runs the reduced claim again. If the rule is not broken there, yet another makes the reduction again.
+//! 3. Another worker runs the reduced claim again. If the rule is not broken there, a third decides; if it is not broken
+//!    there either, or there is no third, yet another makes the reduction again.
 //! 4. The reduced program is brought to canonical form, and merged with the finding of the same key.
 
 use crate::base::{Base, unix_ms};
@@ -52,14 +53,7 @@ impl Triage {
         let (items, findings) = run.ready();
         for (item, found) in findings {
             let id = found.id;
-            let stored = || base.store.finding(&id).ok().flatten().map(|f| (f, false));
-            let (known, new) =
-                self.fresh.remove(&id).or_else(stored).map_or((None, true), |(f, n)| (Some(f), n));
-            let before = known.as_ref().map(|f| f.state.clone());
-            let merged = merge(known, found);
-            base.states.changed(&id, before.as_ref(), &merged.state);
-            self.fresh.insert(id, (merged.clone(), new));
-            base.writes.push(Write::Finding(Box::new(merged)));
+            self.keep(base, found);
             base.writes.push(Write::Sighting { campaign: name.to_owned(), item, finding: id });
         }
         if !items.is_empty() {
@@ -68,6 +62,18 @@ impl Triage {
                 run.digest = None;
             }
         }
+    }
+
+    /// Adds a finding to the batch, merged with the one of the same identity.
+    pub(crate) fn keep(&mut self, base: &mut Base, found: Finding) {
+        let id = found.id;
+        let stored = || base.store.finding(&id).ok().flatten().map(|f| (f, false));
+        let (known, new) = self.fresh.remove(&id).or_else(stored).map_or((None, true), |(f, n)| (Some(f), n));
+        let before = known.as_ref().map(|f| f.state.clone());
+        let merged = merge(known, found);
+        base.states.changed(&id, before.as_ref(), &merged.state);
+        self.fresh.insert(id, (merged.clone(), new));
+        base.writes.push(Write::Finding(Box::new(merged)));
     }
 
     /// After a commit: closes a campaign that has all its items.
@@ -115,21 +121,15 @@ impl Triage {
                 let same = result.claim.as_ref().is_none_or(|c| c.program == job.claim.program);
                 let by = base.fleet.source(by);
                 job.reduced = result.claim.map(|claim| ReducedClaim { claim, by: by.clone() });
+                job.refuter = None;
                 match same {
                     true => self.found(base, &job),
                     false => self.jobs.again(base, job, JobKind::Confirm, Some(by)),
                 }
             }
-            (JobKind::Confirm, Some((_, Answer::Verified(result)))) if result.answer() == Said::Refuted => {
-                let by = job.reduced.take().map(|r| r.by);
-                job.wrong += 1;
-                // From now on one worker does the whole reduction, from the start.
-                forget_best(base, &job);
-                job.best = None;
-                match job.wrong < REDUCTIONS_MAX {
-                    true => self.jobs.again(base, job, JobKind::Minimise, by),
-                    false => self.found(base, &job),
-                }
+            (JobKind::Confirm, Some((by, Answer::Verified(result)))) => {
+                let by = base.fleet.source(by);
+                self.reduced(base, job, by, result.answer());
             }
             (JobKind::Confirm, Some(_)) => self.found(base, &job),
             (JobKind::Minimise | JobKind::Confirm, _) => {
@@ -174,6 +174,41 @@ impl Triage {
                 self.refuse(&job, REFUTED);
             }
             _ => self.refuse(&job, REFUTED),
+        }
+    }
+
+    /// Takes what a worker says of a reduced claim. If it refutes the claim and a third worker is there, that one decides.
+    fn reduced(&mut self, base: &mut Base, mut job: Job, by: Source, said: Said) {
+        let reducer = job.reduced.as_ref().map(|reduced| reduced.by.clone());
+        let own = reducer.as_ref() == Some(&by);
+        match (said == Said::Refuted, job.refuter.take()) {
+            (false, None) => self.found(base, &job),
+            (false, Some(refuter)) if !own => {
+                base.suspects.right(reducer.iter().chain([&by]));
+                base.suspects.wrong(&refuter, &base.fleet);
+                self.found(base, &job);
+            }
+            (true, None) if !own && base.fleet.sources().len() > 2 => {
+                base.suspects.disputed += 1;
+                job.refuter = Some(by.clone());
+                let id = self.jobs.queue(base, job, Kind::Verify, reducer);
+                base.fleet.avoid(id, [by], false);
+            }
+            // Two refute it, or only its own reducer stands by it.
+            _ => self.reduce_again(base, job),
+        }
+    }
+
+    /// Has a claim reduced again whose reduction was wrong.
+    fn reduce_again(&mut self, base: &mut Base, mut job: Job) {
+        let by = job.reduced.take().map(|reduced| reduced.by);
+        job.wrong += 1;
+        // From now on one worker does the whole reduction, from the start.
+        forget_best(base, &job);
+        job.best = None;
+        match job.wrong < REDUCTIONS_MAX {
+            true => self.jobs.again(base, job, JobKind::Minimise, by),
+            false => self.found(base, &job),
         }
     }
 

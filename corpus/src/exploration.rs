@@ -61,6 +61,8 @@ pub struct Explored {
     pub unsupported: Option<(String, u32)>,
     /// Another reason for its end.
     pub failed: Option<String>,
+    /// Executions that two independent workers counted.
+    pub twice: u64,
     /// It has ended.
     pub over: bool,
 }

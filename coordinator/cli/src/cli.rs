@@ -4,8 +4,8 @@ use crate::cmd;
 use crate::logs::Log;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
-use moire_console::{bounded, exit};
 use moire_console::output::Color;
+use moire_console::{bounded, exit};
 use std::path::{Path, PathBuf};
 
 /// The commands by task, each group with an example.
@@ -189,7 +189,8 @@ mod tests {
         let listed: Vec<&str> =
             COMMANDS.lines().filter_map(|l| l.strip_prefix("  ")?.split_whitespace().next()).collect();
         let command = Cli::command();
-        let mut known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        let mut known: Vec<&str> =
+            command.get_subcommands().filter(|c| !c.is_hide_set()).map(clap::Command::get_name).collect();
         let mut sorted = listed.clone();
         sorted.sort_unstable();
         known.sort_unstable();

@@ -6,6 +6,7 @@
 #[macro_use(eprintln, print, println)]
 extern crate moire_console;
 
+mod attacks;
 mod chaos;
 mod cluster;
 mod compiler;
@@ -35,6 +36,8 @@ pub struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum Trial {
+    /// Attack a coordinator with hostile workers and clients: honest ones may not feel it
+    Attacks(attacks::Attacks),
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),
     /// Run simulated clusters with random faults and check their histories against the lease protocol
@@ -69,6 +72,7 @@ enum Trial {
 /// The arguments make no sense, or something it needs is missing.
 pub fn run(bench: &Bench) -> Result<u8> {
     match &bench.trial {
+        Trial::Attacks(args) => attacks::run(args),
         Trial::Chaos(args) => chaos::run(args),
         Trial::Cluster(args) => cluster::run(args),
         Trial::Compiler(args) => compiler::run(args),

@@ -43,6 +43,13 @@ impl Process {
         Ok(Self { child, out, err })
     }
 
+    /// The most memory it has had so far, in MiB; `None` if the system does not say.
+    pub(super) fn peak_mib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kb| kb >> 10)
+    }
+
     /// Waits for its end, at most until `moment`.
     pub(super) fn over(&mut self, moment: Instant) -> Result<bool> {
         loop {

@@ -11,8 +11,10 @@ pub(crate) use requests::{readable, record};
 
 use crate::base::Base;
 use crate::door::Refused;
+use crate::draw::Draw;
 use crate::lease::{Config, WorkerId};
 use crate::parts::{self, RefusedPart, Subject};
+use crate::repeat::Repeats;
 use crate::run::CampaignRun;
 use crate::spread::Spread;
 use crate::totals::{TOTALS, Totals};
@@ -54,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) triage: Triage,
     /// Explorations that the fleet shares.
     pub(crate) spread: Spread,
+    /// Ranges that another source does again.
+    pub(crate) repeats: Repeats,
     /// The channel to each worker.
     outboxes: BTreeMap<WorkerId, Outbox>,
     /// The names of the connected workers.
@@ -82,10 +86,12 @@ impl Core {
             read => (read?, None),
         };
         let totals = Totals::new(totals);
+        let draw = Draw::new(config.repeat_per_mille, config.secret);
         let mut core = Self {
             base: Base::new(store, config, trial),
             triage: Triage::default(),
-            spread: Spread::default(),
+            spread: Spread::new(draw),
+            repeats: Repeats::new(draw),
             outboxes: BTreeMap::new(),
             names: BTreeMap::new(),
             acks: Vec::new(),
@@ -141,9 +147,18 @@ impl Core {
         match event {
             Event::Call(call) => call(self),
             Event::Stop => return true,
-            Event::Tick => self.triage.drop_unwanted(&mut self.base),
+            Event::Tick => self.tick(),
         }
         false
+    }
+
+    /// Gives up what nobody comes for.
+    fn tick(&mut self) {
+        self.triage.drop_unwanted(&mut self.base);
+        let runs = &self.triage.runs;
+        let of = |name: &str| runs.get(name).map(|run| run.campaign.clone());
+        let settled = self.repeats.tick(&mut self.base, of);
+        self.triage.touched.extend(settled);
     }
 
     /// Takes a campaign of the store into the scheduler.
@@ -170,11 +185,15 @@ impl Core {
     pub(crate) fn settle(&mut self, last: bool) -> Result<(), Error> {
         let mut names = std::mem::take(&mut self.triage.touched);
         names.iter().for_each(|name| self.triage.advance(&mut self.base, name));
+        for found in std::mem::take(&mut self.base.disputes) {
+            self.triage.keep(&mut self.base, found);
+        }
         self.totals.note(self.counted(), self.base.now(), last, &mut self.base.writes);
         if self.base.trial.has(Planted::AcksBeforeCommit) {
             self.acknowledge();
         }
         self.commit(&mut names)?;
+        names.retain(|name| !self.repeats.busy(name));
         for name in &names {
             match self.triage.finish(&mut self.base, name) {
                 Err(why) if why.is_about_content() => self.set_aside(name, &why),
@@ -303,6 +322,8 @@ impl Core {
             away.denied.load(Ordering::Relaxed),
             away.limited.load(Ordering::Relaxed),
             self.spread.executions(),
+            self.repeats.twice,
+            self.repeats.disputed.saturating_add(self.spread.disputed()),
         ]
     }
 }

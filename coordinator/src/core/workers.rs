@@ -61,11 +61,6 @@ impl Core {
                 hello.fingerprint
             )));
         }
-        for run in self.triage.runs.values_mut().filter(|r| r.open() && r.campaign.generator.is_empty()) {
-            run.campaign.generator.clone_from(&hello.fingerprint);
-            self.base.writes.push(Write::Campaign(Box::new(run.campaign.clone())));
-            self.base.fleet.bind(&run.campaign.name, &hello.fingerprint);
-        }
         let (capabilities, now) = (hello.capabilities.into_iter().collect(), self.base.now());
         let id = self.base.fleet.hello(capabilities, &hello.fingerprint, now);
         let id = id.map_err(|e| tonic::Status::resource_exhausted(e.to_string()))?;
@@ -151,7 +146,8 @@ impl Core {
             return self.acks.push(owed(false, String::new(), Vec::new()));
         };
         let taken = match grant.work {
-            Work::Range { from, to } => self.items(worker, lease, &grant.campaign, from..to, report),
+            Work::Range { from, to } => self.items((worker, now), lease, &grant.campaign, from..to, report),
+            Work::Job(id) if self.repeats.has(id) => self.repeated(worker, lease, id, report),
             Work::Job(id) if self.spread.has(id) => {
                 let name = self.names.get(&worker).map_or("", String::as_str);
                 let taken = self.spread.step(&mut self.base, name, lease, id, report).map(|()| Vec::new());
@@ -171,7 +167,7 @@ impl Core {
     /// Takes the items of a report; returns those whose commit the acknowledgement waits for.
     fn items(
         &mut self,
-        worker: WorkerId,
+        (worker, now): (WorkerId, u64),
         lease: LeaseId,
         campaign: &str,
         range: std::ops::Range<u64>,
@@ -184,12 +180,19 @@ impl Core {
         if let Some(run) = self.triage.runs.get_mut(campaign) {
             self.triage.touched.insert(campaign.to_owned());
             let source = self.base.fleet.source(worker);
+            // The first answer decides the build of the others, a hello decides nothing.
+            if run.campaign.generator.is_empty() && !items.is_empty() {
+                run.campaign.generator = self.base.fleet.fingerprint(worker).to_owned();
+                self.base.writes.push(Write::Campaign(Box::new(run.campaign.clone())));
+                self.base.fleet.bind(campaign, &run.campaign.generator, now);
+            }
             for item in items {
                 let index = item.item;
-                if (self.base.fleet.take_item(lease, index) | twice)
-                    && run.reported(item, source.clone(), twice)
-                {
-                    taken.push(index);
+                if self.base.fleet.take_item(lease, index) | twice {
+                    self.repeats.heard(lease, &item);
+                    if run.reported(item, source.clone(), twice) {
+                        taken.push(index);
+                    }
                 }
             }
         }
@@ -199,11 +202,30 @@ impl Core {
         }
         match self.base.fleet.done(lease) {
             true => {
+                self.repeats.finished(&mut self.base, lease);
                 self.base.trial.tell(|| Told::Finished { lease });
                 Ok(named)
             }
             false => Err("a range lease is over when all its items are reported"),
         }
+    }
+
+    /// Takes a report on a range that is done again.
+    fn repeated(
+        &mut self,
+        worker: WorkerId,
+        lease: LeaseId,
+        id: JobId,
+        report: v1::Report,
+    ) -> Result<Vec<u64>, &'static str> {
+        let runs = &self.triage.runs;
+        let of = |name: &str| runs.get(name).map(|run| run.campaign.clone());
+        let campaign = self.repeats.describe(id).map(|(campaign, _)| campaign.to_owned());
+        if self.repeats.report(&mut self.base, of, (worker, lease, id), report)? {
+            self.triage.touched.extend(campaign);
+            self.base.trial.tell(|| Told::Finished { lease });
+        }
+        Ok(Vec::new())
     }
 
     fn answer(
@@ -239,6 +261,9 @@ impl Core {
                     self.base.trial.tell(|| Told::Finished { lease });
                     return self.base.fleet.forget(lease);
                 };
+                if let Work::Range { from, to } = grant.work {
+                    self.repeats.granted(worker, lease, &grant.campaign, from..to);
+                }
                 let plan = match grant.work {
                     Work::Job(id) => self.triage.jobs.get(id).and_then(|j| j.plan.clone()),
                     Work::Range { .. } => None,
@@ -273,6 +298,9 @@ impl Core {
                     self.triage.touched.insert(campaign);
                 }
             }
+            Action::JobFailed { job } if self.repeats.has(job) => {
+                self.triage.touched.extend(self.repeats.failed(job));
+            }
             Action::JobFailed { job } if self.spread.has(job) => self.spread.failed(&mut self.base, job),
             Action::JobFailed { job } => self.triage.job_over(&mut self.base, job, None),
         }
@@ -280,10 +308,9 @@ impl Core {
 
     fn describe(&self, grant: &Grant) -> Option<Sent> {
         match grant.work {
-            Work::Range { from, to } => {
-                let campaign = &self.triage.runs.get(&grant.campaign)?.campaign;
-                let (fingerprint, profile) = (campaign.generator.clone(), campaign.profile.clone());
-                Some(Sent::Range(v1::Range { fingerprint, seed: campaign.seed, profile, from, to }))
+            Work::Range { from, to } => self.range(&grant.campaign, from..to),
+            Work::Job(id) if self.repeats.has(id) => {
+                self.repeats.describe(id).and_then(|(campaign, range)| self.range(campaign, range))
             }
             Work::Job(id) if self.spread.has(id) => self.spread.describe(id).map(Sent::Explore),
             Work::Job(id) => {
@@ -305,6 +332,14 @@ impl Core {
                 })
             }
         }
+    }
+
+    /// The message of a range of a campaign.
+    fn range(&self, campaign: &str, range: std::ops::Range<u64>) -> Option<Sent> {
+        let campaign = &self.triage.runs.get(campaign)?.campaign;
+        let (fingerprint, profile) = (campaign.generator.clone(), campaign.profile.clone());
+        let (from, to) = (range.start, range.end);
+        Some(Sent::Range(v1::Range { fingerprint, seed: campaign.seed, profile, from, to }))
     }
 
     /// Sends without waiting; a worker that does not read is dropped.

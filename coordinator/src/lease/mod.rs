@@ -122,11 +122,19 @@ impl Scheduler {
             self.turn(name);
         }
     }
-    /// Binds a campaign to workers of this fingerprint.
-    pub fn bind(&mut self, name: &str, fingerprint: &str) {
-        if let Some(campaign) = self.campaigns.get_mut(name) {
-            fingerprint.clone_into(&mut campaign.spec.fingerprint);
-        }
+    /// Binds a campaign to workers of this fingerprint, and cancels its leases of others.
+    pub fn bind(&mut self, name: &str, fingerprint: &str, now: u64) {
+        let Some(campaign) = self.campaigns.get_mut(name) else { return };
+        fingerprint.clone_into(&mut campaign.spec.fingerprint);
+        let other = |l: &Lease| {
+            l.campaign == name && self.workers.get(&l.worker).is_some_and(|w| w.fingerprint != fingerprint)
+        };
+        let doomed: Vec<_> = self.leases.iter().filter(|(_, l)| other(l)).map(|(id, _)| *id).collect();
+        doomed.into_iter().for_each(|id| self.kill(id, now, "the campaign is for another build"));
+    }
+    /// The fingerprint of a worker; none if it is not connected.
+    pub fn fingerprint(&self, worker: WorkerId) -> &str {
+        self.workers.get(&worker).map_or("", |w| &w.fingerprint)
     }
     /// Forgets a campaign and its waiting jobs, and cancels its leases.
     pub fn drop_campaign(&mut self, name: &str, now: u64) {
@@ -169,6 +177,10 @@ impl Scheduler {
         waits
     }
 
+    /// Whether a job waits or is in a lease.
+    pub fn knows_job(&self, job: JobId) -> bool {
+        self.jobs.contains_key(&job)
+    }
     /// Notes that part of a job is done for good: earlier losses of its workers are forgotten.
     pub fn advanced(&mut self, job: JobId) {
         self.jobs.entry(job).and_modify(|job| job.attempts = 0);

@@ -8,7 +8,7 @@
 //! ends weigh little as long as another worker is busy that could have the item, and the item goes to that one.
 
 use super::Scheduler;
-use super::ids::{JobId, Source, WorkerId};
+use super::ids::{JobId, LeaseId, Source, WorkerId};
 use super::types::{Campaign, FAULT, Job, Suspect, Worker};
 use crate::trial::Planted;
 use std::collections::BTreeSet;
@@ -21,6 +21,11 @@ impl Scheduler {
     /// Where a worker comes from, or came from without a name.
     pub fn source(&self, worker: WorkerId) -> Source {
         self.workers.get(&worker).map_or(Source::Stream(worker), |w| w.source.clone())
+    }
+    /// Where the worker comes from that holds a lease.
+    pub fn holder(&self, lease: LeaseId) -> Source {
+        let worker = self.leases.get(&lease).map_or(WorkerId(0), |lease| lease.worker);
+        self.source(worker)
     }
     /// The sources of the connected workers.
     pub fn sources(&self) -> BTreeSet<&Source> {
@@ -42,6 +47,10 @@ impl Scheduler {
         self.jobs.get(&job).is_some_and(|job| !self.has_other(job) || self.is_late(job, now))
     }
 
+    /// Whether a worker of a source that a job does not avoid could take it.
+    pub fn has_others(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|job| self.has_other(job))
+    }
     /// Whether a worker of a source that the job does not avoid could take it.
     pub(super) fn has_other(&self, job: &Job) -> bool {
         self.workers.values().any(|w| !w.draining && !job.avoid.contains(&w.source) && self.able_to(w, job))

@@ -34,6 +34,10 @@ pub struct Config {
     pub rest_ms: u64,
     /// Losses after which an item or a job is given up.
     pub attempts_max: u32,
+    /// How many of a thousand answers of workers another source gives again.
+    pub repeat_per_mille: u32,
+    /// Decides which answers these are; `None`: chance does.
+    pub secret: Option<u64>,
     /// Most workers at one time.
     pub workers_max: usize,
     /// Most leases that a worker may hold and have asked for, together.
@@ -49,6 +53,8 @@ impl Default for Config {
             avoid_ms: 10_000,
             rest_ms: 60_000,
             attempts_max: 5,
+            repeat_per_mille: 20,
+            secret: None,
             workers_max: 16_384,
             credit_max: 256,
         }

@@ -13,18 +13,21 @@
 //! names a node outside of its piece.
 //!
 //! If a worker could take a piece and none waits, a holder is asked to give one away. An exploration that no client asks about
-//! for a minute ([`crate::lease::Config::rest_ms`]) rests, and continues when a client asks again. Counts of workers are
-//! trusted. The executions that they name as deciding are not: the client visits each again.
+//! for a minute ([`crate::lease::Config::rest_ms`]) rests, and continues when a client asks again. A share of the counts is
+//! compared with those of another source ([`repeat`]). The executions that they name as deciding are not: the client visits each again.
 
 mod frontier;
+mod repeat;
 mod wire;
 
 use crate::base::{Base, unix_ms};
+use crate::draw::Draw;
 use crate::lease::{CampaignSpec, JobId, Kind, LeaseId, WorkerId};
 use crate::{Error, v1};
 use frontier::{Frontier, PIECES_MAX, order};
-use moire_corpus::{Exploration, Explored, Hash, StoreError, Stored, Write};
+use moire_corpus::{Exploration, Explored, Hash, StoreError, Stored, Stretch, Write};
 use moire_proto::NODES_MAX;
+use repeat::{Drawn, Repeat};
 use std::collections::{BTreeMap, BTreeSet};
 use tonic::Status;
 use wire::PieceStep;
@@ -41,11 +44,15 @@ const NAMES_MAX: usize = 10_000;
 const EXECUTIONS: &str = "the limit on executions";
 
 /// All explorations.
-#[derive(Default)]
 pub(crate) struct Spread {
     all: BTreeMap<Hash, SharedExploration>,
     /// The piece that a job is about.
     jobs: BTreeMap<JobId, Piece>,
+    /// Stretches that another source explores again.
+    again: BTreeMap<JobId, Repeat>,
+    draws: Draw,
+    /// Stretches about which two sources disagreed.
+    disputed: u64,
     /// Explorations that changed since the last commit.
     dirty: BTreeSet<Hash>,
     /// Approximate size of the steps since the last commit, in bytes.
@@ -91,6 +98,7 @@ struct SharedExploration {
     leases: u64,
     watched_ms: u64,
     rests: bool,
+    drawn: Drawn,
 }
 
 struct Lent {
@@ -113,6 +121,7 @@ impl SharedExploration {
             leases: 0,
             watched_ms: now,
             rests: false,
+            drawn: Drawn::default(),
         }
     }
 
@@ -155,9 +164,22 @@ fn turn(id: &Hash) -> String {
 }
 
 impl Spread {
+    /// No exploration yet.
+    pub(crate) fn new(draws: Draw) -> Self {
+        Self {
+            all: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            again: BTreeMap::new(),
+            draws,
+            disputed: 0,
+            dirty: BTreeSet::new(),
+            bytes: 0,
+            executions: 0,
+        }
+    }
     /// Whether a job is a piece of an exploration.
     pub(crate) fn has(&self, job: JobId) -> bool {
-        self.jobs.contains_key(&job)
+        self.jobs.contains_key(&job) || self.again.contains_key(&job)
     }
     /// Executions counted since this process started.
     pub(crate) fn executions(&self) -> u64 {
@@ -248,6 +270,7 @@ impl Spread {
         let over = shared.explored.over;
         self.all.insert(id, shared);
         pieces.into_iter().filter(|_| !over).for_each(|number| self.lease_piece(base, id, number));
+        self.end_empty(base, id);
     }
 
     fn lease_piece(&mut self, base: &mut Base, id: Hash, number: u64) {
@@ -308,6 +331,7 @@ impl Spread {
         let now = base.now();
         base.fleet.drop_campaign(&turn(&id), now);
         self.jobs.retain(|_, piece| piece.exploration != id);
+        self.forget_again(&id);
         if let Some(shared) = self.all.get_mut(&id) {
             shared.lent.clear();
         }
@@ -315,6 +339,9 @@ impl Spread {
 
     /// The message that leases a piece.
     pub(crate) fn describe(&self, job: JobId) -> Option<v1::ExploreJob> {
+        if self.again.contains_key(&job) {
+            return self.describe_again(job);
+        }
         let leased = self.jobs.get(&job)?;
         let shared = self.all.get(&leased.exploration)?;
         let piece = wire::piece(shared.frontier.pieces().get(&leased.number)?);
@@ -338,6 +365,10 @@ impl Spread {
         job: JobId,
         report: v1::Report,
     ) -> Result<(), &'static str> {
+        let by = base.fleet.holder(lease);
+        if self.again.contains_key(&job) {
+            return self.step_again(base, (lease, job), by, report);
+        }
         let Some(&Piece { exploration: id, number }) = self.jobs.get(&job) else {
             base.fleet.forget(lease);
             return Ok(());
@@ -350,11 +381,11 @@ impl Spread {
         let name = if shared.checks.len() < NAMES_MAX { worker } else { "" };
         let checks = shared.checks.entry(name.to_owned()).or_default();
         *checks = checks.saturating_add(new.checks);
-        let mut added = None;
+        let (mut added, mut counted_to) = (None, None);
         match step {
             PieceStep::Reached(node) if shared.frontier.reached(number, &node) => {
-                shared.count(id, &before.behind, new, &mut base.writes);
-                counted = executions;
+                shared.count(id, &before.behind, new.clone(), &mut base.writes);
+                (counted, counted_to) = (executions, Some(node));
                 base.fleet.advanced(job);
             }
             PieceStep::Given(_) if shared.frontier.pieces().len() >= PIECES_MAX => {
@@ -367,8 +398,8 @@ impl Spread {
             // The step came before.
             PieceStep::Reached(_) => return Ok(()),
             PieceStep::Over => {
-                shared.count(id, &before.behind, new, &mut base.writes);
-                counted = executions;
+                shared.count(id, &before.behind, new.clone(), &mut base.writes);
+                (counted, counted_to) = (executions, Some(before.until.clone()));
                 shared.frontier.over(number);
                 shared.lent.remove(&job);
                 base.fleet.done(lease);
@@ -379,7 +410,6 @@ impl Spread {
                 shared.explored.over = true;
             }
         }
-        shared.explored.over |= shared.frontier.pieces().is_empty();
         for number in [Some(number), added].into_iter().flatten() {
             let piece = shared.frontier.pieces().get(&number).cloned();
             base.writes.push(Write::Piece { id, number, piece });
@@ -387,12 +417,19 @@ impl Spread {
         self.executions = self.executions.saturating_add(counted);
         self.bytes = self.bytes.saturating_add(bytes);
         added.into_iter().for_each(|number| self.lease_piece(base, id, number));
-        self.changed(base, id);
+        if let Some(until) = counted_to {
+            let stretch = Stretch { behind: before.behind, until };
+            self.counted(base, Piece { exploration: id, number }, stretch, (by, &new));
+        }
+        self.settled(base, id);
         Ok(())
     }
 
     /// Ends an exploration one of whose pieces was lost too often.
     pub(crate) fn failed(&mut self, base: &mut Base, job: JobId) {
+        if self.again.contains_key(&job) {
+            return self.lost_again(base, job);
+        }
         let Some(Piece { exploration: id, number }) = self.jobs.remove(&job) else { return };
         let Some(shared) = self.all.get_mut(&id) else { return };
         let deep = shared.frontier.pieces().get(&number).map_or(0, |p| p.behind.len());
@@ -415,6 +452,7 @@ impl Spread {
     /// Lets explorations rest that no client watches. Returns the leases whose holders are to give a part away, because
     /// workers wait and no piece is free.
     pub(crate) fn settle(&mut self, base: &mut Base) -> Vec<(WorkerId, LeaseId)> {
+        self.drop_again(base);
         let (now, rest_ms) = (base.now(), base.config.rest_ms);
         let mut asks = Vec::new();
         for (id, shared) in self.all.iter_mut().filter(|(_, shared)| !shared.explored.over) {
@@ -461,6 +499,7 @@ impl Spread {
             able: u32::try_from(base.fleet.able(&shared.exploration.tree)).map_err(overflow)?,
             checks: shared.checks.clone(),
             leases: shared.leases,
+            twice: totals.twice,
         })
     }
 }

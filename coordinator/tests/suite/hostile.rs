@@ -126,7 +126,9 @@ fn verified(answer: v1::verify_result::Answer) -> v1::VerifyResult {
 /// Returns a configuration in which no clock runs out, however slow the machine.
 fn patient() -> Config {
     let hour = 3_600_000;
-    Config { liveness_ms: hour, progress_ms: hour, kill_ms: hour, avoid_ms: hour, ..Config::default() }
+    let clocks =
+        Config { liveness_ms: hour, progress_ms: hour, kill_ms: hour, avoid_ms: hour, ..Config::default() };
+    Config { repeat_per_mille: 0, ..clocks }
 }
 
 async fn status(local: &Local) -> v1::Status {
@@ -330,6 +332,10 @@ async fn wrong_answers_to_jobs_go_to_another_worker() {
     let lease = good.lease().await;
     assert!(matches!(&lease.work, Some(Work::Verify(c)) if c.program == "nonsense"), "{lease:?}");
     good.report(v1::Report { verify: Some(verified(Refuted)), ..on(&lease) }).await;
+    // A third worker decides between them.
+    let lease = other.lease().await;
+    assert!(matches!(&lease.work, Some(Work::Verify(c)) if c.program == "nonsense"), "{lease:?}");
+    other.report(v1::Report { verify: Some(verified(Refuted)), ..on(&lease) }).await;
     // Another worker minimises the claim, and a third one runs the result again.
     let lease = good.lease().await;
     assert!(matches!(lease.work, Some(Work::Minimise(_))), "{lease:?}");

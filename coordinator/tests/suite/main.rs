@@ -8,4 +8,5 @@ mod hostile;
 mod lease;
 mod limits;
 mod night;
+mod repeated;
 mod served;

@@ -1183,6 +1183,9 @@ pub struct ExploreStatus {
     /// Pieces taken over by a worker since then.
     #[prost(uint64, tag = "10")]
     pub leases: u64,
+    /// Executions that two independent workers counted.
+    #[prost(uint64, tag = "11")]
+    pub twice: u64,
 }
 /// No argument.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

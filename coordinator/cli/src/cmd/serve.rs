@@ -9,7 +9,7 @@ use moire_console::bounded::size_text;
 use moire_console::control::runtime;
 use moire_console::stored::STORE;
 use moire_console::{claim, exit, stored};
-use moire_coordinator::{Limits, Local, Setup};
+use moire_coordinator::{Limits, Local, Setup, lease};
 use moire_worker::confine::Confine;
 use moire_worker::oracle::Oracles;
 use std::net::SocketAddr;
@@ -29,6 +29,9 @@ pub(crate) struct Serve {
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
+    /// How many of a thousand answers of workers another worker gives again, to be compared
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub(crate) repeat: u32,
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +119,8 @@ fn limits(args: &Serve) -> Limits {
 pub(crate) fn serve(args: &Serve, log: Log) -> Result<u8> {
     runtime()?.block_on(async {
         let (http, certs, limits) = (args.http, args.certs.certs.clone(), Some(limits(args)));
-        let setup = Setup { http, certs, limits, ..Setup::new(args.listen) };
+        let lease = lease::Config { repeat_per_mille: args.repeat, ..lease::Config::default() };
+        let setup = Setup { http, certs, limits, lease, ..Setup::new(args.listen) };
         let local = Local::open(&args.store, setup).await?;
         stored::note(local.losses());
         let (store, addr) = (args.store.display().to_string(), local.addr());

@@ -51,7 +51,7 @@ fn declared_bytes_cost_nothing() {
 /// A coordinator, and its address.
 fn serve(folder: &std::path::Path) -> (Fleet, String) {
     let mut server = Command::new(env!("CARGO_BIN_EXE_moire"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--store"])
+        .args(["serve", "--listen", "127.0.0.1:0", "--repeat", "0", "--store"])
         .arg(folder.join("store"))
         .stdin(Stdio::null())
         .stderr(Stdio::piped())

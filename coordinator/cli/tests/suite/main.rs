@@ -8,6 +8,7 @@
     reason = "tests, and code of fuzz targets"
 )]
 
+mod attacked;
 mod browser;
 mod cli;
 #[cfg(target_os = "linux")]

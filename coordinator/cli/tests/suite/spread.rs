@@ -270,8 +270,14 @@ async fn a_piece_that_is_lost_or_counted_twice_shows() {
     for mistake in [Mistake::Loses, Mistake::Repeats] {
         let careless = Careless { oracles: Oracles::new(), mistake, given: AtomicUsize::new(0) };
         let engine = Arc::new(careless);
-        let found = sum(&shared(&text, engine.clone(), 3).await);
+        let status = shared(&text, engine.clone(), 3).await;
         assert!(engine.given.load(Ordering::Relaxed) > 0, "{mistake:?}: nothing was given away");
+        if !status.failed.is_empty() {
+            // Another worker counted the same stretch again.
+            assert!(status.failed.contains("contradict") || status.failed.contains("differ"), "{status:?}");
+            continue;
+        }
+        let found = sum(&status);
         assert_ne!(found.3, expected.3, "{mistake:?}");
         assert_eq!(found.0 < expected.0, mistake == Mistake::Loses, "{mistake:?}: {found:?} {expected:?}");
     }

@@ -481,6 +481,8 @@ mod tests {
         kill_ms: 50,
         avoid_ms: 0,
         rest_ms: 0,
+        repeat_per_mille: 0,
+        secret: None,
         attempts_max: 5,
         workers_max: 9,
         credit_max: 9,

@@ -32,6 +32,8 @@ pub(super) const LEASE: lease::Config = lease::Config {
     avoid_ms: 2_000,
     rest_ms: 60_000,
     attempts_max: 12,
+    repeat_per_mille: 100,
+    secret: Some(1),
     workers_max: 64,
     credit_max: 16,
 };

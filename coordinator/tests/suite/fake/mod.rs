@@ -82,7 +82,9 @@ pub(crate) fn spec(programs: u64) -> v1::CampaignSpec {
     v1::CampaignSpec { name: "c".to_owned(), seed: 1, programs, ..v1::CampaignSpec::default() }
 }
 
+/// Starts a coordinator that has nothing done again, so that tests know which leases there are.
 pub(crate) async fn start(dir: &Path, config: Config) -> Local {
+    let config = Config { repeat_per_mille: 0, ..config };
     Local::start(dir, "127.0.0.1:0".parse().unwrap(), config).await.unwrap()
 }
 

@@ -1,8 +1,9 @@
 //! `moire check --coordinator`: the executions are explored by a fleet, and judged here.
 //!
 //! Contract: output and exit codes are the same as without it. The fleet counts executions and names those that decide the
-//! verdicts; each of them is visited again here before it is reported. A lost connection is tried again for a minute. Work
-//! done meanwhile is not repeated, and a later command finds it, too.
+//! verdicts; each of them is visited again here before it is reported. A share of the counts is compared with those of a
+//! second worker, and an exploration about which two workers differ is never clean. A lost connection is tried again for a
+//! minute. Work done meanwhile is not repeated, and a later command finds it, too.
 
 use super::progress::Progress;
 use super::verdicts::undecided;
@@ -71,6 +72,8 @@ impl Fleet {
             eprintln!("{}: explored by {workers} in {pieces}", source.name);
         }
         let explored = status.explored.unwrap_or_default();
+        let executions = explored.complete.saturating_add(explored.blocked);
+        eprintln!("{}: {}", source.name, twice(status.twice, executions));
         let summary = Summary {
             complete: explored.complete,
             blocked: explored.blocked,
@@ -159,6 +162,18 @@ fn lost(status: tonic::Status) -> anyhow::Error {
     match status.code() {
         Code::Unavailable | Code::Cancelled | Code::Unknown | Code::NotFound => said(status).context(Lost),
         _ => said(status),
+    }
+}
+
+/// How far the counts are the word of one worker.
+fn twice(twice: u64, executions: u64) -> String {
+    match twice {
+        0 => "assumes that the workers count right: no second independent worker counted a part again"
+            .to_owned(),
+        _ => format!(
+            "{twice} of {} were counted by two independent workers, and they agree",
+            many(executions, "execution")
+        ),
     }
 }
 
