@@ -61,8 +61,9 @@ pub(crate) fn run(args: &Fuzz) -> Result<u8> {
     let mut codes = Vec::new();
     let mut rows = Vec::new();
     for (n, settings) in plans.iter().enumerate() {
-        let totals = one(settings)?;
-        print!("{}", summary(&totals, settings, plans.len() == 1));
+        let differences = plans.len() == 1;
+        let totals = one(settings, differences)?;
+        print!("{}", summary(&totals, settings, differences));
         codes.push(code(&totals));
         rows.push(row(&settings.profile, &totals));
         if totals.interrupted && n + 1 < plans.len() {
@@ -83,11 +84,12 @@ fn names(plans: &[Settings]) -> String {
 }
 
 /// Runs one campaign, with progress on stderr.
-fn one(settings: &Settings) -> Result<Totals> {
+fn one(settings: &Settings, differences: bool) -> Result<Totals> {
     let mut shown = Instant::now();
     let bar = std::io::stderr().is_terminal().then(|| bar(settings));
     let above = bar.clone();
     let announce = move |finding: &Finding| match &above {
+        _ if finding.rule == DIFFERENCE && !differences => {}
         Some(bar) => bar.println(claim::announcement(finding)),
         None => eprintln!("{}", claim::announcement(finding)),
     };
