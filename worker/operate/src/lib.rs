@@ -58,22 +58,26 @@
 //!
 //! # Example
 //!
-//! A producer and a consumer share one stage. `full` expects one arrival and 64 bytes, `empty` one arrival.
+//! `corpus/litmus/loops/ring.litmus`: a producer fills one stage K times, a consumer reads it, and a watcher counts the fills.
+//! `full` expects one arrival and 64 bytes, `empty` expects two arrivals.
 //!
 //! ```text
 //! producer: repeat K { wait empty, parity 1^i; arrive.expect_tx full, 64; copy -> stage, full; }
 //! consumer: repeat K { wait full, parity i; ld stage; arrive empty; }
+//! watcher:  repeat K { wait full, parity i; arrive empty; }
 //! ```
 //!
 //! The copy writes record `w`, and its completion hands `w` to the phase of `full`. The wait of the consumer takes `w`, so its
 //! load `r` finds `w` known. The arrival at `empty` hands on `r`, and the wait of the producer takes it. The next copy
-//! finds `r` known. After two rounds, one for each parity, the state is one that was there before: 24 states, and no race for any K.
+//! finds `r` known. After two rounds, one for each parity, the state is one that was there before, so no new state is left
+//! and `moire check` says `clean for every trip count: K`.
 //!
-//! Now the consumer forgets to wait every other time, so that its arrival at `empty` in round 1 comes without an
-//! observation of `full`. The run may still find every access ordered. But when the second phase of `full` is complete,
-//! nothing shows that the wait of round 0 has answered: D2 is violated, the consumer *can be lapped*. In a run in which it is slow,
-//! it sees the parity of round 2 in place of round 0. The finding names the wait, the completion and the least number of trips
-//! (K = 2), and the unrolled program lets the explorer show the hang or the race.
+//! In `corpus/litmus/loops/ring-lapped.litmus` the watcher does not arrive, and `empty` expects one arrival. Every access is
+//! still ordered. But when the second phase of `full` completes, nothing shows that the watcher's wait of round 0 has
+//! answered: D2 is violated, and the watcher *can be lapped*. In a run in which it is slow, `full` is in its third phase when
+//! the watcher asks for parity 0 for the first time. The phase before has parity 1, so the wait does not answer, and no
+//! arrival is left that could complete a phase. The finding names the wait and the completion, [`counterexample`] finds
+//! the least trip count K = 2, and the explorer shows the hang in the program with two copies of each body.
 
 mod admit;
 mod carrier;
@@ -127,6 +131,13 @@ impl Default for Limits {
     }
 }
 
+/// What an answer for every trip count takes for granted.
+pub const ASSUMPTIONS: [&str; 3] = [
+    "loops with one name are executed the same number of times by every thread, entry by entry",
+    "a wait that is repeated until its phase is complete is tried again",
+    "copies, products and commits that were issued complete",
+];
+
 /// What a program does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
@@ -134,6 +145,9 @@ pub struct Outcome {
     pub findings: BTreeSet<Finding>,
     /// The limit that was hit.
     pub bounded: Option<String>,
+    /// Of a bounded run with free loops: every run was followed until its threads had completed so many iterations and
+    /// decided so many trip counts, all together.
+    pub covered: u64,
     /// Instructions executed.
     pub steps: u64,
     /// States that were stored: none unless there are free loops.
@@ -282,7 +296,11 @@ fn proved(engine: &mut Engine<'_>, limits: &Limits, outcome: &mut Outcome) -> Re
     if let Some(abstain) = explored.abstained.filter(|_| explored.findings.is_empty()) {
         return Err(Stop::Abstain(abstain));
     }
-    outcome.bounded = outcome.bounded.take().or(explored.bounded.map(str::to_owned));
+    if let Some(bound) = explored.bounded {
+        let earlier = outcome.bounded.as_ref().map(|_| outcome.covered);
+        outcome.covered = earlier.map_or(explored.covered, |e| e.min(explored.covered));
+        outcome.bounded.get_or_insert_with(|| bound.to_owned());
+    }
     outcome.steps += explored.steps;
     outcome.states += explored.states;
     if outcome.findings.is_empty() && !explored.findings.is_empty() {

@@ -30,6 +30,8 @@ pub(crate) struct Explored {
     pub(crate) states: usize,
     pub(crate) steps: u64,
     pub(crate) bounded: Option<&'static str>,
+    /// How many iterations and decisions every run got to at least.
+    pub(crate) covered: u64,
     /// A branch that was not decided.
     pub(crate) abstained: Option<Abstain>,
 }
@@ -37,14 +39,20 @@ pub(crate) struct Explored {
 /// Explores until what can be dropped was computed from all records.
 pub(crate) fn prove(e: &mut Engine<'_>, states: usize, steps: u64) -> Result<Explored, Stop> {
     explore(e, None, states.min(WARM), steps)?;
+    let mut unsettled = None;
     for _ in 0..ROUNDS {
         let needs = Needs::new(e);
         let explored = explore(e, Some(&needs), states, steps)?;
-        if needs.seen == seen(e) || explored.bounded.is_some() || !explored.findings.is_empty() {
+        if needs.seen == seen(e) || !explored.findings.is_empty() {
             return Ok(explored);
         }
+        unsettled = Some(explored);
     }
-    Err(Stop::abstain("a program whose records do not settle", 0))
+    match unsettled {
+        // Records may have been dropped that an unknown one conflicts with.
+        Some(explored) if explored.bounded.is_some() => Ok(Explored { covered: 0, ..explored }),
+        _ => Err(Stop::abstain("a program whose records do not settle", 0)),
+    }
 }
 
 fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -> Result<Explored, Stop> {
@@ -53,8 +61,9 @@ fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -
     let mut known: FxHashSet<u128> = FxHashSet::default();
     let first = e.start()?;
     known.insert(first.fingerprint());
-    let mut todo = VecDeque::from([first]);
-    while let Some(state) = todo.pop_front() {
+    let mut todo = VecDeque::from([(first, 0)]);
+    while let Some((state, depth)) = todo.pop_front() {
+        out.covered = depth;
         let numbers = numbers(e, &state);
         let next = match round(e, state, steps) {
             Ok(next) => next,
@@ -74,7 +83,7 @@ fn explore(e: &mut Engine<'_>, needs: Option<&Needs>, most: usize, steps: u64) -
             }
             registers(e, &mut state);
             if known.insert(state.fingerprint()) {
-                todo.push_back(state);
+                todo.push_back((state, depth + 1));
             }
         }
         out.bounded = if known.len() > most {

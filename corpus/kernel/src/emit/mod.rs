@@ -11,6 +11,7 @@ mod lower;
 use crate::Refusal;
 use lower::{Lowered, lower};
 use moire_program::ir::*;
+use moire_program::loops::has_loops;
 use moire_program::text::instruction;
 use moire_program::validate::{Target, classes};
 use std::fmt::Write;
@@ -34,8 +35,12 @@ pub struct Module {
 /// Prints `program` as a module for `target`.
 ///
 /// # Errors
-/// The uses of a register fit no single declaration, or a name of tensor memory is used where PTX has no word for it.
+/// The uses of a register fit no single declaration, a name of tensor memory is used where PTX has no word for it, or there are
+/// loops of litmus texts.
 pub fn module(program: &Program, target: Target) -> Result<Module, Refusal> {
+    if has_loops(program) {
+        return Err(Refusal::about("a loop of a litmus text"));
+    }
     let renamed = rename(program);
     let mut out = Module { text: String::new(), instructions: 0, left_out: 0 };
     let _ = write!(

@@ -1,8 +1,9 @@
 //! Programs with free loops: pipelines are proved for every number of trips, and planted mistakes are found.
 
 use super::families::{MISTAKES, persistent, planted, program, ring};
-use moire_operate::{Limits, Outcome, Settings, counterexample, operate};
+use moire_operate::{Condition, Limits, Outcome, Settings, counterexample, operate};
 use moire_program::loops::unroll;
+use moire_program::mutate::mutants;
 use std::collections::BTreeMap;
 
 fn judged(text: &str, settings: &Settings) -> Outcome {
@@ -73,12 +74,81 @@ fn unrolled_pipelines_are_clean_as_well() {
     }
 }
 
+/// The worked example: a ring, and the same ring with a thread that can be lapped from the second round on.
+#[test]
+fn a_ring_is_clean_and_a_thread_that_can_be_lapped_is_named() {
+    let (settings, limits) = (Settings::letter(), Limits::default());
+    let ring = program(include_str!("../../../../corpus/litmus/loops/ring.litmus"));
+    let outcome = operate(&ring, &settings, &limits).unwrap();
+    assert_eq!(outcome.words(), ["clean"].into(), "{:#?}", outcome.findings);
+    assert_eq!(outcome.scope().as_deref(), Some("K"));
+    let lapped = program(include_str!("../../../../corpus/litmus/loops/ring-lapped.litmus"));
+    let outcome = operate(&lapped, &settings, &limits).unwrap();
+    assert_eq!(outcome.broken(), [Condition::Lapped].into(), "{:#?}", outcome.findings);
+    assert_eq!(outcome.kinds(), [].into(), "{:#?}", outcome.findings);
+    let found = counterexample(&lapped, &settings, &limits, &outcome).unwrap().unwrap();
+    assert_eq!(found.numbers, BTreeMap::from([("K".to_owned(), vec![2])]));
+}
+
+/// Small trip counts of the two loops of a persistent product.
+fn grid() -> impl Iterator<Item = BTreeMap<String, Vec<u32>>> {
+    let counts = |t, k| BTreeMap::from([("T".to_owned(), vec![t]), ("K".to_owned(), vec![k])]);
+    (0..3).flat_map(move |t| (0..4).map(move |k| counts(t, k)))
+}
+
+/// One mistake in the synchronisation of a pipeline. The answer for every trip count is that of the programs without loops: a
+/// finding has trip counts that show it, and what is clean is clean for small ones.
+#[test]
+fn mutants_of_pipelines_have_the_verdict_of_their_copies() {
+    let settings = Settings::letter();
+    let limits = Limits { states: 6_000, steps: 1_000_000, ..Limits::default() };
+    let (mut clean, mut wrong, mut left) = (0, 0, BTreeMap::<String, u32>::new());
+    for text in [ring(2), persistent(1, 1)] {
+        for mutant in mutants(&program(&text)) {
+            let what = format!("{} at {} of {}", mutant.mistake.name(), mutant.at, mutant.thread);
+            let mutant = mutant.program;
+            let outcome = match operate(&mutant, &settings, &limits) {
+                Ok(outcome) => outcome,
+                Err(why) => {
+                    *left.entry(why.what).or_default() += 1;
+                    continue;
+                }
+            };
+            if let Some(bound) = &outcome.bounded {
+                *left.entry(bound.clone()).or_default() += 1;
+            } else if outcome.findings.is_empty() {
+                clean += 1;
+                for numbers in grid() {
+                    let unrolled = unroll(&mutant, &numbers).unwrap();
+                    let one = operate(&unrolled, &settings, &limits).unwrap();
+                    assert_eq!(one.words(), ["clean"].into(), "{what}: {numbers:?} {:#?}", one.findings);
+                }
+            } else {
+                wrong += 1;
+                let found = counterexample(&mutant, &settings, &limits, &outcome).unwrap();
+                assert!(found.is_some(), "{what}: {:#?} not for {:?}", outcome.findings, outcome.numbers);
+            }
+        }
+    }
+    println!("{clean} clean, {wrong} wrong, {left:?}");
+    let left: u32 = left.values().sum();
+    assert!(wrong > 60 && left < wrong, "{clean} clean, {wrong} wrong, {left} not decided");
+}
+
 /// A limit on states is a bounded answer, and never a clean one.
 #[test]
 fn a_limit_on_states_is_no_proof() {
     let limits = Limits { states: 100, ..Limits::default() };
     let outcome = operate(&program(&persistent(2, 2)), &Settings::letter(), &limits).unwrap();
     assert_eq!((outcome.words(), outcome.bounded.as_deref()), (["bounded"].into(), Some("states")));
+    let more = operate(
+        &program(&persistent(2, 2)),
+        &Settings::letter(),
+        &Limits { states: 1_000, ..Limits::default() },
+    );
+    let more = more.unwrap();
+    println!("followed through {} and {} iterations and decisions", outcome.covered, more.covered);
+    assert!(outcome.covered <= more.covered && more.covered > 0);
 }
 
 /// A branch to itself ends at the limit on instructions, inside a free loop and outside.
