@@ -18,6 +18,7 @@ mod kept;
 mod litmus;
 mod minimise;
 mod mutants;
+mod operate;
 mod process;
 mod reductions;
 mod scale;
@@ -56,6 +57,8 @@ enum Trial {
     Minimise(minimise::Minimise),
     /// Make one mistake each in the synchronisation of right programs: what is found, what is confirmed to be harmless
     Mutants(mutants::Mutants),
+    /// Compare the operational engine with the explorer on drawn tensor-core protocols and mutants of them
+    Operate(operate::Operate),
     /// Compare the explorer with and without reductions on many drawn programs
     Reductions(reductions::Reduced),
     /// Measure one coordinator with ten thousand simulated workers and a million findings: rates, times, memory
@@ -82,6 +85,7 @@ pub fn run(bench: &Bench) -> Result<u8> {
         Trial::Litmus(args) => litmus::run(args),
         Trial::Minimise(args) => minimise::run(args),
         Trial::Mutants(args) => mutants::run(args),
+        Trial::Operate(args) => operate::run(args),
         Trial::Reductions(args) => reductions::run(args),
         Trial::Scale(args) => scale::run(args),
         Trial::Selfcheck(args) => selfcheck::run(args),

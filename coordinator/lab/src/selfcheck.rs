@@ -178,6 +178,7 @@ pub(crate) fn run(args: &SelfCheck) -> Result<u8> {
         settings: &settings,
         turns: if all { Some(&of) } else { None },
         turned: true,
+        operated: args.draw != Drawn::TileIr,
         source: &|seed| args.program(seed),
         yardstick: (args.draw == Drawn::Mixed).then_some((&strong, &weak)),
         first_seed: args.seed,
@@ -300,6 +301,7 @@ fn tell(args: &SelfCheck, names: &[&str], totals: &Totals) {
         print!("{}", totals.histogram());
     }
     let skipped: u64 = totals.skipped.values().sum();
+    println!("{} comparisons with the operational engine", totals.operated);
     println!("{} drawn again, {skipped} not compared, next seed {}", totals.repeated, totals.next_seed);
     for (reason, n) in &totals.skipped {
         println!("  {n:8} {reason}");

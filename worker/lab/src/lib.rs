@@ -6,3 +6,4 @@
 pub mod differential;
 pub mod families;
 pub mod mutants;
+pub mod operational;

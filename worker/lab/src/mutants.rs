@@ -40,7 +40,7 @@ fn verdicts(program: &Program, model: &Model, limits: &Limits) -> Vec<Verdict> {
 }
 
 /// Whether NVIDIA's assembler would refuse it.
-fn is_illegal(program: &Program) -> bool {
+pub fn is_illegal(program: &Program) -> bool {
     let refused = |name: &str| rule(name).is_some_and(|r| r.kind == RuleKind::PtxasEqual);
     validate(program).iter().any(|d| d.severity == Severity::Error && d.rule.is_some_and(refused))
 }

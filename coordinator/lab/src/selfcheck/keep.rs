@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +33,7 @@ struct Kept {
     dependency: u64,
     load_buffering: u64,
     awaits: u64,
+    operated: u64,
     /// The differences, one line each.
     differences: Vec<String>,
 }
@@ -109,6 +110,7 @@ impl Keep {
             dependency: kept.dependency,
             load_buffering: kept.load_buffering,
             awaits: kept.awaits,
+            operated: kept.operated,
             failures: Vec::new(),
             next_seed: kept.next_seed,
         };
@@ -139,6 +141,7 @@ impl Keep {
             dependency: totals.dependency,
             load_buffering: totals.load_buffering,
             awaits: totals.awaits,
+            operated: totals.operated,
             differences: self.earlier.iter().cloned().chain(totals.failures.iter().map(line)).collect(),
         };
         kept::write(&self.path, &kept)

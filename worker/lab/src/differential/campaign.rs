@@ -10,6 +10,7 @@ use super::draw_pairs::allocation_program;
 use super::draw_tensor::tensor_program;
 use super::in_order::in_order;
 use super::{Comparison, Difference, Shape, compare, differs_when_turned, shrink};
+use crate::operational::{self, Agreement};
 use moire_cat::{Model, Variants};
 use moire_execution::leaf::Outcome;
 use moire_explore::search::{LeafView, Limits, explore};
@@ -37,6 +38,8 @@ pub struct Campaign<'a> {
     /// Whether the explorer is also compared with itself on each program with its threads reversed and all names
     /// changed.
     pub turned: bool,
+    /// Whether the operational engine judges each program in its domain, too.
+    pub operated: bool,
     /// A strong and a weak model, to count the programs with outcomes that only the weak one allows.
     pub yardstick: Option<(&'a Model, &'a Model)>,
     /// First seed.
@@ -101,6 +104,8 @@ pub struct Totals {
     pub load_buffering: u64,
     /// Programs with an await.
     pub awaits: u64,
+    /// Comparisons with the operational engine.
+    pub operated: u64,
     /// Differences.
     pub failures: Vec<Failure>,
     /// The seed to continue with.
@@ -139,6 +144,7 @@ impl Default for Campaign<'_> {
             settings: &[],
             turns: None,
             turned: false,
+            operated: false,
             yardstick: None,
             first_seed: 0,
             done: None,
@@ -340,6 +346,9 @@ impl Campaign<'_> {
                 out.failures.push(self.smallest(seed, program, model, first, &again));
             }
         }
+        for &model in models.iter().chain(&settings).filter(|_| self.operated) {
+            out.operated += u64::from(self.operated(seed, program, model, &mut out.failures));
+        }
         let shape = Shape::of(program);
         out.programs = 1;
         out.six_events = u64::from(shape.memory_events >= 6);
@@ -351,6 +360,27 @@ impl Campaign<'_> {
             out.beyond = u64::from(!outcomes(program, weak).is_subset(&outcomes(program, strong)));
         }
         out
+    }
+}
+
+impl Campaign<'_> {
+    /// Compares the operational engine with the explorer. Whether both decide the program.
+    fn operated(&self, seed: u64, program: &Program, model: &Model, failures: &mut Vec<Failure>) -> bool {
+        let limits = Limits { steps: 20_000_000, ..Limits::default() };
+        let again = |p: &Program| {
+            let agreement = operational::compare(p, model, &limits);
+            matches!(agreement, Agreement::Different { .. })
+                .then(|| Difference::Operational(agreement.both()))
+        };
+        match operational::compare(program, model, &limits) {
+            Agreement::Abstained(_) | Agreement::Undecided(_) => false,
+            different @ Agreement::Different { .. } => {
+                let first = Difference::Operational(different.both());
+                failures.push(self.smallest(seed, program, model, first, &again));
+                true
+            }
+            _ => true,
+        }
     }
 }
 
@@ -383,6 +413,7 @@ fn merge(all: &mut Totals, one: Totals) {
     all.dependency += one.dependency;
     all.load_buffering += one.load_buffering;
     all.awaits += one.awaits;
+    all.operated += one.operated;
     all.failures.extend(one.failures);
     for (reason, n) in one.skipped {
         *all.skipped.entry(reason).or_default() += n;

@@ -64,6 +64,8 @@ pub enum Difference {
     Flags(Box<(LeafFacts, LeafFacts)>),
     /// The explorer's counts change when threads are reversed and renamed: as drawn, turned.
     Turned(Box<(Tally, Tally)>),
+    /// The operational engine gives another verdict than the explorer: both answers in words.
+    Operational(String),
 }
 
 impl Difference {
@@ -76,6 +78,7 @@ impl Difference {
             Difference::Outcomes(_) => "outcomes",
             Difference::Flags(_) => "flags",
             Difference::Turned(_) => "thread order",
+            Difference::Operational(_) => "operational",
         }
     }
 }

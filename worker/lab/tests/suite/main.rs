@@ -10,6 +10,7 @@ mod lab;
 mod mistakes;
 mod mutants;
 mod naive;
+mod operational;
 mod protocols;
 mod ptxref;
 mod reductions;

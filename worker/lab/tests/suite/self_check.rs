@@ -242,7 +242,7 @@ fn engines_agree_on_mbarriers() {
 }
 
 /// Programs with tcgen05, each under the default and under a random setting, and also with threads reversed and
-/// renamed.
+/// renamed, and by the operational engine.
 #[test]
 fn engines_agree_on_tcgen05_under_random_switches() {
     let plain = model("ptx", &Variants::new());
@@ -252,6 +252,7 @@ fn engines_agree_on_tcgen05_under_random_switches() {
         models: &[plain],
         settings: &settings,
         turned: true,
+        operated: true,
         first_seed: number("MOIRE_SELF_CHECK_SEED").unwrap_or(1),
         count: number("MOIRE_SELF_CHECK").unwrap_or(500),
         source: &tcgen05,
@@ -259,6 +260,7 @@ fn engines_agree_on_tcgen05_under_random_switches() {
     };
     let totals = campaign.run(&|t| report("so far", t));
     report("tcgen05", &totals);
+    assert!(5 * totals.operated > totals.programs, "the operational engine decides {}", totals.operated);
     assert!(totals.failures.is_empty(), "the engines differ on {} programs", totals.failures.len());
     let skipped: u64 = totals.skipped.values().sum();
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
