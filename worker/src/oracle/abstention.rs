@@ -80,6 +80,9 @@ pub enum Abstention {
     /// The PTX of a kernel cannot be read.
     #[error("{0}")]
     Module(String),
+    /// An engine does not decide the program.
+    #[error("{0}")]
+    Undecided(String),
     /// The oracle itself cannot use the item or the claim.
     #[error("{0}")]
     Unusable(&'static str),

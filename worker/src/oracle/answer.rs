@@ -77,6 +77,11 @@ impl Answer {
     }
 }
 
+/// The bounds of one answer of the explorer.
+pub(super) fn limits() -> Limits {
+    Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() }
+}
+
 /// The explorer's answer.
 pub(super) fn explored(program: &Program, model: &Model) -> Result<Answer, Abstention> {
     explored_planted(program, model, None)
@@ -88,8 +93,7 @@ pub(super) fn explored_planted(
     model: &Model,
     bug: Option<Planted>,
 ) -> Result<Answer, Abstention> {
-    let limits = Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() };
-    within(program, model, bug, &limits)
+    within(program, model, bug, &limits())
 }
 
 /// [`explored_planted`] under limits of the caller's choice.
@@ -117,7 +121,7 @@ pub(super) fn within(
 
 /// The first execution the explorer finds that is not clean, or all of them where there is none.
 pub(super) fn first_wrong(program: &Program, model: &Model) -> Result<Answer, Abstention> {
-    let limits = Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() };
+    let limits = limits();
     let mut all = Leaves::new();
     let mut wrong = None;
     let summary = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
@@ -150,7 +154,7 @@ pub(super) fn enumerated(program: &Program, model: &Model) -> Result<Answer, Abs
 
 /// The first execution under `model` that ends in `outcome`, as JSON: both in words, events and edges.
 pub(super) fn witness(program: &Program, spec: &str, model: &Model, outcome: &Outcome) -> Option<String> {
-    let limits = Limits { leaves: MAX_LEAVES, checks: MAX_CHECKS, steps: MAX_STEPS, ..Limits::default() };
+    let limits = limits();
     let mut found = None;
     let _ = explore(program, model, &[], &limits, &mut |leaf: &mut dyn LeafView| {
         if leaf.facts().outcomes.contains(outcome) {

@@ -6,6 +6,7 @@
 //! | `model-pair` | sc <= ptx-6.0, ptx-7.5, ptx: no outcome lost; between versions: show the difference | subset, difference |
 //! | `metamorphic` | one more fence, a stronger order, a wider scope adds no outcome; permuting threads changes nothing | subset, equal |
 //! | `patterns` | protocols built from the documented patterns are clean; with one mistake they are not | property, equal |
+//! | `operational` | explorer = operational engine: verdicts, on tensor-core protocols and mutants of them | equal |
 //! | `assembler` | the `ptxas-equal` rules and NVIDIA's assembler accept and refuse the same modules | equal |
 //! | `compiler` | the PTX that `tileiras` makes of a Tile IR kernel does nothing the kernel may not do | subset, progress, difference |
 //! | `lowering` | the PTX that the reference lowering makes of a Tile IR kernel does nothing the kernel may not do | subset, progress |
@@ -31,6 +32,7 @@ mod litmus;
 mod lowering;
 mod metamorphic;
 mod models;
+mod operational;
 mod pair;
 mod patterns;
 mod registry;

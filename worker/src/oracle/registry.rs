@@ -1,7 +1,9 @@
 //! The table of all oracles. A new oracle is one line of [`registry`].
 
 use super::about::About;
-use super::{Oracle, assembler, compiler, lowering, metamorphic, pair, patterns, self_check, source};
+use super::{
+    Oracle, assembler, compiler, lowering, metamorphic, operational, pair, patterns, self_check, source,
+};
 
 /// The oracles of a worker, in the order in which their claims are reported.
 pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
@@ -13,6 +15,7 @@ pub(super) fn registry() -> Vec<Box<dyn Oracle>> {
         Box::new(assembler::Assembler::default()),
         Box::new(compiler::Compiler::default()),
         Box::new(lowering::ReferenceLowering::default()),
+        Box::new(operational::Operational),
     ];
     all.extend(source::all().map(|oracle| Box::new(oracle) as Box<dyn Oracle>));
     all

@@ -6,6 +6,7 @@ mod compiler;
 mod coverage;
 mod differences;
 mod lowering;
+mod operational;
 mod outside;
 mod patterns;
 mod source_compilers;

@@ -34,7 +34,8 @@ pub(crate) struct Fuzz {
     /// with --oracle or --model]
     #[arg(long)]
     pub(crate) stream: Option<String>,
-    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, llvm, nvcc, mixing (repeatable)
+    /// Only these oracles: self, model-pair, metamorphic, patterns, assembler, compiler, lowering, operational, llvm, nvcc,
+    /// mixing (repeatable)
     #[arg(long)]
     pub(crate) oracle: Vec<String>,
     /// Compare these models, NAME or NAME:SWITCH=VALUE,.. in order (repeatable)
