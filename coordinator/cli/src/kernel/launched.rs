@@ -303,7 +303,7 @@ fn tail(name: &str) -> &str {
 }
 
 /// A word for a shell.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+=:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -51,6 +51,48 @@ fn usage() {
     check(&["models", "show", "ptx-9"], &[], 2, "shipped are");
 }
 
+/// A copy and its reader share one stage.
+const LOOPED: &str = "moire \"loop\"\n.shared .b8 a[64];\n.shared .b64 full;\n.shared .b64 empty;\n.global .b8 g[64];\n\
+    P0 (gpu 0, cta 0) {\n  .reg ph = 1, p;\n  mbarrier.init.shared::cta.b64 [full], 1;\n  \
+    mbarrier.init.shared::cta.b64 [empty], 1;\n  bar.sync 0;\n  repeat K {\nE:\n    \
+    mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [empty], ph;\n    @!p bra E;\n    \
+    mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [full], 64;\n    fence.proxy.async;\n    \
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a], [g], 64, [full];\n    xor.b32 ph, ph, 1;\n  }\n}\n\
+    P1 (gpu 0, cta 0, warp 1) {\n  .reg ph, p, r;\n  bar.sync 0;\n  repeat K {\nF:\n    \
+    mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [full], ph;\n    @!p bra F;\n    ld.weak.shared::cta.b8 r, [a];\n    \
+    mbarrier.arrive.release.cta.shared::cta.b64 _, [empty];\n    xor.b32 ph, ph, 1;\n  }\n}\n";
+
+#[test]
+fn loops_with_a_free_number() {
+    let run = |text: &str, more: &[&str], code, says| {
+        check(&[&["check", "l.litmus"], more].concat(), &[("l.litmus", text.as_bytes())], code, says);
+    };
+    run(LOOPED, &[], 0, "clean for every trip count: K (lines 11, 24)");
+    run(LOOPED, &["--profile", "practice"], 0, "operational engine, practice:");
+    run(LOOPED, &["--contest"], 0, "l.litmus: clean");
+    run(LOOPED, &["--format", "json"], 0, "\"proved\":true");
+    run(LOOPED, &["--trips", "K=2"], 0, "l.litmus: clean");
+    run(LOOPED, &["--trips", "K=2", "--lowered"], 0, "bra U");
+    run(LOOPED, &["--trips", "T=2"], 2, "there is no loop `T`; the free loops are K");
+    let stuck = LOOPED.replace("ph = 1, p;", "ph, p;");
+    run(&stuck, &[], 10, "confirmed by the explorer for K = 1");
+    run(&stuck, &[], 10, "again: moire check l.litmus --trips K=1");
+    run(&stuck, &["--trips", "K=1"], 10, "l.litmus: hang");
+    let deaf = LOOPED.replace("    mbarrier.arrive.release.cta.shared::cta.b64 _, [empty];\n", "");
+    run(&deaf, &[], 10, "confirmed by the explorer for K = 2");
+    run(&deaf, &["--format", "json"], 10, "\"confirmed\":true");
+    run(&LOOPED.replace("repeat K", "repeat 2"), &[], 0, "clean");
+    run(&LOOPED.replace("repeat K {\nE", "repeat K { fence.sc.gpu;\nE"), &[], 11, "fence.sc");
+    let ring = include_str!("../../../../corpus/litmus/loops/ring.litmus");
+    run(ring, &[], 0, "clean for every trip count: K (lines ");
+    let lapped = include_str!("../../../../corpus/litmus/loops/ring-lapped.litmus");
+    run(lapped, &[], 10, "[D2: a wait that can be lapped]");
+    run(lapped, &[], 10, "l.litmus: hang");
+    run(lapped, &["--trips", "K=1"], 0, "l.litmus: clean");
+    run(LOOPED, &["--model", "sc"], 11, "under the model sc");
+    run(LOOPED, &["--model", "ptx:TQ4=B"], 11, "TQ4=B");
+}
+
 #[test]
 fn kernels() {
     let file = |name: &str| {

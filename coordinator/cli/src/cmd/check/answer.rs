@@ -1,6 +1,7 @@
 //! The answer of `moire check` for one file.
 
 use super::notes::Notes;
+use super::proof::Proof;
 use super::verdicts::{undecided, union, words_of};
 use crate::kernel::Launched;
 use anyhow::Error;
@@ -34,6 +35,8 @@ pub(super) struct Judged<'m> {
     /// What the command line says beside the launch, for the command that repeats the verdict.
     pub(super) options: String,
     pub(super) contested: Vec<Contest>,
+    /// Of the operational engine, for a text with free loops.
+    pub(super) proof: Option<Box<Proof>>,
 }
 
 /// A program that was explored on its own.
@@ -53,7 +56,12 @@ pub(super) struct Contest {
 
 impl<'m> Answer<'m> {
     /// A verdict that no engine was asked for.
-    pub(super) fn unasked(source: Source, model: &'m Model, launch: Launched, verdict: Verdict) -> Self {
+    pub(super) fn unasked(
+        source: Source,
+        model: &'m Model,
+        launch: Option<Launched>,
+        verdict: Verdict,
+    ) -> Self {
         let (name, judgement) = (source.name.clone(), undecided(verdict));
         let part = Part { source, judgement, notes: Notes::default(), sample: None };
         Answer::Judged(Box::new(Judged {
@@ -61,9 +69,10 @@ impl<'m> Answer<'m> {
             model,
             advice: Vec::new(),
             parts: vec![part],
-            launch: Some(launch),
+            launch,
             options: String::new(),
             contested: Vec::new(),
+            proof: None,
         }))
     }
 

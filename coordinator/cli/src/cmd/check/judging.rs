@@ -23,6 +23,7 @@ use moire_console::input::{File, Rejected, Source};
 use moire_explore::Limits;
 use moire_explore::judge::{About, Judgement, Questions, Verdict, judge, judge_some, judge_watched};
 use moire_explore::search::{Descents, Sample};
+use moire_program::loops::has_loops;
 use moire_program::text::Severity;
 use moire_program::validate::validate;
 use rand_chacha::ChaCha8Rng;
@@ -43,7 +44,7 @@ pub(super) struct Judge<'a> {
 }
 
 /// A program that was explored.
-type Explored = (Source, Judgement, Option<Sample>);
+pub(super) type Explored = (Source, Judgement, Option<Sample>);
 
 impl<'a> Judge<'a> {
     /// The answer for a file.
@@ -63,12 +64,16 @@ impl<'a> Judge<'a> {
         if !errors.is_empty() {
             return Answer::Rejected(errors);
         }
+        if has_loops(&source.program) {
+            return self.looped(source, advice);
+        }
         self.programs(vec![source], None, advice, self.limits)
     }
 
     fn kernel(&self, file: &File, kernel: Kernel) -> Answer<'a> {
-        let unasked =
-            |source: Source, launch, verdict| Answer::unasked(source, &self.asked.model, launch, verdict);
+        let unasked = |source: Source, launch, verdict| {
+            Answer::unasked(source, &self.asked.model, Some(launch), verdict)
+        };
         match kernel {
             Kernel::Programs(candidates) => self
                 .candidates(candidates)
@@ -110,12 +115,12 @@ impl<'a> Judge<'a> {
         Ok(self.noted(explored, Some(launch), Vec::new(), &limits, &teller))
     }
 
-    fn teller(&self) -> Teller {
+    pub(super) fn teller(&self) -> Teller {
         Teller::new(self.args.format, self.args.explain_time)
     }
 
     /// Explores programs that are independent of each other, and adds the notes.
-    fn programs(
+    pub(super) fn programs(
         &self,
         sources: Vec<Source>,
         launch: Option<Launched>,
@@ -130,7 +135,12 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn explored(&self, sources: Vec<Source>, limits: &Limits, teller: &Teller) -> Result<Vec<Explored>> {
+    pub(super) fn explored(
+        &self,
+        sources: Vec<Source>,
+        limits: &Limits,
+        teller: &Teller,
+    ) -> Result<Vec<Explored>> {
         let one = |source: Source| {
             let (judgement, sample) = self.one(
                 &source,
@@ -181,7 +191,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Adds the notes to what was explored.
-    fn noted(
+    pub(super) fn noted(
         &self,
         explored: Vec<Explored>,
         launch: Option<Launched>,
@@ -219,6 +229,7 @@ impl<'a> Judge<'a> {
             launch,
             options: self.options(),
             parts: explored.into_iter().map(part).collect(),
+            proof: None,
         }))
     }
 
@@ -234,7 +245,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What the command line says about the model.
-    fn options(&self) -> String {
+    pub(super) fn options(&self) -> String {
         let model = self.args.model.model.iter().map(|m| format!(" --model {m}"));
         let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
         model.chain(profile).collect()

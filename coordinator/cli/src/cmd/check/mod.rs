@@ -9,8 +9,10 @@ mod args;
 mod draw;
 mod files;
 mod judging;
+mod looped;
 mod notes;
 mod progress;
+mod proof;
 mod render;
 mod reports;
 mod spread;
@@ -28,9 +30,10 @@ use args::CheckFormat;
 use files::{Task, tasks};
 use judging::Judge;
 use moire_cat::{Model, PROFILE, Variants};
-use moire_console::input::{ModelSpec, include_notes, load_model};
+use moire_console::input::{File, ModelSpec, include_notes, load_model};
 use moire_console::{exit, processors};
 use moire_explore::Limits;
+use moire_program::loops::{has_loops, unroll};
 use notes::Profiles;
 use spread::Fleet;
 use std::collections::BTreeMap;
@@ -239,7 +242,7 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
         Err(error) => bail!("{error:#}"),
     };
     if !kernel::is_module(file) {
-        bail!("{}: --lowered is about PTX modules and Tile IR kernels", file.name());
+        return print_unrolled(file, args);
     }
     let mut launch = args.launch.clone();
     launch.entry = launch.entry.or_else(|| task.entry.clone());
@@ -261,6 +264,20 @@ fn print_lowered(task: &Task, args: &Check) -> Result<u8> {
             Ok(exit::INCOMPLETE)
         }
     }
+}
+
+/// A litmus text with copies of its loops; a free loop without a trip count has its least one.
+fn print_unrolled(file: &File, args: &Check) -> Result<u8> {
+    let program = file.program()?.program;
+    if !has_loops(&program) {
+        bail!(
+            "{}: --lowered is about PTX modules and Tile IR kernels, and litmus texts with loops",
+            file.name()
+        );
+    }
+    let unrolled = unroll(&program, &proof::given(&args.trips, &program)?)?;
+    print!("{}", moire_program::text::print(&unrolled));
+    Ok(exit::CLEAN)
 }
 
 /// Settings of switches, with the profile asked for.

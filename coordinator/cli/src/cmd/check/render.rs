@@ -3,6 +3,7 @@
 use super::answer::{Answer, Contest, Judged, Part};
 use super::stale::Stale;
 use super::verdicts::words;
+use crate::kernel::quoted;
 use crate::show;
 use moire_cat::Model;
 use moire_console::input::{Rejected, Source};
@@ -49,10 +50,12 @@ fn below(judged: &Judged<'_>) -> String {
     let mut out = String::new();
     let options: BTreeSet<&str> = verdicts.iter().filter_map(raised_by).collect();
     options.iter().for_each(|option| out += &format!("  {option} raises this limit\n"));
-    for (n, part) in judged.parts.iter().enumerate() {
+    let explored = judged.proof.as_ref().is_none_or(|p| p.is_explored());
+    for (n, part) in judged.parts.iter().enumerate().filter(|_| explored) {
         out += &verdict(&part.source, judged.part_title(n), judged.model, &part.judgement);
         out.extend(part.sample.iter().map(|s| format!("  {}\n", sampled(s))));
     }
+    out.extend(judged.proof.iter().map(|p| p.text(&quoted(&judged.name), &judged.options)));
     if let Some(launch) = &judged.launch {
         out += &launch.text(&judged.options);
         if judged.verdicts() == [Verdict::Clean] {
@@ -272,6 +275,9 @@ fn object(judged: &Judged<'_>) -> Value {
         "profile": first("profile"),
         "stale": list("stale"),
     });
+    if let Some(proof) = &judged.proof {
+        object["operational"] = proof.json(&quoted(&judged.name), &judged.options);
+    }
     if let Some(launch) = &judged.launch {
         object["launch"] = launch.json(&judged.options);
         object["coverage"] = launch.coverage();

@@ -1,0 +1,110 @@
+//! Litmus texts with loops: the operational engine answers for every trip count, and the explorer confirms what it finds.
+//!
+//! Contract: loops with a number, and free loops whose trip counts the command line gives, are unrolled and explored like any
+//! other text. With a free trip count the operational engine is asked. If it finds a mistake, the text is unrolled with
+//! the trip counts of that mistake and explored, so that the answer has its executions. Lines are those of the text.
+
+use super::answer::{Answer, Contest};
+use super::judging::{Explored, Judge};
+use super::proof::{self, Counts, Proof};
+use super::verdicts::{union, words_of};
+use anyhow::Result;
+use moire_console::exit;
+use moire_console::input::{Rejected, Source};
+use moire_explore::Limits;
+use moire_explore::judge::Verdict;
+use moire_program::loops::{free, unroll};
+use std::collections::BTreeMap;
+
+/// Most checks of an exploration with other than the least trip counts.
+const RAISED_CHECKS: u64 = 200_000;
+
+impl<'a> Judge<'a> {
+    /// The answer for a litmus text with loops.
+    pub(super) fn looped(&self, source: Source, advice: Vec<Rejected>) -> Answer<'a> {
+        let counts = match proof::given(&self.args.trips, &source.program) {
+            Ok(counts) => counts,
+            Err(error) => return Answer::Unread(source.name, error),
+        };
+        if free(&source.program).is_empty() || !counts.is_empty() {
+            return match unrolled(&source, &counts) {
+                Ok(source) => self.programs(vec![source], None, advice, self.limits),
+                Err(verdict) => Answer::unasked(source, &self.asked.model, None, verdict),
+            };
+        }
+        let (name, model) = (self.asked.name.as_str(), &self.asked.model);
+        match Proof::new(&source.program, name, model, self.args) {
+            Ok(proof) => self.proved(source, proof, advice),
+            Err(why) => Answer::unasked(source, model, None, Verdict::Abstained(why)),
+        }
+    }
+
+    fn proved(&self, source: Source, mut proof: Proof, advice: Vec<Rejected>) -> Answer<'a> {
+        let explored = match self.confirmed(&source, &mut proof) {
+            Ok(explored) => explored,
+            Err(error) => return Answer::Unread(source.name, error),
+        };
+        let mut answer = match explored {
+            Some(explored) => self.noted(explored, None, advice, self.limits, &self.teller()),
+            None => self.unexplored(source, &proof, advice),
+        };
+        if let Answer::Judged(judged) = &mut answer {
+            for part in &mut judged.parts {
+                part.judgement.verdicts = proof.verdicts(&part.judgement.verdicts);
+            }
+            judged.proof = Some(Box::new(proof));
+        }
+        answer
+    }
+
+    /// Explores the text with the trip counts of a finding, the least first, until the explorer finds something too. The
+    /// exploration with the least ones is the answer if it never does.
+    fn confirmed(&self, source: &Source, proof: &mut Proof) -> Result<Option<Vec<Explored>>> {
+        let mut first: Option<(Counts, Vec<Explored>)> = None;
+        for counts in proof.trials() {
+            let Ok(unrolled) = unrolled(source, &counts) else { continue };
+            let limits = match first {
+                None => *self.limits,
+                Some(_) => Limits { checks: self.limits.checks.min(RAISED_CHECKS), ..*self.limits },
+            };
+            let explored = self.explored(vec![unrolled], &limits, &self.teller())?;
+            let worst = exit::worst(union(explored.iter().map(|e| &e.1)).iter().map(Verdict::exit_code));
+            if worst == exit::FINDING {
+                proof.explored(counts, true);
+                return Ok(Some(explored));
+            }
+            let first = first.get_or_insert((counts, explored));
+            if exit::worst(union(first.1.iter().map(|e| &e.1)).iter().map(Verdict::exit_code)) != exit::CLEAN
+            {
+                break;
+            }
+        }
+        let Some((counts, explored)) = first else { return Ok(None) };
+        proof.explored(counts, false);
+        Ok(Some(explored))
+    }
+
+    /// The answer of the operational engine alone, with the verdicts under contesting switches that it has transitions for.
+    fn unexplored(&self, source: Source, proof: &Proof, advice: Vec<Rejected>) -> Answer<'a> {
+        let plain = words_of(&proof.verdicts(&[]));
+        let contest = |(setting, model): &(String, moire_cat::Model)| {
+            let verdicts = proof::verdicts(&source.program, &self.asked.name, model);
+            let decided = verdicts.iter().all(|v| v.exit_code() != exit::INCOMPLETE);
+            let verdicts = words_of(&verdicts);
+            (decided && verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
+        };
+        let contested = self.asked.others.iter().filter_map(contest).collect();
+        let mut answer = Answer::unasked(source, &self.asked.model, None, Verdict::Clean);
+        if let Answer::Judged(judged) = &mut answer {
+            (judged.advice, judged.contested) = (advice, contested);
+            judged.options = self.options();
+        }
+        answer
+    }
+}
+
+/// The text with so many copies of its loops.
+fn unrolled(source: &Source, counts: &BTreeMap<String, Vec<u32>>) -> Result<Source, Verdict> {
+    let program = unroll(&source.program, counts).map_err(|why| Verdict::Abstained(why.to_string()))?;
+    Ok(Source { program, name: source.name.clone(), text: source.text.clone() })
+}

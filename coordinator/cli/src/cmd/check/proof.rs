@@ -1,0 +1,317 @@
+//! The answer of the operational engine for a litmus text with free loops: the proof for every trip count, or the mistake and
+//! the trip counts that show it.
+
+use super::args::Check;
+use anyhow::{Result, bail};
+use moire_cat::{LETTER, Model, PROFILE};
+use moire_console::exit;
+use moire_explore::judge::Verdict;
+use moire_operate::{
+    ASSUMPTIONS, Counterexample, Finding, Kind, Limits, Outcome, Settings, counterexample, operate,
+};
+use moire_program::ir::{Program, Trips};
+use moire_program::limits::REPEATS;
+use moire_program::loops::{free, loops};
+use moire_program::text::print;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The model whose rules the operational engine executes.
+const MODEL: &str = "ptx";
+/// How far trip counts are raised beyond the least ones, until the explorer confirms a finding.
+const RAISED: u32 = 3;
+/// Most findings listed as text.
+const LISTED: usize = 8;
+
+/// Trip counts by name: one for each time that a thread enters such a loop.
+pub(super) type Counts = BTreeMap<String, Vec<u32>>;
+
+/// The answer of the operational engine.
+pub(super) struct Proof {
+    outcome: Outcome,
+    /// The least trip counts with a finding of the same kind.
+    least: Option<Counterexample>,
+    /// The trip counts for which the explorer was asked, and whether it finds something too.
+    asked: Option<(Counts, bool)>,
+    /// The lines of the loops by name.
+    lines: BTreeMap<String, BTreeSet<u32>>,
+    /// The profile and the switches of the command line.
+    readings: String,
+}
+
+/// The verdicts of the operational engine under a model.
+///
+/// # Errors
+/// The reason why it does not decide the program.
+fn run(program: &Program, name: &str, model: &Model) -> Result<(Outcome, Settings), String> {
+    if name != MODEL {
+        return Err(format!(
+            "`repeat` with a free number under the model {name}: only {MODEL} has transitions"
+        ));
+    }
+    let settings = Settings::of(|switch| model.variant(switch))
+        .map_err(|setting| format!("the operational engine has no transitions for {setting}"))?;
+    let outcome = operate(program, &settings, &Limits::default()).map_err(|e| e.to_string())?;
+    Ok((outcome, settings))
+}
+
+/// The verdicts of the operational engine under a model of that name, where nothing else is asked.
+pub(super) fn verdicts(program: &Program, name: &str, model: &Model) -> Vec<Verdict> {
+    match run(program, name, model) {
+        Ok((outcome, _)) => verdicts_of(&outcome),
+        Err(why) => vec![Verdict::Abstained(why)],
+    }
+}
+
+/// The verdicts of a run. A run that only breaks a condition is no proof and no mistake.
+fn verdicts_of(outcome: &Outcome) -> Vec<Verdict> {
+    let one = |kind: Kind| match kind {
+        Kind::Race => Verdict::Race,
+        Kind::Hang => Verdict::Hang,
+        Kind::Lifetime => Verdict::Lifetime,
+        Kind::Protocol => Verdict::Protocol,
+    };
+    let mut out: Vec<Verdict> = outcome.kinds().into_iter().map(one).collect();
+    out.extend(outcome.bounded.as_ref().map(|bound| Verdict::Bounded(covered(outcome, bound))));
+    if out.is_empty() && !outcome.findings.is_empty() {
+        out.push(Verdict::Abstained(unproved(outcome)));
+    }
+    if out.is_empty() {
+        out.push(Verdict::Clean);
+    }
+    out.sort();
+    out
+}
+
+/// `states: 200000 states, every run followed through 41 iterations and decisions`
+fn covered(outcome: &Outcome, bound: &str) -> String {
+    format!(
+        "{bound}: {} states, every run followed through {} iterations and decisions about trip counts",
+        outcome.states, outcome.covered
+    )
+}
+
+/// The condition that keeps one run from standing for all.
+fn unproved(outcome: &Outcome) -> String {
+    let broken = outcome.findings.iter().find_map(|f| f.condition.map(|c| (c, f)));
+    broken.map_or(String::new(), |(condition, f)| {
+        format!("no proof for every trip count: {} ({})", condition.text(), f.text)
+    })
+}
+
+impl Proof {
+    /// Asks the operational engine.
+    ///
+    /// # Errors
+    /// The reason why it does not decide the program.
+    pub(super) fn new(program: &Program, name: &str, model: &Model, args: &Check) -> Result<Self, String> {
+        let (outcome, settings) = run(program, name, model)?;
+        let least = match outcome.findings.is_empty() {
+            true => None,
+            false => counterexample(program, &settings, &Limits::default(), &outcome).ok().flatten(),
+        };
+        let mut lines: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+        for thread in &program.threads {
+            for found in loops(thread).unwrap_or_default() {
+                if let Trips::Free { name, .. } = &found.trips {
+                    lines.entry(name.clone()).or_default().insert(thread.body[found.start].line);
+                }
+            }
+        }
+        let profile = args.profile.as_deref().or(model.variant(PROFILE)).unwrap_or(LETTER);
+        let switches = args.model.switches().into_iter().map(|(switch, value)| format!("{switch}={value}"));
+        let readings: Vec<String> = [profile.to_owned()].into_iter().chain(switches).collect();
+        Ok(Proof { outcome, least, asked: None, lines, readings: readings.join(", ") })
+    }
+
+    /// The trip counts for which the explorer is asked, the least first: none if nothing is wrong.
+    pub(super) fn trials(&self) -> Vec<Counts> {
+        let mut out: Vec<Counts> = Vec::new();
+        if self.outcome.findings.is_empty() {
+            return out;
+        }
+        let least = self.least.as_ref().map_or(&self.outcome.numbers, |l| &l.numbers);
+        let raised = (1..=RAISED).map(|more| {
+            let raise = |all: &Vec<u32>| all.iter().map(|n| (n + more).min(REPEATS)).collect();
+            least.iter().map(|(name, all)| (name.clone(), raise(all))).collect()
+        });
+        for counts in [least.clone(), self.outcome.numbers.clone()].into_iter().chain(raised) {
+            if !out.contains(&counts) {
+                out.push(counts);
+            }
+        }
+        out
+    }
+
+    /// Notes the answer of the explorer for these trip counts.
+    pub(super) fn explored(&mut self, counts: Counts, confirmed: bool) {
+        self.asked = Some((counts, confirmed));
+    }
+
+    /// Whether the explorer was asked.
+    pub(super) fn is_explored(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The verdicts of both engines, given those of the explorer where it was asked.
+    ///
+    /// What only one of them finds is no verdict: they differ, or the run breaks a condition and proves nothing. If the
+    /// explorer gave up, the run of the operational engine is a run of the program, and its findings stand.
+    pub(super) fn verdicts(&self, explorer: &[Verdict]) -> Vec<Verdict> {
+        let own = verdicts_of(&self.outcome);
+        let Some((counts, confirmed)) = &self.asked else { return own };
+        if *confirmed {
+            return explorer.to_vec();
+        }
+        if explorer != [Verdict::Clean] {
+            let mut out = explorer.to_vec();
+            out.extend(own.into_iter().filter(|v| v.exit_code() == exit::FINDING));
+            out.sort();
+            return out;
+        }
+        let shown = shown(counts);
+        let kinds: Vec<&str> = self.outcome.kinds().into_iter().map(Kind::word).collect();
+        vec![Verdict::Abstained(if kinds.is_empty() {
+            format!("{}; the explorer finds nothing for {shown}", unproved(&self.outcome))
+        } else {
+            format!(
+                "the engines differ: {} for the operational engine, nothing for the explorer, {shown}",
+                kinds.join(", ")
+            )
+        })]
+    }
+
+    /// The answer in sentences. `file` and `options` are those of the command.
+    pub(super) fn text(&self, file: &str, options: &str) -> String {
+        let o = &self.outcome;
+        let cost = format!("operational engine, {}: {} states, {} steps", self.readings, o.states, o.steps);
+        if let Some(bound) = &o.bounded {
+            return format!("  {cost}\n  stopped by the limit on {}\n", covered(o, bound));
+        }
+        if o.findings.is_empty() {
+            let mut out = format!("  clean for every trip count: {}\n  {cost}\n", self.scope());
+            out += "  D1 to D4 hold, so one run stands for all; taken for granted:\n";
+            out.extend(ASSUMPTIONS.iter().map(|a| format!("    {a}\n")));
+            return out;
+        }
+        let mut out = format!("  {cost}\n");
+        for finding in o.findings.iter().take(LISTED) {
+            let condition = finding.condition.map_or(String::new(), |c| format!(" [{}]", c.text()));
+            out += &format!("    {}: {}{condition}\n", finding.kind.word(), finding.text);
+        }
+        let more = o.findings.len().saturating_sub(LISTED);
+        if more > 0 {
+            out += &format!("    and {more} more\n");
+        }
+        if let Some((counts, confirmed)) = &self.asked {
+            let says = if *confirmed { "confirmed by" } else { "not confirmed by" };
+            out += &format!("  {says} the explorer for {}\n", shown(counts));
+            out += &format!("    again: moire check {file}{options}{}\n", trips(counts));
+        }
+        out
+    }
+
+    /// `K >= 1 (lines 7, 19), T (line 5)`
+    fn scope(&self) -> String {
+        let one = |(name, least): &(String, u32)| {
+            let bound = if *least > 0 { format!("{name} >= {least}") } else { name.clone() };
+            let lines: Vec<String> = self.lines.get(name).into_iter().flatten().map(u32::to_string).collect();
+            let word = if lines.len() == 1 { "line" } else { "lines" };
+            format!("{bound} ({word} {})", lines.join(", "))
+        };
+        self.outcome.classes.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The answer as JSON.
+    pub(super) fn json(&self, file: &str, options: &str) -> Value {
+        let o = &self.outcome;
+        let finding = |f: &Finding| {
+            let place = |p: &(usize, u32)| json!({"thread": p.0, "line": p.1});
+            json!({
+                "kind": f.kind.word(), "condition": f.condition.map(|c| c.text()), "text": f.text,
+                "places": f.places.iter().map(place).collect::<Vec<_>>(),
+            })
+        };
+        let class = |c: &(String, u32)| json!({"name": c.0, "least": c.1, "lines": self.lines.get(&c.0)});
+        let proved = o.findings.is_empty() && o.bounded.is_none();
+        let asked = self.asked.as_ref().map(|(counts, confirmed)| {
+            json!({
+                "trips": counts, "confirmed": confirmed,
+                "again": format!("moire check {file}{options}{}", trips(counts)),
+            })
+        });
+        json!({
+            "proved": proved,
+            "classes": o.classes.iter().map(class).collect::<Vec<_>>(),
+            "readings": self.readings,
+            "assumptions": ASSUMPTIONS,
+            "states": o.states,
+            "steps": o.steps,
+            "bounded": o.bounded.as_ref().map(|bound| json!({"limit": bound, "covered": o.covered})),
+            "findings": o.findings.iter().map(finding).collect::<Vec<_>>(),
+            "explored": asked,
+            "least": self.least.as_ref().map(|l| json!({"trips": l.numbers, "program": print(&l.program)})),
+        })
+    }
+}
+
+/// `K = 2, T = 1 then 0`
+fn shown(counts: &Counts) -> String {
+    let one = |(name, all): (&String, &Vec<u32>)| {
+        let all: Vec<String> = all.iter().map(u32::to_string).collect();
+        format!("{name} = {}", all.join(" then "))
+    };
+    counts.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// `--trips K=2 --trips T=1,0`
+fn trips(counts: &Counts) -> String {
+    let one = |(name, all): (&String, &Vec<u32>)| {
+        let all: Vec<String> = all.iter().map(u32::to_string).collect();
+        format!(" --trips {name}={}", all.join(","))
+    };
+    counts.iter().map(one).collect()
+}
+
+/// The trip counts that the command line gives to the loops of a program.
+///
+/// # Errors
+/// A word that is no trip count, or the name of no loop.
+pub(super) fn given(words: &[String], program: &Program) -> Result<Counts> {
+    let names = free(program);
+    let mut out = Counts::new();
+    for word in words {
+        let Some((name, numbers)) = word.split_once('=') else {
+            bail!("`{word}`: write --trips NAME=N[,N..]")
+        };
+        let Some((_, least)) = names.iter().find(|known| known.0 == name) else {
+            let known: Vec<&str> = names.iter().map(|n| n.0.as_str()).collect();
+            bail!("`{word}`: there is no loop `{name}`; the free loops are {}", known.join(", "));
+        };
+        let number = |n: &str| n.parse().ok().filter(|n| (*least..=REPEATS).contains(n));
+        let Some(numbers) = numbers.split(',').map(number).collect::<Option<Vec<u32>>>() else {
+            bail!("`{word}`: a trip count of `{name}` is a number from {least} to {REPEATS}");
+        };
+        out.insert(name.to_owned(), numbers);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moire_program::text::{Format, parse};
+
+    #[test]
+    fn trip_counts_are_read_and_printed() {
+        let text = "moire \"x\"\nP0 (gpu 0, cta 0) { repeat K >= 1 { repeat T { exit; } } }\n";
+        let program = parse(text, Format::Native).unwrap();
+        let words = |all: &[&str]| all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let counts = given(&words(&["K=2", "T=1,0"]), &program).unwrap();
+        assert_eq!(shown(&counts), "K = 2, T = 1 then 0");
+        assert_eq!(trips(&counts), " --trips K=2 --trips T=1,0");
+        for wrong in ["K", "K=0", "K=x", "K=", "N=1", "K=1,99999999999"] {
+            assert!(given(&words(&[wrong]), &program).is_err(), "{wrong}");
+        }
+    }
+}
