@@ -163,6 +163,13 @@ fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
     out
 }
 
+/// The instruction with one step of a weaker order or a narrower scope, in each way there is.
+pub fn weakened(op: &Op) -> Vec<Op> {
+    let mut out = weaker(op);
+    out.extend(narrower(op));
+    out
+}
+
 /// The instruction with the next weaker orders.
 fn weaker(op: &Op) -> Vec<Op> {
     let mut out = Vec::new();
