@@ -149,6 +149,9 @@ pub trait LeafView {
     fn flags(&self) -> &BTreeSet<String>;
     /// The events that the flags name, by thread and line.
     fn findings(&self) -> BTreeSet<moire_execution::leaf::Finding>;
+    /// The pairs of events that a flag names, as the model orders each pair, by thread and line. Events of no thread are
+    /// left out.
+    fn pairs(&self, flag: &str) -> BTreeSet<(moire_execution::leaf::Place, moire_execution::leaf::Place)>;
     /// Everything that is compared between two engines.
     fn facts(&mut self) -> LeafFacts;
     /// The execution in full, for people.

@@ -7,6 +7,7 @@
 //! that completes the phase too early; then one among the pairs that the model does not refuse one by one. If the one
 //! found will not do, that is said (a bound); if there is none, there is no such execution.
 
+use crate::graph::event::{Faults, raise};
 use crate::graph::ids::EventId;
 use crate::graph::mbarriers::{Phase, Stage};
 use crate::graph::row;
@@ -18,7 +19,7 @@ use crate::thread::trace::TraceEnd;
 use moire_cat::bits::Row;
 use moire_cat::vocabulary::{rels, sets};
 use moire_cat::{CheckId, Model, Type};
-use moire_execution::leaf::{Stall, flag};
+use moire_execution::leaf::{Place, Stall, flag};
 use moire_program::ir::MBARRIER_COUNT;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -368,40 +369,62 @@ fn extend_order<const W: usize>(
 }
 
 /// What is wrong whatever the order inside the phases is.
-pub(crate) fn mbarrier_flags<const W: usize>(s: &State<'_, W>) -> BTreeSet<String> {
-    let mut out = BTreeSet::new();
+pub(crate) fn faults<const W: usize>(s: &State<'_, W>) -> Faults {
+    let mut out = Faults::new();
+    phase_faults(s, &mut out);
+    for id in s.graph.events.ids().filter(|id| s.graph.mbarriers.places[*id].is_some()) {
+        let event = &s.graph.events[id];
+        match event.mbarrier().and_then(|u| u.fault) {
+            Some(Fault::Range) => raise(&mut out, flag::RANGE, event.place()),
+            Some(Fault::Target) => raise(&mut out, flag::TARGET, event.place()),
+            Some(Fault::Repeated) => raise(&mut out, flag::REPEATED, event.place()),
+            None => {}
+        }
+    }
+    for event in s.graph.events.iter() {
+        let Some(used) = event.emitted.tensor() else { continue };
+        if used.wrong_lanes {
+            raise(&mut out, flag::LANES, event.place());
+        }
+        if used.wrong_columns {
+            raise(&mut out, flag::COLUMNS, event.place());
+        }
+    }
+    for thread in s.graph.events.threads.ids() {
+        for (flag, line) in &s.graph.events.threads[thread].trace.flags {
+            raise(&mut out, flag, Some(Place { thread: thread.0, line: *line }));
+        }
+    }
+    s.graph.allocations.allocator_flags(&s.graph.events, &mut out);
+    if stalls(s).iter().any(|s| !s.valid) {
+        raise(&mut out, flag::OUTSIDE, None);
+    }
+    out
+}
+
+/// Phases with more arrivals than they expect, or bytes out of range: all operations of the object in that phase.
+fn phase_faults<const W: usize>(s: &State<'_, W>, out: &mut Faults) {
     for object in objects(s) {
         for era in 0..=s.graph.mbarriers.eras(&s.graph.events, object) {
-            for phase in s.graph.mbarriers.phases_of(&s.graph.events, object, era).into_iter().flatten() {
-                if phase.arrivals > phase.expected {
-                    out.insert(flag::OVERARRIVAL.to_owned());
-                }
-                if phase.tx.unsigned_abs() > u64::from(MBARRIER_COUNT) {
-                    out.insert(flag::RANGE.to_owned());
+            let phases = s.graph.mbarriers.phases_of(&s.graph.events, object, era).into_iter().flatten();
+            for (level, phase) in phases.enumerate() {
+                let at = s.graph.events.ids().filter(|id| {
+                    let here = s.graph.mbarriers.places[*id];
+                    let here = here.is_some_and(|p| p.era == era && usize::from(p.level) == level + 1);
+                    let used = s.graph.events[*id].mbarrier();
+                    here && used.is_some_and(|u| u.object == object && matches!(u.act, Act::Add { .. }))
+                });
+                let places: Vec<Place> = at.filter_map(|id| s.graph.events[id].place()).collect();
+                let flags = [
+                    (flag::OVERARRIVAL, phase.arrivals > phase.expected),
+                    (flag::RANGE, phase.tx.unsigned_abs() > u64::from(MBARRIER_COUNT)),
+                ];
+                for (flag, _) in flags.into_iter().filter(|f| f.1) {
+                    out.entry(flag.to_owned()).or_default().extend(places.iter().copied());
                 }
             }
         }
     }
-    for id in s.graph.events.ids().filter(|id| s.graph.mbarriers.places[*id].is_some()) {
-        match s.graph.events[id].mbarrier().and_then(|u| u.fault) {
-            Some(Fault::Range) => drop(out.insert(flag::RANGE.to_owned())),
-            Some(Fault::Target) => drop(out.insert(flag::TARGET.to_owned())),
-            Some(Fault::Repeated) => drop(out.insert(flag::REPEATED.to_owned())),
-            None => {}
-        }
-    }
-    if s.graph.events.iter().any(|e| e.emitted.tensor().is_some_and(|t| t.wrong_lanes)) {
-        out.insert(flag::LANES.to_owned());
-    }
-    if s.graph.events.iter().any(|e| e.emitted.tensor().is_some_and(|t| t.wrong_columns)) {
-        out.insert(flag::COLUMNS.to_owned());
-    }
-    out.extend(s.graph.events.threads.iter().flat_map(|t| &t.trace.flags).map(|f| (*f).to_owned()));
-    s.graph.allocations.allocator_flags(&s.graph.events, &mut out);
-    if stalls(s).iter().any(|s| !s.valid) {
-        out.insert(flag::OUTSIDE.to_owned());
-    }
-    out
 }
 
 /// For each thread that waits at an mbarrier for ever: which one, and what its phase lacks.

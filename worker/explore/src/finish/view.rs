@@ -2,7 +2,7 @@
 
 use super::settle::stalls;
 use crate::graph::digest::mixed;
-use crate::graph::event::Event;
+use crate::graph::event::{Event, Faults};
 use crate::graph::events::ThreadState;
 use crate::graph::graph::Answers;
 use crate::graph::ids::EventId;
@@ -31,6 +31,8 @@ pub(crate) struct Leaf<'s, 'a, 'p, const W: usize> {
     pub(crate) flags: BTreeSet<String>,
     /// By flag of the model, the pairs it names.
     pub(crate) pairs: BTreeMap<String, BTreeSet<(EventId, EventId)>>,
+    /// By flag of the engine, the instructions that it is about.
+    pub(crate) faults: Faults,
     pub(crate) kind: LeafKind,
     pub(crate) limit: usize,
     pub(crate) path: &'p [u32],
@@ -93,6 +95,11 @@ impl<const W: usize> Leaf<'_, '_, '_, W> {
             .filter_map(|e| Some((s.graph.events.reference(e), s.graph.mbarriers.places[e]?)));
         key.phases.extend(places.map(|(e, place)| (e, mbarrier_phase(place.era, place.level))));
         key.normalise()
+    }
+
+    /// The instruction of an event.
+    fn place(&self, e: EventId) -> Option<Place> {
+        self.state.graph.events[e].place()
     }
 
     /// Final registers of each thread.
@@ -192,17 +199,22 @@ impl<const W: usize> LeafView for Leaf<'_, '_, '_, W> {
         LeafFacts { key: self.key(), kind: self.kind, outcomes, flags: self.flags.clone() }
     }
 
+    fn pairs(&self, flag: &str) -> BTreeSet<(Place, Place)> {
+        let named = self.pairs.get(flag).into_iter().flatten();
+        named.filter_map(|(a, b)| Some((self.place(*a)?, self.place(*b)?))).collect()
+    }
+
     fn findings(&self) -> BTreeSet<Finding> {
-        let place = |e: EventId| {
-            let event = &self.state.graph.events[e];
-            event.thread.map(|thread| Place { thread: thread.0, line: event.emitted.line })
-        };
+        let place = |e: EventId| self.place(e);
         let mut out = BTreeSet::new();
         for flag in &self.flags {
-            let Some(pairs) = self.pairs.get(flag) else {
+            if let Some(places) = self.faults.get(flag).filter(|places| !places.is_empty()) {
+                let one = |place: &Place| Finding { flag: flag.clone(), places: vec![*place] };
+                out.extend(places.iter().map(one));
+            } else if !self.pairs.contains_key(flag) {
                 out.insert(Finding { flag: flag.clone(), places: Vec::new() });
-                continue;
-            };
+            }
+            let Some(pairs) = self.pairs.get(flag) else { continue };
             for (a, b) in pairs {
                 let mut places: Vec<Place> = [place(*a), place(*b)].into_iter().flatten().collect();
                 places.sort();

@@ -9,6 +9,7 @@
 //! With `.cta_group::2` an allocation waits for the one of the other CTA. Whether `dealloc` and `relinquish` do is left
 //! to the model (`pair-release`): where both are possible, one choice an execution.
 
+use super::event::{Faults, raise};
 use super::events::Events;
 use super::ids::EventId;
 use crate::thread::event::allocator::{AllocAct, AllocUse};
@@ -20,7 +21,6 @@ use moire_cat::contract::{Deallocation, PairRelease};
 use moire_execution::columns;
 use moire_execution::leaf::{ColumnStall, flag};
 use moire_program::ir::*;
-use std::collections::BTreeSet;
 
 /// What the allocators may do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,37 +280,36 @@ impl Allocations {
     }
 
     /// What is wrong whatever the order is.
-    pub(crate) fn allocator_flags<const W: usize>(&self, g: &Events<'_, W>, out: &mut BTreeSet<String>) {
+    pub(crate) fn allocator_flags<const W: usize>(&self, g: &Events<'_, W>, out: &mut Faults) {
         for (id, used) in allocator_events(g) {
-            out.extend(used.granularity.map(str::to_owned));
+            let mut at = |flag: &str| raise(out, flag, g[id].place());
+            used.granularity.into_iter().for_each(&mut at);
             if used.wrong_count || self.partners(g, used).any(|(_, o)| o.columns != used.columns) {
-                out.insert(flag::COUNT.to_owned());
+                at(flag::COUNT);
             }
             if let AllocAct::Put { place } = used.act {
-                out.extend(self.wrong_put(g, id, &used, place).map(str::to_owned));
+                self.wrong_put(g, id, &used, place).into_iter().for_each(&mut at);
             }
             if let AllocAct::Get { slot } = used.act
                 && self.granted[id].is_some()
                 && self.over(g, used.cta)
                 && self.given_back(g, id, used.cta, slot, used.columns) < used.columns
             {
-                out.insert(flag::LEAK.to_owned());
+                at(flag::LEAK);
             }
         }
-        for used in g.iter().filter_map(|e| e.emitted.tensor()) {
-            out.extend(used.granularity.map(str::to_owned));
+        for event in g.iter() {
+            let Some(used) = event.emitted.tensor() else { continue };
+            let mut at = |flag: &str| raise(out, flag, event.place());
+            used.granularity.into_iter().for_each(&mut at);
             if used.unallocated {
-                out.insert(flag::UNALLOCATED.to_owned());
+                at(flag::UNALLOCATED);
             }
             for cells in &used.cells {
                 let Home::Slot(slot) = cells.home else { continue };
                 match self.allocation(g, cells.cta, slot) {
-                    None => {
-                        out.insert(flag::UNALLOCATED.to_owned());
-                    }
-                    Some(a) if cells.columns.end > a.columns => {
-                        out.insert(flag::COLUMNS.to_owned());
-                    }
+                    None => at(flag::UNALLOCATED),
+                    Some(a) if cells.columns.end > a.columns => at(flag::COLUMNS),
                     Some(_) => {}
                 }
             }

@@ -5,7 +5,9 @@ use crate::thread::event::barrier::BarrierUse;
 use crate::thread::event::mbarrier::MbarUse;
 use crate::thread::event::{Emitted, Kind};
 use moire_cat::vocabulary::sets;
+use moire_execution::leaf::Place;
 use moire_program::ir::ThreadId;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An event of the universe: a thread's, or an initial write (no thread).
 #[derive(Clone, Debug)]
@@ -15,7 +17,20 @@ pub(crate) struct Event {
     pub(crate) emitted: Emitted,
 }
 
+/// Flags that the engine raises itself, and the instructions that they are about.
+pub(crate) type Faults = BTreeMap<String, BTreeSet<Place>>;
+
+/// Raises a flag about an instruction, if it is one of the program.
+pub(crate) fn raise(out: &mut Faults, flag: &str, place: Option<Place>) {
+    out.entry(flag.to_owned()).or_default().extend(place);
+}
+
 impl Event {
+    /// Its instruction.
+    pub(crate) fn place(&self) -> Option<Place> {
+        self.thread.map(|thread| Place { thread: thread.0, line: self.emitted.line })
+    }
+
     pub(crate) fn is_write(&self) -> bool {
         self.emitted.kind == Kind::Write
     }

@@ -5,7 +5,7 @@
 
 use super::explorer::{Found, Search, Stop};
 use crate::finish::hang::hang_is_real;
-use crate::finish::settle::{Raised, Settled, mbarrier_flags, settle};
+use crate::finish::settle::{Raised, Settled, faults, settle};
 use crate::finish::view::Leaf;
 use crate::planted::Planted;
 use crate::visit::Bound;
@@ -45,7 +45,7 @@ impl<const W: usize> Search<'_, W> {
         if results.is_empty() {
             self.summary.dead_ends += 1;
         }
-        let own = mbarrier_flags(&self.state);
+        let own = faults(&self.state);
         for Settled { co, fence, flags, ends_badly } in results {
             if kind == LeafKind::Blocked
                 && !self.has(Planted::AlwaysHangs)
@@ -61,7 +61,7 @@ impl<const W: usize> Search<'_, W> {
             self.note(&co, &flags);
             let name = |c: &moire_cat::CheckId| model.checks()[c.0].name.clone();
             let pairs = flags.iter().map(|(c, pairs)| (name(c), pairs.clone())).collect();
-            let mut flags: BTreeSet<String> = flags.keys().map(name).chain(own.iter().cloned()).collect();
+            let mut flags: BTreeSet<String> = flags.keys().map(name).chain(own.keys().cloned()).collect();
             if ends_badly {
                 flags.insert(flag::NO_COMPLETE.to_owned());
             }
@@ -71,6 +71,7 @@ impl<const W: usize> Search<'_, W> {
                 fence: &fence,
                 flags,
                 pairs,
+                faults: own.clone(),
                 kind,
                 limit,
                 path: &self.path,
@@ -96,6 +97,7 @@ impl<const W: usize> Search<'_, W> {
             fence: self.state.consistency.evaluator.fence_order(),
             flags: BTreeSet::new(),
             pairs: BTreeMap::new(),
+            faults: BTreeMap::new(),
             kind: LeafKind::Complete,
             limit,
             path: &self.path,

@@ -39,7 +39,7 @@ pub(crate) struct Machine<'a, V> {
     pub(crate) copies: Copies,
     /// Registers of warpgroup products; `None` in a thread without any.
     pub(crate) busy: Option<BusyRegisters>,
-    pub(crate) flags: BTreeSet<&'static str>,
+    pub(crate) flags: BTreeSet<(&'static str, u32)>,
     /// Loads from tensor memory: their accesses, and those of their registers that nothing has read yet.
     pub(crate) loads: Vec<(u16, Vec<Reg>)>,
     pub(crate) tokens: BTreeMap<Reg, Token>,

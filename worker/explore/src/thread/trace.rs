@@ -62,8 +62,8 @@ pub(crate) struct Trace {
     /// Writes that may come: their address is pending, or whether they happen.
     pub(crate) unsure: Vec<Emitted>,
     pub(crate) regs: Vec<RegState>,
-    /// What the thread did wrong on its own.
-    pub(crate) flags: BTreeSet<&'static str>,
+    /// Mistakes of the thread on its own: the flag and the line.
+    pub(crate) flags: BTreeSet<(&'static str, u32)>,
     pub(crate) end: TraceEnd,
     /// Where the trace stopped.
     pub(crate) pc: usize,

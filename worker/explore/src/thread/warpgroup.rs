@@ -19,7 +19,7 @@ use moire_program::ir::*;
 pub(crate) fn guard_registers<V: View>(m: &mut Machine<'_, V>, instr: &Instr) {
     let Some(busy) = &mut m.busy else { return };
     if busy.disturbed(instr) {
-        m.flags.insert(flag::REGISTERS);
+        m.flags.insert((flag::REGISTERS, instr.line));
     }
     busy.touch(instr);
 }
