@@ -71,6 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "thiserror",
         ],
     ),
+    ("worker/mend", &["moire-program", "moire-cat", "moire-execution", "moire-explore"]),
     ("worker/operate", &["moire-program", "rustc-hash"]),
     ("worker/toolchain", &["moire-tile-ir", "moire-source", "rustix", "tempfile", "thiserror"]),
     ("worker/gpu", &["moire-program", "libloading", "serde", "serde_json", "thiserror"]),

@@ -1,0 +1,386 @@
+//! Candidates for two accesses: a whole handover from the first to the second.
+
+use crate::Step;
+use crate::trial::Bench;
+use moire_program::edit::{Added, Edit, WaitFor};
+use moire_program::ir::*;
+use std::collections::BTreeSet;
+
+/// An instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct At {
+    pub(crate) thread: usize,
+    pub(crate) pc: usize,
+}
+
+/// How the threads of two accesses synchronise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meeting {
+    /// As they do, if they do.
+    Already,
+    /// At a barrier of these threads, or of their warp.
+    Barrier,
+    /// The same, and the first access completes at an mbarrier before it.
+    CompletedBarrier(WaitFor),
+    /// All threads of the cluster meet; the others at their start, or at their end.
+    Cluster { others_at_start: bool },
+    /// The second thread waits for an mbarrier.
+    Wait(WaitFor),
+    /// The same, and the first thread arrives there.
+    Arrive(WaitFor),
+    /// The same, and the first access is committed to it.
+    Commit(WaitFor),
+}
+
+/// The sites of an instruction: where the same place of the text was put into the program.
+pub(crate) fn sites(bench: &Bench<'_>, at: At) -> Vec<At> {
+    let of = |at: At| bench.original.threads.get(at.thread).and_then(|t| t.body.get(at.pc));
+    let Some(instr) = of(at).filter(|i| i.line > 0) else { return vec![at] };
+    let mut out = Vec::new();
+    for (t, thread) in bench.original.threads.iter().enumerate() {
+        for (pc, other) in thread.body.iter().enumerate() {
+            if (other.line, other.column) == (instr.line, instr.column) {
+                out.push(At { thread: t, pc });
+            }
+        }
+    }
+    out
+}
+
+/// The edit that puts code in front of each site, or behind each.
+pub(crate) fn put(bench: &Bench<'_>, at: At, behind: bool, what: &Added) -> Step {
+    let one = |site: At| Edit::Insert {
+        thread: site.thread,
+        at: site.pc + usize::from(behind),
+        what: what.clone(),
+    };
+    sites(bench, at).into_iter().map(one).collect()
+}
+
+/// Handovers from `x` to `y` in this way of meeting: behind what completes the first access already, and behind itself.
+pub(crate) fn handovers(bench: &Bench<'_>, x: At, y: At, meeting: Meeting) -> Vec<Vec<Step>> {
+    let complete = completed(&bench.program, x).filter(|at| at.thread != y.thread || at.pc < y.pc);
+    let places = complete.into_iter().chain([x]);
+    places.filter_map(|place| handover(bench, (x, place), y, meeting)).collect()
+}
+
+/// The handover that stands behind `place`, where the first access is complete if it is not the access itself.
+fn handover(bench: &Bench<'_>, (x, place): (At, At), y: At, meeting: Meeting) -> Option<Vec<Step>> {
+    let program = &bench.program;
+    let first = &program.threads.get(x.thread)?.body.get(x.pc)?.op;
+    program.threads.get(y.thread)?.body.get(y.pc)?;
+    let plain = |op: Op| put(bench, place, true, &Added::Plain(op));
+    let mut steps: Vec<Step> = Vec::new();
+    if place == x {
+        steps.extend(completion(first).into_iter().map(plain));
+    }
+    let (own, other) = meeting_steps(bench, place, y, meeting, first)?;
+    steps.extend(fences_out(program, x, y).into_iter().map(plain));
+    steps.extend(own);
+    steps.extend(other);
+    steps.extend(fences_in(program, x, y).into_iter().map(|op| put(bench, y, false, &Added::Plain(op))));
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// The end of the wait that completes an access, in its thread.
+fn completed(program: &Program, x: At) -> Option<At> {
+    let body = &program.threads.get(x.thread)?.body;
+    let behind = || (x.pc + 1..body.len()).map(|pc| (pc, &body[pc].op));
+    let find = |is: &dyn Fn(&Op) -> bool| behind().find(|(_, op)| is(op)).map(|(pc, _)| pc);
+    let wait_for = |addr: Address| {
+        let is = |op: &Op| matches!(op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr);
+        let wait = find(&is)?;
+        let back = behind().find(|(_, op)| matches!(op, Op::Bra { target } if *target == wait));
+        Some(back.map_or(wait, |(pc, _)| pc))
+    };
+    let pc = match &body.get(x.pc)?.op {
+        Op::Tcgen05(Tcgen05::Load(_)) => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitLoad))),
+        Op::Tcgen05(Tcgen05::Store(_)) => find(&|op| matches!(op, Op::Tcgen05(Tcgen05::WaitStore))),
+        Op::Tcgen05(Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. }) => {
+            behind().find_map(|(_, op)| match op {
+                Op::Tcgen05(Tcgen05::Commit(commit)) => wait_for(commit.addr),
+                _ => None,
+            })
+        }
+        Op::AsyncCopy(AsyncCopy::Small(_)) => {
+            find(&|op| matches!(op, Op::AsyncCopy(AsyncCopy::Wait(_) | AsyncCopy::WaitAll)))
+        }
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => match copy.done {
+            BulkDone::Group => find(&|op| matches!(op, Op::AsyncCopy(AsyncCopy::BulkWait { .. }))),
+            BulkDone::Mbarrier(addr) => wait_for(addr),
+        },
+        Op::Wgmma(Wgmma::Product(_)) => find(&|op| matches!(op, Op::Wgmma(Wgmma::Wait(_)))),
+        _ => None,
+    }?;
+    Some(At { thread: x.thread, pc })
+}
+
+/// The two sides of a meeting.
+fn meeting_steps(
+    bench: &Bench<'_>,
+    x: At,
+    y: At,
+    meeting: Meeting,
+    first: &Op,
+) -> Option<(Vec<Step>, Vec<Step>)> {
+    let program = &bench.program;
+    let place = |at: At| &program.threads[at.thread].place;
+    let wait = |w: WaitFor| put(bench, y, false, &Added::Wait(w));
+    Some(match meeting {
+        Meeting::Already => (Vec::new(), Vec::new()),
+        Meeting::Wait(w) => (Vec::new(), vec![wait(w)]),
+        Meeting::Commit(w) => (vec![put(bench, x, true, &Added::Plain(commit(first, w)?))], vec![wait(w)]),
+        Meeting::Arrive(w) => (vec![put(bench, x, true, &Added::Plain(arrive(w)))], vec![wait(w)]),
+        Meeting::Barrier | Meeting::CompletedBarrier(_) => {
+            if x.thread == y.thread {
+                return None;
+            }
+            let op = barrier(program, &sites(bench, x), &sites(bench, y))?;
+            let mut own = Vec::new();
+            if let Meeting::CompletedBarrier(w) = meeting {
+                own.extend(commit(first, w).map(|op| put(bench, x, true, &Added::Plain(op))));
+                own.push(put(bench, x, true, &Added::Wait(w)));
+                own.push(put(bench, x, true, &Added::Plain(Op::Tcgen05(Tcgen05::FenceAfter))));
+                own.push(put(bench, x, true, &Added::Plain(Op::Tcgen05(Tcgen05::FenceBefore))));
+            }
+            own.push(put(bench, x, true, &Added::Plain(op.clone())));
+            (own, vec![put(bench, y, false, &Added::Plain(op))])
+        }
+        Meeting::Cluster { others_at_start } => {
+            let (p, q) = (place(x), place(y));
+            if x.thread == y.thread || !p.includes(Scope::Cluster, q) {
+                return None;
+            }
+            let both = [Op::ClusterArrive { relaxed: false }, Op::ClusterWait];
+            let at = |at: At, behind: bool| {
+                let sites = sites(bench, at);
+                both.iter()
+                    .flat_map(|op| {
+                        sites.iter().map(move |s| insert(s.thread, s.pc + usize::from(behind), op))
+                    })
+                    .collect::<Step>()
+            };
+            let own = vec![at(x, true)];
+            let mut other = vec![at(y, false)];
+            for (t, thread) in program.threads.iter().enumerate() {
+                let apart = t != x.thread && t != y.thread && thread.place.includes(Scope::Cluster, p);
+                let to = if others_at_start { 0 } else { end(thread) };
+                other.extend(apart.then(|| both.iter().map(|op| insert(t, to, op)).collect::<Step>()));
+            }
+            (own, other)
+        }
+    })
+}
+
+fn insert(thread: usize, at: usize, op: &Op) -> Edit {
+    Edit::Insert { thread, at, what: Added::Plain(op.clone()) }
+}
+
+/// The end of a thread, in front of a last `exit`.
+pub(crate) fn end(thread: &Thread) -> usize {
+    let last = thread.body.last().is_some_and(|i| matches!(i.op, Op::Exit) && i.guard.is_none());
+    thread.body.len() - usize::from(last)
+}
+
+/// Instructions that complete an asynchronous access in its own thread.
+fn completion(op: &Op) -> Vec<Op> {
+    match op {
+        Op::Tcgen05(Tcgen05::Load(_)) => vec![Op::Tcgen05(Tcgen05::WaitLoad)],
+        Op::Tcgen05(Tcgen05::Store(_)) => vec![Op::Tcgen05(Tcgen05::WaitStore)],
+        Op::AsyncCopy(AsyncCopy::Small(_)) => {
+            vec![Op::AsyncCopy(AsyncCopy::Commit), Op::AsyncCopy(AsyncCopy::Wait(0))]
+        }
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) if copy.done == BulkDone::Group => {
+            let wait = AsyncCopy::BulkWait { groups: 0, reads_only: false };
+            vec![Op::AsyncCopy(AsyncCopy::BulkCommit), Op::AsyncCopy(wait)]
+        }
+        Op::Wgmma(Wgmma::Product(_)) => vec![Op::Wgmma(Wgmma::Commit), Op::Wgmma(Wgmma::Wait(0))],
+        _ => Vec::new(),
+    }
+}
+
+fn tensor(op: &Op) -> bool {
+    matches!(op, Op::Tcgen05(_))
+}
+
+/// Whether an instruction reaches memory through the async proxy.
+fn asynchronous(op: &Op) -> bool {
+    match op {
+        Op::AsyncCopy(AsyncCopy::Bulk(_) | AsyncCopy::Remote(_)) | Op::Wgmma(Wgmma::Product(_)) => true,
+        Op::Tcgen05(op) => matches!(op, Tcgen05::Mma(_) | Tcgen05::Copy { .. }),
+        Op::Control(Control::TryCancel { .. }) => true,
+        _ => false,
+    }
+}
+
+/// The names of memory that an instruction takes.
+fn symbols(op: &Op) -> BTreeSet<SymbolId> {
+    let named = |o: Operand| if let Operand::Address(s) = o { Some(s) } else { None };
+    Parts::sources(op).into_iter().filter_map(named).collect()
+}
+
+/// Proxy fences between two instructions, by the proxies they use.
+fn proxy_fences(program: &Program, a: &Op, b: &Op) -> Vec<Op> {
+    let mut out = Vec::new();
+    if asynchronous(a) || asynchronous(b) {
+        out.push(Op::ProxyFence(vec![ProxyFence::Of(Proxy::Async)]));
+    }
+    let via = |op: &Op| -> BTreeSet<Proxy> {
+        let own = match op {
+            Op::Load { proxy, .. } | Op::Store { proxy, .. } | Op::Rmw { proxy, .. } => Some(*proxy),
+            _ => None,
+        };
+        symbols(op).into_iter().map(|s| program.symbols[s.index()].proxy).chain(own).collect()
+    };
+    for proxy in via(a).union(&via(b)) {
+        if matches!(proxy, Proxy::Texture | Proxy::Surface | Proxy::Constant) {
+            out.push(Op::ProxyFence(vec![ProxyFence::Of(*proxy)]));
+        }
+    }
+    let virt = |op: &Op| -> BTreeSet<(ObjectId, SymbolId)> {
+        let one = |s: SymbolId| (program.symbols[s.index()].object, program.symbols[s.index()].virt);
+        symbols(op).into_iter().map(one).collect()
+    };
+    let (p, q) = (virt(a), virt(b));
+    if p.iter().any(|(object, name)| q.iter().any(|(o, n)| o == object && n != name)) {
+        out.push(Op::ProxyFence(vec![ProxyFence::Alias]));
+    }
+    out
+}
+
+/// The map of a tensor copy.
+fn map(op: &Op) -> Option<Address> {
+    let of = |end: &BulkEnd| match end {
+        BulkEnd::Tensor(tensor) => tensor.map,
+        BulkEnd::Bytes { .. } => None,
+    };
+    match op {
+        Op::AsyncCopy(AsyncCopy::Bulk(copy)) => of(&copy.dst).or_else(|| of(&copy.src)),
+        _ => None,
+    }
+}
+
+/// The narrowest scope that a thread has in common with another one.
+pub(crate) fn common(p: &Placement, q: &Placement) -> Scope {
+    let all = [Scope::Cta, Scope::Cluster, Scope::Gpu];
+    all.into_iter().find(|s| p.includes(*s, q)).unwrap_or(Scope::Sys)
+}
+
+fn fences_out(program: &Program, x: At, y: At) -> Vec<Op> {
+    let (a, b) = (&program.threads[x.thread].body[x.pc].op, &program.threads[y.thread].body[y.pc].op);
+    let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let mut out = Vec::new();
+    if map(b).is_some() {
+        out.push(Op::ProxyOrder(ProxyOrder::TensormapRelease { scope: scope.max(Scope::Cta) }));
+    }
+    out.extend(proxy_fences(program, a, b));
+    if x.thread != y.thread {
+        if !tensor(a) || !tensor(b) {
+            out.push(Op::Fence { order: FenceOrder::AcqRel, scope });
+        }
+        if tensor(a) || tensor(b) {
+            out.push(Op::Tcgen05(Tcgen05::FenceBefore));
+        }
+    }
+    out
+}
+
+fn fences_in(program: &Program, x: At, y: At) -> Vec<Op> {
+    let (a, b) = (&program.threads[x.thread].body[x.pc].op, &program.threads[y.thread].body[y.pc].op);
+    let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let mut out = Vec::new();
+    if x.thread != y.thread && (!tensor(a) || !tensor(b)) {
+        out.push(Op::Fence { order: FenceOrder::AcqRel, scope });
+    }
+    if tensor(a) || tensor(b) {
+        out.push(Op::Tcgen05(Tcgen05::FenceAfter));
+    }
+    if x.thread != y.thread {
+        out.extend(proxy_fences(program, a, b));
+    }
+    if let Some(addr) = map(b) {
+        out.push(Op::ProxyOrder(ProxyOrder::TensormapAcquire { scope, addr }));
+    }
+    if matches!(b, Op::Wgmma(Wgmma::Product(_))) {
+        out.push(Op::Wgmma(Wgmma::Fence));
+    }
+    out
+}
+
+/// A commit of what a tensor-core instruction issued.
+fn commit(op: &Op, wait: WaitFor) -> Option<Op> {
+    let Op::Tcgen05(op) = op else { return None };
+    let issues = matches!(op, Tcgen05::Mma(_) | Tcgen05::Copy { .. } | Tcgen05::Shift { .. });
+    let group = op.group().filter(|_| issues)?;
+    let commit =
+        Commit { group, reads_only: false, space: Space::SharedCluster, addr: wait.addr, multicast: None };
+    Some(Op::Tcgen05(Tcgen05::Commit(commit)))
+}
+
+/// One arrival at an mbarrier of the own CTA.
+pub(crate) fn arrive(wait: WaitFor) -> Op {
+    let op = MbarrierOp::Arrive(MbarrierArrive {
+        drop: false,
+        no_complete: false,
+        relaxed: false,
+        scope: wait.scope,
+        dst: None,
+        count: None,
+        tx: None,
+    });
+    Op::Mbarrier(Mbarrier { op, space: Space::SharedCta, addr: wait.addr })
+}
+
+/// A barrier of the threads of all these sites. None if they have none in common, or one would come twice.
+fn barrier(program: &Program, xs: &[At], ys: &[At]) -> Option<Op> {
+    let threads: BTreeSet<usize> = xs.iter().chain(ys).map(|a| a.thread).collect();
+    if threads.len() != xs.len() + ys.len() {
+        return None;
+    }
+    let places: Vec<&Placement> = threads.iter().map(|t| &program.threads[*t].place).collect();
+    let first = places.first()?;
+    if !places.iter().all(|p| p.same_cta(first)) {
+        return None;
+    }
+    if places.iter().all(|p| p.warp == first.warp && p.lane.is_some()) {
+        let mask = places.iter().fold(0u32, |all, p| all | p.lanes());
+        return Some(Op::WarpSync { mask: Operand::Imm(i128::from(mask)) });
+    }
+    let lanes: u32 = places.iter().map(|p| p.lanes().count_ones()).sum();
+    let id = free_barrier(program)?;
+    Some(Op::Bar {
+        kind: BarKind::Sync,
+        id: Operand::Imm(id),
+        count: Some(Operand::Imm(i128::from(lanes))),
+        instance: None,
+    })
+}
+
+/// The least number above 0 of a barrier that no instruction names. None if one is not known.
+fn free_barrier(program: &Program) -> Option<i128> {
+    let mut used = BTreeSet::new();
+    for instr in program.threads.iter().flat_map(|t| &t.body) {
+        if let Op::Bar { id, .. } = &instr.op {
+            let Operand::Imm(id) = id else { return None };
+            used.insert(*id);
+        }
+    }
+    (1..16).find(|id| !used.contains(id))
+}
+
+/// The mbarriers of the CTA of a thread that the program initialises, by address.
+pub(crate) fn mbarriers(program: &Program, thread: usize) -> Vec<Address> {
+    let mut out: Vec<Address> = Vec::new();
+    let here = &program.threads[thread].place;
+    for other in program.threads.iter().filter(|t| t.place.same_cta(here)) {
+        for instr in &other.body {
+            if let Op::Mbarrier(Mbarrier { op: MbarrierOp::Init { .. }, addr, .. }) = &instr.op
+                && matches!(addr.base, Operand::Address(_))
+                && !out.contains(addr)
+            {
+                out.push(*addr);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,397 @@
+//! The search for edits, and the proof that none of them is too strong.
+
+use crate::pair::{At, Meeting, common, handovers, mbarriers};
+use crate::single::{changes, counted, moves, relaxed, strong_everywhere, synchronising, twins};
+use crate::trial::{Bench, Standing};
+use crate::{Advice, Planted, Step, Why};
+use moire_execution::leaf::Finding;
+use moire_explore::judge::Judgement;
+use moire_program::edit::{Added, Edit, WaitFor};
+use moire_program::ir::*;
+use moire_program::mutate::weakened;
+use std::collections::BTreeSet;
+
+/// Most rounds, each of which removes something that is wrong.
+const ROUNDS: usize = 8;
+/// Most findings whose candidates are tried in one round.
+const TARGETS: usize = 6;
+/// Most edits that a candidate of one round has.
+const WIDE: usize = 40;
+
+/// Advice for a program that is not clean.
+pub(crate) fn mend(judgement: &Judgement, mut bench: Bench<'_>) -> Result<Advice, Why> {
+    let asked = Standing::of(judgement.clone());
+    if asked.open {
+        return Err(Why::Open);
+    }
+    if asked.clean {
+        return Err(Why::Clean);
+    }
+    let Some(mut now) = bench.standing(&[]) else { return Err(Why::Budget) };
+    let mut done: Vec<Step> = Vec::new();
+    for _ in 0..ROUNDS {
+        let Some((steps, standing)) = round(&mut bench, &done, &now) else { break };
+        done = steps;
+        if standing.clean {
+            let (steps, weakest) = minimal(&mut bench, done);
+            let Some(program) = bench.finished(&steps) else { break };
+            let solves = solves(&mut bench, &steps, &judgement.findings);
+            let explorations = bench.explorations();
+            return Ok(Advice { steps, program, weakest, solves, explorations });
+        }
+        now = standing;
+    }
+    Err(if bench.spent { Why::Budget } else { Why::Nothing })
+}
+
+/// For each step the findings of the program that return without it, with the lines of the text.
+fn solves(bench: &mut Bench<'_>, steps: &[Step], all: &BTreeSet<Finding>) -> Vec<BTreeSet<Finding>> {
+    let mut out = Vec::new();
+    for at in 0..steps.len() {
+        let mut fewer = steps.to_vec();
+        fewer.remove(at);
+        let found = if fewer.is_empty() { None } else { bench.standing(&fewer) };
+        let found = found.map_or_else(
+            || all.clone(),
+            |standing| standing.findings.iter().map(|f| bench.with_lines(f)).collect(),
+        );
+        out.push(found.intersection(all).cloned().collect());
+    }
+    out
+}
+
+/// What one candidate leads to.
+enum Tried {
+    Clean(Vec<Step>, Standing),
+    Better(Vec<Step>, Standing),
+    No,
+}
+
+/// The first edits that make the program clean, or those that leave least.
+fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<Step>, Standing)> {
+    let targets = targets(&bench.program, now);
+    let mut best: Option<(Vec<Step>, Standing)> = None;
+    for class in 0..CLASSES {
+        for target in &targets {
+            for candidate in candidates(bench, done, target, class) {
+                match tried(bench, done, candidate, now) {
+                    Tried::Clean(steps, standing) => return Some((steps, standing)),
+                    Tried::Better(steps, standing) => {
+                        let left = |s: &Standing| (s.hang, s.findings.len() + s.conditions.len());
+                        if best.as_ref().is_none_or(|b| left(&standing) < left(&b.1)) {
+                            best = Some((steps, standing));
+                        }
+                    }
+                    Tried::No => {}
+                }
+                if bench.spent {
+                    return best;
+                }
+            }
+        }
+        // Edits of what is there, and whole handovers, before anything stranger.
+        if best.is_some() && matches!(class, 1 | 5 | 7) {
+            return best;
+        }
+    }
+    best
+}
+
+fn tried(bench: &mut Bench<'_>, done: &[Step], candidate: Vec<Step>, now: &Standing) -> Tried {
+    if candidate.is_empty() || candidate.len() > WIDE {
+        return Tried::No;
+    }
+    let mut steps = done.to_vec();
+    steps.extend(candidate);
+    let Some(standing) = bench.standing(&steps) else { return Tried::No };
+    if !(standing.clean || standing.better(now)) || !bench.keeps_order(&steps) {
+        return Tried::No;
+    }
+    if standing.clean { Tried::Clean(steps, standing) } else { Tried::Better(steps, standing) }
+}
+
+/// What candidates are for: two instructions of a finding; one; none, where threads only wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Target {
+    pairs: Vec<(At, At)>,
+    threads: BTreeSet<usize>,
+}
+
+fn targets(program: &Program, now: &Standing) -> Vec<Target> {
+    let at = |p: &moire_execution::leaf::Place| -> Option<At> {
+        let pc = usize::try_from(p.line).ok()?.checked_sub(1)?;
+        let thread = usize::from(p.thread);
+        program.threads.get(thread)?.body.get(pc)?;
+        Some(At { thread, pc })
+    };
+    let one = |finding: &Finding| {
+        let places: Vec<At> = finding.places.iter().filter_map(at).collect();
+        let mut pairs = Vec::new();
+        match places.as_slice() {
+            [x, y] => pairs.extend([(*x, *y), (*y, *x)]),
+            [x] => pairs.extend(lives(program, *x)),
+            _ => {}
+        }
+        if let [x, y] = places.as_slice()
+            && x.thread == y.thread
+        {
+            pairs.truncate(1);
+            pairs[0] = (*x.min(y), *x.max(y));
+        }
+        Target { threads: places.iter().map(|a| a.thread).collect(), pairs }
+    };
+    let mut out: Vec<Target> = now.findings.iter().map(one).take(TARGETS).collect();
+    if out.is_empty() || now.hang {
+        out.push(Target { pairs: Vec::new(), threads: now.stalls.iter().map(|s| s.thread).collect() });
+    }
+    out.dedup();
+    out
+}
+
+/// What may have to come before or after an instruction that is outside the life of its object.
+fn lives(program: &Program, x: At) -> Vec<(At, At)> {
+    let mut out = Vec::new();
+    for (t, thread) in program.threads.iter().enumerate() {
+        for (pc, instr) in thread.body.iter().enumerate() {
+            let at = At { thread: t, pc };
+            match &instr.op {
+                Op::Mbarrier(Mbarrier { op: MbarrierOp::Init { .. }, .. })
+                | Op::Tcgen05(Tcgen05::Alloc { .. }) => out.push((at, x)),
+                Op::Mbarrier(Mbarrier { op: MbarrierOp::Inval, .. })
+                | Op::Tcgen05(Tcgen05::Dealloc { .. }) => out.push((x, at)),
+                _ => {}
+            }
+        }
+    }
+    out.retain(|(a, b)| a.thread != b.thread);
+    // A register of a product that is still pending.
+    let body = &program.threads[x.thread].body;
+    let products = (0..x.pc).filter(|pc| matches!(body[*pc].op, Op::Wgmma(Wgmma::Product(_))));
+    out.extend(products.map(|pc| (At { thread: x.thread, pc }, x)));
+    out
+}
+
+/// Kinds of candidate.
+const CLASSES: usize = 12;
+
+/// The candidates of one kind, likely kinds first.
+fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -> Vec<Vec<Step>> {
+    let over = |meetings: Vec<Meeting>| -> Vec<Vec<Step>> {
+        let mut out = Vec::new();
+        for meeting in meetings {
+            out.extend(target.pairs.iter().flat_map(|(x, y)| handovers(bench, *x, *y, meeting)));
+        }
+        out
+    };
+    let all = || synchronising(&bench.program, &target.threads);
+    let near = |at: &At| target.threads.contains(&at.thread);
+    let one = |at: At| changes(bench, done, at).into_iter().map(|s| vec![s]);
+    // A thread that never gets on lacks an arrival rather than waits for the wrong phase.
+    let stuck = target.pairs.is_empty();
+    match class {
+        0 => {
+            let waits =
+                all().into_iter().filter(|at| near(at) && waits_for_groups(bench.op(done, at.thread, at.pc)));
+            waits.flat_map(one).collect()
+        }
+        1 => over(vec![Meeting::Already]),
+        2 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
+        3 => {
+            let mut out: Vec<Vec<Step>> = all().into_iter().flat_map(one).collect();
+            out.extend(twins(bench, done, &all()));
+            out.retain(|steps| !stuck || !steps.iter().any(|s| turns_parity(bench, s)));
+            out
+        }
+        4 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
+        5 => moved(bench, target),
+        6 => waits(bench, target, true, &|w| vec![Meeting::Wait(w)]),
+        7 => {
+            let mut out = over(vec![Meeting::Barrier]);
+            let cluster = |others_at_start| Meeting::Cluster { others_at_start };
+            out.extend(over(vec![cluster(false), cluster(true)]));
+            out
+        }
+        8 => waits(bench, target, true, &|w| {
+            vec![Meeting::Commit(w), Meeting::Arrive(w), Meeting::CompletedBarrier(w)]
+        }),
+        9 => counted(bench),
+        10 => target.pairs.iter().filter_map(|(x, y)| relaxed(bench, *x, *y)).collect(),
+        _ if stuck => {
+            let turned = all().into_iter().flat_map(one).filter(|s| s.iter().any(|s| turns_parity(bench, s)));
+            turned.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn waits_for_groups(op: Option<&Op>) -> bool {
+    matches!(
+        op,
+        Some(Op::AsyncCopy(AsyncCopy::Wait(_) | AsyncCopy::BulkWait { .. }) | Op::Wgmma(Wgmma::Wait(_)))
+    )
+}
+
+/// Whether a step makes a wait ask for the other parity.
+fn turns_parity(bench: &Bench<'_>, step: &Step) -> bool {
+    let wait = |op: &Op| match op {
+        Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), .. }) => Some(wait.phase),
+        _ => None,
+    };
+    step.iter().any(|edit| match edit {
+        Edit::Replace { thread, at, op } => {
+            let before = bench.op(&[], *thread, *at).and_then(wait);
+            before.is_some() && before != wait(op)
+        }
+        _ => false,
+    })
+}
+
+/// The instructions of the target, and those that synchronise in its threads, at other places.
+fn moved(bench: &Bench<'_>, target: &Target) -> Vec<Vec<Step>> {
+    let mut seen = BTreeSet::new();
+    let own = target.pairs.iter().flat_map(|(x, y)| [*x, *y]);
+    let others = synchronising(&bench.program, &target.threads);
+    let others = others.into_iter().filter(|a| target.threads.contains(&a.thread));
+    let all: Vec<At> = own.chain(others).filter(|a| seen.insert(*a)).collect();
+    all.into_iter().flat_map(|at| moves(bench, at)).map(|step| vec![step]).collect()
+}
+
+/// Handovers through each mbarrier that the second thread can wait for, in both parities; without `known` only through those
+/// that it does not wait for anyway.
+fn waits(
+    bench: &Bench<'_>,
+    target: &Target,
+    known: bool,
+    how: &dyn Fn(WaitFor) -> Vec<Meeting>,
+) -> Vec<Vec<Step>> {
+    let mut out = Vec::new();
+    let program = &bench.program;
+    for (x, y) in &target.pairs {
+        let scope =
+            common(&program.threads[x.thread].place, &program.threads[y.thread].place).min(Scope::Cluster);
+        for addr in mbarriers(program, y.thread) {
+            let waits = |i: &Instr| matches!(&i.op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(_), addr: a, .. }) if *a == addr);
+            if !known && program.threads[y.thread].body.iter().any(waits) {
+                continue;
+            }
+            for parity in 0..2 {
+                for meeting in how(WaitFor { addr, parity, scope }) {
+                    out.extend(handovers(bench, *x, *y, meeting));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// The steps without those that are not needed, and each in the weakest form that is enough. Also whether all was tried.
+fn minimal(bench: &mut Bench<'_>, mut steps: Vec<Step>) -> (Vec<Step>, bool) {
+    if bench.planted == Some(Planted::KeepsAll) {
+        return (steps, false);
+    }
+    loop {
+        let before = steps.len();
+        for rank in 0..3 {
+            let mut at = steps.len();
+            while at > 0 {
+                at -= 1;
+                let mut fewer = steps.clone();
+                if costly(&fewer.remove(at)) == rank && !fewer.is_empty() && accepted(bench, &fewer) {
+                    steps = fewer;
+                }
+            }
+        }
+        let changed = weaken(bench, &mut steps);
+        if bench.spent {
+            return (steps, false);
+        }
+        if !changed && steps.len() == before {
+            return (steps, true);
+        }
+    }
+}
+
+/// What is left out first: commits that are there already, then fences, then all else.
+fn costly(step: &Step) -> usize {
+    let Some(Edit::Insert { what: Added::Plain(op), .. }) = step.first() else { return 2 };
+    match op {
+        Op::AsyncCopy(AsyncCopy::Commit | AsyncCopy::BulkCommit) | Op::Wgmma(Wgmma::Commit) => 0,
+        Op::Fence { .. } | Op::ProxyFence(_) | Op::ProxyOrder(_) => 1,
+        _ => 2,
+    }
+}
+
+fn accepted(bench: &mut Bench<'_>, steps: &[Step]) -> bool {
+    bench.standing(steps).is_some_and(|s| s.clean) && bench.keeps_order(steps)
+}
+
+/// Replaces each step by a weaker form as long as one is enough. Whether there was one.
+fn weaken(bench: &mut Bench<'_>, steps: &mut [Step]) -> bool {
+    let mut changed = false;
+    for at in 0..steps.len() {
+        while let Some(weaker) = weaker_forms(bench, &steps[at]).into_iter().find(|form| {
+            let mut trial = steps.to_vec();
+            trial[at] = form.clone();
+            accepted(bench, &trial)
+        }) {
+            steps[at] = weaker;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// The step with one thing weaker, in each way there is. Never what is there without it.
+fn weaker_forms(bench: &Bench<'_>, step: &Step) -> Vec<Step> {
+    let forms = |edit: &Edit| -> Vec<Edit> {
+        match edit {
+            Edit::Insert { thread, at, what } => {
+                let put = |what| Edit::Insert { thread: *thread, at: *at, what };
+                match what {
+                    Added::Plain(op) => weaker_ops(op).into_iter().map(|op| put(Added::Plain(op))).collect(),
+                    Added::Wait(wait) if wait.scope == Scope::Cluster => {
+                        vec![put(Added::Wait(WaitFor { scope: Scope::Cta, ..*wait }))]
+                    }
+                    Added::Wait(_) => Vec::new(),
+                }
+            }
+            Edit::Replace { thread, at, op } => {
+                let here = bench.op(&[], *thread, *at);
+                let weaker = weaker_ops(op).into_iter().filter(|form| {
+                    here.is_some_and(|here| here != form && !bench.below(*thread, (here, op, form)))
+                });
+                weaker.map(|op| Edit::Replace { thread: *thread, at: *at, op }).collect()
+            }
+            Edit::Delete { .. } | Edit::Move { .. } => Vec::new(),
+        }
+    };
+    let all: Vec<Vec<Edit>> = step.iter().map(forms).collect();
+    let count = all.iter().map(Vec::len).min().unwrap_or(0);
+    (0..count).map(|n| all.iter().map(|f| f[n].clone()).collect()).collect()
+}
+
+/// Weaker forms of an instruction that edits put in.
+fn weaker_ops(op: &Op) -> Vec<Op> {
+    match op {
+        // A wait for fewer groups is no weaker kind of barrier.
+        Op::Bar { .. } | Op::ClusterArrive { .. } => Vec::new(),
+        Op::ProxyFence(kinds) if *kinds == [ProxyFence::Of(Proxy::Async)] => {
+            let spaces = [Space::SharedCta, Space::SharedCluster, Space::Global];
+            spaces.map(|space| Op::ProxyOrder(ProxyOrder::AsyncSpace(space))).to_vec()
+        }
+        Op::AsyncCopy(AsyncCopy::Wait(n)) if *n < GROUPS => vec![Op::AsyncCopy(AsyncCopy::Wait(n + 1))],
+        Op::Wgmma(Wgmma::Wait(n)) if *n < GROUPS => vec![Op::Wgmma(Wgmma::Wait(n + 1))],
+        Op::AsyncCopy(AsyncCopy::BulkWait { groups, reads_only }) => {
+            let mut out = weakened(op);
+            if *groups < GROUPS {
+                let more = AsyncCopy::BulkWait { groups: groups + 1, reads_only: *reads_only };
+                out.push(Op::AsyncCopy(more));
+            }
+            out
+        }
+        _ => weakened(op),
+    }
+}
+
+/// Most groups that an added wait leaves pending.
+const GROUPS: u32 = 7;

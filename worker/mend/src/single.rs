@@ -1,0 +1,558 @@
+//! Candidates that change what is there: an order, a scope, a parity, a number, a place; and single instructions to put in
+//! or to take out.
+
+use crate::Step;
+use crate::pair::{At, common, end, mbarriers, sites};
+use crate::trial::Bench;
+use moire_program::edit::{Added, Edit, WaitFor};
+use moire_program::ir::*;
+use moire_program::mutate::synchronises;
+use moire_program::text::instruction;
+use std::collections::BTreeSet;
+
+/// Most places to which one instruction is moved.
+const PLACES: usize = 16;
+/// Longest loop that is moved as a whole.
+const LOOP: usize = 4;
+
+/// Every other form of the instruction at `at`: one candidate each. Edits before it are in `steps`.
+pub(crate) fn changes(bench: &Bench<'_>, steps: &[Step], at: At) -> Vec<Step> {
+    let all = sites(bench, at);
+    let forms = |site: &At| -> Vec<Op> {
+        let op = bench.op(steps, site.thread, site.pc);
+        op.map_or_else(Vec::new, |op| stronger(&bench.program, site.thread, op))
+    };
+    let by_site: Vec<Vec<Op>> = all.iter().map(forms).collect();
+    let count = by_site.iter().map(Vec::len).min().unwrap_or(0);
+    let same = by_site.iter().all(|f| f.len() == count);
+    let one = |n: usize| -> Step {
+        let forms = all.iter().zip(&by_site);
+        forms.map(|(s, f)| Edit::Replace { thread: s.thread, at: s.pc, op: f[n].clone() }).collect()
+    };
+    if same { (0..count).map(one).collect() } else { Vec::new() }
+}
+
+/// The same change of equal instructions of several threads, as the CTAs of a cluster have them: one edit each.
+pub(crate) fn twins(bench: &Bench<'_>, steps: &[Step], all: &[At]) -> Vec<Vec<Step>> {
+    let text = |at: &At| {
+        let thread = &bench.program.threads[at.thread];
+        instruction(&bench.program, thread, &thread.body[at.pc])
+    };
+    let mut out = Vec::new();
+    for (n, at) in all.iter().enumerate() {
+        let equal = |other: &&At| text(other) == text(at);
+        if all[..n].iter().any(|other| equal(&other)) {
+            continue;
+        }
+        let group: Vec<At> = all[n..].iter().filter(equal).copied().collect();
+        let apart: BTreeSet<usize> = group.iter().map(|a| a.thread).collect();
+        if apart.len() < 2 || apart.len() != group.len() {
+            continue;
+        }
+        let forms: Vec<Vec<Step>> = group.iter().map(|at| changes(bench, steps, *at)).collect();
+        let count = forms.iter().map(Vec::len).min().unwrap_or(0);
+        out.extend((0..count).map(|n| forms.iter().map(|f| f[n].clone()).collect::<Vec<Step>>()));
+    }
+    out
+}
+
+/// Other forms of an instruction, likely ones first.
+fn stronger(program: &Program, thread: usize, op: &Op) -> Vec<Op> {
+    let mut out = Vec::new();
+    match op {
+        Op::Mbarrier(m) => mbarrier(program, thread, m, &mut out),
+        Op::AsyncCopy(copy) => groups(copy, &mut out),
+        Op::Wgmma(Wgmma::Wait(n)) => out.extend((0..*n).rev().map(|n| Op::Wgmma(Wgmma::Wait(n)))),
+        Op::Tcgen05(op) => tensor(program, thread, op, &mut out),
+        Op::Bar { .. } => barrier(program, op, &mut out),
+        Op::ClusterArrive { relaxed: true } => out.push(Op::ClusterArrive { relaxed: false }),
+        Op::ProxyFence(kinds) => {
+            let known = [Proxy::Async, Proxy::Texture, Proxy::Surface, Proxy::Constant].map(ProxyFence::Of);
+            let other = known.into_iter().chain([ProxyFence::Alias]).filter(|k| !kinds.contains(k));
+            out.extend(other.map(|k| Op::ProxyFence(vec![k])));
+        }
+        Op::ProxyOrder(ProxyOrder::AsyncSpace(_)) => {
+            out.push(Op::ProxyFence(vec![ProxyFence::Of(Proxy::Async)]));
+        }
+        _ => out.extend(ordered(op)),
+    }
+    out.extend(wider(op));
+    out.retain(|o| o != op);
+    out
+}
+
+/// The instruction with one stronger order.
+fn ordered(op: &Op) -> Option<Op> {
+    let mut out = op.clone();
+    match &mut out {
+        Op::Load { order, .. } => match *order {
+            LoadOrder::Relaxed(scope) => *order = LoadOrder::Acquire(scope),
+            _ => return None,
+        },
+        Op::Store { order, .. } => match *order {
+            StoreOrder::Relaxed(scope) => *order = StoreOrder::Release(scope),
+            _ => return None,
+        },
+        Op::Rmw { order, red, .. } => {
+            *order = match *order {
+                RmwOrder::Relaxed if *red => RmwOrder::Release,
+                RmwOrder::AcqRel => return None,
+                _ => RmwOrder::AcqRel,
+            }
+        }
+        Op::Fence { order, .. } => {
+            *order = match *order {
+                FenceOrder::Acquire | FenceOrder::Release => FenceOrder::AcqRel,
+                FenceOrder::AcqRel => FenceOrder::Sc,
+                FenceOrder::Sc => return None,
+            }
+        }
+        _ => return None,
+    }
+    Some(out)
+}
+
+/// The scope that an instruction names.
+fn scope(op: &mut Op) -> Option<&mut Scope> {
+    match op {
+        Op::Load { order: LoadOrder::Relaxed(scope) | LoadOrder::Acquire(scope), .. }
+        | Op::Store { order: StoreOrder::Relaxed(scope) | StoreOrder::Release(scope), .. }
+        | Op::Rmw { scope, .. }
+        | Op::Fence { scope, .. } => Some(scope),
+        Op::Mbarrier(m) => match &mut m.op {
+            MbarrierOp::Arrive(arrive) => Some(&mut arrive.scope),
+            MbarrierOp::Wait(wait) => Some(&mut wait.scope),
+            _ => None,
+        },
+        Op::ProxyOrder(
+            ProxyOrder::TensormapRelease { scope }
+            | ProxyOrder::TensormapAcquire { scope, .. }
+            | ProxyOrder::CopyTensormap { scope, .. },
+        ) => Some(scope),
+        _ => None,
+    }
+}
+
+/// The instruction with each wider scope.
+fn wider(op: &Op) -> Vec<Op> {
+    let mut own = op.clone();
+    let Some(now) = scope(&mut own).map(|s| *s) else { return Vec::new() };
+    let most = if matches!(op, Op::Mbarrier(_)) { Scope::Cluster } else { Scope::Sys };
+    let wide = [Scope::Cluster, Scope::Gpu, Scope::Sys].into_iter().filter(|s| *s > now && *s <= most);
+    wide.map(|to| with_scope(op, to)).collect()
+}
+
+fn with_scope(op: &Op, to: Scope) -> Op {
+    let mut out = op.clone();
+    if let Some(scope) = scope(&mut out) {
+        *scope = to;
+    }
+    out
+}
+
+/// Bytes that copies of the program complete: each of them, and all at one mbarrier together.
+fn bytes(program: &Program) -> BTreeSet<i128> {
+    let mut out = BTreeSet::new();
+    let mut sums: Vec<(Address, i128)> = Vec::new();
+    for instr in program.threads.iter().flat_map(|t| &t.body) {
+        let (addr, bytes) = match &instr.op {
+            Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
+                let tile = |end: &BulkEnd| match end {
+                    BulkEnd::Tensor(tensor) => tensor.tile.map(|t| i128::from(t.bytes)),
+                    BulkEnd::Bytes { .. } => None,
+                };
+                let given = match copy.bytes {
+                    Some(Operand::Imm(n)) => Some(n),
+                    _ => tile(&copy.src).or_else(|| tile(&copy.dst)),
+                };
+                let BulkDone::Mbarrier(addr) = copy.done else { continue };
+                (addr, given)
+            }
+            Op::AsyncCopy(AsyncCopy::Remote(write)) => {
+                let RemoteOrder::Mbarrier(addr) = write.order else { continue };
+                let bytes = i128::from(write.ty.bytes()) * i128::try_from(write.src.len()).unwrap_or(1);
+                (addr, Some(bytes))
+            }
+            _ => continue,
+        };
+        let Some(bytes) = bytes else { continue };
+        out.insert(bytes);
+        match sums.iter_mut().find(|s| s.0 == addr) {
+            Some((_, sum)) => *sum += bytes,
+            None => sums.push((addr, bytes)),
+        }
+    }
+    out.extend(sums.into_iter().map(|s| s.1));
+    out
+}
+
+fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
+    let mut put = |op: MbarrierOp| out.push(Op::Mbarrier(Mbarrier { op, ..m.clone() }));
+    match &m.op {
+        MbarrierOp::Init { count: Operand::Imm(n) } => {
+            for count in [n + 1, n - 1, 1, 2, 3, 4] {
+                if count > 0 && count != *n {
+                    put(MbarrierOp::Init { count: Operand::Imm(count) });
+                }
+            }
+        }
+        MbarrierOp::Arrive(arrive) => {
+            if arrive.relaxed {
+                put(MbarrierOp::Arrive(MbarrierArrive { relaxed: false, ..arrive.clone() }));
+            }
+            if arrive.tx.is_some() {
+                for n in bytes(program) {
+                    put(MbarrierOp::Arrive(MbarrierArrive { tx: Some(Operand::Imm(n)), ..arrive.clone() }));
+                }
+            }
+            if arrive.no_complete {
+                put(MbarrierOp::Arrive(MbarrierArrive { no_complete: false, ..arrive.clone() }));
+            }
+            if let Some(Operand::Imm(n)) = arrive.count {
+                for count in [n - 1, n + 1, 1].into_iter().filter(|c| *c > 0) {
+                    put(MbarrierOp::Arrive(MbarrierArrive {
+                        count: Some(Operand::Imm(count)),
+                        ..arrive.clone()
+                    }));
+                }
+            }
+        }
+        MbarrierOp::ExpectTx { scope, .. } => {
+            for n in bytes(program) {
+                put(MbarrierOp::ExpectTx { scope: *scope, bytes: Operand::Imm(n) });
+            }
+        }
+        MbarrierOp::Wait(wait) => {
+            if wait.relaxed {
+                put(MbarrierOp::Wait(MbarrierWait { relaxed: false, ..wait.clone() }));
+            }
+            if let (true, Operand::Imm(parity)) = (wait.parity, wait.phase) {
+                put(MbarrierOp::Wait(MbarrierWait { phase: Operand::Imm(parity ^ 1), ..wait.clone() }));
+            }
+        }
+        _ => {}
+    }
+    let other = mbarriers(program, thread).into_iter().filter(|a| *a != m.addr);
+    if !matches!(m.op, MbarrierOp::Init { .. } | MbarrierOp::Inval) {
+        out.extend(other.map(|addr| Op::Mbarrier(Mbarrier { addr, ..m.clone() })));
+    }
+    if m.space == Space::SharedCta
+        && let MbarrierOp::Arrive(arrive) = &m.op
+        && arrive.dst.is_none()
+    {
+        out.push(Op::Mbarrier(Mbarrier { space: Space::SharedCluster, ..m.clone() }));
+    }
+    // A commit in place of an arrival.
+    if let MbarrierOp::Arrive(arrive) = &m.op
+        && arrive.tx.is_none()
+    {
+        let group = program.threads.iter().flat_map(|t| &t.body).find_map(|i| match &i.op {
+            Op::Tcgen05(op) => op.group(),
+            _ => None,
+        });
+        out.extend(group.map(|group| {
+            let commit = Commit {
+                group,
+                reads_only: false,
+                space: Space::SharedCluster,
+                addr: m.addr,
+                multicast: None,
+            };
+            Op::Tcgen05(Tcgen05::Commit(commit))
+        }));
+    }
+}
+
+/// Fewer groups that may stay pending, and all of their accesses.
+fn groups(copy: &AsyncCopy, out: &mut Vec<Op>) {
+    match copy {
+        AsyncCopy::Wait(n) => out.extend((0..*n).rev().map(|n| Op::AsyncCopy(AsyncCopy::Wait(n)))),
+        AsyncCopy::BulkWait { groups, reads_only } => {
+            for groups in (0..*groups).rev() {
+                out.push(Op::AsyncCopy(AsyncCopy::BulkWait { groups, reads_only: *reads_only }));
+            }
+            for groups in (0..=*groups).rev().filter(|_| *reads_only) {
+                out.push(Op::AsyncCopy(AsyncCopy::BulkWait { groups, reads_only: false }));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn tensor(program: &Program, thread: usize, op: &Tcgen05, out: &mut Vec<Op>) {
+    let columns = || {
+        let all = program.threads.iter().flat_map(|t| &t.body).filter_map(|i| match &i.op {
+            Op::Tcgen05(Tcgen05::Alloc { columns, .. }) => Some(*columns),
+            _ => None,
+        });
+        let known = [32, 64, 128, 256, 512].map(Operand::Imm);
+        all.chain(known).collect::<Vec<_>>()
+    };
+    match op {
+        Tcgen05::Commit(commit) => {
+            if commit.reads_only {
+                out.push(Op::Tcgen05(Tcgen05::Commit(Commit { reads_only: false, ..commit.clone() })));
+            }
+            for addr in mbarriers(program, thread).into_iter().filter(|a| *a != commit.addr) {
+                out.push(Op::Tcgen05(Tcgen05::Commit(Commit { addr, ..commit.clone() })));
+            }
+            if commit.group == CtaGroup::Two {
+                for mask in [3, 1, 2].map(Operand::Imm) {
+                    let multicast = Some(Multicast { wide: false, mask });
+                    out.push(Op::Tcgen05(Tcgen05::Commit(Commit { multicast, ..commit.clone() })));
+                }
+            }
+        }
+        Tcgen05::Dealloc { exclusive, group, addr, .. } => {
+            out.extend(columns().into_iter().map(|columns| {
+                Op::Tcgen05(Tcgen05::Dealloc { exclusive: *exclusive, group: *group, addr: *addr, columns })
+            }));
+            if let Tcgen05::Dealloc { exclusive, group, addr, columns } = op {
+                let exclusive = !exclusive;
+                out.push(Op::Tcgen05(Tcgen05::Dealloc {
+                    exclusive,
+                    group: *group,
+                    addr: *addr,
+                    columns: *columns,
+                }));
+            }
+        }
+        Tcgen05::Alloc { exclusive, group, space, dst, .. } => {
+            out.extend(columns().into_iter().map(|columns| {
+                Op::Tcgen05(Tcgen05::Alloc {
+                    exclusive: *exclusive,
+                    group: *group,
+                    space: *space,
+                    dst: *dst,
+                    columns,
+                })
+            }));
+        }
+        _ => {}
+    }
+}
+
+/// Other numbers of a barrier, other counts, and waiting at it.
+fn barrier(program: &Program, op: &Op, out: &mut Vec<Op>) {
+    let Op::Bar { kind, id, count, instance } = op else { return };
+    let (mut ids, mut counts) = (BTreeSet::new(), BTreeSet::new());
+    for instr in program.threads.iter().flat_map(|t| &t.body) {
+        if let Op::Bar { id, count, .. } = &instr.op {
+            ids.insert(*id);
+            counts.insert(*count);
+        }
+    }
+    let step = match count {
+        Some(Operand::Imm(n)) => vec![Some(Operand::Imm(n - 1)), Some(Operand::Imm(n + 1))],
+        _ => Vec::new(),
+    };
+    let make = |kind, id, count| Op::Bar { kind, id, count, instance: *instance };
+    if matches!(kind, BarKind::Arrive) {
+        out.push(make(BarKind::Sync, *id, *count));
+    }
+    out.extend(ids.into_iter().map(|id| make(*kind, id, *count)));
+    out.extend(counts.into_iter().chain(step).map(|count| make(*kind, *id, count)));
+}
+
+/// The instructions that move together with the one at `at`: a loop around a wait, an arrival and its wait. None inside a loop.
+fn unit(thread: &Thread, at: usize) -> Option<(usize, usize)> {
+    let body = &thread.body;
+    let back = body.iter().enumerate().find_map(|(pc, i)| match i.op {
+        Op::Bra { target } if target <= at && at <= pc => Some((target, pc + 1)),
+        _ => None,
+    });
+    if let Some((from, until)) = back {
+        return (from == at && until - from <= LOOP).then_some((from, until));
+    }
+    let pair = matches!(body[at].op, Op::ClusterArrive { .. })
+        && body.get(at + 1).is_some_and(|i| matches!(i.op, Op::ClusterWait));
+    Some((at, at + 1 + usize::from(pair)))
+}
+
+/// The instruction at `at` at other places of its thread, near ones first.
+pub(crate) fn moves(bench: &Bench<'_>, at: At) -> Vec<Step> {
+    if sites(bench, at).len() > 1 {
+        return Vec::new();
+    }
+    let thread = &bench.program.threads[at.thread];
+    let Some((from, until)) = unit(thread, at.pc) else { return Vec::new() };
+    let end = end(thread);
+    let late = (until + 1..=end).take(PLACES / 2);
+    let early = (0..from).rev().take(PLACES / 2);
+    let inside = |to: &usize| {
+        thread
+            .body
+            .iter()
+            .enumerate()
+            .any(|(pc, i)| matches!(i.op, Op::Bra { target } if target < *to && *to <= pc))
+    };
+    let places = late.chain(early).filter(|to| !inside(to));
+    places.map(|to| vec![Edit::Move { thread: at.thread, from, until, to }]).collect()
+}
+
+/// Instructions that synchronise, those of these threads first.
+pub(crate) fn synchronising(program: &Program, first: &BTreeSet<usize>) -> Vec<At> {
+    let mut out = Vec::new();
+    for own in [true, false] {
+        for (t, thread) in program.threads.iter().enumerate().filter(|(t, _)| first.contains(t) == own) {
+            for (pc, instr) in thread.body.iter().enumerate() {
+                let counts = matches!(instr.op, Op::Tcgen05(Tcgen05::Alloc { .. }));
+                if synchronises(&instr.op) || counts {
+                    out.push(At { thread: t, pc });
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Release, acquire and a wide enough scope in every synchronising access of the threads of two accesses, one edit each.
+pub(crate) fn strong_everywhere(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step>> {
+    let program = &bench.program;
+    let near = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let threads = BTreeSet::from([x.thread, y.thread]);
+    let all = |within: Option<&BTreeSet<usize>>, least: Scope| -> Vec<Step> {
+        let mut out = Vec::new();
+        for at in synchronising(program, &threads) {
+            if within.is_some_and(|w| !w.contains(&at.thread)) {
+                continue;
+            }
+            let op = &program.threads[at.thread].body[at.pc].op;
+            let strong = released(op, least);
+            if strong != *op {
+                out.push(vec![Edit::Replace { thread: at.thread, at: at.pc, op: strong }]);
+            }
+        }
+        out
+    };
+    vec![all(Some(&threads), near), all(None, near), all(None, near.max(Scope::Gpu)), all(None, Scope::Sys)]
+}
+
+/// The instruction with the strongest order it has, at least of this scope.
+fn released(op: &Op, least: Scope) -> Op {
+    let mut out = op.clone();
+    match &mut out {
+        Op::Mbarrier(m) => match &mut m.op {
+            MbarrierOp::Arrive(arrive) => arrive.relaxed = false,
+            MbarrierOp::Wait(wait) => wait.relaxed = false,
+            _ => {}
+        },
+        Op::ClusterArrive { relaxed } => *relaxed = false,
+        Op::Fence { .. } => {}
+        _ => out = ordered(&out).unwrap_or(out),
+    }
+    let most = if matches!(op, Op::Mbarrier(_)) { Scope::Cluster } else { Scope::Sys };
+    if let Some(scope) = scope(&mut out) {
+        *scope = (*scope).max(least.min(most));
+    }
+    out
+}
+
+/// Both accesses relaxed instead of weak.
+pub(crate) fn relaxed(bench: &Bench<'_>, x: At, y: At) -> Option<Vec<Step>> {
+    let program = &bench.program;
+    let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
+    let strong = |at: At| -> Option<Step> {
+        let one = |site: At| {
+            let mut op = program.threads[site.thread].body[site.pc].op.clone();
+            match &mut op {
+                Op::Load { order, proxy: Proxy::Generic, .. } => match *order {
+                    LoadOrder::Weak => *order = LoadOrder::Relaxed(scope),
+                    LoadOrder::Relaxed(own) => *order = LoadOrder::Relaxed(own.max(scope)),
+                    LoadOrder::Acquire(own) => *order = LoadOrder::Acquire(own.max(scope)),
+                    _ => {}
+                },
+                Op::Store { order, proxy: Proxy::Generic, .. } => match *order {
+                    StoreOrder::Weak => *order = StoreOrder::Relaxed(scope),
+                    StoreOrder::Relaxed(own) => *order = StoreOrder::Relaxed(own.max(scope)),
+                    StoreOrder::Release(own) => *order = StoreOrder::Release(own.max(scope)),
+                    _ => {}
+                },
+                Op::Rmw { scope: own, .. } => *own = (*own).max(scope),
+                _ => return None,
+            }
+            Some(Edit::Replace { thread: site.thread, at: site.pc, op })
+        };
+        sites(bench, at).into_iter().map(one).collect()
+    };
+    let mut steps = vec![strong(x)?];
+    if sites(bench, x) != sites(bench, y) {
+        steps.push(strong(y)?);
+    }
+    steps.retain(|step| {
+        step.iter().any(
+            |e| matches!(e, Edit::Replace { thread, at, op } if program.threads[*thread].body[*at].op != *op),
+        )
+    });
+    (!steps.is_empty()).then_some(steps)
+}
+
+/// Single instructions to put in or to take out: an arrival that is missing or one too many, the start and the end of an
+/// mbarrier, the fence behind its start.
+pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
+    let program = &bench.program;
+    let mut out: Vec<Vec<Step>> = Vec::new();
+    let put = |thread: usize, at: usize, op: Op| -> Step {
+        vec![Edit::Insert { thread, at, what: Added::Plain(op) }]
+    };
+    for (t, thread) in program.threads.iter().enumerate() {
+        let is_init = |i: &Instr| matches!(&i.op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Init { .. }, .. }));
+        if let Some(last) = thread.body.iter().rposition(is_init) {
+            out.push(vec![put(t, last + 1, Op::MbarrierInitFence)]);
+        }
+        for addr in mbarriers(program, t) {
+            let wait = WaitFor { addr, parity: 0, scope: Scope::Cta };
+            let end = end(thread);
+            let arrive = crate::pair::arrive(wait);
+            out.extend((0..=end).rev().take(PLACES).map(|at| vec![put(t, at, arrive.clone())]));
+        }
+        for (pc, instr) in thread.body.iter().enumerate() {
+            let gone = match &instr.op {
+                Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Wait(_)),
+                Op::Tcgen05(op) => {
+                    matches!(op, Tcgen05::Commit(_) | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. })
+                }
+                Op::Bar { .. } => true,
+                _ => false,
+            };
+            if gone {
+                out.push(vec![vec![Edit::Delete { thread: t, at: pc }]]);
+            }
+            if let Op::Mbarrier(m) = &instr.op {
+                out.extend(lives(program, t, m));
+            }
+            if matches!(instr.op, Op::Wgmma(Wgmma::Product(_))) {
+                out.push(vec![put(t, pc, Op::Wgmma(Wgmma::Fence))]);
+            }
+        }
+    }
+    out
+}
+
+/// The start of an mbarrier that is used without one, at the start of a thread of its CTA; its end, in front of another one.
+fn lives(program: &Program, thread: usize, m: &Mbarrier) -> Vec<Vec<Step>> {
+    let op = |op: MbarrierOp| Op::Mbarrier(Mbarrier { op, space: Space::SharedCta, addr: m.addr });
+    let put = |at: usize, op: Op| -> Step { vec![Edit::Insert { thread, at, what: Added::Plain(op) }] };
+    let body = &program.threads[thread].body;
+    let inits: Vec<usize> = (0..body.len())
+        .filter(|pc| {
+            matches!(&body[*pc].op, Op::Mbarrier(Mbarrier { op: MbarrierOp::Init { .. }, addr, .. }) if *addr == m.addr)
+        })
+        .collect();
+    if !mbarriers(program, thread).contains(&m.addr) && matches!(m.addr.base, Operand::Address(_)) {
+        let init = put(0, op(MbarrierOp::Init { count: Operand::Imm(1) }));
+        return vec![vec![init, put(0, Op::MbarrierInitFence)]];
+    }
+    let again = inits.iter().skip(1).map(|pc| vec![put(*pc, op(MbarrierOp::Inval))]);
+    let reused = |pc: &usize| !inits.is_empty() && *pc > inits[0];
+    let bytes = (0..body.len()).filter(|pc| reused(pc) && touches(&body[*pc].op, m.addr));
+    again.chain(bytes.map(|pc| vec![put(pc, op(MbarrierOp::Inval))])).collect()
+}
+
+/// Whether an instruction uses the bytes of an mbarrier as data.
+fn touches(op: &Op, mbarrier: Address) -> bool {
+    match op {
+        Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Rmw { addr, .. } => addr.base == mbarrier.base,
+        _ => false,
+    }
+}

@@ -1,0 +1,6 @@
+//! Advice for the programs of the corpus, verified by both engines; bugs planted in the search.
+
+mod corpus;
+mod planted;
+mod redundant;
+mod shared;

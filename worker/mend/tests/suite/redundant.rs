@@ -1,0 +1,69 @@
+//! What could go of clean programs: each removal is confirmed by the enumerator.
+
+use crate::shared::{Under, limits, programs, read};
+use moire_lab::differential::naive_leaves;
+use moire_mend::redundant::redundant;
+use moire_mend::{Budget, describe};
+use moire_naive::NaiveLimits;
+use moire_program::edit::apply;
+use moire_program::ir::Program;
+
+/// Programs of the corpus that are asked.
+const FOLDERS: [&str; 4] = ["mbarrier", "barrier.cluster", "barriers", "consan"];
+
+fn quiet(ptx: &Under, program: &Program) -> Option<bool> {
+    let (leaves, _) = naive_leaves(program, &ptx.model, &NaiveLimits::default()).ok()?;
+    let blocked = moire_execution::leaf::LeafKind::Blocked;
+    Some(leaves.values().all(|f| f.flags.is_empty() && f.kind != blocked))
+}
+
+#[test]
+fn removals_change_no_verdict() {
+    let ptx = Under::new("ptx");
+    let (mut asked, mut found, mut confirmed) = (0, 0, 0);
+    for (path, text) in FOLDERS.iter().flat_map(|f| programs(f)) {
+        let program = read(&text);
+        let judgement = ptx.judge(&program);
+        if judgement.verdicts != [moire_explore::judge::Verdict::Clean] {
+            continue;
+        }
+        asked += 1;
+        let budget = Budget::of(judgement.summary.checks);
+        let name = path.display();
+        let spare = redundant(&program, ptx.models(), &limits(), budget, &|| true);
+        let spare = spare.unwrap_or_else(|why| panic!("{name}: {why}"));
+        let together: Vec<_> = spare.together.concat();
+        for steps in spare.alone.iter().chain([&together]).filter(|s| !s.is_empty()) {
+            found += 1;
+            let edited = apply(&program, &steps.concat()).unwrap_or_else(|| panic!("{name}: {steps:?}"));
+            assert!(ptx.is_clean(&edited), "{name}: {:?}", describe(&program, steps));
+            if let Some(quiet) = quiet(&ptx, &edited) {
+                confirmed += 1;
+                assert!(quiet, "{name}: {:?}", describe(&program, steps));
+            }
+        }
+    }
+    println!("{asked} programs, {found} removals, {confirmed} confirmed by the enumerator");
+    assert!(asked >= 10 && found > 0 && 10 * confirmed > 9 * found, "{asked} {found} {confirmed}");
+}
+
+#[test]
+fn a_set_of_removals_is_maximal_and_what_is_needed_stays() {
+    let ptx = Under::new("ptx");
+    let text = "moire \"spare\"\n.global .b32 x;\n.global .b32 f;\nP0 (gpu 0, cta 0) {\n  st.weak.global.u32 [x], 1;\n  \
+        fence.sc.sys;\n  st.release.sys.global.u32 [f], 1;\n}\nP1 (gpu 0, cta 1) {\nL:\n  ld.acquire.sys.global.u32 r0, [f];\n  \
+        setp.eq.u32 p, r0, 0;\n  @p bra L;\n  fence.sc.sys;\n  ld.weak.global.u32 r1, [x];\n}\n";
+    let program = read(text);
+    let spare =
+        redundant(&program, ptx.models(), &limits(), Budget::of(1_000), &|| true).expect("it is explored");
+    let words = |all: &[moire_mend::redundant::Removal]| -> Vec<String> {
+        all.iter().map(|r| describe(&program, r).join(" ")).collect()
+    };
+    let (alone, together) = (words(&spare.alone), words(&spare.together));
+    assert!(alone.iter().any(|w| w.contains("remove `fence.sc.sys`, line 6")), "{alone:?}");
+    assert!(alone.iter().any(|w| w.contains("st.relaxed.sys.global.u32")), "{alone:?}");
+    // The release is needed without the fence, and the fence without the release.
+    let release = |w: &String| w.contains("`st.relaxed.sys") || w.contains("line 6");
+    assert_eq!(together.iter().filter(|w| w.contains("remove") && release(w)).count(), 1, "{together:?}");
+    assert!(!together.iter().any(|w| w.contains("`st.relaxed.sys")), "{together:?}");
+}
