@@ -141,6 +141,11 @@ impl File {
         let bytes = bounded::read(path).with_context(|| format!("cannot read {name}"))?;
         Ok(File { path: path.to_owned(), bytes, name })
     }
+    /// The file with another content.
+    #[must_use]
+    pub fn with(&self, text: &str) -> Self {
+        File { path: self.path.clone(), bytes: text.as_bytes().to_vec(), name: self.name.clone() }
+    }
     /// Returns its path as text.
     pub fn name(&self) -> &str {
         &self.name

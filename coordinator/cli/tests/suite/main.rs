@@ -21,6 +21,7 @@ mod guide;
 mod kernels;
 #[cfg(unix)]
 mod kill;
+mod mend;
 #[cfg(target_os = "linux")]
 mod partition;
 mod people;

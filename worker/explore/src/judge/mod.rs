@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 mod marks;
-pub mod missing_edge;
 pub use marks::{MARKS_MAX, Marks, judge_marked};
 
 /// Executions from one report of [`judge_watched`] to the next.

@@ -44,7 +44,13 @@ pub(crate) struct Check {
     /// Also say which contesting switches change the verdict, flipped one at a time
     #[arg(long)]
     pub(crate) contest: bool,
-    /// Time for explanations: the order that a race lacks, the readings that a finding depends on. Verdicts need none
+    /// Write the advice as a patch of the files, to stdout, where it replaces the report, or to FILE
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
+    pub(crate) fix: Option<PathBuf>,
+    /// Also say which fences, waits, commits, barriers, orders and scopes can go without a change of any verdict
+    #[arg(long)]
+    pub(crate) redundant: bool,
+    /// Time for explanations: the edits that mend a program or can go, the readings that a finding depends on. Verdicts need none
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(crate) explain_time: Duration,
     /// Let the fleet of a running coordinator explore; the same command later resumes from the last stop

@@ -9,6 +9,7 @@ use super::Asked;
 use super::answer::{Answer, Contest, Judged, Part};
 use super::args::Check;
 use super::draw::below;
+use super::mending::{self, Origin};
 use super::notes::{Asking, Notes};
 use super::progress::Progress;
 use super::spread::Fleet;
@@ -76,7 +77,7 @@ impl<'a> Judge<'a> {
         };
         match kernel {
             Kernel::Programs(candidates) => self
-                .candidates(candidates)
+                .candidates(file, candidates)
                 .unwrap_or_else(|error| Answer::Unread(file.name().to_owned(), error)),
             Kernel::Rejected(errors) => Answer::Rejected(errors),
             Kernel::Abstained(source, launch, why) => unasked(*source, *launch, Verdict::Abstained(why)),
@@ -85,7 +86,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The answer for the launches of a kernel.
-    fn candidates(&self, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
+    fn candidates(&self, file: &File, candidates: Vec<Candidate>) -> Result<Answer<'a>> {
         let teller = self.teller();
         let mut limits = *self.limits;
         let mut best: Option<(Vec<Explored>, Launched)> = None;
@@ -112,7 +113,7 @@ impl<'a> Judge<'a> {
             }
         }
         let (explored, launch) = best.context("a kernel has a launch")?;
-        Ok(self.noted(explored, Some(launch), Vec::new(), &limits, &teller))
+        Ok(self.noted(explored, Some(launch), Vec::new(), &limits, (&teller, Some(file))))
     }
 
     pub(super) fn teller(&self) -> Teller {
@@ -130,7 +131,7 @@ impl<'a> Judge<'a> {
         let teller = self.teller();
         let name = sources.first().map_or(String::new(), |s| s.name.clone());
         match self.explored(sources, limits, &teller) {
-            Ok(explored) => self.noted(explored, launch, advice, limits, &teller),
+            Ok(explored) => self.noted(explored, launch, advice, limits, (&teller, None)),
             Err(error) => Answer::Unread(name, error),
         }
     }
@@ -197,7 +198,7 @@ impl<'a> Judge<'a> {
         launch: Option<Launched>,
         advice: Vec<Rejected>,
         limits: &Limits,
-        teller: &Teller,
+        (teller, file): (&Teller, Option<&File>),
     ) -> Answer<'a> {
         let model = &self.asked.model;
         let plain = words_of(&union(explored.iter().map(|e| &e.1)));
@@ -215,9 +216,12 @@ impl<'a> Judge<'a> {
                 Err(error) => self.quiet(&source, Err(error), limits),
             };
             let asking = Asking { under: &under, more: &|| teller.more() };
-            let mut notes = Notes::of(&source.program, model, &self.asked.profiles, &judgement, &asking);
+            let mut notes = Notes::of(&self.asked.profiles, &judgement, &asking);
             if kernel && judgement.verdicts == [Verdict::Clean] && teller.more() {
                 notes.stale = self.stale(&source, limits);
+            }
+            if sample.is_none() {
+                self.tried(&source, &judgement, file, limits, teller, &mut notes);
             }
             Part { source, judgement, notes, sample }
         };
@@ -231,6 +235,33 @@ impl<'a> Judge<'a> {
             parts: explored.into_iter().map(part).collect(),
             proof: None,
         }))
+    }
+
+    /// Adds what was tried to the notes: edits that mend the program, and what could go. `file` is a module.
+    fn tried(
+        &self,
+        source: &Source,
+        judgement: &Judgement,
+        file: Option<&File>,
+        limits: &Limits,
+        teller: &Teller,
+        notes: &mut Notes,
+    ) {
+        let Some(models) = self.asked.models() else { return };
+        let more = || teller.more();
+        let holds = |text: &str| file.is_some_and(|file| more() && self.is_clean(&file.with(text), limits));
+        let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
+        notes.mended = mending::advice(source, judgement, models, limits, (origin, &more));
+        if self.args.redundant {
+            notes.spare = Some(mending::spare(source, judgement, models, limits, &more));
+        }
+    }
+
+    /// Whether the launch of a module is clean.
+    fn is_clean(&self, file: &File, limits: &Limits) -> bool {
+        let Ok(Kernel::Programs(candidates)) = kernel::read(file, &self.launch) else { return false };
+        let mut all = candidates.iter().flat_map(|c| &c.sources);
+        all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).verdicts == [Verdict::Clean])
     }
 
     /// The reads of a clean kernel that may be stale.

@@ -10,6 +10,8 @@ mod draw;
 mod files;
 mod judging;
 mod looped;
+mod mending;
+mod naming;
 mod notes;
 mod progress;
 mod proof;
@@ -24,7 +26,7 @@ mod witness;
 
 use crate::kernel::{self, Kernel};
 use answer::Answer;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 pub(crate) use args::Check;
 use args::CheckFormat;
 use files::{Task, tasks};
@@ -34,12 +36,13 @@ use moire_console::input::{File, ModelSpec, include_notes, load_model};
 use moire_console::{exit, processors};
 use moire_explore::Limits;
 use moire_program::loops::{has_loops, unroll};
+use moire_mend::Models;
 use notes::Profiles;
 use spread::Fleet;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 
 /// A model that files are checked under, and those it is compared with.
 struct Asked {
@@ -50,6 +53,8 @@ struct Asked {
     loaded: Mutex<BTreeMap<Variants, Arc<Model>>>,
     /// Settings of single switches, with `--contest`.
     others: Vec<(String, Model)>,
+    /// The same model with the order of execution, once it was asked for.
+    order: OnceLock<Option<Model>>,
 }
 
 impl Asked {
@@ -65,7 +70,15 @@ impl Asked {
         }
         let profiles = Profiles::new(args, &model, both);
         let others = if args.contest { flipped(args, name, &model, profile.as_deref())? } else { Vec::new() };
-        Ok(Asked { name: name.to_owned(), model, profiles, loaded: Mutex::default(), others })
+        let (name, order) = (name.to_owned(), OnceLock::new());
+        Ok(Asked { name, model, profiles, loaded: Mutex::default(), others, order })
+    }
+
+    /// The models under which edits are tried.
+    fn models(&self) -> Option<Models<'_>> {
+        let load = || mending::order_model(&self.name, self.model.variants());
+        let order = self.order.get_or_init(load).as_ref()?;
+        Some(Models { model: &self.model, order })
     }
 
     fn with(&self, switches: &Variants) -> Result<Arc<Model>> {
@@ -89,6 +102,11 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         let codes: Result<Vec<u8>> = tasks.iter().map(|task| print_lowered(task, args)).collect();
         return Ok(exit::worst(codes?));
     }
+    let to_stdout = args.fix.as_ref().is_some_and(|to| to.as_os_str() == "-");
+    if to_stdout && args.format != CheckFormat::Text {
+        bail!("--fix writes to stdout, as --format does; name a file, --fix=FILE");
+    }
+    let mut patches = String::new();
     let mut models: BTreeMap<(&str, bool), Asked> = BTreeMap::new();
     for file in tasks.iter().filter_map(|task| task.file.as_ref().ok()) {
         let key = (args.model.name(file), kernel::is_compiled(file));
@@ -122,14 +140,24 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
                 witness::write(folder, &part.source, n, &part.judgement)?;
             }
         }
+        if let (Some(_), Answer::Judged(judged)) = (&args.fix, &answer) {
+            // Parts of one launch have one text.
+            patches.extend(judged.parts.iter().find_map(|part| part.notes.diff(&part.source)));
+        }
         match args.format {
-            CheckFormat::Text => render::text(&answer),
+            CheckFormat::Text => render::text(&answer, to_stdout),
             CheckFormat::Json => render::json(&answer),
             CheckFormat::Sarif | CheckFormat::Junit => kept.push(answer),
         }
         Ok(())
     })?;
+    match &args.fix {
+        Some(_) if to_stdout => print!("{patches}"),
+        Some(to) => std::fs::write(to, &patches).with_context(|| format!("cannot write {}", to.display()))?,
+        None => {}
+    }
     match args.format {
+        CheckFormat::Text if to_stdout => {}
         CheckFormat::Sarif => println!("{}", reports::sarif(&kept)),
         CheckFormat::Junit => println!("{}", reports::junit(&kept)?),
         CheckFormat::Text if many => print!("{}", render::table(&rows)),

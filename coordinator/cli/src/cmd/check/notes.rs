@@ -1,7 +1,9 @@
-//! Notes beside a verdict: the instructions that each finding is about, the order that it lacks, and whether it also exists
+//! Notes beside a verdict: the instructions that each finding is about, the edits that mend it, and whether it also exists
 //! under the readings that shipped kernels rely on (`contested(profile)`).
 
 use super::args::Check;
+use super::mending::{self, Mended, Mistake, Spare, Told};
+use super::naming::accesses;
 use super::stale::Stale;
 use super::verdicts::words;
 use crate::kernel::{SourcePlace, source_place};
@@ -9,15 +11,13 @@ use moire_cat::{LETTER, Model, PROFILE, Variants};
 use moire_console::exit;
 use moire_console::input::Source;
 use moire_execution::leaf::Finding;
-use moire_explore::judge::missing_edge::{Missing, missing};
 use moire_explore::judge::{Judgement, Verdict, flag_verdict};
+use moire_mend::Why;
 use moire_program::ir::Program;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most groups of findings for which a missing order is searched.
-const EXPLAINED: usize = 4;
 /// Most groups of findings listed as text.
 const LISTED: usize = 12;
 /// Characters of a source line that are shown.
@@ -67,7 +67,10 @@ struct Beside {
 pub(super) struct Notes {
     /// Reads of a kernel without a finding that may be stale.
     pub(super) stale: Vec<Stale>,
-    missing: Vec<(Finding, Missing)>,
+    /// Edits that make the program clean.
+    pub(super) mended: Option<Told>,
+    /// What could go, if it was asked.
+    pub(super) spare: Option<Result<Spare, Why>>,
     beside: Option<Beside>,
 }
 
@@ -129,21 +132,14 @@ pub(super) struct Asking<'a> {
 
 impl Notes {
     /// The notes on the judgement of a program.
-    pub(super) fn of(
-        program: &Program,
-        model: &Model,
-        profiles: &Profiles,
-        judgement: &Judgement,
-        asking: &Asking<'_>,
-    ) -> Self {
+    pub(super) fn of(profiles: &Profiles, judgement: &Judgement, asking: &Asking<'_>) -> Self {
         let beside = profiles.other.as_ref().and_then(|other| other.beside(judgement, asking));
-        let mut lacking = Vec::new();
-        for group in groups(judgement).iter().filter(|g| g[0].flag.ends_with("-race")).take(EXPLAINED) {
-            if let Some(found) = missing(program, model, judgement, group[0], asking.more) {
-                lacking.extend(group.iter().map(|f| ((*f).clone(), found.clone())));
-            }
-        }
-        Notes { stale: Vec::new(), missing: lacking, beside }
+        Notes { beside, ..Notes::default() }
+    }
+
+    /// The patch of the file, if there is advice.
+    pub(super) fn diff(&self, source: &Source) -> Option<String> {
+        self.mended()?.diff(source)
     }
 
     /// Whether both profiles were asked, and something is wrong by the letter only.
@@ -155,22 +151,26 @@ impl Notes {
     pub(super) fn text(&self, source: &Source, judgement: &Judgement) -> String {
         let program = &source.program;
         let mut out = String::new();
-        let groups = groups(judgement);
-        for group in groups.iter().take(LISTED) {
-            out += &format!("  {} ({}): {}\n", flag_word(group[0]), group[0].flag, together(program, group));
-            let mut lines: Vec<u32> = group[0].places.iter().map(|p| p.line).collect();
-            lines.dedup();
-            for line in lines {
-                out += &quoted(source, line);
+        match &self.mended {
+            Some(Ok(mended)) => {
+                for mistake in &mended.mistakes {
+                    out += &self::mistake(source, mistake);
+                }
+                out += &mending::text(mended);
             }
-            if let Some((_, m)) = self.missing.iter().find(|m| m.0 == *group[0]) {
-                out += &format!("    missing: {}\n", m.text);
+            told => {
+                let groups = grouped(&judgement.findings);
+                groups.iter().take(LISTED).for_each(|g| out += &shown(source, g));
+                let more = groups.len().saturating_sub(LISTED);
+                if more > 0 {
+                    out += &format!("  and {more} more\n");
+                }
+                if let Some(Err(why)) = told {
+                    out += &format!("  {why}\n");
+                }
             }
         }
-        let more = groups.len().saturating_sub(LISTED);
-        if more > 0 {
-            out += &format!("  and {more} more\n");
-        }
+        out.extend(self.spare.iter().map(mending::spare_text));
         for stale in self.stale.iter().take(LISTED) {
             out += &format!("  note: {}\n", stale.text());
         }
@@ -185,11 +185,9 @@ impl Notes {
     pub(super) fn json(&self, source: &Source, judgement: &Judgement) -> (Value, Value) {
         let program = &source.program;
         let findings = judgement.findings.iter().map(|f| {
-            let lacks =
-                self.missing.iter().find(|m| m.0 == *f).map(|(_, m)| json!({"edge": m.edge, "text": m.text}));
             let mut one = finding(program, f);
             one["sources"] = f.places.iter().map(|p| place_json(source, p.line)).collect();
-            one["missing"] = json!(lacks);
+            one["missing"] = json!(self.mended().map(|m| json!({"text": m.edits()})));
             one
         });
         let profile = self.beside.as_ref().map(|b| {
@@ -220,9 +218,19 @@ impl Notes {
         beside.unwritten.iter().map(one).collect()
     }
 
-    /// A sentence about the order that a race lacks.
-    pub(super) fn lacks(&self) -> Option<String> {
-        self.missing.first().map(|(_, m)| format!("missing: {}", m.text))
+    /// The edits that mend the program.
+    fn mended(&self) -> Option<&Mended> {
+        self.mended.as_ref()?.as_ref().ok()
+    }
+
+    /// A sentence about them.
+    pub(super) fn mends(&self) -> Option<String> {
+        self.mended().map(|m| format!("mend: {}", m.edits()))
+    }
+
+    /// The advice, and what could go, as JSON.
+    pub(super) fn mended_json(&self, source: &Source) -> (Value, Value) {
+        (mending::json(self.mended.as_ref(), source), mending::spare_json(self.spare.as_ref()))
     }
 }
 
@@ -325,10 +333,10 @@ fn flag_word(finding: &Finding) -> &'static str {
     verdict.word()
 }
 
-/// Findings of one kind about the same lines, whichever threads they are of; those about no event aside.
-fn groups(judgement: &Judgement) -> Vec<Vec<&Finding>> {
+/// Findings of one kind about the same lines, whichever threads they are of.
+fn grouped<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Vec<&'f Finding>> {
     let mut out: BTreeMap<(&str, Vec<u32>), Vec<&Finding>> = BTreeMap::new();
-    for finding in judgement.findings.iter().filter(|f| !f.places.is_empty()) {
+    for finding in findings {
         let mut lines: Vec<u32> = finding.places.iter().map(|p| p.line).collect();
         lines.sort_unstable();
         out.entry((&finding.flag, lines)).or_default().push(finding);
@@ -336,6 +344,47 @@ fn groups(judgement: &Judgement) -> Vec<Vec<&Finding>> {
     let mut out: Vec<Vec<&Finding>> = out.into_values().collect();
     out.sort_by_key(|g| !g[0].flag.ends_with("-race"));
     out
+}
+
+/// A group of findings: verdict, what the instructions do, where, and their lines.
+fn shown(source: &Source, group: &[&Finding]) -> String {
+    let program = &source.program;
+    let words = [named(program, group[0]), together(program, group)];
+    let words: Vec<String> = words.into_iter().filter(|w| !w.is_empty()).collect();
+    let mut out = format!("  {}: {}\n", flag_word(group[0]), words.join(", "));
+    let mut lines: Vec<u32> = group[0].places.iter().map(|p| p.line).collect();
+    lines.dedup();
+    for line in lines {
+        out += &quoted(source, line);
+    }
+    out
+}
+
+/// One mistake: its first finding, how many more it has, and where.
+fn mistake(source: &Source, mistake: &Mistake) -> String {
+    let groups = grouped(&mistake.findings);
+    let Some(first) = groups.first() else { return String::new() };
+    let mut out = shown(source, first);
+    if groups.len() > 1 {
+        let pair = |g: &Vec<&Finding>| -> String {
+            let lines: BTreeSet<u32> = g[0].places.iter().map(|p| p.line).collect();
+            lines.iter().map(u32::to_string).collect::<Vec<_>>().join("/")
+        };
+        let rest: Vec<String> =
+            groups.iter().skip(1).take(LISTED).map(pair).filter(|p| !p.is_empty()).collect();
+        let dots = if groups.len() - 1 > LISTED { ", .." } else { "" };
+        let findings = if groups.len() == 2 { "finding" } else { "findings" };
+        let lines =
+            if rest.is_empty() { String::new() } else { format!(", lines {}{dots}", rest.join(", ")) };
+        out += &format!("    the same mistake: {} more {findings}{lines}\n", groups.len() - 1);
+    }
+    out
+}
+
+/// What the instructions of a finding do, if they are known, and the name of the flag.
+fn named(program: &Program, finding: &Finding) -> String {
+    let words = accesses(program, finding).map_or(String::new(), |w| format!("{w}, "));
+    format!("{words}{}", finding.flag)
 }
 
 /// `lines 51 and 52 of P0, P1`, or `line 51 of P0, P1 and line 61 of P2`
@@ -393,5 +442,6 @@ fn places(program: &Program, finding: &Finding) -> String {
 fn finding(program: &Program, finding: &Finding) -> Value {
     let one = |p: &moire_execution::leaf::Place| json!({"thread": program.threads.get(usize::from(p.thread)).map(|t| &t.name), "line": p.line});
     let places: Vec<Value> = finding.places.iter().map(one).collect();
-    json!({"kind": finding.flag, "verdict": flag_word(finding), "places": places})
+    let accesses = accesses(program, finding);
+    json!({"kind": finding.flag, "verdict": flag_word(finding), "accesses": accesses, "places": places})
 }

@@ -18,30 +18,39 @@ use moire_program::ir::{Program, Quantifier};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Verdict and witnesses to stdout; errors and advice to stderr.
-pub(super) fn text(answer: &Answer<'_>) {
+/// Verdict and witnesses to stdout, or to stderr beside a patch; errors and advice of the static rules to stderr.
+pub(super) fn text(answer: &Answer<'_>, beside_patch: bool) {
     match answer {
         Answer::Unread(_, error) => eprintln!("{error:#}"),
         Answer::Rejected(errors) => errors.iter().for_each(|e| eprintln!("{e}")),
         Answer::Judged(judged) => {
             judged.advice.iter().for_each(|a| eprintln!("{a}"));
-            print!("{}: ", judged.title());
-            output::verdicts(
-                exit::worst(judged.verdicts().iter().map(Verdict::exit_code)),
-                &judged.words().join(", "),
-            );
-            print!("\n{}", below(judged));
-            for part in &judged.parts {
-                print!("{}", part.notes.text(&part.source, &part.judgement));
-            }
-            for contest in &judged.contested {
-                println!("  contested({}): {}", contest.setting, contest.verdicts.join(", "));
-            }
-            for part in &judged.parts {
-                print!("{}", executions(&part.source.program, &part.judgement));
+            let words = judged.words().join(", ");
+            if beside_patch {
+                eprint!("{}: {words}\n{}", judged.title(), body(judged));
+            } else {
+                print!("{}: ", judged.title());
+                let worst = exit::worst(judged.verdicts().iter().map(Verdict::exit_code));
+                output::verdicts(worst, &words);
+                print!("\n{}", body(judged));
             }
         }
     }
+}
+
+/// Everything below the verdicts.
+fn body(judged: &Judged<'_>) -> String {
+    let mut out = below(judged);
+    for part in &judged.parts {
+        out += &part.notes.text(&part.source, &part.judgement);
+    }
+    for contest in &judged.contested {
+        out += &format!("  contested({}): {}\n", contest.setting, contest.verdicts.join(", "));
+    }
+    for part in &judged.parts {
+        out += &executions(&part.source.program, &part.judgement);
+    }
+    out
 }
 
 /// What the verdicts are about: executions, conditions and hangs, launch, and what of a clean kernel did not run.
@@ -272,6 +281,8 @@ fn object(judged: &Judged<'_>) -> Value {
         "cut": {"threads": total.cut.threads, "unseen": total.cut.unseen},
         "contested": judged.contested.iter().map(contest).collect::<Vec<_>>(),
         "findings": list("findings"),
+        "advice": parts.iter().map(|p| &p["advice"]).filter(|a| !a.is_null()).collect::<Vec<_>>(),
+        "redundant": parts.iter().map(|p| &p["redundant"]).filter(|r| !r.is_null()).collect::<Vec<_>>(),
         "profile": first("profile"),
         "stale": list("stale"),
     });
@@ -317,8 +328,11 @@ fn explored(part: &Part) -> Value {
             "estimate": s.executions.mean, "standard_error": s.executions.error,
         })
     });
+    let (advice, redundant) = notes.mended_json(source);
     json!({
         "verdicts": words(judgement),
+        "advice": advice,
+        "redundant": redundant,
         "conditions": conditions,
         "hang": judgement.hang.as_ref().map(|(ends, w)| json!({"who": hang(program, ends, judgement), "witness": graph(program, w)})),
         "race": judgement.race.as_ref().map(|(flag, w)| json!({"kind": flag, "witness": graph(program, w)})),

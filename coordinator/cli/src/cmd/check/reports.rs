@@ -62,8 +62,8 @@ fn part(part: &Part) -> Vec<Value> {
     let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
         let level = if v.exit_code() == 11 { "warning" } else { "error" };
         let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
-        let lacks = notes.lacks().filter(|_| *v == Verdict::Race).map(|l| format!("; {l}"));
-        let text = said(v, &source.program, judgement) + &lacks.unwrap_or_default();
+        let mend = notes.mends().filter(|_| v.exit_code() == 10).map(|l| format!("; {l}"));
+        let text = said(v, &source.program, judgement) + &mend.unwrap_or_default();
         result(v.word(), level, &text, &source.name, line, 0)
     });
     let unwritten = notes.sentences(&source.program).into_iter();
@@ -132,7 +132,7 @@ fn judged(judged: &Judged<'_>) -> TestCaseStatus {
     let mut text = Vec::new();
     for Part { source, judgement, notes, .. } in &judged.parts {
         text.extend(judgement.verdicts.iter().map(|v| said(v, &source.program, judgement)));
-        text.extend(notes.lacks());
+        text.extend(notes.mends());
         let unwritten = notes.sentences(&source.program).into_iter();
         text.extend(unwritten.map(|s| format!("contested(profile): {}", s.0)));
     }

@@ -1,0 +1,141 @@
+//! Advice on the command line: patches that make programs clean, and what could go.
+
+use crate::cli::moire;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const EARLY: &str = "// A load in front of the wait for the copy.
+moire \"early\"
+.shared .b8 S[128];
+.shared .b64 b;
+.global .b8 source[1024];
+t (gpu 0, cta 0, warp 0) {
+  mbarrier.init.shared::cta.b64 [b], 1;
+  fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [b], 128;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [S], [source], 128, [b];
+  ld.weak.shared::cta.b32 r0, [S];   // too early
+L1:
+  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;
+  @!p bra L1;
+}
+";
+
+const SPARE: &str = "moire \"spare\"
+.shared .b32 x;
+P0 (gpu 0, cta 0) {
+  st.weak.shared::cta.u32 [x], 1;
+  fence.sc.sys;
+  bar.sync 0;
+}
+P1 (gpu 0, cta 0) {
+  bar.sync 0;
+  ld.weak.shared::cta.u32 r0, [x];
+}
+";
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Applies a patch in a folder, as people do.
+fn patched(folder: &Path, program: &str, args: &[&str], diff: &str) {
+    let mut child =
+        Command::new(program).args(args).current_dir(folder).stdin(Stdio::piped()).spawn().expect("it runs");
+    child.stdin.take().unwrap().write_all(diff.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success(), "{program} refuses\n{diff}");
+}
+
+fn verdict(folder: &Path, file: &str) -> (Option<i32>, String) {
+    let out = moire(folder, &["check", file]);
+    (out.status.code(), text(out.stdout))
+}
+
+/// A patch is all of stdout, `git apply` takes it, and the file is clean with it.
+#[test]
+fn a_patch_makes_the_file_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("early.litmus"), EARLY).unwrap();
+    let (code, report) = verdict(folder.path(), "early.litmus");
+    assert!(code == Some(10) && report.contains("mend, explored again and clean"), "{report}");
+    let out = moire(folder.path(), &["check", "--fix", "early.litmus"]);
+    assert_eq!(out.status.code(), Some(10));
+    let diff = text(out.stdout);
+    assert!(diff.starts_with("--- early.litmus\n+++ early.litmus\n"), "{diff}");
+    assert!(diff.lines().filter(|l| l.starts_with(['+', '-'])).count() <= 8, "{diff}");
+    patched(folder.path(), "git", &["apply", "-p0"], &diff);
+    let (code, report) = verdict(folder.path(), "early.litmus");
+    assert_eq!(code, Some(0), "{report}");
+    let fixed = std::fs::read_to_string(folder.path().join("early.litmus")).unwrap();
+    assert!(fixed.starts_with("// A load in front"), "{fixed}");
+}
+
+#[test]
+fn a_patch_goes_into_a_file_beside_any_format() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("early.litmus"), EARLY).unwrap();
+    let out = moire(folder.path(), &["check", "--fix", "--format", "json", "early.litmus"]);
+    assert_eq!(out.status.code(), Some(2));
+    let out = moire(folder.path(), &["check", "--fix=p.diff", "--format", "json", "early.litmus"]);
+    let object: serde_json::Value = serde_json::from_str(text(out.stdout).lines().next().unwrap()).unwrap();
+    assert_eq!(object["advice"][0]["weakest"], true, "{object}");
+    let diff = std::fs::read_to_string(folder.path().join("p.diff")).unwrap();
+    assert_eq!(object["advice"][0]["patch"].as_str(), Some(diff.as_str()));
+    // Nothing wrong, nothing to patch.
+    std::fs::write(folder.path().join("spare.litmus"), SPARE).unwrap();
+    let out = moire(folder.path(), &["check", "--fix", "spare.litmus"]);
+    assert_eq!((out.status.code(), text(out.stdout).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_can_go_is_named_with_its_assumptions() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("spare.litmus"), SPARE).unwrap();
+    let out = text(moire(folder.path(), &["check", "--redundant", "spare.litmus"]).stdout);
+    assert!(out.contains("remove `fence.sc.sys`, line 5 of P0"), "{out}");
+    assert!(!out.contains("remove `bar.sync 0`"), "{out}");
+    assert!(out.contains("assumed: "), "{out}");
+    let out = text(moire(folder.path(), &["check", "spare.litmus"]).stdout);
+    assert!(!out.contains("redundant"), "{out}");
+}
+
+/// The patch of a module is lowered for the same launch and explored before it is printed.
+#[test]
+fn a_patch_of_a_module_makes_it_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/ptx/unfenced.ptx");
+    std::fs::copy(path, folder.path().join("unfenced.ptx")).unwrap();
+    let letter = ["check", "--profile", "letter", "--explain-time", "60s"];
+    let args = [&letter[..], &["--fix", "unfenced.ptx"]].concat();
+    let out = moire(folder.path(), &args);
+    let diff = text(out.stdout);
+    assert_eq!(out.status.code(), Some(10), "{diff}");
+    assert!(diff.contains("\n+    tcgen05.fence::before_thread_sync;\n"), "{diff}{}", text(out.stderr));
+    patched(folder.path(), "patch", &["-p0", "-s"], &diff);
+    let out = moire(folder.path(), &[&letter[..], &["unfenced.ptx"]].concat());
+    assert_eq!(out.status.code(), Some(0), "{diff}{}", text(out.stdout));
+}
+
+/// Findings are in the words of the reader, and each has its line, those that only the engine knows too.
+#[test]
+fn findings_name_accesses_and_lines() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");
+    let report = |file: &str| {
+        let out = text(moire(&corpus, &["check", "--explain-time", "0s", file]).stdout);
+        out.lines().take_while(|l| !l.contains("in this execution")).collect::<Vec<_>>().join("\n")
+    };
+    let all = [
+        ("consan/row20a-buggy.litmus", "generic write against async-proxy read of `"),
+        ("tcgen05/no-dealloc.litmus", "protocol: tcgen05.alloc"),
+        ("tcgen05/dealloc-twice.litmus", "lifetime: tcgen05.dealloc"),
+        ("mbarrier/over-arrival.litmus", "protocol: mbarrier.arrive"),
+        ("copies/wgmma-register.litmus", "race: "),
+    ];
+    for (file, says) in all {
+        let out = report(file);
+        let found = out.lines().find(|l| l.contains(says)).unwrap_or_else(|| panic!("{file}: {out}"));
+        assert!(found.contains("line "), "{file}: {out}");
+        assert!(out.contains(" | "), "{file} quotes no line: {out}");
+    }
+}
