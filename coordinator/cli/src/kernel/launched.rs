@@ -90,6 +90,35 @@ pub(crate) struct Taken {
     pub(crate) text: String,
 }
 
+/// A program that stands for all runs on any data, and for some that no data has: what depends on data is explored both ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AnyData {
+    /// The first thing that depends on data, with its line.
+    pub(crate) why: String,
+    /// The verdicts of that program that count for nothing, because no data need lead to them.
+    pub(crate) possible: Vec<String>,
+}
+
+impl AnyData {
+    pub(crate) fn new(why: String) -> Self {
+        AnyData { why, possible: Vec::new() }
+    }
+
+    fn text(&self) -> String {
+        match self.possible.as_slice() {
+            [] => format!("    for any data: {}; both ways are explored\n", self.why),
+            all => format!(
+                "    could happen, if data decides so: {}; with both ways explored, whatever data leads to\n",
+                all.join(", ")
+            ),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({"depends": self.why, "possible": self.possible})
+    }
+}
+
 /// A launch, and what is known about it.
 #[derive(Clone, Debug)]
 pub(crate) struct Launched {
@@ -117,6 +146,8 @@ pub(crate) struct Launched {
     pub(crate) parts: Vec<Vec<Vec<u32>>>,
     /// Nothing where the kernel is not run ahead.
     pub(crate) coverage: Option<Coverage>,
+    /// The launch was run ahead for any data.
+    pub(crate) any_data: Option<AnyData>,
 }
 
 impl Launched {
@@ -179,6 +210,7 @@ impl Launched {
         for clusters in self.parts.iter().filter(|p| p.len() > 1) {
             out += &format!("    {}\n", alike(clusters));
         }
+        out.extend(self.any_data.iter().map(AnyData::text));
         for Taken { line, text } in self.taken.iter().take(LISTED) {
             let place = if *line > 0 { format!("line {line}: ") } else { String::new() };
             out += &format!("    taken for granted: {place}{text}\n");
@@ -245,6 +277,7 @@ impl Launched {
             "loops": loops,
             "taken": taken,
             "parts": self.parts,
+            "any_data": self.any_data.as_ref().map(AnyData::json),
         })
     }
 

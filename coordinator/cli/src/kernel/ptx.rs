@@ -1,14 +1,16 @@
 //! PTX modules on the command line: from a module and a launch to programs.
 
 use super::launch::{LaunchArgs, Values};
-use super::launched::{Argument, Launched, Origin, Size, Taken};
+use super::launched::{AnyData, Argument, Launched, Origin, Size, Taken};
 use super::lowered::{Candidate, Kernel};
 use super::metadata::Metadata;
 use anyhow::{Result, anyhow, bail};
 use moire_console::input::{File, Rejected, Source};
 use moire_kernel::Refusal;
 use moire_kernel::ptx::{self, Arg, Module, Special, What};
-use moire_kernel::specialise::{Apart, Launch, Need, Note, Sweep, entry, lower_apart, sweep};
+use moire_kernel::specialise::{
+    Apart, Launch, Need, Note, Sweep, entry, lower_apart, lower_apart_for_any_data, sweep,
+};
 use moire_program::ir::{Control, Op};
 use moire_program::text::{Diagnostic, decode};
 use std::collections::BTreeSet;
@@ -51,8 +53,9 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
     let source = |program| Source::new(name, program, text);
     let mut candidates = Vec::new();
     let mut last = None;
-    for Tried { launch, alone, lowered } in tried {
+    for Tried { launch, alone, lowered, any_data } in tried {
         let mut said = asked.said(&launch, alone, &needs);
+        said.any_data = any_data.map(AnyData::new);
         match lowered {
             Ok(Apart { parts, notes, coverage }) => {
                 said.taken = taken(notes);
@@ -83,6 +86,22 @@ struct Tried {
     /// The reason that it has one cluster, where two would be assumed.
     alone: Option<String>,
     lowered: Result<Apart, Refusal>,
+    /// What depends on data, if the launch was run ahead for any data.
+    any_data: Option<String>,
+}
+
+impl Tried {
+    /// Runs a launch ahead; where data decides something, for any data.
+    fn new(kernel: &ptx::Kernel, launch: Launch) -> Tried {
+        let (lowered, any_data) = match lower_apart(kernel, &launch) {
+            Err(why @ Refusal::Abstained { .. }) => match lower_apart_for_any_data(kernel, &launch) {
+                Ok(apart) => (Ok(apart), Some(why.to_string())),
+                Err(_) => (Err(why), None),
+            },
+            lowered => (lowered, None),
+        };
+        Tried { launch, alone: None, lowered, any_data }
+    }
 }
 
 /// A kernel, and everything that says how it is launched.
@@ -115,32 +134,30 @@ impl Asked<'_> {
     /// each or cannot be run ahead with two. One cluster is worth judging, too, if the two share memory.
     fn clusters(&self, one: Launch, out: &mut Vec<Tried>) {
         if self.args.grid.is_some() {
-            let lowered = lower_apart(self.kernel, &one);
-            out.push(Tried { launch: one, alone: None, lowered });
+            out.push(Tried::new(self.kernel, one));
             return;
         }
         if !tells_clusters_apart(self.kernel) {
             let why = "nothing in the kernel tells clusters apart, so all would do the same".to_owned();
-            let lowered = lower_apart(self.kernel, &one);
-            out.push(Tried { launch: one, alone: Some(why), lowered });
+            out.push(Tried { alone: Some(why), ..Tried::new(self.kernel, one) });
             return;
         }
         let [x, y, z] = one.grid;
         let two = Launch { grid: [x.saturating_mul(2), y, z], ..one.clone() };
         let two = sweep(self.kernel, &two).launches.swap_remove(0);
-        match lower_apart(self.kernel, &two) {
+        let two = Tried::new(self.kernel, two);
+        match &two.lowered {
             Ok(apart) => {
                 let meet = apart.parts.iter().flat_map(|p| &p.clusters).any(|clusters| clusters.len() > 1);
                 if meet {
-                    let lowered = lower_apart(self.kernel, &one);
-                    out.push(Tried { launch: one, alone: None, lowered });
+                    out.push(Tried::new(self.kernel, one));
                 }
-                out.push(Tried { launch: two, alone: None, lowered: Ok(apart) });
+                out.push(two);
             }
             Err(why) => {
-                let lowered = lower_apart(self.kernel, &one);
-                let alone = lowered.is_ok().then(|| format!("with two, {why}"));
-                out.push(Tried { launch: one, alone, lowered });
+                let tried = Tried::new(self.kernel, one);
+                let alone = tried.lowered.is_ok().then(|| format!("with two, {why}"));
+                out.push(Tried { alone, ..tried });
             }
         }
     }
@@ -193,6 +210,7 @@ impl Asked<'_> {
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
+            any_data: None,
         }
     }
 }

@@ -94,6 +94,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
             taken: Vec::new(),
             parts: Vec::new(),
             coverage: None,
+            any_data: None,
         };
         match lower(kernel, &launch) {
             Ok(program) => {

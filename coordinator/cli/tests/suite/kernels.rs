@@ -38,6 +38,28 @@ fn ours(name: &str) -> String {
     std::fs::read_to_string(path).expect("the module is there")
 }
 
+/// Two warps that store to one word behind a branch on data.
+fn decided_race() -> String {
+    let text = ours("data-branch.ptx").replace(".reqntid 32", ".reqntid 64");
+    text.replace("OUT:\n", "OUT:\n    st.global.b32 [%rd0+4], %r0;\n")
+}
+
+#[test]
+fn a_branch_on_data_is_explored_both_ways() {
+    let (code, out, err) = check(&ours("data-branch.ptx"), &[]);
+    assert!(code == Some(0) && out.starts_with("k.ptx: clean\n"), "{out}{err}");
+    assert!(out.contains("for any data: a predicate (%p0) that depends on data loaded in line 13"), "{out}");
+    assert!(out.contains("line 15 depends on data: both ways are explored"), "{out}");
+    assert_eq!(json(&ours("data-branch.ptx"), &[])["launch"]["any_data"]["possible"], serde_json::json!([]));
+    // Anything else than clean need not happen, so it is no finding.
+    let (code, out, err) = check(&decided_race(), &[]);
+    assert!(code == Some(11) && out.starts_with("k.ptx: abstained("), "{code:?} {out}{err}");
+    assert!(out.contains("could happen, if data decides so: ") && out.contains("race (line 18)"), "{out}");
+    assert!(!err.contains("race"), "{err}");
+    let object = json(&decided_race(), &[]);
+    assert!(object["launch"]["any_data"]["possible"].to_string().contains("race"), "{object}");
+}
+
 #[test]
 fn every_verdict_names_its_launch() {
     let (code, out, err) = check(&ours("ring.ptx"), &["--param", "0=2"]);
@@ -62,7 +84,7 @@ fn every_verdict_names_its_launch() {
     assert_eq!(launch["command"], "moire check k.ptx --grid 1 --cluster 1 --param 0=2 --profile letter");
     assert!(launch["loops"].as_array().unwrap().iter().any(|l| l["passes"] == serde_json::json!([2, 2])));
     // What no engine is asked about names its launch, too.
-    let object = json(&ours("data-branch.ptx"), &[]);
+    let object = json(&decided_race(), &[]);
     assert!(object["verdicts"][0].as_str().unwrap().starts_with("abstained("), "{object}");
     assert_eq!(object["launch"]["grid"]["origin"], "assumed");
 }

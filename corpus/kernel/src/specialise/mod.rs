@@ -20,7 +20,7 @@
 //! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; boxes of a
 //! tensor map at different coordinates are different memory, and have as many bytes as their barrier expects.
 //!
-//! Abstained from by name and line: `multimem` (the module does not say which memories an address names), calls, texture
+//! Abstained from by name and line: `multimem` (the module does not say which memories an address names), calls of functions outside the module or of themselves, texture
 //! and surface writes, and lanes of a warp that wait in one arm of a branch.
 
 mod budget;
@@ -142,8 +142,20 @@ fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, 
 /// # Errors
 /// Those of [`lower`].
 pub fn lower_apart(kernel: &Kernel, launch: &Launch) -> Result<Apart, Refusal> {
+    apart_of(kernel, launch, false)
+}
+
+/// Does the same, but explores predicates that depend on data both ways, as [`lower_for_any_data`] does.
+///
+/// # Errors
+/// Those of [`lower`].
+pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apart, Refusal> {
+    apart_of(kernel, launch, true)
+}
+
+fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
     let Ahead { map, places, residue, notes, coverage } =
-        ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), false)?;
+        ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), choosing)?;
     let mut parts: Vec<(Program, Part)> = Vec::new();
     for warps in apart::groups(&places, &residue.items) {
         let program = residual::program(kernel, &map, &places, &residue, &warps)?;

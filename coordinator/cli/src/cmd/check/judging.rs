@@ -21,8 +21,11 @@ use anyhow::{Context, Result};
 use moire_cat::{Model, Variants};
 use moire_console::exit;
 use moire_console::input::{File, Rejected, Source};
+use moire_execution::leaf::Finding;
 use moire_explore::Limits;
-use moire_explore::judge::{About, Judgement, Questions, Verdict, judge, judge_some, judge_watched};
+use moire_explore::judge::{
+    About, Judgement, Questions, Verdict, flag_verdict, judge, judge_some, judge_watched,
+};
 use moire_explore::search::{Descents, Sample};
 use moire_program::loops::has_loops;
 use moire_program::text::Severity;
@@ -30,6 +33,7 @@ use moire_program::validate::validate;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// Consistency checks of a larger launch, by those of the one before, and at least.
 const LARGER_CHECKS: (u64, u64) = (4, 2_000);
@@ -91,9 +95,23 @@ impl<'a> Judge<'a> {
         let mut limits = *self.limits;
         let mut best: Option<(Vec<Explored>, Launched)> = None;
         for Candidate { sources, mut launch } in candidates {
-            let explored = self.explored(sources, &limits, &teller)?;
+            // What is found for any data need not happen, so nothing is said at once.
+            let told = launch.any_data.is_none().then_some(&teller);
+            let explored = self.explored(sources, &limits, told)?;
             let verdicts = union(explored.iter().map(|e| &e.1));
             let worst = exit::worst(verdicts.iter().map(Verdict::exit_code));
+            if let Some(any) = launch.any_data.as_mut().filter(|_| worst != exit::CLEAN) {
+                any.possible = could_happen(&explored);
+                let why = Verdict::Abstained(any.why.clone());
+                let Some((_, smaller)) = &mut best else {
+                    let source = explored.into_iter().next().context("a launch has a program")?.0;
+                    return Ok(Answer::unasked(source, &self.asked.model, launch, why));
+                };
+                let mut words = words_of(&[why]);
+                words.extend(any.possible.iter().map(|p| format!("{p} could happen")));
+                smaller.larger = Some((launch.command(&self.options()), words));
+                break;
+            }
             if let Some((_, smaller)) = &mut best {
                 if worst == exit::INCOMPLETE {
                     smaller.larger = Some((launch.command(&self.options()), words_of(&verdicts)));
@@ -130,7 +148,7 @@ impl<'a> Judge<'a> {
     ) -> Answer<'a> {
         let teller = self.teller();
         let name = sources.first().map_or(String::new(), |s| s.name.clone());
-        match self.explored(sources, limits, &teller) {
+        match self.explored(sources, limits, Some(&teller)) {
             Ok(explored) => self.noted(explored, launch, advice, limits, (&teller, None)),
             Err(error) => Answer::Unread(name, error),
         }
@@ -140,7 +158,7 @@ impl<'a> Judge<'a> {
         &self,
         sources: Vec<Source>,
         limits: &Limits,
-        teller: &Teller,
+        teller: Option<&Teller>,
     ) -> Result<Vec<Explored>> {
         let one = |source: Source| {
             let (judgement, sample) = self.one(
@@ -148,7 +166,7 @@ impl<'a> Judge<'a> {
                 &self.asked.model,
                 limits,
                 Questions { witnesses: true, about: About::All },
-                Some(teller),
+                teller,
             )?;
             Ok((source, judgement, sample))
         };
@@ -281,4 +299,16 @@ impl<'a> Judge<'a> {
         let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
         model.chain(profile).collect()
     }
+}
+
+/// The verdicts of programs, each with the lines it is about first.
+fn could_happen(explored: &[Explored]) -> Vec<String> {
+    let one = |verdict: String| {
+        let about = |f: &&Finding| flag_verdict(&f.flag).word() == verdict;
+        let found = explored.iter().flat_map(|e| &e.1.findings).find(about);
+        let lines: BTreeSet<u32> = found.iter().flat_map(|f| &f.places).map(|p| p.line).collect();
+        let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
+        if lines.is_empty() { verdict } else { format!("{verdict} (line {})", lines.join(" and ")) }
+    };
+    words_of(&union(explored.iter().map(|e| &e.1))).into_iter().map(one).collect()
 }
