@@ -105,7 +105,7 @@ impl<'a> Judge<'a> {
                 let why = Verdict::Abstained(any.why.clone());
                 let Some((_, smaller)) = &mut best else {
                     let source = explored.into_iter().next().context("a launch has a program")?.0;
-                    return Ok(Answer::unasked(source, &self.asked.model, launch, why));
+                    return Ok(Answer::unasked(source, &self.asked.model, Some(launch), why));
                 };
                 let mut words = words_of(&[why]);
                 words.extend(any.possible.iter().map(|p| format!("{p} could happen")));

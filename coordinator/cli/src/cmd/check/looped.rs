@@ -45,7 +45,7 @@ impl<'a> Judge<'a> {
             Err(error) => return Answer::Unread(source.name, error),
         };
         let mut answer = match explored {
-            Some(explored) => self.noted(explored, None, advice, self.limits, &self.teller()),
+            Some(explored) => self.noted(explored, None, advice, self.limits, (&self.teller(), None)),
             None => self.unexplored(source, &proof, advice),
         };
         if let Answer::Judged(judged) = &mut answer {
@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
                 None => *self.limits,
                 Some(_) => Limits { checks: self.limits.checks.min(RAISED_CHECKS), ..*self.limits },
             };
-            let explored = self.explored(vec![unrolled], &limits, &self.teller())?;
+            let explored = self.explored(vec![unrolled], &limits, Some(&self.teller()))?;
             let worst = exit::worst(union(explored.iter().map(|e| &e.1)).iter().map(Verdict::exit_code));
             if worst == exit::FINDING {
                 proof.explored(counts, true);
