@@ -37,6 +37,7 @@
 //! (`single`) change what is there: a parity, a count, bytes, an order, a scope, a group, a place. An edit set that removes
 //! findings and adds none is kept for the next round, in which the remaining findings are looked at.
 
+mod answer;
 pub mod order;
 mod pair;
 pub mod patch;
@@ -47,93 +48,12 @@ mod single;
 mod trial;
 mod words;
 
-use moire_cat::Model;
-use moire_execution::leaf::Finding;
+pub use answer::{Advice, Budget, Models, Step, Why};
 use moire_explore::Limits;
 use moire_explore::judge::Judgement;
-use moire_program::edit::Edit;
 use moire_program::ir::Program;
 pub use planted::Planted;
-use std::collections::BTreeSet;
-use std::fmt;
 pub use words::describe;
-
-/// One textual edit: the same edit at each place of the program that one place of the text stands for.
-pub type Step = Vec<Edit>;
-
-/// What a program is explored under.
-#[derive(Clone, Copy)]
-pub struct Models<'a> {
-    /// The model of the verdict.
-    pub model: &'a Model,
-    /// The same with the flags of [`order::text`].
-    pub order: &'a Model,
-}
-
-/// Bounds of one search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    /// Most explorations.
-    pub explorations: u32,
-    /// Most consistency checks of all of them together.
-    pub checks: u64,
-    /// Most consistency checks of one of them.
-    pub each: u64,
-}
-
-impl Budget {
-    /// The budget for a program that took so many checks itself.
-    pub fn of(checks: u64) -> Self {
-        let each = checks.saturating_mul(8).saturating_add(5_000);
-        Budget { explorations: 1_500, checks: checks.saturating_mul(400).clamp(200_000, 20_000_000), each }
-    }
-}
-
-/// Edits that were verified.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advice {
-    /// The edits, all of which are needed.
-    pub steps: Vec<Step>,
-    /// The program with these edits, with the lines of the text; 0 for what is new.
-    pub program: Program,
-    /// Whether each subset and each weaker form was tried and is not enough.
-    pub weakest: bool,
-    /// For each edit the findings of the program that return without it.
-    pub solves: Vec<BTreeSet<Finding>>,
-    /// Explorations that it took.
-    pub explorations: u32,
-}
-
-impl Advice {
-    /// The edits as one list.
-    pub fn edits(&self) -> Vec<Edit> {
-        self.steps.concat()
-    }
-}
-
-/// The reason that there is no advice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The program was not explored to the end.
-    Open,
-    /// Nothing is wrong with it.
-    Clean,
-    /// No short set of edits is enough.
-    Nothing,
-    /// The budget was spent before all candidates were tried.
-    Budget,
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Why::Open => "no advice: the program was not explored to the end",
-            Why::Clean => "no advice: nothing is wrong",
-            Why::Nothing => "no advice: no short edit makes the program clean and keeps its order",
-            Why::Budget => "no advice: the time or the number of explorations for explanations was spent",
-        })
-    }
-}
 
 /// The weakest edits that make `program` clean. `judgement` is that of the program under the model, and `more`, which is
 /// asked before each exploration, says whether the caller still waits.
