@@ -30,7 +30,7 @@ pub(crate) fn limit(bytes: u64) -> std::io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let most = getrlimit(Resource::Data).maximum;
     let current = Some(most.map_or(bytes, |most| most.min(bytes)));
-    // Nobody reads the core of a process that ran out of memory.
+    // A core dump of a process that ran out of memory is of no use.
     let core = Rlimit { current: Some(0), maximum: getrlimit(Resource::Core).maximum };
     setrlimit(Resource::Core, core)?;
     Ok(setrlimit(Resource::Data, Rlimit { current, maximum: most })?)

@@ -1,4 +1,4 @@
-//! What could go: synchronisation that can be removed or weakened without a change of any verdict.
+//! Redundant synchronisation: what can be removed or weakened without a change of any verdict.
 //!
 //! An edit is accepted if the verdicts, the findings, the conditions and the hang of the program stay as they are, if each
 //! pair of conflicting accesses that was forced is still forced (see the header of the crate), and if no execution ends with
@@ -23,8 +23,8 @@ const EDITS: usize = 400;
 /// The words that stand beside every answer.
 pub const ASSUMPTIONS: [&str; 3] = [
     "the model and its switches as chosen, this launch, these trip counts",
-    "values that copies, products and tensor memory move are not known; only which bytes they touch is",
-    "speed, reconvergence of lanes and what other kernels rely on are not considered",
+    "of copies, products and tensor memory only the bytes that they touch are known, not the values",
+    "speed, reconvergence of lanes and the needs of other kernels are not considered",
 ];
 
 /// One edit: all places of the text that change together.

@@ -69,7 +69,7 @@ fn between(thread: &Thread, at: usize) -> String {
         (Some(a), Some(b)) if a != b => format!("between lines {a} and {b}"),
         (Some(a), _) => format!("behind line {a}"),
         (None, Some(b)) => format!("in front of line {b}"),
-        (None, None) => "in the empty body".to_owned(),
+        (None, None) => "at a place without a line".to_owned(),
     }
 }
 

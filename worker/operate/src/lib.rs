@@ -131,11 +131,12 @@ impl Default for Limits {
     }
 }
 
-/// What an answer for every trip count takes for granted.
-pub const ASSUMPTIONS: [&str; 3] = [
-    "loops with one name are executed the same number of times by every thread, entry by entry",
-    "a wait that is repeated until its phase is complete is tried again",
-    "copies, products and commits that were issued complete",
+/// The assumptions of an answer for every trip count.
+pub const ASSUMPTIONS: [&str; 4] = [
+    "loops with one name have the same trip counts in every thread, for each entry",
+    "a thread that polls for a phase of an mbarrier keeps polling until the phase is complete",
+    "every copy, product and commit that is issued completes",
+    "one run stands for all: this is argued on paper and tested against the explorer, and no other engine confirms a clean answer",
 ];
 
 /// What a program does.
@@ -145,8 +146,8 @@ pub struct Outcome {
     pub findings: BTreeSet<Finding>,
     /// The limit that was hit.
     pub bounded: Option<String>,
-    /// Of a bounded run with free loops: every run was followed until its threads had completed so many iterations and
-    /// decided so many trip counts, all together.
+    /// For a bounded run with free loops: every run was followed through this many iterations and decisions about trip
+    /// counts, those of all threads added up.
     pub covered: u64,
     /// Instructions executed.
     pub steps: u64,

@@ -177,7 +177,7 @@ fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec
     let takes = Takes::of_profile(profile.name());
     let mut oracles = args.oracle.clone();
     if takes == Takes::Kernels && oracles.is_empty() {
-        // A run that names no stream does with what is here.
+        // A run that names no stream uses the compilers that are installed.
         let compiles = COMPILER.tool.is_none_or(|tool| capabilities.iter().any(|c| c == tool.capability));
         let here = args.stream.is_some() || compiles;
         oracles.push(if here { COMPILER.name } else { LOWERING.name }.to_owned());
@@ -194,15 +194,14 @@ fn oracles(args: &Fuzz, profile: Profile, capabilities: &[String]) -> Result<Vec
         match about.takes {
             own if own == takes => {}
             Takes::Sources => {
-                bail!("the oracle `{about}` is one of --stream {}, and of no other", Profile::Source);
+                bail!("the oracle `{about}` belongs to --stream {} only", Profile::Source);
             }
             _ if takes == Takes::Sources => {
-                bail!("the oracle `{about}` is none of --stream {profile}");
+                bail!("the oracle `{about}` does not belong to --stream {profile}");
             }
-            _ => bail!(
-                "the oracles `{COMPILER}` and `{LOWERING}` are those of --stream {}, and of no other",
-                Profile::TileIr
-            ),
+            _ => {
+                bail!("the oracles `{COMPILER}` and `{LOWERING}` belong to --stream {} only", Profile::TileIr)
+            }
         }
     }
     for about in oracles.iter().filter_map(|name| oracle::named(name)) {
@@ -331,7 +330,7 @@ fn findings(totals: &Totals, listed: bool) -> String {
         all.retain(|f| f.rule != DIFFERENCE);
         if differences > 0 {
             out.push_str(
-                "  differences between versions of a model are no mistakes: `moire findings list` has them\n",
+                "  differences between versions of a model are not mistakes: `moire findings list` has them\n",
             );
         }
     }

@@ -1,7 +1,7 @@
 //! `moire replay` and `moire minimize`: run a finding again, or reduce it; given as printed line, id, bundle or program.
 //!
-//! Contract: a program that is wrong by itself is reduced while its verdicts under the model stay the same; one that is not,
-//! while the rule that it breaks stays broken.
+//! Contract: a program whose verdict is a finding is reduced as long as its verdicts under the model stay the same. Any
+//! other program is reduced as long as the rule that it breaks stays broken.
 
 use crate::interrupt::on_interrupt;
 use crate::model::ModelArgs;
@@ -40,7 +40,7 @@ pub(crate) struct Minimize {
     /// Most candidates to try
     #[arg(long, default_value_t = MINIMISE_CANDIDATES)]
     pub(crate) limit: u64,
-    /// Of a program: what stays as it is [default: its verdicts if one is a finding, else the broken rule]
+    /// What a program keeps while it is reduced [default: its verdicts if one is a finding, else the broken rule]
     #[arg(long, value_enum)]
     pub(crate) keep: Option<Keep>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct Minimize {
     pub(crate) store: PathBuf,
 }
 
-/// What of a program stays as it is while it is made smaller.
+/// The property that a program keeps while it is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Keep {
     /// The verdicts of `moire check` under the model
@@ -217,7 +217,7 @@ fn kinds(program: &Program, model: &Model) -> BTreeSet<&'static str> {
     verdicts.iter().filter(|v| v.exit_code() == exit::FINDING).map(Verdict::word).collect()
 }
 
-/// Reduces a program that is wrong by itself. None: it is not.
+/// Reduces a program whose verdict is a finding; `None` for any other program.
 fn wrong(args: &Minimize, text: &str) -> Result<Option<u8>> {
     let Ok(source) = parse_program(&args.what, text.as_bytes()) else { return Ok(None) };
     let model = match &args.model.model {

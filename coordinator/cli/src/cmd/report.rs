@@ -1,5 +1,5 @@
-//! `moire report`: writes the findings of a store or of a running coordinator in five formats, compared with the last report.
-//! It runs nothing.
+//! `moire report`: writes the findings of a store or of a running coordinator in five formats, and marks what changed
+//! since the last report. It runs no program.
 
 use crate::remote::StoreOrRemote;
 use anyhow::{Context, Result};
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<u8> {
     };
     runtime()?.block_on(async {
         let mut client = connect(&link).await?;
-        let place = tempfile::tempfile().context("no place for the findings")?;
+        let place = tempfile::tempfile().context("cannot create a temporary file for the findings")?;
         let (night, findings) = nightly::collect(&mut client, since, place).await?;
         stored::write(&night, &findings, &args.out)?;
         nightly::close(&mut client, &night).await?;

@@ -29,7 +29,7 @@ pub(crate) struct Serve {
     /// Where findings are kept
     #[arg(long, default_value = STORE)]
     pub(crate) store: PathBuf,
-    /// How many of a thousand answers of workers another worker gives again, to be compared
+    /// How many of a thousand answers a second worker gives again, so that both are compared
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub(crate) repeat: u32,
 }

@@ -1,8 +1,10 @@
-//! `moire test`: every program of a folder that has an expectation.
+//! `moire test`: compares the verdict of every program of a folder with its expectation, if it has one.
 //!
-//! Two layouts: an outside suite (`expected.csv` with file, model, property, expected; rows of `debated.csv` never
-//! gate), or our own (`NAME.expected` beside `NAME.litmus`, one line a model: model, executions, blocked, verdicts;
-//! the model may carry settings of its switches, as in `ptx:Q6=B`).
+//! A folder has one of two layouts:
+//!
+//! - An outside suite: `expected.csv` with file, model, property, expected. Rows of `debated.csv` never fail the run.
+//! - Our own: `NAME.expected` beside `NAME.litmus`, with one line for each model: model, executions, blocked, verdicts.
+//!   The model may carry settings of its switches, as in `ptx:Q6=B`.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -31,7 +33,7 @@ pub(crate) struct Test {
     pub(crate) also: Vec<String>,
 }
 
-/// The property of rows that a verifier of Tile IR answers.
+/// The property of rows that state the verdict of a Tile IR verifier.
 const VERIFY: &str = "verify";
 
 #[derive(Default)]
@@ -103,7 +105,8 @@ impl Tally {
         Ok(&self.models[name])
     }
 
-    /// Compares the verdict of a verifier of Tile IR, ACCEPT or REJECT with a message, with ours. Messages are not compared.
+    /// Compares our verifier of Tile IR with the verdict of the row: ACCEPT, or REJECT with a message. Messages are not
+    /// compared.
     fn verify(&mut self, dir: &Path, row: &Row) -> Result<()> {
         let bytes = File::read(&dir.join(&row.file))?.bytes;
         let accepted = moire_program::text::decode(&bytes)
@@ -142,7 +145,7 @@ fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a line such as `ptx:profile=practice` is of the profile asked for.
+/// Whether a line such as `ptx:profile=practice` belongs to the requested profile.
 fn wanted(model: &str, profile: Option<&str>) -> bool {
     let settings = model.split_once(':').map_or("", |m| m.1);
     let own = settings.split(',').find_map(|s| s.strip_prefix("profile="));

@@ -90,12 +90,13 @@ pub(crate) struct Taken {
     pub(crate) text: String,
 }
 
-/// A program that stands for all runs on any data, and for some that no data has: what depends on data is explored both ways.
+/// A program that explores both ways of every decision that depends on data. It has every run on any data, and perhaps
+/// runs that no data leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AnyData {
     /// The first thing that depends on data, with its line.
     pub(crate) why: String,
-    /// The verdicts of that program that count for nothing, because no data need lead to them.
+    /// Verdicts of that program that are not reported as findings, because perhaps no data leads to them.
     pub(crate) possible: Vec<String>,
 }
 
@@ -108,7 +109,7 @@ impl AnyData {
         match self.possible.as_slice() {
             [] => format!("    for any data: {}; both ways are explored\n", self.why),
             all => format!(
-                "    could happen, if data decides so: {}; with both ways explored, whatever data leads to\n",
+                "    could happen, if data decides so: {}; both ways are explored, also those to which no data leads\n",
                 all.join(", ")
             ),
         }

@@ -89,7 +89,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Whether the kernel is clean: explored completely, nothing wrong."""
+        """Whether the kernel is clean: explored completely, nothing wrong, for this launch and its assumptions (see ``launch``)."""
         return self.verdicts == ("clean",)
 
     @property

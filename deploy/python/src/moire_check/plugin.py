@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--moire-undecided",
         choices=("fail", "warn"),
         default="warn",
-        help="what becomes of a test whose kernel could not be checked to the end (default: warn)",
+        help="the result of a test whose kernel could not be checked to the end (default: warn)",
     )
 
 

@@ -25,8 +25,9 @@ pub(crate) struct Check {
     /// Of PTX modules judged under both profiles: what is wrong by the letter only counts for the exit code
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Trip counts of the free loops of a litmus text: explore the text with so many copies, NAME=N, or NAME=N,N,.. for the
-    /// first entry, the second, .. (repeatable) [default: all trip counts are proved by the operational engine]
+    /// Trip counts of the free loops of a litmus text: explore the text with this many copies, NAME=N, or NAME=N,N,.. for the
+    /// first entry, the second, .. (repeatable). The verdict is about these counts only, and loops that are not named have
+    /// their least one [default: all trip counts are proved by the operational engine]
     #[arg(long, value_name = "NAME=N")]
     pub(crate) trips: Vec<String>,
     /// How many files and kernels are judged at one time; 0: one for each processor

@@ -16,7 +16,7 @@ use moire_explore::judge::Verdict;
 use moire_program::loops::{free, unroll};
 use std::collections::BTreeMap;
 
-/// Most checks of an exploration with other than the least trip counts.
+/// Most checks of an exploration with trip counts above the least ones.
 const RAISED_CHECKS: u64 = 200_000;
 
 impl<'a> Judge<'a> {
@@ -84,7 +84,7 @@ impl<'a> Judge<'a> {
         Ok(Some(explored))
     }
 
-    /// The answer of the operational engine alone, with the verdicts under contesting switches that it has transitions for.
+    /// The answer of the operational engine alone, with its verdicts under those contesting switches that it decides.
     fn unexplored(&self, source: Source, proof: &Proof, advice: Vec<Rejected>) -> Answer<'a> {
         let plain = words_of(&proof.verdicts(&[]));
         let contest = |(setting, model): &(String, moire_cat::Model)| {
@@ -103,7 +103,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The text with so many copies of its loops.
+/// The text with copies of the loop bodies, as many as the trip counts say.
 fn unrolled(source: &Source, counts: &BTreeMap<String, Vec<u32>>) -> Result<Source, Verdict> {
     let program = unroll(&source.program, counts).map_err(|why| Verdict::Abstained(why.to_string()))?;
     Ok(Source { program, name: source.name.clone(), text: source.text.clone() })

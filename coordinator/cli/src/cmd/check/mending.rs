@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Consistency checks of a program beyond which no edit is tried.
 const MAX_CHECKS: u64 = 20_000;
-/// Edits that can go which are listed as text.
+/// Most removable edits listed as text.
 const LISTED: usize = 40;
 
 /// Edits that make a program clean.
@@ -63,7 +63,7 @@ pub(super) fn order_model(name: &str, variants: &Variants) -> Option<Model> {
     moire_cat::load(&path.display().to_string(), &order::text(&file), &beside, variants).ok()
 }
 
-/// Whether advice is for such a verdict.
+/// Whether advice is given for this kind of verdict.
 fn can_be_mended(verdict: &Verdict) -> bool {
     matches!(
         verdict,
@@ -161,7 +161,7 @@ pub(super) fn json(told: Option<&Told>, source: &Source) -> Value {
     }
 }
 
-/// What could go of a program.
+/// Synchronisation that a program can do without.
 pub(super) struct Spare {
     alone: Vec<String>,
     together: Vec<String>,
@@ -214,7 +214,7 @@ impl Spare {
     }
 }
 
-/// What could go, as text.
+/// The removable synchronisation, as text.
 pub(super) fn spare_text(spare: &Result<Spare, Why>) -> String {
     match spare {
         Ok(spare) => spare.text(),

@@ -69,7 +69,7 @@ pub(super) struct Notes {
     pub(super) stale: Vec<Stale>,
     /// Edits that make the program clean.
     pub(super) mended: Option<Told>,
-    /// What could go, if it was asked.
+    /// Synchronisation that can go, if the command line asks for it.
     pub(super) spare: Option<Result<Spare, Why>>,
     beside: Option<Beside>,
 }
@@ -262,10 +262,10 @@ impl Beside {
         out
     }
 
-    /// The same as one note, when the profile is in use: readings and lines.
+    /// The same as one note, when the profile is in use: readings and lines. Without a difference, the verdicts by the letter.
     fn grouped(&self) -> String {
         if !self.letter_only {
-            return String::new();
+            return format!("  judged under {}; by the letter: {}\n", self.profile, self.verdicts.join(", "));
         }
         let mut out = format!(
             "  contested(profile): by the letter {}; --profile letter lists it, --strict counts it\n",

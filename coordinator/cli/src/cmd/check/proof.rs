@@ -83,7 +83,7 @@ fn verdicts_of(outcome: &Outcome) -> Vec<Verdict> {
     out
 }
 
-/// `states: 200000 states, every run followed through 41 iterations and decisions`
+/// `states: 200000 states, every run followed through 41 iterations and decisions about trip counts`
 fn covered(outcome: &Outcome, bound: &str) -> String {
     format!(
         "{bound}: {} states, every run followed through {} iterations and decisions about trip counts",
@@ -155,8 +155,8 @@ impl Proof {
 
     /// The verdicts of both engines, given those of the explorer where it was asked.
     ///
-    /// What only one of them finds is no verdict: they differ, or the run breaks a condition and proves nothing. If the
-    /// explorer gave up, the run of the operational engine is a run of the program, and its findings stand.
+    /// A finding of only one engine is no verdict: the engines differ, or the run breaks a condition and proves nothing. If
+    /// the explorer gave up, the findings of the operational engine stand, because its run is a run of the program.
     pub(super) fn verdicts(&self, explorer: &[Verdict]) -> Vec<Verdict> {
         let own = verdicts_of(&self.outcome);
         let Some((counts, confirmed)) = &self.asked else { return own };
@@ -190,7 +190,7 @@ impl Proof {
         }
         if o.findings.is_empty() {
             let mut out = format!("  clean for every trip count: {}\n  {cost}\n", self.scope());
-            out += "  D1 to D4 hold, so one run stands for all; taken for granted:\n";
+            out += "  arrivals, waits and expect_tx are ordered (D1 to D4), so one run stands for all; assumed:\n";
             out.extend(ASSUMPTIONS.iter().map(|a| format!("    {a}\n")));
             return out;
         }
@@ -206,6 +206,9 @@ impl Proof {
         if let Some((counts, confirmed)) = &self.asked {
             let says = if *confirmed { "confirmed by" } else { "not confirmed by" };
             out += &format!("  {says} the explorer for {}\n", shown(counts));
+            if *confirmed {
+                out += "    advice is tried with these trip counts only\n";
+            }
             out += &format!("    again: moire check {file}{options}{}\n", trips(counts));
         }
         out

@@ -53,7 +53,7 @@ fn body(judged: &Judged<'_>) -> String {
     out
 }
 
-/// What the verdicts are about: executions, conditions and hangs, launch, and what of a clean kernel did not run.
+/// The scope of the verdicts: executions, conditions and hangs, launch, and the parts of a clean kernel that did not run.
 fn below(judged: &Judged<'_>) -> String {
     let verdicts = judged.verdicts();
     let mut out = String::new();
@@ -215,7 +215,7 @@ pub(super) fn hang(program: &Program, ends: &[End], judgement: &Judgement) -> St
     ends.iter().enumerate().filter_map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// An allocator of tensor memory that lets nobody on.
+/// An allocation of tensor memory that never succeeds.
 fn columns(stall: &ColumnStall) -> String {
     let ColumnStall { columns, taken, alone, .. } = stall;
     if *alone {
@@ -225,7 +225,7 @@ fn columns(stall: &ColumnStall) -> String {
     }
 }
 
-/// An mbarrier nobody completes.
+/// An mbarrier whose phase no arrival completes.
 fn lacking(program: &Program, stall: &Stall) -> String {
     let owner = stall.owner.map_or(String::new(), |t| format!("{}:", program.threads[t.index()].name));
     let offset = if stall.offset == 0 { String::new() } else { format!("+{}", stall.offset) };

@@ -1,6 +1,6 @@
 //! `moire check --coordinator`: the executions are explored by a fleet, and judged here.
 //!
-//! Contract: output and exit codes are the same as without it. The fleet counts executions and names those that decide the
+//! Contract: stdout and exit codes are the same as without it. The fleet counts executions and names those that decide the
 //! verdicts; each of them is visited again here before it is reported. A share of the counts is compared with those of a
 //! second worker, and an exploration about which two workers differ is never clean. A lost connection is tried again for a
 //! minute. Work done meanwhile is not repeated, and a later command finds it, too.
@@ -165,7 +165,7 @@ fn lost(status: tonic::Status) -> anyhow::Error {
     }
 }
 
-/// How far the counts are the word of one worker.
+/// The share of the counts that two workers confirm, or the assumption if there is none.
 fn twice(twice: u64, executions: u64) -> String {
     match twice {
         0 => "assumes that the workers count right: no second independent worker counted a part again"
