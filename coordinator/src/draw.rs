@@ -1,4 +1,4 @@
-//! Which parts of the work of others are done again: drawn by the coordinator, from a secret of this process.
+//! The parts of the work that a second source does again. The coordinator draws them from a secret of its process.
 //!
 //! Contract: a worker cannot tell whether its answer will be compared with that of another source. A share of `s` of all
 //! answers is drawn; so a worker, or a machine with bad memory, that answers `k` of them wrongly is noticed with chance
@@ -14,7 +14,7 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Draws so many of a thousand. `secret`: the same secret draws the same; `None`: nobody knows it.
+    /// Draws `per_mille` of a thousand. The same secret draws the same parts; `None` takes one that nobody knows.
     pub(crate) fn new(per_mille: u32, secret: Option<u64>) -> Self {
         // The keys of a `RandomState` come from the randomness of the system.
         Self { secret: secret.unwrap_or_else(|| RandomState::new().hash_one(0)), per_mille }

@@ -1,8 +1,8 @@
 //! Ranges that another source does again, and the comparison of both answers.
 //!
 //! Contract: the coordinator draws a share of the ranges when it gives them out ([`crate::draw`]), and tells nobody. When a
-//! drawn range is reported, a worker of another source that has the same capabilities gets the same range. If both say the
-//! same of every item, the range was seen twice. If not, a third source decides; who stands alone was wrong
+//! drawn range is reported, a worker of another source that has the same capabilities gets the same range. If both give
+//! the same answers, the range was seen twice. If not, a third source decides, and the source that stands alone was wrong
 //! ([`crate::suspects`]). Each disagreement is kept as a finding about the fleet. A campaign ends after the ranges that wait
 //! for a second source, unless no such worker is there, or none comes for the range in time.
 
@@ -26,7 +26,7 @@ pub(crate) const FLEET: &str = "fleet";
 /// Items by number, each with the hash of its answer. `None`: it has no answer there, for want of memory.
 type Items = BTreeMap<u64, Option<Hash>>;
 
-/// What a source said of a range.
+/// The answers of one source to a range.
 #[derive(Clone, Debug)]
 struct Said {
     by: Source,
@@ -56,7 +56,7 @@ struct Repeat {
     first: Said,
     /// The second answer, if it differs: a third decides.
     second: Option<Said>,
-    /// What the worker at hand has said so far, and its lease.
+    /// The answers of the current worker so far, and its lease.
     now: (Option<LeaseId>, Items),
     since_ms: u64,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Repeats {
     pub(crate) disputed: u64,
 }
 
-/// The answer to an item, as far as it depends on the item alone.
+/// The part of an answer that depends on the item alone.
 fn digest(item: &v1::ItemResult) -> Option<Hash> {
     if [MEMORY, STACK].iter().any(|why| item.abstentions.contains_key(*why)) {
         return None;
@@ -117,7 +117,7 @@ impl Repeats {
     pub(crate) fn busy(&self, campaign: &str) -> bool {
         self.jobs.values().any(|repeat| repeat.part.campaign == campaign)
     }
-    /// Notes that a range was given out, which may be drawn.
+    /// Notes that a range was given out, and perhaps draws it.
     pub(crate) fn granted(&mut self, worker: WorkerId, lease: LeaseId, campaign: &str, range: Range<u64>) {
         if self.jobs.len() + self.drawn.len() < REPEATS_MAX
             && self.draw.picks(&format!("{campaign} {} {}", range.start, range.end))

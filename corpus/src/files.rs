@@ -138,7 +138,7 @@ pub(crate) fn same(a: &fs::Metadata, b: &fs::Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Nothing tells here.
+/// This platform does not say.
 #[cfg(not(unix))]
 pub(crate) fn same(_: &fs::Metadata, _: &fs::Metadata) -> bool {
     true

@@ -388,7 +388,7 @@ impl Log {
         Ok(Self { path: path.to_owned(), file, len, sequence, generation })
     }
 
-    /// Whether the file at the log's place is this one, as long as it was left.
+    /// Whether the file at the path of the log is still this one, with the length that it was left with.
     pub(crate) fn is_ours(&self) -> io::Result<bool> {
         let there = match std::fs::metadata(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -72,7 +72,7 @@ pub struct Tally {
 }
 
 impl Totals {
-    /// Takes what is known now, and shows it.
+    /// Takes the current status, and shows it.
     fn see(
         &mut self,
         status: &v1::CampaignStatus,

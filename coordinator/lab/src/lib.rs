@@ -37,7 +37,7 @@ pub struct Bench {
 
 #[derive(Debug, Subcommand)]
 enum Trial {
-    /// Attack a coordinator with hostile workers and clients: honest ones may not feel it
+    /// Attack a coordinator with hostile workers and clients, which must not harm the honest ones
     Attacks(attacks::Attacks),
     /// Kill campaigns at random moments: nothing acknowledged may be lost, the digest may not change
     Chaos(chaos::Chaos),

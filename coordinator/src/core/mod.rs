@@ -152,7 +152,7 @@ impl Core {
         false
     }
 
-    /// Gives up what nobody comes for.
+    /// Gives up work for which no worker comes in time.
     fn tick(&mut self) {
         self.triage.drop_unwanted(&mut self.base);
         let runs = &self.triage.runs;

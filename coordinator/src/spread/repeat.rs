@@ -17,7 +17,7 @@ use moire_corpus::{Finding, Hash, Stretch, Write};
 /// Most stretches of all explorations that wait for a second source. No more are drawn then.
 const REPEATS_MAX: usize = 256;
 
-/// What a source counted in a stretch.
+/// The count of one source in a stretch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     complete: u64,
@@ -44,7 +44,7 @@ pub(super) struct Repeat {
     first: (Source, Sum),
     /// The second count, if it differs.
     second: Option<(Source, Sum)>,
-    /// The count of the worker at hand so far, and its lease.
+    /// The count of the current worker so far, and its lease.
     now: (Option<LeaseId>, Sum),
 }
 
@@ -178,7 +178,7 @@ impl Spread {
         self.settled(base, id);
     }
 
-    /// Ends a dispute that nobody decides.
+    /// Ends a dispute that no third source decides.
     fn open(&mut self, base: &mut Base, repeat: &Repeat) {
         let Some((second, _)) = &repeat.second else { return };
         let who = format!("{} and {second}", repeat.first.0);

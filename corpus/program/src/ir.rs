@@ -371,7 +371,7 @@ pub enum LoadOrder {
     MmioRelaxed,
     /// `.mmio.acquire.sys` (9.3)
     MmioAcquire,
-    /// `.seq_cst.scope`: of source programs, PTX has none.
+    /// `.seq_cst.scope`: source programs only, not in PTX.
     SeqCst(Scope),
 }
 
@@ -390,7 +390,7 @@ pub enum StoreOrder {
     MmioRelaxed,
     /// `.mmio.release.sys` (accepted by the assembler, see the digest section 2)
     MmioRelease,
-    /// `.seq_cst.scope`: of source programs, PTX has none.
+    /// `.seq_cst.scope`: source programs only, not in PTX.
     SeqCst(Scope),
 }
 
@@ -405,7 +405,7 @@ pub enum RmwOrder {
     Release,
     /// Both.
     AcqRel,
-    /// Both, and sequentially consistent: of source programs, PTX has none.
+    /// Both, and sequentially consistent: source programs only, not in PTX.
     SeqCst,
 }
 

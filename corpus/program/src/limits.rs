@@ -1,6 +1,6 @@
-//! Every bound a program must obey, in one place, with the reason for the number.
+//! Every bound that a program must obey, in one place.
 
-/// Source text, bytes. Real kernel dumps are below 400 KiB.
+/// Bytes of a source text. Real kernel dumps are below 400 KiB.
 pub const TEXT_BYTES: usize = 1 << 20;
 /// Threads (columns) of one program.
 pub const THREADS: usize = 256;
@@ -12,11 +12,11 @@ pub const REPEATS: u32 = 1 << 16;
 pub const REGISTERS: usize = 8_192;
 /// Memory objects.
 pub const OBJECTS: usize = 1_024;
-/// Names.
+/// Names of memory objects. An object may have several.
 pub const SYMBOLS: usize = 2_048;
 /// Bytes of one object.
 pub const OBJECT_BYTES: u32 = 1 << 20;
-/// Questions of one program.
+/// Conditions of one program.
 pub const CONDITIONS: usize = 256;
 /// Comparisons in one condition.
 pub const EXPRESSION_NODES: usize = 4_096;
@@ -26,5 +26,5 @@ pub const EXPRESSION_DEPTH: usize = 64;
 pub const NAME_BYTES: usize = 128;
 /// Length of one name in a PTX module, where names of kernels hold those of all their types.
 pub const MANGLED_BYTES: usize = 4_096;
-/// Instructions of a program beyond which no advice is given: some of it compares every pair.
+/// Most instructions of a program that gets advice, because some advice compares every pair of instructions.
 pub const LINTED_INSTRUCTIONS: usize = 2_048;

@@ -144,7 +144,7 @@ fn swappable(program: &Program, thread: usize, at: usize) -> bool {
     !target && !jumps(&next.op) && !clash(&body[at], next) && !clash(next, &body[at]) && body[at] != *next
 }
 
-/// The instruction with one thing about it changed, in each way there is.
+/// Every variant of the instruction with one change.
 fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
     let mut out = Vec::new();
     out.extend(weaker(op).into_iter().map(|op| (Mistake::Weaken, op)));
@@ -163,7 +163,7 @@ fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
     out
 }
 
-/// The instruction with one step of a weaker order or a narrower scope, in each way there is.
+/// Every variant of the instruction whose order is one step weaker or whose scope is one step narrower.
 pub fn weakened(op: &Op) -> Vec<Op> {
     let mut out = weaker(op);
     out.extend(narrower(op));

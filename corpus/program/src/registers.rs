@@ -1,7 +1,7 @@
-//! Which registers an instruction reads and writes, and what it reads them for: the one table of the project.
+//! The only table of the registers that an instruction reads and writes, with the role of each read.
 //!
-//! The rows of the six families of instructions with a structure of their own stand beside their types
-//! ([`crate::ir`]); all others stand here. The guard of an instruction is no part of its operation.
+//! Seven families of instructions have types of their own; their rows stand beside those types ([`crate::ir`]). All
+//! other rows stand here. The guard of an instruction is not part of its operation.
 
 use crate::ir::parts_of;
 use crate::ir::{AtomOp, BarKind, Control, Op, Operand, Part, Parts, PartsMut, Reg, Role};
@@ -105,7 +105,7 @@ pub fn written(op: &Op, see: &mut impl FnMut(Reg)) {
     });
 }
 
-/// Calls `see` with every register whose value `op` uses: all it reads but those of [`Role::Opaque`].
+/// Calls `see` with every register whose value `op` uses: all that it reads, except those of [`Role::Opaque`].
 pub fn used(op: &Op, see: &mut impl FnMut(Reg)) {
     Parts::each(op, &mut |part| match part {
         Part::Source(Operand::Reg(reg), Role::Known | Role::Data) => see(*reg),
@@ -114,7 +114,7 @@ pub fn used(op: &Op, see: &mut impl FnMut(Reg)) {
     });
 }
 
-/// Calls `see` with every register that `op` must know to take place: those of [`Role::Known`].
+/// Calls `see` with every register whose value must be known before `op` takes place: those of [`Role::Known`].
 pub fn must_know(op: &Op, see: &mut impl FnMut(Reg)) {
     Parts::each(op, &mut |part| match part {
         Part::Source(Operand::Reg(reg), Role::Known) | Part::Read(reg, Role::Known) => see(*reg),

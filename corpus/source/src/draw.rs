@@ -20,7 +20,7 @@ enum Act {
     W(usize, u64),
     /// Adds 1.
     A(usize),
-    /// A compare-exchange with a value that is nowhere, so it fails.
+    /// A compare-exchange with a value that no object ever holds, so it fails.
     C(usize),
 }
 
@@ -65,7 +65,7 @@ struct Scheme {
 /// Draws a program.
 ///
 /// # Errors
-/// None in fact: when the bytes run out, choices have their first value.
+/// Never, in fact: when the bytes run out, every choice takes its first value.
 pub fn draw(u: &mut Unstructured<'_>) -> Result<Source> {
     let scheme = Scheme {
         style: *u.choose(&[Style::Accesses, Style::Accesses, Style::Updates, Style::Fences, Style::Mixed])?,
@@ -182,14 +182,14 @@ impl Build<'_, '_, '_> {
         Ok(*self.u.choose(&Order::ALL)?)
     }
 
-    /// A step that does an act. `later`: other steps stand before it.
+    /// A step for an access of the shape. `later`: it is not the first step of its thread.
     fn act(&mut self, act: Act, later: bool) -> Result<Step> {
         let updates = match self.scheme.style {
             Style::Updates => self.u.ratio(3u8, 4u8)?,
             Style::Mixed => self.u.ratio(1u8, 3u8)?,
             Style::Accesses | Style::Fences => false,
         };
-        // Of 128 bits only loads, stores and exchanges are atomic.
+        // Only loads, stores and exchanges of 128 bits are atomic.
         let wide = self.scheme.bits == 128;
         match act {
             R(object) if updates && !wide => self.update(Some(AtomOp::Add), object, Value::Number(0)),
@@ -233,7 +233,7 @@ impl Build<'_, '_, '_> {
         let success = self.any_order()?;
         let mut failure = *self.u.choose(&[Order::Acquire, Order::Relaxed, Order::SeqCst])?;
         if self.scheme.bits == 128 {
-            // Such a compare-exchange reads in one way only.
+            // Both orders of a compare-exchange of 128 bits must read alike, or it cannot be lowered.
             failure = match success {
                 Order::SeqCst => Order::SeqCst,
                 order if order.acquires() => Order::Acquire,

@@ -1,10 +1,10 @@
-//! Source programs: a small language of atomics, as compilers of GPU code take them in.
+//! Source programs: a small language of the atomics that compilers of GPU code accept.
 //!
 //! A program is read ([`text`]), checked ([`validate`]), and lowered to the program that the engines run ([`lower`]). It is
 //! printed as LLVM IR ([`llvm`]) or CUDA C++ ([`cuda`]), and what a compiler makes of its threads is put together again
 //! ([`compiled`]). Programs are drawn ([`draw`]), made smaller ([`reduce`]) and named by their canonical form ([`canon`]).
 //!
-//! The meaning of a source program is the model `rc11-scoped`. A program with a race has none.
+//! The model `rc11-scoped` gives a source program its meaning. A program with a race has no meaning.
 //!
 //! Pure: no I/O, no clock, no async, no global state.
 

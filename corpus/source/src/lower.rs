@@ -2,11 +2,12 @@
 //!
 //! Each step becomes the instruction of the same order and scope, `if` a branch. Objects keep their positions.
 //!
-//! A failed compare-exchange reads with its failure order. An event has its sets before its value is known, so a
-//! compare-exchange whose orders read in different ways becomes a choice: it is a compare-exchange of the success order, or
-//! a load of the failure order. The choice is read at the start of the thread, from an object of its own that a thread of
-//! its own writes. Executions whose value contradicts the choice are to be dropped: [`Lowered::admits`] tells them apart.
-//! The reads of the choice stand before all other events of their thread, and are relaxed, so they order nothing.
+//! A failed compare-exchange reads with its failure order. But the base sets of an event are fixed before its value is
+//! known. So a compare-exchange whose success and failure orders read differently becomes a choice between a
+//! compare-exchange of the success order and a load of the failure order. The thread reads the choice at its start, from
+//! an object that an extra thread writes. Executions whose value contradicts the choice must be dropped:
+//! [`Lowered::admits`] finds them. The reads of the choice are relaxed and stand before all other events of their thread,
+//! so they order nothing.
 
 use crate::syntax::{Access, Exchange, Expr, Order, Source, Space, Step, Term, Thread, Value};
 use crate::walk;

@@ -45,8 +45,8 @@ fn ctas(source: &Source) -> usize {
     (0..source.threads.len()).filter(|t| (0..*t).all(|s| !place(s).same_cta(place(*t)))).count()
 }
 
-/// The memory of the objects of the source, of a program whose first objects are these. `owners` is the number of CTAs in
-/// which that program has threads; those of the source come first.
+/// The memory of the objects of the source, taken from the memory of a program whose first objects they are. `owners` is
+/// the number of CTAs in which that program has threads; the CTAs of the source come first.
 pub(crate) fn memory(source: &Source, owners: usize, all: &[Content]) -> Vec<Content> {
     let kept = ctas(source);
     let (mut out, mut at) = (Vec::new(), 0);

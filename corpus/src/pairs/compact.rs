@@ -138,7 +138,7 @@ impl Pairs {
     pub(super) fn abandon(&mut self) {
         if let Some(fresh) = self.fresh.take() {
             fresh.stop.store(true, Ordering::Relaxed);
-            // What it failed of does not matter now.
+            // The cause of its failure does not matter now.
             let _ = fresh.thread.join();
             let _ = fs::remove_file(beside(&self.dir.join(LOG)));
         }
@@ -171,7 +171,7 @@ impl Pairs {
         self.live_bytes = len;
         self.note_tip();
         if sync_dir(&self.dir).is_err() {
-            // After a power loss the old log might be there again, without what comes now.
+            // After a power loss the old log might be back, without the commits from here on.
             self.stopped = true;
         }
         Ok(())

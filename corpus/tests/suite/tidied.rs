@@ -1,11 +1,11 @@
-//! The log is written anew while commits go on.
+//! Compaction of the log while commits go on.
 
 use crate::common::{campaign, copy, finding, items, open, options};
 use moire_corpus::*;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A store whose log is written anew from 64 KiB on.
+/// A store that compacts its log from 64 KiB on.
 fn tidy(dir: &std::path::Path) -> Store {
     Store::open(dir, Options { tidy_bytes: 64 << 10, ..options() }).unwrap().0
 }

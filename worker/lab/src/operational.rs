@@ -1,8 +1,8 @@
 //! Compares the operational engine with the explorer: verdict and kinds of mistakes.
 //!
 //! The operational engine runs a program once and stops at the cause of a mistake, so it may name fewer kinds than the
-//! explorer, which sees all executions. It never names another one. Where the run breaks a condition under which it stands
-//! for all runs (D1 to D4), it proves nothing, and only what else it finds is compared.
+//! explorer, which sees all executions. It never names another one. If the run breaks one of the conditions
+//! under which it stands for all runs (D1 to D4), it proves nothing, and only its other findings are compared.
 
 use crate::differential::draw::Draw;
 use moire_cat::Model;
@@ -31,7 +31,7 @@ pub enum Agreement {
         /// Of the explorer.
         explorer: Kinds,
     },
-    /// The run breaks a condition. What else it finds the explorer finds as well.
+    /// The run breaks a condition. The explorer finds all its other findings.
     Broken {
         /// Which.
         conditions: BTreeSet<Condition>,

@@ -16,7 +16,7 @@ pub(crate) struct At {
 /// How the threads of two accesses synchronise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meeting {
-    /// As they do, if they do.
+    /// By the synchronisation that is there, if there is any.
     Already,
     /// At a barrier of these threads, or of their warp.
     Barrier,

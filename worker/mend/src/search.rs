@@ -89,7 +89,7 @@ fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<St
                 }
             }
         }
-        // Edits of what is there, and whole handovers, before anything stranger.
+        // Edits of existing instructions and whole handovers are preferred to the kinds that follow.
         if best.is_some() && matches!(class, 1 | 5 | 7) {
             return best;
         }
@@ -110,7 +110,7 @@ fn tried(bench: &mut Bench<'_>, done: &[Step], candidate: Vec<Step>, now: &Stand
     if standing.clean { Tried::Clean(steps, standing) } else { Tried::Better(steps, standing) }
 }
 
-/// What candidates are for: two instructions of a finding; one; none, where threads only wait.
+/// The target of candidates: the two instructions of a finding, or one, or none if threads only wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Target {
     pairs: Vec<(At, At)>,
@@ -311,7 +311,7 @@ fn minimal(bench: &mut Bench<'_>, mut steps: Vec<Step>) -> (Vec<Step>, bool) {
     }
 }
 
-/// What is left out first: commits that are there already, then fences, then all else.
+/// The order in which steps are left out: commits, which the program may have already, then fences, then the rest.
 fn costly(step: &Step) -> usize {
     let Some(Edit::Insert { what: Added::Plain(op), .. }) = step.first() else { return 2 };
     match op {
@@ -341,7 +341,8 @@ fn weaken(bench: &mut Bench<'_>, steps: &mut [Step]) -> bool {
     changed
 }
 
-/// The step with one thing weaker, in each way there is. Never what is there without it.
+/// Every variant of the step with one thing weaker, except those that are the instruction of the program again, or give up
+/// an order or a scope that it has.
 fn weaker_forms(bench: &Bench<'_>, step: &Step) -> Vec<Step> {
     let forms = |edit: &Edit| -> Vec<Edit> {
         match edit {

@@ -428,7 +428,7 @@ pub(crate) fn strong_everywhere(bench: &Bench<'_>, x: At, y: At) -> Vec<Vec<Step
     vec![all(Some(&threads), near), all(None, near), all(None, near.max(Scope::Gpu)), all(None, Scope::Sys)]
 }
 
-/// The instruction with the strongest order it has, at least of this scope.
+/// The instruction with the strongest order that its kind allows, and at least this scope.
 fn released(op: &Op, least: Scope) -> Op {
     let mut out = op.clone();
     match &mut out {

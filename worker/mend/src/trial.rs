@@ -33,7 +33,7 @@ pub(crate) struct Standing {
     pub(crate) conditions: BTreeSet<String>,
     /// Flags, and the instructions that they name.
     pub(crate) findings: BTreeSet<Finding>,
-    /// Nothing of this.
+    /// Nothing is wrong.
     pub(crate) clean: bool,
 }
 
@@ -65,7 +65,7 @@ impl Standing {
     }
 }
 
-/// A program on the bench: its copy with positions for lines, and what trials may still cost.
+/// A program under trial: its copy whose line numbers are positions, and the rest of the budget.
 pub(crate) struct Bench<'a> {
     /// The program as it was read.
     pub(crate) original: &'a Program,

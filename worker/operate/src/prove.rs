@@ -30,7 +30,7 @@ pub(crate) struct Explored {
     pub(crate) states: usize,
     pub(crate) steps: u64,
     pub(crate) bounded: Option<&'static str>,
-    /// How many iterations and decisions every run got to at least.
+    /// Least number of iterations and decisions that any run reached.
     pub(crate) covered: u64,
     /// A branch that was not decided.
     pub(crate) abstained: Option<Abstain>,
@@ -49,7 +49,7 @@ pub(crate) fn prove(e: &mut Engine<'_>, states: usize, steps: u64) -> Result<Exp
         unsettled = Some(explored);
     }
     match unsettled {
-        // Records may have been dropped that an unknown one conflicts with.
+        // A dropped record might conflict with an unknown one.
         Some(explored) if explored.bounded.is_some() => Ok(Explored { covered: 0, ..explored }),
         _ => Err(Stop::abstain("a program whose records do not settle", 0)),
     }

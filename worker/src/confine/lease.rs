@@ -172,7 +172,7 @@ fn gives(report: &v1::Report) -> bool {
     matches!(step, Some(Step::Given(_)))
 }
 
-/// The answer to an item that ended its process.
+/// The answer for an item that ended its process.
 fn without(why: String) -> ItemReport {
     ItemReport { abstentions: BTreeMap::from([(why, 1)]), ..ItemReport::default() }
 }

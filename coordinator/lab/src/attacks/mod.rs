@@ -1,4 +1,4 @@
-//! `moire bench attacks`: a coordinator among hostile workers and clients, which honest workers must not feel.
+//! `moire bench attacks`: a coordinator among hostile workers and clients that must not harm the honest ones.
 //!
 //! Contract: campaigns run one after the other until the time is up. Each runs once undisturbed, and once on a `moire serve`
 //! with two honest workers, ten hostile ones ([`hostile`]) and hostile clients ([`clients`]). Both runs must end with the

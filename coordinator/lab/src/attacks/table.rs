@@ -10,7 +10,7 @@ use std::time::Duration;
 /// One expectation, over all campaigns.
 #[derive(Debug, Default)]
 struct Row {
-    /// What was seen, the first that was not as expected.
+    /// The latest observation, or the first one that was not as expected.
     seen: String,
     failed: bool,
 }
@@ -30,7 +30,8 @@ impl Table {
         }
     }
 
-    /// A campaign that must end as if nobody had attacked it. `answer`: the longest time until an honest client is answered.
+    /// Adds a campaign that must end as if nobody had attacked it. `answer`: the longest time until an honest client has its
+    /// answer.
     pub(super) fn undisturbed(&mut self, quiet: &Told, attacked: &Attacked, answer: Duration) {
         let all = "all at once";
         let told = &attacked.told;
@@ -52,7 +53,7 @@ impl Table {
         }
     }
 
-    /// A campaign in which a worker answers wrongly.
+    /// Adds a campaign in which a worker answers wrongly.
     pub(super) fn believed(&mut self, attacked: &Attacked) {
         let name = Attack::WrongAnswers.name();
         let n = attacked.counts.all().get(name).copied().unwrap_or(0);
@@ -61,7 +62,7 @@ impl Table {
         self.row(name, "the store says that workers differ", seen, attacked.told.fleet > 0);
     }
 
-    /// How many rows are not as expected.
+    /// The number of rows that are not as expected.
     pub(super) fn failed(&self) -> usize {
         self.rows.values().filter(|row| row.failed).count()
     }

@@ -121,7 +121,7 @@ impl Visitor for Sum<'_> {
 
 /// The engine of simulated workers.
 pub(super) struct Simple {
-    /// One in so many items comes with a false claim, as bad memory makes them.
+    /// One in this many items has a false claim, as faulty memory would cause it.
     pub(super) lies: u64,
 }
 
@@ -143,7 +143,7 @@ impl Engine for Simple {
         let mut claims =
             if item.index.is_multiple_of(BREAKS) { vec![claim(item.index / BREAKS)] } else { Vec::new() };
         if self.lies > 0 && item.index.is_multiple_of(self.lies) {
-            // Of the class of true claims, which it must not use up.
+            // It has the class of the true claims, and must not use that class up.
             claims.push(Claim { program: format!("{LIE} {}", item.index), ..claim(item.index / self.lies) });
         }
         ItemReport { program: hash, engines: vec![row], claims, ..ItemReport::default() }

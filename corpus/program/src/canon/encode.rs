@@ -33,7 +33,7 @@ pub fn bytes(program: &Program) -> Vec<u8> {
         w.0.push(object.space as u8);
         w.0.extend(object.bytes.to_be_bytes());
         if !object.init.is_zero() {
-            // The order is that of all bytes: an earlier block stands for the greater list.
+            // Encodings compare as the byte lists do: of two contents, the one whose first block comes earlier is greater.
             w.0.extend(object.bytes.to_be_bytes());
             for (block, bytes) in object.init.blocks() {
                 w.0.extend((!block).to_be_bytes());

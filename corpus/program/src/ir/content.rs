@@ -3,12 +3,12 @@
 use super::Value;
 use std::cmp::Ordering;
 
-/// Bytes that are kept together.
+/// Bytes of a block, the unit of storage.
 const BLOCK: u32 = 16;
-/// The same, of an array.
+/// The same number, as the length of an array.
 const SIZE: usize = BLOCK as usize;
 
-/// Bytes from offset 0 on. Every byte that was not put is zero, and the content does not know where its object ends.
+/// Bytes from offset 0 on. Bytes that were never set are zero. The size of the object is not part of the content.
 ///
 /// Contents are ordered as the lists of their bytes are, from offset 0 on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,7 +64,7 @@ impl Content {
         }
     }
 
-    /// How many bytes there are up to the last that is not zero.
+    /// Number of bytes up to the last one that is not zero.
     pub fn used(&self) -> u32 {
         self.blocks.last().map_or(0, |(block, bytes)| {
             let used = (1..).zip(bytes).filter(|(_, b)| **b != 0).map(|(n, _)| n).last();
@@ -84,7 +84,7 @@ impl Content {
         }
     }
 
-    /// The first bytes, as many as asked for.
+    /// The first `len` bytes.
     pub fn bytes(&self, len: u32) -> Vec<u8> {
         let mut out = vec![0; len as usize];
         for (block, bytes) in &self.blocks {

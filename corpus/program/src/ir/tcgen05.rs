@@ -1,8 +1,8 @@
 //! Instructions of the fifth-generation tensor cores and of tensor memory.
 //!
-//! PTX ISA 9.2, 9.7.16 (9.4: 9.7.18); forms as the assembler takes them. A tensor
-//! memory address is 32 bits, lane in the upper half and column in the lower; `Address::offset` is added to it as PTX
-//! does, so `lane << 16 | column` is an offset.
+//! Source: PTX ISA 9.2, 9.7.16 (9.4: 9.7.18), in the forms that the assembler accepts. A tensor memory address has 32
+//! bits: the lane in the upper half, the column in the lower. `Address::offset` is added to it as PTX does, so
+//! `lane << 16 | column` is an offset.
 
 use super::parts::{Part, Role, parts_of};
 use super::{Address, Descriptor, Mma, Operand, Reg, Space, Ty};
@@ -11,7 +11,7 @@ use super::{Address, Descriptor, Mma, Operand, Reg, Space, Ty};
 pub const TENSOR_LANES: u32 = 128;
 /// Columns of 32 bits of the tensor memory of a CTA.
 pub const TENSOR_COLUMNS: u32 = 512;
-/// Columns come in multiples of so many.
+/// Granularity of an allocation in columns.
 pub const TENSOR_UNIT: u32 = 32;
 
 /// `.cta_group::1`, `.cta_group::2`
@@ -51,7 +51,7 @@ pub enum Tcgen05 {
     },
     /// `tcgen05.dealloc`
     Dealloc {
-        /// As the allocation.
+        /// As for the allocation.
         exclusive: bool,
         /// Which CTAs.
         group: CtaGroup,
@@ -77,7 +77,7 @@ pub enum Tcgen05 {
     Copy {
         /// Which CTAs.
         group: CtaGroup,
-        /// How much, to where.
+        /// Lanes, bits of each, and the warps whose lanes receive them.
         shape: CopyShape,
         /// Widening on the way.
         widen: Option<Widening>,
@@ -111,7 +111,7 @@ pub enum MoveShape {
     L16x64b,
     L16x128b,
     L16x256b,
-    /// Two halves of 16 lanes, the second so many columns further.
+    /// Two halves of 16 lanes. The instruction says by how many columns the second is shifted.
     L16x32bx2,
 }
 
@@ -145,7 +145,7 @@ pub struct TensorReduction {
     pub nan: bool,
     /// `.f32`, `.u32`, `.s32`
     pub ty: Ty,
-    /// Receives it.
+    /// Receives the result.
     pub dst: Reg,
 }
 
@@ -166,7 +166,7 @@ pub struct TensorStore {
     pub src: Vec<Reg>,
 }
 
-/// Shape of `tcgen05.cp` and which warps of lanes receive it.
+/// Shape of `tcgen05.cp`, and the warps whose lanes receive the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the names are the PTX shapes")]
 pub enum CopyShape {
@@ -190,7 +190,7 @@ pub enum Widening {
     Four,
 }
 
-/// `tcgen05.commit`: the mbarriers follow the completion of what this thread issued.
+/// `tcgen05.commit`: the mbarriers track the completion of the operations that this thread issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// Which CTAs.
@@ -205,7 +205,7 @@ pub struct Commit {
     pub multicast: Option<Multicast>,
 }
 
-/// CTAs of the cluster that take part, a bit a rank.
+/// CTAs of the cluster that take part: bit `n` stands for the CTA of rank `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Multicast {
     /// `::32b` (9.4) instead of 16 bits.
@@ -215,7 +215,7 @@ pub struct Multicast {
 }
 
 impl Tcgen05 {
-    /// Whether every thread that executes it issues a whole operation of its own (9.7.16.5, issue granularity).
+    /// Whether each executing thread issues a whole operation of its own (9.7.16.5, issue granularity).
     pub fn by_one_thread(&self) -> bool {
         let one = matches!(self, Tcgen05::Copy { .. } | Tcgen05::Shift { .. } | Tcgen05::Mma(_));
         one || matches!(self, Tcgen05::Commit(_))

@@ -1,8 +1,8 @@
-//! Events of an execution graph, and how they communicate: what each thread did so far, which events are placed, where
-//! each read takes its value, and coherence as far as it was chosen.
+//! Events of an execution graph, and how they communicate: what each thread has done, which events are placed, where
+//! each read takes its value, and the part of coherence that is chosen.
 //!
-//! Invariants: all events are known to happen in every execution that contains the graph; `present` holds those that are
-//! placed; every change is undone in the reverse order it was made.
+//! Invariants: every event happens in every execution that contains the graph; `present` holds the placed events;
+//! changes are undone in reverse order.
 
 use super::event::Event;
 use super::ids::{EventId, OpenRead};
@@ -39,10 +39,10 @@ pub(crate) enum Source {
 pub(crate) struct ThreadState {
     pub(crate) flow: Rc<Flow>,
     pub(crate) trace: Rc<Trace>,
-    /// Event of each index, where it is in the universe.
+    /// For each index of the thread: its event, if the universe has it.
     pub(crate) ids: Vec<Option<EventId>>,
     pub(crate) gates: Vec<(u16, Gate)>,
-    /// What the code from some place on may write, once asked ([`Events::ahead`]).
+    /// Writes that the code may still make, cached by [`Events::ahead`].
     pub(crate) ahead: Rc<OnceCell<Ahead>>,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Events<'a, const W: usize> {
     pub(crate) layout: Rc<Layout>,
     places: Rc<Places>,
     pub(crate) threads: Table<ThreadId, ThreadState>,
-    /// Threads that may do more than their events say, or write where it is not known yet.
+    /// Number of threads that may still add events, or have a write whose address is not known yet.
     pub(crate) restless: usize,
-    /// Runs of threads that others have taken the place of, oldest first.
+    /// Replaced runs of threads, oldest first.
     replaced: Vec<(ThreadId, Rc<Trace>)>,
     all: Table<EventId, Event>,
     pub(crate) present: Row<W>,
@@ -65,17 +65,17 @@ pub(crate) struct Events<'a, const W: usize> {
     pub(crate) open: Vec<OpenRead>,
     /// Per event and cell of a read: its source.
     pub(crate) sources: Table<EventId, Vec<Option<EventId>>>,
-    /// What the model is asked about: base sets and relations, sources and writers.
+    /// Inputs of the model: base sets and relations, sources and writers.
     pub(crate) inputs: Inputs<W>,
-    /// Rows of the inputs that hold something, or held it.
+    /// Number of rows of the inputs that are or were not empty.
     used: usize,
-    /// Rows of coherence before they grew, oldest first.
+    /// Earlier contents of coherence rows, oldest first.
     ordered: Vec<(EventId, Row<W>)>,
-    /// Counts changes: what was computed of a graph holds as long as this stays.
+    /// Number of changes. A result computed from the graph is valid as long as this number stays the same.
     pub(crate) edits: u64,
 }
 
-/// A point to return to.
+/// A mark to which [`Events::reset`] returns.
 pub(crate) struct Point {
     events: usize,
     runs: usize,
@@ -155,12 +155,12 @@ impl<'a, const W: usize> Events<'a, W> {
         &self.inputs.cells.writers[cell.index()]
     }
 
-    /// The events that a relation of [`rels`] leads to from one.
+    /// The events to which a relation of [`rels`] leads from `from`.
     pub(crate) fn related(&self, relation: usize, from: EventId) -> &Row<W> {
         &self.inputs.rels[relation][from.index()]
     }
 
-    /// The same, to be changed.
+    /// The same row, mutable.
     pub(crate) fn related_mut(&mut self, relation: usize, from: EventId) -> &mut Row<W> {
         &mut self.inputs.rels[relation][from.index()]
     }
@@ -179,14 +179,14 @@ impl<'a, const W: usize> Events<'a, W> {
         self.threads.iter().flat_map(|t| t.ids.iter().flatten()).copied()
     }
 
-    /// Notes a run of a thread in the place of the one before.
+    /// Replaces the run of a thread, and keeps the old one for [`Events::reset`].
     pub(crate) fn replace_run(&mut self, thread: ThreadId, trace: Rc<Trace>) {
         self.edits += 1;
         let old = self.settle_trace(thread, trace);
         self.replaced.push((thread, old));
     }
 
-    /// Forgets the runs that were replaced: there is no way back.
+    /// Forgets the replaced runs, which cannot be restored any more.
     pub(crate) fn settle_all(&mut self) {
         self.replaced.clear();
     }
@@ -220,7 +220,7 @@ impl<'a, const W: usize> Events<'a, W> {
         out
     }
 
-    /// Places all events there are, which are initial writes.
+    /// Places the initial writes. There are no other events yet.
     pub(crate) fn place_initial_writes(&mut self) {
         for instance in self.layout.instances.ids() {
             let write = EventId::initial(instance);
@@ -282,7 +282,7 @@ impl<'a, const W: usize> Events<'a, W> {
         self.inputs.n = self.all.len();
     }
 
-    /// Puts a trace in the place of the one a thread has; returns that.
+    /// Replaces the trace of a thread and returns the old one.
     fn settle_trace(&mut self, thread: ThreadId, trace: Rc<Trace>) -> Rc<Trace> {
         let old = std::mem::replace(&mut self.threads[thread].trace, trace);
         self.restless += usize::from(self.threads[thread].trace.restless());
@@ -295,14 +295,14 @@ impl<'a, const W: usize> Events<'a, W> {
         &self.program.threads[thread.index()]
     }
 
-    /// The threads of the CTA of one; none without one.
+    /// The threads in the CTA of `thread`, itself included; none if there is no such thread.
     pub(crate) fn of_cta(&self, thread: Option<ThreadId>) -> impl Iterator<Item = ThreadId> + '_ {
         let same =
             move |t: &ThreadId| thread.is_some_and(|own| self.code(*t).place.same_cta(&self.code(own).place));
         self.threads.ids().filter(same)
     }
 
-    /// What a thread may write from some place on.
+    /// Writes that a thread may make from each position of its code on.
     pub(crate) fn ahead(&self, thread: ThreadId) -> &Ahead {
         self.threads[thread].ahead.get_or_init(|| Ahead::new(self.program, &self.layout, thread))
     }
@@ -340,7 +340,7 @@ impl<'a, const W: usize> Events<'a, W> {
         self.of_threads().find(|id| self[*id].emitted.kind == Kind::Read && !row::has(&self.present, *id))
     }
 
-    /// An event as its thread emits it now: with the value that is known by now.
+    /// An event as the latest run of its thread emits it, with its value if that is known.
     pub(crate) fn current(&self, id: EventId) -> Option<&Emitted> {
         let event = &self[id];
         let trace = &self.threads[event.thread?].trace;
@@ -432,7 +432,7 @@ impl<'a, const W: usize> Events<'a, W> {
         row::clear(self.related_mut(rels::CO, EventId::initial(access.instance)), id);
     }
 
-    /// Orders two writes, and what follows; returns what `restore_order` needs.
+    /// Orders two writes and closes coherence transitively. Returns the mark for [`Events::restore_order`].
     pub(crate) fn order_writes(&mut self, a: EventId, b: EventId) -> usize {
         self.edits += 1;
         let before = self.ordered.len();
@@ -456,12 +456,12 @@ impl<'a, const W: usize> Events<'a, W> {
         }
     }
 
-    /// Whether it is unknown what a placed write left.
+    /// Whether the value of a placed write is unknown.
     pub(crate) fn writes_unknown(&self, write: EventId) -> bool {
         self.current(write).is_some_and(|e| e.needs.data.unknown())
     }
 
-    /// Value of the bytes of a cell as a placed write left them.
+    /// Value of the bytes of a cell after a placed write.
     pub(crate) fn cell_value(&self, write: EventId, cell: CellId) -> Value {
         let cell = self.layout.cells[cell];
         if self[write].thread.is_none() {

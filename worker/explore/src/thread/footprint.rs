@@ -1,9 +1,9 @@
-//! Footprints of instructions from the text alone: which bytes an instruction accesses, as far as its operands say.
+//! Footprints of instructions from the text alone: the bytes that an instruction accesses, as far as its operands say.
 
 use super::operands::defines;
 use moire_program::ir::*;
 
-/// Bytes an asynchronous copy, or an instruction like one, writes, as far as the text says; `None` when it does not.
+/// The bytes that an asynchronous copy, or a similar instruction, writes; `None` if the text does not say.
 pub(crate) fn copied(op: &Op) -> Option<Vec<(Address, u32)>> {
     let sized = |o: &Operand| if let Operand::Imm(n) = o { u32::try_from(*n).ok() } else { None };
     Some(match op {
@@ -32,7 +32,7 @@ pub(crate) fn copied(op: &Op) -> Option<Vec<(Address, u32)>> {
     })
 }
 
-/// Whether an instruction may write memory of other CTAs than its addresses name.
+/// Whether an instruction may also write memory of CTAs that its addresses do not name.
 pub(crate) fn spreads(op: &Op) -> bool {
     match op {
         Op::AsyncCopy(AsyncCopy::Bulk(copy)) => copy.multicast.is_some(),
@@ -45,7 +45,7 @@ pub(crate) fn box_of(end: &BulkEnd) -> Option<Tile> {
     if let BulkEnd::Tensor(tensor) = end { tensor.tile } else { None }
 }
 
-/// Bytes `try_cancel` writes.
+/// Number of bytes that `try_cancel` writes.
 pub(crate) const CANCEL_BYTES: u32 = 16;
 
 /// Address, element size and element count of a memory instruction, and whether it may write.
@@ -70,7 +70,7 @@ pub(crate) fn tile_operands(op: &Op) -> impl Iterator<Item = (&Address, u32)> {
     access.into_iter().flat_map(|a| a.elements.iter().map(|e| (&e.addr, a.ty.bytes())))
 }
 
-/// The symbol an address always goes through.
+/// The symbol that an address uses in every execution, if there is one.
 pub(crate) fn base_symbol(thread: &Thread, address: &Address) -> Option<SymbolId> {
     match address.base {
         Operand::Address(s) => Some(s),
@@ -87,7 +87,7 @@ fn is_written(thread: &Thread, reg: Reg) -> bool {
     thread.body.iter().any(|i| defines(&i.op).contains(&reg))
 }
 
-/// The symbol whose address, mapped to some CTA, is all a register ever holds.
+/// The symbol whose address a register holds, mapped to some CTA; `None` if the register may hold anything else.
 fn mapped_symbol(thread: &Thread, reg: Reg) -> Option<SymbolId> {
     let mut writers = thread.body.iter().filter(|i| defines(&i.op).contains(&reg));
     match (writers.next(), writers.next()) {

@@ -1,8 +1,8 @@
 //! Memory as the explorer sees it: instances cut into cells, and the virtual addresses that reach them.
 //!
-//! A *cell* is a byte range no access splits, so that `rf` can be chosen per cell. When every address is a static
-//! constant the cells follow the accesses; otherwise every instance is cut at the one access size of the program, or
-//! into bytes when sizes are mixed.
+//! A *cell* is a byte range no access splits, so that `rf` can be chosen per cell. Cells end where accesses to static
+//! addresses start and end. If the program computes addresses, every instance is also cut at multiples of the least
+//! size of an access to a computed address.
 //!
 //! Accesses through computed addresses are aligned to their size. A cell has one writer at a time: two writes that both
 //! cover it never tear inside it.
@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Distance between the bases of two virtual ranges; larger than any object.
 pub(crate) const STRIDE: u64 = 1 << 32;
 
-/// Bulk copies start and end at multiples of it.
+/// Alignment of bulk copies in bytes, of their start and of their end.
 const COPY_GRAIN: u32 = 16;
 
 /// A resolved access.
@@ -90,7 +90,7 @@ pub(crate) struct Cell {
 pub(crate) struct Layout {
     pub(crate) instances: Table<InstanceId, Instance>,
     pub(crate) cells: Table<CellId, Cell>,
-    /// By instance the positions of its cells.
+    /// For each instance the positions of its cells.
     ranges: Table<InstanceId, Range<usize>>,
 }
 
@@ -105,7 +105,7 @@ impl Layout {
             let bytes = program.objects[instance.object.index()].bytes;
             let mut cuts: BTreeSet<u32> = BTreeSet::from([0, bytes]);
             if let Some(step) = computed.map(|step| step.max(1)) {
-                // Refused before the cuts are made: they would cost what is declared, not what is accessed.
+                // Refuses before making the cuts, whose number depends on the declared size and not on the accesses.
                 u16::try_from(cells.len() + (bytes / step) as usize).ok()?;
                 cuts.extend((0..bytes).step_by(step as usize));
             }
@@ -137,7 +137,7 @@ impl Layout {
         self.instances.entries().find(|(_, i)| here(i)).map(|(id, _)| id)
     }
 
-    /// The number that stands for the address of `symbol` in `thread`.
+    /// The number that represents the address of `symbol` in `thread`.
     pub(crate) fn address(&self, program: &Program, symbol: SymbolId, thread: ThreadId) -> Value {
         let instance = self.instance(program, symbol, thread).map_or(0, |i| u64::from(i.number()));
         let virt = u64::from(program.symbols[symbol.index()].virt.0);
@@ -157,7 +157,7 @@ impl Layout {
         Some(Value::from((1 + virt * self.instances.len() as u64 + instance) * STRIDE))
     }
 
-    /// What an address means; `None` when it hits no object or straddles cells it may not.
+    /// The access at an address; `None` if it lies in no object, or does not start and end where cells do.
     pub(crate) fn resolve(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
         let (virt, instance, offset) = self.parts(address)?;
         let object = self.instances[instance].object;
@@ -174,7 +174,7 @@ impl Layout {
         Some(Access { instance, virt, offset, bytes, cell: first, cells })
     }
 
-    /// Which bytes an address names, cells aside.
+    /// The bytes at an address, without their cells.
     pub(crate) fn locate(&self, program: &Program, address: Value, bytes: u32) -> Option<Access> {
         let (virt, instance, offset) = self.parts(address)?;
         let object = self.instances[instance].object;
@@ -183,7 +183,7 @@ impl Layout {
         fits.then_some(Access { instance, virt: symbol.virt, offset, bytes, cell: CellId::at(0), cells: 0 })
     }
 
-    /// The address that names, in the CTA of a rank of the cluster of `thread`, what `address` names (`mapa`).
+    /// The address of the same bytes in another CTA: that of a rank of the cluster of `thread` (`mapa`).
     pub(crate) fn mapped(
         &self,
         program: &Program,
@@ -211,7 +211,7 @@ impl Layout {
         self.ranges[instance].clone().map(CellId::at)
     }
 
-    /// All bytes of an instance, by no name: what its initial write covers.
+    /// All bytes of an instance, as its initial write covers them; they have no virtual identity.
     pub(crate) fn whole(&self, program: &Program, instance: InstanceId) -> Access {
         let bytes = program.objects[self.instances[instance].object.index()].bytes;
         let Range { start, end } = self.ranges[instance];
@@ -219,7 +219,7 @@ impl Layout {
         Access { instance, virt: SymbolId(u16::MAX), offset: 0, bytes, cell: CellId::at(start), cells }
     }
 
-    /// The parts of an address: its virtual identity, the instance and the offset there; `None` when no name has it.
+    /// The parts of an address: virtual identity, instance and offset; `None` if no object has the address.
     fn parts(&self, address: Value) -> Option<(SymbolId, InstanceId, u32)> {
         let address = u64::try_from(address).ok()?;
         let base = (address / STRIDE).checked_sub(1)?;
@@ -231,8 +231,8 @@ impl Layout {
     }
 }
 
-/// Static footprints (object, offset, bytes), and the least size of an access whose address is computed: such accesses
-/// are aligned to their size (PTX ISA 9.2, 6.4.1), so they start and end at its multiples.
+/// Static footprints (object, offset, bytes), and the least size of an access to a computed address, if there is one.
+/// Such accesses are aligned to their size (PTX ISA 9.2, 6.4.1), so they start and end at multiples of the least size.
 fn footprints(program: &Program) -> (Vec<(moire_program::ir::ObjectId, u32, u32)>, Option<u32>) {
     let (mut out, mut computed) = (Vec::new(), None);
     for thread in &program.threads {

@@ -158,7 +158,7 @@ fn tile_result<V: View>(
         (TileKind::Load(_), None) if off => RegState { value: None, deps: Deps::UNKNOWN },
         _ => RegState { value: Some(0), deps: Deps::NONE },
     };
-    // The element depends on its padding also where it is not masked off, so what it read is not handed on earlier.
+    // The element depends on its padding even if it is not masked off, so its value is not used before the padding is known.
     let waits = padding.value.is_none() && !padding.deps.unknown();
     let value = match existence.runs {
         Some(true) => read.filter(|_| !waits),

@@ -1,4 +1,4 @@
-//! The self check at scale: compares both engines on many distinct programs, and keeps a histogram of their traits.
+//! The self check at scale: compares both engines on many distinct programs, and counts their traits.
 //!
 //! A run is a range of seeds. It can be stopped and continued from the [`Totals`] that [`Campaign::run`] reported last.
 
@@ -364,7 +364,7 @@ impl Campaign<'_> {
 }
 
 impl Campaign<'_> {
-    /// Compares the operational engine with the explorer. Whether both decide the program.
+    /// Compares the operational engine with the explorer. Returns whether both decide the program.
     fn operated(&self, seed: u64, program: &Program, model: &Model, failures: &mut Vec<Failure>) -> bool {
         let limits = Limits { steps: 20_000_000, ..Limits::default() };
         let again = |p: &Program| {

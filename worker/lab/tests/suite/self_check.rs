@@ -213,7 +213,7 @@ fn pruning_loses_nothing() {
     eprintln!(
         "{compared} comparisons, {saved} orders not tried, {judged:?} candidates, judged, {alike} with one order"
     );
-    // Otherwise candidates are more than the weight only by orders of writes.
+    // In the other programs the candidates exceed the weight, by the number of orders of writes.
     assert!(2 * alike > compared, "{alike} of {compared}");
     assert!(
         compared > 500 || number("MOIRE_SELF_CHECK").is_some(),
@@ -241,8 +241,8 @@ fn engines_agree_on_mbarriers() {
     assert!(2 * totals.programs > skipped, "the enumerator skips too much: {skipped} programs");
 }
 
-/// Programs with tcgen05, each under the default and under a random setting, and also with threads reversed and
-/// renamed, and by the operational engine.
+/// Programs with tcgen05, each under the default and under a random setting. Each is also compared with itself, threads
+/// reversed and renamed, and with the answer of the operational engine.
 #[test]
 fn engines_agree_on_tcgen05_under_random_switches() {
     let plain = model("ptx", &Variants::new());

@@ -1,7 +1,8 @@
-//! The verdicts that the corpus expects, which the explorer and the enumerator agree on.
+//! The verdicts of the operational engine against those that the corpus expects. The explorer and the enumerator agree
+//! on the latter.
 //!
-//! An expectation may name more kinds than one run shows: the run may stop at the cause. It never names fewer. Where the run
-//! breaks a condition under which it stands for all runs, what else it finds must be expected.
+//! An expectation may name more kinds than one run shows, because the run may stop at the cause. It never names fewer.
+//! If the run breaks a condition under which it stands for all runs, its other findings must still be expected.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -47,7 +48,7 @@ pub(crate) fn program(path: &Path) -> Program {
     Program { conditions: Vec::new(), filter: None, ..program }
 }
 
-/// The kinds that a line expects; early passes are reasons of other findings.
+/// The kinds that a line expects. Early passes are left out, because they are causes of other findings.
 fn expected(words: &str) -> Option<BTreeSet<&str>> {
     let words: BTreeSet<&str> = words.split(',').collect();
     let undecided = words.iter().any(|w| ["abstained", "bounded"].contains(w));
@@ -132,7 +133,7 @@ fn the_corpus_has_the_expected_verdicts() {
     assert!(100 * accepted >= 85 * programs, "{accepted} of {programs}");
 }
 
-/// The canonical run stands for all: where it breaks no condition, every order has the same verdict.
+/// If the canonical run breaks no condition, it stands for all runs: every order has the same verdict.
 #[test]
 fn every_order_has_the_verdict_of_one_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");

@@ -256,7 +256,7 @@ impl Compiler {
                 command.arg(format!("-Xcicc=-O{}", options.level)).args(["-o", "module.ptx"]);
             }
         }
-        // A stack with names costs `llc` more time than all else.
+        // `llc` would spend most of its time on the names of a stack trace.
         command.env("LLVM_DISABLE_SYMBOLIZATION", "1");
         command.arg(self.kind.file()).current_dir(folder).env("TMPDIR", folder);
         command

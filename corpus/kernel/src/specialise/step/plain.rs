@@ -37,7 +37,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
         | "discard" => {
             return uninterpreted(step, statement, plain);
         }
-        // Products of registers compute; matrices come from memory and go there.
+        // `wmma.mma` touches registers only; the other forms of `wmma` load and store memory.
         "wmma" if words.get(1) != Some(&"mma") => return uninterpreted(step, statement, plain),
         _ => {}
     }
@@ -68,7 +68,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
     Ok(Then::Next)
 }
 
-/// Refuses an instruction that touches memory or orders threads, where a lane runs it.
+/// Refuses an instruction that touches memory or orders threads, if any lane runs it.
 fn uninterpreted(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
     step.mask = step.guarded(statement.guard)?;
     if step.mask == 0 {
