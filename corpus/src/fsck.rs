@@ -49,7 +49,7 @@ struct Check {
     wanted: BTreeSet<Hash>,
     /// Records that cannot be read.
     unreadable: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Bundle files whose content is not that of their name.
+    /// Bundle files whose content does not have the hash in their name.
     damaged_bundles: Vec<PathBuf>,
 }
 
@@ -91,7 +91,7 @@ impl Check {
         }
     }
 
-    /// Losses: those of which nobody has said to know, and those that a repair would find.
+    /// Reports losses: those that no operator has acknowledged, and those that a repair would find.
     fn losses(&mut self, dir: &Path, missing: Option<String>) -> Result<(), OpenError> {
         let losses = Losses::read(dir).map_err(io("reading the losses"))?;
         for loss in losses.all().iter().filter(|loss| loss.acknowledged.is_none()) {

@@ -26,7 +26,7 @@ pub(super) enum PieceStep {
     Given(Vec<u32>),
     /// Nothing is left of the piece.
     Over,
-    /// No engine models something of the program.
+    /// The program has something that no engine models.
     Unsupported {
         /// What, and why.
         reason: String,
@@ -45,7 +45,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Why a request is no exploration.
+/// The reason why a request for an exploration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ExplorationError {
     #[error("a model, a switch, a file and a capability have names of at most {NAME_BYTES_MAX} bytes")]
@@ -134,7 +134,7 @@ pub(super) fn step(report: v1::Report) -> Result<(PieceStep, v1::Explored, usize
             PieceStep::Unsupported { reason: cut(why.reason), line: why.line }
         }
         (None, true) => PieceStep::Over,
-        _ => return Err("a step of an exploration is one of its kinds, and the last one is none"),
+        _ => return Err("a report on a piece has one step, except the last one, which has none"),
     };
     let own = match &step {
         PieceStep::Reached(path) | PieceStep::Given(path) => path.len(),

@@ -35,11 +35,11 @@ pub struct Recovery {
     pub damaged: u64,
     /// The index was rebuilt from the log.
     pub rebuilt: bool,
-    /// Damaged files, where they now are.
+    /// The present paths of damaged files.
     pub moved_aside: Vec<PathBuf>,
     /// The disk reserve could not be made.
     pub no_reserve: bool,
-    /// What was found to be lost. These losses, and earlier ones, are in [`Store::losses`](crate::Store::losses) until they
+    /// The losses found. These losses, and earlier ones, are in [`Store::losses`](crate::Store::losses) until they
     /// are acknowledged.
     pub lost: Vec<String>,
 }
@@ -161,7 +161,7 @@ impl Opening<'_> {
             false => None,
         };
         let read = match read {
-            // A gap in the numbers is damage too: a commit was taken out.
+            // A gap in the numbers is damage too: a commit is missing.
             Some(read) if read.sequence == read.frames => {
                 let last = Place { generation: read.generation, sequence: read.sequence, len: read.len };
                 if let Some(what) = self.traces.missing(last, read.frames, 0) {
@@ -173,7 +173,7 @@ impl Opening<'_> {
         };
         self.recovery.commits = read.frames;
         Log::open(&path, read.generation, read.sequence, read.len).map_err(|error| match error.kind() {
-            // Somebody removed the lock file of a store that is open.
+            // The lock file of an open store was removed.
             io::ErrorKind::ResourceBusy => {
                 OpenError::Locked { path: self.dir.to_owned(), pid: String::new() }
             }
@@ -228,12 +228,12 @@ pub(crate) struct Found {
     pub(crate) last: Place,
     /// Intact commits.
     pub(crate) frames: u64,
-    /// Stretches that are no intact commit, with intact ones behind them; a damaged header counts as one, and so does a gap in
-    /// the numbers of commits.
+    /// Damaged stretches with intact commits behind them. A damaged header counts as one, and so does a gap in the numbers
+    /// of commits.
     pub(crate) damaged: u64,
 }
 
-/// What is intact of a scanned log.
+/// The intact part of a scanned log.
 ///
 /// # Errors
 /// It is of a later version.

@@ -56,9 +56,9 @@ const MAX_CACHED_RUNS: usize = 1 << 12;
 /// Threads in front of loops that may spin.
 #[derive(Clone)]
 pub(crate) struct Gates<const W: usize> {
-    /// By thread, writes that it does not take at the gate where it waits.
+    /// For each thread, the writes that it refuses at the gate where it waits.
     pub(crate) refused: Table<ThreadId, Row<W>>,
-    /// Threads that may go on, as [`Gates::may_be_let_in`] found them after so many edits.
+    /// Cache of [`Gates::may_be_let_in`]: the number of edits of the graph, and the threads that may go on, one bit each.
     moves: Cell<Option<(u64, u64)>>,
     trials: RefCell<Trials>,
 }
@@ -72,7 +72,7 @@ impl<const W: usize> Gates<W> {
         }
     }
 
-    /// First thread at a gate that can be let in; with `sure`, in one way, and that cannot wait.
+    /// The first thread at a gate that can be let in. With `sure` only a thread with one way in that cannot wait instead.
     pub(crate) fn openable_gate(&self, g: &Graph<'_, W>, sure: bool) -> Option<ThreadId> {
         g.events.threads.ids().find(|t| {
             let TraceEnd::Gate(index) = g.events.threads[*t].trace.end else { return false };
@@ -81,7 +81,7 @@ impl<const W: usize> Gates<W> {
         })
     }
 
-    /// Where a thread gets behind a gate, if these reads get these answers; a function of these and of where it is.
+    /// The run of a thread behind a gate, given answers to its reads. It depends only on these and on the run so far.
     fn behind_gate(
         &self,
         g: &Graph<'_, W>,
@@ -147,9 +147,9 @@ impl<const W: usize> Gates<W> {
         before
     }
 
-    /// Whether a thread at a gate can be stuck there though it could pass now: its loop only waits for an mbarrier, and
-    /// the phase it waits for may not be the one just completed in the end; or what reads get in the end may keep it.
-    /// `known`: coherence pairs of this graph, if any are known beside those that were chosen.
+    /// Whether a thread that could pass its gate now may still wait there for ever. If its loop only waits for an mbarrier:
+    /// the mbarrier may complete further phases, so that the wait fails at last. Otherwise: some last values of the cells
+    /// that the iteration reads may keep it in the loop. `known`: coherence pairs of this graph beyond the chosen ones.
     fn may_miss(&self, g: &Graph<'_, W>, thread: ThreadId, index: u16, known: &[Row<W>]) -> bool {
         if !g.events.threads[thread].flow.waits_only[g.events.threads[thread].trace.pc] {
             return !self.passes_in_the_end(g, thread, index, known);
@@ -162,7 +162,7 @@ impl<const W: usize> Gates<W> {
         })
     }
 
-    /// The same, asking the model what comes last.
+    /// The same, with the coherence pairs that the model implies.
     pub(crate) fn may_be_stuck(
         &self,
         g: &mut Graph<'_, W>,
@@ -190,7 +190,7 @@ impl<const W: usize> Gates<W> {
         }
     }
 
-    /// Whether some thread waits in front of a loop that it leaves in the end; of the graph judged just now.
+    /// Whether some thread waits in front of a loop that it would leave in the end. `coherence` is that of this graph.
     pub(crate) fn waits_in_vain(&self, g: &Graph<'_, W>, coherence: &[Row<W>]) -> bool {
         g.events.threads.entries().any(|(t, thread)| {
             let index = match thread.trace.end {
@@ -203,8 +203,8 @@ impl<const W: usize> Gates<W> {
         })
     }
 
-    /// Whether the iteration behind a gate takes the thread out of its loop whatever write comes last at each place it
-    /// reads. In doubt it does not.
+    /// Whether the iteration behind a gate takes the thread out of its loop, whichever write comes last at each cell it
+    /// reads. False in case of doubt.
     fn passes_in_the_end(&self, g: &Graph<'_, W>, thread: ThreadId, gate: u16, known: &[Row<W>]) -> bool {
         let last = |cell: CellId| self.last_values(g, thread, cell, known);
         g.events.front.planted != Some(Planted::AlwaysHangs)
@@ -244,7 +244,7 @@ impl<const W: usize> Gates<W> {
         }
     }
 
-    /// Whether a thread at `from` can come to `to`.
+    /// Whether the code of a thread has a path from `from` to `to`.
     fn comes_to(&self, g: &Graph<'_, W>, thread: ThreadId, from: usize, to: usize) -> bool {
         let body = &g.events.code(thread).body;
         let (mut todo, mut seen) = (vec![from], BTreeSet::new());
@@ -259,7 +259,7 @@ impl<const W: usize> Gates<W> {
         false
     }
 
-    /// What a cell can hold in the end if `thread` does nothing more; `None` if that is not known.
+    /// The last values that a cell can have if `thread` does nothing more; `None` if they are not known.
     fn last_values(
         &self,
         g: &Graph<'_, W>,
@@ -283,7 +283,7 @@ impl<const W: usize> Gates<W> {
             .collect()
     }
 
-    /// Whether, while a thread waits, another one may still write a cell in a way the universe does not hold.
+    /// Whether, while a thread waits, another one may still make a write to a cell that the universe does not hold.
     fn others_may_write(&self, g: &Graph<'_, W>, thread: ThreadId, cell: CellId) -> bool {
         if g.events.restless == 0 || g.events.front.planted == Some(Planted::NobodyElse) {
             return false;
@@ -292,7 +292,7 @@ impl<const W: usize> Gates<W> {
         self.may_come(g, cell, |t| moving[t])
     }
 
-    /// Whether some of these threads may write a cell with what they still do, or some thread with a write that is not known to happen.
+    /// Whether the remaining code of one of these threads may write a cell, or a write that is not known to happen may.
     fn may_come(&self, g: &Graph<'_, W>, cell: CellId, moves: impl Fn(ThreadId) -> bool) -> bool {
         let touches = |e: &Emitted| e.access.is_none_or(|a| a.covers(cell));
         g.events.threads.entries().any(|(t, thread)| {
@@ -315,7 +315,7 @@ impl<const W: usize> Gates<W> {
         thread.index() >= 64 || moves >> thread.index() & 1 == 1
     }
 
-    /// Threads that may do more than the universe holds, if `still` does not.
+    /// Threads that may add events to the universe, provided that `still` adds none.
     fn moving(&self, g: &Graph<'_, W>, still: Option<ThreadId>) -> Table<ThreadId, bool> {
         let at = |t: ThreadId| match g.events.threads[t].trace.end {
             _ if Some(t) == still => Entry::Vain(None),
@@ -357,11 +357,12 @@ pub(crate) enum Entry {
         cell: CellId,
         writes: SmallVec<[EventId; 4]>,
     },
-    /// What it reads is decided behind the gate.
+    /// Its reads are decided behind the gate.
     Free,
     /// Not now: it asks an mbarrier.
     Asks,
-    /// Not now: the iteration fails with every write in the cell it reads first; for ever, if it reads none.
+    /// Not now: the iteration fails with every write to the cell that it reads first. `None`: it reads no cell, and always
+    /// fails.
     Vain(Option<CellId>),
 }
 
@@ -375,15 +376,15 @@ impl Entry {
     }
 }
 
-/// The first event behind a gate that asks memory or an mbarrier and has no answer.
+/// The first read or mbarrier operation behind a gate without an answer.
 fn asked<'t>(trace: &'t Trace, gate: u16, given: &[(u16, Value)]) -> Option<&'t Emitted> {
     let asks = |e: &&Emitted| matches!(e.kind, Kind::Mbarrier(_) | Kind::Read);
     let mut all = trace.events.get(usize::from(gate)..)?.iter().flatten().filter(asks);
     all.find(|e| given.iter().all(|g| g.0 != e.index))
 }
 
-/// Whether nothing behind a gate happens, or may happen but for its own write, before the first question there is answered:
-/// then nothing of it can be what gives the answer.
+/// Whether nothing behind a gate takes effect, or may, before the first read there has its value, except the write of that
+/// read itself. Then nothing behind the gate can be the cause of that value.
 fn depends_on(blind: &Trace, gate: u16, first: u16) -> bool {
     let acts = |e: &Emitted| match e.kind {
         Kind::Read | Kind::Fence => false,

@@ -5,7 +5,7 @@
 //! - *Dependency*: a write that depends on the read cannot be its source, because `rf | xdep` has no cycle.
 //! - *Barrier*: a thread whose next step depends on an open read reaches no barrier until that read has a value. So a write
 //!   that another thread of the CTA can reach only behind that barrier is never the read's source ([`waits_behind`]).
-//! - *Too late*: a read that comes before what a writer has done comes before all it will still do, and takes none of it
+//! - *Too late*: a read that comes before an event of a writer comes before all its later events, and reads none of them
 //!   ([`Causality::too_late`]). The model licenses that ([`moire_cat::licence`]): `late-stores` for stores through the
 //!   generic proxy, `late-copies` for asynchronous writes. Other writes are never too late.
 
@@ -45,7 +45,7 @@ pub(crate) fn may_be_written<const W: usize>(
     !bits::is_empty(&waiting) || (g.events.restless > 0 && may_be_written_unseen((g, gates), cell, read))
 }
 
-/// The same of writes the universe does not hold.
+/// The same for writes that the universe does not hold.
 fn may_be_written_unseen<const W: usize>(
     (g, gates): Context<'_, '_, W>,
     cell: CellId,
@@ -75,8 +75,8 @@ fn may_be_written_unseen<const W: usize>(
     })
 }
 
-/// Whether some open read has no write left that could become its source: each must get one from a write that waits
-/// for no open read, or only for some that get theirs without it, since `rf | xdep` has no cycle.
+/// Whether some open read has no write left that could become its source. Because `rf | xdep` has no cycle, there is an
+/// order in which the open reads get their sources: each from a write that waits only for reads before it.
 pub(crate) fn hopeless<const W: usize>((g, gates): Context<'_, '_, W>) -> bool {
     let mut left: SmallVec<[OpenRead; 16]> = g.events.open.iter().copied().collect();
     loop {
@@ -122,12 +122,12 @@ impl Causality {
         }
     }
 
-    /// Relations whose rows are asked for.
+    /// The relations whose rows [`Causality::too_late`] needs.
     pub(crate) fn watched(&self) -> Vec<NodeId> {
         [self.causality, self.settled].into_iter().flatten().collect()
     }
 
-    /// Whether some open read comes before all that may still write its bytes, by the graph just found consistent.
+    /// Whether some open read comes before every write that may still reach its bytes. The graph was just found consistent.
     pub(crate) fn too_late<const W: usize>(&self, g: &Graph<'_, W>, evaluator: &Evaluator<W>) -> bool {
         let rows = |node: Option<NodeId>| node.and_then(|n| evaluator.rows(n));
         let (false, true, Some(order)) = (g.events.open.is_empty(), self.one_name, rows(self.causality))
@@ -149,7 +149,7 @@ impl Causality {
     }
 }
 
-/// Arrivals at barriers of the whole CTA a thread has come to, by number.
+/// The number of arrivals of a thread at each barrier of the whole CTA.
 fn arrivals<const W: usize>(g: &Graph<'_, W>, thread: ThreadId) -> BTreeMap<i64, usize> {
     let mut out = BTreeMap::new();
     for event in g.events.threads[thread].trace.events.iter().flatten() {
@@ -162,8 +162,8 @@ fn arrivals<const W: usize>(g: &Graph<'_, W>, thread: ThreadId) -> BTreeMap<i64,
     out
 }
 
-/// Whether thread `t` can pass no barrier of the whole CTA before `reader` has its value, because the thread of `reader`
-/// arrives at none before.
+/// Whether thread `t` cannot pass a further barrier of the whole CTA before `reader` has its value, because the thread of
+/// `reader` arrives at none before that.
 pub(crate) fn waits_behind<const W: usize>(g: &Graph<'_, W>, reader: &Event, t: ThreadId) -> bool {
     let Some(u) = reader.thread.filter(|u| *u != t) else { return false };
     let waits = matches!(&g.events.threads[u].trace.end, TraceEnd::Pending(d) if d.has(reader.emitted.index));
@@ -199,7 +199,7 @@ fn comes_after<const W: usize>(
     row::events(&after).any(|p| g.events[p].emitted.index < event.emitted.index)
 }
 
-/// Whether all that thread `t` may still write to a cell comes after a read.
+/// Whether every write that thread `t` may still make to a cell comes after a read.
 fn over_for<const W: usize>(
     g: &Graph<'_, W>,
     t: ThreadId,
@@ -208,7 +208,7 @@ fn over_for<const W: usize>(
     (order, slots): (&[Row<W>], Option<&[Row<W>]>),
 ) -> bool {
     let thread = &g.events.threads[t];
-    // The last event of the thread that comes after the read: all later ones do.
+    // The last event of the thread that comes after the read. All later ones come after it too.
     let last = |order: &[Row<W>], itself: bool| {
         let after = |id: &EventId| (itself && *id == read) || row::has(&order[read.index()], *id);
         let events = thread.ids.iter().flatten().copied();
@@ -246,7 +246,7 @@ fn over_for<const W: usize>(
     known && unseen && thread.trace.unsure.iter().all(|e| !serves(e) || behind(e))
 }
 
-/// Whether the licences for stores, and for asynchronous writes, speak of a write.
+/// Whether the licence for stores, and whether the licence for asynchronous writes, covers a write.
 fn licensed(write: &Emitted) -> (bool, bool) {
     let has = |set: usize| write.labels >> set & 1 == 1;
     (has(sets::GEN) && !write.detached, has(sets::ASYNC) || (has(sets::GEN) && write.detached))

@@ -9,7 +9,7 @@ pub(super) struct Cell {
     pub(super) kind: Kind,
     /// The newest, unless named: `22` of LLVM, `13.4` of `nvcc`.
     release: Option<String>,
-    /// What is not named is that of [`Compiler::usual`].
+    /// Settings that are not named are those of [`Compiler::usual`].
     target: Option<String>,
     ptx: Option<u32>,
     level: Option<u8>,
@@ -24,7 +24,7 @@ pub struct SourceCellError {
 }
 
 impl Cell {
-    /// The cell in which a compiler is asked when nothing else is named.
+    /// The cell that is used if the plan names none.
     pub(super) fn of(compiler: &Compiler) -> Cell {
         let named = Cell { kind: compiler.kind(), release: None, target: None, ptx: None, level: None };
         named.settled(compiler)
