@@ -330,3 +330,83 @@ fn small_values_are_chosen_for_what_is_missing() {
     assert!(decides.iter().any(|d| d.starts_with("how often the loop in lines ")), "{decides:?}");
     assert_eq!(values(&kernel("bar.sync 0;")).0, [Vec::<u64>::new()], "nothing is missing");
 }
+
+/// A kernel that calls the function `f`, behind the text of functions.
+fn calling(functions: &str) -> String {
+    format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n{functions}\n.visible .entry k()\n.reqntid 32\n{{\n\
+         .reg .b32 %r<4>;\n.reg .pred %p;\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p, %r1, 0;\n\
+         {{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 b; @%p call (b), f, (a); ld.param.b32 %r2, [b]; }}\n\
+         bar.sync 0;\nret;\n}}\n"
+    )
+}
+
+#[test]
+fn calls_of_functions_of_the_module_are_inlined() {
+    let lowered = |functions: &str| {
+        let module = parse(&calling(functions)).unwrap_or_else(|e| panic!("{e}"));
+        let launch = Launch::of(&module.kernels[0], Some([1; 3]), None, None, [].into()).expect("fits");
+        lower(&module.kernels[0], &launch).map(|l| print(&l.program)).map_err(|e| e.to_string())
+    };
+    let body = "ld.param.b32 %r1, [x]; add.u32 %r2, %r1, 1; st.param.b32 [y], %r2; \
+                @%q ret; st.shared.b32 [word], %r2;";
+    let f = |body: &str| {
+        format!(
+            ".shared .align 4 .b32 word;\n.func (.param .b32 y) f(.param .b32 x)\n\
+             {{ .reg .b32 %r<4>; .reg .pred %q; setp.ne.u32 %q, 0, 0; {body} ret; }}"
+        )
+    };
+    let text = lowered(&f(body)).expect("the function is read");
+    assert!(text.contains("bar.sync"), "{text}");
+    // A prototype before it, and a body behind the kernel.
+    let (word, function) =
+        f(body).split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("two lines");
+    let behind = calling(&format!("{word}\n.func (.param .b32 y) f(.param .b32 x);")) + &function;
+    let module = parse(&behind).unwrap_or_else(|e| panic!("{e}"));
+    let calls = |k: &moire_kernel::ptx::Kernel| {
+        let name = |s: &&moire_kernel::ptx::Statement| matches!(&s.what, moire_kernel::ptx::What::Plain(p) if p.words[0] == "call");
+        k.body.iter().filter(name).count()
+    };
+    assert_eq!(calls(&module.kernels[0]), 0);
+    // What is outside the module, calls itself, or is not read, stays a call, which is abstained from by name.
+    let recursive = "{ .param .b32 c; st.param.b32 [c], 1; .param .b32 d; call (d), f, (c); }";
+    for functions in [
+        ".extern .func (.param .b32 y) f(.param .b32 x);".to_owned(),
+        f(recursive),
+        f("this is no instruction;"),
+        f("bra nowhere;"),
+        f("").replace(".param .b32 x", ".reg .b32 x"),
+    ] {
+        let why = lowered(&functions).expect_err(&functions);
+        assert!(why.contains("a call of `f`"), "{why}\n{functions}");
+    }
+}
+
+#[test]
+fn parameters_of_calls_are_registers() {
+    // Parts that are stored and loaded alike have their value; others are not known.
+    let kernel = |store: &str, load: &str| {
+        format!(
+            ".version 9.0\n.target sm_100a\n.address_size 64\n\
+             .func (.param .align 8 .b8 y[8]) f(.param .align 8 .b8 x[16])\n\
+             {{ .reg .b32 %r<4>; .reg .b64 %d<2>; {load} st.param.b32 [y+4], %r1; ret; }}\n\
+             .visible .entry k()\n.reqntid 32\n{{\n.reg .b32 %r<4>;\n.reg .b64 %d<2>;\n.shared .align 8 .b64 bars[4];\n\
+             {{ .param .align 8 .b8 a[16]; {store} .param .align 8 .b8 b[8]; call (b), f, (a); ld.param.b32 %r2, [b+4]; }}\n\
+             mov.u32 %r3, bars;\nadd.u32 %r3, %r3, %r2;\nmbarrier.init.shared::cta.b64 [%r3], 1;\nret;\n}}\n"
+        )
+    };
+    let lowered = |store: &str, load: &str| {
+        let module = parse(&kernel(store, load)).unwrap_or_else(|e| panic!("{e}"));
+        let launch = Launch::of(&module.kernels[0], Some([1; 3]), None, None, [].into()).expect("fits");
+        lower(&module.kernels[0], &launch).map(|l| print(&l.program)).map_err(|e| e.to_string())
+    };
+    assert!(lowered("st.param.b32 [a+8], 8;", "ld.param.b32 %r1, [x+8];").is_ok());
+    assert!(lowered("st.param.v2.b32 [a+4], {0, 16};", "ld.param.b32 %r1, [x+8];").is_ok());
+    for (store, load) in [
+        ("st.param.b64 [a+8], 8;", "ld.param.b32 %r1, [x+8];"),
+        ("st.param.b32 [a+4], 8;", "ld.param.b32 %r1, [x+8];"),
+        ("st.param.b32 [a+8], 8; st.param.b8 [a+9], 1;", "ld.param.b32 %r1, [x+8];"),
+    ] {
+        assert!(lowered(store, load).is_err(), "{store} {load}");
+    }
+}

@@ -2,6 +2,8 @@
 //!
 //! Labels and registers are local to their braces (PTX ISA 9.2, 4.4 and 9.7.14.1).
 
+use super::function::Functions;
+use super::inline::Calls;
 use super::module::{Arg, Kernel, NESTING, Plain, Statement, What};
 use super::operand::{Names, operands};
 use super::variable::{small, variable};
@@ -12,11 +14,13 @@ use moire_program::text::build::{Builder, ThreadBuilder};
 use moire_program::text::native;
 use moire_program::text::native::CORE;
 use moire_program::text::scan::{Parsed, Scan, Spot, closest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The braces that are open while a body is read.
 #[derive(Default)]
-struct Scope {
+pub(super) struct Scope {
+    /// Parameters of calls, by name.
+    pub(super) params: BTreeMap<String, usize>,
     labels: BTreeMap<String, usize>,
     /// Branches to labels not seen yet.
     jumps: Vec<(Goal, Jump)>,
@@ -24,7 +28,7 @@ struct Scope {
 
 /// A label as written, and its position.
 #[derive(Clone)]
-struct Jump {
+pub(super) struct Jump {
     label: String,
     at: usize,
 }
@@ -36,16 +40,20 @@ enum Goal {
     Entry(usize, usize),
 }
 
-struct Body<'b, 's> {
-    scan: &'b mut Scan<'s>,
+pub(super) struct Body<'b, 's> {
+    pub(super) scan: &'b mut Scan<'s>,
     builder: &'b mut Builder,
-    thread: &'b mut ThreadBuilder,
-    kernel: &'b mut Kernel,
-    scopes: Vec<Scope>,
+    pub(super) thread: &'b mut ThreadBuilder,
+    pub(super) kernel: &'b mut Kernel,
+    pub(super) functions: &'b Functions,
+    pub(super) calls: Calls,
+    pub(super) scopes: Vec<Scope>,
     /// Tables of branch targets by name.
-    tables: BTreeMap<String, usize>,
+    pub(super) tables: BTreeMap<String, usize>,
     /// Indexed branches and the names of their tables.
-    indexed: Vec<(usize, Jump)>,
+    pub(super) indexed: Vec<(usize, Jump)>,
+    /// Where the variables of functions are declared: a function has them once, however often it is inlined.
+    declared: BTreeSet<usize>,
     /// The label directly before this statement.
     label: Option<String>,
 }
@@ -56,41 +64,57 @@ pub(super) fn body(
     builder: &mut Builder,
     thread: &mut ThreadBuilder,
     kernel: &mut Kernel,
+    functions: &Functions,
 ) -> Parsed<()> {
-    scan.expect("{")?;
-    thread.open();
-    let scopes = vec![Scope::default()];
-    let (tables, indexed) = (BTreeMap::new(), Vec::new());
-    let mut b = Body { scan, builder, thread, kernel, scopes, tables, indexed, label: None };
-    while !b.scopes.is_empty() {
-        if b.scan.take("}") {
-            b.close()?;
-        } else if b.scan.take("{") {
-            if b.scopes.len() == NESTING {
-                return Err(b.scan.error(format!("braces are nested more than {NESTING} deep"), None));
-            }
-            b.thread.open();
-            b.scopes.push(Scope::default());
-        } else {
-            b.statement()?;
-        }
-    }
-    for (index, jump) in std::mem::take(&mut b.indexed) {
-        let found = b.tables.get(&jump.label).copied();
-        let (Some(found), What::Table { table, .. }) = (found, &mut b.kernel.body[index].what) else {
-            let hint = Some("write `name: .branchtargets label, ..;`".to_owned());
-            return Err(b.scan.error_at(
-                jump.at,
-                format!("`{}` is not a list of branch targets", jump.label),
-                hint,
-            ));
-        };
-        *table = found;
-    }
-    Ok(())
+    let mut b = Body {
+        scan,
+        builder,
+        thread,
+        kernel,
+        functions,
+        calls: Calls::default(),
+        scopes: Vec::new(),
+        tables: BTreeMap::new(),
+        indexed: Vec::new(),
+        declared: BTreeSet::new(),
+        label: None,
+    };
+    b.block(BTreeMap::new())
 }
 
 impl Body<'_, '_> {
+    /// Reads from an opening brace to its closing one, with these parameters of a call.
+    pub(super) fn block(&mut self, params: BTreeMap<String, usize>) -> Parsed<()> {
+        self.scan.expect("{")?;
+        self.thread.open();
+        self.scopes = vec![Scope { params, ..Scope::default() }];
+        self.label = None;
+        while !self.scopes.is_empty() {
+            if self.scan.take("}") {
+                self.close()?;
+            } else if self.scan.take("{") {
+                if self.scopes.len() == NESTING {
+                    let message = format!("braces are nested more than {NESTING} deep");
+                    return Err(self.scan.error(message, None));
+                }
+                self.thread.open();
+                self.scopes.push(Scope::default());
+            } else {
+                self.statement()?;
+            }
+        }
+        for (index, jump) in std::mem::take(&mut self.indexed) {
+            let found = self.tables.get(&jump.label).copied();
+            let (Some(found), What::Table { table, .. }) = (found, &mut self.kernel.body[index].what) else {
+                let hint = Some("write `name: .branchtargets label, ..;`".to_owned());
+                let message = format!("`{}` is not a list of branch targets", jump.label);
+                return Err(self.scan.error_at(jump.at, message, hint));
+            };
+            *table = found;
+        }
+        Ok(())
+    }
+
     /// Resolves the jumps to labels of the closing scope, and hands the others to the scope around it.
     fn close(&mut self) -> Parsed<()> {
         self.thread.close();
@@ -147,8 +171,14 @@ impl Body<'_, '_> {
                 .scan
                 .error(format!("a kernel may have at most {INSTRUCTIONS} instructions"), None));
         }
+        if text.split('.').next() == Some("call") && self.call(guard, spot) {
+            self.label = None;
+            return self.scan.expect(";");
+        }
         let what = self.instruction(&text, at, spot, guard)?;
-        self.kernel.body.push(Statement { guard, line: spot.line, what });
+        let all = self.moves(&what)?.unwrap_or_else(|| vec![what]);
+        let statement = |what| Statement { guard, line: spot.line, what };
+        self.kernel.body.extend(all.into_iter().map(statement));
         self.label = None;
         self.scan.expect(";")
     }
@@ -200,7 +230,8 @@ impl Body<'_, '_> {
                 self.scan.at += line;
                 Ok(())
             }
-            "pragma" | "param" | "callprototype" | "calltargets" => {
+            "param" => self.parameter(),
+            "pragma" | "callprototype" | "calltargets" => {
                 let end = self.scan.rest().find(';').unwrap_or(0);
                 self.scan.at += end;
                 self.scan.expect(";")
@@ -218,6 +249,11 @@ impl Body<'_, '_> {
     }
 
     fn variable(&mut self, space: &str) -> Parsed<()> {
+        if self.calls.inside() && !self.declared.insert(self.scan.at) {
+            let end = self.scan.rest().find(';').unwrap_or(0);
+            self.scan.at += end;
+            return self.scan.expect(";");
+        }
         variable(self.scan, self.builder, &mut self.kernel.variables, space)
     }
 
@@ -300,6 +336,9 @@ impl Body<'_, '_> {
                 if let Some(scope) = self.scopes.last_mut() {
                     scope.jumps.push((goal, Jump { label, at }));
                 }
+                return Ok(What::Branch { target: usize::MAX });
+            }
+            "ret" if self.calls.returns(self.kernel.body.len()) => {
                 return Ok(What::Branch { target: usize::MAX });
             }
             "ret" | "exit" => return Ok(What::Exit),

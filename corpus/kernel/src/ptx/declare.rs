@@ -1,6 +1,7 @@
 //! Reads directives and declarations of a module, and the heads of its kernels.
 
 use super::body::body;
+use super::function::{Functions, functions};
 use super::module::{KERNELS, Kernel, Module, Param, Variable};
 use super::variable::{element, extent, small, variable};
 use moire_program::ir::{Content, Placement, Space};
@@ -16,6 +17,7 @@ struct Reading {
     shared: Builder,
     variables: Vec<Variable>,
     kernels: Vec<Kernel>,
+    functions: Functions,
 }
 
 const TOP: [&str; 19] = [
@@ -47,6 +49,7 @@ pub(super) fn module(scan: &mut Scan<'_>) -> Parsed<Module> {
         shared: Builder::new(""),
         variables: Vec::new(),
         kernels: Vec::new(),
+        functions: functions(scan),
     };
     while !scan.done() {
         top(scan, &mut r)?;
@@ -179,7 +182,7 @@ fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
     }
     let mut thread = ThreadBuilder::new("kernel", Placement::default());
     thread.declare_first();
-    body(scan, &mut builder, &mut thread, &mut kernel)?;
+    body(scan, &mut builder, &mut thread, &mut kernel, &r.functions)?;
     kernel.types = std::mem::take(&mut thread.types);
     builder.thread(scan, thread.thread)?;
     kernel.program = builder.program;

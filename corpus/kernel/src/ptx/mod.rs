@@ -2,10 +2,12 @@
 //!
 //! Contract: the reader of litmus texts reads the instructions that they have too. Any other instruction is kept as its
 //! dotted words and operands, and must start with a mnemonic of PTX. Nothing is interpreted here: [`crate::specialise`]
-//! does that for one launch. Bodies of functions are skipped. Source: PTX ISA 9.2, chapters 4, 5, 9 and 11.
+//! does that for one launch. Calls of functions of the module are inlined. Source: PTX ISA 9.2, chapters 4, 5, 9 and 11.
 
 mod body;
 mod declare;
+mod function;
+mod inline;
 mod module;
 mod operand;
 mod rules;

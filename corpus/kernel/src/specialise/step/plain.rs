@@ -77,7 +77,7 @@ fn uninterpreted(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) 
     step.abstain(format!("`{}` is not interpreted", plain.words.join(".")))
 }
 
-/// Runs a call. Functions of this module are not read; two of the runtime are known.
+/// Runs a call. Those of functions of the module were inlined; two of the runtime are known.
 fn call(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result<Then, Refusal> {
     step.mask = step.guarded(statement.guard)?;
     if step.mask == 0 {
@@ -91,7 +91,7 @@ fn call(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result
         Some(ASSERT_FAIL) => ended(step),
         Some(name) => {
             let shown: String = name.chars().take(80).collect();
-            step.abstain(format!("a call of `{shown}`: functions are not interpreted"))
+            step.abstain(format!("a call of `{shown}`, which is outside the module or calls itself"))
         }
         None => step.abstain("a call of a function in a register"),
     }
