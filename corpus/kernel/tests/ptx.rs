@@ -410,3 +410,16 @@ fn parameters_of_calls_are_registers() {
         assert!(lowered(store, load).is_err(), "{store} {load}");
     }
 }
+
+#[test]
+fn families_of_registers_are_local_to_their_braces() {
+    // The inner %r1 is another register, so the address is that of the second mbarrier.
+    let text = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n.reqntid 32\n{\n\
+                .reg .b32 %r<4>;\n.shared .align 8 .b64 bars[4];\nmov.u32 %r1, 8;\nmov.u32 %r2, bars;\n\
+                { .reg .b32 %r<3>; mov.u32 %r1, 24; { add.u32 %r2, %r1, 1; } }\n\
+                add.u32 %r3, %r2, %r1;\nmbarrier.init.shared::cta.b64 [%r3], 1;\nret;\n}\n";
+    let module = parse(text).unwrap_or_else(|e| panic!("{e}"));
+    let launch = Launch::of(&module.kernels[0], Some([1; 3]), None, None, [].into()).expect("fits");
+    let program = lower(&module.kernels[0], &launch).expect("it is read").program;
+    assert!(print(&program).contains("bars_8"), "{}", print(&program));
+}

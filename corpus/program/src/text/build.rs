@@ -90,10 +90,24 @@ impl ThreadBuilder {
                     return Err(scan.error(format!("a thread may have at most {REGISTERS} registers"), None));
                 }
                 d.families.push((name.to_owned(), count, ty));
+                self.hide(name, count);
             }
             return Ok(());
         }
         self.enter(scan, name, ty).map(drop)
+    }
+
+    /// Hides the registers of a family from outside the braces in which it is declared again.
+    fn hide(&mut self, stem: &str, count: u32) {
+        let number = |name: &str| name.strip_prefix(stem).and_then(|n| n.parse::<u32>().ok());
+        let same = self.regs.range(stem.to_owned()..).take_while(|(name, _)| name.starts_with(stem));
+        let outer = same.filter(|(name, _)| number(name).is_some_and(|n| n < count));
+        let outer: Vec<(String, Reg)> = outer.map(|(name, reg)| (name.clone(), *reg)).collect();
+        let Some((_, hidden)) = self.declared.as_mut().and_then(|d| d.open.last_mut()) else { return };
+        for (name, reg) in outer {
+            self.regs.remove(&name);
+            hidden.push((name, Some(reg)));
+        }
     }
 
     fn enter(&mut self, scan: &mut Scan<'_>, name: &str, ty: Ty) -> Parsed<Reg> {
