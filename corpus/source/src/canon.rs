@@ -93,7 +93,7 @@ fn places(out: &mut Source) {
     let mut clusters = BTreeMap::new();
     let mut ctas = BTreeMap::new();
     let number = |map: &mut BTreeMap<(u16, u16, u16), u16>, key: (u16, u16, u16)| {
-        let next = u16::try_from(map.len()).unwrap_or(u16::MAX);
+        let next = u16::try_from(map.len()).expect("a source has at most 8 threads");
         *map.entry(key).or_insert(next)
     };
     for thread in &mut out.threads {

@@ -97,7 +97,7 @@ fn goes_on(steps: &[Step]) -> bool {
 pub(crate) fn warp(source: &Source, t: usize) -> u16 {
     let place = &source.threads[t].place;
     let before = source.threads[..t].iter().filter(|o| o.place.same_cta(place)).count();
-    u16::try_from(before).unwrap_or(u16::MAX)
+    u16::try_from(before).expect("a source has at most 8 threads")
 }
 
 /// Adds an object and the name that reaches it.
@@ -123,7 +123,8 @@ fn chooser(at: usize) -> ir::Thread {
         addr: Address { base: Operand::Address(SymbolId::at(at)), offset: 0 },
         src: vec![Operand::Imm(1)],
     };
-    let cta = u16::try_from(at).unwrap_or(u16::MAX).saturating_add(crate::limits::PLACE + 1);
+    let at_most_8 = u16::try_from(at).expect("a source has at most 8 objects");
+    let cta = crate::limits::PLACE + 1 + at_most_8;
     let place = Placement { gpu: crate::limits::PLACE + 1, cta, ..Placement::default() };
     ir::Thread {
         name: format!("choice{at}"),

@@ -12,8 +12,8 @@ use moire_generate::UnknownProfile;
 use moire_naive::Skip;
 use moire_program::Refusal;
 use moire_program::text::ParseError;
+use moire_toolchain::Failure;
 use moire_toolchain::run::RunError;
-use moire_toolchain::source::Failure;
 use moire_toolchain::tile::batch::Unanswered;
 use std::sync::Arc;
 

@@ -22,6 +22,7 @@ mod about;
 mod abstention;
 mod answer;
 mod assembler;
+mod batches;
 mod blame;
 mod canary;
 mod case;

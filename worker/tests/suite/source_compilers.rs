@@ -7,9 +7,10 @@
 use crate::outside::skipped;
 use moire_generate::Profile;
 use moire_source::text::parse;
+use moire_toolchain::Failure;
 use moire_toolchain::run::Limits;
 use moire_toolchain::source::batch::compile;
-use moire_toolchain::source::{Compiler, Failure, Kind};
+use moire_toolchain::source::{Compiler, Kind};
 use moire_worker::direction::Direction;
 use moire_worker::job::{Budget, Cancel, Claim, Engine, Item, ItemReport, Plan, Source, Verification};
 use moire_worker::oracle::{LLVM, LLVM_SOURCES, MIXED_SOURCES, Oracles};

@@ -5,6 +5,7 @@
 //! says where tools are looked for. Every run has a deadline, a cap on its output and its own folder, and ends together with
 //! its whole process group.
 
+mod failure;
 pub mod find;
 pub mod machine;
 mod ptxas;
@@ -14,6 +15,7 @@ pub mod source;
 pub mod tile;
 mod version;
 
+pub use failure::Failure;
 pub use ptxas::{Answer, Ptxas};
 pub use sass::{ListError, Nvdisasm, listed};
 pub use version::Version;

@@ -263,11 +263,13 @@ fn communicates(columns: &[Column]) -> bool {
 
 /// All ways to place `threads` threads. The first is at the origin.
 fn places(near: &[Near], threads: usize) -> Vec<Vec<Placement>> {
-    let lane = |n: u16| near.contains(&Near::Warp).then_some(u8::try_from(n).unwrap_or(u8::MAX));
+    let lane = |n: u16| {
+        near.contains(&Near::Warp).then(|| u8::try_from(n).expect("a bound has fewer than 256 threads"))
+    };
     let zero = Placement::default();
     let mut all = vec![vec![Placement { lane: lane(0), ..zero }]];
     for n in 1..threads {
-        let id = u16::try_from(n).unwrap_or(u16::MAX);
+        let id = u16::try_from(n).expect("a bound has fewer than 256 threads");
         let mut longer = Vec::new();
         for places in &all {
             for near in near {

@@ -8,9 +8,9 @@
 //! - `progress`: one side never ends where the other does;
 //! - `difference`: only the default reading forbids the final state, so it is contested by switches and no bug.
 
-mod batches;
 mod cause;
 mod cell;
+mod compiled;
 mod judge;
 mod machine;
 
@@ -26,8 +26,8 @@ use super::tools::{NoCompiler, TILEIRAS};
 use super::{Oracle, answer, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source, Verification};
-use batches::{Batches, Ptx};
 use cell::Cell;
+use compiled::{Batches, Ptx};
 use judge::{Judged, Verdict};
 use moire_execution::leaf::Outcome;
 use moire_generate::tile::TileDraw;
@@ -103,10 +103,12 @@ impl Compiler {
 
     fn compiled(&self, source: &Source, tool: &Tileiras, cell: &Cell) -> Result<(TileDraw, Ptx), Abstention> {
         match source {
-            Source::Generated { seed, index, .. } => Ok(self.batches.item(tool, cell, *seed, *index)),
+            Source::Generated { seed, index, .. } => {
+                Ok(compiled::item(&self.batches, tool, cell, *seed, *index))
+            }
             Source::Text(text) => {
                 let (module, launch) = read(text)?;
-                let ptx = batches::compile(tool, cell, module.functions.first().cloned().into_iter()).pop();
+                let ptx = compiled::compile(tool, cell, module.functions.first().cloned().into_iter()).pop();
                 Ok((TileDraw { module, launch, safe: false }, ptx.ok_or(NO_KERNEL)?))
             }
         }
@@ -131,7 +133,7 @@ impl Compiler {
         let cell = Cell::of(&side.spec())?;
         let tool = self.tool(&cell)?;
         let texts =
-            batches::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
+            compiled::compile(tool, &cell, kernels.iter().filter_map(|k| k.0.functions.first().cloned()));
         let again = |((module, launch), ptx): (Kernel, Ptx)| {
             let draw = TileDraw { module, launch, safe: false };
             let found = examine(&draw, ptx, models)?;

@@ -9,9 +9,9 @@
 //! Directions: `subset`, a final state that the program does not have; `property`, a race of the PTX, where the program
 //! has none.
 
-mod batches;
 mod blame;
 mod cell;
+mod compiled;
 mod judge;
 
 pub use cell::SourceCellError;
@@ -24,8 +24,8 @@ use super::tools::{LLVM, NVCC};
 use super::{Oracle, answer, verification};
 use crate::direction::Direction;
 use crate::job::{Budget, Claim, EngineReport, Reduced, Side, Source as Origin, Verification};
-use batches::Batches;
 use cell::Cell;
+use compiled::Batches;
 use judge::{Judged, Verdict};
 use moire_source::Source;
 use moire_source::canon;
@@ -131,7 +131,7 @@ impl Sources {
     /// The PTX of each program: of the first thread by the first cell, of the others by the last one.
     fn compiled(&self, cells: &[Cell], sources: &[&Source]) -> Vec<Result<Threads, Abstention>> {
         let of = |cell: &Cell| match self.tool(cell) {
-            Ok(tool) => batches::compile(tool, cell, sources),
+            Ok(tool) => compiled::compile(tool, cell, sources),
             Err(_) => sources.iter().map(|_| Err(Abstention::NoSourceCompiler(cell.to_string()))).collect(),
         };
         match cells {
@@ -175,7 +175,7 @@ impl Sources {
             }
             Origin::Generated { seed, index, .. } => {
                 let of = |cell: &Cell| -> Result<_, Abstention> {
-                    Ok(self.batches.item(self.tool(cell)?, cell, *seed, *index))
+                    Ok(compiled::item(&self.batches, self.tool(cell)?, cell, *seed, *index))
                 };
                 match cells {
                     [] => Err(NO_COMPILER),

@@ -4,7 +4,8 @@
 //! in two until the programs to blame are alone in theirs. So each program gets the answer it would get alone, but for the
 //! numbers of labels and of its kernels, which are made the same.
 
-use super::{Compiler, Failure, Options};
+use super::{Compiler, Options};
+use crate::Failure;
 use crate::tile::batch::entry;
 use moire_source::Source;
 use moire_source::llvm::kernel_name;

@@ -1,12 +1,13 @@
 //! One compiler: where it is, which release it is of, and a run of it.
 
+use crate::failure::Failure;
 use crate::find::{Candidate, ToolError, candidates, environment};
 use crate::run::{Limits, Output, RunError, run};
 use crate::version::Version;
 use moire_source::{Source, cuda, llvm};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 /// Most lines of a message that are kept.
 const MAX_LINES: usize = 6;
@@ -93,48 +94,6 @@ pub struct Options {
     pub ptx: Option<u32>,
     /// The level of optimisation, 0 to 3.
     pub level: u8,
-}
-
-/// The reason that there is no PTX.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Failure {
-    /// The compiler could not be run, or not to its end.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// It does not know the target or the version of PTX. `llc` then goes on with another one.
-    #[error("target: {}", .0.join("; "))]
-    Target(Vec<String>),
-    /// It refuses the program, or cannot compile it.
-    #[error("refused: {}", .0.join("; "))]
-    Refused(Vec<String>),
-    /// It ran out of memory.
-    #[error("out of memory")]
-    Memory,
-    /// It ended by a signal.
-    #[error("{status}: {}", .said.join("; "))]
-    Crashed {
-        /// The way it ended.
-        status: ExitStatus,
-        /// Its first messages.
-        said: Vec<String>,
-    },
-    /// It reports success, but PTX is missing.
-    #[error("no PTX: {0}")]
-    NoPtx(String),
-}
-
-impl Failure {
-    /// The kernel that the compiler blames, by name.
-    pub fn blamed(&self) -> Option<&str> {
-        let Failure::Refused(lines) = self else { return None };
-        lines.iter().find_map(|l| l.strip_prefix("In function: ")).map(str::trim)
-    }
-
-    /// Whether other programs would fail in the same way.
-    pub fn of_the_call(&self) -> bool {
-        matches!(self, Failure::Target(_) | Failure::Run(RunError::Start(_)))
-    }
 }
 
 /// A compiler whose release is known.
@@ -313,7 +272,7 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         let end = |raw: i32, stderr: &str| {
-            let status = ExitStatus::from_raw(raw);
+            let status = std::process::ExitStatus::from_raw(raw);
             judge(&Output { status, stdout: String::new(), stderr: stderr.into(), cut: false })
         };
         assert!(end(0, "warning: x").is_ok());

@@ -9,4 +9,4 @@
 pub mod batch;
 mod compiler;
 
-pub use compiler::{Compiler, Failure, Kind, Options};
+pub use compiler::{Compiler, Kind, Options};

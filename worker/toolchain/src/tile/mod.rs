@@ -25,7 +25,7 @@ mod write_ops;
 pub use error::{ReadError, WriteError};
 pub use numbering::{Item, Numbering};
 pub use read::read;
-pub use tileiras::{Compiled, Failure, Stage, Tileiras};
+pub use tileiras::{Compiled, Stage, Tileiras};
 pub use write::{write, write_numbered};
 
 use std::fmt;

@@ -5,13 +5,14 @@
 //! command line, 2 an unknown target, 3 not bytecode or not verified, 5 not compiled.
 
 use super::bay::{ASSEMBLER, Bay, PTX};
+use crate::failure::Failure;
 use crate::find::{ToolError, Unusable, candidates, environment, first};
 use crate::run::{Limits, Output, RunError, run};
 use crate::version::Version;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::sync::Arc;
 
 /// Most lines of a refusal that are kept.
@@ -47,47 +48,6 @@ pub struct Compiled {
     pub ptx: String,
     /// The object, at [`Stage::Object`].
     pub object: Option<Vec<u8>>,
-}
-
-/// The reason that there is no result.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The compiler could not be run, or not to its end.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// It does not understand how it was called.
-    #[error("command line: {}", .0.join("; "))]
-    Usage(Vec<String>),
-    /// It does not know the target.
-    #[error("target: {}", .0.join("; "))]
-    Target(Vec<String>),
-    /// It refuses the program.
-    #[error("refused: {}", .0.join("; "))]
-    Refused(Vec<String>),
-    /// It accepts the program and cannot compile it, or the assembler failed.
-    #[error("not compiled: {}", .0.join("; "))]
-    Compile(Vec<String>),
-    /// It ran out of memory.
-    #[error("out of memory")]
-    Memory,
-    /// It ended by a signal, or with an unknown exit code.
-    #[error("{status}: {}", .said.join("; "))]
-    Crashed {
-        /// The way it ended.
-        status: ExitStatus,
-        /// Its last messages.
-        said: Vec<String>,
-    },
-    /// It reports success, but the PTX is missing.
-    #[error("no PTX: {0}")]
-    NoPtx(String),
-}
-
-impl Failure {
-    /// Whether other programs would fail in the same way.
-    pub fn of_the_call(&self) -> bool {
-        matches!(self, Failure::Usage(_) | Failure::Target(_) | Failure::Run(RunError::Start(_)))
-    }
 }
 
 impl Tileiras {
@@ -227,7 +187,7 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         let end = |raw: i32, stderr: &str| {
-            let status = ExitStatus::from_raw(raw);
+            let status = std::process::ExitStatus::from_raw(raw);
             judge(&Output { status, stdout: String::new(), stderr: stderr.into(), cut: false })
         };
         assert!(end(0, "warning: x").is_ok());

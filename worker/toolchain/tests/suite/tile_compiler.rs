@@ -6,11 +6,12 @@
 use moire_kernel::ptx;
 use moire_tile_ir::text::parse;
 use moire_tile_ir::{Function, Module, verify};
+use moire_toolchain::Failure;
 use moire_toolchain::Nvdisasm;
 use moire_toolchain::machine::{Change, changes, of_machine, of_ptx};
 use moire_toolchain::run::{Limits, RunError};
 use moire_toolchain::tile::batch::{CompileOptions, Unanswered, assemble, compile};
-use moire_toolchain::tile::{Bytecode, Failure, Stage, Tileiras, write};
+use moire_toolchain::tile::{Bytecode, Stage, Tileiras, write};
 use std::time::Duration;
 
 /// Releases since 13.3 have it.

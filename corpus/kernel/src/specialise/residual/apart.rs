@@ -121,7 +121,7 @@ pub(crate) fn shape(program: &Program) -> Program {
     out.symbols.iter_mut().for_each(|s| s.name.clear());
     let (mut clusters, mut ctas) = (BTreeMap::new(), BTreeMap::new());
     let number = |known: &mut BTreeMap<u16, u16>, n: u16| {
-        let next = u16::try_from(known.len()).unwrap_or(u16::MAX);
+        let next = u16::try_from(known.len()).expect("clusters and CTAs have numbers of 16 bits");
         *known.entry(n).or_insert(next)
     };
     for thread in &mut out.threads {
