@@ -85,6 +85,8 @@ pub(crate) struct Trace {
     pub(crate) asked: BTreeSet<(Mem, u64, u64)>,
     /// Bytes of global memory that get data whose value is not followed, though an ordered access touches them.
     pub(crate) opaque: BTreeSet<(Mem, u64, u64)>,
+    /// What ordered and atomic accesses store in global memory: bytes, and the number if it is known.
+    pub(crate) numbers: BTreeSet<((Mem, u64, u64), Option<u64>)>,
     pub(crate) notes: BTreeSet<Note>,
     /// A line that loads a word for which no store is known.
     pub(crate) starved: Option<u32>,

@@ -10,6 +10,9 @@
 //!   rounds over all warps until no warp stores anything new;
 //! - an address that an allocation returns.
 //!
+//! If that has no end, the run is done again, and a comparison of a word of global memory has only the answers that the
+//! numbers stored there can give (`Round::counting`).
+//!
 //! Lanes that diverge are told apart by predicates. Arithmetic that affects none of this is not evaluated.
 //!
 //! Clusters that have nothing in common become programs of their own, equal ones once (`residual/apart`).
@@ -17,7 +20,8 @@
 //! `known` has the facts from before a warp runs, `warp` the state of one warp, `step` the effect of a statement, `run` the
 //! choice of the next statement, and `residual` turns items into a program.
 //!
-//! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; boxes of a
+//! Assumed: `elect.sync` elects the first active lane; different pointer parameters point to different memory; words there that
+//! are read with an order or atomically are 0 at the start; boxes of a
 //! tensor map at different coordinates are different memory, and have as many bytes as their barrier expects.
 //!
 //! Abstained from by name and line: `multimem` (the module does not say which memories an address names), calls of functions outside the module or of themselves, texture
@@ -131,7 +135,7 @@ pub fn lower_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Lowered, R
 }
 
 fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, Refusal> {
-    let ahead = ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), choosing)?;
+    let ahead = complete(kernel, launch, choosing)?;
     let all: Vec<usize> = (0..ahead.places.len()).collect();
     let program = residual::program(kernel, &ahead.map, &ahead.places, &ahead.residue, &all)?;
     Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage })
@@ -154,8 +158,7 @@ pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apar
 }
 
 fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
-    let Ahead { map, places, residue, notes, coverage } =
-        ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), choosing)?;
+    let Ahead { map, places, residue, notes, coverage } = complete(kernel, launch, choosing)?;
     let mut parts: Vec<(Program, Part)> = Vec::new();
     for warps in apart::groups(&places, &residue.items) {
         let program = residual::program(kernel, &map, &places, &residue, &warps)?;
@@ -174,7 +177,7 @@ fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, R
 /// from `budget`.
 fn survey(kernel: &Kernel, launch: &Launch, budget: &Budget) -> Result<Coverage, Stopped> {
     let named: RefCell<Option<Named>> = RefCell::default();
-    ahead(kernel, launch, budget, &named, false).map(|ahead| ahead.coverage).map_err(|refusal| {
+    ahead(kernel, launch, budget, &named, Reading::default()).map(|ahead| ahead.coverage).map_err(|refusal| {
         let need = named.borrow().as_ref().and_then(|n| n.need(kernel, &refusal));
         Stopped { refusal, need }
     })
@@ -189,13 +192,35 @@ struct Ahead {
     coverage: Coverage,
 }
 
+/// How what only the exploration knows is read ahead of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    /// See [`Round::choosing`].
+    choosing: bool,
+    /// See [`Round::counting`].
+    counting: bool,
+}
+
+/// Runs every warp ahead. If that has no end, once more with the numbers that are stored in global memory: a loop may end
+/// with them only.
+fn complete(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Ahead, Refusal> {
+    let run = |counting| {
+        let reading = Reading { choosing, counting };
+        ahead(kernel, launch, &Budget::new(STEPS), &RefCell::default(), reading)
+    };
+    run(false).or_else(|first| match first {
+        Refusal::Bounded(_) => run(true).map_err(|_| first),
+        other => Err(other),
+    })
+}
+
 /// Runs every warp ahead, in rounds until no warp stores anything new.
 fn ahead(
     kernel: &Kernel,
     launch: &Launch,
     budget: &Budget,
     named: &RefCell<Option<Named>>,
-    choosing: bool,
+    Reading { choosing, counting }: Reading,
 ) -> Result<Ahead, Refusal> {
     launch.fits(kernel)?;
     let flow = Flow::new(kernel);
@@ -208,8 +233,17 @@ fn ahead(
         let mut notes = BTreeSet::new();
         let mut starved = None;
         for here in &places {
-            let round =
-                Round { kernel, flow: &flow, launch, map: &map, heap: &heap, budget, named, choosing };
+            let round = Round {
+                kernel,
+                flow: &flow,
+                launch,
+                map: &map,
+                heap: &heap,
+                budget,
+                named,
+                choosing,
+                counting,
+            };
             let trace = run(&round, here.clone())?;
             next.absorb(&trace);
             notes.extend(trace.notes.iter().cloned());

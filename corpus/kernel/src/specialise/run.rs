@@ -11,7 +11,7 @@
 use super::dependent;
 use super::item::{Item, Note, Trace};
 use super::known::arms::moves_data;
-use super::known::value::{Val, Why};
+use super::known::value::{Base, Val, Why};
 use super::launch::Here;
 use super::residual::tidy;
 use super::step::choice::choice;
@@ -22,7 +22,7 @@ use crate::Refusal;
 use crate::ptx::{Statement, What};
 use moire_program::ir::{Guard, Reg};
 use moire_program::registers::only_registers;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 /// Deepest nesting of regions.
@@ -39,6 +39,9 @@ enum Progress {
 
 /// Labels of jump targets, by a hash of the state that the rest of the run depends on.
 type Memo = BTreeMap<(usize, u64, u64), u32>;
+
+/// The numbers that registers of the items may hold.
+type Numbers = BTreeMap<u16, BTreeSet<u64>>;
 
 /// Runs a warp ahead in one round.
 pub(super) fn run(round: &Round<'_>, here: Here) -> Result<Trace, Refusal> {
@@ -58,6 +61,12 @@ fn accesses(statement: &Statement) -> bool {
 /// complete by being read.
 fn unread_in_both(one: &[Unread], other: &[Unread]) -> Vec<Unread> {
     one.iter().filter(|load| other.contains(load)).cloned().collect()
+}
+
+/// What is known of registers in the same way at the end of two ways.
+fn in_both(one: &Numbers, mut other: Numbers) -> Numbers {
+    other.retain(|register, numbers| one.get(register) == Some(numbers));
+    other
 }
 
 struct Run<'r> {
@@ -87,7 +96,11 @@ impl<'r> Run<'r> {
             let mut h = std::collections::hash_map::DefaultHasher::new();
             (seed, state.active, &state.loads).hash(&mut h);
             for r in &self.round().flow.live[pc] {
-                state.env[r.index()].hash(&mut h);
+                let value = &state.env[r.index()];
+                value.hash(&mut h);
+                if let Val::Based(Base::Register(slot), _) = value {
+                    state.numbers.get(slot).hash(&mut h);
+                }
             }
             h.finish()
         };
@@ -139,6 +152,9 @@ impl<'r> Run<'r> {
             let loads = unread_in_both(&other.loads, &state.loads);
             other.loads.clone_from(&loads);
             state.loads = loads;
+            let numbers = in_both(&other.numbers, std::mem::take(&mut state.numbers));
+            other.numbers.clone_from(&numbers);
+            state.numbers = numbers;
             if self.key(other, stop) != self.key(&state, stop) {
                 let what =
                     "lanes that diverge on a value only the exploration knows, and then continue differently";
@@ -372,7 +388,8 @@ impl<'r> Run<'r> {
                 let mut waited = b.waited;
                 waited.extend(a.waited.into_iter().filter(|w| !before.contains(w)));
                 let (active, back) = (a.active | b.active, a.back || b.back);
-                State { pc: meet, active, env, loads, passes: b.passes, back, waited }
+                let numbers = in_both(&a.numbers, b.numbers);
+                State { pc: meet, active, env, loads, passes: b.passes, back, waited, numbers }
             }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),
@@ -397,6 +414,7 @@ impl<'r> Run<'r> {
             }
         }
         other.loads = unread_in_both(&one.loads, &other.loads);
+        other.numbers = in_both(&one.numbers, other.numbers);
         *state = other;
         Ok(Progress::Going)
     }

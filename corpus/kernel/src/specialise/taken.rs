@@ -28,6 +28,24 @@ pub(super) fn taken(kernel: &Kernel, items: &[Vec<Placed>]) -> Vec<Note> {
         let text = format!("the pointers in parameters {} point to different memory", pointers.join(", "));
         out.push(Note { line: 0, text });
     }
+    let reads = |placed: &Placed| -> Vec<Mem> {
+        match &placed.item {
+            Item::Op { op, touches } if matches!(**op, Op::Load { .. } | Op::Rmw { .. }) => {
+                touches.iter().map(|t| t.mem).collect()
+            }
+            _ => Vec::new(),
+        }
+    };
+    let read: BTreeSet<Mem> = items.iter().flatten().flat_map(reads).collect();
+    let zero: Vec<String> =
+        read.iter().filter_map(|m| if let Mem::Param(n) = m { Some(n.to_string()) } else { None }).collect();
+    if !zero.is_empty() {
+        let text = format!(
+            "words that are read with an order or atomically, behind parameter {}, are 0 at the start",
+            zero.join(", ")
+        );
+        out.push(Note { line: 0, text });
+    }
     if memories.iter().any(|m| matches!(m, Mem::Boxes(_))) {
         let text = "boxes of a tensor map at different coordinates are different memory, and have as many bytes as \
                     their mbarrier expects";

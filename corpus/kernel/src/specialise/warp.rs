@@ -14,7 +14,7 @@ use crate::ptx::Kernel;
 use moire_program::ir::{Guard, Reg};
 use moire_program::limits::INSTRUCTIONS;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The data that all warps of a round share.
 pub(super) struct Round<'r> {
@@ -27,6 +27,8 @@ pub(super) struct Round<'r> {
     pub(super) budget: &'r Budget,
     /// Whether predicates that depend on data are explored both ways.
     pub(super) choosing: bool,
+    /// Whether a comparison of a word of global memory has only the answers that the numbers stored there can give.
+    pub(super) counting: bool,
     /// The parameter that a reason named last.
     pub(super) named: &'r RefCell<Option<Named>>,
 }
@@ -45,12 +47,23 @@ pub(super) struct State {
     pub(super) back: bool,
     /// Waits on the way here: position of the statement, CTA and address of the mbarrier.
     pub(super) waited: Vec<(usize, u32, u64)>,
+    /// The numbers that registers of the items may hold, where they are known ([`Round::counting`]).
+    pub(super) numbers: BTreeMap<u16, BTreeSet<u64>>,
 }
 
 impl State {
     /// A state with no loops behind it.
     pub(super) fn new(pc: usize, active: u32, env: Vec<Val>) -> Self {
-        State { pc, active, env, loads: Vec::new(), passes: Vec::new(), back: false, waited: Vec::new() }
+        State {
+            pc,
+            active,
+            env,
+            loads: Vec::new(),
+            passes: Vec::new(),
+            back: false,
+            waited: Vec::new(),
+            numbers: BTreeMap::new(),
+        }
     }
 }
 

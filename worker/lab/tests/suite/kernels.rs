@@ -225,7 +225,7 @@ const CLASSIC: &[(&str, u32, &[(u16, u64)], &str)] = &[
     ("hist2", 1, &[], "clean"),
     ("hist2.bug", 1, &[], "race"),
     ("lastblock", 2, &[], "clean"),
-    ("lookback", 2, &[], "bounded"),
+    ("lookback", 2, &[], "clean"),
     ("m-assert", 1, &[], "clean"),
     ("m-bfs", 1, &[], "abstained"),
     ("m-compact", 1, &[], "abstained"),

@@ -1,9 +1,9 @@
 //! Judges the programs of one file: each part of a launch on its own, then the notes beside the verdicts.
 //!
-//! Contract: of the launches of a kernel the smallest is judged first, and larger ones as long as all before are clean, each
-//! within a multiple of the checks that the one before needed. The answer is that of the first launch with a finding, else
-//! that of the largest one that is explored to the end; the others are named beside it. Which launches those are depends
-//! on counts, and on no clock.
+//! Contract: of the launches of a kernel the smallest is judged first, and larger ones as long as all before are clean or
+//! only hang, each within a multiple of the checks that the one before needed. (A CTA may wait for another one that only a
+//! larger launch has.) The answer is that of the first launch with another finding, else that of the largest one that is
+//! explored to the end; the others are named beside it. Which launches those are depends on counts, and on no clock.
 
 use super::Asked;
 use super::answer::{Answer, Contest, Judged, Part};
@@ -112,23 +112,23 @@ impl<'a> Judge<'a> {
                 smaller.larger = Some((launch.command(&self.options()), words));
                 break;
             }
-            if let Some((_, smaller)) = &mut best {
+            if let Some((before, smaller)) = &mut best {
                 if worst == exit::INCOMPLETE {
                     smaller.larger = Some((launch.command(&self.options()), words_of(&verdicts)));
                     break;
                 }
+                let words = words_of(&union(before.iter().map(|e| &e.1)));
                 launch.smaller.append(&mut smaller.smaller);
-                launch
-                    .smaller
-                    .push((smaller.command(&self.options()), vec![Verdict::Clean.word().to_owned()]));
+                launch.smaller.push((smaller.command(&self.options()), words));
             }
             let checks = explored.iter().map(|e| e.1.summary.checks).sum::<u64>();
             let (times, least) = LARGER_CHECKS;
             limits.checks = checks.saturating_mul(times).max(least).min(self.limits.checks);
             best = Some((explored, launch));
-            if worst != exit::CLEAN {
+            if !verdicts.iter().all(|v| matches!(v, Verdict::Clean | Verdict::Hang)) {
                 break;
             }
+            teller.forget();
         }
         let (explored, launch) = best.context("a kernel has a launch")?;
         Ok(self.noted(explored, Some(launch), Vec::new(), &limits, (&teller, Some(file))))

@@ -45,6 +45,11 @@ impl Teller {
         self.tell();
     }
 
+    /// Forgets what is found, if it is not told yet: a larger launch decides.
+    pub(super) fn forget(&self) {
+        *self.found.borrow_mut() = None;
+    }
+
     fn tell(&self) {
         if self.told.get() || self.begin.elapsed() < PATIENCE {
             return;

@@ -18,6 +18,8 @@ pub(crate) struct Heap {
     asked: BTreeSet<(Mem, u64, u64)>,
     /// Those of them that get data whose value is not followed.
     opaque: BTreeSet<(Mem, u64, u64)>,
+    /// Numbers stored in bytes of global memory that ordered accesses touch; none if one of them is not known.
+    numbers: BTreeMap<(Mem, u64, u64), Option<BTreeSet<u64>>>,
 }
 
 /// Most stores kept for one place; with more, the place may hold anything.
@@ -28,6 +30,13 @@ impl Heap {
         self.wanted.extend(&trace.wanted);
         self.asked.extend(&trace.asked);
         self.opaque.extend(&trace.opaque);
+        for (place, number) in &trace.numbers {
+            let all = self.numbers.entry(*place).or_insert_with(|| Some(BTreeSet::new()));
+            *all = all.take().zip(*number).and_then(|(mut all, number)| {
+                all.insert(number);
+                (all.len() <= KEPT).then_some(all)
+            });
+        }
         for Stored { cta, at, bytes, content, line } in &trace.stores {
             let all = self.stores.entry((*cta, *at)).or_default();
             if all.len() < KEPT {
@@ -40,7 +49,7 @@ impl Heap {
 
     /// The number of entries that a lookup may visit.
     pub(crate) fn size(&self) -> usize {
-        self.stores.len() + self.wanted.len() + self.asked.len() + self.opaque.len()
+        self.stores.len() + self.wanted.len() + self.asked.len() + self.opaque.len() + self.numbers.len()
     }
 
     /// Whether a branch or an address depends on some of these bytes.
@@ -56,6 +65,21 @@ impl Heap {
     /// Whether some of these bytes of global memory get data whose value is not followed.
     pub(crate) fn opaque(&self, mem: Mem, start: u64, end: u64) -> bool {
         self.opaque.iter().any(|a| a.0 == mem && a.1 < end && start < a.2)
+    }
+
+    /// The numbers that these bytes of memory behind a parameter may hold, if it is zero at the start. None if some access
+    /// stores there what is not known, or stores other bytes together with some of these.
+    pub(crate) fn numbers(&self, mem: Mem, start: u64, end: u64) -> Option<BTreeSet<u64>> {
+        if !matches!(mem, Mem::Param(_)) || self.opaque(mem, start, end) {
+            return None;
+        }
+        let mut out = BTreeSet::from([0]);
+        for ((_, from, to), numbers) in self.numbers.range((mem, 0, 0)..(mem, end, 0)) {
+            if *to > start {
+                out.extend(numbers.as_ref().filter(|_| (*from, *to) == (start, end))?);
+            }
+        }
+        Some(out)
     }
 
     /// The possible contents of these bytes; empty if nothing writes them.

@@ -1,5 +1,6 @@
 //! Runs ordinary loads and stores. Words that decide something keep their values; other data keeps only its footprint.
 
+use super::ordered::number;
 use super::place::Place;
 use super::{Step, Then};
 use crate::Refusal;
@@ -221,10 +222,12 @@ fn store_asked(
     let mut src = Vec::new();
     for (n, value) in (0u64..).zip(values) {
         let known = step.operand_of(value);
-        if known.is_none() {
-            let bytes = u64::from(access.ty.bytes());
-            let start = one.saturating_add(n * bytes);
-            step.warp.out.opaque.insert((mem, start, start.saturating_add(bytes)));
+        let bytes = access.ty.bytes();
+        let start = one.saturating_add(n * u64::from(bytes));
+        let place = (mem, start, start.saturating_add(u64::from(bytes)));
+        match known {
+            None => drop(step.warp.out.opaque.insert(place)),
+            Some(operand) => drop(step.warp.out.numbers.insert((place, number(operand, bytes)))),
         }
         src.push(known.unwrap_or(Operand::Imm(0)));
     }
@@ -259,8 +262,11 @@ pub(super) fn moved(
     touch.join();
     if write {
         step.overwritten(&touch)?;
-        if strong.is_some() && touch.mem.cta().is_none() {
-            step.warp.out.opaque.extend(touch.ranges.iter().map(|(start, end)| (mem, *start, *end)));
+        let followed = |start, end| strong.is_some() || step.round().heap.asked(mem, start, end);
+        let ranges = touch.ranges.iter().filter(|(start, end)| followed(*start, *end));
+        if touch.mem.cta().is_none() {
+            let opaque: Vec<_> = ranges.map(|(start, end)| (mem, *start, *end)).collect();
+            step.warp.out.opaque.extend(opaque);
         }
     }
     step.emit(Item::Data { write, strong, touch })

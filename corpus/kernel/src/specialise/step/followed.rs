@@ -10,6 +10,7 @@ use crate::Refusal;
 use crate::ptx::{Plain, type_of};
 use crate::specialise::known::value::{Base, Lanes, Val};
 use moire_program::ir::{AluOp, CmpOp, Op, Operand, Reg, Ty};
+use std::collections::BTreeSet;
 
 /// Number of the register of a statement that its result is in.
 const RESULT: usize = 0;
@@ -122,9 +123,63 @@ fn compared(
         Some(&"hs") if !signed => CmpOp::Ge,
         _ => return Ok(None),
     };
+    let answers = answers(step, compare, ty, (a, b));
+    if let Some((register, [no, yes])) = &answers
+        && (no.is_empty() || yes.is_empty())
+    {
+        let all = if no.is_empty() { yes } else { no };
+        step.state.numbers.insert(*register, all.clone());
+        step.set(dst, Val::same(u64::from(no.is_empty())));
+        return Ok(Some(Then::Next));
+    }
     let Some(a) = operand_left(step, a, ty, SUMS[0])? else { return Ok(None) };
     let Some(b) = operand_left(step, b, ty, SUMS[1])? else { return Ok(None) };
     let q = step.slot(RESULT)?;
     step.leave_op(Op::Setp { op: compare, ty, dst: q, a, b })?;
-    Ok(Some(step.both(q, &[dst])))
+    let mut then = step.both(q, &[dst]);
+    if let (Then::Ways(ways), Some((register, [no, yes]))) = (&mut then, answers) {
+        for ((_, state), numbers) in ways.iter_mut().zip([yes, no]) {
+            state.numbers.insert(register, numbers);
+        }
+    }
+    Ok(Some(then))
+}
+
+/// The register of a comparison with a number, and the numbers that it may hold, by the answer that they give.
+fn answers(
+    step: &Step<'_, '_>,
+    compare: CmpOp,
+    ty: Ty,
+    (a, b): (&Val, &Val),
+) -> Option<(u16, [BTreeSet<u64>; 2])> {
+    let register = |v: &Val| match v {
+        Val::Based(Base::Register(r), by) if by.one(step.mask) == Some(0) => Some(*r),
+        _ => None,
+    };
+    let number = |v: &Val| v.known().and_then(|l| l.one(step.mask));
+    let (r, truth): (u16, Box<dyn Fn(u64) -> bool>) = match (register(a), register(b)) {
+        (Some(r), None) => (r, number(b).map(|b| Box::new(move |n| holds(compare, ty, n, b)) as _)?),
+        (None, Some(r)) => (r, number(a).map(|a| Box::new(move |n| holds(compare, ty, a, n)) as _)?),
+        _ => return None,
+    };
+    let (yes, no) = step.state.numbers.get(&r)?.iter().partition(|n| truth(**n));
+    Some((r, [no, yes]))
+}
+
+/// Whether a comparison of two numbers of this type holds.
+fn holds(compare: CmpOp, ty: Ty, a: u64, b: u64) -> bool {
+    let free = 64_u32.saturating_sub(8 * ty.bytes());
+    let value = |n: u64| match ty {
+        Ty::S(_) => i128::from((n << free).cast_signed() >> free),
+        _ => i128::from(n << free >> free),
+    };
+    let (a, b) = (value(a), value(b));
+    match compare {
+        CmpOp::Eq => a == b,
+        CmpOp::Ne => a != b,
+        CmpOp::Lt => a < b,
+        CmpOp::Le => a <= b,
+        CmpOp::Gt => a > b,
+        CmpOp::Ge => a >= b,
+    }
 }

@@ -67,7 +67,7 @@ pub(super) fn strong_store(
     let mut src = Vec::new();
     for (n, value) in values.iter().enumerate() {
         let known = operand_left(step, value, *ty, STORED + n)?;
-        holds(step, &touch, n, ty.bytes(), known.is_some())?;
+        holds(step, &touch, n, ty.bytes(), known)?;
         src.push(known.unwrap_or(Operand::Imm(0)));
     }
     let mut made = Made::default();
@@ -104,7 +104,9 @@ pub(super) fn update(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refusal> 
     }
     let (a, b) = (given[0], given.get(1).copied());
     let slot = dst.map(|_| step.slot(0)).transpose()?;
-    holds(step, &touch, 0, ty.bytes(), known)?;
+    // The sum of a number and the word is no number that is known here.
+    let read = slot.unwrap_or(Reg(0));
+    holds(step, &touch, 0, ty.bytes(), known.then_some(Operand::Reg(read)))?;
     let mut made = Made::default();
     let word = touch.clone();
     let addr = made.touch(touch);
@@ -167,7 +169,7 @@ fn word(step: &mut Step<'_, '_>, space: Space, address: &Val, bytes: u32) -> Res
 }
 
 /// The value read from element `n`: a register of the exploration, or unknown if some warp stores data there.
-fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
+fn held(step: &mut Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> Result<Val, Refusal> {
     let at = word.ranges.first().map_or(0, |r| r.0) + u64::from(bytes) * n as u64;
     let data = match word.mem {
         Mem::Shared(cta) => {
@@ -179,23 +181,44 @@ fn held(step: &Step<'_, '_>, word: &Touch, n: usize, bytes: u32, slot: Reg) -> R
     if data {
         return Ok(Val::Unknown(Why::Loaded(step.line())));
     }
+    step.state.numbers.remove(&slot.0);
+    if step.round().counting
+        && let Some(numbers) = step.round().heap.numbers(word.mem, at, at.saturating_add(u64::from(bytes)))
+    {
+        step.state.numbers.insert(slot.0, numbers);
+    }
     Ok(Val::Based(Base::Register(slot.0), Lanes::Same(0)))
 }
 
-/// Tells other warps whether the exploration knows the value that element `n` gets.
-fn holds(step: &mut Step<'_, '_>, word: &Touch, n: usize, bytes: u32, known: bool) -> Result<(), Refusal> {
+/// Tells other warps the value that element `n` gets, if the exploration knows it.
+fn holds(
+    step: &mut Step<'_, '_>,
+    word: &Touch,
+    n: usize,
+    bytes: u32,
+    known: Option<Operand>,
+) -> Result<(), Refusal> {
     let Some((start, _)) = word.ranges.first() else { return Ok(()) };
     let at = start + u64::from(bytes) * n as u64;
     match word.mem {
         Mem::Shared(cta) => {
-            let content = if known { Content::Held } else { Content::Opaque };
+            let content = if known.is_some() { Content::Held } else { Content::Opaque };
             step.stored(cta, at, u64::from(bytes), content)
         }
         mem => {
-            if !known {
-                step.warp.out.opaque.insert((mem, at, at.saturating_add(u64::from(bytes))));
+            let place = (mem, at, at.saturating_add(u64::from(bytes)));
+            match known {
+                None => drop(step.warp.out.opaque.insert(place)),
+                Some(operand) => drop(step.warp.out.numbers.insert((place, number(operand, bytes)))),
             }
             Ok(())
         }
     }
+}
+
+/// The number in these low bytes of an operand.
+pub(super) fn number(operand: Operand, bytes: u32) -> Option<u64> {
+    let Operand::Imm(n) = operand else { return None };
+    let low = n & i128::from(u64::MAX.checked_shr(64_u32.checked_sub(8 * bytes)?)?);
+    u64::try_from(low).ok()
 }
