@@ -7,8 +7,10 @@ use crate::trial::Bench;
 use moire_program::edit::{Added, Edit, WaitFor};
 use moire_program::ir::*;
 use moire_program::mutate::synchronises;
+use moire_program::registers::uses;
 use moire_program::text::instruction;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Most places to which one instruction is moved.
 const PLACES: usize = 16;
@@ -369,7 +371,30 @@ fn unit(thread: &Thread, at: usize) -> Option<(usize, usize)> {
     Some((at, at + 1 + usize::from(pair)))
 }
 
-/// The instruction at `at` at other places of its thread, near ones first.
+/// Whether instructions may change places with their neighbours: neither side writes a register that the other one uses, and
+/// no jump of the neighbours leaves them. Otherwise an access might not run any more, and what does not run is no mend.
+fn may_pass(thread: &Thread, moved: Range<usize>, passed: Range<usize>) -> bool {
+    let registers = |range: Range<usize>| {
+        let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
+        for instr in &thread.body[range] {
+            let (reads, writes) = uses(&instr.op);
+            read.extend(reads.into_iter().chain(instr.guard.map(|g| g.reg)).map(|r| r.index()));
+            written.extend(writes.into_iter().map(|r| r.index()));
+        }
+        (read, written)
+    };
+    let leaves =
+        |i: &Instr| matches!(i.op, Op::Bra { target } if !passed.contains(&target) && target != passed.end);
+    if thread.body[passed.clone()].iter().any(leaves) {
+        return false;
+    }
+    let ((read, written), (others_read, others_written)) = (registers(moved), registers(passed));
+    written.is_disjoint(&others_read)
+        && written.is_disjoint(&others_written)
+        && read.is_disjoint(&others_written)
+}
+
+/// The instruction at `at` at other places of its thread, near ones first, as far as what it uses stays the same.
 pub(crate) fn moves(bench: &Bench<'_>, at: At) -> Vec<Step> {
     if sites(bench, at).len() > 1 {
         return Vec::new();
@@ -386,7 +411,8 @@ pub(crate) fn moves(bench: &Bench<'_>, at: At) -> Vec<Step> {
             .enumerate()
             .any(|(pc, i)| matches!(i.op, Op::Bra { target } if target < *to && *to <= pc))
     };
-    let places = late.chain(early).filter(|to| !inside(to));
+    let passes = |to: &usize| if *to < from { *to..from } else { until..*to };
+    let places = late.chain(early).filter(|to| !inside(to) && may_pass(thread, from..until, passes(to)));
     places.map(|to| vec![Edit::Move { thread: at.thread, from, until, to }]).collect()
 }
 

@@ -3,7 +3,7 @@
 use crate::shared::{Under, programs, read};
 use moire_explore::judge::Verdict;
 use moire_mend::Planted;
-use moire_program::edit::apply;
+use moire_program::edit::{Edit, apply};
 use moire_program::ir::Program;
 
 /// A ring of one stage whose consumer reads on after it has given the stage back.
@@ -57,6 +57,27 @@ fn a_barrier_in_the_wrong_direction_is_found() {
         values(&ptx, &planted.program) != [1]
     });
     assert!(found.count() > 0, "the planted bug is not found");
+}
+
+#[test]
+fn no_access_moves_before_its_guard_is_computed() {
+    let program = read(
+        "moire \"guarded\"
+.shared .b32 x;
+P0 (gpu 0, cta 0) {
+  .reg z = 1, p;
+  setp.eq.u32 p, z, 1;
+  @p st.weak.shared::cta.u32 [x], 1;
+}
+P1 (gpu 0, cta 0) {
+  ld.weak.shared::cta.u32 r0, [x];
+}
+",
+    );
+    let early = |edit: &Edit| matches!(edit, Edit::Move { thread: 0, to: 0, .. });
+    if let Ok(advice) = Under::new("ptx").mend(&program, None) {
+        assert!(!advice.steps.iter().flatten().any(early), "{advice:?}");
+    }
 }
 
 #[test]
