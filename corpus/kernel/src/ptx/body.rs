@@ -7,7 +7,7 @@ use super::inline::Calls;
 use super::module::{Arg, Kernel, NESTING, Plain, Statement, What};
 use super::operand::{Names, operands};
 use super::variable::{small, variable};
-use super::words::{ACCESS, PLAIN, type_of, wrong_qualifier};
+use super::words::{ACCESS, PLAIN, type_of, unhinted, wrong_qualifier};
 use moire_program::ir::Guard;
 use moire_program::limits::INSTRUCTIONS;
 use moire_program::text::build::{Builder, ThreadBuilder};
@@ -325,7 +325,7 @@ impl Body<'_, '_> {
 
     fn instruction(&mut self, text: &str, at: usize, spot: Spot, guard: Option<Guard>) -> Parsed<What> {
         // Only dots separate words, so `shared::cta` stays one word.
-        let words: Vec<&str> = text.split('.').collect();
+        let mut words: Vec<&str> = text.split('.').collect();
         let name = words[0];
         match name {
             "bra" => {
@@ -345,9 +345,11 @@ impl Body<'_, '_> {
             "brx" if words.get(1) == Some(&"idx") => return self.indexed_branch(),
             _ => {}
         }
+        let policy = matches!(name, "ld" | "st" | "atom" | "red") && unhinted(&mut words);
         if CORE.contains(&name) && self.as_in_litmus(&words) {
-            let before = self.thread.thread.body.len();
-            native::instruction(self.scan, self.builder, self.thread, (at, spot), guard, text)?;
+            let (before, text) = (self.thread.thread.body.len(), words.join("."));
+            native::instruction(self.scan, self.builder, self.thread, (at, spot), guard, &text)?;
+            self.policy(policy)?;
             let pushed = self.thread.thread.body.get(before).map(|i| i.op.clone());
             return pushed
                 .map(What::Core)
@@ -367,6 +369,16 @@ impl Body<'_, '_> {
         let mut names = Names { builder: self.builder, thread: self.thread };
         let args = operands(self.scan, &mut names)?;
         Ok(What::Plain(Plain { words: words.iter().map(|w| (*w).to_owned()).collect(), args }))
+    }
+
+    /// Reads past the operand of a cache policy, if there is one.
+    fn policy(&mut self, stands: bool) -> Parsed<()> {
+        if !stands {
+            return Ok(());
+        }
+        self.scan.expect(",")?;
+        let mut names = Names { builder: self.builder, thread: self.thread };
+        operands(self.scan, &mut names).map(drop)
     }
 
     fn indexed_branch(&mut self) -> Parsed<What> {
@@ -404,14 +416,10 @@ impl Body<'_, '_> {
                 .any(|(i, _)| !rest[..i].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
         });
         let bulk = words[0] == "st" && words.get(1) == Some(&"bulk");
-        let cached = |w: &&str| w.starts_with("L2::") || w.starts_with("L1::") || w.starts_with("level::");
-        let update = matches!(words[0], "atom" | "red") && words[1..].iter().any(cached);
         let fabric = words[0] == "fence" && words.contains(&"fabric::fabric");
-        let vector = words.iter().any(|w| matches!(*w, "v2" | "v4" | "v8")) && !rest[..end].contains('{');
-        !bulk
-            && !update
-            && !fabric
-            && !vector
-            && (!access || (!float && words[1..].iter().all(|w| ACCESS.contains(w))))
+        let update = matches!(words[0], "atom" | "red");
+        let vector = words.iter().any(|w| matches!(*w, "v2" | "v4" | "v8"));
+        let vector = vector && (update || !rest[..end].contains('{'));
+        !bulk && !fabric && !vector && (!access || (!float && words[1..].iter().all(|w| ACCESS.contains(w))))
     }
 }

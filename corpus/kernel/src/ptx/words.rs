@@ -142,6 +142,14 @@ const FURTHER: [&str; 17] = [
     "tf32",
 ];
 
+/// Removes the cache hints of an access: a hint changes no meaning (PTX ISA 9.2, 9.7.9.2). Says whether one of them is
+/// `.L2::cache_hint`, which has an operand of its own behind all others.
+pub(super) fn unhinted(words: &mut Vec<&str>) -> bool {
+    let policy = words.contains(&"L2::cache_hint");
+    words.retain(|w| !["L1::", "L2::", "level::"].iter().any(|start| w.starts_with(start)));
+    policy
+}
+
 /// The first qualifier of a load or store that PTX does not have, and the one that is closest to it.
 pub(super) fn wrong_qualifier<'a>(words: &[&'a str]) -> Option<(&'a str, Option<&'static str>)> {
     let known: Vec<&'static str> = ACCESS.iter().chain(&FURTHER).copied().collect();
