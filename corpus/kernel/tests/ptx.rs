@@ -423,3 +423,90 @@ fn families_of_registers_are_local_to_their_braces() {
     let program = lower(&module.kernels[0], &launch).expect("it is read").program;
     assert!(print(&program).contains("bars_8"), "{}", print(&program));
 }
+
+/// A kernel of 64 threads with a pointer in `%d1`, where warp 0 runs the first text and warp 1 the second one.
+fn two(head: &str, first: &str, second: &str) -> Result<moire_kernel::specialise::Lowered, Refusal> {
+    let text = format!(
+        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 p) {head}\n{{\n.reg .b32 %r<9>; \
+         .reg .b64 %d<9>; .reg .pred %p<9>;\nld.param.u64 %d1, [p];\nmov.u64 %d2, 0;\nmov.u32 %r0, %tid.x;\n\
+         setp.ge.u32 %p2, %r0, 32;\n@%p2 bra B;\n{first}\nret;\nB:\n{second}\nret;\n}}\n"
+    );
+    let module = parse(&text).expect("the module reads");
+    let kernel = entry(&module, None).expect("there is one kernel");
+    let launch = Launch::of(kernel, None, Some([64, 1, 1]), None, std::collections::BTreeMap::new());
+    lower(kernel, &launch.expect("the launch fits"))
+}
+
+#[test]
+fn cache_hints_change_no_access() {
+    let orders = [("st.release.gpu", "ld.acquire.gpu"), ("st.relaxed.sys", "ld.relaxed.sys"), ("st", "ld")];
+    let hints = [
+        (".L1::no_allocate", ""),
+        (".L1::evict_last.L2::128B", ""),
+        (".L2::cache_hint", ", %d2"),
+        (".level::eviction_priority", ""),
+    ];
+    let plain = |st: &str, ld: &str, (hint, policy): (&str, &str)| {
+        let store = format!("{st}.global{hint}.b32 [%d1], %r0{policy};");
+        let update = format!("atom.relaxed.gpu.global.add{hint}.u32 %r2, [%d1+8], %r0{policy};");
+        let load =
+            format!("L:\n{ld}.global{hint}.b32 %r1, [%d1]{policy};\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;");
+        two("", &(store + &update), &load).map(|l| print(&l.program))
+    };
+    for (st, ld) in orders {
+        let without = plain(st, ld, ("", ""));
+        for hint in hints {
+            assert_eq!(plain(st, ld, hint), without, "{st} {ld} {hint:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_read_on_a_promise_is_not_written() {
+    for load in ["ld.global.nc.b32", "ldu.global.b32", "ld.global.nc.L1::no_allocate.b32"] {
+        let reads = |at: u32| format!("bar.sync 0; {load} %r1, [%d1+{at}];");
+        let writes = "st.global.b32 [%d1], 1; bar.sync 0;";
+        let refused = two("", writes, &reads(0)).expect_err("it is written");
+        assert!(
+            matches!(&refused, Refusal::Abstained { what, .. } if what.contains("read-only")),
+            "{refused}"
+        );
+        assert!(two("", writes, &reads(256)).is_ok(), "other bytes are written");
+    }
+}
+
+#[test]
+fn registers_suffice_or_the_launch_is_abstained_from() {
+    let head = ".reqntid 64, 1, 1 .maxnreg 128";
+    let set = |way: &str, n: u32| format!("setmaxnreg.{way}.sync.aligned.u32 {n};");
+    let (dec, inc) = (set("dec", 40), set("inc", 216));
+    let holds = |head: &str, first: &str, second: &str| two(head, first, second).is_ok();
+    assert!(holds(head, &dec, &inc), "what one gives back is enough for the other");
+    assert!(!holds(head, &inc, &inc), "nobody gives registers back");
+    assert!(!holds(head, &dec, &set("inc", 224)), "too few are given back");
+    assert!(
+        !holds(head, &format!("bar.sync 0; {dec}"), &format!("{inc} bar.sync 0;")),
+        "each waits for the other"
+    );
+    assert!(
+        holds(head, &format!("bar.sync 0; {dec}"), &format!("bar.sync 0; {inc}")),
+        "both have met before"
+    );
+    assert!(
+        !holds(head, &format!("bar.sync 1, 64; bar.sync 2, 32; {dec}"), &inc),
+        "a barrier of some threads"
+    );
+    assert!(holds(".reqntid 64, 1, 1", &inc, &inc), "without a number at entry ptxas ignores it");
+    assert!(
+        !holds(".reqntid 64, 1, 1 .minnctapersm 8", &inc, &inc),
+        "65,536 registers by 512 threads are 128"
+    );
+}
+
+#[test]
+fn a_trap_ends_no_warp_alone() {
+    let refused = two("", "trap;", "bar.sync 0;").expect_err("the launch traps");
+    assert!(matches!(&refused, Refusal::Abstained { what, .. } if what.contains("trap")), "{refused}");
+    let check = "ld.global.b32 %r1, [%d1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra F; bra G;\nF:\ntrap;\nG:";
+    assert!(two("", check, "").is_ok(), "a check is taken to hold");
+}

@@ -20,4 +20,6 @@ pub(crate) struct Candidate {
     /// Programs of clusters that are independent of each other, never none.
     pub(crate) sources: Vec<Source>,
     pub(crate) launch: Launched,
+    /// Why the launch is abstained from although its programs are clean.
+    pub(crate) reserve: Option<String>,
 }

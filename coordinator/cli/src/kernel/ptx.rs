@@ -57,12 +57,13 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
         let mut said = asked.said(&launch, alone, &needs);
         said.any_data = any_data.map(AnyData::new);
         match lowered {
-            Ok(Apart { parts, notes, coverage }) => {
+            Ok(Apart { parts, notes, coverage, reserve }) => {
                 said.taken = taken(notes);
                 said.coverage = Some(coverage);
                 said.parts = parts.iter().map(|p| p.clusters.clone()).collect();
                 let sources = parts.into_iter().map(|p| source(p.program)).collect();
-                candidates.push(Candidate { sources, launch: said });
+                let reserve = reserve.map(|why| why.to_string());
+                candidates.push(Candidate { sources, launch: said, reserve });
             }
             Err(refusal) => last = Some((refusal, said)),
         }

@@ -99,7 +99,7 @@ pub(super) fn read(file: &File, args: &LaunchArgs) -> Result<Kernel> {
         match lower(kernel, &launch) {
             Ok(program) => {
                 let sources = vec![Source::new(name, program, text)];
-                candidates.push(Candidate { sources, launch: said });
+                candidates.push(Candidate { sources, launch: said, reserve: None });
             }
             Err(refusal) => last = Some((refusal, Box::new(said))),
         }

@@ -169,6 +169,8 @@ fn kernel(scan: &mut Scan<'_>, r: &mut Reading) -> Parsed<()> {
         params,
         threads: None,
         most_threads: None,
+        most_registers: None,
+        least_ctas: None,
         cluster: None,
         variables,
         types: Vec::new(),
@@ -224,7 +226,9 @@ fn head(scan: &mut Scan<'_>, kernel: &mut Kernel) -> Parsed<()> {
             "reqntid" => kernel.threads = Some(three(scan)?),
             "maxntid" => kernel.most_threads = Some(three(scan)?),
             "reqnctapercluster" => kernel.cluster = Some(three(scan)?),
-            "language" | "minnctapersm" | "maxnctapersm" | "maxnreg" | "maxclusterrank" => {
+            "maxnreg" => kernel.most_registers = Some(small(scan)?),
+            "minnctapersm" => kernel.least_ctas = Some(small(scan)?),
+            "language" | "maxnctapersm" | "maxclusterrank" => {
                 scan.number()?;
             }
             "explicitcluster" | "noreturn" | "blocksareclusters" | "abi_preserve" => {}

@@ -29,6 +29,10 @@ pub struct Kernel {
     pub threads: Option<[u32; 3]>,
     /// `.maxntid`
     pub most_threads: Option<[u32; 3]>,
+    /// `.maxnreg`
+    pub most_registers: Option<u32>,
+    /// `.minnctapersm`
+    pub least_ctas: Option<u32>,
     /// `.reqnctapercluster`
     pub cluster: Option<[u32; 3]>,
     /// Variables of the module and of the kernel, and parameters, by symbol of `program`.
@@ -41,6 +45,19 @@ pub struct Kernel {
     pub tables: Vec<Vec<usize>>,
     /// The program that static rules check: the objects, and one thread with the instructions that litmus texts have too.
     pub program: Program,
+}
+
+impl Kernel {
+    /// The registers with which a thread starts, where ptxas 13.5 knows them: the least of `.maxnreg` and of what lets
+    /// `.minnctapersm` CTAs share 65,536 registers, in steps of eight. Without either it ignores `setmaxnreg` (C7508).
+    pub fn entry_registers(&self) -> Option<u32> {
+        let threads = self.threads.or(self.most_threads).map(|t| t.iter().product::<u32>());
+        let share = self
+            .least_ctas
+            .zip(threads)
+            .map(|(ctas, threads)| ((65_536 / ctas.max(1).saturating_mul(threads.max(1))) & !7).min(256));
+        self.most_registers.into_iter().chain(share).min()
+    }
 }
 
 /// A kernel parameter.

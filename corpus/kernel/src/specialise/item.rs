@@ -1,6 +1,7 @@
 //! The trace of a warp that was run ahead: its residual items, and its stores.
 
 use super::coverage::Course;
+use super::registers::Resize;
 use super::touch::{Mem, Touch};
 use moire_program::ir::{Op, Reg, Scope};
 use std::collections::BTreeSet;
@@ -87,6 +88,10 @@ pub(crate) struct Trace {
     pub(crate) opaque: BTreeSet<(Mem, u64, u64)>,
     /// What ordered and atomic accesses store in global memory: bytes, and the number if it is known.
     pub(crate) numbers: BTreeSet<((Mem, u64, u64), Option<u64>)>,
+    /// What is read on the promise that nothing writes it: memory, first byte, end, line.
+    pub(crate) promised: BTreeSet<(Mem, u64, u64, u32)>,
+    /// Its `setmaxnreg`.
+    pub(crate) resized: BTreeSet<Resize>,
     pub(crate) notes: BTreeSet<Note>,
     /// A line that loads a word for which no store is known.
     pub(crate) starved: Option<u32>,

@@ -34,6 +34,8 @@ mod item;
 pub(crate) mod known;
 mod launch;
 mod need;
+mod promised;
+mod registers;
 mod residual;
 mod run;
 mod step;
@@ -84,6 +86,9 @@ pub struct Apart {
     pub notes: Vec<Note>,
     /// What of the kernel the launch runs.
     pub coverage: Coverage,
+    /// What keeps the launch from being clean although its programs are: it is abstained from then. What is wrong with
+    /// them is wrong with it in any case.
+    pub reserve: Option<Refusal>,
 }
 
 /// A program of some clusters of a launch.
@@ -136,6 +141,9 @@ pub fn lower_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Lowered, R
 
 fn lowered(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Lowered, Refusal> {
     let ahead = complete(kernel, launch, choosing)?;
+    if let Some(refusal) = ahead.reserve {
+        return Err(refusal);
+    }
     let all: Vec<usize> = (0..ahead.places.len()).collect();
     let program = residual::program(kernel, &ahead.map, &ahead.places, &ahead.residue, &all)?;
     Ok(Lowered { program, notes: ahead.notes, coverage: ahead.coverage })
@@ -158,7 +166,7 @@ pub fn lower_apart_for_any_data(kernel: &Kernel, launch: &Launch) -> Result<Apar
 }
 
 fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, Refusal> {
-    let Ahead { map, places, residue, notes, coverage } = complete(kernel, launch, choosing)?;
+    let Ahead { map, places, residue, notes, coverage, reserve } = complete(kernel, launch, choosing)?;
     let mut parts: Vec<(Program, Part)> = Vec::new();
     for warps in apart::groups(&places, &residue.items) {
         let program = residual::program(kernel, &map, &places, &residue, &warps)?;
@@ -170,7 +178,7 @@ fn apart_of(kernel: &Kernel, launch: &Launch, choosing: bool) -> Result<Apart, R
             None => parts.push((shape, Part { program, clusters: vec![clusters] })),
         }
     }
-    Ok(Apart { parts: parts.into_iter().map(|p| p.1).collect(), notes, coverage })
+    Ok(Apart { parts: parts.into_iter().map(|p| p.1).collect(), notes, coverage, reserve })
 }
 
 /// What of a kernel a launch runs, or why it is refused, with the parameter that is missing if one is. The work is taken
@@ -190,6 +198,8 @@ struct Ahead {
     residue: Residue,
     notes: Vec<Note>,
     coverage: Coverage,
+    /// See [`Apart::reserve`].
+    reserve: Option<Refusal>,
 }
 
 /// How what only the exploration knows is read ahead of it.
@@ -257,10 +267,12 @@ fn ahead(
             }
             let courses: Vec<_> = traces.iter().map(|t| &t.course).collect();
             let coverage = Coverage::of(kernel, &courses);
+            let pool = || registers::suffice(kernel.entry_registers()?, &places, &traces).err();
+            let reserve = promised::kept(&traces).err().or_else(pool);
             let residue = residue(traces)?;
             notes.extend(taken(kernel, &residue.items));
             let notes = notes.into_iter().collect();
-            return Ok(Ahead { map, places, residue, notes, coverage });
+            return Ok(Ahead { map, places, residue, notes, coverage, reserve });
         }
         heap = next;
         if round + 1 == ROUNDS {

@@ -155,6 +155,8 @@ impl<'r> Run<'r> {
             let numbers = in_both(&other.numbers, std::mem::take(&mut state.numbers));
             other.numbers.clone_from(&numbers);
             state.numbers = numbers;
+            other.behind.join(state.behind);
+            state.behind = other.behind;
             if self.key(other, stop) != self.key(&state, stop) {
                 let what =
                     "lanes that diverge on a value only the exploration knows, and then continue differently";
@@ -327,6 +329,7 @@ impl<'r> Run<'r> {
         self.round().budget.looks(ways.len() * state.env.len());
         let Some((_, last)) = ways.pop() else { return Ok(Progress::Ended) };
         for (reg, mut other) in ways {
+            other.behind.wait(false);
             let Some(reg) = reg else { continue };
             let to = self.warp.fresh();
             self.warp.emit(state, self.warp.together, Item::Branch { reg, to })?;
@@ -334,6 +337,7 @@ impl<'r> Run<'r> {
             work.push((Some(to), other));
         }
         *state = last;
+        state.behind.wait(false);
         state.pc += statements;
         Ok(Progress::Going)
     }
@@ -389,7 +393,9 @@ impl<'r> Run<'r> {
                 waited.extend(a.waited.into_iter().filter(|w| !before.contains(w)));
                 let (active, back) = (a.active | b.active, a.back || b.back);
                 let numbers = in_both(&a.numbers, b.numbers);
-                State { pc: meet, active, env, loads, passes: b.passes, back, waited, numbers }
+                let mut behind = a.behind;
+                behind.join(b.behind);
+                State { pc: meet, active, env, loads, passes: b.passes, back, waited, behind, numbers }
             }
             (Some(one), None) | (None, Some(one)) => one,
             (None, None) => return Ok(Progress::Ended),

@@ -9,6 +9,7 @@ use super::known::map::Map;
 use super::known::value::{Base, Val, Why};
 use super::launch::{Here, Launch};
 use super::need::Named;
+use super::registers::Behind;
 use crate::Refusal;
 use crate::ptx::Kernel;
 use moire_program::ir::{Guard, Reg};
@@ -47,6 +48,8 @@ pub(super) struct State {
     pub(super) back: bool,
     /// Waits on the way here: position of the statement, CTA and address of the mbarrier.
     pub(super) waited: Vec<(usize, u32, u64)>,
+    /// What it has waited for before its first `setmaxnreg`.
+    pub(super) behind: Behind,
     /// The numbers that registers of the items may hold, where they are known ([`Round::counting`]).
     pub(super) numbers: BTreeMap<u16, BTreeSet<u64>>,
 }
@@ -62,6 +65,7 @@ impl State {
             passes: Vec::new(),
             back: false,
             waited: Vec::new(),
+            behind: Behind::Barriers(0),
             numbers: BTreeMap::new(),
         }
     }

@@ -27,6 +27,7 @@ use moire_explore::judge::{
     About, Judgement, Questions, Verdict, flag_verdict, judge, judge_some, judge_watched,
 };
 use moire_explore::search::{Descents, Sample};
+use moire_mend::Why;
 use moire_program::loops::has_loops;
 use moire_program::text::Severity;
 use moire_program::validate::validate;
@@ -94,10 +95,11 @@ impl<'a> Judge<'a> {
         let teller = self.teller();
         let mut limits = *self.limits;
         let mut best: Option<(Vec<Explored>, Launched)> = None;
-        for Candidate { sources, mut launch } in candidates {
+        for Candidate { sources, mut launch, reserve } in candidates {
             // What is found for any data need not happen, so nothing is said at once.
             let told = launch.any_data.is_none().then_some(&teller);
-            let explored = self.explored(sources, &limits, told)?;
+            let mut explored = self.explored(sources, &limits, told)?;
+            reserve.into_iter().for_each(|why| reserved(&mut explored, &why));
             let verdicts = union(explored.iter().map(|e| &e.1));
             let worst = exit::worst(verdicts.iter().map(Verdict::exit_code));
             if let Some(any) = launch.any_data.as_mut().filter(|_| worst != exit::CLEAN) {
@@ -271,13 +273,17 @@ impl<'a> Judge<'a> {
         let origin = if file.is_some() { Origin::Module(&holds) } else { Origin::Litmus };
         notes.mended = mending::advice(source, judgement, models, limits, (origin, &more));
         if self.args.redundant {
-            notes.spare = Some(mending::spare(source, judgement, models, limits, &more));
+            let spare = || mending::spare(source, judgement, models, limits, &more);
+            notes.spare = Some(if file.is_some() { Err(Why::Lanes) } else { spare() });
         }
     }
 
     /// Whether the launch of a module is clean.
     fn is_clean(&self, file: &File, limits: &Limits) -> bool {
         let Ok(Kernel::Programs(candidates)) = kernel::read(file, &self.launch) else { return false };
+        if candidates.iter().any(|c| c.reserve.is_some()) {
+            return false;
+        }
         let mut all = candidates.iter().flat_map(|c| &c.sources);
         all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).verdicts == [Verdict::Clean])
     }
@@ -299,6 +305,12 @@ impl<'a> Judge<'a> {
         let profile = self.args.profile.iter().map(|p| format!(" --profile {p}"));
         model.chain(profile).collect()
     }
+}
+
+/// Abstains from what is clean.
+fn reserved(explored: &mut [Explored], why: &str) {
+    let all = explored.iter_mut().flat_map(|e| &mut e.1.verdicts);
+    all.filter(|v| **v == Verdict::Clean).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
 }
 
 /// The verdicts of programs, each with the lines it is about first.

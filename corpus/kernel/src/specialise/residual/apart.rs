@@ -46,7 +46,7 @@ fn ends(places: &[Here], items: &[Vec<Placed>]) -> BTreeMap<Mem, Vec<End>> {
 }
 
 /// Every touch of an item, and whether it may write there.
-fn uses(item: &Item) -> Vec<(&Touch, bool)> {
+pub(crate) fn uses(item: &Item) -> Vec<(&Touch, bool)> {
     match item {
         Item::Data { write, touch, .. } => vec![(touch, *write)],
         Item::Op { op, touches } => {

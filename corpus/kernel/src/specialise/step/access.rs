@@ -23,7 +23,7 @@ pub(super) struct Access {
 }
 
 impl Access {
-    fn bytes(&self, step: &Step<'_, '_>) -> Result<u32, Refusal> {
+    pub(super) fn bytes(&self, step: &Step<'_, '_>) -> Result<u32, Refusal> {
         step.vector_bytes(self.ty, self.count)
     }
 }

@@ -10,6 +10,12 @@ use moire_program::ir::*;
 
 /// Runs `bar` and `barrier`. The run splits on the answer of `red.and` and `red.or`.
 pub(super) fn bar(step: &mut Step<'_, '_>, op: Op) -> Result<Then, Refusal> {
+    if let Op::Bar { kind, count, .. } = &op
+        && *kind != BarKind::Arrive
+    {
+        let all: u32 = step.round().launch.block.iter().product();
+        step.state.behind.wait(count.is_none_or(|c| c == Operand::Imm(i128::from(all))));
+    }
     let Op::Bar { kind: BarKind::Red { op: how, dst, pred }, id, count, instance } = op else {
         return step.leave(op, Made::default());
     };

@@ -9,6 +9,7 @@ use super::{Made, Step, Then};
 use crate::Refusal;
 use crate::specialise::item::Content;
 use crate::specialise::known::value::{Lanes, Val, Why};
+use crate::specialise::registers::{Behind, Resize};
 use crate::specialise::touch::{Kind, Mem, Touch};
 use moire_program::ir::*;
 
@@ -30,6 +31,7 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
             }
             Ok(Then::Next)
         }
+        Control::Ignored(Ignored::SetMaxRegisters { inc, count }) => resize(step, *inc, *count),
         Control::Ignored(what) => {
             step.note(format!("{} is ignored: it has no effect on what other threads see", what.name()));
             Ok(Then::Next)
@@ -53,6 +55,22 @@ pub(super) fn control(step: &mut Step<'_, '_>, control: &Control) -> Result<Then
             Ok(Then::Next)
         }
     }
+}
+
+/// Runs `setmaxnreg`. Whether every `.inc` finds enough registers is asked when all warps have run.
+fn resize(step: &mut Step<'_, '_>, inc: bool, count: u16) -> Result<Then, Refusal> {
+    let behind = std::mem::replace(&mut step.state.behind, Behind::First);
+    let line = step.line();
+    step.warp.out.resized.insert(Resize { line, inc, count, behind });
+    let text = match step.round().kernel.entry_registers() {
+        Some(entry) => {
+            format!("a thread is taken to start with {entry} registers, as ptxas 13.5 chooses them")
+        }
+        None => "setmaxnreg is ignored, as ptxas 13.5 ignores it (C7508) without .maxnreg or .minnctapersm"
+            .to_owned(),
+    };
+    step.note(text);
+    Ok(Then::Next)
 }
 
 fn try_cancel(

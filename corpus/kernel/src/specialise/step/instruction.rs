@@ -74,6 +74,10 @@ pub(super) fn instruction(step: &mut Step<'_, '_>, op: &Op) -> Result<Then, Refu
         Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. } => {
             step.abstain("`multimem`: the module does not say which memories its address names")
         }
+        Op::ClusterWait => {
+            step.state.behind.wait(true);
+            step.leave(op.clone(), Made::default())
+        }
         op => step.leave(op.clone(), Made::default()),
     }
 }

@@ -10,7 +10,7 @@ use crate::ptx::{Arg, Plain, Statement};
 use crate::specialise::known::alu::Int;
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::map::{LOCALS, PARAMS};
-use crate::specialise::known::value::{Base, Lanes, Val, Why};
+use crate::specialise::known::value::{Base, Lanes, Val, Why, lanes};
 use moire_program::ir::{Address, Operand, Reg, RemoteOrder, RemoteWrite, Space, Ty};
 
 pub(super) fn plain_load(
@@ -37,7 +37,23 @@ pub(super) fn plain_load(
     let address = plain.args.get(1).map(|a| step.arg(a));
     let Some(address) = address else { return Ok(Then::Next) };
     let access = shape(words, dst.len().max(1));
+    if access.strong {
+        return step.abstain("a load with this combination of qualifiers");
+    }
+    if words[0] == "ldu" || words.contains(&"nc") {
+        promised(step, &access, &address)?;
+    }
     load(step, &access, &dst, &address)
+}
+
+/// Notes what a load reads that is right only for memory that nothing writes while the kernel runs.
+fn promised(step: &mut Step<'_, '_>, access: &Access, address: &Val) -> Result<(), Refusal> {
+    let Place::In(mem, at) = step.place(access.space, address)? else { return Ok(()) };
+    let (line, bytes) = (step.line(), u64::from(access.bytes(step)?));
+    for lane in lanes(step.mask) {
+        step.warp.out.promised.insert((mem, at.get(lane), at.get(lane).saturating_add(bytes), line));
+    }
+    Ok(())
 }
 
 pub(super) fn plain_store(

@@ -6,7 +6,6 @@ use super::moves::{matrix, plain_load, plain_store};
 use super::{Step, Then};
 use crate::Refusal;
 use crate::ptx::{Plain, Statement};
-use crate::specialise::item::Item;
 use crate::specialise::known::arms::{ASSERT_FAIL, called};
 use crate::specialise::known::flow::effects;
 use crate::specialise::known::value::{Val, Why};
@@ -28,7 +27,7 @@ pub(super) fn plain(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plai
             if step.mask == 0 {
                 return Ok(Then::Next);
             }
-            return ended(step);
+            return step.abstain("`trap`: the launch ends here with an error");
         }
         "ldmatrix" | "stmatrix" => return matrix(step, statement, &words, plain),
         "call" => return call(step, statement, plain),
@@ -88,18 +87,11 @@ fn call(step: &mut Step<'_, '_>, statement: &Statement, plain: &Plain) -> Result
             step.note("printf is ignored: it is taken to touch no memory that other threads use");
             Ok(Then::Next)
         }
-        Some(ASSERT_FAIL) => ended(step),
+        Some(ASSERT_FAIL) => step.abstain("a failed `assert`: the launch ends here with an error"),
         Some(name) => {
             let shown: String = name.chars().take(80).collect();
             step.abstain(format!("a call of `{shown}`, which is outside the module or calls itself"))
         }
         None => step.abstain("a call of a function in a register"),
     }
-}
-
-/// Ends the lanes of the step.
-fn ended(step: &mut Step<'_, '_>) -> Result<Then, Refusal> {
-    step.emit(Item::Exit)?;
-    step.state.active &= !step.mask;
-    Ok(if step.state.active == 0 { Then::End } else { Then::Next })
 }

@@ -28,6 +28,7 @@ pub(super) fn tensor(step: &mut Step<'_, '_>, op: &Tcgen05) -> Result<Then, Refu
     let mut new = op.clone();
     match &mut new {
         Tcgen05::Alloc { space, dst, columns, .. } => {
+            step.state.behind.wait(false);
             let address = step.address(dst);
             let touch = step.shared(*space, &address, 4, Kind::Word)?;
             if let Mem::Shared(cta) = touch.mem {

@@ -1,0 +1,54 @@
+//! Loads on a promise: `ld.global.nc` and `ldu` read memory that is read-only while the kernel runs (PTX ISA 9.2, 9.7.9.8
+//! and 9.7.9.9). The memory model does not cover them otherwise (8.1), so a launch that writes what they read is abstained from.
+
+use super::item::{Placed, Trace};
+use super::residual::apart::uses;
+use super::touch::Mem;
+use crate::Refusal;
+use std::collections::BTreeMap;
+
+/// Writes of one memory: first byte, end, line.
+type Writes = BTreeMap<Mem, Vec<(u64, u64, u32)>>;
+
+/// Refuses a launch that breaks the promise of a load.
+pub(super) fn kept(traces: &[Trace]) -> Result<(), Refusal> {
+    if traces.iter().all(|t| t.promised.is_empty()) {
+        return Ok(());
+    }
+    let mut writes = Writes::new();
+    traces.iter().flat_map(|t| &t.items).for_each(|placed| add(&mut writes, placed));
+    writes.values_mut().for_each(join);
+    match traces.iter().flat_map(|t| &t.promised).find_map(|read| Some((read.3, broken(&writes, read)?))) {
+        Some((line, by)) => {
+            let what = format!(
+                "a load that is defined only for memory that is read-only while the kernel runs: line {by} writes it"
+            );
+            Err(Refusal::Abstained { what, line })
+        }
+        None => Ok(()),
+    }
+}
+
+fn add(writes: &mut Writes, placed: &Placed) {
+    for (touch, _) in uses(&placed.item).into_iter().filter(|u| u.1) {
+        let all = writes.entry(touch.mem).or_default();
+        all.extend(touch.ranges.iter().map(|r| (r.0, r.1, placed.line)));
+    }
+}
+
+/// Sorts writes and joins those that overlap; the line of the first stays.
+fn join(all: &mut Vec<(u64, u64, u32)>) {
+    all.sort_unstable();
+    all.dedup_by(|next, last| {
+        let overlaps = next.0 < last.1;
+        last.1 = if overlaps { last.1.max(next.1) } else { last.1 };
+        overlaps
+    });
+}
+
+/// The line of a write to some of the bytes.
+fn broken(writes: &Writes, (mem, start, end, _): &(Mem, u64, u64, u32)) -> Option<u32> {
+    let all = writes.get(mem)?;
+    let last = all.get(all.partition_point(|w| w.0 < *end).checked_sub(1)?)?;
+    (*start < last.1).then_some(last.2)
+}
