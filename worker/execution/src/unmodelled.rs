@@ -3,8 +3,8 @@
 
 use moire_cat::{Feature, Model};
 use moire_program::ir::{
-    Control, FenceOrder, Instr, LoadOrder, Op, Operand, Program, Proxy, ProxyOrder, RmwOrder, StoreOrder,
-    Thread, ThreadId, TileOp,
+    Control, FenceOrder, Ignored, Instr, LoadOrder, Op, Operand, Parts, Program, Proxy, ProxyOrder, RegDecl,
+    RegInit, RmwOrder, StoreOrder, Thread, ThreadId, TileOp,
 };
 
 /// The first such instruction, and its line.
@@ -13,8 +13,25 @@ pub fn unmodelled(program: &Program, model: &Model) -> Option<(String, u32)> {
     let tiles = model.covers(Feature::TileBlocks);
     let mut instrs = program.threads.iter().flat_map(|t| &t.body);
     let found = instrs.find_map(|i| reason(&i.op, model, tiles).map(|reason| (reason, i.line)));
+    let found = found.or_else(|| multimem(program));
     let found = found.or_else(|| if tiles { beside_tiles(program) } else { None });
     found.or_else(|| if !model.covers(Feature::MixedCounts) { mixed_counts(program) } else { None })
+}
+
+/// A multimem name outside `multimem` instructions: access through it by any other instruction is undefined (PTX ISA 9.2,
+/// 9.7.9.14).
+fn multimem(program: &Program) -> Option<(String, u32)> {
+    let names =
+        |o: &Operand| matches!(o, Operand::Address(s) if !program.symbols[s.index()].multimem.is_empty());
+    let meant =
+        |op: &Op| matches!(op, Op::MultimemLoad { .. } | Op::MultimemStore { .. } | Op::MultimemRed { .. });
+    let held = |r: &RegDecl| matches!(r.init, RegInit::Address(s) if names(&Operand::Address(s)));
+    let found = program.threads.iter().find_map(|t| {
+        let first = t.regs.iter().any(held).then(|| t.body.first().map_or(0, |i| i.line));
+        let other = |i: &&Instr| !meant(&i.op) && i.op.sources().iter().any(names);
+        first.or_else(|| t.body.iter().find(other).map(|i| i.line))
+    })?;
+    Some(("a multimem address outside multimem instructions".to_owned(), found))
 }
 
 /// The first thing that the Tile IR model does not cover in a program of tile blocks and PTX threads: threads or CTAs with both, and
@@ -73,6 +90,9 @@ fn reason(op: &Op, model: &Model, tiles: bool) -> Option<String> {
         Op::Control(Control::Repeat(_) | Control::EndRepeat) => Some("repeat".to_owned()),
         op if tiles && interoperates(op) => None,
         op if tiles => under(beyond_tiles(op)),
+        Op::Control(Control::Ignored(Ignored::SetMaxRegisters { inc: true, .. })) => {
+            Some("setmaxnreg.inc, which waits for registers that no text declares".to_owned())
+        }
         Op::Control(Control::Ignored(_) | Control::Elect { .. }) => None,
         op if is_seq_cst(op) && !model.covers(Feature::SeqCstAccesses) => under("seq_cst"),
         Op::Tcgen05(op) if !model.covers(Feature::TensorCores) => under(op.name()),

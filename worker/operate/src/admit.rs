@@ -1,7 +1,7 @@
 //! Programs that this engine does not decide, by what stands in their text.
 
 use crate::finding::Stop;
-use moire_program::ir::{Op, Program, Proxy};
+use moire_program::ir::{Control, Ignored, Op, Program, Proxy};
 
 /// Refuses a program that is outside the domain as a whole.
 pub(crate) fn admit(program: &Program) -> Result<(), Stop> {
@@ -26,10 +26,14 @@ pub(crate) fn admit(program: &Program) -> Result<(), Stop> {
     if aliased || shared {
         return refuse("several names of one object");
     }
-    let tile = |op: &Op| matches!(op, Op::Tile(_));
-    let found = program.threads.iter().flat_map(|t| &t.body).find(|i| tile(&i.op));
-    match found {
-        Some(instr) => Err(Stop::abstain("a tile block", instr.line)),
+    let beyond = |op: &Op| match op {
+        Op::Tile(_) => Some("a tile block"),
+        Op::Control(Control::Ignored(Ignored::SetMaxRegisters { inc: true, .. })) => Some("setmaxnreg.inc"),
+        _ => None,
+    };
+    let mut all = program.threads.iter().flat_map(|t| &t.body);
+    match all.find_map(|i| Some((beyond(&i.op)?, i.line))) {
+        Some((what, line)) => Err(Stop::abstain(what, line)),
         None => Ok(()),
     }
 }

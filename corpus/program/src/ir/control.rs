@@ -92,7 +92,8 @@ pub enum CancelQuery {
     FirstCtaAxis(u8),
 }
 
-/// Instructions that are read and have no effect on memory, synchronisation or registers.
+/// Instructions that are read and have no effect on memory or registers. They do not synchronise either, but `setmaxnreg.inc`
+/// waits for registers of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
     /// `setmaxnreg.inc`, `setmaxnreg.dec`
