@@ -1,4 +1,4 @@
-//! Edits of a program: instructions put in, replaced, taken out or moved. The opposite direction of [`crate::mutate`].
+//! Edits of a program: instructions put in, replaced or taken out. The opposite direction of [`crate::mutate`].
 //!
 //! Contract: every position is one of the program before all edits, so edits of one list do not depend on each other.
 //! [`apply`] changes all of them at once. Instructions that are put in have line 0. A branch whose target has an
@@ -59,27 +59,15 @@ pub enum Edit {
         /// Position in its body.
         at: usize,
     },
-    /// Moves the instructions `from..until` in front of the instruction `to`, which is none of them.
-    Move {
-        /// Index of the thread.
-        thread: usize,
-        /// First instruction.
-        from: usize,
-        /// The position behind the last one.
-        until: usize,
-        /// Their new place.
-        to: usize,
-    },
 }
 
 impl Edit {
     /// The index of the thread that it changes.
     pub fn thread(&self) -> usize {
         match self {
-            Edit::Insert { thread, .. }
-            | Edit::Replace { thread, .. }
-            | Edit::Delete { thread, .. }
-            | Edit::Move { thread, .. } => *thread,
+            Edit::Insert { thread, .. } | Edit::Replace { thread, .. } | Edit::Delete { thread, .. } => {
+                *thread
+            }
         }
     }
 
@@ -87,7 +75,6 @@ impl Edit {
     pub fn at(&self) -> usize {
         match self {
             Edit::Insert { at, .. } | Edit::Replace { at, .. } | Edit::Delete { at, .. } => *at,
-            Edit::Move { from, .. } => *from,
         }
     }
 }
@@ -95,8 +82,8 @@ impl Edit {
 /// Start of the names of labels and registers that edits add.
 const FRESH: &str = "mend";
 
-/// The program with all these edits. None if one names a place that is not there, two take out the same instruction, a
-/// branch leads into or out of instructions that move, or a thread gets too long.
+/// The program with all these edits. None if one names a place that is not there, two take out the same instruction, or a
+/// thread gets too long.
 pub fn apply(program: &Program, edits: &[Edit]) -> Option<Program> {
     let mut out = program.clone();
     for (index, thread) in out.threads.iter_mut().enumerate() {
@@ -122,28 +109,20 @@ struct Rebuilt {
     instr: Vec<usize>,
     /// By old position: the new position of what is put in front of it.
     front: Vec<usize>,
-    /// Old and new positions of what moves.
-    moved: Vec<(usize, usize)>,
 }
 
 fn edit(thread: &mut Thread, edits: &[&Edit]) -> Option<()> {
     let len = thread.body.len();
     let gone = gone(thread, edits)?;
     let dst = Reg::at(thread.regs.len());
-    let mut new = Rebuilt {
-        body: Vec::new(),
-        labels: Vec::new(),
-        instr: Vec::new(),
-        front: Vec::new(),
-        moved: Vec::new(),
-    };
+    let mut new = Rebuilt { body: Vec::new(), labels: Vec::new(), instr: Vec::new(), front: Vec::new() };
     for at in 0..=len {
         new.front.push(new.body.len());
         for edit in edits {
-            match edit {
-                Edit::Insert { at: here, what, .. } if *here == at => new.add(thread, what, dst),
-                Edit::Move { from, until, to, .. } if *to == at => new.take(thread, *from..*until),
-                _ => {}
+            if let Edit::Insert { at: here, what, .. } = edit
+                && *here == at
+            {
+                new.add(thread, what, dst);
             }
         }
         new.instr.push(new.body.len());
@@ -169,35 +148,19 @@ fn edit(thread: &mut Thread, edits: &[&Edit]) -> Option<()> {
     Some(())
 }
 
-/// The instructions that leave their place. None if an edit names no place, two take the same instruction, or a branch
-/// leads into or out of what moves.
+/// The instructions that are taken out. None if an edit names no place, or two take the same instruction.
 fn gone(thread: &Thread, edits: &[&Edit]) -> Option<Vec<bool>> {
     let len = thread.body.len();
     let mut gone = vec![false; len];
     for edit in edits {
-        let range = match edit {
-            Edit::Insert { at, .. } if *at <= len => continue,
-            Edit::Replace { at, .. } if *at < len => continue,
-            Edit::Delete { at, .. } => *at..*at + 1,
-            Edit::Move { from, until, to, .. } if *to <= len && !(*from..*until).contains(to) => {
-                *from..*until
-            }
+        match edit {
+            Edit::Insert { at, .. } if *at <= len => {}
+            Edit::Replace { at, .. } if *at < len => {}
+            Edit::Delete { at, .. } if !std::mem::replace(gone.get_mut(*at)?, true) => {}
             _ => return None,
-        };
-        for at in range {
-            if std::mem::replace(gone.get_mut(at)?, true) {
-                return None;
-            }
         }
     }
-    let of = |pc: usize| {
-        edits
-            .iter()
-            .position(|e| matches!(e, Edit::Move { from, until, .. } if (*from..*until).contains(&pc)))
-    };
-    let crosses =
-        |(pc, instr): (usize, &Instr)| matches!(instr.op, Op::Bra { target } if of(pc) != of(target));
-    (!thread.body.iter().enumerate().any(crosses)).then_some(gone)
+    Some(gone)
 }
 
 /// By position: whether a branch jumps back to it.
@@ -228,26 +191,14 @@ impl Rebuilt {
         }
     }
 
-    /// Appends instructions that move.
-    fn take(&mut self, thread: &Thread, range: std::ops::Range<usize>) {
-        for at in range {
-            self.moved.push((at, self.body.len()));
-            self.body.push(thread.body[at].clone());
-        }
-    }
-
     /// Sets the targets of branches and the places of labels, and gives the thread its new body. Targets of added waits
     /// are set already.
     fn finish(mut self, thread: &mut Thread, gone: &[bool]) {
         let back = backward(&thread.body);
-        for (old, new) in &self.moved {
-            self.instr[*old] = *new;
-        }
-        let moves = |at: usize| self.moved.iter().any(|m| m.0 == at);
-        let place = |at: usize| if back[at] || moves(at) { self.instr[at] } else { self.front[at] };
+        let place = |at: usize| if back[at] { self.instr[at] } else { self.front[at] };
         for (pc, instr) in thread.body.iter().enumerate() {
             if let Op::Bra { target: old } = instr.op
-                && (!gone[pc] || moves(pc))
+                && !gone[pc]
                 && let Op::Bra { target } = &mut self.body[self.instr[pc]].op
             {
                 *target = place(old);
@@ -306,11 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_move_as_a_whole_and_edits_do_not_depend_on_each_other() {
-        let text = edited(&[Edit::Move { thread: 0, from: 1, until: 3, to: 0 }]).expect("a whole loop moves");
-        let (wait, store) = (text.find("try_wait").unwrap_or(0), text.find("[x], 1").unwrap_or(0));
-        assert!(text.contains("L:\n  mbarrier.try_wait") && wait < store, "{text}");
-        assert!(edited(&[Edit::Move { thread: 0, from: 1, until: 2, to: 0 }]).is_none(), "half a loop");
+    fn edits_do_not_depend_on_each_other() {
         let text = edited(&[Edit::Delete { thread: 0, at: 0 }, put(1), Edit::Delete { thread: 0, at: 4 }])
             .expect("the places are there");
         assert!(!text.contains("[x], 1") && !text.contains("r0, [x]"), "{text}");

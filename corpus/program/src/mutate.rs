@@ -167,6 +167,7 @@ fn changed(program: &Program, op: &Op) -> Vec<(Mistake, Op)> {
 pub fn weakened(op: &Op) -> Vec<Op> {
     let mut out = weaker(op);
     out.extend(narrower(op));
+    out.retain(|weak| weak != op);
     out
 }
 

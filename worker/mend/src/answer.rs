@@ -71,15 +71,23 @@ pub enum Why {
     Nothing,
     /// The budget was spent before all candidates were tried.
     Budget,
+    /// The module was wrong with the edits as it was read again.
+    Again,
+    /// Lanes of a warp are taken to move together, so that what orders them would look redundant.
+    Lanes,
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Why::Open => "no advice: the program was not explored to the end",
-            Why::Clean => "no advice: nothing is wrong",
-            Why::Nothing => "no advice: no short edit makes the program clean and keeps its order",
-            Why::Budget => "no advice: the time or the number of explorations for explanations was spent",
+            Why::Open => "the program was not explored to the end",
+            Why::Clean => "nothing is wrong",
+            Why::Nothing => "no short edit adds the order that is missing and keeps everything else",
+            Why::Budget => "the time or the number of explorations for explanations was spent",
+            Why::Again => "the module was not shown to be clean when it was read again with the edits",
+            Why::Lanes => {
+                "lanes of a warp are taken to move together, so what orders them would look redundant"
+            }
         })
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct At {
 pub(crate) enum Meeting {
     /// By the synchronisation that is there, if there is any.
     Already,
+    /// At one barrier in front of the line of the second access, or behind that of the first, of all threads that run it.
+    Line { behind: bool },
     /// At a barrier of these threads, or of their warp.
     Barrier,
     /// The same, and the first access completes at an mbarrier before it.
@@ -131,11 +133,17 @@ fn meeting_steps(
         Meeting::Wait(w) => (Vec::new(), vec![wait(w)]),
         Meeting::Commit(w) => (vec![put(bench, x, true, &Added::Plain(commit(first, w)?))], vec![wait(w)]),
         Meeting::Arrive(w) => (vec![put(bench, x, true, &Added::Plain(arrive(w)))], vec![wait(w)]),
+        Meeting::Line { behind } => {
+            let line = if behind { x } else { y };
+            let op = line_barrier(program, &sites(bench, line), [x.thread, y.thread])?;
+            let step = vec![put(bench, line, behind, &Added::Plain(op))];
+            if behind { (step, Vec::new()) } else { (Vec::new(), step) }
+        }
         Meeting::Barrier | Meeting::CompletedBarrier(_) => {
             if x.thread == y.thread {
                 return None;
             }
-            let op = barrier(program, &sites(bench, x), &sites(bench, y))?;
+            let op = apart(program, &sites(bench, x), &sites(bench, y))?;
             let mut own = Vec::new();
             if let Meeting::CompletedBarrier(w) = meeting {
                 own.extend(commit(first, w).map(|op| put(bench, x, true, &Added::Plain(op))));
@@ -148,17 +156,14 @@ fn meeting_steps(
         }
         Meeting::Cluster { others_at_start } => {
             let (p, q) = (place(x), place(y));
-            if x.thread == y.thread || !p.includes(Scope::Cluster, q) {
+            // A barrier of the CTA is enough within one. A line that several threads run is no place for one of them alone.
+            let alone = sites(bench, x).len() == 1 && sites(bench, y).len() == 1;
+            if p.same_cta(q) || !p.includes(Scope::Cluster, q) || !alone {
                 return None;
             }
             let both = [Op::ClusterArrive { relaxed: false }, Op::ClusterWait];
             let at = |at: At, behind: bool| {
-                let sites = sites(bench, at);
-                both.iter()
-                    .flat_map(|op| {
-                        sites.iter().map(move |s| insert(s.thread, s.pc + usize::from(behind), op))
-                    })
-                    .collect::<Step>()
+                both.iter().map(|op| insert(at.thread, at.pc + usize::from(behind), op)).collect::<Step>()
             };
             let own = vec![at(x, true)];
             let mut other = vec![at(y, false)];
@@ -331,29 +336,60 @@ pub(crate) fn arrive(wait: WaitFor) -> Op {
     Op::Mbarrier(Mbarrier { op, space: Space::SharedCta, addr: wait.addr })
 }
 
-/// A barrier of the threads of all these sites. None if they have none in common, or one would come twice.
-fn barrier(program: &Program, xs: &[At], ys: &[At]) -> Option<Op> {
-    let threads: BTreeSet<usize> = xs.iter().chain(ys).map(|a| a.thread).collect();
-    if threads.len() != xs.len() + ys.len() {
+/// A barrier at all these places of one line, for threads that run it all equally often, `within` among them.
+fn line_barrier(program: &Program, line: &[At], within: [usize; 2]) -> Option<Op> {
+    within.iter().all(|t| line.iter().any(|at| at.thread == *t)).then(|| barrier(program, line))?
+}
+
+/// A barrier behind some places and in front of others, in threads that have places of one kind only.
+fn apart(program: &Program, xs: &[At], ys: &[At]) -> Option<Op> {
+    let both = xs.iter().any(|x| ys.iter().any(|y| x.thread == y.thread));
+    let all: Vec<At> = xs.iter().chain(ys).copied().collect();
+    if both { None } else { barrier(program, &all) }
+}
+
+/// A barrier of the threads of all these places, in each of their CTAs, or of their warp. None if some thread of a CTA would come
+/// to it more often than another, or the CTAs have different numbers of lanes there.
+fn barrier(program: &Program, places: &[At]) -> Option<Op> {
+    let place = |t: usize| &program.threads[t].place;
+    let times = |t: usize| places.iter().filter(|at| at.thread == t).count();
+    let threads: BTreeSet<usize> = places.iter().map(|at| at.thread).collect();
+    let first = *threads.first()?;
+    let lanes = |t: usize| -> u32 {
+        let near = threads.iter().filter(|u| place(**u).same_cta(place(t)));
+        near.map(|u| place(*u).lanes().count_ones()).sum()
+    };
+    let equal = |t: &usize| {
+        lanes(*t) == lanes(first)
+            && threads.iter().all(|u| !place(*u).same_cta(place(*t)) || times(*u) == times(*t))
+    };
+    if threads.len() < 2 || !threads.iter().all(equal) {
         return None;
     }
-    let places: Vec<&Placement> = threads.iter().map(|t| &program.threads[*t].place).collect();
-    let first = places.first()?;
-    if !places.iter().all(|p| p.same_cta(first)) {
-        return None;
-    }
-    if places.iter().all(|p| p.warp == first.warp && p.lane.is_some()) {
-        let mask = places.iter().fold(0u32, |all, p| all | p.lanes());
+    if threads.iter().all(|t| {
+        place(*t).same_cta(place(first)) && place(*t).warp == place(first).warp && place(*t).lane.is_some()
+    }) {
+        let mask = threads.iter().fold(0u32, |all, t| all | place(*t).lanes());
         return Some(Op::WarpSync { mask: Operand::Imm(i128::from(mask)) });
     }
-    let lanes: u32 = places.iter().map(|p| p.lanes().count_ones()).sum();
-    let id = free_barrier(program)?;
-    Some(Op::Bar {
-        kind: BarKind::Sync,
-        id: Operand::Imm(id),
-        count: Some(Operand::Imm(i128::from(lanes))),
-        instance: None,
-    })
+    let missing = |(t, thread): (usize, &Thread)| {
+        !threads.contains(&t) && threads.iter().any(|u| thread.place.same_cta(place(*u)))
+    };
+    let whole = !program.threads.iter().enumerate().any(missing);
+    let (id, count) = match whole.then(|| whole_barrier(program)).flatten() {
+        Some(id) => (id, None),
+        None => (free_barrier(program)?, Some(Operand::Imm(i128::from(lanes(first))))),
+    };
+    Some(Op::Bar { kind: BarKind::Sync, id: Operand::Imm(id), count, instance: None })
+}
+
+/// The barrier 0, if each use of it is one of all threads.
+fn whole_barrier(program: &Program) -> Option<i128> {
+    let whole = |i: &Instr| match &i.op {
+        Op::Bar { id, count, .. } => matches!(id, Operand::Imm(n) if *n != 0) || count.is_none(),
+        _ => true,
+    };
+    program.threads.iter().flat_map(|t| &t.body).all(whole).then_some(0)
 }
 
 /// The least number above 0 of a barrier that no instruction names. None if one is not known.

@@ -24,7 +24,7 @@ pub fn native(text: &str, program: &Program, edits: &[Edit], edited: &Program) -
     for (t, (old, new)) in program.threads.iter().zip(&edited.threads).enumerate() {
         let own: Vec<&Edit> = edits.iter().filter(|e| e.thread() == t).collect();
         if !own.is_empty() {
-            let body = Body { text, program: edited, old, new, moved: moved(old, &own) };
+            let body = Body { text, program: edited, old, new };
             cuts.extend(body.cuts(&own)?);
         }
     }
@@ -51,17 +51,6 @@ pub(crate) fn cut(text: &str, mut cuts: Vec<Cut>) -> Option<String> {
 fn shape(program: &Program) -> String {
     let text = print(program);
     text.lines().filter(|l| !l.starts_with("  .reg ")).collect::<Vec<_>>().join("\n")
-}
-
-/// Line and column of the instructions that move.
-fn moved(old: &Thread, edits: &[&Edit]) -> BTreeSet<(u32, u32)> {
-    let mut out = BTreeSet::new();
-    for edit in edits {
-        if let Edit::Move { from, until, .. } = edit {
-            out.extend(old.body[*from..*until].iter().map(|i| (i.line, i.column)));
-        }
-    }
-    out
 }
 
 /// The offset of a line and a column, both counted from 1, the column in bytes.
@@ -96,7 +85,7 @@ pub(crate) fn line_start(text: &str, at: usize) -> (usize, &str) {
 }
 
 /// `text`, the PTX module from which `program` was lowered, with edits that each stand for one line of it. None for edits
-/// that name registers or memory, because these have other names there, and for what moves.
+/// that name registers or memory, because these have other names there.
 pub fn ptx(text: &str, program: &Program, steps: &[Step]) -> Option<String> {
     let mut cuts = Vec::new();
     for step in steps {
@@ -112,7 +101,6 @@ pub fn ptx(text: &str, program: &Program, steps: &[Step]) -> Option<String> {
                 let (from, until) = statement(text, thread.body.get(*at)?.line)?;
                 cuts.push(Cut { from, until, text: String::new() });
             }
-            Edit::Move { .. } => return None,
         }
     }
     cut(text, cuts)
@@ -195,16 +183,14 @@ struct Body<'a> {
     program: &'a Program,
     old: &'a Thread,
     new: &'a Thread,
-    moved: BTreeSet<(u32, u32)>,
 }
 
 impl Body<'_> {
     fn cuts(&self, edits: &[&Edit]) -> Option<Vec<Cut>> {
         let mut out = Vec::new();
-        let kept = |i: &Instr| i.line > 0 && !self.moved.contains(&(i.line, i.column));
         let mut run: Vec<usize> = Vec::new();
         for (at, instr) in self.new.body.iter().enumerate() {
-            if !kept(instr) {
+            if instr.line == 0 {
                 run.push(at);
                 continue;
             }
@@ -222,18 +208,8 @@ impl Body<'_> {
             out.push(self.insert(&run, None)?);
         }
         for edit in edits {
-            match edit {
-                Edit::Delete { at, .. } => out.push(self.gone(*at)?),
-                Edit::Move { from, until, .. } => {
-                    for at in *from..*until {
-                        out.push(self.gone(at)?);
-                    }
-                    for label in self.old.labels.iter().filter(|l| (*from..*until).contains(&l.at)) {
-                        let (from, until) = self.label(&label.name, self.old.body.get(label.at)?)?;
-                        out.push(self.whole(from, until));
-                    }
-                }
-                Edit::Insert { .. } | Edit::Replace { .. } => {}
+            if let Edit::Delete { at, .. } = edit {
+                out.push(self.gone(*at)?);
             }
         }
         Some(out)
@@ -287,7 +263,7 @@ impl Body<'_> {
                 let start = offset(self.text, instr.line, instr.column)?;
                 // A label behind the new code stays behind it.
                 let own = run.last().and_then(|last| label_at(last + 1));
-                match own.filter(|_| !self.is_moved(first)) {
+                match own {
                     Some(label) => (self.label(&label.name, instr)?.0, true),
                     None => (start, true),
                 }
@@ -308,11 +284,7 @@ impl Body<'_> {
         let mut lines = Vec::new();
         for pc in run {
             lines.extend(
-                self.new
-                    .labels
-                    .iter()
-                    .filter(|l| l.at == *pc && (!here(l) || self.labels_move(&l.name)))
-                    .map(|l| format!("{}:", l.name)),
+                self.new.labels.iter().filter(|l| l.at == *pc && !here(l)).map(|l| format!("{}:", l.name)),
             );
             lines.push(format!("{code}{};", instruction(self.program, self.new, &self.new.body[*pc])));
         }
@@ -323,16 +295,5 @@ impl Body<'_> {
         };
         let at = if block && alone { start } else { at };
         Some(Cut { from: at, until: at, text })
-    }
-
-    fn is_moved(&self, at: usize) -> bool {
-        self.new.body.get(at).is_some_and(|i| self.moved.contains(&(i.line, i.column)) && i.line > 0)
-    }
-
-    /// Whether a label of the text belongs to what moves.
-    fn labels_move(&self, name: &str) -> bool {
-        let label = self.old.labels.iter().find(|l| l.name == name);
-        let instr = label.and_then(|l| self.old.body.get(l.at));
-        instr.is_some_and(|i| self.moved.contains(&(i.line, i.column)))
     }
 }

@@ -9,9 +9,12 @@ pub enum Planted {
     IgnoresHangs,
     /// No edit is left out again: some of them are there already.
     KeepsAll,
+    /// Any access may become strong: a race of data goes, and its mistake stays.
+    StrongPayload,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 3] = [Planted::AnyDirection, Planted::IgnoresHangs, Planted::KeepsAll];
+    pub const ALL: [Planted; 4] =
+        [Planted::AnyDirection, Planted::IgnoresHangs, Planted::KeepsAll, Planted::StrongPayload];
 }

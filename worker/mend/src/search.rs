@@ -1,7 +1,7 @@
 //! The search for edits, and the proof that none of them is too strong.
 
 use crate::pair::{At, Meeting, common, handovers, mbarriers};
-use crate::single::{changes, counted, moves, relaxed, strong_everywhere, synchronising, twins};
+use crate::single::{changes, counted, relaxed, strong_everywhere, synchronising, twins};
 use crate::trial::{Bench, Standing};
 use crate::{Advice, Planted, Step, Why};
 use moire_execution::leaf::Finding;
@@ -90,7 +90,7 @@ fn round(bench: &mut Bench<'_>, done: &[Step], now: &Standing) -> Option<(Vec<St
             }
         }
         // Edits of existing instructions and whole handovers are preferred to the kinds that follow.
-        if best.is_some() && matches!(class, 1 | 5 | 7) {
+        if best.is_some() && matches!(class, 1 | 2 | 5 | 7) {
             return best;
         }
     }
@@ -172,7 +172,7 @@ fn lives(program: &Program, x: At) -> Vec<(At, At)> {
 }
 
 /// Kinds of candidate.
-const CLASSES: usize = 12;
+const CLASSES: usize = 10;
 
 /// The candidates of one kind, likely kinds first.
 fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -> Vec<Vec<Step>> {
@@ -194,19 +194,20 @@ fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -
                 all().into_iter().filter(|at| near(at) && waits_for_groups(bench.op(done, at.thread, at.pc)));
             waits.flat_map(one).collect()
         }
-        1 => over(vec![Meeting::Already]),
-        2 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
-        3 => {
+        1 => target.pairs.iter().filter_map(|(x, y)| relaxed(bench, *x, *y)).collect(),
+        2 => over(vec![Meeting::Already]),
+        3 => waits(bench, target, false, &|w| vec![Meeting::Wait(w)]),
+        4 => {
             let mut out: Vec<Vec<Step>> = all().into_iter().flat_map(one).collect();
             out.extend(twins(bench, done, &all()));
-            out.retain(|steps| !stuck || !steps.iter().any(|s| turns_parity(bench, s)));
+            out.retain(|steps| !steps.iter().any(|s| turns_parity(bench, s, stuck)));
             out
         }
-        4 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
-        5 => moved(bench, target),
+        5 => target.pairs.iter().flat_map(|(x, y)| strong_everywhere(bench, *x, *y)).collect(),
         6 => waits(bench, target, true, &|w| vec![Meeting::Wait(w)]),
         7 => {
-            let mut out = over(vec![Meeting::Barrier]);
+            let mut out = over(vec![Meeting::Line { behind: false }, Meeting::Line { behind: true }]);
+            out.extend(over(vec![Meeting::Barrier]));
             let cluster = |others_at_start| Meeting::Cluster { others_at_start };
             out.extend(over(vec![cluster(false), cluster(true)]));
             out
@@ -214,13 +215,7 @@ fn candidates(bench: &Bench<'_>, done: &[Step], target: &Target, class: usize) -
         8 => waits(bench, target, true, &|w| {
             vec![Meeting::Commit(w), Meeting::Arrive(w), Meeting::CompletedBarrier(w)]
         }),
-        9 => counted(bench),
-        10 => target.pairs.iter().filter_map(|(x, y)| relaxed(bench, *x, *y)).collect(),
-        _ if stuck => {
-            let turned = all().into_iter().flat_map(one).filter(|s| s.iter().any(|s| turns_parity(bench, s)));
-            turned.collect()
-        }
-        _ => Vec::new(),
+        _ => counted(bench),
     }
 }
 
@@ -231,29 +226,23 @@ fn waits_for_groups(op: Option<&Op>) -> bool {
     )
 }
 
-/// Whether a step makes a wait ask for the other parity.
-fn turns_parity(bench: &Bench<'_>, step: &Step) -> bool {
+/// Whether a step makes a wait ask for the other parity: any wait, or only the first one of its thread for an mbarrier,
+/// which is then over from the start.
+fn turns_parity(bench: &Bench<'_>, step: &Step, any: bool) -> bool {
     let wait = |op: &Op| match op {
-        Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), .. }) => Some(wait.phase),
+        Op::Mbarrier(Mbarrier { op: MbarrierOp::Wait(wait), addr, .. }) => Some((*addr, wait.phase)),
         _ => None,
     };
     step.iter().any(|edit| match edit {
         Edit::Replace { thread, at, op } => {
-            let before = bench.op(&[], *thread, *at).and_then(wait);
-            before.is_some() && before != wait(op)
+            let (before, after) = (bench.op(&[], *thread, *at).and_then(wait), wait(op));
+            let body = &bench.program.threads[*thread].body[..*at];
+            let first = || !body.iter().any(|i| wait(&i.op).map(|w| w.0) == after.map(|w| w.0));
+            let over = || after.is_some_and(|w| w.1 == Operand::Imm(1)) && first();
+            before.is_some() && before.map(|w| w.1) != after.map(|w| w.1) && (any || over())
         }
         _ => false,
     })
-}
-
-/// The instructions of the target, and those that synchronise in its threads, at other places.
-fn moved(bench: &Bench<'_>, target: &Target) -> Vec<Vec<Step>> {
-    let mut seen = BTreeSet::new();
-    let own = target.pairs.iter().flat_map(|(x, y)| [*x, *y]);
-    let others = synchronising(&bench.program, &target.threads);
-    let others = others.into_iter().filter(|a| target.threads.contains(&a.thread));
-    let all: Vec<At> = own.chain(others).filter(|a| seen.insert(*a)).collect();
-    all.into_iter().flat_map(|at| moves(bench, at)).map(|step| vec![step]).collect()
 }
 
 /// Handovers through each mbarrier that the second thread can wait for, in both parities; without `known` only through those
@@ -363,7 +352,7 @@ fn weaker_forms(bench: &Bench<'_>, step: &Step) -> Vec<Step> {
                 });
                 weaker.map(|op| Edit::Replace { thread: *thread, at: *at, op }).collect()
             }
-            Edit::Delete { .. } | Edit::Move { .. } => Vec::new(),
+            Edit::Delete { .. } => Vec::new(),
         }
     };
     let all: Vec<Vec<Edit>> = step.iter().map(forms).collect();

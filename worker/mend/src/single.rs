@@ -1,21 +1,17 @@
-//! Candidates that change what is there: an order, a scope, a parity, a number, a place; and single instructions to put in
-//! or to take out.
+//! Candidates that change what is there: an order, a scope, a parity, an object; and single instructions to put in.
 
-use crate::Step;
 use crate::pair::{At, common, end, mbarriers, sites};
 use crate::trial::Bench;
+use crate::{Planted, Step};
 use moire_program::edit::{Added, Edit, WaitFor};
 use moire_program::ir::*;
 use moire_program::mutate::synchronises;
 use moire_program::registers::uses;
 use moire_program::text::instruction;
 use std::collections::BTreeSet;
-use std::ops::Range;
 
-/// Most places to which one instruction is moved.
+/// Most places of a thread at which an arrival is tried.
 const PLACES: usize = 16;
-/// Longest loop that is moved as a whole.
-const LOOP: usize = 4;
 
 /// Every other form of the instruction at `at`: one candidate each. Edits before it are in `steps`.
 pub(crate) fn changes(bench: &Bench<'_>, steps: &[Step], at: At) -> Vec<Step> {
@@ -152,76 +148,15 @@ fn with_scope(op: &Op, to: Scope) -> Op {
     out
 }
 
-/// Bytes that copies of the program complete: each of them, and all at one mbarrier together.
-fn bytes(program: &Program) -> BTreeSet<i128> {
-    let mut out = BTreeSet::new();
-    let mut sums: Vec<(Address, i128)> = Vec::new();
-    for instr in program.threads.iter().flat_map(|t| &t.body) {
-        let (addr, bytes) = match &instr.op {
-            Op::AsyncCopy(AsyncCopy::Bulk(copy)) => {
-                let tile = |end: &BulkEnd| match end {
-                    BulkEnd::Tensor(tensor) => tensor.tile.map(|t| i128::from(t.bytes)),
-                    BulkEnd::Bytes { .. } => None,
-                };
-                let given = match copy.bytes {
-                    Some(Operand::Imm(n)) => Some(n),
-                    _ => tile(&copy.src).or_else(|| tile(&copy.dst)),
-                };
-                let BulkDone::Mbarrier(addr) = copy.done else { continue };
-                (addr, given)
-            }
-            Op::AsyncCopy(AsyncCopy::Remote(write)) => {
-                let RemoteOrder::Mbarrier(addr) = write.order else { continue };
-                let bytes = i128::from(write.ty.bytes()) * i128::try_from(write.src.len()).unwrap_or(1);
-                (addr, Some(bytes))
-            }
-            _ => continue,
-        };
-        let Some(bytes) = bytes else { continue };
-        out.insert(bytes);
-        match sums.iter_mut().find(|s| s.0 == addr) {
-            Some((_, sum)) => *sum += bytes,
-            None => sums.push((addr, bytes)),
-        }
-    }
-    out.extend(sums.into_iter().map(|s| s.1));
-    out
-}
-
 fn mbarrier(program: &Program, thread: usize, m: &Mbarrier, out: &mut Vec<Op>) {
     let mut put = |op: MbarrierOp| out.push(Op::Mbarrier(Mbarrier { op, ..m.clone() }));
     match &m.op {
-        MbarrierOp::Init { count: Operand::Imm(n) } => {
-            for count in [n + 1, n - 1, 1, 2, 3, 4] {
-                if count > 0 && count != *n {
-                    put(MbarrierOp::Init { count: Operand::Imm(count) });
-                }
-            }
-        }
         MbarrierOp::Arrive(arrive) => {
             if arrive.relaxed {
                 put(MbarrierOp::Arrive(MbarrierArrive { relaxed: false, ..arrive.clone() }));
             }
-            if arrive.tx.is_some() {
-                for n in bytes(program) {
-                    put(MbarrierOp::Arrive(MbarrierArrive { tx: Some(Operand::Imm(n)), ..arrive.clone() }));
-                }
-            }
             if arrive.no_complete {
                 put(MbarrierOp::Arrive(MbarrierArrive { no_complete: false, ..arrive.clone() }));
-            }
-            if let Some(Operand::Imm(n)) = arrive.count {
-                for count in [n - 1, n + 1, 1].into_iter().filter(|c| *c > 0) {
-                    put(MbarrierOp::Arrive(MbarrierArrive {
-                        count: Some(Operand::Imm(count)),
-                        ..arrive.clone()
-                    }));
-                }
-            }
-        }
-        MbarrierOp::ExpectTx { scope, .. } => {
-            for n in bytes(program) {
-                put(MbarrierOp::ExpectTx { scope: *scope, bytes: Operand::Imm(n) });
             }
         }
         MbarrierOp::Wait(wait) => {
@@ -334,86 +269,16 @@ fn tensor(program: &Program, thread: usize, op: &Tcgen05, out: &mut Vec<Op>) {
     }
 }
 
-/// Other numbers of a barrier, other counts, and waiting at it.
+/// Other numbers of a barrier, and waiting at it.
 fn barrier(program: &Program, op: &Op, out: &mut Vec<Op>) {
     let Op::Bar { kind, id, count, instance } = op else { return };
-    let (mut ids, mut counts) = (BTreeSet::new(), BTreeSet::new());
-    for instr in program.threads.iter().flat_map(|t| &t.body) {
-        if let Op::Bar { id, count, .. } = &instr.op {
-            ids.insert(*id);
-            counts.insert(*count);
-        }
-    }
-    let step = match count {
-        Some(Operand::Imm(n)) => vec![Some(Operand::Imm(n - 1)), Some(Operand::Imm(n + 1))],
-        _ => Vec::new(),
-    };
-    let make = |kind, id, count| Op::Bar { kind, id, count, instance: *instance };
+    let number = |i: &Instr| if let Op::Bar { id, .. } = i.op { Some(id) } else { None };
+    let ids: BTreeSet<Operand> = program.threads.iter().flat_map(|t| &t.body).filter_map(number).collect();
+    let make = |kind, id| Op::Bar { kind, id, count: *count, instance: *instance };
     if matches!(kind, BarKind::Arrive) {
-        out.push(make(BarKind::Sync, *id, *count));
+        out.push(make(BarKind::Sync, *id));
     }
-    out.extend(ids.into_iter().map(|id| make(*kind, id, *count)));
-    out.extend(counts.into_iter().chain(step).map(|count| make(*kind, *id, count)));
-}
-
-/// The instructions that move together with the one at `at`: a loop around a wait, an arrival and its wait. None inside a loop.
-fn unit(thread: &Thread, at: usize) -> Option<(usize, usize)> {
-    let body = &thread.body;
-    let back = body.iter().enumerate().find_map(|(pc, i)| match i.op {
-        Op::Bra { target } if target <= at && at <= pc => Some((target, pc + 1)),
-        _ => None,
-    });
-    if let Some((from, until)) = back {
-        return (from == at && until - from <= LOOP).then_some((from, until));
-    }
-    let pair = matches!(body[at].op, Op::ClusterArrive { .. })
-        && body.get(at + 1).is_some_and(|i| matches!(i.op, Op::ClusterWait));
-    Some((at, at + 1 + usize::from(pair)))
-}
-
-/// Whether instructions may change places with their neighbours: neither side writes a register that the other one uses, and
-/// no jump of the neighbours leaves them. Otherwise an access might not run any more, and what does not run is no mend.
-fn may_pass(thread: &Thread, moved: Range<usize>, passed: Range<usize>) -> bool {
-    let registers = |range: Range<usize>| {
-        let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
-        for instr in &thread.body[range] {
-            let (reads, writes) = uses(&instr.op);
-            read.extend(reads.into_iter().chain(instr.guard.map(|g| g.reg)).map(|r| r.index()));
-            written.extend(writes.into_iter().map(|r| r.index()));
-        }
-        (read, written)
-    };
-    let leaves =
-        |i: &Instr| matches!(i.op, Op::Bra { target } if !passed.contains(&target) && target != passed.end);
-    if thread.body[passed.clone()].iter().any(leaves) {
-        return false;
-    }
-    let ((read, written), (others_read, others_written)) = (registers(moved), registers(passed));
-    written.is_disjoint(&others_read)
-        && written.is_disjoint(&others_written)
-        && read.is_disjoint(&others_written)
-}
-
-/// The instruction at `at` at other places of its thread, near ones first, as far as what it uses stays the same.
-pub(crate) fn moves(bench: &Bench<'_>, at: At) -> Vec<Step> {
-    if sites(bench, at).len() > 1 {
-        return Vec::new();
-    }
-    let thread = &bench.program.threads[at.thread];
-    let Some((from, until)) = unit(thread, at.pc) else { return Vec::new() };
-    let end = end(thread);
-    let late = (until + 1..=end).take(PLACES / 2);
-    let early = (0..from).rev().take(PLACES / 2);
-    let inside = |to: &usize| {
-        thread
-            .body
-            .iter()
-            .enumerate()
-            .any(|(pc, i)| matches!(i.op, Op::Bra { target } if target < *to && *to <= pc))
-    };
-    let passes = |to: &usize| if *to < from { *to..from } else { until..*to };
-    let places = late.chain(early).filter(|to| !inside(to) && may_pass(thread, from..until, passes(to)));
-    places.map(|to| vec![Edit::Move { thread: at.thread, from, until, to }]).collect()
+    out.extend(ids.into_iter().map(|id| make(*kind, id)));
 }
 
 /// Instructions that synchronise, those of these threads first.
@@ -474,9 +339,31 @@ fn released(op: &Op, least: Scope) -> Op {
     out
 }
 
-/// Both accesses relaxed instead of weak.
+/// Whether a loop polls the word that this access loads: a branch back around it depends on what it loaded.
+fn polls(program: &Program, at: At) -> bool {
+    let body = &program.threads[at.thread].body;
+    let Op::Load { dst, .. } = &body[at.pc].op else { return false };
+    let mut from: BTreeSet<usize> = dst.iter().map(|r| r.index()).collect();
+    for instr in &body[at.pc + 1..] {
+        let asks = instr.guard.is_some_and(|g| from.contains(&g.reg.index()));
+        match instr.op {
+            Op::Bra { target } if target <= at.pc => return asks,
+            _ => {}
+        }
+        let (reads, writes) = uses(&instr.op);
+        if reads.iter().any(|r| from.contains(&r.index())) {
+            from.extend(writes.iter().map(|r| r.index()));
+        }
+    }
+    false
+}
+
+/// Both accesses of a flag that a loop polls relaxed instead of weak. For data that would hide a race and keep the mistake.
 pub(crate) fn relaxed(bench: &Bench<'_>, x: At, y: At) -> Option<Vec<Step>> {
     let program = &bench.program;
+    if bench.planted != Some(Planted::StrongPayload) && !polls(program, x) && !polls(program, y) {
+        return None;
+    }
     let scope = common(&program.threads[x.thread].place, &program.threads[y.thread].place);
     let strong = |at: At| -> Option<Step> {
         let one = |site: At| {
@@ -513,8 +400,8 @@ pub(crate) fn relaxed(bench: &Bench<'_>, x: At, y: At) -> Option<Vec<Step>> {
     (!steps.is_empty()).then_some(steps)
 }
 
-/// Single instructions to put in or to take out: an arrival that is missing or one too many, the start and the end of an
-/// mbarrier, the fence behind its start.
+/// Single instructions to put in: an arrival that is missing, the start and the end of an mbarrier, the fence behind its
+/// start.
 pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
     let program = &bench.program;
     let mut out: Vec<Vec<Step>> = Vec::new();
@@ -533,17 +420,6 @@ pub(crate) fn counted(bench: &Bench<'_>) -> Vec<Vec<Step>> {
             out.extend((0..=end).rev().take(PLACES).map(|at| vec![put(t, at, arrive.clone())]));
         }
         for (pc, instr) in thread.body.iter().enumerate() {
-            let gone = match &instr.op {
-                Op::Mbarrier(m) => !matches!(m.op, MbarrierOp::Wait(_)),
-                Op::Tcgen05(op) => {
-                    matches!(op, Tcgen05::Commit(_) | Tcgen05::Dealloc { .. } | Tcgen05::Relinquish { .. })
-                }
-                Op::Bar { .. } => true,
-                _ => false,
-            };
-            if gone {
-                out.push(vec![vec![Edit::Delete { thread: t, at: pc }]]);
-            }
             if let Op::Mbarrier(m) = &instr.op {
                 out.extend(lives(program, t, m));
             }

@@ -50,15 +50,6 @@ fn sentence(program: &Program, step: &Step) -> Option<String> {
             let now = thread.body.get(*at).map_or_else(String::new, |i| text(&i.op));
             format!("remove `{now}`, line {} of {of}", line(*at))
         }
-        Edit::Move { from, until, to, .. } => {
-            let now = thread.body.get(*from).map_or_else(String::new, |i| text(&i.op));
-            let lines = if until - from > 1 {
-                format!("lines {} to {}", line(*from), line(until - 1))
-            } else {
-                format!("line {}", line(*from))
-            };
-            format!("move `{now}`, {lines} of {of}, {}", between(thread, *to))
-        }
     })
 }
 

@@ -82,6 +82,49 @@ fn the_tutorial_does_what_it_says() {
     assert!(follow(&root().join("deploy/guide/tutorial.md"), folder.path()) >= 8);
 }
 
+/// What the tutorial says about a change of one of its files is so.
+#[test]
+fn what_the_tutorial_says_of_changes_holds() {
+    let page = std::fs::read_to_string(root().join("deploy/guide/tutorial.md")).unwrap();
+    let file = |name: &str| {
+        let found = blocks(&page).into_iter().find(|b| b.0.ends_with(name));
+        found.unwrap_or_else(|| panic!("the tutorial saves {name}")).1
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let changed = |name: &str, from: &str, to: &str, options: &[&str]| {
+        let text = file(name);
+        assert!(text.contains(from), "{name} has {from}");
+        std::fs::write(folder.path().join(name), text.replacen(from, to, 1)).unwrap();
+        let words: Vec<&str> = ["check"].iter().chain(options).chain([&name]).copied().collect();
+        let out = moire(folder.path(), &words);
+        let report = String::from_utf8(out.stdout).unwrap();
+        report.lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(changed("parity.litmus", "p, [full], 1;", "p, [full], 0;", &[]), "parity.litmus: clean");
+    let (branch, barrier) = ("    @%p1 bra DONE;\n", "    bar.sync 0;\n");
+    let front = changed("handover.ptx", branch, &format!("{barrier}{branch}"), &[]);
+    assert_eq!(front, "handover.ptx: clean");
+    let behind = changed("handover.ptx", branch, &format!("{branch}{barrier}"), &[]);
+    assert_eq!(behind, "handover.ptx: race");
+    // Two threads that write two locations in opposite order: sequential consistency leaves one of the first writes behind.
+    std::fs::write(folder.path().join("my.cat"), file("my.cat")).unwrap();
+    let both = |a: &str, b: &str| format!("st.relaxed.sys.u32 [{a}], 2; st.relaxed.sys.u32 [{b}], 1;");
+    let text = format!(
+        "moire \"2+2w\"\n.global .b32 x;\n.global .b32 y;\nP0 (gpu 0, cta 0) {{ {} }}\nP1 (gpu 0, cta 1) {{ {} }}\n\
+         ~exists ([x] == 2 /\\ [y] == 2)\n",
+        both("x", "y"),
+        both("y", "x")
+    );
+    std::fs::write(folder.path().join("writes.litmus"), text).unwrap();
+    let verdict =
+        |model: &str| moire(folder.path(), &["check", "--model", model, "writes.litmus"]).status.code();
+    assert_eq!(
+        (verdict("my.cat"), verdict("ptx")),
+        (Some(0), Some(10)),
+        "the model is sequential consistency"
+    );
+}
+
 #[test]
 fn the_readme_does_what_it_says() {
     assert_eq!(follow(&root().join("README.md"), &root()), 2);

@@ -139,3 +139,60 @@ fn findings_name_accesses_and_lines() {
         assert!(out.contains(" | "), "{file} quotes no line: {out}");
     }
 }
+
+/// A kernel in which each thread stores a word and loads that of the thread with the opposite number.
+const EXCHANGE: &str = ".version 9.0
+.target sm_100a
+.address_size 64
+.visible .entry exchange(.param .u64 out)
+.reqntid 64
+{
+    .reg .b32 %r<9>; .reg .b64 %d<4>;
+    .shared .align 4 .b8 s[256];
+    ld.param.u64 %d1, [out];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, s;
+    shl.b32 %r2, %r0, 2;
+    add.u32 %r3, %r1, %r2;
+    st.shared.u32 [%r3], %r0;
+    xor.b32 %r4, %r2, 252;
+    add.u32 %r4, %r4, %r1;
+    ld.shared.u32 %r5, [%r4];
+    ret;
+}
+";
+
+/// What every thread of a CTA runs is mended by one barrier of the CTA, in a line that all of them run.
+#[test]
+fn a_line_that_all_threads_run_gets_one_barrier() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("exchange.ptx"), EXCHANGE).unwrap();
+    for launch in [&[][..], &["--grid", "2"]] {
+        let out = moire(folder.path(), &[&["check", "--fix"], launch, &["exchange.ptx"]].concat());
+        let diff = text(out.stdout);
+        let added: Vec<&str> = diff.lines().skip(2).filter(|l| l.starts_with(['+', '-'])).collect();
+        assert_eq!(added, ["+    bar.sync 0;"], "{launch:?} {diff}{}", text(out.stderr));
+    }
+    let out = moire(folder.path(), &["check", "--redundant", "exchange.ptx"]);
+    assert!(text(out.stdout).contains("redundant: not asked: lanes of a warp are taken to move together"));
+}
+
+/// Updates that are lost need an order that no edit of the synchronisation adds. The answer names it, and `--fix` says why there is
+/// no patch.
+#[test]
+fn what_has_no_advice_names_the_missing_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let update = "ld.weak.u32 r0, [x];\n  add.u32 r0, r0, 1;\n  st.weak.u32 [x], r0;";
+    let threads = [0, 1].map(|n| format!("P{n} (gpu 0, cta {n}) {{\n  {update}\n}}\n")).concat();
+    std::fs::write(folder.path().join("lost.litmus"), format!("moire \"lost\"\n.global .b32 x;\n{threads}"))
+        .unwrap();
+    let out = moire(folder.path(), &["check", "lost.litmus"]);
+    let report = text(out.stdout);
+    assert!(
+        report.contains("no advice: ") && report.contains("missing: an order between line 4 and line 11"),
+        "{report}"
+    );
+    let out = moire(folder.path(), &["check", "--fix", "lost.litmus"]);
+    assert_eq!(text(out.stdout), "");
+    assert!(text(out.stderr).contains("lost.litmus: no patch: "));
+}

@@ -5,8 +5,8 @@ use moire_explore::judge::Verdict;
 use moire_lab::differential::naive_leaves;
 use moire_mend::{Why, describe, patch};
 use moire_naive::NaiveLimits;
-use moire_program::edit::apply;
-use moire_program::ir::Quantifier;
+use moire_program::edit::{Edit, apply};
+use moire_program::ir::{MbarrierOp, Op, Operand, Parts, Program, Quantifier};
 use std::collections::BTreeMap;
 
 /// Verdicts of programs that advice is for.
@@ -15,6 +15,26 @@ fn wrong(verdict: &Verdict) -> bool {
         verdict,
         Verdict::Race | Verdict::Hang | Verdict::Lifetime | Verdict::Protocol | Verdict::EarlyPass
     )
+}
+
+/// Whether an edit keeps what the program does: it takes nothing out, and it changes no count of threads, arrivals or bytes.
+fn keeps(program: &Program, edit: &Edit) -> bool {
+    let counts = |op: &Op| -> Option<Vec<Operand>> {
+        let numbers = |op: &Op| op.sources().into_iter().filter(|o| matches!(o, Operand::Imm(_))).collect();
+        match op {
+            Op::Mbarrier(m) if !matches!(m.op, MbarrierOp::Wait(_)) => Some(numbers(op)),
+            Op::Bar { count, .. } => Some(count.iter().copied().collect()),
+            _ => None,
+        }
+    };
+    match edit {
+        Edit::Insert { .. } => true,
+        Edit::Replace { thread, at, op } => {
+            let before = &program.threads[*thread].body[*at].op;
+            counts(op).is_none_or(|after| counts(before) == Some(after))
+        }
+        Edit::Delete { .. } => false,
+    }
 }
 
 #[derive(Default)]
@@ -70,6 +90,11 @@ fn advice_for_the_corpus_is_verified_by_both_engines() {
                 println!("{name}: {:?}, {} explorations", begin.elapsed(), advice.explorations);
                 describe(&program, &advice.steps).iter().for_each(|line| println!("    {line}"));
                 assert_eq!(apply(&program, &advice.edits()).as_ref(), Some(&advice.program), "{name}");
+                assert!(
+                    advice.steps.iter().flatten().all(|e| keeps(&program, e)),
+                    "{name}: {:?}",
+                    advice.steps
+                );
                 let fixed = patch::native(&text, &program, &advice.edits(), &advice.program);
                 if let Some(fixed) = fixed {
                     share.patched += 1;
@@ -100,7 +125,7 @@ fn advice_for_the_corpus_is_verified_by_both_engines() {
     assert!(only.is_empty() || all.wrong > 0);
     if only.is_empty() {
         let open = all.wrong - all.pinned;
-        assert!(20 * all.advised >= 17 * open, "{} of {open} get advice", all.advised);
+        assert!(3 * all.advised >= 2 * open, "{} of {open} get advice", all.advised);
         assert!(20 * all.patched >= 19 * all.advised, "advice without a patch");
         assert!(20 * all.weakest >= 19 * all.advised, "advice that may be too strong");
         assert!(2 * all.enumerated >= all.advised, "the enumerator confirms too little");

@@ -3,8 +3,9 @@
 use crate::shared::{Under, programs, read};
 use moire_explore::judge::Verdict;
 use moire_mend::Planted;
-use moire_program::edit::{Edit, apply};
+use moire_program::edit::apply;
 use moire_program::ir::Program;
+use moire_program::text::print;
 
 /// A ring of one stage whose consumer reads on after it has given the stage back.
 const LATE_READ: &str = "moire \"late\"
@@ -59,25 +60,46 @@ fn a_barrier_in_the_wrong_direction_is_found() {
     assert!(found.count() > 0, "the planted bug is not found");
 }
 
-#[test]
-fn no_access_moves_before_its_guard_is_computed() {
-    let program = read(
-        "moire \"guarded\"
-.shared .b32 x;
+/// A counter that loses updates, and a flag that a loop polls.
+const COUNTER: &str = "moire \"counter\"
+.global .b32 x;
 P0 (gpu 0, cta 0) {
-  .reg z = 1, p;
-  setp.eq.u32 p, z, 1;
-  @p st.weak.shared::cta.u32 [x], 1;
+  ld.weak.global.u32 r0, [x];
+  add.u32 r0, r0, 1;
+  st.weak.global.u32 [x], r0;
 }
-P1 (gpu 0, cta 0) {
-  ld.weak.shared::cta.u32 r0, [x];
+P1 (gpu 0, cta 1) {
+  ld.weak.global.u32 r0, [x];
+  add.u32 r0, r0, 1;
+  st.weak.global.u32 [x], r0;
 }
-",
-    );
-    let early = |edit: &Edit| matches!(edit, Edit::Move { thread: 0, to: 0, .. });
-    if let Ok(advice) = Under::new("ptx").mend(&program, None) {
-        assert!(!advice.steps.iter().flatten().any(early), "{advice:?}");
-    }
+";
+const POLLED: &str = "moire \"polled\"
+.global .b32 x;
+P0 (gpu 0, cta 0) {
+  st.weak.global.u32 [x], 1;
+}
+P1 (gpu 0, cta 1) {
+L:
+  ld.weak.global.u32 r0, [x];
+  setp.eq.u32 p, r0, 0;
+  @p bra L;
+}
+";
+
+/// Whether advice makes an access strong.
+fn strengthens(ptx: &Under, text: &str, planted: Option<Planted>) -> bool {
+    let program = read(text);
+    let weak = |p: &Program| print(p).matches(".weak").count();
+    ptx.mend(&program, planted).is_ok_and(|advice| weak(&advice.program) < weak(&program))
+}
+
+#[test]
+fn only_flags_that_a_loop_polls_become_strong() {
+    let ptx = Under::new("ptx");
+    assert!(strengthens(&ptx, POLLED, None), "a flag becomes strong");
+    assert!(!strengthens(&ptx, COUNTER, None), "updates are still lost");
+    assert!(strengthens(&ptx, COUNTER, Some(Planted::StrongPayload)), "the planted bug is not found");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use moire_mend::{Budget, describe};
 use moire_naive::NaiveLimits;
 use moire_program::edit::apply;
 use moire_program::ir::Program;
+use moire_program::text::print;
 
 /// Programs of the corpus that are asked.
 const FOLDERS: [&str; 4] = ["mbarrier", "barrier.cluster", "barriers", "consan"];
@@ -36,6 +37,7 @@ fn removals_change_no_verdict() {
         for steps in spare.alone.iter().chain([&together]).filter(|s| !s.is_empty()) {
             found += 1;
             let edited = apply(&program, &steps.concat()).unwrap_or_else(|| panic!("{name}: {steps:?}"));
+            assert_ne!(print(&edited), print(&program), "{name}: an edit that changes nothing");
             assert!(ptx.is_clean(&edited), "{name}: {:?}", describe(&program, steps));
             if let Some(quiet) = quiet(&ptx, &edited) {
                 confirmed += 1;

@@ -88,21 +88,33 @@ pub(super) fn advice(
     }
     let limits = Limits { reductions: Reductions::NONE, ..*limits };
     let found = mend(&source.program, judgement, models, &limits, Budget::of(checks), more);
-    Some(found.map(|advice| mended(source, &advice, &judgement.findings, origin)))
+    Some(found.and_then(|advice| mended(source, &advice, &judgement.findings, origin)))
 }
 
-fn mended(source: &Source, advice: &Advice, all: &BTreeSet<Finding>, origin: Origin<'_>) -> Mended {
+fn mended(source: &Source, advice: &Advice, all: &BTreeSet<Finding>, origin: Origin<'_>) -> Told {
     let Source { text, program, .. } = source;
     let fixed = match origin {
         Origin::Litmus => patch::native(text, program, &advice.edits(), &advice.program),
-        Origin::Module(holds) => patch::ptx(text, program, &advice.steps).filter(|fixed| holds(fixed)),
+        Origin::Module(holds) => match patch::ptx(text, program, &advice.steps) {
+            Some(fixed) if !holds(&fixed) => return Err(Why::Again),
+            fixed => fixed,
+        },
     };
-    Mended {
+    Ok(Mended {
         sentences: describe(&source.program, &advice.steps),
         weakest: advice.weakest,
         explorations: advice.explorations,
         fixed,
         mistakes: mistakes(&advice.solves, all),
+    })
+}
+
+/// Why advice has no patch.
+pub(super) fn unpatched(told: Option<&Told>) -> String {
+    match told {
+        None => "nothing that edits of the synchronisation could mend was found".to_owned(),
+        Some(Err(why)) => why.to_string(),
+        Some(Ok(mended)) => format!("the edits cannot be written into this text: {}", mended.edits()),
     }
 }
 
@@ -157,7 +169,7 @@ pub(super) fn json(told: Option<&Told>, source: &Source) -> Value {
     match told {
         None => Value::Null,
         Some(Ok(mended)) => mended.json(source),
-        Some(Err(why)) => json!({"edits": [], "none": why.to_string()}),
+        Some(Err(why)) => json!({"edits": [], "none": format!("no advice: {why}")}),
     }
 }
 
@@ -218,7 +230,7 @@ impl Spare {
 pub(super) fn spare_text(spare: &Result<Spare, Why>) -> String {
     match spare {
         Ok(spare) => spare.text(),
-        Err(_) => "  redundant: not known, because the program was not explored to the end\n".to_owned(),
+        Err(why) => format!("  redundant: not asked: {why}\n"),
     }
 }
 
@@ -226,7 +238,8 @@ pub(super) fn spare_text(spare: &Result<Spare, Why>) -> String {
 pub(super) fn spare_json(spare: Option<&Result<Spare, Why>>) -> Value {
     match spare {
         Some(Ok(spare)) => spare.json(),
-        Some(Err(_)) | None => Value::Null,
+        Some(Err(why)) => json!({"alone": [], "together": [], "complete": false, "none": why.to_string()}),
+        None => Value::Null,
     }
 }
 

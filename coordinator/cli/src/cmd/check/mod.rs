@@ -142,7 +142,12 @@ pub(crate) fn run(args: &Check) -> Result<u8> {
         }
         if let (Some(_), Answer::Judged(judged)) = (&args.fix, &answer) {
             // Parts of one launch have one text.
-            patches.extend(judged.parts.iter().find_map(|part| part.notes.diff(&part.source)));
+            match judged.parts.iter().find_map(|part| part.notes.diff(&part.source)) {
+                Some(patch) => patches += &patch,
+                None => judged.parts.first().into_iter().for_each(|part| {
+                    eprintln!("{}: no patch: {}", judged.name, part.notes.unpatched());
+                }),
+            }
         }
         match args.format {
             CheckFormat::Text => render::text(&answer, to_stdout),

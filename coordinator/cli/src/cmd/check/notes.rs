@@ -142,6 +142,11 @@ impl Notes {
         self.mended()?.diff(source)
     }
 
+    /// Why there is none.
+    pub(super) fn unpatched(&self) -> String {
+        mending::unpatched(self.mended.as_ref())
+    }
+
     /// Whether both profiles were asked, and something is wrong by the letter only.
     pub(super) fn letter_only(&self) -> bool {
         self.beside.as_ref().is_some_and(|b| b.name == LETTER && b.letter_only)
@@ -166,7 +171,12 @@ impl Notes {
                     out += &format!("  and {more} more\n");
                 }
                 if let Some(Err(why)) = told {
-                    out += &format!("  {why}\n");
+                    out += &format!("  no advice: {why}\n");
+                    groups
+                        .iter()
+                        .filter_map(|g| missing(g[0]))
+                        .take(LISTED)
+                        .for_each(|m| out += &format!("    {m}\n"));
                 }
             }
         }
@@ -187,7 +197,9 @@ impl Notes {
         let findings = judgement.findings.iter().map(|f| {
             let mut one = finding(program, f);
             one["sources"] = f.places.iter().map(|p| place_json(source, p.line)).collect();
-            one["missing"] = json!(self.mended().map(|m| json!({"text": m.edits()})));
+            let order = || missing(f).filter(|_| self.mended.is_some());
+            let text = self.mended().map(Mended::edits).or_else(order);
+            one["missing"] = json!(text.map(|text| json!({"text": text})));
             one
         });
         let profile = self.beside.as_ref().map(|b| {
@@ -344,6 +356,15 @@ fn grouped<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Vec<&'f F
     let mut out: Vec<Vec<&Finding>> = out.into_values().collect();
     out.sort_by_key(|g| !g[0].flag.ends_with("-race"));
     out
+}
+
+/// The order that is missing between the two accesses of a race.
+fn missing(finding: &Finding) -> Option<String> {
+    let [a, b] = finding.places.as_slice() else { return None };
+    let race = flag_word(finding) == Verdict::Race.word();
+    race.then(|| {
+        format!("missing: an order between line {} and line {}", a.line.min(b.line), a.line.max(b.line))
+    })
 }
 
 /// A group of findings: verdict, what the instructions do, where, and their lines.
