@@ -20,6 +20,10 @@
 //!   `w`; then both directions are possible. If no write is forced before both, then `w` comes first: a reader that always
 //!   runs before its only writer reads nothing.
 //!   A program with `~exists` or `forall` states what it wants, and its conditions are asked instead.
+//! - **Intent.** An edit puts an instruction in, or gives one that synchronises another order, scope, object or parity. None takes an
+//!   instruction out or moves it, changes a count of threads, arrivals or bytes, or waits for a phase that is over from the
+//!   start. An access becomes strong only if it is of a flag that a loop polls: for data that would hide the race and keep the
+//!   mistake. These edits are not candidates at all (`single`, `pair`).
 //! - **Values.** Each outcome of an execution without a flag is an outcome of the edited program.
 //!
 //! Accesses are compared by thread and position, so the comparison does not depend on the edits.
@@ -34,7 +38,7 @@
 //!
 //! For a pair of accesses the candidate is a whole handover (`pair`): the first access completes, is fenced out, a thread
 //! synchronises with the other, and that one is fenced in. Leaving edits out then finds what was missing. Single edits
-//! (`single`) change what is there: a parity, a count, bytes, an order, a scope, a group, a place. An edit set that removes
+//! (`single`) change what is there: a parity, an order, a scope, a group, an object. An edit set that removes
 //! findings and adds none is kept for the next round, in which the remaining findings are looked at.
 
 mod answer;
