@@ -120,6 +120,9 @@ fn item(item: &v1::ItemResult) -> Result<(), &'static str> {
     if item.program.len() != 32 || !rows {
         return Err("an item has hashes of 32 bytes and names of at most 100");
     }
+    if item.engines.iter().any(|e| e.verdict.starts_with("clean") && e.executions == 0) {
+        return Err("nothing is clean without an execution");
+    }
     item.claims.iter().try_for_each(claim)
 }
 
@@ -239,6 +242,19 @@ mod tests {
         assert_eq!((item.claims.len(), item.abstentions.len()), (1, REASONS_MAX + 1));
         assert_eq!(item.abstentions[TOO_LARGE], 1);
         assert!(item.abstentions.keys().all(|k| named(k)));
+    }
+
+    #[test]
+    fn nothing_is_clean_without_an_execution() {
+        let told = |verdict: &str, executions| {
+            let (verdict, hash) = (verdict.to_owned(), vec![0; 32]);
+            let (outcomes, leaves) = (hash.clone(), hash.clone());
+            let row =
+                v1::EngineResult { engine: "explorer/ptx".into(), verdict, outcomes, leaves, executions };
+            item(&v1::ItemResult { program: hash, engines: vec![row], ..v1::ItemResult::default() })
+        };
+        assert!(told("clean", 1).is_ok() && told("agrees", 0).is_ok());
+        assert!(told("clean", 0).is_err() && told("clean, silent", 0).is_err());
     }
 
     #[test]

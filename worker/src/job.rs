@@ -110,7 +110,7 @@ impl Cancel {
 pub struct EngineReport {
     /// Engine and model, one stable name such as `explorer/ptx`.
     pub engine: String,
-    /// Verdict words (such as `clean`, `race`, `hang`), sorted, joined by `+`.
+    /// Verdict words (such as `clean`, `race`, `hang`), sorted, joined by `+`. Nothing is `clean` without an execution.
     pub verdict: String,
     /// BLAKE3 of the sorted outcomes.
     pub outcomes: [u8; 32],

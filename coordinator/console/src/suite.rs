@@ -59,6 +59,9 @@ impl Row {
         if let Some(v) = judgement.verdicts.iter().find(|v| matches!(v.exit_code(), 11)) {
             return format!("{v:?}");
         }
+        if judgement.summary.executions().is_none() {
+            return "no execution".into();
+        }
         let kind = self.kind();
         if kind == "termination" {
             return if judgement.hang.is_some() { "FAIL" } else { "PASS" }.into();

@@ -379,6 +379,12 @@ pub struct Finding {
 pub mod flag {
     /// More arrivals in a phase than it expects.
     pub const OVERARRIVAL: &str = "protocol-overarrival";
+    /// More threads arrive at a barrier at once than its count.
+    pub const BARRIER_COUNT: &str = "protocol-barrier-count";
+    /// A thread arrives at the cluster barrier again and has not waited for its last arrival.
+    pub const CLUSTER_AGAIN: &str = "protocol-cluster-arrives-twice";
+    /// A thread waits at the cluster barrier and has not arrived.
+    pub const CLUSTER_WAIT: &str = "protocol-cluster-waits-unarrived";
     /// An arrival with `.noComplete` completes its phase.
     pub const NO_COMPLETE: &str = "protocol-no-complete";
     /// A count out of range.

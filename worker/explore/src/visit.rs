@@ -3,6 +3,7 @@
 use crate::reduce::{Cut, Reductions};
 use moire_execution::leaf::{LeafFacts, LeafKind};
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 /// Bounds on one exploration. Hitting one is reported, never silent.
@@ -122,6 +123,11 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// How many executions there are, complete or blocked. None if there is none.
+    pub fn executions(&self) -> Option<NonZeroU64> {
+        NonZeroU64::new(self.complete.saturating_add(self.blocked))
+    }
+
     /// The totals of two parts together.
     #[must_use]
     pub fn plus(&self, other: &Summary) -> Summary {

@@ -32,7 +32,7 @@ pub enum Fate {
 
 /// Whether nothing is wrong with a program under a model.
 pub fn is_clean(program: &Program, model: &Model, limits: &Limits) -> bool {
-    verdicts(program, model, limits) == [Verdict::Clean]
+    matches!(verdicts(program, model, limits)[..], [Verdict::Clean(_)])
 }
 
 fn verdicts(program: &Program, model: &Model, limits: &Limits) -> Vec<Verdict> {
@@ -52,7 +52,7 @@ pub fn fate(mutant: &Mutant, model: &Model, limits: &Limits, naive: &NaiveLimits
         return Fate::Illegal;
     }
     match verdicts(program, model, limits).as_slice() {
-        [Verdict::Clean] => match compare(program, model, naive) {
+        [Verdict::Clean(_)] => match compare(program, model, naive) {
             Comparison::Same { .. } => Fate::Confirmed,
             Comparison::Skipped(reason) => Fate::Unconfirmed(reason),
             Comparison::Different(difference) => Fate::Different(Box::new(difference)),

@@ -62,8 +62,11 @@ pub fn explored(program: &Program, model: &Model, limits: &Limits) -> Result<Kin
     let mut out = BTreeSet::new();
     for verdict in &judgement.verdicts {
         match verdict {
-            Verdict::Clean | Verdict::EarlyPass | Verdict::Condition(_) => {}
+            Verdict::Clean(_) | Verdict::EarlyPass | Verdict::Condition(_) => {}
             Verdict::Abstained(why) | Verdict::Bounded(why) => return Err(why.clone()),
+            Verdict::Undefined if judgement.summary.executions().is_none() => {
+                return Err("a program without an execution".to_owned());
+            }
             Verdict::Undefined => drop(out.insert("race")),
             other => drop(out.insert(other.word())),
         }

@@ -45,10 +45,10 @@ impl Standing {
             _ => None,
         });
         Standing {
-            open: judgement.verdicts.iter().any(open),
+            open: judgement.verdicts.iter().any(open) || judgement.summary.executions().is_none(),
             hang: judgement.hang.is_some(),
             conditions: conditions.collect(),
-            clean: judgement.verdicts == [Verdict::Clean],
+            clean: judgement.is_clean(),
             stalls: judgement.stalls,
             findings: judgement.findings,
         }

@@ -276,11 +276,13 @@ impl Scene<'_> {
         out
     }
 
-    /// Cluster and warp barriers: the k-th use of each thread belongs to generation k.
+    /// Cluster and warp barriers: a use that comes after k waits of its thread, or of its first lane, belongs to generation k.
     fn in_turn(&self, object: Object, uses: &[Use]) -> Option<Phases> {
+        let lanes = |i: usize| self.paths[uses[i].at.0].events[uses[i].at.1].lanes;
         let number = |i: usize| {
-            let same = |j: &usize| uses[*j].at.0 == uses[i].at.0 && uses[*j].arrives == uses[i].arrives;
-            (0..i).filter(same).count()
+            let shared = |j: usize| object.0 == Kind::Warp || lanes(j) >> lanes(i).trailing_zeros() & 1 == 1;
+            let earlier = (0..i).filter(|j| uses[*j].at.0 == uses[i].at.0);
+            earlier.filter(|j| uses[*j].waits && shared(*j)).count()
         };
         let phase: Vec<usize> = (0..uses.len()).map(number).collect();
         let member = |i: usize, t: usize| match uses[i].count {

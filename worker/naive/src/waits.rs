@@ -5,6 +5,7 @@ use super::event::{Barrier, Refusal, Stop};
 use super::state::{Paths, Runner, State};
 use super::tags::bit;
 use moire_cat::vocabulary::sets;
+use moire_execution::leaf::flag;
 use moire_program::ir::{BarKind, BarRed, Instr, Op, Operand, Thread};
 
 /// Adds the paths on which a barrier is passed and, if it waits, the one on which it never is.
@@ -30,6 +31,11 @@ pub(super) fn barrier(
         }
         _ => return Ok(()),
     };
+    if !takes_place(&mut s, &barrier) {
+        s.pc += 1;
+        todo.push(s);
+        return Ok(());
+    }
     let mut e = run.event(&s, bit(sets::B) | tag, None);
     (e.barrier, e.data) = (Some(barrier), data);
     Runner::push(&mut s, e);
@@ -39,6 +45,36 @@ pub(super) fn barrier(
     s.pc += 1;
     todo.push(s);
     Ok(())
+}
+
+/// Lanes that have arrived at the cluster barrier and have not waited since.
+fn owing(s: &State) -> u32 {
+    s.events.iter().fold(0, |lanes, e| match e.barrier {
+        Some(Barrier::ClusterArrive) => lanes | e.lanes,
+        Some(Barrier::ClusterWait) => lanes & !e.lanes,
+        _ => lanes,
+    })
+}
+
+/// The rule of its barrier that the next arrival or wait breaks, and whether it takes place nevertheless: a lane arrives at the
+/// cluster barrier once, then waits (9.7.13.3); a count is at least that of the lanes that arrive (9.7.13.1).
+fn against(s: &State, barrier: &Barrier) -> Option<(&'static str, bool)> {
+    let (now, owing) = (s.lanes.active, owing(s));
+    match barrier {
+        Barrier::ClusterArrive if now & owing != 0 => Some((flag::CLUSTER_AGAIN, now & !owing != 0)),
+        Barrier::ClusterWait if now & !owing != 0 => Some((flag::CLUSTER_WAIT, true)),
+        Barrier::Named { count: Some(n), instance: None, .. } if u128::from(now.count_ones()) > *n => {
+            Some((flag::BARRIER_COUNT, false))
+        }
+        _ => None,
+    }
+}
+
+/// Raises the flag of a broken rule. Returns whether the arrival or wait takes place.
+fn takes_place(s: &mut State, barrier: &Barrier) -> bool {
+    let broken = against(s, barrier);
+    s.flags.extend(broken.map(|b| b.0));
+    broken.is_none_or(|b| b.1)
 }
 
 pub(super) fn named(
@@ -68,9 +104,18 @@ pub(super) fn named(
     for (i, reduces) in results.into_iter().enumerate() {
         let mut next = s.clone();
         let tag = if waits { sets::BAR_SYNC } else { sets::BAR_ARRIVE };
+        let barrier = Barrier::Named { id: low(id, 32), instance, count, waits, reduces };
+        if !takes_place(&mut next, &barrier) {
+            if count == Some(0) || reduces.is_some() {
+                return Err(Refusal::Unsupported("a barrier with too small a count".into()));
+            }
+            next.pc += 1;
+            todo.push(next);
+            continue;
+        }
         let mut e = run.event(&next, bit(sets::B) | bit(tag), None);
         e.data = data;
-        e.barrier = Some(Barrier::Named { id: low(id, 32), instance, count, waits, reduces });
+        e.barrier = Some(barrier);
         Runner::push(&mut next, e);
         if waits && i == 0 {
             run.end(next.clone(), Stop::AtBarrier, out);

@@ -149,6 +149,8 @@ pub struct Outcome {
     /// For a bounded run with free loops: every run was followed through this many iterations and decisions about trip
     /// counts, those of all threads added up.
     pub covered: u64,
+    /// Runs that came to their end, or to every end where there are free loops.
+    pub runs: u64,
     /// Instructions executed.
     pub steps: u64,
     /// States that were stored: none unless there are free loops.
@@ -173,7 +175,7 @@ impl Outcome {
     /// The verdicts in words, sorted.
     pub fn words(&self) -> BTreeSet<&'static str> {
         let mut out: BTreeSet<&'static str> = self.findings.iter().map(|f| f.kind.word()).collect();
-        if self.bounded.is_some() {
+        if self.bounded.is_some() || self.runs == 0 {
             out.insert("bounded");
         }
         if out.is_empty() {
@@ -283,8 +285,9 @@ fn part(
         } else {
             run::run(&mut engine, &mut state, limits.steps)?
         };
-        if ended == Ended::Cut {
-            outcome.bounded = Some("steps".to_owned());
+        match ended {
+            Ended::Cut => outcome.bounded = Some("steps".to_owned()),
+            _ => outcome.runs += 1,
         }
         outcome.steps += engine.steps;
         outcome.findings.append(&mut engine.findings);
@@ -297,6 +300,7 @@ fn proved(engine: &mut Engine<'_>, limits: &Limits, outcome: &mut Outcome) -> Re
     if let Some(abstain) = explored.abstained.filter(|_| explored.findings.is_empty()) {
         return Err(Stop::Abstain(abstain));
     }
+    outcome.runs += u64::from(explored.bounded.is_none());
     if let Some(bound) = explored.bounded {
         let earlier = outcome.bounded.as_ref().map(|_| outcome.covered);
         outcome.covered = earlier.map_or(explored.covered, |e| e.min(explored.covered));

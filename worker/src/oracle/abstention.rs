@@ -15,7 +15,16 @@ use moire_program::text::ParseError;
 use moire_toolchain::Failure;
 use moire_toolchain::run::RunError;
 use moire_toolchain::tile::batch::Unanswered;
+use std::num::NonZeroU64;
 use std::sync::Arc;
+
+/// The executions of a program that is found to be right.
+///
+/// # Errors
+/// There is none, which shows nothing.
+pub(super) fn executed(executions: u64) -> Result<NonZeroU64, Abstention> {
+    NonZeroU64::new(executions).ok_or(Abstention::Unusable("a program without an execution"))
+}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

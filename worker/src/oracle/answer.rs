@@ -59,7 +59,7 @@ impl Answer {
             words.insert("bounded");
         }
         if words.is_empty() {
-            words.insert(CLEAN);
+            words.insert(if self.leaves.is_empty() { Verdict::Undefined.word() } else { CLEAN });
         }
         words.into_iter().collect::<Vec<_>>().join("+")
     }

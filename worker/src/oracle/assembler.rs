@@ -126,9 +126,12 @@ impl Rule for Assembler {
                 }
             }
         }
+        if said.is_empty() {
+            return out;
+        }
         case.report.engines.push(EngineReport {
             engine: PTXAS.capability.into(),
-            verdict: if out.is_empty() { "clean" } else { "discrepancy" }.into(),
+            verdict: if out.is_empty() { "agrees" } else { "discrepancy" }.into(),
             outcomes: *blake3::hash(format!("{said:?}").as_bytes()).as_bytes(),
             ..EngineReport::default()
         });

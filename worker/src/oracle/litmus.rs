@@ -62,7 +62,7 @@ pub(super) struct Broken {
 
 impl Broken {
     /// The checks to blame, where no outcome says more.
-    fn causes(&self) -> Vec<Vec<String>> {
+    pub(super) fn causes(&self) -> Vec<Vec<String>> {
         self.cause.iter().map(|c| vec![c.clone()]).collect()
     }
 

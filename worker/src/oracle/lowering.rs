@@ -10,7 +10,7 @@
 //! `progress` if one side never ends where the other does.
 
 use super::about::{About, Takes};
-use super::abstention::Abstention;
+use super::abstention::{Abstention, executed};
 use super::case::{Case, Context};
 use super::kernel::{Kernel, read, written};
 use super::models::Models;
@@ -31,6 +31,7 @@ use moire_tile_ir::reduce::tile_smaller;
 use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
 use moire_tile_ir::text as tile;
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 /// Facts about the oracle.
@@ -54,7 +55,8 @@ fn limits() -> Limits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Judged {
     Racy,
-    Agrees,
+    /// Every one of so many executions of the PTX ends as the source may.
+    Agrees(NonZeroU64),
     /// A final state that the source does not have.
     Beyond(Outcome),
     /// One side ends, the other does not.
@@ -65,7 +67,7 @@ impl Judged {
     fn word(&self) -> &'static str {
         match self {
             Judged::Racy => "racy",
-            Judged::Agrees => answer::CLEAN,
+            Judged::Agrees(_) => answer::CLEAN,
             Judged::Beyond(_) => "discrepancy",
             Judged::Progress(_) => "progress",
         }
@@ -181,7 +183,7 @@ fn judge((module, launch): Kernel, how: &Lowering, models: &Models) -> Result<Fo
         Some(extra) if meaning.allowed.is_empty() => Judged::Progress(Some(extra)),
         Some(extra) => Judged::Beyond(extra),
         None if done.hangs && !meaning.hangs && !meaning.cut => Judged::Progress(None),
-        None => Judged::Agrees,
+        None => Judged::Agrees(executed(done.executions)?),
     };
     Ok(Found { module, launch, lowered, judged, executions: done.executions })
 }
@@ -261,7 +263,7 @@ fn search(program: &Program, model: &Model, beyond: &dyn Fn(&Outcome) -> bool) -
 
 fn claim(found: &Found, models: &Models) -> Option<Claim> {
     let (direction, outcome) = match &found.judged {
-        Judged::Racy | Judged::Agrees => return None,
+        Judged::Racy | Judged::Agrees(_) => return None,
         Judged::Beyond(outcome) => (Direction::Subset, Some(outcome)),
         Judged::Progress(outcome) => (Direction::Progress, outcome.as_ref()),
     };

@@ -1,13 +1,15 @@
 //! The self oracle: the explorer and the naive enumerator give the same answer to every program.
 //!
-//! Both run under the last model of the plan. The rule is broken where their leaf keys, final states or flags differ.
+//! Both run under the last model of the plan. The rule is broken where their leaf keys, final states or flags differ, and where
+//! both find that the program has no execution at all: about such a program every question has every answer.
 //! The canaries of a campaign run here too, because they need the enumerator's answer.
 
 use super::about::{About, Takes};
 use super::abstention::Abstention;
+use super::answer::{self, Answer};
+use super::canary;
 use super::case::{Case, Context, explored_each};
 use super::litmus::{Broken, Rule};
-use super::{answer, canary};
 use crate::direction::Direction;
 use crate::job::Claim;
 use moire_program::ir::Program;
@@ -21,8 +23,14 @@ pub(super) struct SelfCheck;
 const SELF: About =
     About { name: "self", takes: Takes::Programs, by_default: true, under_models: true, tool: None };
 
-fn broken(spec: &str) -> Broken {
-    Broken { direction: Direction::Equal, models: vec![spec.to_owned()], outcome: None, cause: None }
+/// How the rule is broken, if it is.
+fn broken(spec: &str, naive: &Answer, explored: &Answer) -> Option<Broken> {
+    let cause = match naive.leaves != explored.leaves {
+        true => None,
+        false if explored.leaves.is_empty() && !explored.cut => Some("no execution".to_owned()),
+        false => return None,
+    };
+    Some(Broken { direction: Direction::Equal, models: vec![spec.to_owned()], outcome: None, cause })
 }
 
 impl Rule for SelfCheck {
@@ -40,8 +48,8 @@ impl Rule for SelfCheck {
                 if case.item.plan.canaries && spec == canary::MODEL {
                     case.report.canaries = canary::run(program, case.item.index, &naive);
                 }
-                let same = naive.leaves == answer.leaves;
-                if same { Vec::new() } else { vec![(Arc::clone(program), broken(spec))] }
+                let broken = broken(spec, &naive, answer).map(|b| (Arc::clone(program), b));
+                broken.into_iter().collect()
             }
             Err(why) => {
                 case.abstain(&why.at(SELF.name));
@@ -62,6 +70,7 @@ impl Rule for SelfCheck {
         let (answer, model) = (answer?, context.models.get(spec)?);
         let naive = answer::enumerated(program, &model).map_err(|why| why.at(SELF.name))?;
         context.cancel.tick();
-        Ok((claim.direction == Direction::Equal && naive.leaves != answer.leaves).then(|| broken(spec)))
+        let same = |b: &Broken| claim.direction == b.direction && claim.axioms == b.causes();
+        Ok(broken(spec, &naive, &answer).filter(same))
     }
 }

@@ -68,9 +68,18 @@ impl Phases {
         let narrow =
             |n: usize| u16::try_from(n).expect("a barrier has at most as many phases as there are arrivals");
         let (Some(count), BarrierObject::Cta { .. }) = (barrier.count, barrier.object) else {
-            let before =
-                own.iter().filter(|o| g[**o].barrier().is_some_and(|b| b.arrives == barrier.arrives));
-            return vec![narrow(before.count())];
+            // Each wait of a lane at the cluster barrier ends its phase.
+            let lane = g[id].emitted.lanes.active.trailing_zeros();
+            let earlier = |o: &&EventId| {
+                let (of, emitted) = (g[**o].barrier(), &g[**o].emitted);
+                match barrier.object {
+                    BarrierObject::Cluster => {
+                        of.is_some_and(|b| b.waits) && emitted.lanes.active >> lane & 1 == 1
+                    }
+                    _ => of.is_some_and(|b| b.arrives == barrier.arrives),
+                }
+            };
+            return vec![narrow(own.iter().filter(earlier).count())];
         };
         let lanes = |id: EventId| g[id].emitted.lanes.count() as usize;
         let members = |p: u16| -> usize {

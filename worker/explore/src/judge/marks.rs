@@ -158,4 +158,24 @@ mod tests {
         }
         assert!(judged > 30 && marked > 30, "{judged} programs, {marked} marks");
     }
+
+    /// An empty set of executions is never clean, whoever counted it, and however little is asked.
+    #[test]
+    fn nothing_is_clean_without_an_execution() {
+        let text =
+            "moire \"x\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; }\nforall ([x] == 1)\n";
+        let program = parse(text, Format::Native).expect("it parses");
+        let none = "\"no execution\"\nempty IW as Nothing\n";
+        let none = moire_cat::load("none", none, &moire_models::Shipped, &Variants::new()).expect("it loads");
+        let ptx = moire_models::load("ptx", &Variants::new()).expect("loads");
+        for about in [crate::judge::About::All, crate::judge::About::Conditions, crate::judge::About::Hangs] {
+            let (questions, limits) = (Questions { witnesses: false, about }, Limits::default());
+            let judged = judge(&program, &none, &limits, questions);
+            assert_eq!((judged.summary.executions(), judged.is_clean()), (None, false));
+            assert_eq!(judged.verdicts, [crate::judge::Verdict::Undefined]);
+            let told = judge_marked(&program, &ptx, [], Ok(Summary::default()), questions, 2);
+            assert!(!told.is_clean(), "{:?}", told.verdicts);
+            assert!(judge(&program, &ptx, &limits, questions).is_clean());
+        }
+    }
 }

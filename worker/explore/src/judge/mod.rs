@@ -8,6 +8,7 @@ use moire_cat::Model;
 use moire_execution::leaf::{ColumnStall, End, Finding, LeafKind, Stall, Witness};
 use moire_program::ir::{Program, Quantifier};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 mod marks;
@@ -20,8 +21,8 @@ const REPORT_INTERVAL: u64 = 256;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Explored completely, nothing wrong, conditions as stated.
-    Clean,
+    /// Explored completely, with this many executions; nothing wrong, conditions as stated.
+    Clean(NonZeroU64),
     /// A stated condition does not hold.
     Condition(String),
     /// Conflicting accesses without the order the model wants.
@@ -34,7 +35,7 @@ pub enum Verdict {
     Protocol,
     /// A wait returned before the event it stands for.
     EarlyPass,
-    /// The model gives the program no meaning (a race of tile blocks, of accesses of different sizes).
+    /// The model gives the program no meaning (a race of tile blocks, of accesses of different sizes), or no execution.
     Undefined,
     /// A limit was hit.
     Bounded(String),
@@ -46,7 +47,7 @@ impl Verdict {
     /// The word of the vocabulary.
     pub fn word(&self) -> &'static str {
         match self {
-            Verdict::Clean => "clean",
+            Verdict::Clean(_) => "clean",
             Verdict::Condition(_) => "condition",
             Verdict::Race => "race",
             Verdict::Hang => "hang",
@@ -62,7 +63,7 @@ impl Verdict {
     /// Exit code of a command whose worst verdict this is: 0, 10 or 11.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Verdict::Clean => 0,
+            Verdict::Clean(_) => 0,
             Verdict::Bounded(_) | Verdict::Abstained(_) => 11,
             _ => 10,
         }
@@ -105,6 +106,13 @@ pub struct Judgement {
     pub findings: BTreeSet<Finding>,
     /// Totals.
     pub summary: Summary,
+}
+
+impl Judgement {
+    /// Whether it was explored completely and nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        matches!(self.verdicts[..], [Verdict::Clean(_)])
+    }
 }
 
 /// What [`judge`] should find out. Asking for less is faster.
@@ -339,8 +347,14 @@ fn verdicts(
     }
     out.extend(judge.broken.keys().map(|flag| flag_verdict(flag)));
     out.extend(summary.bounded.map(|b| Verdict::Bounded(b.to_string())));
-    if out.is_empty() {
-        out.push(Verdict::Clean);
+    match summary.executions() {
+        Some(all) if out.is_empty() => out.push(Verdict::Clean(all)),
+        // A dead end need not be the model's.
+        None if summary.bounded.is_none() && summary.dead_ends > 0 => {
+            out.push(Verdict::Bounded(format!("no execution found, {} dead ends", summary.dead_ends)));
+        }
+        None if summary.bounded.is_none() => out.push(Verdict::Undefined),
+        _ => {}
     }
     out.sort();
     out.dedup();

@@ -351,7 +351,7 @@ impl<'a, const W: usize> Search<'a, W> {
     }
 
     /// An execution that cannot be is no reason to abstain.
-    fn unsupported(&mut self, reason: String, line: u32) -> Found {
+    pub(super) fn unsupported(&mut self, reason: String, line: u32) -> Found {
         if self.contradicts() { Ok(()) } else { Err(Stop::Abstain(Abstain { reason, line })) }
     }
 

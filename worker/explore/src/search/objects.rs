@@ -25,6 +25,10 @@ impl<const W: usize> Search<'_, W> {
     pub(super) fn place_barrier(&mut self, id: EventId, then: Then<Self>) -> Found {
         let Kind::Barrier(barrier) = self.state.graph.events[id].emitted.kind else { return Ok(()) };
         let phases = self.state.graph.phases.phases_for(&self.state.graph.events, id, &barrier);
+        if phases.is_empty() {
+            let reason = "more arrivals at a barrier than its count".to_owned();
+            return self.unsupported(reason, self.state.graph.events[id].emitted.line);
+        }
         self.decide(|search| {
             for (choice, phase) in phases.iter().enumerate() {
                 if choice > 0 && search.has(Planted::FirstPhase) {

@@ -6,11 +6,14 @@ use super::event::deps::Deps;
 use super::event::labels::barrier_labels;
 use super::machine::Machine;
 use super::trace::{RegState, TraceEnd, View};
-use moire_execution::leaf::sign_extend;
+use moire_execution::leaf::{flag, sign_extend};
 use moire_program::ir::*;
 
 pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize) -> Result<(), TraceEnd> {
     let (barrier, deps, relaxed) = barrier_use(m, instr)?;
+    if !counts(m, instr, &barrier)? {
+        return Ok(());
+    }
     if barrier.waits {
         m.lanes.may_wait(instr.line)?;
     }
@@ -26,6 +29,38 @@ pub(crate) fn barrier<V: View>(m: &mut Machine<'_, V>, instr: &Instr, pc: usize)
         m.regs[dst.index()] = RegState { value: Some(value), deps: Deps::NONE };
     }
     Ok(())
+}
+
+/// Raises a flag if the arrival breaks a rule of its barrier; whether it still counts. One that does not is no event.
+fn counts<V: View>(m: &mut Machine<'_, V>, instr: &Instr, barrier: &BarrierUse) -> Result<bool, TraceEnd> {
+    match (barrier.object, barrier.count) {
+        (BarrierObject::Cluster, _) => Ok(takes_turn(m, barrier.arrives, instr.line)),
+        (BarrierObject::Cta { instance: None, .. }, Some(count)) if m.lanes.count() > count => {
+            let unsaid = match instr.op {
+                _ if count == 0 => Some("a barrier count of zero"),
+                Op::Bar { kind: BarKind::Red { .. }, .. } => Some("bar.red by more threads than its count"),
+                _ => None,
+            };
+            m.flags.insert((flag::BARRIER_COUNT, instr.line));
+            unsaid.map_or(Ok(false), |what| Err(TraceEnd::Unsupported(what.into(), instr.line)))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Each thread arrives at the cluster barrier once before it completes, and waits for what it has arrived at (9.7.13.3).
+/// Returns whether some lane does so in its turn, or waits.
+fn takes_turn<V: View>(m: &mut Machine<'_, V>, arrives: bool, line: u32) -> bool {
+    let (active, arrived) = (m.lanes.active, m.arrived);
+    let (broken, after, flag) = match arrives {
+        true => (arrived & active, arrived | active, flag::CLUSTER_AGAIN),
+        false => (active & !arrived, arrived & !active, flag::CLUSTER_WAIT),
+    };
+    m.arrived = after;
+    if broken != 0 {
+        m.flags.insert((flag, line));
+    }
+    !arrives || broken != active
 }
 
 fn barrier_use<V: View>(m: &Machine<'_, V>, instr: &Instr) -> Result<(BarrierUse, Deps, bool), TraceEnd> {

@@ -36,6 +36,8 @@ pub(crate) struct Machine<'a, V> {
     /// Instructions executed so far: see [`Emitted::unit`].
     pub(crate) unit: u16,
     pub(crate) lanes: Lanes,
+    /// Lanes that arrived at the cluster barrier and have not waited since.
+    pub(crate) arrived: u32,
     pub(crate) copies: Copies,
     /// Registers of warpgroup products; `None` in a thread without any.
     pub(crate) busy: Option<BusyRegisters>,
@@ -74,6 +76,7 @@ impl<'a, V: View> Machine<'a, V> {
             control: Vec::new(),
             unit: 0,
             lanes: Lanes::new(code),
+            arrived: 0,
             copies: Copies::default(),
             busy: products.then(BusyRegisters::default),
             flags: BTreeSet::new(),

@@ -61,7 +61,7 @@ fn kinds(program: &Program, model: &Model) -> Result<BTreeSet<String>, String> {
     let mut out = BTreeSet::new();
     for verdict in &judgement.verdicts {
         match verdict {
-            Verdict::Clean => {}
+            Verdict::Clean(_) => {}
             Verdict::Abstained(why) => {
                 return Err(why.split_once(": ").map_or(why.as_str(), |w| w.1).to_owned());
             }

@@ -1,6 +1,7 @@
 //! Tests of the engines: against each other, closed forms, published verdicts and planted bugs.
 
 mod closed_forms;
+mod cluster_turns;
 mod contract;
 mod dead_ends;
 mod descents;

@@ -56,7 +56,7 @@ fn kernel(name: &str, blocks: u32) -> Program {
 fn verdict(program: &Program, model: &Model) -> (bool, &'static str) {
     let questions = Questions { witnesses: false, about: About::All };
     let judged = judge(program, model, &Limits::default(), questions);
-    let odd = |v: &Verdict| !matches!(v, Verdict::Clean | Verdict::Condition(_) | Verdict::Undefined);
+    let odd = |v: &Verdict| !matches!(v, Verdict::Clean(_) | Verdict::Condition(_) | Verdict::Undefined);
     assert!(!judged.verdicts.iter().any(odd), "{}: {:?}", program.name, judged.verdicts);
     let reachable = judged.conditions.first().is_some_and(|c| c.reachable);
     let word = if reachable { "allowed" } else { "forbidden" };

@@ -2,7 +2,7 @@
 
 use moire_cat::{Model, Variants};
 use moire_explore::Limits;
-use moire_explore::judge::{About, Judgement, Questions, Verdict, judge};
+use moire_explore::judge::{About, Judgement, Questions, judge};
 use moire_mend::{Advice, Budget, Models, Planted, Why, mend_planted, order};
 use moire_models::{Beside, load};
 use moire_program::ir::Program;
@@ -40,7 +40,7 @@ impl Under {
     }
 
     pub(crate) fn is_clean(&self, program: &Program) -> bool {
-        self.judge(program).verdicts == [Verdict::Clean]
+        self.judge(program).is_clean()
     }
 }
 

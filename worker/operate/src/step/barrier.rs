@@ -3,7 +3,7 @@
 use super::fence::fenced_inits;
 use crate::carrier::{Carrier, row};
 use crate::engine::{At, Engine, Reach, deliver, drop_record, empty, known, knows, learn, published, vector};
-use crate::finding::{Condition, Stop};
+use crate::finding::{Condition, Kind, Stop};
 use crate::record::{Barrier, What};
 use crate::rows;
 use crate::state::State;
@@ -40,6 +40,13 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
         }
         _ => return Ok(true),
     };
+    if count == Some(0) {
+        return Err(at.abstain("a barrier count of zero"));
+    }
+    if count.is_some_and(|n| at.lanes > n) {
+        against(e, at, "arrives at a barrier with more lanes than its count");
+        return Ok(true);
+    }
     apart(s, at, barrier)?;
     let mut meeting = s.meetings.get(&barrier).cloned().unwrap_or_default();
     if meeting.members.iter().any(|m| m.0 == at.thread) && count.is_none() {
@@ -135,7 +142,8 @@ pub(super) fn cluster(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<b
     match &at.instr.op {
         Op::ClusterArrive { relaxed } => {
             if barrier.arrived.contains(&at.thread) || barrier.open.contains(&at.thread) {
-                return Err(at.abstain("barrier.cluster.arrive without a wait for the last one"));
+                against(e, at, "arrives at the cluster barrier again, without a wait for its last arrival");
+                return Ok(true);
             }
             barrier.arrived.insert(at.thread);
             let bare = *relaxed && !e.settings.relaxed_cluster_synchronises;
@@ -156,7 +164,8 @@ pub(super) fn cluster(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<b
                 return Ok(false);
             }
             if !barrier.open.remove(&at.thread) {
-                return Err(at.abstain("barrier.cluster.wait without an arrival"));
+                against(e, at, "waits at the cluster barrier without an arrival");
+                return Ok(false);
             }
             let over = barrier.open.is_empty();
             let first = e.carriers.first(Carrier::Cluster(cluster, true));
@@ -168,6 +177,12 @@ pub(super) fn cluster(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<b
             Ok(true)
         }
     }
+}
+
+/// A rule of a barrier that an arrival breaks (9.7.13.1, 9.7.13.3). The arrival counts for nothing.
+fn against(e: &mut Engine<'_>, at: At<'_>, what: &str) {
+    let text = format!("{} {what}", e.thread_name(at.thread));
+    e.find(Kind::Protocol, text, vec![at.place()]);
 }
 
 fn cluster_complete(e: &mut Engine<'_>, s: &mut State, cluster: usize) {

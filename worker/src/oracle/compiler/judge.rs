@@ -8,7 +8,7 @@
 //! progress.
 
 use super::cause::{self, Share};
-use crate::oracle::abstention::Abstention;
+use crate::oracle::abstention::{Abstention, executed};
 use crate::oracle::models::Models;
 use moire_execution::{leaf::LeafKind, leaf::Outcome};
 use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
@@ -22,6 +22,7 @@ use moire_program::ir::{
 use moire_tile_ir::Module;
 use moire_tile_ir::run::{self as tile_run, TileLaunch, tile_entry};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 /// Switches of the weakest sensible reading, as specifications name them.
@@ -77,7 +78,7 @@ pub(super) enum Judged {
     /// The source has a race under the weakest reading.
     Racy,
     /// Every final state of the PTX is one of the source under the default, or the default finds a race.
-    Agrees,
+    Agrees(NonZeroU64),
     /// A final state that the default forbids and the weakest reading allows, and the single switches that allow it.
     Contested(Outcome, Vec<&'static str>),
     /// A final state of the PTX that the weakest reading forbids.
@@ -90,7 +91,7 @@ impl Judged {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Judged::Racy => "racy",
-            Judged::Agrees => "clean",
+            Judged::Agrees(_) => "clean",
             Judged::Contested(..) => "contested",
             Judged::Forbidden(_) => "discrepancy",
             Judged::Progress(_) => "progress",
@@ -152,7 +153,7 @@ fn judged(pair: Pair, safe: bool, models: &Models, reach: &Reach) -> Result<Verd
     }
     let compiled = asked.compiled()?;
     let judged = asked.verdict(&compiled, strict)?;
-    if let (Judged::Agrees, Some(why)) = (&judged, compiled.bounded) {
+    if let (Judged::Agrees(_), Some(why)) = (&judged, compiled.bounded) {
         return Err(Abstention::Bounded(why).at(COMPILED));
     }
     let cause = if let Judged::Forbidden(outcome) = &judged { asked.cause(outcome) } else { None };
@@ -255,8 +256,9 @@ impl Asked<'_> {
         let beyond = |k: &Known| all.iter().find(|m| !k.ends.contains_key(*m)).cloned();
         let extra = beyond(&strict);
         let hangs = compiled.hangs && !strict.hangs;
+        let agrees = || executed(compiled.executions).map(Judged::Agrees);
         if self.safe && extra.is_none() && !hangs {
-            return Ok(Judged::Agrees);
+            return agrees();
         }
         let weak = self.source(WEAKEST, None)?;
         let end = |m: Memory| compiled.ends[&m].clone();
@@ -270,7 +272,7 @@ impl Asked<'_> {
             },
             _ if compiled.hangs && !weak.hangs && !weak.cut => Judged::Progress(None),
             (Some(extra), None) if !strict.cut => self.contested(end(extra))?,
-            _ => Judged::Agrees,
+            _ => agrees()?,
         })
     }
 

@@ -227,7 +227,7 @@ fn same(new: &Claim, old: &Claim) -> bool {
 fn row(name: &str, verdict: &Verdict) -> EngineReport {
     let words = match &verdict.judged {
         // Little can go wrong between blocks that do not communicate.
-        Judged::Agrees if !verdict.talks => "clean, silent",
+        Judged::Agrees(_) if !verdict.talks => "clean, silent",
         judged => judged.word(),
     };
     EngineReport {
@@ -241,7 +241,7 @@ fn row(name: &str, verdict: &Verdict) -> EngineReport {
 
 fn claim(found: &Found, spec: &str, models: &Models) -> Option<Claim> {
     let (direction, verdict, outcome, source) = match &found.verdict.judged {
-        Judged::Racy | Judged::Agrees => return None,
+        Judged::Racy | Judged::Agrees(_) => return None,
         Judged::Contested(outcome, by) => {
             (Direction::Difference, format!("contested({})", by.join(", ")), Some(outcome), judge::DEFAULT)
         }

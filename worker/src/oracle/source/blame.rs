@@ -22,7 +22,7 @@ pub(super) fn class(asked: &Asked<'_>, judged: &Judged) -> Vec<String> {
         Judged::Undefined => vec!["mixed-size".to_owned()],
         Judged::Race if weak_on_atomic(asked) => vec!["weak-access".to_owned()],
         Judged::Race => vec!["race".to_owned()],
-        Judged::Racy | Judged::Agrees => Vec::new(),
+        Judged::Racy | Judged::Agrees(_) => Vec::new(),
     }
 }
 
@@ -37,7 +37,7 @@ fn beyond(asked: &Asked<'_>) -> Vec<String> {
         return [word.to_owned()].into_iter().chain(name.map(str::to_owned)).collect();
     }
     let fenced = fenced(&asked.compiled.program);
-    if asked.search(&fenced, false).is_ok_and(|seen| seen.judged == Judged::Agrees) {
+    if asked.search(&fenced, false).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_))) {
         return vec!["order-lost".to_owned(), "seq_cst".to_owned()];
     }
     vec![if weak_on_atomic(asked) { "weak-access" } else { "value" }.to_owned()]
@@ -84,7 +84,7 @@ fn suffices(asked: &Asked<'_>, places: &[(usize, usize)], gift: Gift) -> bool {
     for (t, at) in places {
         strengthen(&mut stronger.threads[*t].body[*at].op, gift);
     }
-    asked.search(&stronger, false).is_ok_and(|seen| seen.judged == Judged::Agrees)
+    asked.search(&stronger, false).is_ok_and(|seen| matches!(seen.judged, Judged::Agrees(_)))
 }
 
 fn strengthen(op: &mut Op, gift: Gift) {

@@ -7,7 +7,7 @@
 //! weaker reading too. So a claim does not depend on a switch.
 
 use super::blame;
-use crate::oracle::abstention::Abstention;
+use crate::oracle::abstention::{Abstention, executed};
 use crate::oracle::models::Models;
 use moire_execution::leaf::{LeafKind, Memory, Outcome};
 use moire_explore::judge::{Verdict as FlagVerdict, flag_verdict};
@@ -21,6 +21,7 @@ use moire_source::compiled::{Compiled, assemble};
 use moire_source::lower::lower;
 use moire_source::state::State;
 use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 
 /// The model of the program.
@@ -39,7 +40,7 @@ pub(super) enum Judged {
     /// The program has a race.
     Racy,
     /// Every final state of the PTX is one of the program.
-    Agrees,
+    Agrees(NonZeroU64),
     /// A final state of the PTX that the program does not have.
     Beyond(Outcome),
     /// The PTX has a race that leaves it undefined.
@@ -52,7 +53,7 @@ impl Judged {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Judged::Racy => "racy",
-            Judged::Agrees => "clean",
+            Judged::Agrees(_) => "clean",
             Judged::Beyond(_) => "discrepancy",
             Judged::Undefined => "undefined",
             Judged::Race => "race",
@@ -169,7 +170,7 @@ impl Asked<'_> {
                 match bounded {
                     _ if undefined && whole => Judged::Undefined,
                     _ if race && whole => Judged::Race,
-                    None => Judged::Agrees,
+                    None => Judged::Agrees(executed(executions)?),
                     Some(bound) => return Err(Abstention::Bounded(bound)),
                 }
             }

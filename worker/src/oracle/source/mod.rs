@@ -235,7 +235,7 @@ impl Sources {
 
     fn claim(&self, found: &Found, cells: &[Cell], models: &Models) -> Option<Claim> {
         let (direction, verdict, outcome) = match &found.verdict.judged {
-            Judged::Racy | Judged::Agrees => return None,
+            Judged::Racy | Judged::Agrees(_) => return None,
             Judged::Beyond(outcome) => (Direction::Subset, "discrepancy", Some(outcome)),
             Judged::Undefined => (Direction::Property, "undefined", None),
             Judged::Race => (Direction::Property, "race", None),

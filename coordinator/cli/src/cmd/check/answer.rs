@@ -62,7 +62,17 @@ impl<'m> Answer<'m> {
         launch: Option<Launched>,
         verdict: Verdict,
     ) -> Self {
-        let (name, judgement) = (source.name.clone(), undecided(verdict));
+        Self::untried(source, model, launch, undecided(verdict))
+    }
+
+    /// A judgement on a program that was not explored.
+    pub(super) fn untried(
+        source: Source,
+        model: &'m Model,
+        launch: Option<Launched>,
+        judgement: Judgement,
+    ) -> Self {
+        let name = source.name.clone();
         let part = Part { source, judgement, notes: Notes::default(), sample: None };
         Answer::Judged(Box::new(Judged {
             name,

@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
             let (times, least) = LARGER_CHECKS;
             limits.checks = checks.saturating_mul(times).max(least).min(self.limits.checks);
             best = Some((explored, launch));
-            if !verdicts.iter().all(|v| matches!(v, Verdict::Clean | Verdict::Hang)) {
+            if !verdicts.iter().all(|v| matches!(v, Verdict::Clean(_) | Verdict::Hang)) {
                 break;
             }
             teller.forget();
@@ -237,7 +237,7 @@ impl<'a> Judge<'a> {
             };
             let asking = Asking { under: &under, more: &|| teller.more() };
             let mut notes = Notes::of(&self.asked.profiles, &judgement, &asking);
-            if kernel && judgement.verdicts == [Verdict::Clean] && teller.more() {
+            if kernel && judgement.is_clean() && teller.more() {
                 notes.stale = self.stale(&source, limits);
             }
             if sample.is_none() {
@@ -285,7 +285,7 @@ impl<'a> Judge<'a> {
             return false;
         }
         let mut all = candidates.iter().flat_map(|c| &c.sources);
-        all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).verdicts == [Verdict::Clean])
+        all.all(|s| self.quiet(s, Ok(&self.asked.model), limits).is_clean())
     }
 
     /// The reads of a clean kernel that may be stale.
@@ -310,7 +310,7 @@ impl<'a> Judge<'a> {
 /// Abstains from what is clean.
 fn reserved(explored: &mut [Explored], why: &str) {
     let all = explored.iter_mut().flat_map(|e| &mut e.1.verdicts);
-    all.filter(|v| **v == Verdict::Clean).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
+    all.filter(|v| matches!(v, Verdict::Clean(_))).for_each(|v| *v = Verdict::Abstained(why.to_owned()));
 }
 
 /// The verdicts of programs, each with the lines it is about first.

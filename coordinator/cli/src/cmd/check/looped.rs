@@ -7,7 +7,7 @@
 use super::answer::{Answer, Contest};
 use super::judging::{Explored, Judge};
 use super::proof::{self, Counts, Proof};
-use super::verdicts::{union, words_of};
+use super::verdicts::{told, union, words_of};
 use anyhow::Result;
 use moire_console::exit;
 use moire_console::input::{Rejected, Source};
@@ -86,7 +86,8 @@ impl<'a> Judge<'a> {
 
     /// The answer of the operational engine alone, with its verdicts under those contesting switches that it decides.
     fn unexplored(&self, source: Source, proof: &Proof, advice: Vec<Rejected>) -> Answer<'a> {
-        let plain = words_of(&proof.verdicts(&[]));
+        let own = proof.verdicts(&[]);
+        let plain = words_of(&own);
         let contest = |(setting, model): &(String, moire_cat::Model)| {
             let verdicts = proof::verdicts(&source.program, &self.asked.name, model);
             let decided = verdicts.iter().all(|v| v.exit_code() != exit::INCOMPLETE);
@@ -94,7 +95,7 @@ impl<'a> Judge<'a> {
             (decided && verdicts != plain).then(|| Contest { setting: setting.clone(), verdicts })
         };
         let contested = self.asked.others.iter().filter_map(contest).collect();
-        let mut answer = Answer::unasked(source, &self.asked.model, None, Verdict::Clean);
+        let mut answer = Answer::untried(source, &self.asked.model, None, told(own));
         if let Answer::Judged(judged) = &mut answer {
             (judged.advice, judged.contested) = (advice, contested);
             judged.options = self.options();

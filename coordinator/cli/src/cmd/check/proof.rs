@@ -15,6 +15,7 @@ use moire_program::loops::{free, loops};
 use moire_program::text::print;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 
 /// The model whose rules the operational engine executes.
 const MODEL: &str = "ptx";
@@ -77,7 +78,10 @@ fn verdicts_of(outcome: &Outcome) -> Vec<Verdict> {
         out.push(Verdict::Abstained(unproved(outcome)));
     }
     if out.is_empty() {
-        out.push(Verdict::Clean);
+        out.push(match NonZeroU64::new(outcome.runs) {
+            Some(runs) => Verdict::Clean(runs),
+            None => Verdict::Bounded("no run came to its end".to_owned()),
+        });
     }
     out.sort();
     out
@@ -163,7 +167,7 @@ impl Proof {
         if *confirmed {
             return explorer.to_vec();
         }
-        if explorer != [Verdict::Clean] {
+        if !matches!(explorer, [Verdict::Clean(_)]) {
             let mut out = explorer.to_vec();
             out.extend(own.into_iter().filter(|v| v.exit_code() == exit::FINDING));
             out.sort();

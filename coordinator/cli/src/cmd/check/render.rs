@@ -67,7 +67,7 @@ fn below(judged: &Judged<'_>) -> String {
     out.extend(judged.proof.iter().map(|p| p.text(&quoted(&judged.name), &judged.options)));
     if let Some(launch) = &judged.launch {
         out += &launch.text(&judged.options);
-        if judged.verdicts() == [Verdict::Clean] {
+        if matches!(judged.verdicts()[..], [Verdict::Clean(_)]) {
             out += &launch.uncovered();
         }
     }

@@ -59,7 +59,7 @@ fn results(answer: &Answer<'_>) -> Vec<Value> {
 
 fn part(part: &Part) -> Vec<Value> {
     let Part { source, judgement, notes, .. } = part;
-    let verdicts = judgement.verdicts.iter().filter(|v| **v != Verdict::Clean).map(|v| {
+    let verdicts = judgement.verdicts.iter().filter(|v| !matches!(v, Verdict::Clean(_))).map(|v| {
         let level = if v.exit_code() == 11 { "warning" } else { "error" };
         let line = if matches!(v, Verdict::Hang) { waiting(judgement) } else { 0 };
         let mend = notes.mends().filter(|_| v.exit_code() == 10).map(|l| format!("; {l}"));

@@ -14,11 +14,14 @@ use moire_console::control::{connect, runtime, said};
 use moire_console::input::{Source, model_files};
 use moire_coordinator::{many, v1};
 use moire_explore::judge::{Judgement, Questions, Verdict, judge_marked};
-use moire_explore::{Abstain, Limits, Summary};
+use moire_explore::search::LeafView;
+use moire_explore::{Abstain, Limits, Summary, explore};
+use moire_program::ir::Program;
 use moire_program::text::{Format, parse, print};
 use moire_worker::link::{Address, Link};
 use moire_worker::piece::{bound, tree};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
@@ -28,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time without a suitable worker after which the user is told.
 const ALONE: Duration = Duration::from_secs(3);
+
+/// Most checks here before the fleet is believed that a program has no execution.
+const EMPTY_CHECKS: u64 = 100_000;
 
 /// Workers behind a coordinator.
 pub(super) struct Fleet {
@@ -91,6 +97,10 @@ impl Fleet {
             Some(v1::Unsupported { reason, line }) => Err(Abstain { reason, line }),
             None => Ok(summary),
         };
+        let empty = totals.is_ok() && summary.executions().is_none() && summary.bounded.is_none();
+        if empty && !is_empty(&source.program, model, limits) {
+            return Ok(undecided(Verdict::Bounded("the workers report no execution".to_owned())));
+        }
         let marked = explored.marks.into_values().map(|node| node.path);
         Ok(judge_marked(&source.program, model, marked, totals, questions, limits.loop_bound))
     }
@@ -146,6 +156,13 @@ impl Fleet {
     }
 }
 
+/// Whether a program has no execution, as far as it can be said here with the checks of a small program.
+fn is_empty(program: &Program, model: &Model, limits: &Limits) -> bool {
+    let limits = Limits { leaves: 1, checks: EMPTY_CHECKS, ..*limits };
+    let first = explore(program, model, &[], &limits, &mut |_: &mut dyn LeafView| ControlFlow::Break(()));
+    first.is_ok_and(|s| s.executions().is_none() && s.bounded.is_none())
+}
+
 /// The connection is gone; another one may do better.
 #[derive(Debug)]
 struct Lost;
@@ -183,5 +200,24 @@ fn text(source: &Source) -> String {
     match own.is_ok_and(|program| program == source.program) {
         true => source.text.clone(),
         false => print(&source.program),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moire_cat::Variants;
+    use moire_models::Shipped;
+
+    /// Workers that report nothing of a program with executions are not believed.
+    #[test]
+    fn only_a_model_can_admit_no_execution() {
+        let text = "moire \"x\"\n.global .b32 x;\nP0 (gpu 0, cta 0) { st.weak.u32 [x], 1; }\n";
+        let program = parse(text, Format::Native).unwrap();
+        let none =
+            moire_cat::load("none", "\"none\"\nempty IW as Nothing\n", &Shipped, &Variants::new()).unwrap();
+        let ptx = moire_models::load("ptx", &Variants::new()).unwrap();
+        assert!(!is_empty(&program, &ptx, &Limits::default()));
+        assert!(is_empty(&program, &none, &Limits::default()));
     }
 }

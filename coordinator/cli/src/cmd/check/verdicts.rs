@@ -2,11 +2,12 @@
 
 use moire_explore::judge::{Judgement, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 
-/// The judgement that has one verdict and nothing more.
-pub(super) fn undecided(verdict: Verdict) -> Judgement {
+/// The judgement that has these verdicts and nothing more.
+pub(super) fn told(verdicts: Vec<Verdict>) -> Judgement {
     Judgement {
-        verdicts: vec![verdict],
+        verdicts,
         conditions: Vec::new(),
         hang: None,
         stalls: Vec::new(),
@@ -18,11 +19,28 @@ pub(super) fn undecided(verdict: Verdict) -> Judgement {
     }
 }
 
-/// The verdicts of programs that are independent of each other: `clean` if all are, else all other ones.
+/// The judgement that has one verdict, of what was not explored.
+pub(super) fn undecided(verdict: Verdict) -> Judgement {
+    told(vec![verdict])
+}
+
+/// The verdicts of programs that are independent of each other: `clean` if all are, with the executions of all, else all
+/// other ones. What holds no program is bounded.
 pub(super) fn union<'j>(judgements: impl IntoIterator<Item = &'j Judgement>) -> Vec<Verdict> {
-    let all: BTreeSet<Verdict> = judgements.into_iter().flat_map(|j| j.verdicts.iter().cloned()).collect();
-    let wrong: Vec<Verdict> = all.into_iter().filter(|v| *v != Verdict::Clean).collect();
-    if wrong.is_empty() { vec![Verdict::Clean] } else { wrong }
+    let (mut wrong, mut executions) = (BTreeSet::new(), None);
+    for verdict in judgements.into_iter().flat_map(|j| &j.verdicts) {
+        match verdict {
+            Verdict::Clean(all) => {
+                executions = Some(executions.map_or(*all, |n: NonZeroU64| n.saturating_add(all.get())));
+            }
+            other => drop(wrong.insert(other.clone())),
+        }
+    }
+    match executions {
+        Some(all) if wrong.is_empty() => vec![Verdict::Clean(all)],
+        None if wrong.is_empty() => vec![Verdict::Bounded("nothing was explored".to_owned())],
+        _ => wrong.into_iter().collect(),
+    }
 }
 
 /// Verdicts as people and scripts read them: `condition(name)`, `bounded(reason)`, ..
@@ -51,8 +69,10 @@ mod tests {
             let judgements: Vec<Judgement> = all.iter().cloned().map(undecided).collect();
             words_of(&union(&judgements))
         };
-        assert_eq!(of(&[Verdict::Clean, Verdict::Clean]), ["clean"]);
-        assert_eq!(of(&[Verdict::Clean, Verdict::Race]), ["race"]);
+        let clean = Verdict::Clean(NonZeroU64::MIN);
+        assert_eq!(of(&[clean.clone(), clean.clone()]), ["clean"]);
+        assert_eq!(of(&[clean, Verdict::Race]), ["race"]);
+        assert_eq!(of(&[]), ["bounded(nothing was explored)"]);
         assert_eq!(of(&[Verdict::Bounded("x".into()), Verdict::Race]), ["race", "bounded(x)"]);
     }
 }
