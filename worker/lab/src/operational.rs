@@ -2,7 +2,7 @@
 //!
 //! The operational engine runs a program once and stops at the cause of a mistake, so it may name fewer kinds than the
 //! explorer, which sees all executions. It never names another one. If the run breaks one of the conditions
-//! under which it stands for all runs (D1 to D4), it proves nothing, and only its other findings are compared.
+//! under which it stands for all runs (D1 to D5), it proves nothing, and only its other findings are compared.
 
 use crate::differential::draw::Draw;
 use moire_cat::Model;
@@ -117,7 +117,9 @@ pub fn compare(program: &Program, model: &Model, limits: &Limits) -> Agreement {
 pub fn agree(operational: Outcome, explorer: Kinds) -> Agreement {
     let kinds: Kinds = operational.kinds().into_iter().map(Kind::word).collect();
     let conditions = operational.broken();
-    if kinds == explorer && conditions.is_empty() {
+    if operational.differs.is_some() {
+        Agreement::Different { operational: Box::new(operational), explorer }
+    } else if kinds == explorer && conditions.is_empty() {
         Agreement::Same
     } else if !kinds.is_subset(&explorer) || (kinds.is_empty() && conditions.is_empty()) {
         Agreement::Different { operational: Box::new(operational), explorer }
@@ -231,7 +233,8 @@ impl Agreement {
             let all: Vec<&str> = all.iter().copied().collect();
             if all.is_empty() { "clean".to_owned() } else { all.join(", ") }
         };
-        let texts: Vec<&str> = operational.findings.iter().map(|f| f.text.as_str()).take(3).collect();
+        let texts = operational.findings.iter().map(|f| f.text.as_str()).take(3);
+        let texts: Vec<&str> = texts.chain(operational.differs.as_deref()).collect();
         let texts = if texts.is_empty() { String::new() } else { format!(" ({})", texts.join("; ")) };
         format!("operational engine {}{texts}, explorer {}", words(&operational.words()), words(explorer))
     }

@@ -7,6 +7,7 @@ use crate::layout::{Layout, Span};
 use crate::planted::Planted;
 use crate::record::{Key, Object, Universe, What};
 use crate::rows::{self, Rows};
+use crate::schedule::Schedule;
 use crate::settings::Settings;
 use crate::state::{Mbarrier, State, ThreadState};
 use crate::trips::{Classes, Loops};
@@ -25,6 +26,8 @@ pub(crate) struct Mode {
     pub(crate) planted: Option<Planted>,
     /// Completions are steps of their own, and each thread may run at any time.
     pub(crate) every_order: bool,
+    /// The schedule, unless every order is tried.
+    pub(crate) schedule: Schedule,
 }
 
 pub(crate) struct Engine<'a> {
@@ -160,6 +163,7 @@ impl<'a> Engine<'a> {
             Condition::Lapped => Planted::Lapped,
             Condition::Generation => Planted::Generations,
             Condition::Expected => Planted::Expected,
+            Condition::Passed => Planted::Passed,
         };
         if self.has(unchecked) {
             return;
@@ -285,6 +289,14 @@ pub(crate) fn drop_record(s: &mut State, record: usize) {
         forget(s, record);
         s.live[record / 64] &= !(1 << (record % 64));
     }
+}
+
+/// What was known of a record is known of another one that takes its place.
+pub(crate) fn rename(s: &mut State, from: usize, to: usize) {
+    s.rows.rename_bit(from, to);
+    s.pending.iter_mut().for_each(|(_, vector)| vector.rename_bit(from, to));
+    s.live[from / 64] &= !(1 << (from % 64));
+    rows::insert(&mut s.live, to);
 }
 
 /// Whether a thread knows a record in a row of its vector.

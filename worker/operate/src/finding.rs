@@ -38,16 +38,19 @@ pub enum Condition {
     Generation,
     /// D4: a phase completes after every `expect_tx` that belongs to it.
     Expected,
+    /// D5: a wait comes after the phase before the one that it answers for.
+    Passed,
 }
 
 impl Condition {
-    /// D1 to D4, and what it asks for.
+    /// D1 to D5, and what it asks for.
     pub fn text(self) -> &'static str {
         match self {
             Condition::Observed => "D1: an arrival that is not ordered after the previous phase",
             Condition::Lapped => "D2: a wait that can be lapped",
             Condition::Generation => "D3: an arrival that is not ordered after the previous generation",
             Condition::Expected => "D4: a phase that may complete before an expect_tx",
+            Condition::Passed => "D5: a wait that may answer for an earlier phase",
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::rows::{self, both, without};
 use crate::state::State;
 use crate::value::Val;
 use moire_program::ir::{Op, Reg, Tcgen05};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a thread must know a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,30 +136,35 @@ fn ordered(e: &Engine<'_>, s: &State, thread: usize) -> Vec<u64> {
     out
 }
 
-/// Facts that every thread which may arrive knows.
+/// Threads that use an object and have not exited.
+fn using(of: &BTreeSet<(Object, usize)>, s: &State, object: Object) -> Vec<usize> {
+    let all = of.range((object, 0)..=(object, usize::MAX)).map(|(_, t)| *t);
+    all.filter(|t| !s.threads[*t].exited).collect()
+}
+
+/// Facts that every thread which needs them knows: that a phase was observed each one that may arrive (D1), and each one that
+/// may wait once the next phase is complete (D5).
 fn observed(e: &mut Engine<'_>, s: &mut State) {
     let objects: Vec<Object> = s.mbarriers.keys().copied().collect();
     for object in objects {
-        let arrivers: Vec<usize> = e
-            .arrivers
-            .range((object, 0)..=(object, usize::MAX))
-            .map(|(_, t)| *t)
-            .filter(|t| !s.threads[*t].exited)
-            .collect();
-        let all = |s: &State, record: usize| arrivers.iter().all(|t| knows(e, s, *t, row::FACTS, record));
-        if let Some(record) =
-            e.universe.find(usize::MAX, What::Observed(object)).filter(|r| rows::has(&s.live, *r))
-            && all(s, record)
-        {
+        let (arrivers, waiters) = (using(&e.arrivers, s, object), using(&e.waiters, s, object));
+        let all = |s: &State, record: usize, who: &[usize]| {
+            rows::has(&s.live, record) && who.iter().all(|t| knows(e, s, *t, row::FACTS, record))
+        };
+        let fact = |what| e.universe.find(usize::MAX, what);
+        if let Some(record) = fact(What::Passed(object)).filter(|r| all(s, *r, &waiters)) {
+            drop_record(s, record);
+        }
+        let both: Vec<usize> = arrivers.iter().chain(&waiters).copied().collect();
+        if let Some(record) = fact(What::Observed(object)).filter(|r| all(s, *r, &both)) {
             drop_record(s, record);
             if let Some(mbarrier) = s.mbarriers.get_mut(&object) {
                 mbarrier.observed_by_all = true;
             }
         }
         for (_, waiter) in e.waiters.range((object, 0)..=(object, usize::MAX)) {
-            let answered =
-                e.universe.find(*waiter, What::Answered(object)).filter(|r| rows::has(&s.live, *r));
-            if let Some(record) = answered.filter(|r| all(s, *r)) {
+            let answered = e.universe.find(*waiter, What::Answered(object));
+            if let Some(record) = answered.filter(|r| all(s, *r, &arrivers)) {
                 drop_record(s, record);
             }
         }
@@ -170,12 +175,7 @@ fn observed(e: &mut Engine<'_>, s: &mut State) {
 fn known_to_waiters(e: &mut Engine<'_>, s: &mut State) {
     let objects: Vec<Object> = s.mbarriers.keys().copied().collect();
     for object in objects {
-        let waiters: Vec<usize> = e
-            .waiters
-            .range((object, 0)..=(object, usize::MAX))
-            .map(|(_, t)| *t)
-            .filter(|t| !s.threads[*t].exited)
-            .collect();
+        let waiters = using(&e.waiters, s, object);
         let conditions: Vec<usize> = rows::members(&both(&s.live, &e.universe.sets.facts))
             .into_iter()
             .filter(

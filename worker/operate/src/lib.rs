@@ -21,23 +21,29 @@
 //! - **D2** if every wait that answered for a phase comes before some arrival of the next phase, when that one is complete:
 //!   no waiting thread can be *lapped*;
 //! - **D3** if an arrival at a barrier of a CTA comes after the last generation of the barrier;
-//! - **D4** if every `expect_tx` that is no arrival comes before some arrival of its phase.
+//! - **D4** if every operation that only raises the transaction count of an mbarrier comes before some arrival of its phase,
+//!   as soon as no arrival is missing there, and no more bytes are complete then than are announced;
+//! - **D5** if every wait for a parity comes after the phase before the one that it answers for: it cannot answer for the
+//!   phase before that, which has the same parity.
 //!
 //! *Comes before* is the order of execution: program order, from an issue to its accesses and their completion, from
-//! arrivals to the waits that they release. If D1 to D4 hold, every other run is a reordering of this one: the same
+//! arrivals to the waits that they release. If D1 to D5 hold, every other run is a reordering of this one: the same
 //! instructions, the same phases, the same answers of waits. So it has the same races, the same faults and the same threads
 //! that wait for ever. A violation is a finding of its own ([`Condition`]): another run may then do anything, and what this
 //! run found is still found.
 //!
 //! *Why.* Take another run, and the first step at which it is no reordering of this one. Steps of different threads that
-//! touch different objects commute. On one object, two arrivals of one phase commute, because they add. An arrival and a wait
-//! for the phase before it commute, unless the arrival completes its phase. Two arrivals of different phases do not. By D1 a
-//! step of a later phase comes after the phase before it, and by D2 a completion comes after every wait that it could lap.
+//! touch different objects commute. On one object, two arrivals of one phase commute, because they add, and by D4 no part of
+//! a phase completes it. An arrival and a wait for the phase before it commute, unless the arrival completes its phase. Two
+//! arrivals of different phases do not. By D1 a step of a later phase comes after the phase before it, and by D2 a completion
+//! comes after every wait that it could lap. By D5 a wait is not ready before the phase that it answers for is complete.
 //! So the steps that do not commute are ordered in this run, and are never ready together in the other one. The first step
 //! that differs is therefore a step of this run with nothing left before it, and moves to the front. A thread that waits for
-//! ever in this run does so in the other: no step that is left can complete its phase.
+//! ever in this run is a finding. What each condition excludes, and when it is decided, stands where it is checked
+//! (`step/mbarrier.rs`, `step/barrier.rs`).
 //! This argument is on paper. Its evidence are the comparisons with the explorer, and the runs in every order
-//! ([`operate_in_every_order`]).
+//! ([`operate_in_every_order`]). A clean run is repeated under other schedules, with late completions too
+//! (`schedule`): if one of them says something else, there is no answer.
 //!
 //! # Knowledge
 //!
@@ -93,6 +99,7 @@ mod prove;
 mod record;
 mod rows;
 mod run;
+mod schedule;
 mod settings;
 mod state;
 mod step;
@@ -111,6 +118,7 @@ use layout::Layout;
 use moire_program::ir::Program;
 use moire_program::loops::{free, has_loops, unroll};
 use run::Ended;
+use schedule::Schedule;
 use std::collections::{BTreeMap, BTreeSet};
 use trips::Loops;
 
@@ -136,7 +144,7 @@ pub const ASSUMPTIONS: [&str; 4] = [
     "loops with one name have the same trip counts in every thread, for each entry",
     "a thread that polls for a phase of an mbarrier keeps polling until the phase is complete",
     "every copy, product and commit that is issued completes",
-    "one run stands for all: this is argued on paper and tested against the explorer, and no other engine confirms a clean answer",
+    "one run stands for all: this is argued on paper and tested against the explorer, which confirms small trip counts only",
 ];
 
 /// What a program does.
@@ -159,6 +167,28 @@ pub struct Outcome {
     pub classes: Vec<(String, u32)>,
     /// Numbers of trips for which the findings occur.
     pub numbers: BTreeMap<String, Vec<u32>>,
+    /// Of a clean run: what another schedule says instead. There is a mistake in this engine then, and no answer.
+    pub differs: Option<String>,
+}
+
+/// Under how many other schedules a clean run is repeated.
+pub const SCHEDULES: usize = schedule::OTHERS.len();
+
+/// The least trip counts: for each free number its least value and the two above. For more than three numbers all
+/// are raised together.
+pub fn least_trips(classes: &[(String, u32)]) -> Vec<BTreeMap<String, Vec<u32>>> {
+    let together = classes.len() > 3;
+    let digit = |code: u32, at: usize| {
+        if together { code } else { code / 3u32.pow(u32::try_from(at).unwrap_or(0)) % 3 }
+    };
+    let all = if together { 3 } else { 3u32.pow(u32::try_from(classes.len()).unwrap_or(0)) };
+    let mut codes: Vec<u32> = (0..all).collect();
+    codes.sort_by_key(|code| (0..classes.len()).map(|at| digit(*code, at)).sum::<u32>());
+    let counts = |code: u32| {
+        let raised = classes.iter().enumerate();
+        raised.map(|(at, (name, least))| (name.clone(), vec![least + digit(code, at)])).collect()
+    };
+    codes.into_iter().map(counts).collect()
 }
 
 impl Outcome {
@@ -177,6 +207,9 @@ impl Outcome {
         let mut out: BTreeSet<&'static str> = self.findings.iter().map(|f| f.kind.word()).collect();
         if self.bounded.is_some() || self.runs == 0 {
             out.insert("bounded");
+        }
+        if self.differs.is_some() {
+            out.insert("abstained");
         }
         if out.is_empty() {
             out.insert("clean");
@@ -234,7 +267,7 @@ fn judged(
     every_order: bool,
     planted: Option<Planted>,
 ) -> Result<Outcome, Abstain> {
-    let all = |program: &Program| {
+    let all = |program: &Program, schedule| {
         let together: &[bool] = match settings.pair_release {
             PairRelease::Alone => &[false],
             PairRelease::Together => &[true],
@@ -242,24 +275,54 @@ fn judged(
         };
         let mut outcome = Outcome { classes: free(program), ..Outcome::default() };
         for together in together {
-            let mode =
-                Mode { together: *together, instances: outcome.classes.is_empty(), planted, every_order };
-            part(program, settings, limits, mode, &mut outcome)?;
+            let instances = outcome.classes.is_empty();
+            let mode = Mode { together: *together, instances, planted, every_order, schedule };
+            part(program, settings, limits, mode, &mut outcome).map_err(abstention)?;
         }
         Ok(outcome)
     };
-    let run = || {
-        admit::admit(program)?;
-        if !has_loops(program) || !free(program).is_empty() {
-            return all(program);
-        }
-        let unrolled = unroll(program, &BTreeMap::new()).map_err(|r| Stop::abstain(r.to_string(), 0))?;
-        all(&unrolled)
+    admit::admit(program).map_err(abstention)?;
+    let unrolled = if has_loops(program) && free(program).is_empty() {
+        let unrolled = unroll(program, &BTreeMap::new());
+        Some(unrolled.map_err(|r| Abstain { what: r.to_string(), line: 0 })?)
+    } else {
+        None
     };
-    run().map_err(|stop| match stop {
+    let program = unrolled.as_ref().unwrap_or(program);
+    let outcome = all(program, Schedule::default())?;
+    if every_order { Ok(outcome) } else { Ok(repeated(outcome, |schedule| all(program, schedule))) }
+}
+
+fn abstention(stop: Stop) -> Abstain {
+    match stop {
         Stop::Abstain(abstain) => abstain,
         Stop::Wider => Abstain { what: "more kinds of accesses than the limit".to_owned(), line: 0 },
-    })
+    }
+}
+
+/// Repeats a clean run under other schedules. The first one that says something else is noted.
+fn repeated(mut outcome: Outcome, run: impl Fn(Schedule) -> Result<Outcome, Abstain>) -> Outcome {
+    for schedule in schedule::OTHERS {
+        if !outcome.findings.is_empty() || outcome.bounded.is_some() {
+            break;
+        }
+        match run(schedule) {
+            Ok(other) if other.findings.is_empty() => {
+                outcome.bounded = other.bounded.map(|bound| format!("{bound}, {schedule}"));
+                outcome.covered = other.covered;
+            }
+            Ok(other) => {
+                let first = other.findings.first().map_or("", |f| f.text.as_str());
+                outcome.differs = Some(format!("{schedule}: {first}"));
+                break;
+            }
+            Err(why) => {
+                outcome.differs = Some(format!("{schedule}: {}", why.what));
+                break;
+            }
+        }
+    }
+    outcome
 }
 
 /// Runs a program in one mode, and adds what it finds.

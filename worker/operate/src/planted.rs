@@ -13,6 +13,14 @@ pub enum Planted {
     Generations,
     /// D4 is not checked.
     Expected,
+    /// D4 is checked only of phases that complete.
+    ExpectedAtEnd,
+    /// D4 is not checked of an `expect_tx` that completes its phase, nor of bytes that are complete before.
+    ExpectedLate,
+    /// D5 is not checked.
+    Passed,
+    /// A barrier that names as many threads as the CTA has does not wait for those that exit.
+    CountedExits,
     /// All scopes include each other.
     AnyScope,
     /// Relaxed waits acquire.
@@ -49,11 +57,15 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Planted; 20] = [
+    pub const ALL: [Planted; 24] = [
         Planted::Unobserved,
         Planted::Lapped,
         Planted::Generations,
         Planted::Expected,
+        Planted::ExpectedAtEnd,
+        Planted::ExpectedLate,
+        Planted::Passed,
+        Planted::CountedExits,
         Planted::AnyScope,
         Planted::RelaxedWaits,
         Planted::RelaxedArrivals,

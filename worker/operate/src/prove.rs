@@ -9,6 +9,7 @@ use crate::finding::{Abstain, Finding, Stop};
 use crate::forget::{Needs, registers, seen};
 use crate::planted::Planted;
 use crate::run::stuck;
+use crate::schedule::complete_oldest;
 use crate::state::State;
 use crate::step::{Moved, step};
 use crate::trips::{More, Position};
@@ -43,12 +44,14 @@ pub(crate) fn prove(e: &mut Engine<'_>, states: usize, steps: u64) -> Result<Exp
     for _ in 0..ROUNDS {
         let needs = Needs::new(e);
         let explored = explore(e, Some(&needs), states, steps)?;
-        if needs.seen == seen(e) || !explored.findings.is_empty() {
+        // Knowledge that was dropped too early might be missing to a finding as well.
+        if needs.seen == seen(e) {
             return Ok(explored);
         }
         unsettled = Some(explored);
     }
     match unsettled {
+        Some(explored) if !explored.findings.is_empty() => Ok(explored),
         // A dropped record might conflict with an unknown one.
         Some(explored) if explored.bounded.is_some() => Ok(Explored { covered: 0, ..explored }),
         _ => Err(Stop::abstain("a program whose records do not settle", 0)),
@@ -110,15 +113,19 @@ fn numbers(e: &Engine<'_>, s: &State) -> BTreeMap<String, Vec<u32>> {
 }
 
 /// Threads, those with the least progress first. A thread that completed an iteration without a wait comes last until
-/// another one has moved: otherwise it could go round for ever while others are ready.
-fn order(e: &Engine<'_>, s: &State) -> Vec<usize> {
+/// another one has moved: otherwise it could go round for ever while others are ready. `last`: the one that moved last, if
+/// they take turns.
+fn order(e: &Engine<'_>, s: &State, last: Option<usize>) -> Vec<usize> {
+    let count = s.threads.len();
+    // Later threads of the text come first: they are consumers more often.
+    let rank = |t: usize| e.mode.schedule.rank(count - 1 - t, count, last.map(|last| count - 1 - last));
     let progress = |t: &usize| {
         let at = |class: &usize| {
             let none = Position { instance: u32::MAX, index: None };
             s.classes.all[*class].threads.get(t).copied().unwrap_or(none)
         };
         let positions: Vec<Position> = e.loops.order[*t].iter().map(at).collect();
-        (s.demoted.contains(t), positions, std::cmp::Reverse(*t))
+        (s.demoted.contains(t), positions, rank(*t))
     };
     let mut all: Vec<usize> = (0..s.threads.len()).collect();
     all.sort_by_cached_key(progress);
@@ -136,18 +143,29 @@ enum Went {
 
 /// Runs from a state to the next ones that are stored. There are none when more instructions than allowed were executed.
 fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop> {
+    let in_turns = e.mode.schedule.in_turns;
+    // Threads that have waited since they last had to stop.
+    let mut waiters: BTreeSet<usize> = s.waited.into_iter().collect();
+    let mut last = None;
     loop {
         let mut moved = false;
-        for thread in order(e, &s) {
-            let mut waited = s.waited == Some(thread);
+        for thread in order(e, &s, last) {
             let mut progressed = false;
+            // Otherwise a thread that does not wait runs ahead of what others wait for.
+            if s.demoted.contains(&thread) && complete_oldest(e, &mut s, 0)? {
+                moved = true;
+                break;
+            }
             loop {
                 let went = match at_loop(e, &mut s, thread)? {
                     Some(went) => went,
                     None => match step(e, &mut s, thread)? {
-                        Moved::Blocked => break,
+                        Moved::Blocked => {
+                            waiters.remove(&thread);
+                            break;
+                        }
                         Moved::Waited => {
-                            waited = true;
+                            waiters.insert(thread);
                             Went::On
                         }
                         Moved::On => Went::On,
@@ -158,6 +176,7 @@ fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop
                 if e.steps > most {
                     return Ok(Vec::new());
                 }
+                let waited = waiters.contains(&thread);
                 match went {
                     Went::On => {}
                     Went::Round => {
@@ -180,6 +199,9 @@ fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop
                 if !e.findings.is_empty() {
                     return Ok(Vec::new());
                 }
+                if in_turns {
+                    break;
+                }
             }
             s.waited = None;
             progressed |= std::mem::take(&mut e.arrived);
@@ -188,10 +210,11 @@ fn round(e: &mut Engine<'_>, mut s: State, most: u64) -> Result<Vec<State>, Stop
                     s.demoted.clear();
                 }
                 moved = true;
+                last = in_turns.then_some(thread);
                 break;
             }
         }
-        if !moved {
+        if !moved && !complete_oldest(e, &mut s, 0)? {
             stuck(e, &s);
             return Ok(Vec::new());
         }

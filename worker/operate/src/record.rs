@@ -157,6 +157,8 @@ pub(crate) enum What {
     Use(Object),
     /// A wait observed the last complete phase.
     Observed(Object),
+    /// A wait observed the phase before the last complete one.
+    Passed(Object),
     /// The last wait of a thread.
     Answered(Object),
     /// A transaction count was raised.

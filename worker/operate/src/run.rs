@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::finding::{Kind, Stop};
+use crate::schedule::complete_oldest;
 use crate::state::State;
 use crate::step::{Moved, step, suspects, waits_for};
 
@@ -15,18 +16,24 @@ pub(crate) enum Ended {
 
 /// Runs to the end. One schedule is as good as any other (see the crate's page).
 pub(crate) fn run(e: &mut Engine<'_>, s: &mut State, most: u64) -> Result<Ended, Stop> {
+    let (schedule, count) = (e.mode.schedule, s.threads.len());
+    let mut threads: Vec<usize> = (0..count).collect();
+    threads.sort_by_key(|t| schedule.rank(*t, count, None));
     loop {
         let mut moved = false;
-        for thread in 0..s.threads.len() {
-            while step(e, s, thread)? != Moved::Blocked {
+        for thread in &threads {
+            while step(e, s, *thread)? != Moved::Blocked {
                 moved = true;
                 if e.steps > most {
                     return Ok(Ended::Cut);
                 }
+                if schedule.in_turns {
+                    break;
+                }
             }
             moved |= std::mem::take(&mut e.arrived);
         }
-        if !moved {
+        if !moved && !complete_oldest(e, s, 0)? {
             stuck(e, s);
             return Ok(Ended::Complete);
         }

@@ -70,6 +70,10 @@ pub(crate) struct Completion {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Meeting {
     pub(crate) lanes: u32,
+    /// The number of threads that some member names, as many as the CTA has if another member names none.
+    pub(crate) count: Option<u32>,
+    /// Some member names no number: it waits for all threads that have not exited.
+    pub(crate) open: bool,
     /// Threads that arrived, and whether they wait.
     pub(crate) members: Vec<(usize, bool)>,
     /// A generation is complete.

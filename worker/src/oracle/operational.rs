@@ -3,7 +3,7 @@
 //! Each protocol of the stream `tensor` is compared under the letter or under the practice profile, in turns, and so are a
 //! few mutants of it. A program that is given as text is compared under both. The rule is broken where the verdicts differ,
 //! or where the operational engine finds a kind of mistake that the explorer does not (`moire_lab::operational`). A run that
-//! breaks one of the conditions D1 to D4 proves nothing and breaks no rule.
+//! breaks one of the conditions D1 to D5 proves nothing and breaks no rule.
 
 use super::about::{About, Takes};
 use super::abstention::Abstention;

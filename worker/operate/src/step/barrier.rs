@@ -1,12 +1,19 @@
 //! Barriers of a CTA, a warp and a cluster (PTX ISA 9.2, 9.7.13.1 to 9.7.13.3).
+//!
+//! D3: an arrival knows the last generation, so it counts in no earlier one, and no generation is complete without one of
+//! its arrivals. A barrier that names no number waits for the threads that have not exited: an exit counts in every
+//! generation to come. A barrier that names a number waits for so many arrivals, even if it is that of all threads. If
+//! both kinds meet, an exit would release one of them and not the other, which is not decided here. At the barrier of a
+//! cluster and of a warp each thread that it waits for takes part in every generation, until it exits.
 
 use super::fence::fenced_inits;
 use crate::carrier::{Carrier, row};
 use crate::engine::{At, Engine, Reach, deliver, drop_record, empty, known, knows, learn, published, vector};
 use crate::finding::{Condition, Kind, Stop};
+use crate::planted::Planted;
 use crate::record::{Barrier, What};
 use crate::rows;
-use crate::state::State;
+use crate::state::{Meeting, State};
 use moire_program::ir::{BarKind, Op};
 
 /// Lanes of all threads of a CTA.
@@ -36,6 +43,9 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
             let place = &e.program.threads[at.thread].place;
             let alone = place.lane.is_none().then_some(at.thread);
             let mask = u32::try_from(mask).unwrap_or(u32::MAX);
+            if place.lane.is_some_and(|lane| mask >> lane & 1 == 0) {
+                return Err(at.abstain("a lane at a barrier of others"));
+            }
             (Barrier::Warp { cta: at.cta, warp: place.warp, mask, alone }, None, true)
         }
         _ => return Ok(true),
@@ -64,12 +74,14 @@ pub(super) fn meet(e: &mut Engine<'_>, s: &mut State, at: At<'_>) -> Result<bool
     let held = published(e, s, at.thread);
     deliver(e, s, Carrier::Meeting(barrier), &held);
     meeting.lanes += at.lanes;
+    meeting.count = count.or(meeting.count);
+    meeting.open |= count.is_none();
     meeting.members.push((at.thread, waits));
     meeting.members.sort_unstable();
     s.meetings.insert(barrier, meeting);
     s.threads[at.thread].held = waits;
     e.arrived = true;
-    complete(e, s, barrier, count)?;
+    complete(e, s, barrier, at.line())?;
     Ok(!waits || !s.threads[at.thread].held)
 }
 
@@ -98,13 +110,25 @@ fn all_there(e: &Engine<'_>, s: &State, barrier: Barrier) -> bool {
     }
 }
 
+/// Whether a barrier has all it waits for.
+fn over(e: &Engine<'_>, s: &State, barrier: Barrier, line: u32) -> Result<bool, Stop> {
+    let meeting = &s.meetings[&barrier];
+    let all = !matches!(barrier, Barrier::Cta { part: Some(_), .. });
+    let open = meeting.open || (all && e.has(Planted::CountedExits));
+    let enough = meeting.count.is_none_or(|count| meeting.lanes >= count);
+    let there = !open || all_there(e, s, barrier);
+    if meeting.open && there && !enough {
+        return Err(Stop::abstain(
+            "a thread that exits, of a barrier with and without a number of threads",
+            line,
+        ));
+    }
+    Ok(there && (enough || open) && !meeting.members.is_empty())
+}
+
 /// Lets everyone go if a barrier has all it waits for.
-fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, count: Option<u32>) -> Result<(), Stop> {
-    let over = match count {
-        Some(count) => s.meetings[&barrier].lanes >= count,
-        None => all_there(e, s, barrier),
-    };
-    if !over || s.meetings[&barrier].members.is_empty() {
+fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, line: u32) -> Result<(), Stop> {
+    if !over(e, s, barrier, line)? {
         return Ok(());
     }
     let generation = e.fact(usize::MAX, What::Generation(barrier), 0)?;
@@ -120,7 +144,7 @@ fn complete(e: &mut Engine<'_>, s: &mut State, barrier: Barrier, count: Option<u
     };
     let meeting = s.meetings.entry(barrier).or_default();
     let members = std::mem::take(&mut meeting.members);
-    (meeting.lanes, meeting.again) = (0, true);
+    *meeting = Meeting { again: true, ..Meeting::default() };
     for (thread, waits) in members {
         if !waits {
             continue;
@@ -215,7 +239,7 @@ pub(crate) fn without(e: &mut Engine<'_>, s: &mut State, thread: usize) -> Resul
         })
         .collect();
     for barrier in uncounted {
-        complete(e, s, barrier, None)?;
+        complete(e, s, barrier, 0)?;
     }
     let cluster = e.layout.clusters[cta][0];
     cluster_complete(e, s, cluster);

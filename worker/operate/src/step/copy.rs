@@ -196,8 +196,11 @@ pub(super) fn finish(
     if let Some(record) = used {
         vector.set(row::BASE, record);
     }
-    if e.mode.every_order {
+    if e.mode.every_order || e.mode.schedule.late {
         s.pending.push((completion, vector));
+        if !e.mode.every_order {
+            crate::schedule::bounded(e, s)?;
+        }
         return Ok(used);
     }
     super::mbarrier::add(

@@ -1,17 +1,37 @@
 //! Mbarriers: phases that count arrivals and transactions, and what a wait learns (PTX ISA 9.2, 9.7.13.15).
+//!
+//! # Conditions
+//!
+//! Let the operations of a phase be those that count in it in this run. In another run those that are there so far contain,
+//! with each operation, what comes before it. The phase is *cut* if it completes there without one of its operations.
+//!
+//! - **D1** ([`observed`]) An operation of a later phase knows a wait that observed the phase before, so it does not count
+//!   in an earlier phase. It does not count in a later one either if its phase is not cut.
+//! - **D4** ([`announced`]) A part that completes a phase has all its arrivals, because each of them is needed. Each operation
+//!   that only raises the transaction count, or leaves it, comes before some arrival, so the part has these as well. What
+//!   it may lack lowers the count. If the count of the phase is at last zero or above, the count of the part is above
+//!   zero: the phase is not cut. So D4 is decided once no arrival is missing, whether the phase completes or not: what is
+//!   announced later comes before no arrival, and a count below zero stays there. While an arrival is missing no part is
+//!   complete. An operation is noted before it counts, because it may complete the phase itself.
+//! - **D2** ([`turn`]) A wait that answered for a phase comes before an operation of the next one, which is not complete
+//!   without it. If that phase never completes in this run, it does not in another one (D4), and laps nobody.
+//! - **D5** ([`wait`]) A wait asks for a parity, so it answers for the second phase before as well. It knows that the phase
+//!   between is over, by a wait that observed it. The first phase of an object has no such phase before it.
+//!
+//! A life of an object ends and starts in order: each use comes after `init`, and before `inval`, or it is a finding.
 
 use super::launch::reach_out;
 use super::memory::{data_before_init, life, revive};
 use crate::carrier::{Carrier, Class, row};
 use crate::engine::{
     At, Engine, Reach, deliver, drop_record, empty, fresh_mbarrier, home, known, knows, learn, object,
-    published, renew, vector,
+    published, rename, renew, vector,
 };
 use crate::finding::{Condition, Kind, Stop};
 use crate::planted::Planted;
 use crate::record::{Key, Object, What};
-use crate::rows::{self, Rows, both};
-use crate::state::{Added, State};
+use crate::rows::{self, Rows, both, without};
+use crate::state::{self, Added, State};
 use crate::value::Val;
 use moire_program::ir::{
     MBARRIER_COUNT, Mbarrier, MbarrierArrive, MbarrierOp, MbarrierWait, Operand, Placement, Scope, Space,
@@ -105,8 +125,10 @@ fn clear(e: &mut Engine<'_>, s: &mut State, of: Object) {
             empty(e, s, first);
         }
     }
-    let facts =
-        |what: &What| matches!(what, What::Observed(o) | What::Answered(o) | What::Expected(o) if *o == of);
+    let facts = |what: &What| {
+        use What::{Answered, Expected, Observed, Passed};
+        matches!(what, Observed(o) | Passed(o) | Answered(o) | Expected(o) if *o == of)
+    };
     for record in rows::members(&s.live) {
         if facts(&e.universe.keys[record].what) {
             drop_record(s, record);
@@ -244,14 +266,7 @@ fn ordinary(
             parts.push((Class { scope, cta: at.cta, release: Some(fence) }, held));
         }
     }
-    let expects = added.arrivals == 0 && added.tx > 0;
-    add(e, s, at.place(), of, parts, added)?;
-    if expects {
-        let record = e.fact(at.thread, What::Expected(of), at.line())?;
-        renew(s, record);
-        s.rows.set(e.carriers.thread(at.thread) + row::FACTS, record);
-    }
-    Ok(())
+    add(e, s, at.place(), of, parts, added)
 }
 
 /// Adds an operation with what it hands on to the phase that collects.
@@ -263,23 +278,9 @@ pub(crate) fn add(
     parts: Vec<(Class, Rows)>,
     added: Added,
 ) -> Result<(), Stop> {
-    let Some(mut m) = s.mbarriers.get(&of).copied() else { return Ok(()) };
+    let Some(before) = s.mbarriers.get(&of).copied() else { return Ok(()) };
     e.arrivers.insert((of, place.0));
-    let name = e.name_of_object(of);
-    let observed = e.fact(usize::MAX, What::Observed(of), place.1)?;
-    let known = parts.iter().any(|(_, vector)| vector.has(row::FACTS, observed));
-    if m.phase > 0 && !known && !m.observed_by_all {
-        if added.observes {
-            let text = format!("{name}: an arrival before any wait observed the previous phase");
-            e.find(Kind::Protocol, text, vec![place]);
-        } else if !e.mode.every_order {
-            let text = format!(
-                "{name}: the completion by {} is not ordered after the previous phase",
-                e.thread_name(place.0)
-            );
-            e.broken(Condition::Observed, text, vec![place]);
-        }
-    }
+    observed(e, place, (of, before), &parts, added)?;
     let arrivals = e.carriers.first(Carrier::Arrivals(of));
     for (class, vector) in parts {
         if added.arrivals > 0 {
@@ -288,6 +289,50 @@ pub(crate) fn add(
         e.carriers.classes.entry(of).or_default().insert(class);
         deliver(e, s, Carrier::Phase(of, false, class), &vector);
     }
+    let after = count(e, place, (of, before), added);
+    announced(e, s, place, (of, after), added)?;
+    s.mbarriers.insert(of, after);
+    if over(after) { turn(e, s, place, of, before) } else { Ok(()) }
+}
+
+/// Whether nothing is missing in a phase.
+fn over(phase: state::Mbarrier) -> bool {
+    phase.pending == 0 && phase.tx == 0
+}
+
+/// D1: an operation of a later phase knows that the phase before is complete.
+fn observed(
+    e: &mut Engine<'_>,
+    place: (usize, u32),
+    (of, m): (Object, state::Mbarrier),
+    parts: &[(Class, Rows)],
+    added: Added,
+) -> Result<(), Stop> {
+    let observed = e.fact(usize::MAX, What::Observed(of), place.1)?;
+    let known = parts.iter().any(|(_, vector)| vector.has(row::FACTS, observed));
+    if m.phase == 0 || known || m.observed_by_all {
+        return Ok(());
+    }
+    let name = e.name_of_object(of);
+    if added.observes {
+        let text = format!("{name}: an arrival before any wait observed the previous phase");
+        e.find(Kind::Protocol, text, vec![place]);
+    } else if !e.mode.every_order {
+        let by = e.thread_name(place.0);
+        let text = format!("{name}: the completion by {by} is not ordered after the previous phase");
+        e.broken(Condition::Observed, text, vec![place]);
+    }
+    Ok(())
+}
+
+/// The phase with an operation, complete or not.
+fn count(
+    e: &mut Engine<'_>,
+    place: (usize, u32),
+    (of, mut m): (Object, state::Mbarrier),
+    added: Added,
+) -> state::Mbarrier {
+    let name = e.name_of_object(of);
     if added.arrivals > m.pending {
         e.find(Kind::Protocol, format!("{name}: more arrivals than the phase expects"), vec![place]);
     }
@@ -299,53 +344,64 @@ pub(crate) fn add(
     if added.drops {
         m.count = m.count.saturating_sub(added.arrivals);
     }
-    let complete = m.pending == 0 && m.tx == 0;
-    if complete {
-        m.phase = if m.phase == 1 { 2 } else { 1 };
-        m.pending = m.count;
-        m.observed_by_all = false;
+    m
+}
+
+/// D4: no phase is complete without an operation that announces bytes. Asked once no arrival is missing.
+fn announced(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    place: (usize, u32),
+    (of, m): (Object, state::Mbarrier),
+    added: Added,
+) -> Result<(), Stop> {
+    let announces = added.arrivals == 0 && added.tx >= 0;
+    if announces && !(e.has(Planted::ExpectedLate) && over(m)) {
+        let record = e.fact(place.0, What::Expected(of), place.1)?;
+        renew(s, record);
+        s.rows.set(e.carriers.thread(place.0) + row::FACTS, record);
     }
-    s.mbarriers.insert(of, m);
-    if complete {
-        turn(e, s, place, of)?;
+    let decided = announces || added.arrivals > 0 || m.tx < 0;
+    if m.pending > 0 || !decided || e.mode.every_order || (e.has(Planted::ExpectedAtEnd) && !over(m)) {
+        return Ok(());
+    }
+    let name = e.name_of_object(of);
+    let arrivals = e.carriers.first(Carrier::Arrivals(of));
+    let arrived = s.rows.get(arrivals);
+    for record in rows::members(&without(&both(&s.live, &e.universe.sets.facts), &arrived)) {
+        let key = &e.universe.keys[record];
+        if key.what == What::Expected(of) {
+            let theirs = (key.thread, e.universe.lines[record]);
+            let who = e.thread_name(theirs.0);
+            let text = format!("{name}: {who} may raise the transaction count after the phase is complete");
+            e.broken(Condition::Expected, text, vec![theirs, place]);
+        }
+    }
+    if m.tx < 0 && !e.has(Planted::ExpectedLate) {
+        let text = format!("{name}: more bytes are complete than the phase expects");
+        e.broken(Condition::Expected, text, vec![place]);
     }
     Ok(())
 }
 
 /// A phase is complete: what it collected is what waits learn from now on.
-fn turn(e: &mut Engine<'_>, s: &mut State, place: (usize, u32), of: Object) -> Result<(), Stop> {
-    let classes = e.carriers.classes.get(&of).cloned().unwrap_or_default();
-    let mut facts = vec![0; s.rows.words];
-    for class in &classes {
-        let first = e.carriers.first(Carrier::Phase(of, false, *class));
-        rows::add(&mut facts, &s.rows.get(first + row::FACTS));
-    }
+fn turn(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    place: (usize, u32),
+    of: Object,
+    before: state::Mbarrier,
+) -> Result<(), Stop> {
+    let phase = if before.phase == 1 { 2 } else { 1 };
+    let reset = |m: &mut state::Mbarrier| {
+        *m = state::Mbarrier { phase, pending: m.count, observed_by_all: false, ..*m }
+    };
+    s.mbarriers.entry(of).and_modify(reset);
+    answered(e, s, place, of);
     let arrivals = e.carriers.first(Carrier::Arrivals(of));
-    let arrived = s.rows.get(arrivals);
     s.rows.replace(arrivals, &vec![0; s.rows.words]);
-    let name = e.name_of_object(of);
-    for record in rows::members(&both(&s.live, &e.universe.sets.facts)) {
-        let key = &e.universe.keys[record];
-        let theirs = (key.thread, e.universe.lines[record]);
-        let condition = match key.what {
-            What::Answered(o) if o == of => Condition::Lapped,
-            What::Expected(o) if o == of => Condition::Expected,
-            _ => continue,
-        };
-        // An operation that only counts bytes does not keep the phase open for bytes that are announced later.
-        let known = if condition == Condition::Expected { &arrived } else { &facts };
-        if !rows::has(known, record) && !e.mode.every_order {
-            let what = match condition {
-                Condition::Lapped => "can be lapped: the next phase may complete before its wait answers",
-                _ => "may raise the transaction count after the phase is complete",
-            };
-            e.broken(condition, format!("{name}: {} {what}", e.thread_name(theirs.0)), vec![theirs, place]);
-        }
-        drop_record(s, record);
-    }
-    let observed = e.fact(usize::MAX, What::Observed(of), place.1)?;
-    drop_record(s, observed);
-    for class in classes {
+    passed(e, s, place, of, before)?;
+    for class in e.carriers.classes.get(&of).cloned().unwrap_or_default() {
         let from = e.carriers.first(Carrier::Phase(of, false, class));
         let to = e.carriers.first(Carrier::Phase(of, true, class));
         let collected = vector(e, s, from);
@@ -353,6 +409,48 @@ fn turn(e: &mut Engine<'_>, s: &mut State, place: (usize, u32), of: Object) -> R
             s.rows.replace(to + at, &collected.get(at));
         }
         empty(e, s, from);
+    }
+    Ok(())
+}
+
+/// D2: every wait that answered for the phase before comes before an operation of this one. What was noted for both is over.
+fn answered(e: &mut Engine<'_>, s: &mut State, place: (usize, u32), of: Object) {
+    let mut known = vec![0; s.rows.words];
+    for class in e.carriers.classes.get(&of).cloned().unwrap_or_default() {
+        let first = e.carriers.first(Carrier::Phase(of, false, class));
+        rows::add(&mut known, &s.rows.get(first + row::FACTS));
+    }
+    let name = e.name_of_object(of);
+    for record in rows::members(&both(&s.live, &e.universe.sets.facts)) {
+        let key = &e.universe.keys[record];
+        if key.what == What::Answered(of) && !rows::has(&known, record) && !e.mode.every_order {
+            let theirs = (key.thread, e.universe.lines[record]);
+            let who = e.thread_name(theirs.0);
+            let text =
+                format!("{name}: {who} can be lapped: the next phase may complete before its wait answers");
+            e.broken(Condition::Lapped, text, vec![theirs, place]);
+        }
+        if matches!(e.universe.keys[record].what, What::Answered(o) | What::Expected(o) if o == of) {
+            drop_record(s, record);
+        }
+    }
+}
+
+/// The last complete phase is from now on the one before. Who knows that it was observed knows that it is over (D5).
+fn passed(
+    e: &mut Engine<'_>,
+    s: &mut State,
+    place: (usize, u32),
+    of: Object,
+    before: state::Mbarrier,
+) -> Result<(), Stop> {
+    let observed = e.fact(usize::MAX, What::Observed(of), place.1)?;
+    let passed = e.fact(usize::MAX, What::Passed(of), place.1)?;
+    drop_record(s, passed);
+    if rows::has(&s.live, observed) {
+        rename(s, observed, passed);
+    } else if before.phase > 0 && !before.observed_by_all {
+        rows::insert(&mut s.live, passed);
     }
     Ok(())
 }
@@ -382,6 +480,7 @@ pub(super) fn wait(
         return Ok(false);
     }
     alive(e, s, at, of, true)?;
+    early(e, s, at, of)?;
     for class in e.carriers.classes.get(&of).cloned().unwrap_or_default() {
         take(e, s, at, of, class, wait);
     }
@@ -398,6 +497,17 @@ pub(super) fn wait(
         s.rows.set(first + row::BASE, record);
     }
     Ok(true)
+}
+
+/// D5: a wait knows that the phase before the one that it answers for is complete.
+fn early(e: &mut Engine<'_>, s: &State, at: At<'_>, of: Object) -> Result<(), Stop> {
+    let passed = e.fact(usize::MAX, What::Passed(of), at.line())?;
+    if rows::has(&s.live, passed) && !knows(e, s, at.thread, row::FACTS, passed) && !e.mode.every_order {
+        let (name, who) = (e.name_of_object(of), e.thread_name(at.thread));
+        let text = format!("{name}: the wait of {who} may answer for an earlier phase");
+        e.broken(Condition::Passed, text, vec![at.place()]);
+    }
+    Ok(())
 }
 
 /// What a wait learns from the operations of one class.

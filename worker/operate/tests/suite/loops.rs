@@ -15,7 +15,13 @@ fn rings_are_clean_for_every_number_of_trips() {
     let mut states = Vec::new();
     for stages in 1..=6 {
         let outcome = judged(&ring(stages), &Settings::letter());
-        assert_eq!(outcome.words(), ["clean"].into(), "{stages}: {:#?}", outcome.findings);
+        assert_eq!(
+            outcome.words(),
+            ["clean"].into(),
+            "{stages}: {:?} {:#?}",
+            outcome.differs,
+            outcome.findings
+        );
         assert_eq!(outcome.scope().as_deref(), Some("K"));
         println!("ring of {stages}: {} states, {} steps", outcome.states, outcome.steps);
         states.push(outcome.states);
@@ -33,7 +39,7 @@ fn persistent_products_are_clean_for_every_number_of_tiles_and_steps() {
                 "persistent {stages}, {warps} warps: {} states, {} steps",
                 outcome.states, outcome.steps
             );
-            assert_eq!(outcome.words(), ["clean"].into(), "{:#?}", outcome.findings);
+            assert_eq!(outcome.words(), ["clean"].into(), "{:?} {:#?}", outcome.differs, outcome.findings);
             assert_eq!(outcome.scope().as_deref(), Some("T, K"));
         }
     }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use super::conditions::BROKEN;
+use super::conditions::{BROKEN, COUNTED};
 use super::corpus::{FOLDERS, program as corpus};
 use super::families::{MISTAKES, persistent, planted as mistaken, program, ring};
 use moire_operate::{Abstain, Limits, Outcome, Planted, Settings, operate, operate_planted};
@@ -19,6 +19,7 @@ fn programs() -> Vec<(String, Program)> {
     let text = persistent(2, 2);
     let mut out = vec![
         ("again".to_owned(), program(AGAIN)),
+        ("counted".to_owned(), program(COUNTED)),
         ("ring".to_owned(), program(&ring(2))),
         ("persistent".to_owned(), program(&persistent(1, 1))),
     ];
