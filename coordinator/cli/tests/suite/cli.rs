@@ -85,6 +85,11 @@ fn loops_with_a_free_number() {
     run(&LOOPED.replace("repeat K {\nE", "repeat K { fence.sc.gpu;\nE"), &[], 11, "fence.sc");
     let ring = include_str!("../../../../corpus/litmus/loops/ring.litmus");
     run(ring, &[], 0, "clean for every trip count: K (lines ");
+    run(ring, &[], 0, "confirmed by the explorer for 3 of 3 trip counts from K = 0 to K = 2");
+    let early = include_str!("../../../../corpus/litmus/loops/arrive-before-expect.litmus");
+    run(early, &[], 10, "[D4: a phase that may complete before an expect_tx]");
+    run(early, &[], 10, "l.litmus: race, hang, protocol, early-pass");
+    run(include_str!("../../../../corpus/litmus/loops/round-more.litmus"), &[], 10, "l.litmus: hang");
     let lapped = include_str!("../../../../corpus/litmus/loops/ring-lapped.litmus");
     run(lapped, &[], 10, "[D2: a wait that can be lapped]");
     run(lapped, &[], 10, "l.litmus: hang");

@@ -1,8 +1,9 @@
-//! Litmus texts with loops: the operational engine answers for every trip count, and the explorer confirms what it finds.
+//! Litmus texts with loops: the operational engine answers for every trip count, and the explorer confirms what it says.
 //!
 //! Contract: loops with a number, and free loops whose trip counts the command line gives, are unrolled and explored like any
 //! other text. With a free trip count the operational engine is asked. If it finds a mistake, the text is unrolled with
-//! the trip counts of that mistake and explored, so that the answer has its executions. Lines are those of the text.
+//! the trip counts of that mistake and explored, so that the answer has its executions. If it finds none, the least trip
+//! counts are explored within a budget. What the explorer finds there is the answer. Lines are those of the text.
 
 use super::answer::{Answer, Contest};
 use super::judging::{Explored, Judge};
@@ -18,6 +19,8 @@ use std::collections::BTreeMap;
 
 /// Most checks of an exploration with trip counts above the least ones.
 const RAISED_CHECKS: u64 = 200_000;
+/// Most checks of all explorations that confirm a proof.
+const CONFIRMING_CHECKS: u64 = 50_000;
 
 impl<'a> Judge<'a> {
     /// The answer for a litmus text with loops.
@@ -60,6 +63,9 @@ impl<'a> Judge<'a> {
     /// Explores the text with the trip counts of a finding, the least first, until the explorer finds something too. The
     /// exploration with the least ones is the answer if it never does.
     fn confirmed(&self, source: &Source, proof: &mut Proof) -> Result<Option<Vec<Explored>>> {
+        if proof.is_clean() {
+            return self.refuted(source, proof);
+        }
         let mut first: Option<(Counts, Vec<Explored>)> = None;
         for counts in proof.trials() {
             let Ok(unrolled) = unrolled(source, &counts) else { continue };
@@ -82,6 +88,24 @@ impl<'a> Judge<'a> {
         let Some((counts, explored)) = first else { return Ok(None) };
         proof.explored(counts, false);
         Ok(Some(explored))
+    }
+
+    /// Explores the text with the least trip counts, until the explorer finds something or the budget is spent.
+    fn refuted(&self, source: &Source, proof: &mut Proof) -> Result<Option<Vec<Explored>>> {
+        let mut left = self.limits.checks.min(CONFIRMING_CHECKS);
+        for counts in proof.confirming() {
+            let Ok(unrolled) = unrolled(source, &counts) else { continue };
+            let limits = Limits { checks: left, ..*self.limits };
+            let explored = self.explored(vec![unrolled], &limits, None)?;
+            if proof.confirmed(&counts, union(explored.iter().map(|e| &e.1))) {
+                return Ok(Some(explored));
+            }
+            left = left.saturating_sub(explored.iter().map(|e| e.1.summary.checks).sum());
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// The answer of the operational engine alone, with its verdicts under those contesting switches that it decides.

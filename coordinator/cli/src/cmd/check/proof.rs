@@ -2,12 +2,14 @@
 //! the trip counts that show it.
 
 use super::args::Check;
+use super::verdicts::words_of;
 use anyhow::{Result, bail};
 use moire_cat::{LETTER, Model, PROFILE};
 use moire_console::exit;
 use moire_explore::judge::Verdict;
 use moire_operate::{
-    ASSUMPTIONS, Counterexample, Finding, Kind, Limits, Outcome, Settings, counterexample, operate,
+    ASSUMPTIONS, Counterexample, Finding, Kind, Limits, Outcome, SCHEDULES, Settings, counterexample,
+    least_trips, operate,
 };
 use moire_program::ir::{Program, Trips};
 use moire_program::limits::REPEATS;
@@ -32,8 +34,11 @@ pub(super) struct Proof {
     outcome: Outcome,
     /// The least trip counts with a finding of the same kind.
     least: Option<Counterexample>,
-    /// The trip counts for which the explorer was asked, and whether it finds something too.
+    /// The trip counts for which the explorer was asked about a finding, and whether it finds something. For a proof: those
+    /// that refute it.
     asked: Option<(Counts, bool)>,
+    /// For a proof: the least trip counts, and what the explorer says of each that it was asked about.
+    least_trips: Vec<(Counts, Option<Vec<Verdict>>)>,
     /// The lines of the loops by name.
     lines: BTreeMap<String, BTreeSet<u32>>,
     /// The profile and the switches of the command line.
@@ -77,6 +82,7 @@ fn verdicts_of(outcome: &Outcome) -> Vec<Verdict> {
     if out.is_empty() && !outcome.findings.is_empty() {
         out.push(Verdict::Abstained(unproved(outcome)));
     }
+    out.extend(outcome.differs.as_ref().map(|other| Verdict::Abstained(contradicted(other))));
     if out.is_empty() {
         out.push(match NonZeroU64::new(outcome.runs) {
             Some(runs) => Verdict::Clean(runs),
@@ -93,6 +99,11 @@ fn covered(outcome: &Outcome, bound: &str) -> String {
         "{bound}: {} states, every run followed through {} iterations and decisions about trip counts",
         outcome.states, outcome.covered
     )
+}
+
+/// Two runs of the operational engine that should say the same.
+fn contradicted(other: &str) -> String {
+    format!("no proof for every trip count: the operational engine contradicts itself, {other}")
 }
 
 /// The condition that keeps one run from standing for all.
@@ -125,15 +136,34 @@ impl Proof {
         let profile = args.profile.as_deref().or(model.variant(PROFILE)).unwrap_or(LETTER);
         let switches = args.model.switches().into_iter().map(|(switch, value)| format!("{switch}={value}"));
         let readings: Vec<String> = [profile.to_owned()].into_iter().chain(switches).collect();
-        Ok(Proof { outcome, least, asked: None, lines, readings: readings.join(", ") })
+        let least_trips = least_trips(&outcome.classes).into_iter().map(|counts| (counts, None)).collect();
+        Ok(Proof { outcome, least, asked: None, least_trips, lines, readings: readings.join(", ") })
     }
 
-    /// The trip counts for which the explorer is asked, the least first: none if nothing is wrong.
+    /// Whether nothing is wrong, as far as the run went.
+    pub(super) fn is_clean(&self) -> bool {
+        self.outcome.findings.is_empty()
+    }
+
+    /// The trip counts that must confirm a proof, the least first.
+    pub(super) fn confirming(&self) -> Vec<Counts> {
+        self.least_trips.iter().map(|(counts, _)| counts.clone()).collect()
+    }
+
+    /// Notes what the explorer says of trip counts that must confirm a proof. Returns whether they refute it.
+    pub(super) fn confirmed(&mut self, counts: &Counts, verdicts: Vec<Verdict>) -> bool {
+        let refuted = exit::worst(verdicts.iter().map(Verdict::exit_code)) == exit::FINDING;
+        if refuted {
+            self.asked = Some((counts.clone(), true));
+        }
+        let tried = self.least_trips.iter_mut().find(|tried| tried.0 == *counts);
+        tried.into_iter().for_each(|tried| tried.1 = Some(verdicts.clone()));
+        refuted
+    }
+
+    /// The trip counts for which the explorer is asked about a finding, the least first.
     pub(super) fn trials(&self) -> Vec<Counts> {
         let mut out: Vec<Counts> = Vec::new();
-        if self.outcome.findings.is_empty() {
-            return out;
-        }
         let least = self.least.as_ref().map_or(&self.outcome.numbers, |l| &l.numbers);
         let raised = (1..=RAISED).map(|more| {
             let raise = |all: &Vec<u32>| all.iter().map(|n| (n + more).min(REPEATS)).collect();
@@ -189,12 +219,21 @@ impl Proof {
     pub(super) fn text(&self, file: &str, options: &str) -> String {
         let o = &self.outcome;
         let cost = format!("operational engine, {}: {} states, {} steps", self.readings, o.states, o.steps);
+        if let (true, Some((counts, _))) = (self.is_clean(), &self.asked) {
+            let (shown, trips) = (shown(counts), trips(counts));
+            return format!(
+                "  {cost}\n  refuted by the explorer for {shown}: the operational engine finds nothing\n    \
+                 again: moire check {file}{options}{trips}\n"
+            );
+        }
         if let Some(bound) = &o.bounded {
             return format!("  {cost}\n  stopped by the limit on {}\n", covered(o, bound));
         }
-        if o.findings.is_empty() {
+        if o.findings.is_empty() && o.differs.is_none() {
             let mut out = format!("  clean for every trip count: {}\n  {cost}\n", self.scope());
-            out += "  arrivals, waits and expect_tx are ordered (D1 to D4), so one run stands for all; assumed:\n";
+            out += &format!("  the same under {SCHEDULES} other schedules of threads and completions\n");
+            out += &self.confirmations();
+            out += "  arrivals, waits and expect_tx are ordered (D1 to D5), so one run stands for all; assumed:\n";
             out.extend(ASSUMPTIONS.iter().map(|a| format!("    {a}\n")));
             return out;
         }
@@ -214,6 +253,26 @@ impl Proof {
                 out += "    advice is tried with these trip counts only\n";
             }
             out += &format!("    again: moire check {file}{options}{}\n", trips(counts));
+        }
+        out
+    }
+
+    /// `confirmed by the explorer for 2 of 3 trip counts from K = 0 to K = 2; K = 2: bounded (checks)`
+    fn confirmations(&self) -> String {
+        let is_clean = |v: &Option<Vec<Verdict>>| matches!(v.as_deref(), Some([Verdict::Clean(_)]));
+        let (sure, all) =
+            (self.least_trips.iter().filter(|t| is_clean(&t.1)).count(), self.least_trips.len());
+        let [(from, _), .., (to, _)] = self.least_trips.as_slice() else { return String::new() };
+        let mut out = format!(
+            "  confirmed by the explorer for {sure} of {all} trip counts from {} to {}\n",
+            shown(from),
+            shown(to)
+        );
+        for (counts, verdicts) in self.least_trips.iter().filter(|t| !is_clean(&t.1)) {
+            let why = verdicts
+                .as_ref()
+                .map_or("not tried, the budget is spent".to_owned(), |v| words_of(v).join(", "));
+            out += &format!("    {}: {why}\n", shown(counts));
         }
         out
     }
@@ -240,7 +299,8 @@ impl Proof {
             })
         };
         let class = |c: &(String, u32)| json!({"name": c.0, "least": c.1, "lines": self.lines.get(&c.0)});
-        let proved = o.findings.is_empty() && o.bounded.is_none();
+        let proved = matches!(verdicts_of(o)[..], [Verdict::Clean(_)]) && self.asked.is_none();
+        let least = |(counts, verdicts): &(Counts, Option<Vec<Verdict>>)| json!({"trips": counts, "verdicts": verdicts.as_ref().map(|v| words_of(v))});
         let asked = self.asked.as_ref().map(|(counts, confirmed)| {
             json!({
                 "trips": counts, "confirmed": confirmed,
@@ -256,6 +316,9 @@ impl Proof {
             "steps": o.steps,
             "bounded": o.bounded.as_ref().map(|bound| json!({"limit": bound, "covered": o.covered})),
             "findings": o.findings.iter().map(finding).collect::<Vec<_>>(),
+            "schedules": SCHEDULES,
+            "differs": o.differs,
+            "confirmations": self.is_clean().then(|| self.least_trips.iter().map(least).collect::<Vec<_>>()),
             "explored": asked,
             "least": self.least.as_ref().map(|l| json!({"trips": l.numbers, "program": print(&l.program)})),
         })
@@ -320,5 +383,35 @@ mod tests {
         for wrong in ["K", "K=0", "K=x", "K=", "N=1", "K=1,99999999999"] {
             assert!(given(&words(&[wrong]), &program).is_err(), "{wrong}");
         }
+    }
+
+    /// What the explorer finds for a small trip count is the answer, whatever was proved.
+    #[test]
+    fn a_refutation_wins_over_a_proof() {
+        let text = "moire \"x\"\nP0 (gpu 0, cta 0) { repeat K { bar.sync 0; } }\n";
+        let program = parse(text, Format::Native).unwrap();
+        let model = moire_models::load(MODEL, &Default::default()).unwrap();
+        let (outcome, _) = run(&program, MODEL, &model).unwrap();
+        let least_trips = least_trips(&outcome.classes).into_iter().map(|counts| (counts, None)).collect();
+        let (lines, readings) = (BTreeMap::new(), String::new());
+        let mut proof = Proof { outcome, least: None, asked: None, least_trips, lines, readings };
+        let [zero, one, two] = proof.confirming().try_into().unwrap();
+        assert!(!proof.confirmed(&zero, vec![Verdict::Clean(NonZeroU64::MIN)]));
+        assert!(!proof.confirmed(&one, vec![Verdict::Bounded("checks".to_owned())]));
+        assert!(matches!(proof.verdicts(&[])[..], [Verdict::Clean(_)]));
+        let text = proof.text("l.litmus", "");
+        assert!(text.contains("for 1 of 3 trip counts from K = 0 to K = 2"), "{text}");
+        assert!(
+            text.contains("    K = 1: bounded(checks)\n    K = 2: not tried, the budget is spent\n"),
+            "{text}"
+        );
+        assert!(proof.confirmed(&two, vec![Verdict::Race]));
+        assert_eq!(proof.verdicts(&[Verdict::Race]), [Verdict::Race]);
+        let text = proof.text("l.litmus", "");
+        assert!(
+            text.contains("refuted by the explorer for K = 2") && !text.contains("clean for every"),
+            "{text}"
+        );
+        assert!(text.contains("moire check l.litmus --trips K=2"), "{text}");
     }
 }
