@@ -1,4 +1,5 @@
-//! `moire bench operate`: the operational engine against the explorer, on drawn tensor-core protocols and on mutants of them.
+//! `moire bench operate`: the operational engine against the explorer, on drawn tensor-core protocols, on mutants of them, and on
+//! drawn programs with a free loop.
 //!
 //! Contract: programs and models depend only on seed and number, not on the number of threads or on stops of the run. In turn
 //! a program is judged under the letter, under the practice profile and with one switch flipped. A difference is printed with
@@ -11,6 +12,7 @@ use moire_console::exit;
 use moire_console::input::load_model;
 use moire_explore::Limits;
 use moire_generate::{Profile, Stream};
+use moire_lab::differential::draw_counting::looped_program;
 use moire_lab::mutants::is_illegal;
 use moire_lab::operational::{Agreement, MODEL, Tally, compare, drawn_mutant};
 use moire_program::ir::Program;
@@ -25,7 +27,9 @@ use std::time::Instant;
 const BLOCK: u64 = 256;
 /// Mutants of one protocol.
 const MUTANTS_EACH: u64 = 4;
-const SCHEMA: u32 = 1;
+/// Distance of the drawn loops of two seeds.
+const LOOPED: u64 = 1 << 32;
+const SCHEMA: u32 = 2;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Operate {
@@ -35,7 +39,10 @@ pub(crate) struct Operate {
     /// Mutants of drawn protocols, with one mistake each
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     mutants: u64,
-    /// What protocols and mutants are drawn by
+    /// Drawn programs with a free loop, compared with up to four trips
+    #[arg(long, default_value_t = 1_000, value_name = "N")]
+    loops: u64,
+    /// What programs are drawn by
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Most consistency checks of the explorer for one program
@@ -54,6 +61,7 @@ pub(crate) struct Operate {
 enum Drawn {
     Protocols,
     Mutants,
+    Loops,
 }
 
 /// Sums over the programs of one kind.
@@ -81,11 +89,12 @@ struct Kept {
     checks: u64,
     protocols: Sums,
     mutants: Sums,
+    loops: Sums,
 }
 
 pub(crate) fn run(args: &Operate) -> Result<u8> {
-    if args.programs + args.mutants == 0 {
-        bail!("--programs 0 --mutants 0 compares nothing");
+    if args.programs + args.mutants + args.loops == 0 {
+        bail!("--programs 0 --mutants 0 --loops 0 compares nothing");
     }
     let models = models()?;
     let _held = args.keep.as_deref().map(kept::hold).transpose()?;
@@ -99,7 +108,8 @@ pub(crate) fn run(args: &Operate) -> Result<u8> {
         kept = earlier;
     }
     let begin = Instant::now();
-    for (drawn, count) in [(Drawn::Protocols, args.programs), (Drawn::Mutants, args.mutants)] {
+    let all = [(Drawn::Protocols, args.programs), (Drawn::Mutants, args.mutants), (Drawn::Loops, args.loops)];
+    for (drawn, count) in all {
         while kept.of(drawn).done < count {
             let first = kept.of(drawn).done;
             let block = BLOCK.min(count - first);
@@ -147,6 +157,7 @@ impl Drawn {
         match self {
             Drawn::Protocols => "protocols",
             Drawn::Mutants => "mutants",
+            Drawn::Loops => "loops",
         }
     }
 
@@ -156,6 +167,7 @@ impl Drawn {
         match self {
             Drawn::Protocols => Some(stream.item(number)),
             Drawn::Mutants => drawn_mutant(&stream.item(number / MUTANTS_EACH), number, seed),
+            Drawn::Loops => looped_program(seed.wrapping_mul(LOOPED).wrapping_add(number)),
         }
     }
 }
@@ -232,6 +244,7 @@ impl Kept {
         match drawn {
             Drawn::Protocols => &mut self.protocols,
             Drawn::Mutants => &mut self.mutants,
+            Drawn::Loops => &mut self.loops,
         }
     }
 }
@@ -239,11 +252,11 @@ impl Kept {
 /// Prints the table, and returns the exit code.
 fn tell(kept: &Kept) -> u8 {
     println!("{}", Tally::head());
-    let both = [("protocols", &kept.protocols), ("mutants", &kept.mutants)];
-    for (name, sums) in both {
+    let all = [("protocols", &kept.protocols), ("mutants", &kept.mutants), ("loops", &kept.loops)];
+    for (name, sums) in all {
         println!("{}", sums.tally().row(name));
     }
-    for (name, sums) in both {
+    for (name, sums) in all {
         if sums.left_out > 0 {
             println!("{:8} {name} left out: refused by the assembler, or nothing to change", sums.left_out);
         }
@@ -251,7 +264,7 @@ fn tell(kept: &Kept) -> u8 {
         sums.conditions.iter().for_each(|line| println!("a condition alone: {line}"));
         sums.different.iter().for_each(|line| println!("different: {line}"));
     }
-    let different = both.iter().any(|(_, sums)| !sums.different.is_empty());
+    let different = all.iter().any(|(_, sums)| !sums.different.is_empty());
     if different { exit::FINDING } else { exit::CLEAN }
 }
 
@@ -271,7 +284,7 @@ mod tests {
         let args = |line: &str| Line::parse_from(line.split(' ')).args;
         let models = models().expect("shipped models load");
         let (one, two) = (args("moire --workers 1"), args("moire --workers 2"));
-        for drawn in [Drawn::Protocols, Drawn::Mutants] {
+        for drawn in [Drawn::Protocols, Drawn::Mutants, Drawn::Loops] {
             let whole = compared(&one, &models, drawn, 0, 9);
             let mut parts = compared(&two, &models, drawn, 0, 4);
             parts.add(compared(&two, &models, drawn, 4, 5));

@@ -10,6 +10,7 @@ use moire_explore::Limits;
 use moire_explore::judge::{About, Questions, Verdict, judge};
 use moire_operate::{Condition, Kind, Outcome, Planted, Settings, operate, operate_planted};
 use moire_program::ir::Program;
+use moire_program::loops::{free, unroll};
 use moire_program::mutate::mutants;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,9 +102,12 @@ pub fn operated(program: &Program, model: &Model, planted: Option<Planted>) -> R
     }
 }
 
-/// Judges a program with both engines.
+/// Judges a program with both engines. One with free loops is unrolled for the explorer ([`compare_looped`]).
 pub fn compare(program: &Program, model: &Model, limits: &Limits) -> Agreement {
     let program = unquestioned(program);
+    if !free(&program).is_empty() {
+        return compare_looped(&program, model, limits, None);
+    }
     match operated(&program, model, None) {
         Err(why) => Agreement::Abstained(why),
         Ok(operational) => match explored(&program, model, limits) {
@@ -111,6 +115,44 @@ pub fn compare(program: &Program, model: &Model, limits: &Limits) -> Agreement {
             Err(why) => Agreement::Undecided(why),
         },
     }
+}
+
+/// Most trips of a loop for which the explorer is asked.
+const TRIPS: u32 = 4;
+
+/// Judges a program with free loops with both engines: what is clean for every trip count is clean for 0 to 4 trips, of all
+/// loops alike and above their least numbers, and a mistake shows with the trip counts of the finding.
+pub fn compare_looped(
+    program: &Program,
+    model: &Model,
+    limits: &Limits,
+    planted: Option<Planted>,
+) -> Agreement {
+    let unrolled = |counts: &BTreeMap<String, Vec<u32>>| -> Result<Kinds, String> {
+        explored(&unroll(program, counts).map_err(|why| why.to_string())?, model, limits)
+    };
+    let outcome = match operated(program, model, planted) {
+        Ok(outcome) => outcome,
+        Err(why) => return Agreement::Abstained(why),
+    };
+    let found = !outcome.kinds().is_empty();
+    let alike =
+        |more| outcome.classes.iter().map(|(name, least)| (name.clone(), vec![least + more])).collect();
+    let trials = if found { vec![outcome.numbers.clone()] } else { (0..=TRIPS).map(alike).collect() };
+    let mut kinds = Kinds::new();
+    for (at, counts) in trials.iter().enumerate() {
+        match unrolled(counts) {
+            Ok(more) if more.is_empty() => {}
+            Ok(more) => {
+                kinds = more;
+                break;
+            }
+            // Two trip counts at least are compared.
+            Err(why) if at < 2 => return Agreement::Undecided(why),
+            Err(_) => break,
+        }
+    }
+    agree(outcome, kinds)
 }
 
 /// Compares two answers.

@@ -4,6 +4,7 @@
 
 use super::draw::{Draw, Style, program};
 use super::draw_copies::copies_program;
+use super::draw_counting::counting_program;
 use super::draw_lanes::lanes_program;
 use super::draw_mbarrier::mbarrier_program;
 use super::draw_pairs::allocation_program;
@@ -175,15 +176,16 @@ pub fn mixed(seed: u64) -> Program {
     }
 }
 
-/// Draws a program with tcgen05, copies, mbarriers or lanes, by each drawer in turns. `None` if the drawn text is
+/// Draws a program with tcgen05, copies, mbarriers, barriers or lanes, by each drawer in turns. `None` if the drawn text is
 /// refused.
 pub fn tcgen05(seed: u64) -> Option<Program> {
-    let (turn, seed) = (seed % 5, seed / 5);
+    let (turn, seed) = (seed % 6, seed / 6);
     match turn {
         0 => tensor_program(seed),
         1 => allocation_program(seed),
         2 => copies_program(seed),
         3 => mbarrier_program(seed),
+        4 => counting_program(seed),
         _ => lanes_program(seed),
     }
 }

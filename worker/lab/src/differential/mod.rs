@@ -6,6 +6,7 @@ pub mod campaign;
 pub mod contract;
 pub mod draw;
 pub mod draw_copies;
+pub mod draw_counting;
 pub mod draw_crowd;
 pub mod draw_lanes;
 pub mod draw_mbarrier;

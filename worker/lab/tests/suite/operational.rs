@@ -6,8 +6,9 @@
 use moire_cat::{Model, PROFILE, Variants};
 use moire_explore::Limits;
 use moire_generate::{Profile, Stream};
+use moire_lab::differential::draw_counting::{counting_program, looped_program};
 use moire_lab::operational::{
-    Agreement, Kinds, Tally, agree, compare, drawn_mutant, explored, operated, unquestioned,
+    Agreement, Kinds, Tally, agree, compare, compare_looped, drawn_mutant, explored, operated, unquestioned,
 };
 use moire_operate::Planted;
 use moire_program::ir::Program;
@@ -125,6 +126,50 @@ fn both_engines_give_the_same_verdicts_on_protocols_and_mutants() {
     println!("{}", rest(&changed));
     assert_eq!([&drawn.different[..], &changed.different].concat(), [""; 0]);
     assert!(2 * drawn.same > DRAWN && 3 * changed.same > DRAWN * MUTANTS, "too few are compared");
+}
+
+/// Drawn programs with a free loop, and drawn ones without.
+const LOOPED: u64 = 120;
+
+#[test]
+fn both_engines_give_the_same_verdicts_on_what_counts() {
+    let model = model(&[]);
+    let limits = Limits { leaves: 2_000, checks: 40_000, ..Limits::default() };
+    let (mut looped, mut bounded) = (Tally::default(), Tally::default());
+    for seed in 0..LOOPED {
+        let (free, without) = (looped_program(seed).unwrap(), counting_program(seed).unwrap());
+        looped.add(&format!("seed {seed}"), compare(&free, &model, &limits));
+        bounded.add(&format!("seed {seed}"), compare(&without, &model, &limits));
+    }
+    println!("{}\n{}\n{}", Tally::head(), looped.row("loops"), bounded.row("without"));
+    println!("{}{}", rest(&looped), rest(&bounded));
+    assert_eq!([&looped.different[..], &bounded.different].concat(), [""; 0]);
+    assert!(2 * looped.same > LOOPED && 2 * bounded.same > LOOPED, "too few are compared");
+}
+
+/// Mistakes in what one run stands for, which drawn programs with a free loop show.
+#[test]
+fn drawn_loops_show_planted_bugs() {
+    let (model, limits) = (model(&[]), Limits { leaves: 2_000, checks: 40_000, ..Limits::default() });
+    for bug in [
+        Planted::Expected,
+        Planted::ExpectedAtEnd,
+        Planted::ExpectedLate,
+        Planted::CountedExits,
+        Planted::EagerForgetting,
+        Planted::WrongPeriod,
+        Planted::NeverLeaves,
+    ] {
+        let shows = |seed: &u64| {
+            let program = looped_program(*seed).unwrap();
+            let answer = |bug| operated(&program, &model, bug).map(|o| (o.words(), o.broken(), o.differs));
+            answer(None) != answer(Some(bug))
+                && matches!(compare_looped(&program, &model, &limits, Some(bug)), Agreement::Different { .. })
+        };
+        let seed = (0..400).find(shows);
+        println!("{bug:?}: seed {seed:?}");
+        assert!(seed.is_some(), "no drawn loop shows {bug:?}");
+    }
 }
 
 /// Bugs that only programs with free loops show.
