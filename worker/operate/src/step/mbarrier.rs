@@ -447,9 +447,11 @@ fn passed(
     let observed = e.fact(usize::MAX, What::Observed(of), place.1)?;
     let passed = e.fact(usize::MAX, What::Passed(of), place.1)?;
     drop_record(s, passed);
-    if rows::has(&s.live, observed) {
+    if before.phase == 0 {
+        drop_record(s, observed);
+    } else if rows::has(&s.live, observed) {
         rename(s, observed, passed);
-    } else if before.phase > 0 && !before.observed_by_all {
+    } else if !before.observed_by_all {
         rows::insert(&mut s.live, passed);
     }
     Ok(())

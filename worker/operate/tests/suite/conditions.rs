@@ -129,3 +129,16 @@ fn other_schedules_show_a_condition_that_is_not_checked() {
     let differs = outcome.differs.expect("another schedule finds the race");
     assert!(differs.contains("an instruction each: x: "), "{differs}");
 }
+
+/// A wait for the first phase has no earlier one to answer for, though another thread has waited before that phase.
+#[test]
+fn a_wait_for_the_first_phase_is_not_early() {
+    let text = "moire \"first\"\n.shared .b64 b;\n\
+        A (gpu 0, cta 0) {\n  mbarrier.init.shared::cta.b64 [b], 1;\n  bar.sync 0;\nL:\n  \
+        mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 1;\n  @!p bra L;\n  \
+        mbarrier.arrive.release.cta.shared::cta.b64 _, [b];\n}\n\
+        B (gpu 0, cta 0, warp 1) {\n  bar.sync 0;\nL:\n  \
+        mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;\n  @!p bra L;\n}\n";
+    let outcome = operate(&program(text), &Settings::letter(), &Limits::default());
+    assert_eq!(outcome.map(|o| o.words()), Ok(["clean"].into()));
+}
