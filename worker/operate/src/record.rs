@@ -164,8 +164,9 @@ pub(crate) enum What {
     /// A transaction count was raised.
     Expected(Object),
     Started(usize),
-    /// An access to the memory of another CTA, by the name of the instruction.
-    Reaches(usize, &'static str),
+    /// An access to the memory of another CTA, by the name of the instruction, and the mbarrier that its completion is
+    /// reported to: completions at two of them are independent.
+    Reaches(usize, &'static str, Option<Object>),
     /// Columns were taken.
     Got {
         cta: usize,

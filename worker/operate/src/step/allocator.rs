@@ -117,7 +117,7 @@ fn get(
             e.find(Kind::Protocol, text, vec![place, at.place()]);
         }
     }
-    let _ = reaching(e, s, at, &[peer], op.name(), Unstarted::Protocol)?
+    let _ = reaching(e, s, at, &[peer], (op.name(), None), Unstarted::Protocol)?
         .map(|record| s.rows.set(e.carriers.thread(at.thread) + row::FACTS, record));
     let got = e.fact(usize::MAX, What::Got { cta: at.cta, slot, columns }, at.line())?;
     renew(s, got);

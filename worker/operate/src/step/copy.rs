@@ -84,7 +84,7 @@ fn grouped(
 ) -> Result<(), Stop> {
     let open = e.carriers.first(Carrier::Copies(at.thread, group, 0));
     let owners: Vec<Option<usize>> = accesses.iter().map(|a| e.layout.owner(&a.span)).collect();
-    if let Some(record) = reaching(e, s, at, &owners, "copy", Unstarted::Lifetime)? {
+    if let Some(record) = reaching(e, s, at, &owners, ("copy", None), Unstarted::Lifetime)? {
         s.rows.set(open, record);
     }
     for record in access(e, s, at, accesses)? {
@@ -271,18 +271,22 @@ fn reported(
     if e.settings.cumulative_copies {
         (row::BASE..e.carriers.vector()).for_each(|l| vector.add(l, &s.rows.get(first + l)));
     }
-    let mut owners: Vec<Option<usize>> = accesses.iter().map(|a| e.layout.owner(&a.span)).collect();
-    owners.extend(targets.iter().map(|t| t.done.map(|d| home(e, d))));
-    if let Some(record) = reaching(e, s, at, &owners, "copy", Unstarted::Lifetime)? {
-        vector.set(row::FACTS, record);
+    let reads = accesses.iter().filter(|a| !a.writes);
+    let sources: Vec<Option<usize>> = reads.map(|a| e.layout.owner(&a.span)).collect();
+    let mut reached = Vec::new();
+    for target in targets {
+        let written = bytes_at(e, at, target.data, 1)?;
+        let owners = [&sources[..], &[e.layout.owner(&written), target.done.map(|d| home(e, d))]].concat();
+        reached.push(reaching(e, s, at, &owners, ("copy", target.done), Unstarted::Lifetime)?);
     }
     let slots = settled_slots(e, s, at, accesses);
     let records = access(e, s, at, accesses)?;
     written(e, s, accesses);
     let only = targets.len() == 1;
-    for target in targets {
+    for (target, reached) in targets.iter().zip(reached) {
         let Some(of) = target.done else { continue };
         let mut vector = vector.clone();
+        reached.into_iter().for_each(|record| vector.set(row::FACTS, record));
         for record in &records {
             let What::Memory(access) = &e.universe.keys[*record].what else { continue };
             if e.has(Planted::EmptyCopy) {

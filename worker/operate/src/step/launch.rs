@@ -3,7 +3,7 @@
 use crate::carrier::row;
 use crate::engine::{At, Engine, drop_record, knows, renew};
 use crate::finding::{Kind, Stop};
-use crate::record::{Key, What};
+use crate::record::{Key, Object, What};
 use crate::rows;
 use crate::state::State;
 
@@ -22,7 +22,7 @@ pub(super) fn reaching(
     s: &mut State,
     at: At<'_>,
     owners: &[Option<usize>],
-    name: &'static str,
+    (name, done): (&'static str, Option<Object>),
     unstarted: Unstarted,
 ) -> Result<Option<usize>, Stop> {
     let other = owners.iter().flatten().copied().find(|cta| *cta != at.cta);
@@ -42,7 +42,8 @@ pub(super) fn reaching(
         return Ok(None);
     }
     let instance = if e.mode.instances { s.threads[at.thread].copies } else { 0 };
-    let record = e.record(Key { thread: at.thread, what: What::Reaches(cta, name), instance }, at.line())?;
+    let what = What::Reaches(cta, name, done);
+    let record = e.record(Key { thread: at.thread, what, instance }, at.line())?;
     renew(s, record);
     Ok(Some(record))
 }
@@ -55,7 +56,7 @@ pub(super) fn reach_out(
     owners: &[Option<usize>],
     name: &'static str,
 ) -> Result<(), Stop> {
-    if let Some(record) = reaching(e, s, at, owners, name, Unstarted::Lifetime)? {
+    if let Some(record) = reaching(e, s, at, owners, (name, None), Unstarted::Lifetime)? {
         s.rows.set(e.carriers.thread(at.thread) + row::FACTS, record);
     }
     Ok(())
@@ -76,14 +77,14 @@ pub(crate) fn exit(e: &mut Engine<'_>, s: &mut State, thread: usize) {
     let facts = e.carriers.thread(thread) + row::FACTS;
     for record in rows::members(&s.live) {
         let key = &e.universe.keys[record];
-        if !matches!(key.what, What::Reaches(to, _) if to == cta) {
+        if !matches!(key.what, What::Reaches(to, ..) if to == cta) {
             continue;
         }
         let place = (key.thread, e.universe.lines[record]);
         if s.rows.has(facts, record) {
             drop_record(s, record);
         } else if last {
-            if let What::Reaches(_, name) = key.what {
+            if let What::Reaches(_, name, _) = key.what {
                 exited(e, cta, place, name);
             }
             drop_record(s, record);

@@ -243,11 +243,11 @@ fn product(e: &mut Engine<'_>, s: &mut State, at: At<'_>, op: &Tcgen05) -> Resul
     let (all, first) = (e.carriers.own(at.thread, all), e.carriers.own(at.thread, first));
     let reads = shared(e, s, at, op)?;
     let cells = tensor.cells.iter().map(|c| Some(c.cta)).collect::<Vec<_>>();
-    if let Some(record) = reaching(e, s, at, &cells, op.name(), Unstarted::Protocol)? {
+    if let Some(record) = reaching(e, s, at, &cells, (op.name(), None), Unstarted::Protocol)? {
         s.rows.set(all, record);
     }
     let owners: Vec<Option<usize>> = reads.iter().map(|a| e.layout.owner(&a.span)).collect();
-    if let Some(record) = reaching(e, s, at, &owners, "tcgen05 operand", Unstarted::Elsewhere)? {
+    if let Some(record) = reaching(e, s, at, &owners, ("tcgen05 operand", None), Unstarted::Elsewhere)? {
         s.rows.set(all, record);
     }
     let records = access(e, s, at, &reads)?;
@@ -386,7 +386,7 @@ fn arrive(e: &mut Engine<'_>, s: &mut State, at: At<'_>, commit: &Commit) -> Res
     for of in targets {
         let mut vector = held.clone();
         let owner = [Some(home(e, of))];
-        if let Some(record) = reaching(e, s, at, &owner, "tcgen05.commit", Unstarted::Lifetime)? {
+        if let Some(record) = reaching(e, s, at, &owner, ("tcgen05.commit", Some(of)), Unstarted::Lifetime)? {
             vector.set(row::FACTS, record);
         }
         let class = Class { scope: Scope::Cluster, cta: stands(e, at, of), release: Some(Scope::Cluster) };

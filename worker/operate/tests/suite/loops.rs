@@ -181,3 +181,23 @@ fn a_loop_that_runs_ahead_is_not_decided() {
         Ok(outcome) => assert_eq!(outcome.words(), ["hang"].into(), "{:#?}", outcome.findings),
     }
 }
+
+/// Two copies into another CTA complete independently. That one exits after the second, and the first may be under way.
+#[test]
+fn a_copy_under_way_is_told_apart_from_a_later_one() {
+    let text = "moire \"reach\"\n.launch;\n.shared .b8 a[16];\n.shared .b8 c[16];\n.shared .b64 b;\n.shared .b64 d;\n.global .b8 g[16];\n\
+        S (gpu 0, cluster 0, cta 0) {\n  barrier.cluster.arrive;\n  barrier.cluster.wait;\n  \
+        mapa.shared::cluster.u32 fa, a, 1;\n  mapa.shared::cluster.u32 fc, c, 1;\n  mapa.shared::cluster.u32 fb, b, 1;\n  \
+        mapa.shared::cluster.u32 fd, d, 1;\n  \
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [fa], [g], 16, [fb];\n  \
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [fc], [g], 16, [fd];\n  repeat K { }\n}\n\
+        R (gpu 0, cluster 0, cta 1) {\n  mbarrier.init.shared::cta.b64 [b], 1;\n  mbarrier.init.shared::cta.b64 [d], 1;\n  \
+        fence.mbarrier_init.release.cluster;\n  barrier.cluster.arrive;\n  barrier.cluster.wait;\n  \
+        mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [b], 16;\n  \
+        mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [d], 16;\nL:\n  \
+        mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [d], 0;\n  @!p bra L;\n\
+        M:\n  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;\n  @!p bra M;\n}\n";
+    assert_eq!(judged(text, &Settings::letter()).words(), ["clean"].into());
+    let wait = "M:\n  mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [b], 0;\n  @!p bra M;\n";
+    assert_eq!(judged(&text.replace(wait, ""), &Settings::letter()).words(), ["lifetime"].into());
+}
