@@ -52,7 +52,8 @@ fn text(seed: u64) -> String {
         w.mistake(&mut bodies);
     }
     let counts = [w.d.pick(&[1, 1, 1, 2]), if threads > 2 { w.d.pick(&[1, 2, 2]) } else { 1 }];
-    let mut out = format!("moire \"counting{seed}\"\n.shared .b64 full;\n.shared .b64 empty;\n");
+    let launch = if clusters && w.d.chance(40) { ".launch;\n" } else { "" };
+    let mut out = format!("moire \"counting{seed}\"\n{launch}.shared .b64 full;\n.shared .b64 empty;\n");
     out += ".shared .b8 a[16];\n.shared .b32 x;\n.global .b8 g[16];\n";
     let mut texts: Vec<String> =
         bodies.iter().enumerate().map(|(t, b)| w.thread(t, b, (clusters, counts))).collect();
@@ -78,7 +79,9 @@ impl Writer<'_> {
             false => "bar.sync 0;\n",
         };
         if body.remote {
-            out += "mapa.shared::cluster.u32 ffull, full, 0;\nmapa.shared::cluster.u32 fempty, empty, 0;\n";
+            for name in ["full", "empty", "a"] {
+                out += &format!("mapa.shared::cluster.u32 f{name}, {name}, 0;\n");
+            }
         }
         let [before, inside, after] = &body.parts;
         let flips = "xor.b32 pf, pf, 1;\nxor.b32 pe, pe, 1;\n";
@@ -191,10 +194,10 @@ impl Writer<'_> {
         let (far, space) = Self::names(body);
         let complete =
             |n: usize| format!("mbarrier.complete_tx.relaxed.cluster.shared{space}.b64 [{far}full], {n};\n");
-        match self.d.below(if body.remote { 2 } else { 6 }) {
+        match self.d.below(if body.remote { 3 } else { 6 }) {
             0 => vec![complete(16)],
             1 => vec![complete(8), complete(8)],
-            2 => vec!["st.weak.shared::cta.u32 [x], 1;\n".to_owned(), complete(16)],
+            2 if !body.remote => vec!["st.weak.shared::cta.u32 [x], 1;\n".to_owned(), complete(16)],
             3 => {
                 let how = self.d.pick(&["", ".noinc"]);
                 vec![
@@ -203,9 +206,8 @@ impl Writer<'_> {
                 ]
             }
             _ => {
-                let bulk =
-                    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a], [g], 16, [full];\n";
-                vec!["fence.proxy.async;\n".to_owned(), bulk.to_owned()]
+                let bulk = format!("cp.async.bulk.shared{space}.global.mbarrier::complete_tx::bytes");
+                vec!["fence.proxy.async;\n".to_owned(), format!("{bulk} [{far}a], [g], 16, [{far}full];\n")]
             }
         }
     }
