@@ -266,7 +266,9 @@ impl Phases {
     pub(crate) fn phases_complete<const W: usize>(&self, g: &Events<'_, W>) -> bool {
         g.ids().all(|id| {
             let (Some(barrier), Some(phase)) = (g[id].barrier(), self.of[id]) else { return true };
-            if barrier.count.is_none() {
+            // A barrier for all threads may be named with their number as well, and then joined in a later phase.
+            if barrier.count.is_none() && !matches!(barrier.object, BarrierObject::Cta { instance: None, .. })
+            {
                 return true;
             }
             let companions = self.companions(g, id, barrier.object);
