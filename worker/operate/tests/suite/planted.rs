@@ -14,16 +14,14 @@ const AGAIN: &str = "moire \"again\"\n.shared .b8 x;\n\
     B (gpu 0, cta 0) { bar.sync 0; ld.weak.shared::cta.b8 r, [x]; }\n\
     A (gpu 0, cta 0, warp 1) { st.weak.shared::cta.b8 [x], 1; bar.sync 0; st.weak.shared::cta.b8 [x], 1; }\n";
 
-/// Programs, the ones with free loops first.
+/// Programs, the ones with many states last.
 fn programs() -> Vec<(String, Program)> {
     let text = persistent(2, 2);
     let mut out = vec![
         ("again".to_owned(), program(AGAIN)),
         ("counted".to_owned(), program(COUNTED)),
         ("ring".to_owned(), program(&ring(2))),
-        ("persistent".to_owned(), program(&persistent(1, 1))),
     ];
-    out.extend(MISTAKES.iter().map(|m| (m.name.to_owned(), program(&mistaken(&text, m)))));
     out.extend(BROKEN.iter().map(|(condition, text)| (format!("{condition:?}"), program(text))));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/litmus");
     for folder in FOLDERS {
@@ -33,6 +31,8 @@ fn programs() -> Vec<(String, Program)> {
         paths.sort();
         out.extend(paths.iter().map(|p| (p.display().to_string(), corpus(p))));
     }
+    out.push(("persistent".to_owned(), program(&persistent(1, 1))));
+    out.extend(MISTAKES.iter().map(|m| (m.name.to_owned(), program(&mistaken(&text, m)))));
     out
 }
 
